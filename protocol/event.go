@@ -1,0 +1,372 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// An Event is one fact about a conversation. Durable events are numbered
+// without gaps and are never taken back: a client sees one only when it is
+// safely recorded. A [Delta] has no number.
+type Event struct {
+	Seq     Seq
+	Time    time.Time
+	Turn    TurnID // 0 if the event belongs to no turn
+	Body    Body
+	Unsaved bool // the journal failed: this event is only in memory
+}
+
+// Body is implemented by every kind of event.
+type Body interface{ isBody() }
+
+// What happens to a conversation as a whole.
+type (
+	// ConversationStarted is the first event of every conversation.
+	ConversationStarted struct {
+		ID       ConversationID `json:"id"`
+		Version  string         `json:"version,omitempty"` // of the program that made it
+		Settings Settings       `json:"settings"`
+		Fork     *ForkPoint     `json:"fork,omitempty"`
+	}
+
+	// Configured says that the settings changed.
+	Configured struct {
+		Settings Settings `json:"settings"`
+	}
+
+	// Renamed says that the conversation got a title.
+	Renamed struct {
+		Title string `json:"title"`
+	}
+
+	// Reverted says that the given turn and all after it are no longer part of
+	// what the model is sent.
+	Reverted struct {
+		Before TurnID `json:"before"`
+	}
+
+	// Compacted says that the model is from now on sent Summary in place of
+	// everything before it.
+	Compacted struct {
+		Summary string `json:"summary"`
+	}
+
+	// Notice is a remark for people: what was repaired, what cannot be done here.
+	Notice struct {
+		Text string `json:"text"`
+		Warn bool   `json:"warn,omitempty"`
+	}
+
+	// Damaged stands for a record that could not be read back.
+	Damaged struct {
+		Bytes int64  `json:"bytes"` // how much was set aside
+		File  string `json:"file"`  // where to
+	}
+)
+
+// A ForkPoint says which conversation was copied, and up to which event.
+type ForkPoint struct {
+	ID  ConversationID `json:"id"`
+	Seq Seq            `json:"seq"`
+}
+
+// The life of a turn.
+type (
+	// TurnStarted begins a turn.
+	TurnStarted struct {
+		Compact bool `json:"compact,omitempty"` // a turn that only compacts
+	}
+
+	// InputAccepted says that a message arrived while a turn ran, and waits.
+	InputAccepted struct {
+		Input   InputID   `json:"input"`
+		Mode    WhenBusy  `json:"mode"`
+		Content []Content `json:"content"`
+		After   bool      `json:"after,omitempty"` // arrived after the stop was asked for
+		// Overrides take effect with the turn that the message starts.
+		Overrides *Overrides `json:"overrides,omitempty"`
+	}
+
+	// InputEdited says that a waiting message was changed.
+	InputEdited struct {
+		Input   InputID   `json:"input"`
+		Content []Content `json:"content"`
+	}
+
+	// InputReturned hands waiting messages back: they were not delivered.
+	InputReturned struct {
+		Inputs []ReturnedInput `json:"inputs"`
+	}
+
+	// UserMessage is a message that entered the conversation.
+	UserMessage struct {
+		Item    ItemID    `json:"item"`
+		Input   InputID   `json:"input"`
+		Content []Content `json:"content"`
+	}
+
+	// ModelRequested says that a request goes to the model. Prompt messages
+	// between the requests are not repeated here: they are the events before it.
+	ModelRequested struct {
+		Response int `json:"response"` // which of the turn: 1, 2, …
+	}
+
+	// AssistantMessage is what the model said.
+	AssistantMessage struct {
+		Item    ItemID `json:"item"`
+		Text    string `json:"text"`
+		Partial bool   `json:"partial,omitempty"` // cut before its end
+		Raw     Raw    `json:"raw,omitzero"`
+	}
+
+	// Reasoning is a summary of what the model thought.
+	Reasoning struct {
+		Item    ItemID `json:"item"`
+		Text    string `json:"text"`
+		Partial bool   `json:"partial,omitempty"`
+		Raw     Raw    `json:"raw,omitzero"`
+	}
+
+	// ToolCall says that the model asks for a tool. It has exactly one ToolOutput.
+	ToolCall struct {
+		Call      CallID   `json:"call"`
+		WireID    string   `json:"wire_id"`
+		Kind      CallKind `json:"kind"`
+		Name      string   `json:"name"`
+		Arguments string   `json:"arguments"`
+		Raw       Raw      `json:"raw,omitzero"`
+	}
+
+	// ModelEnded says that a response is over, and how.
+	ModelEnded struct {
+		Response int    `json:"response"`
+		Usage    *Usage `json:"usage,omitempty"`
+		Error    *Error `json:"error,omitempty"`
+	}
+
+	// ModelRetry says that a failed request will be made again after a wait.
+	ModelRetry struct {
+		Attempt int           `json:"attempt"` // 1 for the first retry
+		Max     int           `json:"max"`
+		Wait    time.Duration `json:"wait"` // nanoseconds
+		Reason  string        `json:"reason"`
+	}
+
+	// CallStarted says that a call is handed to its tool.
+	CallStarted struct {
+		Call CallID `json:"call"`
+		// Grant is the decision that allowed it, if somebody was asked.
+		Grant Decision `json:"grant,omitempty"`
+	}
+
+	// ApprovalRequested says that a call waits for a person.
+	ApprovalRequested struct {
+		Call    CallID          `json:"call"`
+		Kind    ApprovalKind    `json:"kind"`
+		Command []string        `json:"command,omitempty"`
+		Cwd     string          `json:"cwd,omitempty"`
+		Reason  string          `json:"reason,omitempty"`
+		Detail  json.RawMessage `json:"detail,omitempty"` // the changes of a patch
+	}
+
+	// ApprovalResolved says how an approval ended.
+	ApprovalResolved struct {
+		Call     CallID   `json:"call"`
+		Decision Decision `json:"decision"`
+		Message  string   `json:"message,omitempty"`
+	}
+
+	// CommandStarted says that a process is about to run for a call.
+	CommandStarted struct {
+		Call    CallID          `json:"call"`
+		Command []string        `json:"command"`
+		Cwd     string          `json:"cwd"`
+		Process json.RawMessage `json:"process,omitempty"` // how to find it after a crash
+	}
+
+	// PlanUpdated is the model's list of steps.
+	PlanUpdated struct {
+		Call        CallID     `json:"call"`
+		Explanation string     `json:"explanation,omitempty"`
+		Plan        []PlanStep `json:"plan"`
+	}
+
+	// ToolOutput answers a call.
+	ToolOutput struct {
+		Call    CallID         `json:"call"`
+		Output  string         `json:"output"`            // what the model is told
+		Content []Content      `json:"content,omitempty"` // images for the model
+		Failed  bool           `json:"failed,omitempty"`
+		Aborted bool           `json:"aborted,omitempty"` // cut by a stop or a crash, or never run
+		Command *CommandResult `json:"command,omitempty"` // if it ran a process
+		Elapsed time.Duration  `json:"elapsed,omitempty"` // nanoseconds
+		// Repaired says that the answer was missing and added later.
+		Repaired bool `json:"repaired,omitempty"`
+	}
+
+	// HistoryRepaired says that a provider refused the history because of a call
+	// that we do not know, and that this turn's requests carry a lone output for it.
+	HistoryRepaired struct {
+		WireID string        `json:"wire_id"`
+		Fault  CallFaultKind `json:"fault"`
+	}
+
+	// StopRequested says that somebody asked the turn to stop.
+	StopRequested struct {
+		Reason EndReason `json:"reason"`
+		Error  *Error    `json:"error,omitempty"` // for failed
+	}
+
+	// TurnEnded is the last event of a turn, always and exactly one.
+	TurnEnded struct {
+		Reason  EndReason     `json:"reason"`
+		Error   *Error        `json:"error,omitempty"`
+		Killed  int           `json:"killed,omitempty"` // processes ended by the stop
+		Elapsed time.Duration `json:"elapsed"`          // nanoseconds
+	}
+)
+
+// A ReturnedInput is a message that is handed back.
+type ReturnedInput struct {
+	Input   InputID   `json:"input"`
+	Mode    WhenBusy  `json:"mode"`
+	Content []Content `json:"content"`
+	Deleted bool      `json:"deleted,omitempty"` // because a client took it back
+}
+
+// A PlanStep is one line of a plan.
+type PlanStep struct {
+	Step   string `json:"step"`
+	Status string `json:"status"` // pending, in_progress, completed
+}
+
+// A CommandResult is how a process ended, and what it printed.
+type CommandResult struct {
+	ExitCode int           `json:"exit_code"`
+	Signal   string        `json:"signal,omitempty"`
+	TimedOut bool          `json:"timed_out,omitempty"`
+	Output   string        `json:"output"`           // both streams as they arrived, head and tail
+	Stderr   [][2]int      `json:"stderr,omitempty"` // the ranges of Output that are stderr
+	Omitted  int64         `json:"omitted,omitempty"`
+	Killed   int           `json:"killed,omitempty"`
+	Elapsed  time.Duration `json:"elapsed"` // nanoseconds
+}
+
+// An EndReason says why a turn ended.
+type EndReason string
+
+// The end reasons.
+const (
+	Completed   EndReason = "completed"
+	Failed      EndReason = "failed"
+	Interrupted EndReason = "interrupted"
+	Replaced    EndReason = "replaced"
+	Crashed     EndReason = "crashed"
+)
+
+// An ApprovalKind says what an approval is about.
+type ApprovalKind string
+
+// The kinds of approval.
+const (
+	ApproveCommand ApprovalKind = "command"
+	ApprovePatch   ApprovalKind = "patch"
+)
+
+// A Delta is a piece of an item that is not finished yet. It has no number: a
+// client that knows an item up to an offset is given what follows it, and one
+// that attaches in mid-sentence gets everything so far in one piece.
+type Delta struct {
+	Item   ItemID    `json:"item"`
+	Kind   DeltaKind `json:"kind"`
+	Offset int64     `json:"offset"` // in bytes; a jump means that a part was left out
+	Text   string    `json:"text"`
+}
+
+// A DeltaKind says what a Delta is a piece of.
+type DeltaKind string
+
+// The kinds of delta.
+const (
+	DeltaMessage   DeltaKind = "message"
+	DeltaReasoning DeltaKind = "reasoning"
+	DeltaStdout    DeltaKind = "stdout"
+	DeltaStderr    DeltaKind = "stderr"
+)
+
+func (*ConversationStarted) isBody() {}
+func (*Configured) isBody()          {}
+func (*Renamed) isBody()             {}
+func (*Reverted) isBody()            {}
+func (*Compacted) isBody()           {}
+func (*Notice) isBody()              {}
+func (*Damaged) isBody()             {}
+func (*TurnStarted) isBody()         {}
+func (*InputAccepted) isBody()       {}
+func (*InputEdited) isBody()         {}
+func (*InputReturned) isBody()       {}
+func (*UserMessage) isBody()         {}
+func (*ModelRequested) isBody()      {}
+func (*AssistantMessage) isBody()    {}
+func (*Reasoning) isBody()           {}
+func (*ToolCall) isBody()            {}
+func (*ModelEnded) isBody()          {}
+func (*ModelRetry) isBody()          {}
+func (*CallStarted) isBody()         {}
+func (*ApprovalRequested) isBody()   {}
+func (*ApprovalResolved) isBody()    {}
+func (*CommandStarted) isBody()      {}
+func (*PlanUpdated) isBody()         {}
+func (*ToolOutput) isBody()          {}
+func (*HistoryRepaired) isBody()     {}
+func (*StopRequested) isBody()       {}
+func (*TurnEnded) isBody()           {}
+func (*Delta) isBody()               {}
+
+// kinds gives each kind of event its name on the wire and in the journal.
+var kinds = []struct {
+	name string
+	make func() Body
+}{
+	{"conversation_started", func() Body { return new(ConversationStarted) }},
+	{"configured", func() Body { return new(Configured) }},
+	{"renamed", func() Body { return new(Renamed) }},
+	{"reverted", func() Body { return new(Reverted) }},
+	{"compacted", func() Body { return new(Compacted) }},
+	{"notice", func() Body { return new(Notice) }},
+	{"damaged", func() Body { return new(Damaged) }},
+	{"turn_started", func() Body { return new(TurnStarted) }},
+	{"input_accepted", func() Body { return new(InputAccepted) }},
+	{"input_edited", func() Body { return new(InputEdited) }},
+	{"input_returned", func() Body { return new(InputReturned) }},
+	{"user_message", func() Body { return new(UserMessage) }},
+	{"model_requested", func() Body { return new(ModelRequested) }},
+	{"assistant_message", func() Body { return new(AssistantMessage) }},
+	{"reasoning", func() Body { return new(Reasoning) }},
+	{"tool_call", func() Body { return new(ToolCall) }},
+	{"model_ended", func() Body { return new(ModelEnded) }},
+	{"model_retry", func() Body { return new(ModelRetry) }},
+	{"call_started", func() Body { return new(CallStarted) }},
+	{"approval_requested", func() Body { return new(ApprovalRequested) }},
+	{"approval_resolved", func() Body { return new(ApprovalResolved) }},
+	{"command_started", func() Body { return new(CommandStarted) }},
+	{"plan_updated", func() Body { return new(PlanUpdated) }},
+	{"tool_output", func() Body { return new(ToolOutput) }},
+	{"history_repaired", func() Body { return new(HistoryRepaired) }},
+	{"stop_requested", func() Body { return new(StopRequested) }},
+	{"turn_ended", func() Body { return new(TurnEnded) }},
+	{"delta", func() Body { return new(Delta) }},
+}
+
+var (
+	kindByType = map[string]string{}
+	makeByKind = map[string]func() Body{}
+)
+
+func init() {
+	for _, k := range kinds {
+		kindByType[fmt.Sprintf("%T", k.make())] = k.name
+		makeByKind[k.name] = k.make
+	}
+}

@@ -1,0 +1,84 @@
+package protocol
+
+import "encoding/json"
+
+// Settings say how the turns of a conversation are run. They are recorded when
+// a conversation starts and again whenever they change.
+type Settings struct {
+	Cwd              string          `json:"cwd"`
+	Provider         string          `json:"provider,omitempty"` // which model provider, by its configured name
+	Model            string          `json:"model,omitempty"`
+	Effort           string          `json:"effort,omitempty"`
+	Summary          string          `json:"summary,omitempty"`
+	Verbosity        string          `json:"verbosity,omitempty"`
+	ContextWindow    int64           `json:"context_window,omitempty"`    // tokens; 0 is unknown
+	Approval         ApprovalPolicy  `json:"approval,omitempty"`          // when to ask a person
+	Sandbox          SandboxPolicy   `json:"sandbox,omitzero"`            // what commands may touch
+	Instructions     string          `json:"instructions,omitempty"`      // replaces the built-in instructions
+	UserInstructions string          `json:"user_instructions,omitempty"` // AGENTS.md and the like
+	OutputSchema     json.RawMessage `json:"output_schema,omitempty"`     // wanted form of the last message
+	Ephemeral        bool            `json:"ephemeral,omitempty"`         // kept in memory only
+}
+
+// An ApprovalPolicy says when a person is asked before a call runs.
+type ApprovalPolicy string
+
+// The approval policies.
+const (
+	ApprovalUntrusted ApprovalPolicy = "untrusted"
+	ApprovalOnFailure ApprovalPolicy = "on-failure"
+	ApprovalOnRequest ApprovalPolicy = "on-request"
+	ApprovalNever     ApprovalPolicy = "never"
+)
+
+// A SandboxMode says how far a command is confined.
+type SandboxMode string
+
+// The sandbox modes.
+const (
+	SandboxReadOnly       SandboxMode = "read-only"
+	SandboxWorkspaceWrite SandboxMode = "workspace-write"
+	SandboxFullAccess     SandboxMode = "danger-full-access"
+)
+
+// A SandboxPolicy is a mode with its details, in the form clients send it.
+type SandboxPolicy struct {
+	Mode                SandboxMode `json:"mode"`
+	WritableRoots       []string    `json:"writable_roots,omitempty"`
+	NetworkAccess       bool        `json:"network_access,omitempty"`
+	ExcludeTmpdirEnvVar bool        `json:"exclude_tmpdir_env_var,omitempty"`
+	ExcludeSlashTmp     bool        `json:"exclude_slash_tmp,omitempty"`
+}
+
+// Overrides change some settings; nil fields are left as they are.
+type Overrides struct {
+	Cwd          *string         `json:"cwd,omitempty"`
+	Provider     *string         `json:"provider,omitempty"`
+	Model        *string         `json:"model,omitempty"`
+	Effort       *string         `json:"effort,omitempty"`
+	Summary      *string         `json:"summary,omitempty"`
+	Approval     *ApprovalPolicy `json:"approval,omitempty"`
+	Sandbox      *SandboxPolicy  `json:"sandbox,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+}
+
+// Apply returns s with the changes of o.
+func (o Overrides) Apply(s Settings) Settings {
+	set(&s.Cwd, o.Cwd)
+	set(&s.Provider, o.Provider)
+	set(&s.Model, o.Model)
+	set(&s.Effort, o.Effort)
+	set(&s.Summary, o.Summary)
+	set(&s.Approval, o.Approval)
+	set(&s.Sandbox, o.Sandbox)
+	if o.OutputSchema != nil {
+		s.OutputSchema = o.OutputSchema
+	}
+	return s
+}
+
+func set[T any](dst, src *T) {
+	if src != nil {
+		*dst = *src
+	}
+}
