@@ -1,0 +1,73 @@
+// Package tool holds what a model can ask for. A [Tool] is one thing that can be
+// called; there is one file for each built-in.
+//
+// A tool gets a context and returns a result. When its context ends it stops
+// what it began, as far as that can be done, and returns; it has no goroutine left
+// when it returns. It never changes a conversation: it returns an [Output], or
+// asks for an approval and is run again when that was given.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// A Tool is something the model can call.
+type Tool interface {
+	// Spec describes the tool to the model.
+	Spec() model.ToolSpec
+
+	// ReadOnly reports whether calls may run side by side.
+	ReadOnly() bool
+
+	// Run carries out one call.
+	Run(ctx context.Context, call Call) Result
+}
+
+// A Call is one call to carry out.
+type Call struct {
+	ID        protocol.CallID
+	WireID    string
+	Name      string
+	Arguments string
+	Grant     protocol.Decision // the approval it was given, if it asked for one
+	Settings  protocol.Settings
+	Host      Host
+}
+
+// A Host is what a tool may use of the conversation it works for.
+type Host interface {
+	// Write shows a piece of the call's output as it arrives. Invalid UTF-8 must
+	// have been replaced.
+	Write(kind protocol.DeltaKind, text string)
+
+	// Record adds an event to the conversation and returns when it is durable, or
+	// with an error if it never will be or ctx ends. What an event describes must not be done
+	// before Record has returned.
+	Record(ctx context.Context, body protocol.Body) error
+}
+
+// A Result is how a run ended: an output, or a question.
+type Result struct {
+	Output protocol.ToolOutput // Call is filled in by the caller
+
+	// Ask, if set, says that somebody has to be asked first. Output is then
+	// ignored, and the call is run again with the Grant it was given.
+	Ask *protocol.ApprovalRequested
+
+	// Denied is the output to give if the answer is no.
+	Denied string
+}
+
+// A Set is the tools of a turn, by name.
+type Set map[string]Tool
+
+// Reclaimer is implemented by what can end processes that a crash left behind.
+type Reclaimer interface {
+	// Reclaim ends what is left of a process that CommandStarted recorded, and
+	// returns how many processes that were.
+	Reclaim(ctx context.Context, process json.RawMessage) (int, error)
+}
