@@ -205,11 +205,14 @@ type (
 		Repaired bool `json:"repaired,omitempty"`
 	}
 
-	// HistoryRepaired says that a provider refused the history because of a call
-	// that we do not know, and that this turn's requests carry a lone output for it.
+	// HistoryRepaired says that a provider refused the history because of one
+	// call, and that the request is made again.
 	HistoryRepaired struct {
 		WireID string        `json:"wire_id"`
 		Fault  CallFaultKind `json:"fault"`
+		// Lone says that the history does not know the call, and that this
+		// turn's requests carry an output for it all the same.
+		Lone bool `json:"lone,omitempty"`
 	}
 
 	// StopRequested says that somebody asked the turn to stop.

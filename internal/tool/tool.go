@@ -57,9 +57,6 @@ type Result struct {
 	// Ask, if set, says that somebody has to be asked first. Output is then
 	// ignored, and the call is run again with the Grant it was given.
 	Ask *protocol.ApprovalRequested
-
-	// Denied is the output to give if the answer is no.
-	Denied string
 }
 
 // A Set is the tools of a turn, by name.

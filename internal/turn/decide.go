@@ -1,0 +1,436 @@
+package turn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Decide returns the events that follow from what happened, in order. They are to be
+// recorded together. An error is the answer to an input that does not fit the
+// state; nothing is to be recorded then.
+func (s State) Decide(env Env, in Happening) ([]p.Body, error) {
+	if !s.Active {
+		return s.decideIdle(in)
+	}
+	d := &decision{state: s, env: env}
+	if err := d.take(in); err != nil {
+		return nil, err
+	}
+	_, lost := in.(Lost)
+	d.settle(lost)
+	return d.events, nil
+}
+
+func (s State) decideIdle(in Happening) ([]p.Body, error) {
+	switch in := in.(type) {
+	case User:
+		if len(in.Content) == 0 {
+			return nil, ErrEmpty
+		}
+		return s.begin(Input{ID: s.inputs + 1, Content: in.Content}), nil
+	case Next:
+		if len(s.Inputs) == 0 {
+			return nil, nil
+		}
+		return s.begin(s.Inputs[0]), nil
+	case Summarise:
+		return []p.Body{&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}}, nil
+	case Stop:
+		return nil, ErrNothingToStop
+	case Approval:
+		return nil, ErrNoApproval
+	case Edit, Delete:
+		return nil, ErrNoInput
+	case Lost:
+		if back := s.handBack(p.Crashed); in.Crash && len(back) > 0 {
+			return []p.Body{&p.InputReturned{Inputs: back}}, nil
+		}
+	}
+	return nil, nil
+}
+
+func (s State) begin(in Input) []p.Body {
+	return []p.Body{
+		&p.TurnStarted{},
+		&p.UserMessage{Item: p.ItemID{Turn: s.Turn + 1}, Input: in.ID, Content: in.Content},
+		&p.ModelRequested{Response: 1},
+	}
+}
+
+// A decision collects events and keeps the state they lead to.
+type decision struct {
+	state  State
+	env    Env
+	crash  bool // after a crash there is nobody to start the next turn
+	events []p.Body
+}
+
+func (d *decision) add(bodies ...p.Body) {
+	for _, b := range bodies {
+		d.events = append(d.events, b)
+		d.state = d.state.Evolve(p.Event{Turn: d.state.Turn, Time: d.env.Now, Body: b})
+	}
+}
+
+// take records what the input itself says.
+func (d *decision) take(in Happening) error {
+	switch in := in.(type) {
+	case User:
+		return d.takeUser(in)
+	case Summarise:
+		return ErrBusy
+	case Stop:
+		return d.takeStop(in)
+	case Approval:
+		return d.takeApproval(in)
+	case Edit:
+		if d.state.input(in.Input) < 0 {
+			return ErrNoInput
+		}
+		if len(in.Content) == 0 {
+			return ErrEmpty
+		}
+		d.add(&p.InputEdited{Input: in.Input, Content: in.Content})
+	case Delete:
+		i := d.state.input(in.Input)
+		if i < 0 {
+			return ErrNoInput
+		}
+		w := d.state.Inputs[i]
+		d.add(&p.InputReturned{Inputs: []p.ReturnedInput{{Input: w.ID, Mode: w.Mode, Content: w.Content, Deleted: true}}})
+	case ModelItem:
+		d.takeItem(in)
+	case ModelDone:
+		d.takeModelDone(in)
+	case RetryDue:
+		if d.state.backoff && d.state.stopping == "" {
+			d.request()
+		}
+	case ToolAsked:
+		d.takeAsked(in)
+	case ToolDone:
+		d.takeToolDone(in)
+	case Lost:
+		d.takeLost(in)
+	}
+	return nil
+}
+
+// takeUser decides what becomes of a message that arrives while a turn runs.
+func (d *decision) takeUser(in User) error {
+	if len(in.Content) == 0 {
+		return ErrEmpty
+	}
+	s := d.state
+	accepted := &p.InputAccepted{Input: s.inputs + 1, Mode: in.WhenBusy, Content: in.Content, Overrides: in.Overrides}
+	switch {
+	case s.stopping != "":
+		accepted.After = true
+		if accepted.Mode != p.Steer {
+			accepted.Mode = p.Queue
+		}
+	case in.WhenBusy == p.Replace, in.WhenBusy == "" && s.Waiting():
+		accepted.Mode, accepted.After = p.Replace, true
+		d.add(accepted, &p.StopRequested{Reason: p.Replaced})
+		return nil
+	case in.WhenBusy == "":
+		accepted.Mode = p.Steer
+	}
+	if accepted.Mode == p.Steer && s.compact {
+		accepted.Mode = p.Queue // a compaction makes no request that it could join
+	}
+	d.add(accepted)
+	return nil
+}
+
+func (d *decision) takeStop(in Stop) error {
+	switch {
+	case in.Turn != 0 && in.Turn != d.state.Turn:
+		return ErrNothingToStop
+	case d.state.stopping != "":
+		return ErrStopping
+	}
+	reason := in.Reason
+	if reason == "" {
+		reason = p.Interrupted
+	}
+	d.add(&p.StopRequested{Reason: reason, Error: in.Error})
+	return nil
+}
+
+func (d *decision) takeApproval(in Approval) error {
+	i := d.state.find(in.Call)
+	if i < 0 || d.state.calls[i].stage != asking || d.state.stopping != "" {
+		return ErrNoApproval
+	}
+	resolved := &p.ApprovalResolved{Call: in.Call, Decision: in.Decision, Message: in.Message}
+	switch in.Decision {
+	case p.Approved, p.ApprovedForSession:
+		d.add(resolved)
+	case p.Denied:
+		text := "rejected by the user"
+		if in.Message != "" {
+			text += ": " + in.Message
+		}
+		d.add(resolved, &p.ToolOutput{Call: in.Call, Output: text, Failed: true})
+	case p.Abort:
+		d.add(resolved, &p.StopRequested{Reason: p.Interrupted})
+	default:
+		return fmt.Errorf("%w %q", ErrDecision, in.Decision)
+	}
+	return nil
+}
+
+func (d *decision) takeItem(in ModelItem) {
+	s := d.state
+	if s.stopping != "" || !s.streaming || in.Response != s.response {
+		return // what arrives after the stop is not part of the conversation
+	}
+	id := p.ItemID{Turn: s.Turn, Response: in.Response, Index: in.Index}
+	switch b := in.Body.(type) {
+	case *p.AssistantMessage:
+		b.Item = id
+	case *p.Reasoning:
+		b.Item = id
+	case *p.ToolCall:
+		b.Call = id
+		if b.WireID == "" { // some local servers give none
+			b.WireID = "call_" + strings.ReplaceAll(id.String(), ".", "_")
+		}
+	default:
+		return
+	}
+	d.add(in.Body)
+}
+
+func (d *decision) takeModelDone(in ModelDone) {
+	if !d.state.streaming || in.Response != d.state.response {
+		return
+	}
+	d.partials(in.Open)
+	ended := &p.ModelEnded{Response: in.Response, Usage: in.Usage}
+	if d.state.stopping == "" {
+		ended.Error = in.Error
+	}
+	d.add(ended)
+	if ended.Error != nil {
+		d.modelFailed(in)
+	}
+}
+
+// modelFailed decides what follows from a response that did not work: a
+// repaired history, another try, or the end of the turn.
+func (d *decision) modelFailed(in ModelDone) {
+	for _, c := range slices.Clone(d.state.calls) {
+		d.add(&p.ToolOutput{
+			Call: c.id, Failed: true, Aborted: true,
+			Output: "aborted: the model's response broke off before this call ran, so it was not run",
+		})
+	}
+	err := in.Error
+	if err.Kind == p.ErrorHistory && err.Call != nil && !slices.Contains(d.state.refused, err.Call.WireID) {
+		d.repair(*err.Call, in.Refused)
+		return
+	}
+	if err.Retry && d.state.attempts < d.env.Retries {
+		n := d.state.attempts + 1
+		d.add(&p.ModelRetry{Attempt: n, Max: d.env.Retries, Wait: d.env.Wait(n, err), Reason: err.Message})
+		return
+	}
+	d.add(&p.StopRequested{Reason: p.Failed, Error: err})
+}
+
+// repair answers a provider that refuses the history because of one call. It
+// does so once for each call, and without using up a retry.
+func (d *decision) repair(fault p.CallFault, known *Refused) {
+	if known != nil && !known.Answered && fault.Fault == p.CallWithoutOutput {
+		d.add(&p.ToolOutput{Call: known.Call, Output: "aborted", Failed: true, Aborted: true, Repaired: true})
+	}
+	lone := known == nil && fault.Fault == p.CallWithoutOutput
+	d.add(
+		&p.HistoryRepaired{WireID: fault.WireID, Fault: fault.Fault, Lone: lone},
+		&p.Notice{Text: fmt.Sprintf("the model refused the history because of call %s; repaired, trying again", fault.WireID), Warn: true},
+	)
+	d.request()
+}
+
+func (d *decision) takeAsked(in ToolAsked) {
+	i := d.state.find(in.Request.Call)
+	if i < 0 || d.state.calls[i].stage != running {
+		return
+	}
+	if d.state.stopping != "" {
+		d.add(d.state.aborted(d.env.Now, d.state.calls[i], nil))
+		return
+	}
+	d.add(&in.Request)
+}
+
+func (d *decision) takeToolDone(in ToolDone) {
+	i := d.state.find(in.Output.Call)
+	if i < 0 || d.state.calls[i].stage != running {
+		return
+	}
+	c, out := d.state.calls[i], in.Output
+	if out.Elapsed == 0 {
+		out.Elapsed = d.env.Now.Sub(c.started)
+	}
+	if out.Aborted {
+		out.Failed = true
+		out.Output = abortText(d.state.stopping, out.Elapsed, out.Command, out.Output)
+	}
+	d.add(&out)
+}
+
+func (d *decision) takeLost(in Lost) {
+	if d.state.Waiting() {
+		return // nothing ran: the approval is as good as it was
+	}
+	d.crash = in.Crash
+	if d.state.stopping == "" {
+		d.add(&p.StopRequested{Reason: p.Crashed})
+	}
+	d.partials(in.Open)
+	if d.state.streaming {
+		d.add(&p.ModelEnded{Response: d.state.response})
+	}
+	for _, c := range slices.Clone(d.state.calls) {
+		if c.stage == running {
+			d.add(d.state.aborted(d.env.Now, c, in.Open))
+		}
+	}
+	d.state.killed += in.Killed
+}
+
+// partials records what there is of messages that were not finished.
+func (d *decision) partials(open []Partial) {
+	for _, o := range open {
+		if o.Text == "" || o.Item.Turn != d.state.Turn {
+			continue
+		}
+		switch o.Kind {
+		case p.DeltaMessage:
+			d.add(&p.AssistantMessage{Item: o.Item, Text: o.Text, Partial: true})
+		case p.DeltaReasoning:
+			d.add(&p.Reasoning{Item: o.Item, Text: o.Text, Partial: true})
+		}
+	}
+}
+
+// settle adds what must follow when nothing of the turn is left running.
+func (d *decision) settle(lost bool) {
+	s := d.state
+	switch {
+	case s.Waiting() && lost:
+	case s.working() && !lost && s.stopping != "", s.streaming:
+	case s.stopping != "":
+		d.end(s.stopping)
+	case len(s.calls) > 0:
+		d.startCalls()
+	case s.backoff:
+	case s.compact:
+		d.add(&p.Compacted{Summary: s.said})
+		d.end(p.Completed)
+	case s.called || slices.ContainsFunc(s.Inputs, isSteer):
+		d.request()
+	default:
+		d.end(p.Completed)
+	}
+}
+
+func isSteer(in Input) bool { return in.Mode == p.Steer }
+
+// startCalls runs the open calls one at a time and in order; calls that only
+// read run side by side.
+func (d *decision) startCalls() {
+	if d.state.any(asking) {
+		return
+	}
+	for _, c := range d.state.calls {
+		readOnly := d.env.ReadOnly != nil && d.env.ReadOnly(c.name)
+		if c.stage == running && readOnly {
+			continue
+		}
+		if c.stage == running || !readOnly && d.state.any(running) {
+			return
+		}
+		d.add(&p.CallStarted{Call: c.id, Grant: c.grant})
+	}
+}
+
+// request makes the next model request, with what was steered in before it.
+func (d *decision) request() {
+	for _, in := range slices.Clone(d.state.Inputs) {
+		if !isSteer(in) {
+			continue
+		}
+		item := p.ItemID{Turn: d.state.Turn, Index: d.state.messages}
+		d.add(&p.UserMessage{Item: item, Input: in.ID, Content: in.Content})
+	}
+	d.add(&p.ModelRequested{Response: d.state.response + 1})
+}
+
+// end closes everything that is open and ends the turn. No other code ends one.
+func (d *decision) end(reason p.EndReason) {
+	for _, c := range slices.Clone(d.state.calls) {
+		if c.stage == asking {
+			d.add(&p.ApprovalResolved{Call: c.id, Decision: p.Cancelled})
+		}
+		d.add(d.state.aborted(d.env.Now, c, nil))
+	}
+	why := reason
+	if d.crash {
+		why = p.Crashed
+	}
+	if back := d.state.handBack(why); len(back) > 0 {
+		d.add(&p.InputReturned{Inputs: back})
+	}
+	d.add(&p.TurnEnded{
+		Reason: reason, Error: d.state.cause, Killed: d.state.killed,
+		Elapsed: max(0, d.env.Now.Sub(d.state.started)),
+	})
+}
+
+// handBack returns the messages that will not be delivered because the turn
+// ends for the given reason. Those that arrived after the stop start the next
+// turn, unless there is nobody left to start it.
+func (s State) handBack(reason p.EndReason) []p.ReturnedInput {
+	if reason == p.Completed || reason == p.Failed && !s.unrecordable() {
+		return nil
+	}
+	var back []p.ReturnedInput
+	for _, in := range s.Inputs {
+		if in.After && reason != p.Crashed && !s.unrecordable() {
+			continue
+		}
+		back = append(back, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})
+	}
+	return back
+}
+
+// unrecordable reports whether the turn ends because nothing can be recorded any
+// more, so that no other turn can follow.
+func (s State) unrecordable() bool { return s.cause != nil && s.cause.Kind == p.ErrorJournal }
+
+// aborted is the output of a call that did not come to its end.
+func (s State) aborted(now time.Time, c call, open []Partial) *p.ToolOutput {
+	out := &p.ToolOutput{Call: c.id, Failed: true, Aborted: true}
+	if c.stage != running {
+		out.Output = "aborted: " + because[s.stopping] + " before this ran, so it was not run"
+		return out
+	}
+	out.Elapsed = max(0, now.Sub(c.started))
+	text := ""
+	for _, o := range open {
+		if o.Item == c.id {
+			text = o.Text
+			out.Command = &p.CommandResult{ExitCode: -1, Output: o.Text, Stderr: o.Stderr, Elapsed: out.Elapsed}
+		}
+	}
+	out.Output = abortText(s.stopping, out.Elapsed, out.Command, text)
+	return out
+}

@@ -1,0 +1,130 @@
+package turn
+
+import (
+	"errors"
+	"time"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Happening is something that happened outside, which Decide turns into events.
+type Happening interface{ isHappening() }
+
+type (
+	// User is a message from a client.
+	User struct {
+		Content   []p.Content
+		WhenBusy  p.WhenBusy
+		Overrides *p.Overrides
+	}
+
+	// Next asks whether a waiting message starts a turn now.
+	Next struct{}
+
+	// Summarise starts a turn that compacts the history.
+	Summarise struct{}
+
+	// Stop asks the turn to stop. Turn, if set, restricts it to that turn.
+	Stop struct {
+		Turn   p.TurnID
+		Reason p.EndReason
+		Error  *p.Error // for a reason of failed
+	}
+
+	// Approval is the answer to an open approval.
+	Approval struct {
+		Call     p.CallID
+		Decision p.Decision
+		Message  string
+	}
+
+	// Edit changes a waiting message; Delete takes it back.
+	Edit struct {
+		Input   p.InputID
+		Content []p.Content
+	}
+	Delete struct{ Input p.InputID }
+
+	// ModelItem is an item that the model finished.
+	ModelItem struct {
+		Response int
+		Index    int
+		Body     p.Body // an AssistantMessage, a Reasoning or a ToolCall
+	}
+
+	// ModelDone says that the model's response is over.
+	ModelDone struct {
+		Response int
+		Usage    *p.Usage
+		Error    *p.Error
+		Open     []Partial // items of the response that were not finished
+		// Refused is, for an error about one call, what the history knows of it.
+		Refused *Refused
+	}
+
+	// RetryDue says that the wait before a retry is over.
+	RetryDue struct{}
+
+	// ToolAsked says that a call must be approved before it can run.
+	ToolAsked struct {
+		Request p.ApprovalRequested
+	}
+
+	// ToolDone says that a call is over.
+	ToolDone struct{ Output p.ToolOutput }
+
+	// Lost says that the turn's workers are gone, or given up: after a crash, or
+	// when they have not stopped in time.
+	Lost struct {
+		Open   []Partial
+		Killed int  // processes that were found and ended
+		Crash  bool // found when the conversation was opened
+	}
+)
+
+func (User) isHappening()      {}
+func (Next) isHappening()      {}
+func (Summarise) isHappening() {}
+func (Stop) isHappening()      {}
+func (Approval) isHappening()  {}
+func (Edit) isHappening()      {}
+func (Delete) isHappening()    {}
+func (ModelItem) isHappening() {}
+func (ModelDone) isHappening() {}
+func (RetryDue) isHappening()  {}
+func (ToolAsked) isHappening() {}
+func (ToolDone) isHappening()  {}
+func (Lost) isHappening()      {}
+
+// A Partial is what there is of an item that was not finished.
+type Partial struct {
+	Item   p.ItemID
+	Kind   p.DeltaKind // message or reasoning; stdout for the output of a command
+	Text   string
+	Stderr [][2]int // for output: the ranges of Text that are stderr
+}
+
+// Refused is what the history knows of a call that a provider complains about.
+type Refused struct {
+	Call     p.CallID
+	Answered bool // it has an output
+}
+
+// Env is what Decide has to know beside the state and the input.
+type Env struct {
+	Now      time.Time
+	ReadOnly func(tool string) bool // may calls of it run side by side
+	Retries  int                    // how often a failed request is made again
+	Wait     func(attempt int, err *p.Error) time.Duration
+}
+
+// What Decide answers to an input that does not fit the state.
+var (
+	ErrNothingToStop = errors.New("nothing to stop")
+	ErrStopping      = errors.New("already stopping")
+	ErrNoApproval    = errors.New("that approval is no longer open")
+	ErrNoInput       = errors.New("that message is no longer waiting")
+	ErrBusy          = errors.New("a turn is running")
+	ErrEmpty         = errors.New("the message is empty")
+	ErrDecision      = errors.New("unknown decision")
+)

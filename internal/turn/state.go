@@ -1,0 +1,217 @@
+// Package turn is the life of a turn as a pure state machine.
+//
+// [State.Decide] says which events follow from an input; [State.Evolve] says how
+// an event changes the state. State is nothing but the fold of Evolve over the
+// events of a conversation, so running live and replaying after a crash cannot
+// disagree. An event is also the instruction to do what it says: the owner acts on
+// ModelRequested, CallStarted and ModelRetry once they are recorded.
+//
+// What it guarantees, whatever the inputs: a turn that started ends with exactly one
+// TurnEnded, and before it every call has got one output, every approval is
+// resolved, and every accepted message is delivered, kept for the next turn, or
+// handed back. Start reading at Decide; the table of states and inputs is in
+// docs/architecture.md.
+package turn
+
+import (
+	"slices"
+	"time"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// State is where a conversation stands: its current turn, if any, and the
+// messages that wait. The zero value is a conversation that has not begun.
+type State struct {
+	Active bool
+	Turn   p.TurnID // the current turn, or the last one
+	Inputs []Input  // accepted and not yet consumed, in order
+
+	inputs    p.InputID // how many messages were ever accepted
+	started   time.Time
+	compact   bool
+	messages  int         // user messages of this turn
+	response  int         // the latest model response of this turn
+	streaming bool        // it is under way
+	called    bool        // it asked for a tool
+	said      string      // its last message
+	backoff   bool        // a retry is waiting for its time
+	attempts  int         // retries since the last response that worked
+	refused   []string    // call ids that the provider complained about in this turn
+	lone      []string    // those of them that the history does not know
+	stopping  p.EndReason // why, once somebody asked to stop
+	cause     *p.Error    // with stopping: what failed
+	killed    int
+	calls     []call // without an output, in order
+}
+
+// An Input is a message that waits.
+type Input struct {
+	ID        p.InputID
+	Mode      p.WhenBusy
+	Content   []p.Content
+	After     bool // it arrived after the stop, or is what the stop was for: it starts the next turn
+	Overrides *p.Overrides
+}
+
+type call struct {
+	id      p.CallID
+	wireID  string
+	name    string
+	stage   stage
+	grant   p.Decision // how it was approved, if it was
+	started time.Time
+}
+
+type stage int
+
+const (
+	pending stage = iota // its turn to run has not come
+	asking               // somebody has to approve it
+	running
+)
+
+// Evolve returns the state after one event.
+func (s State) Evolve(e p.Event) State {
+	switch b := e.Body.(type) {
+	case *p.TurnStarted:
+		s = State{
+			Active: true, Turn: e.Turn, Inputs: slices.Clone(s.Inputs), inputs: s.inputs,
+			started: e.Time, compact: b.Compact,
+		}
+		for i := range s.Inputs { // they waited for this turn, and now wait like any other
+			s.Inputs[i].After = false
+		}
+	case *p.InputAccepted:
+		s.inputs = b.Input
+		s.Inputs = append(slices.Clip(s.Inputs), Input{b.Input, b.Mode, b.Content, b.After, b.Overrides})
+	case *p.InputEdited:
+		s.Inputs = slices.Clone(s.Inputs)
+		if i := s.input(b.Input); i >= 0 {
+			s.Inputs[i].Content = b.Content
+		}
+	case *p.InputReturned:
+		for _, r := range b.Inputs {
+			s.dropInput(r.Input)
+		}
+	case *p.UserMessage:
+		s.messages++
+		s.inputs = max(s.inputs, b.Input)
+		s.dropInput(b.Input)
+	case *p.StopRequested:
+		s.stopping, s.cause = b.Reason, b.Error
+	case *p.TurnEnded:
+		s.Active = false
+	default:
+		s.evolveModel(e)
+		s.evolveCall(e)
+	}
+	return s
+}
+
+func (s *State) evolveModel(e p.Event) {
+	switch b := e.Body.(type) {
+	case *p.ModelRequested:
+		s.response, s.streaming, s.called, s.backoff, s.said = b.Response, true, false, false, ""
+	case *p.AssistantMessage:
+		s.said = b.Text
+	case *p.ModelEnded:
+		s.streaming = false
+		if b.Error == nil {
+			s.attempts = 0
+		}
+	case *p.ModelRetry:
+		s.backoff, s.attempts = true, b.Attempt
+	case *p.HistoryRepaired:
+		s.refused = append(slices.Clip(s.refused), b.WireID)
+		if b.Lone {
+			s.lone = append(slices.Clip(s.lone), b.WireID)
+		}
+	}
+}
+
+func (s *State) evolveCall(e p.Event) {
+	switch b := e.Body.(type) {
+	case *p.ToolCall:
+		s.called = true
+		s.calls = append(slices.Clip(s.calls), call{id: b.Call, wireID: b.WireID, name: b.Name})
+	case *p.CallStarted:
+		s.setStage(b.Call, running, e.Time)
+	case *p.ApprovalRequested:
+		s.setStage(b.Call, asking, e.Time)
+	case *p.ApprovalResolved:
+		s.setStage(b.Call, pending, e.Time)
+		if i := s.find(b.Call); i >= 0 {
+			s.calls[i].grant = b.Decision
+		}
+	case *p.ToolOutput:
+		if i := s.find(b.Call); i >= 0 {
+			s.calls = slices.Delete(slices.Clone(s.calls), i, i+1)
+		}
+		if b.Command != nil {
+			s.killed += b.Command.Killed
+		}
+	}
+}
+
+func (s *State) setStage(id p.CallID, to stage, at time.Time) {
+	i := s.find(id)
+	if i < 0 {
+		return
+	}
+	s.calls = slices.Clone(s.calls)
+	s.calls[i].stage = to
+	if to == running {
+		s.calls[i].started = at
+	}
+}
+
+func (s *State) dropInput(id p.InputID) {
+	if i := s.input(id); i >= 0 {
+		s.Inputs = slices.Delete(slices.Clone(s.Inputs), i, i+1)
+	}
+}
+
+func (s State) find(id p.CallID) int {
+	return slices.IndexFunc(s.calls, func(c call) bool { return c.id == id })
+}
+
+func (s State) input(id p.InputID) int {
+	return slices.IndexFunc(s.Inputs, func(in Input) bool { return in.ID == id })
+}
+
+func (s State) any(at stage) bool {
+	return slices.ContainsFunc(s.calls, func(c call) bool { return c.stage == at })
+}
+
+// working reports whether anything of the turn still runs.
+func (s State) working() bool { return s.streaming || s.any(running) }
+
+// Waiting reports whether the turn only waits for a person.
+func (s State) Waiting() bool {
+	return s.Active && s.stopping == "" && !s.working() && !s.backoff && s.any(asking)
+}
+
+// Stopping reports whether the turn has been asked to stop.
+func (s State) Stopping() bool { return s.Active && s.stopping != "" }
+
+// Asking returns the calls that wait for a person.
+func (s State) Asking() []p.CallID {
+	var ids []p.CallID
+	for _, c := range s.calls {
+		if c.stage == asking {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
+}
+
+// Response is the number of the turn's latest model response.
+func (s State) Response() int { return s.response }
+
+// Compacting reports whether the turn is one that only compacts.
+func (s State) Compacting() bool { return s.Active && s.compact }
+
+// Lone returns the call ids that this turn's requests must carry an output for
+// although the history does not know them.
+func (s State) Lone() []string { return s.lone }
