@@ -1,0 +1,129 @@
+package journal
+
+import (
+	"math/rand/v2"
+	"time"
+	"unicode/utf8"
+)
+
+// A CrashMode is a way in which a process can end without warning.
+type CrashMode int
+
+const (
+	// CrashKill is kill -9: what was handed to the operating system is kept, and
+	// that includes the bytes of open items after 100 ms.
+	CrashKill CrashMode = iota
+	// CrashPower is loss of power: only what was synced is sure to be kept.
+	CrashPower
+)
+
+// progressSafe is after how long written bytes of an open item survive a kill.
+const progressSafe = 100 * time.Millisecond
+
+// A mark says how much of an item was written when.
+type mark struct {
+	at  time.Time
+	end int64
+}
+
+// wrote implements backend.
+func (j *memoryJournal) wrote(it *item, _ int) {
+	now := time.Now()
+	// Only the last mark that is old enough matters, and those after it.
+	for len(it.marks) > 1 && now.Sub(it.marks[1].at) >= progressSafe {
+		it.marks = it.marks[1:]
+	}
+	if n := len(it.marks); n > 0 && now.Sub(it.marks[n-1].at) < time.Millisecond {
+		it.marks[n-1].end = it.end
+		return
+	}
+	it.marks = append(it.marks, mark{now, it.end})
+}
+
+// safe returns how many bytes of the item have reached the file for sure.
+func (it *item) safe(now time.Time) int64 {
+	var end int64
+	for _, m := range it.marks {
+		if now.Sub(m.at) >= progressSafe {
+			end = m.end
+		}
+	}
+	return max(end, it.flushed)
+}
+
+// Crash puts a conversation into a state in which a crash at this moment might
+// leave it: every durable record is there, of those on their way a random
+// number, of open items' bytes a random part beyond what is safe. Journals that
+// had it open are dead: what is appended to them is ignored, readers get
+// ErrClosed. It can be opened again.
+func (s *MemoryStore) Crash(id string, mode CrashMode, r *rand.Rand) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.conversations[id]
+	if c == nil || c.open == nil {
+		return
+	}
+
+	j := c.open
+	j.enter(dead)
+	close(j.killed)
+	j.mu.Lock()
+	last := j.saved
+	if j.err == nil {
+		last += r.Uint64N(j.last - j.saved + 1)
+	}
+	j.mu.Unlock()
+	now := time.Now()
+	c.log = j.rest(last, func(it *item) int64 {
+		safe := it.safe(now)
+		if mode == CrashPower {
+			safe = 0
+		}
+		return min(safe+r.Int64N(it.end-safe+1), headBytes)
+	})
+	c.open = nil
+	if mode == CrashPower && r.IntN(2) == 0 {
+		c.checkpoint, c.checkpointSeq = nil, 0
+	}
+}
+
+// rest returns a closed log with the records up to last and the items that they
+// leave open, each cut to the length that keep returns; nil keeps all.
+func (l *log) rest(last uint64, keep func(*item) int64) *log {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := newLog(last, 0)
+	n.phase = closed
+	n.recent.first = 1
+	for _, e := range l.recent.entries[:last] {
+		e.Unsaved = false
+		n.recent.push(e)
+	}
+	for _, it := range l.items {
+		if it.closedBy != 0 && it.closedBy <= last {
+			continue
+		}
+		end := it.end
+		if keep != nil {
+			end = keep(it)
+		}
+		n.restore(join(it.name, it.until(end)))
+	}
+	return n
+}
+
+// until returns the pieces before end, the last one cut between runes.
+func (it *item) until(end int64) []piece {
+	ps := it.pieces(0, end)
+	if len(ps) == 0 {
+		return nil
+	}
+	p := &ps[len(ps)-1]
+	for {
+		r, n := utf8.DecodeLastRune(p.text)
+		if r != utf8.RuneError || n != 1 {
+			return ps
+		}
+		p.text = p.text[:len(p.text)-1]
+	}
+}

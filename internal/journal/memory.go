@@ -1,0 +1,286 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// MemoryOptions lets a memory store behave like a disk. The zero value is a
+// disk that takes no time and never fails: records are visible when Append returns.
+type MemoryOptions struct {
+	// SyncDelay says how long the next sync takes. The functions are called
+	// from goroutines of the journals, also at the same time.
+	SyncDelay func() time.Duration
+	// SyncError makes the next sync, and with it the journal, fail.
+	SyncError func() error
+}
+
+// A MemoryStore keeps conversations for as long as the process lives.
+type MemoryStore struct {
+	options MemoryOptions
+
+	mu            sync.Mutex
+	conversations map[string]*memoryConversation
+}
+
+var _ Store = (*MemoryStore)(nil)
+
+// A memoryConversation is guarded by the store's mutex.
+type memoryConversation struct {
+	log           *log // of the journal while it is open, else of what it left behind
+	open          *memoryJournal
+	modified      time.Time
+	archived      bool
+	checkpoint    []byte
+	checkpointSeq uint64
+}
+
+// NewMemoryStore returns an empty store.
+func NewMemoryStore(o MemoryOptions) *MemoryStore {
+	return &MemoryStore{options: o, conversations: make(map[string]*memoryConversation)}
+}
+
+// Create implements Store.
+func (s *MemoryStore) Create(id string, at time.Time) (Journal, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("create conversation: %q is not a conversation id", id)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conversations[id] != nil {
+		return nil, fmt.Errorf("create conversation %s: %w", id, os.ErrExist)
+	}
+	c := &memoryConversation{log: newLog(0, 0), modified: at}
+	s.conversations[id] = c
+	return s.start(c), nil
+}
+
+// Open implements Store.
+func (s *MemoryStore) Open(ctx context.Context, id string) (Journal, error) {
+	var j Journal
+	err := waitForLock(ctx, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c, err := s.unlocked(id)
+		if err != nil {
+			return err
+		}
+		j = s.start(c)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open conversation %s: %w", id, err)
+	}
+	return j, nil
+}
+
+// unlocked returns a conversation that nobody writes to.
+func (s *MemoryStore) unlocked(id string) (*memoryConversation, error) {
+	c := s.conversations[id]
+	if c == nil {
+		return nil, ErrNotFound
+	}
+	if c.open != nil {
+		return nil, &LockedError{PID: os.Getpid()}
+	}
+	return c, nil
+}
+
+// start opens a conversation that is not open, with the store's mutex.
+func (s *MemoryStore) start(c *memoryConversation) *memoryJournal {
+	l := c.log.rest(c.log.saved, nil)
+	l.phase = running
+	j := &memoryJournal{
+		log:          l,
+		store:        s,
+		conversation: c,
+		killed:       make(chan struct{}),
+		recovery:     Recovery{Checkpoint: c.checkpoint, CheckpointSeq: c.checkpointSeq, Last: l.saved},
+	}
+	l.back = j
+	c.log, c.open = l, j
+	return j
+}
+
+// View implements Store.
+func (s *MemoryStore) View(id string) (View, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.conversations[id]
+	if c == nil {
+		return nil, fmt.Errorf("view conversation %s: %w", id, ErrNotFound)
+	}
+	return memoryView{c.log}, nil
+}
+
+// List implements Store.
+func (s *MemoryStore) List() ([]Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var infos []Info
+	for id, c := range s.conversations {
+		infos = append(infos, Info{
+			ID:       id,
+			Modified: c.log.modified(c.modified),
+			Size:     c.log.size(),
+			Archived: c.archived,
+		})
+	}
+	return infos, nil
+}
+
+// Archive implements Store.
+func (s *MemoryStore) Archive(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.unlocked(id)
+	if err != nil {
+		return fmt.Errorf("archive conversation %s: %w", id, err)
+	}
+	c.archived = true
+	return nil
+}
+
+// Delete implements Store.
+func (s *MemoryStore) Delete(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.unlocked(id); err != nil {
+		return fmt.Errorf("delete conversation %s: %w", id, err)
+	}
+	delete(s.conversations, id)
+	return nil
+}
+
+// A memoryJournal is a log with a disk that is played.
+type memoryJournal struct {
+	*log
+	store        *MemoryStore
+	conversation *memoryConversation
+	recovery     Recovery
+	killed       chan struct{} // closed by MemoryStore.Crash
+
+	busy chan struct{} // guarded by log.mu; closed when the sync that runs is over, nil if none does
+}
+
+// appended implements backend.
+func (j *memoryJournal) appended() {
+	l := j.log
+	l.mu.Lock()
+	if j.store.options.SyncDelay == nil {
+		to := l.last
+		l.mu.Unlock()
+		j.sync(to)
+		return
+	}
+
+	defer l.mu.Unlock()
+	if j.busy != nil {
+		return
+	}
+	j.busy = make(chan struct{})
+	go j.syncAll(j.busy) // ends when everything is durable, or killed; Close waits for it
+}
+
+// syncAll syncs, in groups, until nothing is left.
+func (j *memoryJournal) syncAll(done chan<- struct{}) {
+	defer close(done)
+	l := j.log
+	for {
+		l.mu.Lock()
+		to := l.last
+		if to == l.saved || l.err != nil || l.phase == dead {
+			j.busy = nil
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		select {
+		case <-time.After(j.store.options.SyncDelay()):
+		case <-j.killed:
+		}
+		j.sync(to)
+	}
+}
+
+func (j *memoryJournal) sync(to uint64) {
+	if f := j.store.options.SyncError; f != nil && j.unsaved(to) {
+		if err := f(); err != nil {
+			j.fail(err)
+			return
+		}
+	}
+	j.commit(to)
+}
+
+// old implements backend; a memory log never forgets.
+func (j *memoryJournal) old(after, upTo uint64, limit int) ([]Record, error) {
+	panic("journal: memory window was trimmed")
+}
+
+// Checkpoint implements Journal.
+func (j *memoryJournal) Checkpoint(seq uint64, state []byte) error {
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	if err := j.mayCheckpoint(seq); err != nil {
+		return err
+	}
+	if j.conversation.open != j {
+		return fmt.Errorf("checkpoint at record %d: %w", seq, ErrClosed)
+	}
+
+	j.conversation.checkpoint = append([]byte{}, state...)
+	j.conversation.checkpointSeq = seq
+	return nil
+}
+
+// Recovery implements Journal.
+func (j *memoryJournal) Recovery() Recovery { return j.recovery }
+
+// Close implements Journal.
+func (j *memoryJournal) Close() error {
+	j.enter(closing)
+	j.finish()
+	j.enter(closed)
+
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	if c := j.conversation; c.open == j {
+		c.modified = j.modified(c.modified)
+		c.log, c.open = j.rest(j.saved, nil), nil
+	}
+	return j.failure()
+}
+
+// finish waits until everything is durable, or has failed.
+func (j *memoryJournal) finish() {
+	for {
+		j.mu.Lock()
+		busy, last := j.busy, j.last
+		j.mu.Unlock()
+		if busy == nil {
+			j.sync(last)
+			return
+		}
+		<-busy
+	}
+}
+
+// A memoryView looks at a log.
+type memoryView struct{ log *log }
+
+func (v memoryView) Read(after uint64, limit int) ([]Record, error) { return v.log.Read(after, limit) }
+
+func (v memoryView) Tail(limit int) ([]Record, error) {
+	visible, _ := v.log.Durable()
+	return v.log.Read(visible-min(visible, uint64(max(limit, 0))), limit)
+}
+
+func (v memoryView) Check() ([]Fault, error) { return nil, nil }
+
+func (v memoryView) OpenItems() []Chunk { return v.log.OpenItems() }
+
+func (v memoryView) Close() error { return nil }
