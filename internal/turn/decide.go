@@ -227,7 +227,7 @@ func (d *decision) takeModelDone(in ModelDone) {
 func (d *decision) modelFailed(in ModelDone) {
 	for _, c := range slices.Clone(d.state.calls) {
 		d.add(&p.ToolOutput{
-			Call: c.id, Failed: true, Aborted: true,
+			Call: c.ID, Failed: true, Aborted: true,
 			Output: "aborted: the model's response broke off before this call ran, so it was not run",
 		})
 	}
@@ -279,7 +279,11 @@ func (d *decision) takeToolDone(in ToolDone) {
 	if out.Elapsed == 0 {
 		out.Elapsed = d.env.Now.Sub(c.started)
 	}
-	if out.Aborted {
+	switch {
+	case in.NotRun:
+		d.add(d.state.notRun(c))
+		return
+	case out.Aborted:
 		out.Failed = true
 		out.Output = abortText(d.state.stopping, out.Elapsed, out.Command, out.Output)
 	}
@@ -335,14 +339,12 @@ func (d *decision) settle(lost bool) {
 	case s.compact:
 		d.add(&p.Compacted{Summary: s.said})
 		d.end(p.Completed)
-	case s.called || slices.ContainsFunc(s.Inputs, isSteer):
+	case s.called || slices.ContainsFunc(s.Inputs, Input.Joins):
 		d.request()
 	default:
 		d.end(p.Completed)
 	}
 }
-
-func isSteer(in Input) bool { return in.Mode == p.Steer }
 
 // startCalls runs the open calls one at a time and in order; calls that only
 // read run side by side.
@@ -351,21 +353,24 @@ func (d *decision) startCalls() {
 		return
 	}
 	for _, c := range d.state.calls {
-		readOnly := d.env.ReadOnly != nil && d.env.ReadOnly(c.name)
+		readOnly := d.env.ReadOnly != nil && d.env.ReadOnly(c.Name)
 		if c.stage == running && readOnly {
 			continue
 		}
 		if c.stage == running || !readOnly && d.state.any(running) {
 			return
 		}
-		d.add(&p.CallStarted{Call: c.id, Grant: c.grant})
+		d.add(&p.CallStarted{Call: c.ID, Grant: c.grant})
+		if !readOnly {
+			return
+		}
 	}
 }
 
 // request makes the next model request, with what was steered in before it.
 func (d *decision) request() {
 	for _, in := range slices.Clone(d.state.Inputs) {
-		if !isSteer(in) {
+		if !in.Joins() {
 			continue
 		}
 		item := p.ItemID{Turn: d.state.Turn, Index: d.state.messages}
@@ -378,7 +383,7 @@ func (d *decision) request() {
 func (d *decision) end(reason p.EndReason) {
 	for _, c := range slices.Clone(d.state.calls) {
 		if c.stage == asking {
-			d.add(&p.ApprovalResolved{Call: c.id, Decision: p.Cancelled})
+			d.add(&p.ApprovalResolved{Call: c.ID, Decision: p.Cancelled})
 		}
 		d.add(d.state.aborted(d.env.Now, c, nil))
 	}
@@ -418,19 +423,25 @@ func (s State) unrecordable() bool { return s.cause != nil && s.cause.Kind == p.
 
 // aborted is the output of a call that did not come to its end.
 func (s State) aborted(now time.Time, c call, open []Partial) *p.ToolOutput {
-	out := &p.ToolOutput{Call: c.id, Failed: true, Aborted: true}
 	if c.stage != running {
-		out.Output = "aborted: " + because[s.stopping] + " before this ran, so it was not run"
-		return out
+		return s.notRun(c)
 	}
+	out := &p.ToolOutput{Call: c.ID, Failed: true, Aborted: true}
 	out.Elapsed = max(0, now.Sub(c.started))
 	text := ""
 	for _, o := range open {
-		if o.Item == c.id {
+		if o.Item == c.ID {
 			text = o.Text
 			out.Command = &p.CommandResult{ExitCode: -1, Output: o.Text, Stderr: o.Stderr, Elapsed: out.Elapsed}
 		}
 	}
 	out.Output = abortText(s.stopping, out.Elapsed, out.Command, text)
 	return out
+}
+
+func (s State) notRun(c call) *p.ToolOutput {
+	return &p.ToolOutput{
+		Call: c.ID, Failed: true, Aborted: true,
+		Output: "aborted: " + because[s.stopping] + " before this ran, so it was not run",
+	}
 }

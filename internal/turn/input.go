@@ -71,7 +71,10 @@ type (
 	}
 
 	// ToolDone says that a call is over.
-	ToolDone struct{ Output p.ToolOutput }
+	ToolDone struct {
+		Output p.ToolOutput
+		NotRun bool // the turn was stopped before it began
+	}
 
 	// Lost says that the turn's workers are gone, or given up: after a crash, or
 	// when they have not stopped in time.

@@ -54,10 +54,19 @@ type Input struct {
 	Overrides *p.Overrides
 }
 
+// Joins reports whether the message joins the running turn.
+func (in Input) Joins() bool { return in.Mode == p.Steer && !in.After }
+
+// A Call is what the model asked for.
+type Call struct {
+	ID        p.CallID
+	WireID    string
+	Name      string
+	Arguments string
+}
+
 type call struct {
-	id      p.CallID
-	wireID  string
-	name    string
+	Call
 	stage   stage
 	grant   p.Decision // how it was approved, if it was
 	started time.Time
@@ -134,7 +143,7 @@ func (s *State) evolveCall(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.ToolCall:
 		s.called = true
-		s.calls = append(slices.Clip(s.calls), call{id: b.Call, wireID: b.WireID, name: b.Name})
+		s.calls = append(slices.Clip(s.calls), call{Call: Call{b.Call, b.WireID, b.Name, b.Arguments}})
 	case *p.CallStarted:
 		s.setStage(b.Call, running, e.Time)
 	case *p.ApprovalRequested:
@@ -173,7 +182,7 @@ func (s *State) dropInput(id p.InputID) {
 }
 
 func (s State) find(id p.CallID) int {
-	return slices.IndexFunc(s.calls, func(c call) bool { return c.id == id })
+	return slices.IndexFunc(s.calls, func(c call) bool { return c.ID == id })
 }
 
 func (s State) input(id p.InputID) int {
@@ -200,11 +209,34 @@ func (s State) Asking() []p.CallID {
 	var ids []p.CallID
 	for _, c := range s.calls {
 		if c.stage == asking {
-			ids = append(ids, c.id)
+			ids = append(ids, c.ID)
 		}
 	}
 	return ids
 }
+
+// OpenCalls returns the calls that have no output yet, in order.
+func (s State) OpenCalls() []p.CallID {
+	ids := make([]p.CallID, len(s.calls))
+	for i, c := range s.calls {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+// Call returns an open call, or the zero Call if it is not open.
+func (s State) Call(id p.CallID) Call {
+	if i := s.find(id); i >= 0 {
+		return s.calls[i].Call
+	}
+	return Call{}
+}
+
+// LastInput is the number of the last message that was accepted.
+func (s State) LastInput() p.InputID { return s.inputs }
+
+// Restore returns the state between two turns, when no message waits.
+func Restore(last p.TurnID, inputs p.InputID) State { return State{Turn: last, inputs: inputs} }
 
 // Response is the number of the turn's latest model response.
 func (s State) Response() int { return s.response }

@@ -32,4 +32,3 @@ func abortText(reason p.EndReason, after time.Duration, cmd *p.CommandResult, te
 	b.WriteString(p.Shorten(text))
 	return b.String()
 }
-

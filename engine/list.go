@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// ListOptions say which conversations to list.
+type ListOptions struct {
+	Limit    int    // 0 is 25
+	Cursor   string // Page.Next of the page before
+	Cwd      string // only those begun in this directory
+	Archived bool   // the archived ones instead
+}
+
+// A Page is a part of a list.
+type Page struct {
+	Items []Summary
+	Next  string // empty on the last page
+}
+
+// A Summary is what a list shows of a conversation.
+type Summary struct {
+	ID       p.ConversationID `json:"id"`
+	Title    string           `json:"title"`
+	Cwd      string           `json:"cwd"`
+	Model    string           `json:"model,omitempty"`
+	Created  time.Time        `json:"created"`
+	Updated  time.Time        `json:"updated"`
+	Turns    p.TurnID         `json:"turns"`
+	Ended    p.EndReason      `json:"ended,omitempty"` // how the last turn ended; empty if it has not
+	LastLine string           `json:"last_line,omitempty"`
+	Archived bool             `json:"archived,omitempty"`
+	Path     string           `json:"path,omitempty"`
+}
+
+// List returns conversations, those changed last first. It takes no lock and
+// repairs nothing.
+func (l *Local) List(ctx context.Context, o ListOptions) (Page, error) {
+	infos, err := l.store.List()
+	if err != nil {
+		return Page{}, fmt.Errorf("list conversations: %w", err)
+	}
+	infos = slices.DeleteFunc(infos, func(in journal.Info) bool { return in.Archived != o.Archived })
+	slices.SortFunc(infos, newestFirst)
+	after, err := parseCursor(o.Cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	limit := o.Limit
+	if limit <= 0 {
+		limit = 25
+	}
+	var page Page
+	for _, in := range infos {
+		if o.Cursor != "" && newestFirst(in, after) <= 0 {
+			continue
+		}
+		if ctx.Err() != nil {
+			return Page{}, context.Cause(ctx)
+		}
+		s, err := l.summary(in)
+		if err != nil || o.Cwd != "" && s.Cwd != o.Cwd { // deleted meanwhile, or unreadable
+			continue
+		}
+		if len(page.Items) == limit {
+			page.Next = cursorOf(page.Items[limit-1])
+			break
+		}
+		page.Items = append(page.Items, s)
+	}
+	return page, nil
+}
+
+func newestFirst(a, b journal.Info) int {
+	return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(b.ID, a.ID))
+}
+
+func cursorOf(s Summary) string {
+	return strconv.FormatInt(s.Updated.UnixNano(), 10) + "-" + string(s.ID)
+}
+
+var errCursor = errors.New("not a cursor of this list")
+
+func parseCursor(s string) (journal.Info, error) {
+	if s == "" {
+		return journal.Info{}, nil
+	}
+	ns, id, ok := strings.Cut(s, "-")
+	n, err := strconv.ParseInt(ns, 10, 64)
+	if !ok || err != nil {
+		return journal.Info{}, fmt.Errorf("%q: %w", s, errCursor)
+	}
+	return journal.Info{ID: id, Modified: time.Unix(0, n)}, nil
+}
+
+// summary reads what a list shows of one conversation.
+func (l *Local) summary(in journal.Info) (Summary, error) {
+	v, err := l.store.View(in.ID)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer v.Close()
+	s := Summary{
+		ID: p.ConversationID(in.ID), Created: p.ConversationID(in.ID).Time(),
+		Updated: in.Modified, Archived: in.Archived, Path: in.Path,
+	}
+	head, err := v.Read(0, 16)
+	if err != nil {
+		return Summary{}, err
+	}
+	for _, r := range head {
+		s.begin(event(r))
+	}
+	tail, err := v.Tail(64)
+	if err != nil {
+		return Summary{}, err
+	}
+	for _, r := range tail {
+		s.finish(event(r))
+	}
+	s.rename(v)
+	return s, nil
+}
+
+func (s *Summary) begin(e p.Event) {
+	switch b := e.Body.(type) {
+	case *p.ConversationStarted:
+		s.Cwd, s.Model = b.Settings.Cwd, b.Settings.Model
+	case *p.UserMessage:
+		if s.Title == "" {
+			s.Title = firstLine(p.PlainText(b.Content))
+		}
+	}
+}
+
+func (s *Summary) finish(e p.Event) {
+	s.Turns = max(s.Turns, e.Turn)
+	switch b := e.Body.(type) {
+	case *p.TurnStarted:
+		s.Ended = ""
+	case *p.TurnEnded:
+		s.Ended = b.Reason
+	case *p.AssistantMessage:
+		s.LastLine = lastLine(b.Text)
+	case *p.UserMessage:
+		s.LastLine = lastLine(p.PlainText(b.Content))
+	}
+}
+
+// rename looks for the last title that was given. Only the kinds of the
+// records are looked at, so this is quick.
+func (s *Summary) rename(v journal.View) {
+	for after := uint64(0); ; {
+		recs, err := v.Read(after, 1000)
+		if err != nil || len(recs) == 0 {
+			return
+		}
+		for _, r := range recs {
+			after = r.Seq
+			if r.Kind != "renamed" {
+				continue
+			}
+			if b, ok := event(r).Body.(*p.Renamed); ok {
+				s.Title = b.Title
+			}
+		}
+	}
+}
+
+const lineLength = 100
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return clip(line)
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return clip(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+func clip(line string) string {
+	if r := []rune(line); len(r) > lineLength {
+		return string(r[:lineLength-1]) + "…"
+	}
+	return line
+}

@@ -1,0 +1,270 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/turn"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// prepare does what must not wait for the disk: making room for a turn, and
+// stopping one.
+func (o *owner) prepare(b p.Body) {
+	switch b := b.(type) {
+	case *p.TurnStarted:
+		o.ctx, o.cancel = context.WithCancelCause(context.WithoutCancel(o.base))
+		o.now, o.closed = o.settings, map[p.ItemID]bool{}
+		o.tools = o.cfg.Tools(o.now)
+	case *p.AssistantMessage:
+		o.closed[b.Item] = true
+	case *p.Reasoning:
+		o.closed[b.Item] = true
+	case *p.ToolOutput:
+		o.closed[b.Call] = true
+	case *p.StopRequested:
+		o.stopWorkers(b.Reason)
+	case *p.TurnEnded:
+		o.endTurn()
+	}
+}
+
+// A StoppedError is the cause of a turn's cancelled context.
+type StoppedError struct{ Reason p.EndReason }
+
+func (e *StoppedError) Error() string { return "turn " + string(e.Reason) }
+
+func (o *owner) stopWorkers(reason p.EndReason) {
+	if o.cancel == nil {
+		return // a crash is being cleaned up: nothing runs
+	}
+	if o.model != nil {
+		o.model.Seal() // what the model says after the stop is not recorded
+	}
+	o.cancel(&StoppedError{reason})
+	stopTimer(&o.retry)
+	o.stop = time.NewTimer(o.cfg.StopBound)
+}
+
+func (o *owner) endTurn() {
+	stopTimer(&o.stop)
+	stopTimer(&o.retry)
+	if o.cancel != nil {
+		o.cancel(nil)
+	}
+	o.model = nil
+}
+
+func stopTimer(t **time.Timer) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
+	}
+}
+
+// acted reports whether an event is an instruction.
+func acted(b p.Body) bool {
+	switch b.(type) {
+	case *p.ModelRequested, *p.CallStarted, *p.ModelRetry, *p.TurnEnded:
+		return true
+	}
+	return false
+}
+
+// act does what a durable event says. Replay never calls it.
+func (o *owner) act(a act) {
+	switch b := a.body.(type) {
+	case *p.ModelRequested:
+		if o.ctx.Err() != nil {
+			o.step(turn.ModelDone{Response: b.Response})
+			return
+		}
+		o.startModel(b.Response)
+	case *p.CallStarted:
+		if o.ctx.Err() != nil {
+			o.step(turn.ToolDone{Output: p.ToolOutput{Call: b.Call}, NotRun: true})
+			return
+		}
+		o.startTool(*b)
+	case *p.ModelRetry:
+		if o.ctx.Err() == nil {
+			o.retry = time.NewTimer(b.Wait)
+		}
+	case *p.TurnEnded:
+		o.checkpoint(a.seq)
+		o.next()
+	}
+}
+
+// work runs f as a worker of the turn, and passes on how it ended.
+func (o *owner) work(f func(ctx context.Context) turn.Happening) {
+	ctx, id, conv := o.ctx, o.state.Turn, o.conv
+	go func() { // stopped by ctx, waited for by the turn's end
+		conv.send(message{turn: id, happen: f(ctx)})
+	}()
+}
+
+func (c *Conversation) send(m message) bool {
+	select {
+	case c.inbox <- m:
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+func (o *owner) startModel(response int) {
+	scope := o.journal.Open(fmt.Sprintf("%d.%d", o.state.Turn, response))
+	o.model = scope
+	sink := &sink{conv: o.conv, id: p.ItemID{Turn: o.state.Turn, Response: response}, scope: scope}
+	prompt, settings, client := o.prompt(), o.now, o.cfg.Model
+	o.work(func(ctx context.Context) (h turn.Happening) {
+		done := turn.ModelDone{Response: response}
+		defer scope.Seal()
+		defer guard(func(err *p.Error) { done.Error = err; h = done })
+		c, err := client(settings)
+		if err != nil {
+			done.Error = asError(err)
+			return done
+		}
+		end, err := c.Stream(ctx, prompt, sink)
+		done.Usage = end.Usage
+		if err != nil {
+			done.Error = asError(err)
+		}
+		return done
+	})
+}
+
+func (o *owner) prompt() model.Prompt {
+	pr := model.Prompt{
+		Model: o.now.Model, Instructions: o.cfg.Instructions, Items: o.history.Items(),
+		Effort: o.now.Effort, Summary: o.now.Summary, Verbosity: o.now.Verbosity,
+		CacheKey: string(o.id), OutputSchema: o.now.OutputSchema, Lone: o.state.Lone(),
+	}
+	if o.now.Instructions != "" {
+		pr.Instructions = o.now.Instructions
+	}
+	if o.state.Compacting() {
+		pr.Items = append(pr.Items, &p.PromptItem{Kind: p.PromptUser, Content: p.Text(summarise)})
+		return pr
+	}
+	for _, t := range o.tools {
+		pr.Tools = append(pr.Tools, t.Spec())
+	}
+	return pr
+}
+
+// summarise asks for what replaces the history in a compaction.
+const summarise = "Summarise this conversation so that it can be continued from the summary alone: " +
+	"what the user wants, what was decided and why, what was done and found, which files matter, what is left to do. " +
+	"Be exact about names, paths and values. Answer with the summary only."
+
+// A sink passes on what the model says: text to the journal, items to the owner.
+type sink struct {
+	conv  *Conversation
+	id    p.ItemID
+	scope interface {
+		Write(item, tag, text string) bool
+	}
+}
+
+func (s *sink) item(index int) p.ItemID {
+	return p.ItemID{Turn: s.id.Turn, Response: s.id.Response, Index: index}
+}
+
+func (s *sink) Delta(index int, kind p.DeltaKind, text string) {
+	s.scope.Write(s.item(index).String(), string(kind), text)
+}
+
+func (s *sink) Done(index int, body p.Body) {
+	s.conv.send(message{turn: s.id.Turn, happen: turn.ModelItem{Response: s.id.Response, Index: index, Body: body}})
+}
+
+func (o *owner) readOnly(name string) bool {
+	t := o.tool(name)
+	return t != nil && t.ReadOnly()
+}
+
+func (o *owner) tool(name string) tool.Tool {
+	i := slices.IndexFunc(o.tools, func(t tool.Tool) bool { return t.Spec().Name == name })
+	if i < 0 {
+		return nil
+	}
+	return o.tools[i]
+}
+
+func (o *owner) startTool(b p.CallStarted) {
+	asked := o.state.Call(b.Call)
+	t := o.tool(asked.Name)
+	if t == nil {
+		o.step(turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: "unsupported call: " + asked.Name}})
+		return
+	}
+	scope := o.journal.Open(b.Call.String())
+	call := tool.Call{
+		ID: b.Call, WireID: asked.WireID, Name: asked.Name, Arguments: asked.Arguments, Grant: b.Grant,
+		Settings: o.now, Host: &host{o.conv, b.Call, scope},
+	}
+	o.work(func(ctx context.Context) (h turn.Happening) {
+		defer scope.Seal()
+		defer guard(func(err *p.Error) {
+			h = turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: "tool failed: " + err.Message}}
+		})
+		res := t.Run(ctx, call)
+		if res.Ask != nil {
+			res.Ask.Call = b.Call
+			return turn.ToolAsked{Request: *res.Ask}
+		}
+		res.Output.Call = b.Call
+		return turn.ToolDone{Output: res.Output}
+	})
+}
+
+// A host is what a tool sees of its conversation.
+type host struct {
+	conv  *Conversation
+	call  p.CallID
+	scope interface {
+		Write(item, tag, text string) bool
+	}
+}
+
+func (h *host) Write(kind p.DeltaKind, text string) {
+	h.scope.Write(h.call.String(), string(kind), text)
+}
+
+func (h *host) Record(ctx context.Context, body p.Body) error {
+	durable := make(chan error, 1)
+	if !h.conv.send(message{turn: h.call.Turn, record: body, durable: durable}) {
+		return ErrClosed
+	}
+	select {
+	case err := <-durable:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// guard turns a panic of a worker into an error of its turn.
+func guard(report func(*p.Error)) {
+	if v := recover(); v != nil {
+		report(&p.Error{Kind: p.ErrorInternal, Message: fmt.Sprintf("internal error: %v\n%s", v, debug.Stack())})
+	}
+}
+
+// asError makes an error one that can be recorded.
+func asError(err error) *p.Error {
+	var e *p.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &p.Error{Kind: p.ErrorModel, Message: err.Error()}
+}

@@ -1,0 +1,180 @@
+// Package conversation runs one conversation. One goroutine owns all of its
+// state; everybody else sends it messages.
+//
+// The owner asks package turn what follows from what happened, records the
+// answer in the journal, and acts on an event when the journal says that it is
+// durable: so nothing is ever done that a crash could make unrecorded. The only thing
+// that does not wait for the disk is stopping. Readers follow the journal and never meet
+// the owner.
+//
+// Start reading at owner.run; record.go is the way into the journal, act.go what
+// events set in motion, open.go what happens after a crash.
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/tool"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Config is what a conversation needs of the world.
+type Config struct {
+	// Model returns the client for the settings of a turn.
+	Model func(p.Settings) (model.Client, error)
+
+	// Tools returns the tools for the settings of a turn, in the order in which
+	// the model is told of them.
+	Tools func(p.Settings) []tool.Tool
+
+	// Reclaim ends what is left of a process that a crash left behind. May be nil.
+	Reclaim func(ctx context.Context, process json.RawMessage) (int, error)
+
+	// ID and Settings are those of a new conversation, and of one whose first
+	// record is lost.
+	ID       p.ConversationID
+	Settings p.Settings
+
+	// Instructions are the built-in ones. Version is that of the program.
+	Instructions string
+	Version      string
+
+	StopBound time.Duration // how long a stopped turn waits for its workers; 0 is 1.5 s
+	Retries   int           // how often a failed model request is made again; 0 is 5, negative is never
+	Backoff   time.Duration // wait before the first retry; 0 is 200 ms
+}
+
+func (c Config) withDefaults() Config {
+	if c.StopBound == 0 {
+		c.StopBound = 1500 * time.Millisecond
+	}
+	if c.Retries == 0 {
+		c.Retries = 5
+	}
+	if c.Backoff == 0 {
+		c.Backoff = 200 * time.Millisecond
+	}
+	return c
+}
+
+// ErrClosed is the answer to an op that comes when the conversation is closed.
+var ErrClosed = errors.New("conversation is closed")
+
+// ErrRevert is the answer to a Revert that cannot be done.
+var ErrRevert = errors.New("cannot revert to before that turn")
+
+// A Conversation is a handle; it holds no state of its own. Its methods may be
+// called from any goroutine.
+type Conversation struct {
+	journal journal.Journal
+	ops     chan request  // many senders; received only by owner.run
+	inbox   chan message  // the turn's workers send; received only by owner.run
+	quit    chan struct{} // closed to end the owner at once
+	done    chan struct{} // closed when the owner has ended
+	err     error         // why the journal failed, if it has; set before done is closed
+}
+
+// A request is an op and where its answer goes.
+type request struct {
+	op     any // a protocol.Op, or snapshotOp or closeOp
+	answer chan answer
+}
+
+type answer struct {
+	receipt  p.Receipt
+	snapshot Snapshot
+	err      error
+}
+
+type (
+	snapshotOp struct{}
+	closeOp    struct{}
+)
+
+// Submit hands op to the owner and returns when it is recorded, or refused. An
+// Interrupt is answered at once: it does not wait for the disk. When ctx ends
+// first the op may still be taken.
+func (c *Conversation) Submit(ctx context.Context, op p.Op) (p.Receipt, error) {
+	a, err := c.ask(ctx, op)
+	return a.receipt, err
+}
+
+// Snapshot tells where the conversation stands.
+func (c *Conversation) Snapshot(ctx context.Context) (Snapshot, error) {
+	a, err := c.ask(ctx, snapshotOp{})
+	return a.snapshot, err
+}
+
+// Close stops the turn that runs, if any, waits for its end, and releases the
+// conversation. A turn that only waits for an approval goes on waiting, and is there
+// when the conversation is opened again.
+func (c *Conversation) Close(ctx context.Context) error {
+	_, err := c.ask(ctx, closeOp{})
+	if err != nil && !errors.Is(err, ErrClosed) {
+		return err
+	}
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Kill ends the owner at once, as a crash would: nothing more is recorded.
+func (c *Conversation) Kill() {
+	close(c.quit)
+	<-c.done
+}
+
+// Done is closed when the conversation is closed, by Close or because its
+// journal failed.
+func (c *Conversation) Done() <-chan struct{} { return c.done }
+
+// Journal is where the conversation is recorded, for readers.
+func (c *Conversation) Journal() journal.Journal { return c.journal }
+
+func (c *Conversation) ask(ctx context.Context, op any) (answer, error) {
+	r := request{op, make(chan answer, 1)} // room for the answer: the owner never waits
+	select {
+	case c.ops <- r:
+	case <-c.done:
+		return answer{}, ErrClosed
+	case <-ctx.Done():
+		return answer{}, context.Cause(ctx)
+	}
+	select {
+	case a := <-r.answer:
+		return a, a.err
+	case <-c.done:
+	case <-ctx.Done():
+		return answer{}, context.Cause(ctx)
+	}
+	select {
+	case a := <-r.answer: // it was answered on the way out
+		return a, a.err
+	default:
+		return answer{}, ErrClosed
+	}
+}
+
+// A Snapshot is where a conversation stands.
+type Snapshot struct {
+	ID       p.ConversationID
+	Settings p.Settings
+	Title    string
+	Last     p.Seq    // the last event
+	Turn     p.TurnID // the current turn, or the last one
+	Active   bool
+	Waiting  bool // the turn only waits for a person
+	Asking   []p.CallID
+	Inputs   []p.ReturnedInput // messages that wait
+	Usage    p.Usage
+	Ended    p.EndReason // how the last turn ended
+	Repaired []string    // what opening it found and did, in words
+}

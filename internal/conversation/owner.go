@@ -1,0 +1,332 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/history"
+	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/turn"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// An owner is the state of one conversation. Only owner.run touches it.
+type owner struct {
+	base    context.Context // values only: what runs is stopped by the turn, not by it
+	conv    *Conversation
+	cfg     Config
+	journal journal.Journal
+
+	// The fold of the events, and nothing else.
+	state    turn.State
+	history  *history.History
+	id       p.ConversationID
+	settings p.Settings // of the turns to come
+	title    string
+	usage    p.Usage
+	ended    p.EndReason
+	last     p.Seq
+
+	// What waits for the disk.
+	acts    []act   // recorded, not yet acted upon
+	replies []reply // ops whose events are not yet durable
+	failed  error   // the journal's, once it has failed
+
+	// The turn that runs.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	now    p.Settings // of this turn
+	tools  []tool.Tool
+	model  journal.Scope     // what the model may write to
+	closed map[p.ItemID]bool // items of this turn whose end is recorded
+	stop   *time.Timer       // runs while the turn is stopping
+	retry  *time.Timer       // runs before a retry
+	stray  int               // late messages of workers that were given up
+
+	closing  []chan answer // who waits for the conversation to close
+	repaired []string      // what opening found and did
+	grown    int64         // bytes recorded since the last checkpoint
+}
+
+type act struct {
+	seq  p.Seq
+	body p.Body
+}
+
+type reply struct {
+	seq  p.Seq
+	tell func(error) // never blocks
+}
+
+// A message comes from a worker of a turn.
+type message struct {
+	turn    p.TurnID
+	happen  turn.Happening
+	record  p.Body       // or: record this, and
+	durable chan<- error // say when it is done; has room for one
+}
+
+var errQuit = errors.New("the program ends")
+
+func (o *owner) run() {
+	defer o.finish()
+	for {
+		select { // ops first: a stop must not wait behind a flood of output
+		case r := <-o.conv.ops:
+			o.take(r)
+			continue
+		default:
+		}
+		select {
+		case r := <-o.conv.ops:
+			o.take(r)
+		case m := <-o.conv.inbox:
+			o.receive(m)
+		case <-o.journal.Notify():
+			o.durable()
+		case <-timerC(o.stop):
+			o.stop = nil
+			o.step(turn.Lost{Open: o.partials(p.ItemID{Turn: o.state.Turn})})
+		case <-timerC(o.retry):
+			o.retry = nil
+			o.step(turn.RetryDue{})
+		case <-o.conv.quit:
+			o.kill()
+			return
+		}
+		if o.over() {
+			return
+		}
+	}
+}
+
+func timerC(t *time.Timer) <-chan time.Time {
+	if t == nil {
+		return nil
+	}
+	return t.C
+}
+
+// over reports whether the owner has nothing left to do: it was asked to close,
+// or its journal failed, and the turn has ended.
+func (o *owner) over() bool {
+	if len(o.closing) == 0 && o.failed == nil {
+		return false
+	}
+	idle := !o.state.Active || o.state.Waiting() && o.failed == nil
+	return idle && len(o.acts) == 0 && len(o.replies) == 0
+}
+
+// finish releases the journal; everything appended is durable afterwards.
+func (o *owner) finish() {
+	err := o.journal.Close()
+	if o.failed != nil {
+		err = o.failed
+	}
+	o.conv.err = err
+	close(o.conv.done)
+}
+
+func (o *owner) kill() {
+	if o.cancel != nil {
+		o.cancel(errQuit)
+	}
+}
+
+// take answers one op.
+func (o *owner) take(r request) {
+	switch op := r.op.(type) {
+	case snapshotOp:
+		r.answer <- answer{snapshot: o.snapshot()}
+		return
+	case closeOp:
+		o.close(r.answer)
+		return
+	case p.Interrupt:
+		o.interrupt(op, r.answer)
+		return
+	}
+	switch {
+	case o.failed != nil:
+		r.answer <- answer{err: o.failed}
+		return
+	case len(o.closing) > 0:
+		r.answer <- answer{err: ErrClosed}
+		return
+	}
+	receipt := p.Receipt{Turn: o.state.Turn, Seq: o.last}
+	if err := o.takeOp(r.op, &receipt); err != nil {
+		r.answer <- answer{err: err}
+		return
+	}
+	o.replies = append(o.replies, reply{o.last, func(err error) {
+		if err != nil {
+			receipt = p.Receipt{}
+		}
+		r.answer <- answer{receipt: receipt, err: err}
+	}})
+	o.durable()
+}
+
+func (o *owner) takeOp(op any, receipt *p.Receipt) error {
+	switch op := op.(type) {
+	case p.UserTurn:
+		return o.userTurn(op, receipt)
+	case p.Approve:
+		return o.stepErr(turn.Approval{Call: op.Call, Decision: op.Decision, Message: op.Message})
+	case p.Configure:
+		o.record(0, &p.Configured{Settings: op.Overrides.Apply(o.settings)})
+	case p.Compact:
+		err := o.stepErr(turn.Summarise{})
+		receipt.Turn = o.state.Turn
+		return err
+	case p.Rename:
+		o.record(0, &p.Renamed{Title: op.Title})
+	case p.Revert:
+		return o.revert(op)
+	case p.EditInput:
+		return o.stepErr(turn.Edit{Input: op.Input, Content: op.Content})
+	case p.DeleteInput:
+		return o.stepErr(turn.Delete{Input: op.Input})
+	default:
+		return errors.New("unknown op")
+	}
+	return nil
+}
+
+func (o *owner) userTurn(op p.UserTurn, receipt *p.Receipt) error {
+	o.next() // what waits comes first
+	busy := o.state.Active
+	if op.Overrides != nil && !busy && len(op.Content) > 0 {
+		o.record(0, &p.Configured{Settings: op.Overrides.Apply(o.settings)})
+	}
+	if err := o.stepErr(turn.User{Content: op.Content, WhenBusy: op.WhenBusy, Overrides: op.Overrides}); err != nil {
+		return err
+	}
+	receipt.Input = o.state.LastInput()
+	receipt.Turn, receipt.State = o.state.Turn, p.TakenStarted
+	if busy {
+		receipt.State = p.TakenQueued
+		if i := slices.IndexFunc(o.state.Inputs, func(in turn.Input) bool { return in.ID == receipt.Input }); i >= 0 && o.state.Inputs[i].Joins() {
+			receipt.State = p.TakenSteered
+		}
+	}
+	return nil
+}
+
+func (o *owner) revert(op p.Revert) error {
+	switch {
+	case o.state.Active:
+		return turn.ErrBusy
+	case op.Before <= o.history.Compacted(), op.Before > o.state.Turn, op.Before < 1:
+		return ErrRevert
+	}
+	o.record(0, &p.Reverted{Before: op.Before})
+	return nil
+}
+
+// interrupt stops the turn that is active now. It is answered at once.
+func (o *owner) interrupt(op p.Interrupt, to chan answer) {
+	receipt := p.Receipt{Turn: o.state.Turn, Seq: o.last}
+	err := o.stepErr(turn.Stop{Turn: op.Turn, Reason: op.Reason})
+	if errors.Is(err, turn.ErrStopping) {
+		err = nil // it will end as this one wants
+	}
+	if err != nil {
+		receipt.Turn = 0
+	}
+	to <- answer{receipt: receipt, err: err}
+}
+
+func (o *owner) close(to chan answer) {
+	o.closing = append(o.closing, to)
+	if !o.state.Waiting() {
+		_ = o.stepErr(turn.Stop{Reason: p.Interrupted}) // idle or stopping already is fine
+	}
+	to <- answer{}
+}
+
+// receive takes a message of a worker.
+func (o *owner) receive(m message) {
+	if m.turn != o.state.Turn || !o.state.Active {
+		o.stray++ // given up by a Lost: the one place where late messages are dropped
+		if m.durable != nil {
+			m.durable <- context.Canceled
+		}
+		return
+	}
+	if m.durable != nil {
+		o.recordFor(m)
+		return
+	}
+	if done, ok := m.happen.(turn.ModelDone); ok {
+		done.Open = o.partials(p.ItemID{Turn: m.turn, Response: done.Response})
+		done.Refused = o.refused(done.Error)
+		m.happen = done
+	}
+	o.step(m.happen)
+}
+
+// recordFor records an event on behalf of a tool.
+func (o *owner) recordFor(m message) {
+	if o.state.Stopping() || o.failed != nil {
+		m.durable <- context.Canceled
+		return
+	}
+	o.record(m.turn, m.record)
+	o.replies = append(o.replies, reply{o.last, func(err error) { m.durable <- err }})
+	o.durable()
+}
+
+// refused looks up what the history knows of the call that a provider named.
+func (o *owner) refused(err *p.Error) *turn.Refused {
+	if err == nil || err.Call == nil {
+		return nil
+	}
+	id, answered, ok := o.history.Find(err.Call.WireID)
+	if !ok {
+		return nil
+	}
+	return &turn.Refused{Call: id, Answered: answered}
+}
+
+// next starts a turn for the first message that waits, if none runs.
+func (o *owner) next() {
+	switch {
+	case o.state.Active || len(o.state.Inputs) == 0 || o.failed != nil:
+		return
+	case len(o.closing) > 0:
+		o.step(turn.Lost{Crash: true}) // nobody will start it: it is handed back
+		return
+	}
+	if over := o.state.Inputs[0].Overrides; over != nil {
+		o.record(0, &p.Configured{Settings: over.Apply(o.settings)})
+	}
+	o.step(turn.Next{})
+}
+
+// wait is the time before a retry: what the server asked for, or a growing
+// time with jitter.
+func (o *owner) wait(attempt int, err *p.Error) time.Duration {
+	if err.After > 0 {
+		return err.After
+	}
+	base := o.cfg.Backoff << min(attempt-1, 10)
+	return time.Duration(float64(base) * (0.9 + 0.2*rand.Float64()))
+}
+
+func (o *owner) snapshot() Snapshot {
+	s := Snapshot{
+		ID: o.id, Settings: o.settings, Title: o.title, Last: o.last, Turn: o.state.Turn,
+		Active: o.state.Active, Waiting: o.state.Waiting(), Asking: o.state.Asking(),
+		Usage: o.usage, Ended: o.ended, Repaired: o.repaired,
+	}
+	for _, in := range o.state.Inputs {
+		s.Inputs = append(s.Inputs, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})
+	}
+	return s
+}

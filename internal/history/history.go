@@ -1,0 +1,339 @@
+// Package history turns the events of a conversation into what the model is
+// sent: the fold of [History.Apply] over the events, read with [History.Items].
+//
+// What it guarantees, whatever the events: each call is followed by exactly one
+// output of its own kind, directly after the calls of the same response; an output
+// without its call, a call without whole arguments and reasoning with nothing
+// after it are not in it. Items are added at the end and never change, so that a
+// provider can cache the prefix and an adapter each item's encoding; only a
+// revert, a compaction or a repair touches earlier ones.
+//
+// It is pure: no I/O, no time, no goroutine.
+package history
+
+import (
+	"slices"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A History is what the model is sent. The zero value is empty. It is used by
+// one goroutine; the slices it returns may be passed on.
+type History struct {
+	entries []*entry
+	items   []*p.PromptItem // entries[i].item, in step; shared with callers, so only ever extended
+	lead    []*entry        // what every history begins with: instructions and environment
+	saved   []byte          // a checkpoint that has not been decoded yet
+
+	settings  p.Settings
+	next      *p.Settings // of the turns to come, not yet told
+	compacted p.TurnID
+	missing   []p.CallID // calls whose response is over and that have no output
+	group     group
+	turn      turnNotes
+}
+
+// An entry is a prompt item and where it came from.
+type entry struct {
+	turn     p.TurnID
+	response int
+	item     *p.PromptItem
+}
+
+// A group is the latest model response while its calls are being answered.
+type group struct {
+	turn      p.TurnID
+	response  int
+	reasoning []*p.Reasoning // held until something follows it
+	partial   *p.AssistantMessage
+	calls     []*entry // without an output in the history, in order
+	outputs   map[p.CallID]*p.ToolOutput
+}
+
+// turnNotes is what is worth telling about a turn if it is cut.
+type turnNotes struct {
+	cut     []string // calls that were cut
+	partial bool     // the last message was cut
+}
+
+// Apply folds one event into the history.
+func (h *History) Apply(e p.Event) {
+	switch b := e.Body.(type) {
+	case *p.ConversationStarted:
+		h.start(b.Settings)
+	case *p.Configured:
+		h.next = &b.Settings
+	case *p.TurnStarted:
+		h.turn = turnNotes{}
+		h.configure()
+	case *p.UserMessage:
+		h.closeGroup()
+		h.add(e.Turn, 0, &p.PromptItem{Kind: p.PromptUser, Content: b.Content})
+	case *p.ModelRequested:
+		h.group.partial = nil // the model is asked again, and will say it again
+		h.closeGroup()
+		h.group = group{turn: e.Turn, response: b.Response}
+	case *p.Reasoning:
+		if !b.Partial {
+			h.group.reasoning = append(h.group.reasoning, b)
+		}
+	case *p.AssistantMessage:
+		h.message(e.Turn, b)
+	case *p.ToolCall:
+		h.call(e.Turn, b)
+	case *p.ToolOutput:
+		h.output(b)
+	case *p.TurnEnded:
+		h.endTurn(e.Turn, b)
+	case *p.Reverted:
+		h.revert(b.Before)
+	case *p.Compacted:
+		h.compact(e.Turn, b.Summary)
+	}
+}
+
+// Items returns everything the model is to be sent, in order. The slice must
+// not be changed; it stays as it is when the history grows.
+func (h *History) Items() []*p.PromptItem {
+	h.thaw()
+	h.flush()
+	if len(h.missing) > 0 {
+		// Not to happen: the owner records repairs before it asks. A request
+		// that the provider takes is still better than one that it refuses.
+		return h.patched()
+	}
+	return slices.Clip(h.items)
+}
+
+// Len is the number of items.
+func (h *History) Len() int { h.thaw(); return len(h.items) }
+
+// Missing returns the calls that have no output although their response is no
+// longer under way, oldest first.
+func (h *History) Missing() []p.CallID {
+	h.thaw()
+	return slices.Clone(h.missing)
+}
+
+// Compacted is the turn in which the history was last compacted, 0 for none.
+// What was said before cannot be reverted to.
+func (h *History) Compacted() p.TurnID { return h.compacted }
+
+// Find returns the latest call with the given wire id, one without an output
+// first, and whether it has been answered.
+func (h *History) Find(wireID string) (id p.CallID, answered, ok bool) {
+	h.thaw()
+	h.flush()
+	outputs := map[p.CallID]bool{}
+	for _, e := range slices.Backward(h.entries) {
+		if e.item.WireID != wireID {
+			continue
+		}
+		if e.item.Kind == p.PromptOutput {
+			outputs[e.item.Call] = true
+			continue
+		}
+		if !outputs[e.item.Call] {
+			return e.item.Call, false, true
+		}
+		if !ok {
+			id, answered, ok = e.item.Call, true, true
+		}
+	}
+	return id, answered, ok
+}
+
+func (h *History) add(turn p.TurnID, response int, item *p.PromptItem) *entry {
+	h.thaw()
+	e := &entry{turn, response, item}
+	h.entries = append(h.entries, e)
+	h.items = append(h.items, item)
+	return e
+}
+
+func (h *History) start(s p.Settings) {
+	h.settings = s
+	if s.UserInstructions != "" {
+		h.add(0, 0, user(tag("user_instructions", "\n\n"+s.UserInstructions+"\n\n")))
+	}
+	h.add(0, 0, user(environment(p.Settings{}, s)))
+	h.lead = slices.Clone(h.entries)
+}
+
+// configure tells the model what changed in its surroundings since the last
+// turn, and nothing else.
+func (h *History) configure() {
+	if h.next == nil {
+		return
+	}
+	if text := environment(h.settings, *h.next); text != "" {
+		h.add(0, 0, user(text))
+	}
+	h.settings, h.next = *h.next, nil
+}
+
+func (h *History) message(turn p.TurnID, b *p.AssistantMessage) {
+	if b.Partial {
+		// Reasoning must be followed by the item that it led to, whole.
+		h.group.reasoning, h.group.partial = nil, b
+		return
+	}
+	h.flushReasoning(turn)
+	h.add(turn, b.Item.Response, &p.PromptItem{Kind: p.PromptAssistant, Text: b.Text, Raw: b.Raw})
+}
+
+func (h *History) flushReasoning(turn p.TurnID) {
+	for _, r := range h.group.reasoning {
+		h.add(turn, r.Item.Response, &p.PromptItem{Kind: p.PromptReasoning, Text: r.Text, Raw: r.Raw})
+	}
+	h.group.reasoning = nil
+}
+
+func (h *History) call(turn p.TurnID, b *p.ToolCall) {
+	h.flushReasoning(turn)
+	e := h.add(turn, b.Call.Response, &p.PromptItem{
+		Kind: p.PromptCall, Call: b.Call, WireID: b.WireID, CallKind: b.Kind,
+		Name: b.Name, Arguments: b.Arguments, Raw: b.Raw,
+	})
+	h.group.calls = append(h.group.calls, e)
+}
+
+func (h *History) output(b *p.ToolOutput) {
+	if !slices.ContainsFunc(h.group.calls, func(e *entry) bool { return e.item.Call == b.Call }) {
+		h.lateOutput(b)
+		return
+	}
+	if h.group.outputs == nil {
+		h.group.outputs = map[p.CallID]*p.ToolOutput{}
+	}
+	if h.group.outputs[b.Call] == nil {
+		h.group.outputs[b.Call] = b
+	}
+}
+
+// flush moves the outputs of the latest response into the history, in the
+// order of their calls, once all are there.
+func (h *History) flush() {
+	if len(h.group.calls) == 0 || len(h.group.outputs) < len(h.group.calls) {
+		return
+	}
+	h.closeGroup()
+}
+
+// closeGroup ends the latest response: what has no output now is missing one.
+func (h *History) closeGroup() {
+	g := h.group
+	h.group.reasoning, h.group.calls, h.group.outputs = nil, nil, nil
+	for _, c := range g.calls {
+		out := g.outputs[c.item.Call]
+		if out == nil {
+			h.missing = append(h.missing, c.item.Call)
+			continue
+		}
+		h.add(c.turn, c.response, outputItem(c.item, out))
+		if out.Aborted {
+			h.turn.cut = append(h.turn.cut, describe(c.item))
+		}
+	}
+	if g.partial != nil {
+		h.group.partial = nil
+		h.turn.partial = true
+		h.add(g.turn, g.response, &p.PromptItem{Kind: p.PromptAssistant, Text: g.partial.Text})
+	}
+}
+
+func outputItem(call *p.PromptItem, out *p.ToolOutput) *p.PromptItem {
+	return &p.PromptItem{
+		Kind: p.PromptOutput, Call: call.Call, WireID: call.WireID, CallKind: call.CallKind,
+		Text: out.Output, Content: out.Content,
+	}
+}
+
+// lateOutput puts an output that was missing where it belongs: behind the
+// calls, and the outputs, of its response. One without a call, and a second
+// one, are left out.
+func (h *History) lateOutput(b *p.ToolOutput) {
+	h.thaw()
+	var call *entry
+	for _, e := range h.entries {
+		if e.item.Call != b.Call {
+			continue
+		}
+		switch e.item.Kind {
+		case p.PromptCall:
+			call = e
+		case p.PromptOutput:
+			return
+		}
+	}
+	if call == nil {
+		return
+	}
+	h.missing = slices.DeleteFunc(h.missing, func(id p.CallID) bool { return id == b.Call })
+	h.insert(call, outputItem(call.item, b))
+}
+
+// insert puts an output behind its call's response, in the order of the calls.
+func (h *History) insert(call *entry, out *p.PromptItem) {
+	at := slices.Index(h.entries, call) + 1
+	for ; at < len(h.entries); at++ {
+		e := h.entries[at]
+		sameCalls := e.item.Kind == p.PromptCall && e.turn == call.turn && e.response == call.response
+		earlier := e.item.Kind == p.PromptOutput && e.turn == call.turn && e.response == call.response &&
+			e.item.Call.Index < call.item.Call.Index
+		if !sameCalls && !earlier && e.item.Kind != p.PromptReasoning {
+			break
+		}
+		if e.item.Kind == p.PromptReasoning && (e.turn != call.turn || e.response != call.response) {
+			break
+		}
+	}
+	h.replace(slices.Insert(slices.Clone(h.entries), at, &entry{call.turn, call.response, out}))
+}
+
+// replace makes a new list of items, so that those handed out stay as they are.
+func (h *History) replace(entries []*entry) {
+	h.entries = entries
+	h.items = make([]*p.PromptItem, len(entries))
+	for i, e := range entries {
+		h.items[i] = e.item
+	}
+}
+
+// patched is a copy of the items with an answer for each call that lacks one.
+func (h *History) patched() []*p.PromptItem {
+	c := History{entries: h.entries, items: h.items}
+	for _, id := range h.missing {
+		c.lateOutput(&p.ToolOutput{Call: id, Output: "aborted"})
+	}
+	return c.items
+}
+
+func (h *History) endTurn(turn p.TurnID, b *p.TurnEnded) {
+	h.closeGroup()
+	if text := abortedText(b, h.turn); text != "" {
+		h.add(turn, 0, user(text))
+	}
+	h.group, h.turn = group{}, turnNotes{}
+}
+
+func (h *History) revert(before p.TurnID) {
+	h.thaw()
+	h.closeGroup()
+	keep := slices.DeleteFunc(slices.Clone(h.entries), func(e *entry) bool { return e.turn >= before })
+	h.missing = slices.DeleteFunc(h.missing, func(id p.CallID) bool { return id.Turn >= before })
+	h.replace(keep)
+}
+
+// compact puts a summary in the place of everything but the lead.
+func (h *History) compact(turn p.TurnID, summary string) {
+	h.thaw()
+	h.closeGroup()
+	lead := slices.Clone(h.lead)
+	if n := len(lead); n > 0 {
+		lead[n-1] = &entry{0, 0, user(environment(p.Settings{}, h.settings))}
+	}
+	h.missing, h.compacted = nil, turn
+	text := "Summary of the conversation so far:\n" + summary
+	h.replace(append(lead, &entry{turn, 0, &p.PromptItem{Kind: p.PromptAssistant, Text: text}}))
+}

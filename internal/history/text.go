@@ -1,0 +1,81 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+func user(text string) *p.PromptItem {
+	return &p.PromptItem{Kind: p.PromptUser, Content: p.Text(text)}
+}
+
+func tag(name, text string) string { return "<" + name + ">" + text + "</" + name + ">" }
+
+// environment tells the model about its surroundings, as far as they differ
+// from what it was told before. It is empty if nothing does.
+func environment(old, now p.Settings) string {
+	var b strings.Builder
+	line := func(name, was, is string) {
+		if is != was && is != "" {
+			fmt.Fprintf(&b, "\n  %s", tag(name, is))
+		}
+	}
+	line("cwd", old.Cwd, now.Cwd)
+	line("approval_policy", string(old.Approval), string(now.Approval))
+	line("sandbox_mode", string(old.Sandbox.Mode), string(now.Sandbox.Mode))
+	line("network_access", network(old), network(now))
+	if b.Len() == 0 && old.Cwd != "" {
+		return ""
+	}
+	return tag("environment_context", b.String()+"\n")
+}
+
+func network(s p.Settings) string {
+	switch {
+	case s.Sandbox.Mode == "":
+		return ""
+	case s.Sandbox.Mode == p.SandboxFullAccess || s.Sandbox.NetworkAccess:
+		return "enabled"
+	}
+	return "restricted"
+}
+
+// endings says what the model is told of a turn that was cut.
+var endings = map[p.EndReason]string{
+	p.Interrupted: "The user stopped your previous turn on purpose after %.1f s.",
+	p.Replaced:    "The user stopped your previous turn on purpose after %.1f s, to say something else.",
+	p.Crashed:     "Your previous turn was cut because the program crashed or was killed, after at least %.1f s.",
+}
+
+// abortedText is the message that tells the model of a turn that was cut, or
+// "" if the turn came to its own end.
+func abortedText(end *p.TurnEnded, notes turnNotes) string {
+	form, ok := endings[end.Reason]
+	if !ok {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, form, end.Elapsed.Seconds())
+	if len(notes.cut) > 0 {
+		b.WriteString(" These calls were cut, or not run any more; those that had begun may have had effects, so look before you repeat them:")
+		for _, c := range notes.cut {
+			b.WriteString("\n- " + c)
+		}
+	}
+	if notes.partial {
+		b.WriteString("\nYour last message was cut off where it ends.")
+	}
+	return tag("turn_aborted", "\n"+b.String()+"\n")
+}
+
+// describe names a call in one short line.
+func describe(call *p.PromptItem) string {
+	const most = 200
+	s := call.Name + " " + strings.Join(strings.Fields(call.Arguments), " ")
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return s
+}
