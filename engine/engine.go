@@ -258,6 +258,20 @@ func (l *Local) Delete(ctx context.Context, id p.ConversationID) error {
 	return l.store.Delete(string(id))
 }
 
+// Kill ends every conversation at once, as a crash would: nothing more is
+// recorded, and nobody is waited for.
+func (l *Local) Kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	for _, s := range l.slots {
+		<-s.ready
+		if s.conv != nil {
+			s.conv.Kill()
+		}
+	}
+}
+
 // Shutdown stops every turn and closes every conversation.
 func (l *Local) Shutdown(ctx context.Context) error {
 	l.mu.Lock()

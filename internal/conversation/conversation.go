@@ -74,7 +74,7 @@ type Conversation struct {
 	journal journal.Journal
 	ops     chan request  // many senders; received only by owner.run
 	inbox   chan message  // the turn's workers send; received only by owner.run
-	quit    chan struct{} // closed to end the owner at once
+	quit    chan struct{} // ends the owner at once
 	done    chan struct{} // closed when the owner has ended
 	err     error         // why the journal failed, if it has; set before done is closed
 }
@@ -128,7 +128,10 @@ func (c *Conversation) Close(ctx context.Context) error {
 
 // Kill ends the owner at once, as a crash would: nothing more is recorded.
 func (c *Conversation) Kill() {
-	close(c.quit)
+	select {
+	case c.quit <- struct{}{}:
+	case <-c.done:
+	}
 	<-c.done
 }
 

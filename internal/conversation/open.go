@@ -62,7 +62,7 @@ func (o *owner) begin(ctx context.Context) (*Conversation, error) {
 		}
 		return o.conv, nil
 	case <-ctx.Done():
-		close(o.conv.quit)
+		o.conv.Kill()
 		return nil, context.Cause(ctx)
 	}
 }

@@ -46,6 +46,7 @@ type group struct {
 	response  int
 	reasoning []*p.Reasoning // held until something follows it
 	partial   *p.AssistantMessage
+	before    int      // where in the entries the first call, with its reasoning, stands
 	calls     []*entry // without an output in the history, in order
 	outputs   map[p.CallID]*p.ToolOutput
 }
@@ -178,8 +179,25 @@ func (h *History) message(turn p.TurnID, b *p.AssistantMessage) {
 		h.group.reasoning, h.group.partial = nil, b
 		return
 	}
+	calls := len(h.group.calls) > 0
+	end := len(h.entries)
 	h.flushReasoning(turn)
 	h.add(turn, b.Item.Response, &p.PromptItem{Kind: p.PromptAssistant, Text: b.Text, Raw: b.Raw})
+	if calls {
+		// Outputs must follow their calls, so that what was said between
+		// comes first. Nothing of this response has been handed out yet.
+		h.moveBefore(h.group.before, end)
+	}
+}
+
+// moveBefore moves the entries from end on to the place at.
+func (h *History) moveBefore(at, end int) {
+	moved := slices.Concat(h.entries[end:], h.entries[at:end])
+	copy(h.entries[at:], moved)
+	for i := at; i < len(h.entries); i++ {
+		h.items[i] = h.entries[i].item
+	}
+	h.group.before += len(h.entries) - end
 }
 
 func (h *History) flushReasoning(turn p.TurnID) {
@@ -190,6 +208,10 @@ func (h *History) flushReasoning(turn p.TurnID) {
 }
 
 func (h *History) call(turn p.TurnID, b *p.ToolCall) {
+	if len(h.group.calls) == 0 {
+		h.thaw()
+		h.group.before = len(h.entries)
+	}
 	h.flushReasoning(turn)
 	e := h.add(turn, b.Call.Response, &p.PromptItem{
 		Kind: p.PromptCall, Call: b.Call, WireID: b.WireID, CallKind: b.Kind,

@@ -247,7 +247,9 @@ func (d *decision) modelFailed(in ModelDone) {
 // repair answers a provider that refuses the history because of one call. It
 // does so once for each call, and without using up a retry.
 func (d *decision) repair(fault p.CallFault, known *Refused) {
-	if known != nil && !known.Answered && fault.Fault == p.CallWithoutOutput {
+	// A call of the response that just failed has been answered above.
+	own := known != nil && known.Call.Turn == d.state.Turn && known.Call.Response == d.state.response
+	if known != nil && !known.Answered && !own && fault.Fault == p.CallWithoutOutput {
 		d.add(&p.ToolOutput{Call: known.Call, Output: "aborted", Failed: true, Aborted: true, Repaired: true})
 	}
 	lone := known == nil && fault.Fault == p.CallWithoutOutput

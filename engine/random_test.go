@@ -1,0 +1,672 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/fsck"
+	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/tool"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+var scenarios = flag.Int("scenarios", 300, "how many random scenarios to run on each kind of journal")
+
+const stopBound = 1500 * time.Millisecond
+
+// A disk is a place for journals that can lose its power.
+type disk interface {
+	store() journal.Store
+	crash(id p.ConversationID, r *rand.Rand, mode journal.CrashMode)
+}
+
+type memoryDisk struct{ *journal.MemoryStore }
+
+func (d memoryDisk) store() journal.Store { return d.MemoryStore }
+
+func (d memoryDisk) crash(id p.ConversationID, r *rand.Rand, mode journal.CrashMode) {
+	d.Crash(string(id), mode, r)
+}
+
+// weather says how slow and how broken a disk is.
+type weather struct {
+	mu    sync.Mutex
+	r     *rand.Rand
+	fails bool // from some time on
+}
+
+func (w *weather) delay() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch w.r.IntN(20) {
+	case 0:
+		return time.Second
+	case 1, 2, 3:
+		return time.Duration(w.r.IntN(20)) * time.Millisecond
+	}
+	return time.Millisecond
+}
+
+var errDisk = errors.New("no space left on device")
+
+func (w *weather) error() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fails && w.r.IntN(30) == 0 {
+		return errDisk
+	}
+	return nil
+}
+
+// A world is what the conversation acts on: it plays the model and the tools,
+// and remembers what they did.
+type world struct {
+	t  testing.TB
+	mu sync.Mutex
+	r  *rand.Rand
+
+	alive    map[p.CallID]bool // calls whose work runs now
+	immortal map[p.CallID]bool // of these, the ones that cannot be stopped
+	ran      []p.CallID        // calls that had an effect
+	known    map[p.CallID]bool // calls whose CommandStarted was said to be durable
+}
+
+func (w *world) rnd(n int) int { w.mu.Lock(); defer w.mu.Unlock(); return w.r.IntN(n) }
+
+func (w *world) pause(ctx context.Context) bool {
+	select {
+	case <-time.After(time.Duration(w.rnd(40)) * time.Millisecond):
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		time.Sleep(time.Duration(w.rnd(30)) * time.Millisecond) // slow to die
+		return false
+	}
+}
+
+// Stream plays the model.
+func (w *world) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (model.End, error) {
+	if err := validPrompt(pr.Items); err != nil {
+		w.t.Errorf("the model was sent a bad history: %v", err)
+	}
+	index := 0
+	for range w.rnd(4) {
+		if !w.pause(ctx) {
+			sink.Delta(index, p.DeltaMessage, "LATE")
+			sink.Done(index, &p.AssistantMessage{Text: "LATE"})
+			return model.End{}, context.Cause(ctx)
+		}
+		switch w.rnd(8) {
+		case 0:
+			sink.Done(index, &p.Reasoning{Text: "hm"})
+		case 1, 2, 3:
+			text := ""
+			for k := range w.rnd(6) {
+				piece := fmt.Sprintf("w%d ", k)
+				text += piece
+				sink.Delta(index, p.DeltaMessage, piece)
+				if !w.pause(ctx) {
+					sink.Delta(index, p.DeltaMessage, "LATE")
+					return model.End{}, context.Cause(ctx)
+				}
+			}
+			if text != "" {
+				sink.Done(index, &p.AssistantMessage{Text: text})
+			}
+		default:
+			name := []string{"work", "work", "look", "nosuch"}[w.rnd(4)]
+			sink.Done(index, &p.ToolCall{WireID: fmt.Sprint("call_", w.rnd(3), "_", index), Kind: p.CallFunction, Name: name})
+		}
+		index++
+	}
+	switch w.rnd(12) {
+	case 0:
+		return model.End{}, &p.Error{Kind: p.ErrorConnection, Message: "broke", Retry: true}
+	case 1:
+		return model.End{}, &p.Error{Kind: p.ErrorRequest, Message: "refused"}
+	case 2:
+		fault := &p.CallFault{WireID: fmt.Sprint("call_", w.rnd(3), "_0"), Fault: p.CallWithoutOutput}
+		return model.End{}, &p.Error{Kind: p.ErrorHistory, Message: "no output", Call: fault}
+	}
+	return model.End{Usage: &p.Usage{Input: 1, Output: 1, Total: 2}}, nil
+}
+
+type randomTool struct {
+	w        *world
+	name     string
+	readOnly bool
+}
+
+func (t randomTool) Spec() model.ToolSpec { return model.ToolSpec{Name: t.name} }
+func (t randomTool) ReadOnly() bool       { return t.readOnly }
+
+func (t randomTool) Run(ctx context.Context, call tool.Call) tool.Result {
+	w := t.w
+	if call.Grant == "" && w.rnd(3) == 0 {
+		w.pause(ctx)
+		return tool.Result{Ask: &p.ApprovalRequested{Kind: p.ApproveCommand}}
+	}
+	if err := call.Host.Record(ctx, &p.CommandStarted{Call: call.ID, Command: []string{t.name}}); err != nil {
+		return tool.Result{Output: p.ToolOutput{Aborted: true}}
+	}
+	immortal := w.rnd(10) == 0
+	w.begin(call.ID, immortal)
+	defer w.finish(call.ID)
+	if immortal {
+		time.Sleep(10 * time.Second)
+		call.Host.Write(p.DeltaStdout, "at last")
+		return tool.Result{Output: p.ToolOutput{Output: "at last", Command: &p.CommandResult{Output: "at last"}}}
+	}
+	printed := ""
+	for k := range w.rnd(5) {
+		piece := fmt.Sprintf("line %d\n", k)
+		printed += piece
+		call.Host.Write([]p.DeltaKind{p.DeltaStdout, p.DeltaStderr}[w.rnd(2)], piece)
+		if !w.pause(ctx) {
+			return tool.Result{Output: p.ToolOutput{Output: printed, Aborted: true, Command: &p.CommandResult{ExitCode: -1, Output: printed, Killed: 1}}}
+		}
+	}
+	return tool.Result{Output: p.ToolOutput{Output: "ok", Command: &p.CommandResult{Output: printed}}}
+}
+
+func (w *world) begin(id p.CallID, immortal bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.Contains(w.ran, id) {
+		w.t.Errorf("call %s ran twice", id)
+	}
+	w.ran = append(w.ran, id)
+	w.alive[id], w.immortal[id] = true, immortal
+}
+
+func (w *world) finish(id p.CallID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.alive, id)
+}
+
+// validPrompt is what a model API demands.
+func validPrompt(items []*p.PromptItem) error {
+	var open []string // calls that want an output
+	for i, it := range items {
+		switch it.Kind {
+		case p.PromptCall:
+			if i > 0 && items[i-1].Kind == p.PromptOutput && len(open) > 0 {
+				return fmt.Errorf("item %d: a call between outputs", i)
+			}
+			open = append(open, it.WireID)
+		case p.PromptOutput:
+			k := slices.Index(open, it.WireID)
+			if k < 0 {
+				return fmt.Errorf("item %d: output for %s, open are %v", i, it.WireID, open)
+			}
+			open = slices.Delete(open, k, k+1)
+		case p.PromptReasoning:
+			if i == len(items)-1 || items[i+1].Kind == p.PromptUser || items[i+1].Kind == p.PromptOutput {
+				return fmt.Errorf("item %d: reasoning with nothing after it", i)
+			}
+		default:
+			if len(open) > 0 {
+				return fmt.Errorf("item %d: %s while %v want outputs", i, it.Kind, open)
+			}
+		}
+		if it.Kind == p.PromptAssistant && strings.Contains(it.Text, "LATE") {
+			return fmt.Errorf("item %d: %q was said after the stop", i, it.Text)
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("no output for %v", open)
+	}
+	return nil
+}
+
+// A reader is a client with a random cursor that takes its time.
+type reader struct {
+	after  p.Cursor
+	mu     sync.Mutex
+	events []p.Event             // durable ones
+	texts  map[p.ItemID]string   // what it has put together from deltas
+	seen   map[p.ItemID][]sawAt  // when it saw how much
+	whole  map[p.ItemID]struct{} // items whose end it saw
+	ended  bool
+}
+
+type sawAt struct {
+	when time.Time
+	text string
+}
+
+func (rd *reader) follow(t testing.TB, ctx context.Context, e engine.Engine, id p.ConversationID, w *world) {
+	for ev, err := range e.Subscribe(ctx, id, rd.after) {
+		if err != nil {
+			rd.mu.Lock()
+			rd.ended = true // its journal failed, or the engine was closed
+			rd.mu.Unlock()
+			return
+		}
+		time.Sleep(time.Duration(w.rnd(4)) * time.Millisecond)
+		rd.take(t, ev)
+	}
+}
+
+func (rd *reader) take(t testing.TB, ev p.Event) {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	d, ok := ev.Body.(*p.Delta)
+	if !ok {
+		if n := len(rd.events); n > 0 && ev.Seq != rd.events[n-1].Seq+1 || n == 0 && ev.Seq != rd.after+1 {
+			t.Errorf("a reader from %d got %d after %d events", rd.after, ev.Seq, n)
+		}
+		rd.events = append(rd.events, ev)
+		rd.check(t, ev)
+		return
+	}
+	if strings.Contains(d.Text, "LATE") {
+		t.Errorf("item %s: %q came after the stop", d.Item, d.Text)
+	}
+	if _, done := rd.whole[d.Item]; done {
+		t.Errorf("item %s: a delta after its end", d.Item)
+	}
+	if int64(len(rd.texts[d.Item])) != d.Offset {
+		t.Errorf("item %s: delta at %d, had %d", d.Item, d.Offset, len(rd.texts[d.Item]))
+	}
+	rd.texts[d.Item] += d.Text
+	rd.seen[d.Item] = append(rd.seen[d.Item], sawAt{time.Now(), rd.texts[d.Item]})
+}
+
+// check compares what the deltas of an item added up to with the item.
+func (rd *reader) check(t testing.TB, ev p.Event) {
+	var id p.ItemID
+	var text string
+	switch b := ev.Body.(type) {
+	case *p.AssistantMessage:
+		id, text = b.Item, b.Text
+	case *p.ToolOutput:
+		id = b.Call
+		if b.Command != nil {
+			text = b.Command.Output
+		}
+		if b.Repaired {
+			return
+		}
+	default:
+		return
+	}
+	rd.whole[id] = struct{}{}
+	if got := rd.texts[id]; got != "" && got != text {
+		t.Errorf("item %s: deltas add up to %q, the item is %q", id, got, text)
+	}
+}
+
+// A scenario is one random run.
+type scenario struct {
+	t       *testing.T
+	r       *rand.Rand
+	disk    disk
+	weather *weather
+	world   *world
+	engine  *engine.Local
+	id      p.ConversationID
+
+	readers  []*reader
+	stop     context.CancelFunc // of the readers
+	wg       sync.WaitGroup
+	ctx      context.Context
+	accepted map[p.InputID]bool // messages we have a receipt for
+	crashes  []time.Time
+}
+
+func (s *scenario) start() {
+	cfg := conversation.Config{
+		Model: func(p.Settings) (model.Client, error) { return s.world, nil },
+		Tools: func(p.Settings) []tool.Tool {
+			return []tool.Tool{randomTool{s.world, "work", false}, randomTool{s.world, "look", true}}
+		},
+		StopBound: stopBound,
+	}
+	s.engine = engine.New(s.t.Context(), engine.Options{Store: s.disk.store(), Config: cfg})
+	s.ctx, s.stop = context.WithCancel(s.t.Context())
+}
+
+func (s *scenario) attach() {
+	snap, err := s.engine.Resume(s.ctx, s.id)
+	if err != nil {
+		return
+	}
+	rd := &reader{
+		after: p.Cursor(s.r.Uint64N(uint64(snap.Last) + 1)), texts: map[p.ItemID]string{},
+		seen: map[p.ItemID][]sawAt{}, whole: map[p.ItemID]struct{}{},
+	}
+	if n := s.visible(); rd.after > n {
+		rd.after = n
+	}
+	s.readers = append(s.readers, rd)
+	e := s.engine
+	s.wg.Go(func() { rd.follow(s.t, s.ctx, e, s.id, s.world) })
+}
+
+func (s *scenario) visible() p.Seq {
+	all := s.events()
+	return p.Seq(len(all))
+}
+
+// events reads what is recorded, as somebody who only reads.
+func (s *scenario) events() []p.Event {
+	v, err := s.disk.store().View(string(s.id))
+	if err != nil {
+		s.t.Fatalf("view: %v", err)
+	}
+	defer v.Close()
+	var all []p.Event
+	for {
+		recs, err := v.Read(uint64(len(all)), 1000)
+		if err != nil {
+			s.t.Fatalf("read: %v", err)
+		}
+		if len(recs) == 0 {
+			return all
+		}
+		for _, rec := range recs {
+			body, err := p.DecodeBody(rec.Kind, rec.Body)
+			if err != nil {
+				s.t.Fatalf("decode: %v", err)
+			}
+			all = append(all, p.Event{Seq: p.Seq(rec.Seq), Time: rec.Time, Turn: p.TurnID(rec.Turn), Body: body, Unsaved: rec.Unsaved})
+		}
+	}
+}
+
+func (s *scenario) act() {
+	submit := func(op p.Op) p.Receipt {
+		rc, err := s.engine.Submit(s.ctx, s.id, op)
+		if err == nil && rc.Input != 0 {
+			s.accepted[rc.Input] = true
+		}
+		return rc
+	}
+	switch k := s.r.IntN(24); {
+	case k < 6:
+		mode := []p.WhenBusy{"", p.Steer, p.Queue, p.Replace}[s.r.IntN(4)]
+		submit(p.UserTurn{Content: p.Text("go"), WhenBusy: mode})
+	case k < 9:
+		submit(p.Interrupt{})
+	case k < 15:
+		s.approve(submit)
+	case k == 15:
+		submit(p.DeleteInput{Input: p.InputID(s.r.IntN(10))})
+	case k == 16:
+		submit(p.EditInput{Input: p.InputID(s.r.IntN(10)), Content: p.Text("edited")})
+	case k == 17:
+		submit(p.Compact{})
+	case k == 18:
+		submit(p.Revert{Before: p.TurnID(s.r.IntN(4))})
+	case k == 19:
+		cwd := fmt.Sprint("/w", s.r.IntN(3))
+		submit(p.Configure{Overrides: p.Overrides{Cwd: &cwd}})
+	case k < 22:
+		s.attach()
+	case k == 22 && s.r.IntN(2) == 0:
+		s.crash()
+	case k == 23 && s.r.IntN(3) == 0:
+		s.reopen()
+	}
+}
+
+func (s *scenario) approve(submit func(p.Op) p.Receipt) {
+	snap, err := s.engine.Resume(s.ctx, s.id)
+	if err != nil {
+		return
+	}
+	for _, call := range snap.Asking {
+		decisions := []p.Decision{p.Approved, p.Approved, p.ApprovedForSession, p.Denied, p.Abort}
+		submit(p.Approve{Call: call, Decision: decisions[s.r.IntN(len(decisions))]})
+	}
+}
+
+// crash pulls the plug and starts again.
+func (s *scenario) crash() {
+	mode := []journal.CrashMode{journal.CrashKill, journal.CrashPower}[s.r.IntN(2)]
+	at := time.Now()
+	s.crashes = append(s.crashes, at)
+	before := s.recorded()
+	s.disk.crash(s.id, s.r, mode)
+	s.engine.Kill()
+	s.end()
+	time.Sleep(time.Minute) // the machine is off: its processes die
+
+	s.start()
+	if _, err := s.engine.Resume(s.ctx, s.id); err != nil {
+		if errors.Is(err, errDisk) {
+			return
+		}
+		s.t.Fatalf("resume after a crash: %v", err)
+	}
+	after := s.events()
+	s.prefix(before, after)
+	s.nothingLost(after, at, mode)
+	known := map[p.CallID]bool{}
+	for _, e := range after {
+		if b, ok := e.Body.(*p.CommandStarted); ok {
+			known[b.Call] = true
+		}
+	}
+	for _, id := range s.world.ran {
+		if !known[id] {
+			s.t.Errorf("call %s ran, and the journal does not know it", id)
+		}
+	}
+	s.readers = nil
+}
+
+// recorded is what readers could see on disk.
+func (s *scenario) recorded() []p.Event {
+	return slices.DeleteFunc(s.events(), func(e p.Event) bool { return e.Unsaved })
+}
+
+// prefix checks that nothing that was seen is taken back.
+func (s *scenario) prefix(before, after []p.Event) {
+	for i, e := range before {
+		if i >= len(after) || p.Kind(after[i].Body) != p.Kind(e.Body) || after[i].Turn != e.Turn {
+			s.t.Fatalf("event %d (%s) was visible before the crash and is not there after it", e.Seq, p.Kind(e.Body))
+		}
+	}
+}
+
+// nothingLost checks that text a reader saw well before a kill is recorded.
+func (s *scenario) nothingLost(after []p.Event, at time.Time, mode journal.CrashMode) {
+	if mode != journal.CrashKill || s.weather.fails {
+		return
+	}
+	texts := map[p.ItemID]string{}
+	for _, e := range after {
+		switch b := e.Body.(type) {
+		case *p.AssistantMessage:
+			texts[b.Item] = b.Text
+		case *p.ToolOutput:
+			if b.Command != nil {
+				texts[b.Call] = b.Command.Output
+			}
+		}
+	}
+	for _, rd := range s.readers {
+		for id, saws := range rd.seen {
+			for _, saw := range saws {
+				if at.Sub(saw.when) > 100*time.Millisecond && !strings.HasPrefix(texts[id], saw.text) {
+					s.t.Errorf("item %s: %q was seen before the kill, recorded is %q\n%s", id, saw.text, texts[id], around(after, 0))
+				}
+			}
+		}
+	}
+}
+
+// reopen closes the engine as it should be and starts again.
+func (s *scenario) reopen() {
+	before := s.recorded()
+	if err := s.engine.Shutdown(s.t.Context()); err != nil && !errors.Is(err, errDisk) {
+		s.t.Errorf("shutdown: %v", err)
+	}
+	s.end()
+	s.start()
+	if _, err := s.engine.Resume(s.ctx, s.id); err != nil && !errors.Is(err, errDisk) {
+		s.t.Fatalf("resume: %v", err)
+	}
+	s.prefix(before, s.events())
+	s.readers = nil
+}
+
+// end lets the readers go and checks what they saw.
+func (s *scenario) end() {
+	synctest.Wait()
+	s.stop()
+	s.wg.Wait()
+	time.Sleep(time.Minute) // what could not be stopped ends by itself
+}
+
+// settle brings the conversation to rest and checks everything.
+func (s *scenario) settle() {
+	for range 60 { // waiting messages start as their predecessors end
+		_, _ = s.engine.Submit(s.ctx, s.id, p.Interrupt{})
+		time.Sleep(4 * time.Second)
+	}
+	synctest.Wait()
+	all := s.events()
+	s.audit(all)
+	for i, rd := range s.readers {
+		rd.mu.Lock()
+		if want := all[min(int(rd.after), len(all)):]; len(rd.events) < len(want) && !rd.ended {
+			s.t.Errorf("reader %d from %d saw %d events, want %d", i, rd.after, len(rd.events), len(want))
+		}
+		rd.mu.Unlock()
+	}
+	_ = s.engine.Shutdown(s.t.Context())
+	s.end()
+}
+
+func (s *scenario) audit(all []p.Event) {
+	var c fsck.Checker
+	var started time.Time
+	seen := map[p.InputID]bool{}
+	for _, e := range all {
+		c.Apply(e)
+		switch b := e.Body.(type) {
+		case *p.StopRequested:
+			started = e.Time
+		case *p.TurnEnded:
+			// A slow disk may hold the end back, up to two syncs of a second each.
+			if took := e.Time.Sub(started); b.Reason != p.Completed && !s.weather.fails && !s.crashedBetween(started, e.Time) && took > stopBound+2*time.Second {
+				s.t.Errorf("turn %d took %v to stop", e.Turn, took)
+			}
+		case *p.InputReturned:
+			for _, in := range b.Inputs {
+				seen[in.Input] = true
+			}
+		case *p.UserMessage:
+			seen[b.Input] = true
+		}
+	}
+	for _, problem := range c.End() {
+		s.t.Errorf("%v\n%s", problem, around(all, problem.Seq))
+	}
+	for id := range s.accepted {
+		if !seen[id] && !s.weather.fails {
+			s.t.Errorf("message %d was accepted, and neither delivered nor handed back", id)
+		}
+	}
+}
+
+// around shows the events near one.
+func around(all []p.Event, at p.Seq) string {
+	var b strings.Builder
+	for _, e := range all {
+		if at == 0 || e.Seq+25 > at && e.Seq < at+5 {
+			fmt.Fprintf(&b, "%4d t%d %s\n", e.Seq, e.Turn, enginetest.Line(e))
+		}
+	}
+	return b.String()
+}
+
+func (s *scenario) crashedBetween(from, to time.Time) bool {
+	return slices.ContainsFunc(s.crashes, func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
+}
+
+func runScenario(t *testing.T, seed uint64, open func(*testing.T, *weather) disk) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Logf("seed %d", seed)
+		wth := &weather{r: rand.New(rand.NewPCG(seed, 3)), fails: seed%5 == 4}
+		s := &scenario{
+			t: t, r: rand.New(rand.NewPCG(seed, 1)), weather: wth, disk: open(t, wth),
+			accepted: map[p.InputID]bool{},
+			world: &world{t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{}},
+		}
+		s.start()
+		var err error
+		if s.id, err = s.engine.Create(s.ctx, p.Settings{Cwd: "/w"}); err != nil {
+			s.end()
+			return // the disk was broken from the start
+		}
+		s.watchEnds()
+		for range 60 {
+			s.act()
+			time.Sleep(time.Duration(s.r.IntN(40)) * time.Millisecond)
+			if s.r.IntN(20) == 0 {
+				time.Sleep(4 * time.Second)
+			}
+			if t.Failed() {
+				break
+			}
+		}
+		s.settle()
+	})
+}
+
+// watchEnds checks, at the moment in which a turn's end can be seen, that
+// nothing of the turn runs any more.
+func (s *scenario) watchEnds() {
+	e, w := s.engine, s.world
+	ctx := s.ctx
+	s.wg.Go(func() {
+		for ev, err := range e.Subscribe(ctx, s.id, 0) {
+			if err != nil {
+				return
+			}
+			if _, ok := ev.Body.(*p.TurnEnded); !ok {
+				continue
+			}
+			w.mu.Lock()
+			for id := range w.alive {
+				if id.Turn == ev.Turn && !w.immortal[id] {
+					s.t.Errorf("turn %d ended while call %s ran", ev.Turn, id)
+				}
+			}
+			w.mu.Unlock()
+		}
+	})
+}
+
+func TestRandomInterleavingsInMemory(t *testing.T) {
+	runScenarios(t, func(t *testing.T, w *weather) disk {
+		o := journal.MemoryOptions{SyncDelay: w.delay, SyncError: w.error}
+		return memoryDisk{journal.NewMemoryStore(o)}
+	})
+}
+
+func runScenarios(t *testing.T, open func(*testing.T, *weather) disk) {
+	for seed := range uint64(*scenarios) {
+		runScenario(t, seed, open)
+		if t.Failed() {
+			return
+		}
+	}
+}
