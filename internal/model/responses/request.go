@@ -1,0 +1,317 @@
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/model/wire"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// schemaName is what the wanted form of the last message is called.
+const schemaName = "output_schema"
+
+// A head is the part of a request that seldom changes, encoded.
+type head struct {
+	instructions string
+	tools        []model.ToolSpec
+	json         []byte // "instructions" and "tools" with their values
+}
+
+// body makes the body of a request. What was encoded for an earlier request is
+// copied.
+func (c *client) body(p model.Prompt) []byte {
+	h := c.encodedHead(p)
+	items := make([][]byte, 0, len(p.Items)+len(p.Lone))
+	size := len(h.json) + 1024 + len(p.OutputSchema)
+	lone := lonePlace(p)
+	for i, it := range p.Items {
+		if i == lone {
+			items = appendLone(items, p.Lone)
+		}
+		if b := encodedItem(it); b != nil {
+			items = append(items, b)
+			size += len(b) + 1
+		}
+	}
+	if lone == len(p.Items) {
+		items = appendLone(items, p.Lone)
+	}
+
+	b := make([]byte, 0, size)
+	b = append(b, `{"model":`...)
+	b = wire.AppendString(b, p.Model)
+	b = append(b, ',')
+	b = append(b, h.json...)
+	b = append(b, `,"input":[`...)
+	for i, it := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, it...)
+	}
+	b = append(b, ']')
+	return appendSettings(b, p)
+}
+
+func appendSettings(b []byte, p model.Prompt) []byte {
+	b = append(b, `,"tool_choice":"auto","parallel_tool_calls":true`...)
+	if p.Effort != "" || p.Summary != "" {
+		b = append(b, `,"reasoning":{`...)
+		if p.Effort != "" {
+			b = wire.AppendString(append(b, `"effort":`...), p.Effort)
+		}
+		if p.Summary != "" {
+			if p.Effort != "" {
+				b = append(b, ',')
+			}
+			b = wire.AppendString(append(b, `"summary":`...), p.Summary)
+		}
+		b = append(b, '}')
+	}
+	b = append(b, `,"store":false,"stream":true,"include":[`...)
+	if reasons(p) {
+		b = append(b, `"reasoning.encrypted_content"`...)
+	}
+	b = append(b, ']')
+	if p.CacheKey != "" {
+		b = wire.AppendString(append(b, `,"prompt_cache_key":`...), p.CacheKey)
+	}
+	b = appendText(b, p)
+	return append(b, '}')
+}
+
+// appendText adds how long and in which form the model should write.
+func appendText(b []byte, p model.Prompt) []byte {
+	if p.Verbosity == "" && len(p.OutputSchema) == 0 {
+		return b
+	}
+	b = append(b, `,"text":{`...)
+	if p.Verbosity != "" {
+		b = wire.AppendString(append(b, `"verbosity":`...), p.Verbosity)
+	}
+	if len(p.OutputSchema) > 0 {
+		if p.Verbosity != "" {
+			b = append(b, ',')
+		}
+		b = append(b, `"format":{"type":"json_schema","name":"`+schemaName+`","strict":true,"schema":`...)
+		b = append(append(b, p.OutputSchema...), '}')
+	}
+	return append(b, '}')
+}
+
+// reasons reports whether encrypted reasoning can be asked for: the older
+// families refuse that.
+func reasons(p model.Prompt) bool {
+	if p.Effort != "" || p.Summary != "" {
+		return true
+	}
+	for _, family := range []string{"gpt-3", "gpt-4", "chatgpt-4"} {
+		if strings.HasPrefix(p.Model, family) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *client) encodedHead(p model.Prompt) *head {
+	if h := c.head.Load(); h != nil && h.instructions == p.Instructions && slices.EqualFunc(h.tools, p.Tools, sameTool) {
+		return h
+	}
+	h := &head{instructions: p.Instructions, tools: slices.Clone(p.Tools)}
+	b := wire.AppendString([]byte(`"instructions":`), p.Instructions)
+	b = append(b, `,"tools":[`...)
+	for i, t := range p.Tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendTool(b, t)
+	}
+	h.json = append(b, ']')
+	c.head.Store(h)
+	return h
+}
+
+func sameTool(a, b model.ToolSpec) bool {
+	return a.Name == b.Name && a.Description == b.Description && a.Kind == b.Kind && a.Grammar == b.Grammar && bytes.Equal(a.Parameters, b.Parameters)
+}
+
+func appendTool(b []byte, t model.ToolSpec) []byte {
+	kind := "function"
+	switch t.Kind {
+	case protocol.CallLocalShell:
+		return append(b, `{"type":"local_shell"}`...)
+	case protocol.CallCustom:
+		kind = "custom"
+	}
+	b = append(b, `{"type":"`+kind+`","name":`...)
+	b = wire.AppendString(b, t.Name)
+	b = wire.AppendString(append(b, `,"description":`...), t.Description)
+	switch {
+	case t.Kind == protocol.CallCustom && t.Grammar != "":
+		b = wire.AppendString(append(b, `,"format":{"type":"grammar","syntax":"lark","definition":`...), t.Grammar)
+		b = append(b, '}')
+	case t.Kind != protocol.CallCustom:
+		b = append(b, `,"strict":false,"parameters":`...)
+		if len(t.Parameters) == 0 {
+			b = append(b, `{"type":"object","properties":{}}`...)
+		}
+		b = append(b, t.Parameters...)
+	}
+	return append(b, '}')
+}
+
+// lonePlace is where outputs without a call are put: before the last user
+// message, or at the end. It is -1 if there are none.
+func lonePlace(p model.Prompt) int {
+	if len(p.Lone) == 0 {
+		return -1
+	}
+	for i := len(p.Items) - 1; i >= 0; i-- {
+		if p.Items[i].Kind == protocol.PromptUser {
+			return i
+		}
+	}
+	return len(p.Items)
+}
+
+func appendLone(items [][]byte, ids []string) [][]byte {
+	for _, id := range ids {
+		b := wire.AppendString([]byte(`{"type":"function_call_output","call_id":`), id)
+		items = append(items, append(b, `,"output":"aborted"}`...))
+	}
+	return items
+}
+
+// encodedItem is an item as the service wants it, or nil if it wants none.
+func encodedItem(it *protocol.PromptItem) []byte {
+	if m := it.Memo.Load(); m != nil && m.Wire == Wire {
+		return m.JSON
+	}
+	b := encodeItem(it)
+	it.Memo.Store(&protocol.Memo{Wire: Wire, JSON: b})
+	return b
+}
+
+func encodeItem(it *protocol.PromptItem) []byte {
+	if it.Raw.Wire == Wire {
+		if b := encodeRaw(it); b != nil {
+			return b
+		}
+	}
+	switch it.Kind {
+	case protocol.PromptUser:
+		return encodeUser(it.Content)
+	case protocol.PromptAssistant:
+		b := wire.AppendString([]byte(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":`), it.Text)
+		return append(b, `}]}`...)
+	case protocol.PromptCall:
+		return encodeCall(it)
+	case protocol.PromptOutput:
+		return encodeOutput(it)
+	}
+	return nil // reasoning of another wire means nothing here
+}
+
+func encodeUser(content []protocol.Content) []byte {
+	b := []byte(`{"type":"message","role":"user","content":[`)
+	return append(appendContent(b, content), `]}`...)
+}
+
+func appendContent(b []byte, content []protocol.Content) []byte {
+	for i, c := range content {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if c.Type == protocol.ContentImage {
+			b = wire.AppendString(append(b, `{"type":"input_image","image_url":`...), c.ImageURL)
+		} else {
+			b = wire.AppendString(append(b, `{"type":"input_text","text":`...), c.Text)
+		}
+		b = append(b, '}')
+	}
+	return b
+}
+
+func encodeCall(it *protocol.PromptItem) []byte {
+	kind, arguments := "function_call", "arguments"
+	if it.CallKind == protocol.CallCustom {
+		kind, arguments = "custom_tool_call", "input"
+	}
+	b := append([]byte(nil), `{"type":"`+kind+`","call_id":`...)
+	b = wire.AppendString(b, it.WireID)
+	b = wire.AppendString(append(b, `,"name":`...), it.Name)
+	b = wire.AppendString(append(b, `,"`+arguments+`":`...), it.Arguments)
+	return append(b, '}')
+}
+
+func encodeOutput(it *protocol.PromptItem) []byte {
+	kind := "function_call_output"
+	if it.CallKind == protocol.CallCustom {
+		kind = "custom_tool_call_output"
+	}
+	b := append([]byte(nil), `{"type":"`+kind+`","call_id":`...)
+	b = wire.AppendString(b, it.WireID)
+	b = append(b, `,"output":`...)
+	if len(it.Content) == 0 {
+		return append(wire.AppendString(b, it.Text), '}')
+	}
+	b = append(b, '[')
+	if it.Text != "" {
+		b = appendContent(b, protocol.Text(it.Text))
+		b = append(b, ',')
+	}
+	return append(appendContent(b, it.Content), `]}`...)
+}
+
+// sentBack are the members of an item that the service takes back. Others, such
+// as the status, it only sends.
+var sentBack = map[string][]string{
+	"message":          {"type", "id", "role", "content", "phase"},
+	"reasoning":        {"type", "id", "summary", "content", "encrypted_content"},
+	"function_call":    {"type", "id", "call_id", "name", "arguments", "namespace"},
+	"custom_tool_call": {"type", "id", "call_id", "name", "input", "namespace"},
+	"local_shell_call": {"type", "id", "call_id", "status", "action"},
+}
+
+// encodeRaw is an item as the service sent it, or nil if it cannot be sent back.
+func encodeRaw(it *protocol.PromptItem) []byte {
+	var head struct{ Type, ID, CallID string }
+	m := wire.Scan(it.Raw.JSON)
+	for m.Next() {
+		switch string(m.Key) {
+		case "type":
+			head.Type, _ = wire.String(m.Value)
+		case "id":
+			head.ID, _ = wire.String(m.Value)
+		case "call_id":
+			head.CallID, _ = wire.String(m.Value)
+		}
+	}
+	known := sentBack[head.Type]
+	if m.Err() != nil || known == nil || !json.Valid(it.Raw.JSON) {
+		return nil
+	}
+	if head.CallID == "" {
+		head.CallID = head.ID
+	}
+	if it.Kind == protocol.PromptCall && head.CallID != it.WireID {
+		return nil // somebody renamed the call
+	}
+
+	b := make([]byte, 0, len(it.Raw.JSON))
+	m = wire.Scan(it.Raw.JSON)
+	for m.Next() {
+		if !slices.Contains(known, string(m.Key)) || string(m.Value) == "null" {
+			continue
+		}
+		b = append(b, ',')
+		b = wire.AppendString(b, string(m.Key))
+		b = append(append(b, ':'), m.Value...)
+	}
+	b[0] = '{'
+	return append(b, '}')
+}

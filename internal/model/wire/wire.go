@@ -1,0 +1,234 @@
+// Package wire holds what the adapters of all model services have in common: one
+// request over HTTP and the events of its answer, the errors that services give,
+// and cheap JSON.
+//
+// A [Caller] sends requests; a [Stream] is one answer. A stream ends as soon as
+// its context does, with the connection closed, and it is an error if it ends
+// otherwise than by the wire's own end mark. No secret ever appears in an error.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/model/sse"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+const (
+	// DefaultIdle is how long a service may be silent unless told otherwise.
+	DefaultIdle = 300 * time.Second
+
+	errorBodyMax  = 1 << 20
+	errorBodyWait = 5 * time.Second
+
+	// After the end mark the body normally ends at once. Waiting this long for it
+	// saves the next request a new connection.
+	drainWait = 25 * time.Millisecond
+	drainMax  = 64 << 10
+)
+
+var errIdle = errors.New("idle")
+
+// Options say how a service is reached.
+type Options struct {
+	URL     string            // of the endpoint; may have a query
+	Headers map[string]string // added to every request
+	Query   map[string]string // added to the URL
+	Secrets []string          // never shown; values of Headers and Query are not either
+	HTTP    http.RoundTripper // nil is a transport shared by all callers
+	Idle    time.Duration     // longest silence; 0 is DefaultIdle
+}
+
+// A Caller sends requests to one endpoint. It may be used from any goroutine.
+type Caller struct {
+	url     string
+	host    string
+	headers map[string]string
+	http    http.Client
+	idle    time.Duration
+	secrets []string
+}
+
+// shared is the transport of all callers that bring none: its idle connections
+// are worth keeping from one request to the next.
+var shared = newTransport()
+
+// NewCaller returns a Caller. The error says that the URL cannot be one.
+func NewCaller(o Options) (*Caller, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("model service address %q is not a URL", redactURL(o.URL))
+	}
+	query := u.Query()
+	c := &Caller{host: u.Host, headers: o.Headers, idle: o.Idle, secrets: append([]string(nil), o.Secrets...)}
+	for k, v := range o.Query {
+		query.Set(k, v)
+		c.secrets = append(c.secrets, v)
+	}
+	for _, v := range o.Headers {
+		c.secrets = append(c.secrets, v)
+	}
+	u.RawQuery = query.Encode()
+	c.url = u.String()
+	if c.idle <= 0 {
+		c.idle = DefaultIdle
+	}
+	c.http.Transport = o.HTTP
+	if o.HTTP == nil {
+		c.http.Transport = shared
+	}
+	// A redirected POST would lose its body or its key without a word.
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c, nil
+}
+
+func redactURL(s string) string {
+	s, _, _ = strings.Cut(s, "?")
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		s = "…" + s[i:]
+	}
+	return s
+}
+
+// Post sends a JSON body and returns the stream of events that answers it. The
+// caller closes the stream. Every error but the context's cause is a *protocol.Error.
+func (c *Caller) Post(ctx context.Context, header map[string]string, body io.Reader) (*Stream, error) {
+	inner, cancel := context.WithCancelCause(ctx)
+	s := &Stream{caller: c, ctx: ctx, inner: inner, cancel: cancel}
+	s.timer = time.AfterFunc(c.idle, func() { cancel(errIdle) })
+	if err := s.open(header, body); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// A Stream is the answer to one request. It is used from one goroutine.
+type Stream struct {
+	caller *Caller
+	ctx    context.Context // the caller's
+	inner  context.Context // also ended by silence, and by Close
+	cancel context.CancelCauseFunc
+	timer  *time.Timer // ends inner; runs only while we wait for the service
+	body   io.ReadCloser
+	events *sse.Reader
+}
+
+func (s *Stream) open(header map[string]string, body io.Reader) error {
+	req, err := http.NewRequestWithContext(withRequest(s.inner), http.MethodPost, s.caller.url, body)
+	if err != nil {
+		return &protocol.Error{Kind: protocol.ErrorInternal, Message: "make request: " + s.caller.redact(err.Error())}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Accept-Encoding", "identity") // a compressed stream arrives in lumps
+	for _, h := range []map[string]string{header, s.caller.headers} {
+		for k, v := range h {
+			req.Header.Set(k, v)
+		}
+	}
+	resp, err := s.caller.http.Do(req)
+	if err != nil {
+		return s.fail(err)
+	}
+
+	s.body = resp.Body
+	s.timer.Stop()
+	s.events = sse.NewReader((*idleReader)(s))
+	return s.check(resp)
+}
+
+// check turns an answer that is no stream of events into an error.
+func (s *Stream) check(resp *http.Response) error {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode == http.StatusOK && kind != "application/json" && kind != "text/html" {
+		return nil
+	}
+	// What arrives of the body in a short time is enough to say what is wrong.
+	stop := time.AfterFunc(min(errorBodyWait, s.caller.idle), func() { s.cancel(errIdle) })
+	defer stop.Stop()
+	body, _ := io.ReadAll(io.LimitReader(s.body, errorBodyMax))
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	return s.caller.clean(refusal(resp.StatusCode, resp.Header, body))
+}
+
+// Next returns the data of the next event, valid until Next is called again.
+// The end of the body is an error: a wire has its own mark for the end.
+func (s *Stream) Next() ([]byte, error) {
+	data, err := s.events.Next()
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
+	if err != nil {
+		return nil, s.fail(err)
+	}
+	return data, nil
+}
+
+// idleReader reads the body, with the timer running only meanwhile.
+type idleReader Stream
+
+func (r *idleReader) Read(p []byte) (int, error) {
+	r.timer.Reset(r.caller.idle)
+	defer r.timer.Stop()
+	return r.body.Read(p)
+}
+
+// Hurry makes the stream end by itself when the service is silent for d.
+func (s *Stream) Hurry(d time.Duration) {
+	c := *s.caller
+	c.idle = min(c.idle, d)
+	s.caller = &c
+}
+
+// Finish is Close for a stream whose end mark was seen: it gives the body a
+// moment to end by itself, so that the connection can be used again.
+func (s *Stream) Finish() {
+	stop := time.AfterFunc(drainWait, func() { s.cancel(nil) })
+	_, _ = io.Copy(io.Discard, io.LimitReader(s.body, drainMax))
+	stop.Stop()
+	s.Close()
+}
+
+// Close ends the stream at once. It may be called again.
+func (s *Stream) Close() {
+	s.timer.Stop()
+	s.cancel(nil)
+	if s.body != nil {
+		s.body.Close()
+	}
+}
+
+// fail says why a read or the request failed.
+func (s *Stream) fail(err error) error {
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	if context.Cause(s.inner) == errIdle {
+		return connectionError("%s sent nothing for %v", s.caller.host, s.caller.idle)
+	}
+	if errors.Is(err, sse.ErrTooLong) {
+		return &protocol.Error{Kind: protocol.ErrorModel, Message: "an event of the response is too long"}
+	}
+	if s.body != nil {
+		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+			return connectionError("%s closed the connection before the response was complete", s.caller.host)
+		}
+		return connectionError("connection to %s lost: %s", s.caller.host, s.caller.redact(err.Error()))
+	}
+	return s.caller.unreachable(err)
+}
+
+func connectionError(format string, args ...any) *protocol.Error {
+	return &protocol.Error{Kind: protocol.ErrorConnection, Message: fmt.Sprintf(format, args...), Retry: true}
+}
