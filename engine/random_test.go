@@ -608,7 +608,7 @@ func runScenario(t *testing.T, seed uint64, open func(*testing.T, *weather) disk
 		s := &scenario{
 			t: t, r: rand.New(rand.NewPCG(seed, 1)), weather: wth, disk: open(t, wth),
 			accepted: map[p.InputID]bool{},
-			world: &world{t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{}},
+			world:    &world{t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{}},
 		}
 		s.start()
 		var err error

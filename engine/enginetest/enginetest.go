@@ -172,6 +172,9 @@ func (r *Request) Answer(text string) {
 	r.End()
 }
 
+// Ctx is the context of the request.
+func (r *Request) Ctx() context.Context { return r.ctx }
+
 // Stopped waits until the request is cancelled.
 func (r *Request) Stopped() { <-r.ctx.Done() }
 

@@ -1,0 +1,127 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A turnRun is a RunTurn under way.
+type turnRun struct {
+	end    engine.TurnEnd
+	err    error
+	lines  []string
+	done   chan struct{}
+	cancel context.CancelFunc
+}
+
+func runTurn(t *testing.T, e engine.Engine, id p.ConversationID, ut p.UserTurn) *turnRun {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &turnRun{done: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(r.done)
+		r.end, r.err = engine.RunTurn(ctx, e, id, ut, func(ev p.Event) { r.lines = append(r.lines, enginetest.Line(ev)) })
+	}()
+	synctest.Wait()
+	return r
+}
+
+func (r *turnRun) wait(t *testing.T, want p.EndReason) {
+	t.Helper()
+	<-r.done
+	if r.err != nil || r.end.End.Reason != want {
+		t.Fatalf("turn ended %q, %v, want %q; events %q", r.end.End.Reason, r.err, want, r.lines)
+	}
+}
+
+func TestRunTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		r := runTurn(t, e, id, p.UserTurn{Content: p.Text("hi")})
+		e.Request().Answer("hello")
+		r.wait(t, p.Completed)
+		if r.end.Message != "hello" || r.end.Turn != 1 || r.end.Usage.Total != 11 {
+			t.Errorf("end %+v", r.end)
+		}
+		want := []string{"turn_started", "user_message hi", "model_requested 1", "assistant_message hello", "model_ended", "turn_ended completed"}
+		if d := cmp.Diff(want, r.lines); d != "" {
+			t.Errorf("events (-want +got):\n%s", d)
+		}
+	})
+}
+
+func TestRunTurnCancelledIsSeenToItsEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		r := runTurn(t, e, id, p.UserTurn{Content: p.Text("hi")})
+		req := e.Request()
+		req.Delta("he")
+		r.cancel()
+		req.Stopped()
+		r.wait(t, p.Interrupted)
+		if r.end.Message != "he" || r.lines[len(r.lines)-1] != "turn_ended interrupted" {
+			t.Errorf("end %+v, events %q", r.end, r.lines)
+		}
+	})
+}
+
+func TestTwoRunTurnsShareASteeredTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		one := runTurn(t, e, id, p.UserTurn{Content: p.Text("one")})
+		req := e.Request()
+		two := runTurn(t, e, id, p.UserTurn{Content: p.Text("two"), WhenBusy: p.Steer})
+		two.cancel() // cancelling either stops the turn
+		req.Stopped()
+		one.wait(t, p.Interrupted)
+		two.wait(t, p.Interrupted)
+		if one.end.Returned || !two.end.Returned {
+			t.Errorf("handed back: %t, %t; the second message never entered", one.end.Returned, two.end.Returned)
+		}
+	})
+}
+
+func TestRunTurnThatWaitsIsTakenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		one := runTurn(t, e, id, p.UserTurn{Content: p.Text("one")})
+		req := e.Request()
+		two := runTurn(t, e, id, p.UserTurn{Content: p.Text("two"), WhenBusy: p.Queue})
+		two.cancel()
+		<-two.done
+		if two.err != nil || !two.end.Returned || two.end.Turn != 0 {
+			t.Errorf("end %+v, %v", two.end, two.err)
+		}
+		req.Answer("1") // the first is not touched
+		one.wait(t, p.Completed)
+		e.Idle()
+	})
+}
+
+func TestRunTurnInTheQueueSeesOnlyItsOwnTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		one := runTurn(t, e, id, p.UserTurn{Content: p.Text("one")})
+		req := e.Request()
+		two := runTurn(t, e, id, p.UserTurn{Content: p.Text("two"), WhenBusy: p.Queue})
+		req.Answer("1")
+		one.wait(t, p.Completed)
+		e.Request().Answer("2")
+		two.wait(t, p.Completed)
+		want := []string{"user_message two", "model_requested 1", "assistant_message 2", "model_ended", "turn_ended completed"}
+		if d := cmp.Diff(want, two.lines); d != "" {
+			t.Errorf("events (-want +got):\n%s", d)
+		}
+	})
+}
+
+func TestRunTurnRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		_, err := engine.RunTurn(t.Context(), e, id, p.UserTurn{}, func(p.Event) {})
+		if !errors.Is(err, engine.ErrEmpty) {
+			t.Errorf("empty message: %v", err)
+		}
+	})
+}
