@@ -1,0 +1,182 @@
+package patch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+)
+
+// Apply carries a plan out, all of it or nothing. The record is one that
+// p.Record returned; commit is called once, when everything is ready, and must
+// make the record durable before it returns nil. From then on the patch happens,
+// also if the process dies: see Recover.
+//
+// A nil error means that everything is in place and durable. Any other error but
+// an *IncompleteError means that nothing was applied and nothing is left behind;
+// it is a *ChangedError if a file changed since Verify, and the context's cause
+// if that ended before the commit. After the commit the context is ignored.
+func Apply(ctx context.Context, fsys FS, p *Plan, rec Record, commit func(Record) error) error {
+	t := &transaction{fsys: fsys, rec: rec}
+	if err := t.prepare(ctx, p, commit); err != nil {
+		if undoErr := t.undo(false); undoErr != nil {
+			return &IncompleteError{Err: errors.Join(err, undoErr)}
+		}
+		return err
+	}
+
+	for _, s := range rec.Steps {
+		if err := t.advance(s); err != nil {
+			return t.retreat(s, fmt.Errorf("write %s: %w", s.Path, err))
+		}
+	}
+	if err := t.sync(); err != nil {
+		return &IncompleteError{Err: err}
+	}
+	t.tidy()
+	return nil
+}
+
+// prepare does all that can be taken back without a trace, then commits.
+func (t *transaction) prepare(ctx context.Context, p *Plan, commit func(Record) error) error {
+	files := make(map[string]File, len(p.Files))
+	for _, f := range p.Files {
+		files[f.Path] = f
+	}
+	for _, dir := range t.rec.MakeDirs {
+		if err := t.makeDir(dir); err != nil {
+			return fmt.Errorf("make directory for patch: %w", err)
+		}
+	}
+	for _, s := range t.rec.Steps {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		f, ok := files[s.Path]
+		if !ok || digest(f.Before) != s.Before || digest(f.After) != s.After {
+			return fmt.Errorf("prepare %s: the record is of another plan", s.Path)
+		}
+		if err := t.stage(s, f); err != nil {
+			return fmt.Errorf("prepare %s: %w", s.Path, err)
+		}
+	}
+	if err := t.sync(); err != nil {
+		return fmt.Errorf("prepare patch: %w", err)
+	}
+	// As late as possible: what happens between this and the renames is lost.
+	for _, s := range t.rec.Steps {
+		if err := t.check(files[s.Path]); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := commit(t.rec); err != nil {
+		return fmt.Errorf("commit patch: %w", err)
+	}
+	return nil
+}
+
+func (t *transaction) makeDir(dir string) error {
+	err := t.fsys.Mkdir(dir)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if info, statErr := t.fsys.Lstat(dir); statErr == nil && info.IsDir() {
+		return nil
+	}
+	return err
+}
+
+// stage puts the new content and a second name of the old one beside the file.
+func (t *transaction) stage(s Step, f File) error {
+	if f.Before != nil {
+		if err := t.keepOld(s, f); err != nil {
+			return err
+		}
+	}
+	if f.After == nil {
+		return nil
+	}
+	if f.After.Link != "" {
+		return t.fsys.Symlink(f.After.Link, s.New)
+	}
+	like := f.From
+	if like == "" && f.Before != nil {
+		like = f.Path
+	}
+	return t.fsys.Create(s.New, []byte(f.After.Data), f.After.Mode, like)
+}
+
+// keepOld gives the old content a second name. That takes no space, so that a
+// full disk cannot prevent putting it back.
+func (t *transaction) keepOld(s Step, f File) error {
+	if f.Before.Link != "" {
+		return t.fsys.Symlink(f.Before.Link, s.Old)
+	}
+	err := t.fsys.Link(s.Path, s.Old)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return &ChangedError{Path: s.Path, What: "was removed"}
+	}
+	// Not every file system has second names, and not every file may get one.
+	return t.fsys.Create(s.Old, []byte(f.Before.Data), f.Before.Mode, f.Path)
+}
+
+// check makes sure that a file is still what the plan was made for, and that
+// its path still means the same place.
+func (t *transaction) check(f File) error {
+	dir := filepath.Dir(f.Path)
+	real, err := resolver{t.fsys.Lstat, t.fsys.Readlink}.file(dir)
+	if err != nil {
+		return fmt.Errorf("check %s: %w", f.Path, err)
+	}
+	if real != dir {
+		return &ChangedError{Path: f.Path, What: "was moved by a symbolic link"}
+	}
+	now, err := read(t.fsys, f.Path)
+	if err != nil {
+		return fmt.Errorf("check %s: %w", f.Path, err)
+	}
+	switch {
+	case now == nil && f.Before != nil:
+		return &ChangedError{Path: f.Path, What: "was removed"}
+	case now != nil && f.Before == nil:
+		return &ChangedError{Path: f.Path, What: "was created"}
+	case !same(now, f.Before):
+		return &ChangedError{Path: f.Path, What: "was changed"}
+	case now != nil && f.Before.Mode != 0 && now.Mode != f.Before.Mode:
+		return &ChangedError{Path: f.Path, What: "got another mode"}
+	}
+	return nil
+}
+
+// retreat takes a committed patch back because one of its steps failed. What
+// makes that step impossible for good is removed first: whoever recovers after
+// a crash during the retreat then sees that there is no way forward.
+func (t *transaction) retreat(failed Step, cause error) error {
+	err := t.fsys.Remove(failed.license())
+	if err == nil {
+		err = t.fsys.SyncDir(filepath.Dir(failed.Path))
+	}
+	if err == nil {
+		err = t.undo(true)
+	}
+	if err != nil {
+		return &IncompleteError{Err: errors.Join(cause, err)}
+	}
+	return cause
+}
+
+// license returns the file without which a step that has not been done cannot
+// be done: the new content, or, of a removal, the second name of the old one.
+func (s Step) license() string {
+	if s.New != "" {
+		return s.New
+	}
+	return s.Old
+}

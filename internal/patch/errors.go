@@ -1,0 +1,100 @@
+package patch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Error says why a patch was refused, in enough detail to mend it. Nothing has
+// been written when it is returned.
+type Error struct {
+	Line    int    // line of the patch, "*** Begin Patch" being line 1; 0 when no line is to blame
+	File    string // the file as the patch spells it; empty when the patch as a whole is wrong
+	Problem string // what is wrong
+
+	Wanted      []string // the lines that were looked for, if any were
+	Nearest     []string // the most similar lines of the file; none when nothing is similar
+	NearestLine int      // where Nearest begins in the file, counted from 1
+	Hint        string   // how it could be mended, when that can be guessed
+
+	Err error // what the file system said, if it is the cause
+}
+
+// shownLines bounds how much of a text is repeated in a message: a model pays
+// for every line of it.
+const shownLines = 12
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Line > 0 {
+		fmt.Fprintf(&b, "patch line %d: ", e.Line)
+	}
+	if e.File != "" {
+		fmt.Fprintf(&b, "%s: ", e.File)
+	}
+	b.WriteString(e.Problem)
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	if len(e.Wanted) > 0 {
+		b.WriteString("\nlooked for:")
+		quoteLines(&b, e.Wanted)
+	}
+	if len(e.Nearest) > 0 {
+		fmt.Fprintf(&b, "\nnearest text, from line %d of the file:", e.NearestLine)
+		quoteLines(&b, e.Nearest)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(&b, "\nhint: %s", e.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap returns what the file system said, if it is the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func quoteLines(b *strings.Builder, lines []string) {
+	for i, line := range lines {
+		if i == shownLines {
+			fmt.Fprintf(b, "\n  (%d more lines)", len(lines)-i)
+			return
+		}
+		b.WriteString("\n  | ")
+		b.WriteString(line)
+	}
+}
+
+// ChangedError is returned by Apply when a file is no longer what it was when
+// the plan was made. Nothing has been applied.
+type ChangedError struct {
+	Path string // the file that changed
+	What string // in which way, as the end of a sentence about the file
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("%s %s since the patch was checked; nothing was applied", e.Path, e.What)
+}
+
+// ConflictError is returned by Recover when somebody else wrote to files after
+// the crash. Their version stays; all other files were brought to one side.
+type ConflictError struct {
+	Paths []string // the files left as they were found
+}
+
+func (e *ConflictError) Error() string {
+	return "left alone because they changed after the patch was cut short: " + strings.Join(e.Paths, ", ")
+}
+
+// IncompleteError is returned when a patch could be brought neither to its end
+// nor back. Recover with the same record will do one of the two once the cause
+// is gone.
+type IncompleteError struct {
+	Err error // what went wrong first
+}
+
+func (e *IncompleteError) Error() string {
+	return fmt.Sprintf("patch cut short, recovery has to settle it: %v", e.Err)
+}
+
+// Unwrap returns what went wrong first.
+func (e *IncompleteError) Unwrap() error { return e.Err }

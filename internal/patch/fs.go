@@ -1,0 +1,93 @@
+package patch
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// FS is all that this package needs of a file system. Paths are absolute, and
+// none but the last component of a path is ever a symbolic link. Errors satisfy
+// errors.Is with fs.ErrNotExist and fs.ErrExist where that is what happened.
+type FS interface {
+	Lstat(path string) (fs.FileInfo, error)
+	Readlink(path string) (string, error)
+	ReadFile(path string) ([]byte, error)
+
+	// Create makes a new file and fails if there is something at the path. The
+	// data is durable when it returns; the name need not be. Mode 0 leaves the
+	// mode to the system's default. The owner is taken, where permitted, from
+	// the file like, if that is not empty. After an error there is no file.
+	Create(path string, data []byte, mode fs.FileMode, like string) error
+	Symlink(target, path string) error
+	Link(path, link string) error // a second name for the same file
+	Mkdir(path string) error
+	Rename(from, to string) error // within one directory, atomic
+	Remove(path string) error     // a file, a link or an empty directory
+	SyncDir(path string) error    // makes the names in a directory durable
+}
+
+// OS is the file system of the machine.
+type OS struct{}
+
+var _ FS = OS{}
+
+func (OS) Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
+func (OS) Readlink(path string) (string, error)   { return os.Readlink(path) }
+func (OS) ReadFile(path string) ([]byte, error)   { return os.ReadFile(path) }
+func (OS) Symlink(target, path string) error      { return os.Symlink(target, path) }
+func (OS) Link(path, link string) error           { return os.Link(path, link) }
+func (OS) Mkdir(path string) error                { return os.Mkdir(path, 0o777) }
+func (OS) Rename(from, to string) error           { return os.Rename(from, to) }
+func (OS) Remove(path string) error               { return os.Remove(path) }
+
+// Create writes the file and syncs it.
+func (OS) Create(path string, data []byte, mode fs.FileMode, like string) error {
+	// Until its mode is set the file is nobody else's to read.
+	open := fs.FileMode(0o600)
+	if mode == 0 {
+		open = 0o666
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, open)
+	if err != nil {
+		return err
+	}
+	if err := fill(f, data, mode, like); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(path))
+	}
+	if err := f.Close(); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+func fill(f *os.File, data []byte, mode fs.FileMode, like string) error {
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if like != "" {
+		keepOwner(f, like)
+	}
+	if mode != 0 {
+		// After the owner: a change of owner may clear bits of the mode.
+		if err := f.Chmod(mode.Perm()); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+// SyncDir syncs the directory itself.
+func (OS) SyncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	// Some file systems cannot sync a directory and need not.
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
