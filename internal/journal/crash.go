@@ -3,7 +3,6 @@ package journal
 import (
 	"math/rand/v2"
 	"time"
-	"unicode/utf8"
 )
 
 // A CrashMode is a way in which a process can end without warning.
@@ -107,23 +106,7 @@ func (l *log) rest(last uint64, keep func(*item) int64) *log {
 		if keep != nil {
 			end = keep(it)
 		}
-		n.restore(join(it.name, it.until(end)))
+		n.restore(join(it.name, wholeRunes(it.pieces(0, end))))
 	}
 	return n
-}
-
-// until returns the pieces before end, the last one cut between runes.
-func (it *item) until(end int64) []piece {
-	ps := it.pieces(0, end)
-	if len(ps) == 0 {
-		return nil
-	}
-	p := &ps[len(ps)-1]
-	for {
-		r, n := utf8.DecodeLastRune(p.text)
-		if r != utf8.RuneError || n != 1 {
-			return ps
-		}
-		p.text = p.text[:len(p.text)-1]
-	}
 }

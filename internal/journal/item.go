@@ -29,7 +29,7 @@ type item struct {
 
 	flushed int64  // bytes that the file version has handed to the file
 	start   int64  // where in the file its first progress line is
-	next    uint64 // number of the first record behind that line
+	next    uint64 // number of the first record behind that line; 0 if there is none yet
 	marks   []mark // when what was written, for the memory version's crashes
 }
 
@@ -148,6 +148,25 @@ func cut[T string | []byte](text T, room int) int {
 		n--
 	}
 	return n
+}
+
+// wholeRunes removes a rune from the end that was cut.
+func wholeRunes(ps []piece) []piece {
+	if len(ps) == 0 {
+		return nil
+	}
+	p := &ps[len(ps)-1]
+	for {
+		r, n := utf8.DecodeLastRune(p.text)
+		if r != utf8.RuneError || n != 1 {
+			break
+		}
+		p.text = p.text[:len(p.text)-1]
+	}
+	if len(p.text) == 0 {
+		return ps[:len(ps)-1]
+	}
+	return ps
 }
 
 // closes reports whether a record that closes pattern closes the item.

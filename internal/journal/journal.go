@@ -103,7 +103,9 @@ type Journal interface {
 // goroutine.
 type Scope interface {
 	// Write adds text to an item, which is opened if need be. It reports false,
-	// and does nothing, if the scope is sealed or the item has been closed.
+	// and does nothing, if the scope is sealed, if the journal is closed, or if a
+	// record that closes the item was appended since the scope was opened, be it
+	// durable or not, and be the item written to before or not.
 	Write(item, tag, text string) bool
 
 	// Seal ends the scope: nothing can be written any more. What was written
@@ -168,6 +170,10 @@ type Store interface {
 	// Open opens a conversation for writing, after repairing it. It waits up to
 	// three seconds for another writer that is ending, then returns a *LockedError.
 	Open(ctx context.Context, id string) (Journal, error)
+
+	// Repair opens a conversation as Open does, but looks at all of it, also at
+	// what a checkpoint would let Open pass over, and closes it.
+	Repair(ctx context.Context, id string) (Recovery, error)
 
 	// View opens a conversation for reading. It takes no lock and repairs nothing.
 	View(id string) (View, error)

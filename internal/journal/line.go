@@ -1,6 +1,256 @@
 package journal
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"encoding/json"
+	"hash/crc32"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// A line of the file is a record or a piece of an open item:
+//
+//	{"n":12,"t":"2026-11-15T11:41:54.123456Z","turn":3,"kind":"tool_output","closes":"3.1.0","body":{…},"sum":"9ae1f00d"}
+//	{"item":"3.1.0","tag":"stdout","at":123,"text":"…","sum":"5c0ffee1"}
+//
+// The members always come in this order, closes may be missing, and sum is the
+// CRC-32C of the bytes before `,"sum"`. So a line can be checked and its number
+// read without decoding JSON.
+const (
+	timeForm  = "2006-01-02T15:04:05.000000Z"
+	sumPrefix = `,"sum":"`
+	sumBytes  = len(sumPrefix) + 8 + len(`"}`)
+	lineBytes = 64 // no record is shorter
+)
+
+// kindDamaged is the kind of the records that stand for lost ones.
+const kindDamaged = "damaged"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendRecord appends a record's line.
+func appendRecord(b []byte, e *entry) []byte {
+	from := len(b)
+	b = append(b, `{"n":`...)
+	b = strconv.AppendUint(b, e.Seq, 10)
+	b = append(b, `,"t":"`...)
+	b = e.Time.AppendFormat(b, timeForm)
+	b = append(b, `","turn":`...)
+	b = strconv.AppendInt(b, int64(e.Turn), 10)
+	b = append(b, `,"kind":`...)
+	b = appendString(b, e.Kind)
+	if e.closes != "" {
+		b = append(b, `,"closes":`...)
+		b = appendString(b, e.closes)
+	}
+	b = append(b, `,"body":`...)
+	b = append(b, e.Body...)
+	return appendSum(b, from)
+}
+
+// appendProgress appends a line with a piece of an open item.
+func appendProgress(b []byte, name string, p piece) []byte {
+	from := len(b)
+	b = append(b, `{"item":`...)
+	b = appendString(b, name)
+	b = append(b, `,"tag":`...)
+	b = appendString(b, p.tag)
+	b = append(b, `,"at":`...)
+	b = strconv.AppendInt(b, p.off, 10)
+	b = append(b, `,"text":`...)
+	b = appendString(b, p.text)
+	return appendSum(b, from)
+}
+
+func appendSum(b []byte, from int) []byte {
+	sum := crc32.Checksum(b[from:], castagnoli)
+	b = append(b, sumPrefix...)
+	b = appendHex(b, sum)
+	return append(b, '"', '}', '\n')
+}
+
+func appendHex(b []byte, sum uint32) []byte {
+	for shift := 28; shift >= 0; shift -= 4 {
+		b = append(b, hexDigits[sum>>shift&15])
+	}
+	return b
+}
+
+// A lineKind is what a line turned out to be.
+type lineKind uint8
+
+const (
+	badLine lineKind = iota
+	recordLine
+	progressLine
+)
+
+// A line is a line taken apart but not decoded: the slices point into it.
+type line struct {
+	kind lineKind
+	sum  uint32
+
+	seq       uint64 // of a record
+	time      []byte
+	turn      int64
+	name      []byte // its kind
+	closes    []byte
+	body      []byte
+	item, tag []byte // of a piece of an open item
+	at        int64
+	text      []byte
+}
+
+// parseLine takes a line without its line break apart. Its checksum is right if
+// it is not a badLine.
+func parseLine(b []byte) line {
+	n := len(b) - sumBytes
+	if n < 0 || !bytes.HasPrefix(b[n:], []byte(sumPrefix)) || b[len(b)-2] != '"' || b[len(b)-1] != '}' {
+		return line{}
+	}
+	sum := crc32.Checksum(b[:n], castagnoli)
+	var hex [8]byte
+	if !bytes.Equal(appendHex(hex[:0], sum), b[n+len(sumPrefix):len(b)-2]) {
+		return line{}
+	}
+
+	p := parser{rest: b[:n], ok: true}
+	l := line{sum: sum}
+	if p.skip(`{"n":`) {
+		p.record(&l)
+	} else if p.skip(`{"item":`) {
+		p.progress(&l)
+	}
+	if !p.ok {
+		return line{}
+	}
+	return l
+}
+
+// A parser takes the fixed members of a line in order.
+type parser struct {
+	rest []byte
+	ok   bool
+}
+
+func (p *parser) record(l *line) {
+	l.kind = recordLine
+	n := p.int()
+	l.seq = uint64(n)
+	p.want(`,"t":`)
+	l.time = p.quoted()
+	p.want(`,"turn":`)
+	l.turn = p.int()
+	p.want(`,"kind":`)
+	l.name = p.quoted()
+	if p.skip(`,"closes":`) {
+		l.closes = p.quoted()
+	}
+	p.want(`,"body":`)
+	l.body = p.rest
+	p.ok = p.ok && n > 0 && len(l.body) > 0 && len(l.time) == len(timeForm)
+}
+
+func (p *parser) progress(l *line) {
+	l.kind = progressLine
+	l.item = p.quoted()
+	p.want(`,"tag":`)
+	l.tag = p.quoted()
+	p.want(`,"at":`)
+	l.at = p.int()
+	p.want(`,"text":`)
+	l.text = p.quoted()
+	p.ok = p.ok && l.at >= 0 && len(p.rest) == 0
+}
+
+func (p *parser) skip(s string) bool {
+	if len(p.rest) < len(s) || string(p.rest[:len(s)]) != s {
+		return false
+	}
+	p.rest = p.rest[len(s):]
+	return true
+}
+
+func (p *parser) want(s string) { p.ok = p.skip(s) && p.ok }
+
+// int takes a number of at most 18 digits, so that it and sums of it stay in range.
+func (p *parser) int() int64 {
+	negative := p.skip("-")
+	var v int64
+	i := 0
+	for i < len(p.rest) && '0' <= p.rest[i] && p.rest[i] <= '9' {
+		if i < 18 {
+			v = v*10 + int64(p.rest[i]-'0')
+		}
+		i++
+	}
+	p.ok = p.ok && 0 < i && i <= 18
+	p.rest = p.rest[i:]
+	if negative {
+		return -v
+	}
+	return v
+}
+
+// quoted takes a JSON string and returns what is between the quotes.
+func (p *parser) quoted() []byte {
+	p.want(`"`)
+	for i := 0; i < len(p.rest); i++ {
+		switch p.rest[i] {
+		case '\\':
+			i++
+		case '"':
+			s := p.rest[:i]
+			p.rest = p.rest[i+1:]
+			return s
+		}
+	}
+	p.ok = false
+	return nil
+}
+
+// unquote decodes what quoted returned.
+func unquote(b []byte) string {
+	if bytes.IndexByte(b, '\\') < 0 && utf8.Valid(b) {
+		return string(b)
+	}
+	var s string
+	if json.Unmarshal(append(append([]byte{'"'}, b...), '"'), &s) != nil {
+		return string(bytes.ToValidUTF8(b, []byte(string(utf8.RuneError))))
+	}
+	return s
+}
+
+// decode copies a record out of the line.
+func (l *line) decode() Record {
+	t, _ := time.Parse(timeForm, string(l.time)) // zero if it makes no sense
+	return Record{
+		Seq:  l.seq,
+		Time: t,
+		Turn: int(l.turn),
+		Kind: unquote(l.name),
+		Body: bytes.Clone(l.body),
+	}
+}
+
+// chunk copies a piece of an open item out of the line.
+func (l *line) chunk() Chunk {
+	return Chunk{Item: unquote(l.item), Tag: unquote(l.tag), Offset: l.at, Text: unquote(l.text)}
+}
+
+// damagedRecord stands for a record that was lost with a stretch of so many
+// bytes, which are now in the file of that name.
+func damagedRecord(seq uint64, at time.Time, lost int64, file string) Record {
+	b := append([]byte(nil), `{"bytes":`...)
+	b = strconv.AppendInt(b, lost, 10)
+	if file != "" {
+		b = append(b, `,"file":`...)
+		b = appendString(b, file)
+	}
+	b = append(b, '}')
+	return Record{Seq: seq, Time: at, Kind: kindDamaged, Body: b}
+}
 
 const hexDigits = "0123456789abcdef"
 

@@ -248,6 +248,14 @@ func (l *log) enter(p phase) bool {
 	return true
 }
 
+// kill ends the journal without a word. It reports false if that is too late.
+func (l *log) kill() bool {
+	l.mu.Lock()
+	alive := l.phase < closed
+	l.mu.Unlock()
+	return alive && l.enter(dead)
+}
+
 // news tells the owner and the readers.
 func (l *log) news() {
 	select {
@@ -302,8 +310,8 @@ func (l *log) mayCheckpoint(seq uint64) error {
 	if l.phase >= closed {
 		return fmt.Errorf("checkpoint at record %d: %w", seq, ErrClosed)
 	}
-	if seq > l.saved {
-		return fmt.Errorf("checkpoint at record %d: only %d are durable", seq, l.saved)
+	if seq == 0 || seq > l.saved {
+		return fmt.Errorf("checkpoint at record %d: %d are durable", seq, l.saved)
 	}
 	return nil
 }

@@ -77,6 +77,15 @@ func (s *MemoryStore) Open(ctx context.Context, id string) (Journal, error) {
 	return j, nil
 }
 
+// Repair implements Store. Memory is never damaged.
+func (s *MemoryStore) Repair(ctx context.Context, id string) (Recovery, error) {
+	j, err := s.Open(ctx, id)
+	if err != nil {
+		return Recovery{}, err
+	}
+	return j.Recovery(), j.Close()
+}
+
 // unlocked returns a conversation that nobody writes to.
 func (s *MemoryStore) unlocked(id string) (*memoryConversation, error) {
 	c := s.conversations[id]

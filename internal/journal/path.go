@@ -1,5 +1,28 @@
 package journal
 
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names in a home. A conversation's other files have its journal's name and
+// one of the suffixes behind it.
+const (
+	activeDir        = "conversations"
+	archivedDir      = "archived"
+	journalSuffix    = ".jsonl"
+	lockSuffix       = ".lock"
+	damagedSuffix    = ".damaged"
+	checkpointSuffix = ".ckpt"
+	tempSuffix       = ".tmp"
+	startForm        = "2006-01-02T15-04-05"
+)
+
 // validID reports whether an id can be part of a file's name.
 func validID(id string) bool {
 	if id == "" || len(id) > 100 {
@@ -13,4 +36,132 @@ func validID(id string) bool {
 		}
 	}
 	return true
+}
+
+// journalPath is where the journal of a conversation that started then lives
+// under root.
+func journalPath(root, id string, at time.Time) string {
+	return filepath.Join(dayDir(root, at), at.UTC().Format(startForm)+"-"+id+journalSuffix)
+}
+
+func dayDir(root string, at time.Time) string {
+	return filepath.Join(root, filepath.FromSlash(at.UTC().Format("2006/01/02")))
+}
+
+// idOf takes the id out of a journal's file name.
+func idOf(name string) (string, bool) {
+	name, ok := strings.CutSuffix(name, journalSuffix)
+	if !ok || len(name) < len(startForm)+2 || name[len(startForm)] != '-' {
+		return "", false
+	}
+	if _, err := time.Parse(startForm, name[:len(startForm)]); err != nil {
+		return "", false
+	}
+	id := name[len(startForm)+1:]
+	return id, validID(id)
+}
+
+// idTime takes the time out of a UUIDv7.
+func idTime(id string) (time.Time, bool) {
+	hex := strings.ReplaceAll(id, "-", "")
+	if len(hex) != 32 || hex[12] != '7' {
+		return time.Time{}, false
+	}
+	ms, err := strconv.ParseInt(hex[:12], 16, 64)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(ms), true
+}
+
+// find returns the path of a conversation's journal, wherever it is.
+func (s *FileStore) find(id string) (path string, err error) {
+	if !validID(id) {
+		return "", ErrNotFound
+	}
+	if path, ok := s.findNear(id); ok {
+		return path, nil
+	}
+
+	err = s.walk(func(p, name string, _ bool, _ fs.DirEntry) {
+		if name == id {
+			path = p
+		}
+	})
+	if err == nil && path == "" {
+		err = ErrNotFound
+	}
+	return path, err
+}
+
+// findNear looks where the id says that the conversation began: on that day, or
+// on one beside it if the clock was read twice.
+func (s *FileStore) findNear(id string) (string, bool) {
+	at, ok := idTime(id)
+	if !ok {
+		return "", false
+	}
+	for _, root := range []string{activeDir, archivedDir} {
+		for _, days := range []int{0, -1, 1} {
+			dir := dayDir(filepath.Join(s.home, root), at.AddDate(0, 0, days))
+			if path, ok := findIn(dir, id); ok {
+				return path, true
+			}
+		}
+	}
+	return "", false
+}
+
+func findIn(dir, id string) (string, bool) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if found, ok := idOf(e.Name()); ok && found == id {
+			return filepath.Join(dir, e.Name()), true
+		}
+	}
+	return "", false
+}
+
+// walk calls f for every journal. Directories that cannot be read are passed
+// over: one of them must not hide the others.
+func (s *FileStore) walk(f func(path, id string, archived bool, e fs.DirEntry)) error {
+	for _, root := range []string{activeDir, archivedDir} {
+		top := filepath.Join(s.home, root)
+		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				if path == top && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+				return nil
+			}
+			if id, ok := idOf(e.Name()); ok && e.Type().IsRegular() {
+				f(path, id, root == archivedDir, e)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mkdirs makes a directory and those above it, each durable in its parent.
+func (s *FileStore) mkdirs(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := s.mkdirs(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil // somebody else was quicker
+		}
+		return err
+	}
+	return s.fs.SyncDir(parent)
 }

@@ -4,8 +4,6 @@ package journal
 type entry struct {
 	Record
 	closes string
-	offset int64 // of its line in the file, once it is there
-	sum    uint32
 }
 
 // entryBytes is about what an entry costs besides its body.

@@ -1,0 +1,171 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+)
+
+// A checkpoint lets Open begin near the end of the file. The zero value is no
+// checkpoint: begin at the beginning.
+//
+// Its file is this as a line of JSON, the state, and a checksum. It is not
+// synced: if it is lost, opening takes longer, nothing else.
+type checkpoint struct {
+	Seq    uint64 `json:"seq"`
+	Offset int64  `json:"offset"` // of that record's line
+	Size   int64  `json:"size"`   // of that line
+	Sum    uint32 `json:"sum"`    // of that line
+	// Items that were open may have begun before that line. Reading from here
+	// on finds all of them.
+	From     int64      `json:"from"`
+	FromNext uint64     `json:"from_next"`
+	Marks    [][2]int64 `json:"marks"` // the index
+	Bytes    int        `json:"bytes"` // of the state
+
+	index index
+	state []byte // what it is all for
+}
+
+func (ck *checkpoint) scan() position {
+	if ck.Seq == 0 {
+		return position{0, 1}
+	}
+	return position{ck.From, ck.FromNext}
+}
+
+// Checkpoint implements Journal.
+func (j *fileJournal) Checkpoint(seq uint64, state []byte) error {
+	if err := j.mayCheckpoint(seq); err != nil {
+		return err
+	}
+	j.checkpointing <- struct{}{} // one at a time: they share a temporary file
+	defer func() { <-j.checkpointing }()
+	ck, err := j.checkpointAt(seq)
+	if err != nil {
+		return fmt.Errorf("checkpoint at record %d: %w", seq, err)
+	}
+	ck.state = state
+	if err := j.store.saveCheckpoint(j.path, ck); err != nil {
+		return fmt.Errorf("checkpoint at record %d: %w", seq, err)
+	}
+	return nil
+}
+
+// checkpointAt collects everything but the state.
+func (j *fileJournal) checkpointAt(seq uint64) (checkpoint, error) {
+	j.mu.Lock()
+	ck := checkpoint{Seq: seq, index: j.index[:len(j.index):len(j.index)]}
+	var items []position
+	for _, it := range j.items {
+		if it.next != 0 {
+			items = append(items, position{it.start, it.next})
+		}
+	}
+	j.mu.Unlock()
+
+	sp, err := j.locate(seq, ck.index.before(seq))
+	if err != nil {
+		return checkpoint{}, err
+	}
+	ck.Offset, ck.Size, ck.Sum = sp.off, sp.size, sp.sum
+	ck.From, ck.FromNext = sp.off+sp.size, seq+1
+	for _, p := range items {
+		if p.off < ck.From {
+			ck.From, ck.FromNext = p.off, p.next
+		}
+	}
+	return ck, nil
+}
+
+// locate finds the line of a durable record.
+func (j *fileJournal) locate(seq uint64, from int64) (span, error) {
+	st, err := j.file.Stat()
+	if err != nil {
+		return span{}, err
+	}
+	sc := newScanner(j.file, from, st.Size())
+	for {
+		sp, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			return span{}, errors.New("record not found in the file")
+		}
+		if err != nil {
+			return span{}, err
+		}
+		if sp.kind == recordLine && sp.seq == seq {
+			return sp, nil
+		}
+	}
+}
+
+func (s *FileStore) saveCheckpoint(path string, ck checkpoint) error {
+	for _, e := range ck.index {
+		if e.seq <= ck.Seq { // the rest is found again on the way
+			ck.Marks = append(ck.Marks, [2]int64{int64(e.seq), e.off})
+		}
+	}
+	ck.Bytes = len(ck.state)
+	b, err := json.Marshal(ck)
+	if err != nil {
+		return err
+	}
+	b = append(append(b, '\n'), ck.state...)
+	b = appendHex(b, crc32.Checksum(b, castagnoli))
+
+	temp := path + checkpointSuffix + tempSuffix
+	f, err := s.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(temp)
+		return err
+	}
+	return s.fs.Rename(temp, path+checkpointSuffix)
+}
+
+// loadCheckpoint returns the checkpoint if it fits the journal's file, and none
+// if there is any doubt.
+func loadCheckpoint(path string, f File) checkpoint {
+	b, err := os.ReadFile(path + checkpointSuffix)
+	if err != nil || len(b) < 8 {
+		return checkpoint{}
+	}
+	b, sum := b[:len(b)-8], b[len(b)-8:]
+	head, state, ok := bytes.Cut(b, []byte("\n"))
+	if !ok || !bytes.Equal(appendHex(nil, crc32.Checksum(b, castagnoli)), sum) {
+		return checkpoint{}
+	}
+	var ck checkpoint
+	if json.Unmarshal(head, &ck) != nil || len(state) != ck.Bytes || !ck.fits(f) {
+		return checkpoint{}
+	}
+	for _, m := range ck.Marks {
+		ck.index = append(ck.index, indexEntry{uint64(m[0]), m[1]})
+	}
+	ck.state = state
+	return ck
+}
+
+// fits reports whether the record's line is where it was.
+func (ck *checkpoint) fits(f File) bool {
+	st, err := f.Stat()
+	if err != nil || ck.Seq == 0 || ck.Size <= 0 || ck.Offset < 0 || ck.Offset+ck.Size > st.Size() {
+		return false
+	}
+	if ck.From < 0 || ck.From > ck.Offset+ck.Size || ck.FromNext == 0 || ck.FromNext > ck.Seq+1 {
+		return false
+	}
+	b := make([]byte, ck.Size)
+	if _, err := f.ReadAt(b, ck.Offset); err != nil && !errors.Is(err, io.EOF) {
+		return false
+	}
+	l := parseLine(bytes.TrimSuffix(b, []byte("\n")))
+	return l.kind == recordLine && l.seq == ck.Seq && l.sum == ck.Sum
+}

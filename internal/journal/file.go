@@ -1,0 +1,227 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// FileOptions changes how a file store works. The zero value is right for
+// everything but tests.
+type FileOptions struct {
+	FS     FS  // instead of the operating system's
+	Window int // bytes of recent records to keep in memory; 4 MiB if 0
+}
+
+// defaultWindow is how much of a conversation readers get without the disk.
+const defaultWindow = 4 << 20
+
+// A FileStore keeps each conversation in a file of its own:
+//
+//	<home>/conversations/2026/11/15/2026-11-15T11-41-54-<id>.jsonl
+//
+// Archived ones are under <home>/archived in the same way. All times are UTC.
+type FileStore struct {
+	home   string
+	fs     FS
+	window int
+}
+
+var _ Store = (*FileStore)(nil)
+
+// NewFileStore returns the store in a directory. Nothing is touched yet.
+func NewFileStore(home string, o FileOptions) *FileStore {
+	s := &FileStore{home: home, fs: o.FS, window: o.Window}
+	if s.fs == nil {
+		s.fs = OS{}
+	}
+	if s.window <= 0 {
+		s.window = defaultWindow
+	}
+	return s
+}
+
+// Create implements Store.
+func (s *FileStore) Create(id string, at time.Time) (Journal, error) {
+	j, err := s.create(id, at)
+	if err != nil {
+		return nil, fmt.Errorf("create conversation %s: %w", id, err)
+	}
+	return j, nil
+}
+
+func (s *FileStore) create(id string, at time.Time) (_ *fileJournal, err error) {
+	if !validID(id) {
+		return nil, errors.New("not a conversation id")
+	}
+	if _, exists := s.findNear(id); exists { // looking everywhere would cost more with each conversation
+		return nil, fs.ErrExist
+	}
+	path := journalPath(filepath.Join(s.home, activeDir), id, at)
+	if err := s.mkdirs(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	lock, err := lock(path + lockSuffix)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			lock.release()
+		}
+	}()
+
+	f, err := s.fs.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Sync(), s.fs.SyncDir(filepath.Dir(path))); err != nil {
+		f.Close()
+		os.Remove(path)
+		return nil, err
+	}
+	return s.start(path, f, lock, found{}), nil
+}
+
+// Open implements Store.
+func (s *FileStore) Open(ctx context.Context, id string) (Journal, error) {
+	var j *fileJournal
+	err := waitForLock(ctx, func() error {
+		lock, path, err := s.lock(id)
+		if err != nil {
+			return err
+		}
+		j, err = s.recover(path, lock)
+		if err != nil {
+			lock.release()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open conversation %s: %w", id, err)
+	}
+	return j, nil
+}
+
+// Repair implements Store.
+func (s *FileStore) Repair(ctx context.Context, id string) (Recovery, error) {
+	path, err := s.find(id)
+	if err == nil {
+		err = os.Remove(path + checkpointSuffix) // it may be lost at any time, so no lock is needed
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Recovery{}, fmt.Errorf("repair conversation %s: %w", id, err)
+	}
+	j, err := s.Open(ctx, id)
+	if err != nil {
+		return Recovery{}, err
+	}
+	return j.Recovery(), j.Close()
+}
+
+// lock takes the lock of a conversation and returns the path of its journal.
+func (s *FileStore) lock(id string) (*lockFile, string, error) {
+	for {
+		path, err := s.find(id)
+		if err != nil {
+			return nil, "", err
+		}
+		l, err := lock(path + lockSuffix)
+		if err != nil {
+			return nil, "", err
+		}
+		if _, err := os.Lstat(path); err == nil {
+			return l, path, nil
+		}
+		l.release() // it was archived or deleted before we had the lock: look again
+	}
+}
+
+// View implements Store.
+func (s *FileStore) View(id string) (View, error) {
+	path, err := s.find(id)
+	if err != nil {
+		return nil, fmt.Errorf("view conversation %s: %w", id, err)
+	}
+	f, err := s.fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("view conversation %s: %w", id, err)
+	}
+	return &fileView{file: f}, nil
+}
+
+// List implements Store.
+func (s *FileStore) List() ([]Info, error) {
+	var infos []Info
+	err := s.walk(func(path, id string, archived bool, e fs.DirEntry) {
+		st, err := e.Info()
+		if err != nil {
+			return // deleted meanwhile
+		}
+		infos = append(infos, Info{ID: id, Path: path, Modified: st.ModTime(), Size: st.Size(), Archived: archived})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list conversations: %w", err)
+	}
+	return infos, nil
+}
+
+// Archive implements Store.
+func (s *FileStore) Archive(id string) error {
+	if err := s.archive(id); err != nil {
+		return fmt.Errorf("archive conversation %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *FileStore) archive(id string) error {
+	lock, path, err := s.lock(id)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	below, err := filepath.Rel(filepath.Join(s.home, activeDir), path)
+	if err != nil || !filepath.IsLocal(below) {
+		return nil // it is there already
+	}
+	to := filepath.Join(s.home, archivedDir, below)
+	if err := s.mkdirs(filepath.Dir(to)); err != nil {
+		return err
+	}
+
+	if err := s.fs.Rename(path, to); err != nil {
+		return err
+	}
+	for _, suffix := range []string{damagedSuffix, checkpointSuffix} {
+		if err := s.fs.Rename(path+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return errors.Join(s.fs.SyncDir(filepath.Dir(to)), s.fs.SyncDir(filepath.Dir(path)))
+}
+
+// Delete implements Store.
+func (s *FileStore) Delete(id string) error {
+	if err := s.delete(id); err != nil {
+		return fmt.Errorf("delete conversation %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *FileStore) delete(id string) error {
+	lock, path, err := s.lock(id)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	for _, suffix := range []string{"", damagedSuffix, checkpointSuffix, tempSuffix, checkpointSuffix + tempSuffix} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return s.fs.SyncDir(filepath.Dir(path))
+}

@@ -1,0 +1,338 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+	"unicode/utf8"
+)
+
+// When bytes of open items are written, and how many of one item.
+const (
+	flushEvery    = 50 * time.Millisecond
+	flushBytes    = 4 << 10
+	progressBytes = 1 << 20
+)
+
+// A fileJournal is a log with a goroutine, run, that writes it to a file. Syncs
+// run beside it, one at a time: while one takes its time, records and progress
+// still reach the file, so that a kill does not lose them.
+type fileJournal struct {
+	*log
+	store         *FileStore
+	path          string
+	file          File
+	lock          *lockFile
+	recovery      Recovery
+	kick          chan struct{} // room for one: run has something to do
+	synced        chan error    // room for one, the result of the sync that runs
+	done          chan struct{} // closed by run
+	checkpointing chan struct{} // room for one: held during Checkpoint
+
+	index     index // guarded by log.mu
+	unflushed int   // guarded by log.mu; bytes of open items that are not in the file
+
+	w writer // owned by run
+}
+
+// A writer is how far run has come.
+type writer struct {
+	size     int64  // of the file
+	written  uint64 // last record in the file
+	syncing  bool
+	syncSeq  uint64 // what will be durable when the sync is over
+	syncSize int64
+	safeSize int64 // what is durable
+	err      error // of a write; nothing is written any more
+	due      bool  // flushEvery is over
+	armed    bool  // it is running
+	buf      []byte
+}
+
+// start makes a journal of an open and locked file.
+func (s *FileStore) start(path string, f File, lock *lockFile, fnd found) *fileJournal {
+	j := &fileJournal{
+		log:           newLog(fnd.last, s.window),
+		store:         s,
+		path:          path,
+		file:          f,
+		lock:          lock,
+		recovery:      fnd.recovery,
+		kick:          make(chan struct{}, 1),
+		synced:        make(chan error, 1),
+		done:          make(chan struct{}),
+		checkpointing: make(chan struct{}, 1),
+		index:         fnd.index,
+		w:             writer{size: fnd.size, safeSize: fnd.size, written: fnd.last},
+	}
+	j.back = j
+	j.restore(fnd.chunks)
+	for name, p := range fnd.open {
+		if it := j.byName[unquote([]byte(name))]; it != nil {
+			it.start, it.next = p.off, p.next
+		}
+	}
+	go j.run() // stopped and waited for by Close
+	return j
+}
+
+// appended implements backend.
+func (j *fileJournal) appended() {
+	select {
+	case j.kick <- struct{}{}:
+	default:
+	}
+}
+
+// wrote implements backend. It runs for every delta: the writer is woken only
+// for the first of a group, to start its clock, and when there is enough.
+func (j *fileJournal) wrote(it *item, n int) {
+	if it.flushed+utf8.UTFMax > progressBytes {
+		return
+	}
+	before := j.unflushed
+	j.unflushed += n
+	if before == 0 || before < flushBytes && j.unflushed >= flushBytes {
+		j.appended()
+	}
+}
+
+// run is the writer. It ends when the journal is closed or dead.
+func (j *fileJournal) run() {
+	defer close(j.done)
+	timer := time.NewTimer(flushEvery)
+	timer.Stop() // take starts it
+	for j.step(timer) {
+		select {
+		case <-j.kick:
+		case <-timer.C:
+			j.w.due, j.w.armed = true, false
+		case err := <-j.synced:
+			j.syncEnded(err)
+		}
+	}
+	j.file.Close()
+	if j.enter(closed) {
+		j.lock.release()
+	} else {
+		j.lock.abandon()
+	}
+}
+
+// step writes what there is and starts a sync if one is due. It reports whether
+// there can be more to do.
+func (j *fileJournal) step(timer *time.Timer) bool {
+	b := j.take(timer)
+	if b.phase == dead {
+		return false
+	}
+	j.write(b)
+	w := &j.w
+	if w.syncing {
+		return true
+	}
+	if w.written > b.saved && b.err == nil {
+		w.syncing, w.syncSeq, w.syncSize = true, w.written, w.size
+		go func() { j.synced <- j.file.Sync() }() // syncEnded or nobody takes it; there is room
+		return true
+	}
+	if w.err != nil && b.err == nil {
+		j.fail(w.err)
+	}
+	return b.phase == running
+}
+
+func (j *fileJournal) syncEnded(err error) {
+	w := &j.w
+	w.syncing = false
+	if err == nil {
+		w.safeSize = w.syncSize
+		j.commit(w.syncSeq)
+		return
+	}
+	// After a failed sync nobody knows what is on the disk, and asking again may
+	// answer "all is well" for pages that were thrown away.
+	if w.err == nil {
+		w.err = fmt.Errorf("sync journal: %w", err)
+	}
+	j.file.Truncate(w.safeSize)
+	j.fail(w.err)
+}
+
+// A batch is what is to be written at once.
+type batch struct {
+	phase    phase
+	saved    uint64
+	err      error
+	entries  []entry
+	progress []progress
+}
+
+type progress struct {
+	it     *item
+	pieces []piece
+}
+
+// take collects what is to be written.
+func (j *fileJournal) take(timer *time.Timer) batch {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b := batch{phase: j.phase, saved: j.saved, err: j.err}
+	if b.phase == dead || b.err != nil || j.w.err != nil {
+		return b
+	}
+	b.entries = j.recent.pending(j.w.written)
+	if j.unflushed == 0 {
+		return b
+	}
+	if !j.w.due && j.unflushed < flushBytes && b.phase == running {
+		if !j.w.armed {
+			j.w.armed = true
+			timer.Reset(flushEvery)
+		}
+		return b
+	}
+
+	for _, it := range j.items {
+		if it.closedBy != 0 || it.flushed == it.end {
+			continue
+		}
+		end := min(it.end, progressBytes)
+		if ps := wholeRunes(it.pieces(it.flushed, end)); len(ps) > 0 {
+			b.progress = append(b.progress, progress{it, ps})
+			last := ps[len(ps)-1]
+			it.flushed = last.off + int64(len(last.text))
+		}
+	}
+	j.unflushed = 0
+	j.w.due, j.w.armed = false, false
+	timer.Stop()
+	return b
+}
+
+// write appends a batch to the file, open items before records.
+func (j *fileJournal) write(b batch) {
+	if len(b.entries) == 0 && len(b.progress) == 0 {
+		return
+	}
+	w := &j.w
+	buf := w.buf[:0]
+	starts := make([]int64, len(b.progress))
+	for i, p := range b.progress {
+		starts[i] = w.size + int64(len(buf))
+		for _, pc := range p.pieces {
+			buf = appendProgress(buf, p.it.name, pc)
+		}
+	}
+	offsets := make([]int64, len(b.entries))
+	for i := range b.entries {
+		offsets[i] = w.size + int64(len(buf))
+		buf = appendRecord(buf, &b.entries[i])
+	}
+	if cap(buf) <= 1<<20 {
+		w.buf = buf
+	}
+	if _, err := j.file.Write(buf); err != nil {
+		w.err = fmt.Errorf("write journal: %w", err)
+		j.file.Truncate(w.size)
+		return
+	}
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i, p := range b.progress {
+		if p.it.next == 0 {
+			p.it.start, p.it.next = starts[i], w.written+1
+		}
+	}
+	for i, off := range offsets {
+		j.index.add(b.entries[i].Seq, off)
+	}
+	w.size += int64(len(buf))
+	w.written += uint64(len(b.entries))
+}
+
+// old implements backend.
+func (j *fileJournal) old(after, upTo uint64, limit int) ([]Record, error) {
+	j.mu.Lock()
+	from := j.index.before(after + 1)
+	j.mu.Unlock()
+	recs, err := readRecords(j.file, from, after, upTo, limit)
+	if !errors.Is(err, os.ErrClosed) {
+		return recs, err
+	}
+
+	// Readers may finish after Close, which knows nothing of them.
+	f, err := j.store.fs.OpenFile(j.path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read closed journal: %w", err)
+	}
+	defer f.Close()
+	return readRecords(f, from, after, upTo, limit)
+}
+
+// readRecords reads records after and up to the given numbers, from an offset
+// before them. What has been damaged since the file was last checked is
+// replaced, as a repair would: numbers have no gaps.
+func readRecords(f File, from int64, after, upTo uint64, limit int) ([]Record, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var recs []Record
+	size := 0
+	lose := func(before uint64, at time.Time) {
+		for after+1 < before && len(recs) < limit {
+			after++
+			recs = append(recs, damagedRecord(after, at, 0, ""))
+		}
+	}
+	sc := newScanner(f, from, st.Size())
+	for after < upTo && len(recs) < limit && size < readBytes {
+		sp, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			lose(upTo+1, time.Time{})
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		if sp.kind != recordLine || sp.seq <= after {
+			continue
+		}
+		r := sp.decode()
+		lose(min(sp.seq, upTo+1), r.Time)
+		if len(recs) < limit && sp.seq == after+1 && sp.seq <= upTo {
+			recs = append(recs, r)
+			after++
+		}
+		size += len(r.Body)
+	}
+	return recs, nil
+}
+
+// readBytes bounds how much of a file one read returns.
+const readBytes = 1 << 20
+
+// Recovery implements Journal.
+func (j *fileJournal) Recovery() Recovery { return j.recovery }
+
+// Close implements Journal.
+func (j *fileJournal) Close() error {
+	j.enter(closing)
+	j.appended()
+	<-j.done
+	return j.failure()
+}
+
+// Abandon leaves the journal as a kill -9 would: nothing more is written, the
+// lock falls, readers get ErrClosed. It is for tests of what comes after, and
+// reports false if the journal is closed already.
+func (j *fileJournal) Abandon() bool {
+	alive := j.kill()
+	j.appended()
+	<-j.done
+	return alive
+}

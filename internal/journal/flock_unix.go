@@ -1,0 +1,94 @@
+//go:build unix
+
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A lockFile is an advisory lock on a file beside the journal. It falls when
+// its owner dies. The file is opened close-on-exec, like everything that package
+// os opens, so children do not keep it.
+type lockFile struct {
+	file *os.File
+	path string
+}
+
+// lock takes the lock at once or returns a *LockedError.
+func lock(path string) (*lockFile, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := flock(f); err != nil {
+			pid := readPID(f)
+			f.Close()
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				return nil, &LockedError{PID: pid}
+			}
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		// The owner before us removes the file when it ends. If we locked what
+		// it has removed, others lock the next file of that name.
+		if isAt(f, path) {
+			writePID(f)
+			return &lockFile{f, path}, nil
+		}
+		f.Close()
+	}
+}
+
+func flock(f *os.File) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var lockErr error
+	err = conn.Control(func(fd uintptr) {
+		for {
+			lockErr = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB)
+			if lockErr != syscall.EINTR {
+				return
+			}
+		}
+	})
+	return errors.Join(err, lockErr)
+}
+
+func isAt(f *os.File, path string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, there)
+}
+
+// writePID says whose lock it is. If that fails, it is a lock all the same.
+func writePID(f *os.File) {
+	f.Truncate(0)
+	f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+}
+
+func readPID(f *os.File) int {
+	b, _ := io.ReadAll(io.NewSectionReader(f, 0, 32))
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return pid
+}
+
+// release removes the file while the lock is still held, so that nobody can
+// have locked a file that is then removed under them without noticing.
+func (l *lockFile) release() {
+	os.Remove(l.path)
+	l.file.Close()
+}
+
+// abandon lets the lock fall as the death of the process would.
+func (l *lockFile) abandon() { l.file.Close() }

@@ -1,0 +1,240 @@
+package journaltest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal"
+)
+
+func checkpointComesBack(e *env) {
+	j := e.create()
+	s := j.Open("s")
+	s.Write("1.1.0", "message", "begun before, ")
+	e.sleep(time.Second)
+	for i := range 20 {
+		j.Append(entry("a", i))
+	}
+	e.settle()
+	e.must(j.Checkpoint(5, []byte("too old")))
+	e.must(j.Checkpoint(12, []byte("state\n\x00of 12")))
+	s.Write("1.1.0", "message", "ended after")
+	j.Append(entry("b", 1))
+	e.must(j.Close())
+
+	k := e.open()
+	want := journal.Recovery{Checkpoint: []byte("state\n\x00of 12"), CheckpointSeq: 12, Last: 21}
+	e.equal("Recovery", k.Recovery(), want)
+	recs := e.read(k, 0, 100)
+	if len(recs) != 21 || recs[4].Kind != "a" || recs[20].Kind != "b" {
+		e.Errorf("records after a checkpoint: %v", kinds(recs))
+	}
+	e.equal("OpenItems", k.OpenItems(), []journal.Chunk{chunk("1.1.0", "message", 0, "begun before, ended after")})
+	e.must(k.Checkpoint(21, nil))
+	e.must(k.Close())
+	j = e.open()
+	e.equal("CheckpointSeq", j.Recovery().CheckpointSeq, 21)
+	e.must(j.Close())
+}
+
+func checkpointNeedsVisibleRecord(e *env) {
+	e.syncTime = time.Second
+	j := e.create()
+	j.Append(entry("a", 1))
+	for _, seq := range []uint64{0, 1, 2} {
+		if j.Checkpoint(seq, nil) == nil {
+			e.Errorf("checkpoint at %d before anything was durable", seq)
+		}
+	}
+	e.settle()
+	e.must(j.Checkpoint(1, nil))
+	e.must(j.Close())
+}
+
+func createTwice(e *env) {
+	j := e.create()
+	if _, err := e.Other.Create(e.id, time.Now()); err == nil {
+		e.Error("created twice")
+	}
+	j.Append(entry("a", 1))
+	e.must(j.Close())
+	if _, err := e.Other.Create(e.id, time.Now()); err == nil {
+		e.Error("created again after Close")
+	}
+	k := e.open()
+	e.equal("records", kinds(e.read(k, 0, 10)), []string{"1:a"})
+	e.must(k.Close())
+}
+
+func createRefusesBadIDs(e *env) {
+	for _, id := range []string{"", "a/b", "../x", ".", "a b", "ü", string(make([]byte, 200))} {
+		if _, err := e.Store.Create(id, time.Now()); err == nil {
+			e.Errorf("created %q", id)
+		}
+		if _, err := e.Store.Open(e.Context(), id); !errors.Is(err, journal.ErrNotFound) {
+			e.Errorf("Open(%q) = %v", id, err)
+		}
+	}
+}
+
+func notFound(e *env) {
+	_, openErr := e.Store.Open(e.Context(), e.id)
+	_, viewErr := e.Store.View(e.id)
+	_, repairErr := e.Store.Repair(e.Context(), e.id)
+	for what, err := range map[string]error{
+		"Open":    openErr,
+		"View":    viewErr,
+		"Repair":  repairErr,
+		"Archive": e.Store.Archive(e.id),
+		"Delete":  e.Store.Delete(e.id),
+	} {
+		if !errors.Is(err, journal.ErrNotFound) {
+			e.Errorf("%s = %v", what, err)
+		}
+	}
+	infos, err := e.Store.List()
+	e.must(err)
+	e.equal("List", len(infos), 0)
+}
+
+func (e *env) list() []string {
+	e.Helper()
+	infos, err := e.Other.List()
+	e.must(err)
+	var all []string
+	for _, i := range infos {
+		if i.Size < 0 || i.Modified.IsZero() {
+			e.Errorf("bad info %+v", i)
+		}
+		all = append(all, fmt.Sprint(i.ID, " ", i.Archived))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func listKnowsAll(e *env) {
+	var want []string
+	for i := range 5 {
+		id := newID()
+		j, err := e.Store.Create(id, time.Now().AddDate(0, 0, -i))
+		e.must(err)
+		j.Append(entry("a", 1))
+		e.must(j.Close())
+		want = append(want, id+" false")
+		e.sleep(time.Millisecond)
+	}
+	slices.Sort(want)
+	e.equal("List", e.list(), want)
+}
+
+func archivePutsAside(e *env) {
+	j := e.create()
+	j.Append(entry("a", 1))
+	e.settle()
+	e.must(j.Checkpoint(1, []byte("state")))
+	e.must(j.Close())
+	e.must(e.Store.Archive(e.id))
+	e.equal("List", e.list(), []string{e.id + " true"})
+	e.must(e.Store.Archive(e.id))
+	k := e.open()
+	e.equal("records", kinds(e.read(k, 0, 10)), []string{"1:a"})
+	e.equal("checkpoint", string(k.Recovery().Checkpoint), "state")
+	e.must(k.Close())
+	e.must(e.Store.Delete(e.id))
+	e.equal("List", len(e.list()), 0)
+}
+
+func deleteRemoves(e *env) {
+	j := e.create()
+	j.Append(entry("a", 1))
+	e.must(j.Close())
+	e.must(e.Store.Delete(e.id))
+	e.equal("List", len(e.list()), 0)
+	if _, err := e.Other.Open(e.Context(), e.id); !errors.Is(err, journal.ErrNotFound) {
+		e.Errorf("Open = %v", err)
+	}
+	k := e.create()
+	e.durable(k, 0)
+	e.must(k.Close())
+}
+
+func archiveAndDeleteRefuseOpen(e *env) {
+	j := e.create()
+	var locked *journal.LockedError
+	began := time.Now()
+	for what, f := range map[string]func(string) error{"Archive": e.Other.Archive, "Delete": e.Other.Delete} {
+		if err := f(e.id); !errors.As(err, &locked) {
+			e.Errorf("%s = %v", what, err)
+		}
+	}
+	if time.Since(began) != 0 {
+		e.Error("waited for the owner")
+	}
+	j.Append(entry("a", 1))
+	e.must(j.Close())
+	e.equal("List", e.list(), []string{e.id + " false"})
+	e.must(e.Other.Archive(e.id))
+}
+
+func viewReadsBesideTheWriter(e *env) {
+	j := e.create()
+	v, err := e.Other.View(e.id)
+	e.must(err)
+	e.equal("empty", len(e.read(v, 0, 10)), 0)
+	s := j.Open("s")
+	for i := range 300 {
+		j.Append(entry("a", i))
+	}
+	s.Write("1.1.0", "message", "op")
+	s.Write("1.1.0", "message", "en")
+	e.sleep(time.Second)
+	e.equal("all", len(e.read(v, 0, 1000)), 300)
+	e.equal("some", kinds(e.read(v, 100, 2)), []string{"101:a", "102:a"})
+	e.equal("earlier ones again", kinds(e.read(v, 2, 1)), []string{"3:a"})
+	e.equal("OpenItems", v.OpenItems(), []journal.Chunk{chunk("1.1.0", "message", 0, "open")})
+	faults, err := v.Check()
+	e.must(err)
+	e.equal("Check", len(faults), 0)
+	j.Append(entry("b", 1))
+	e.settle()
+	e.equal("new ones", kinds(e.read(v, 300, 10)), []string{"301:b"})
+	e.must(v.Close())
+	e.must(j.Close())
+}
+
+func viewTail(e *env) {
+	j := e.create()
+	for i := range 3000 {
+		j.Append(entry("a", i))
+	}
+	e.must(j.Close())
+	v, err := e.Other.View(e.id)
+	e.must(err)
+	for _, limit := range []int{0, 1, 7, 2999, 3000, 5000} {
+		recs, err := v.Tail(limit)
+		e.must(err)
+		want := min(limit, 3000)
+		if len(recs) != want {
+			e.Errorf("Tail(%d) has %d records", limit, len(recs))
+		}
+		for i, r := range recs {
+			if r.Seq != uint64(3000-want+i+1) {
+				e.Fatalf("Tail(%d)[%d] is record %d", limit, i, r.Seq)
+			}
+		}
+	}
+	e.must(v.Close())
+}
+
+func repairOfTheUndamaged(e *env) {
+	j := e.create()
+	j.Append(entry("a", 1), entry("b", 2))
+	e.must(j.Close())
+	rec, err := e.Other.Repair(e.Context(), e.id)
+	e.must(err)
+	e.equal("Recovery", rec, journal.Recovery{Last: 2})
+	k := e.open()
+	e.must(k.Close())
+}

@@ -1,0 +1,142 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A position is a place in the file between two lines.
+type position struct {
+	off  int64
+	next uint64 // number of the first record behind it
+}
+
+// found is what reading a journal's file brought up.
+type found struct {
+	last     uint64
+	size     int64 // of the file
+	index    index
+	open     map[string]position // where the first line of each open item is
+	chunks   []Chunk             // of those items
+	recovery Recovery
+}
+
+// recover opens the journal's file, which we have locked, and repairs it.
+func (s *FileStore) recover(path string, lock *lockFile) (*fileJournal, error) {
+	const flags = os.O_RDWR | os.O_APPEND
+	f, err := s.fs.OpenFile(path, flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	ck := loadCheckpoint(path, f)
+	var rec Recovery
+	for range 4 { // each repair leaves less to do; one is enough, two if the checkpoint had to go
+		fnd, clean, err := survey(f, ck)
+		if err == nil && clean {
+			fnd.recovery.Torn, fnd.recovery.Damaged = rec.Torn, rec.Damaged
+			return s.start(path, f, lock, fnd), nil
+		}
+		if err == nil {
+			err = s.repair(path, f, &ck, &rec)
+		}
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		if f, err = s.fs.OpenFile(path, flags, 0); err != nil {
+			return nil, err
+		}
+	}
+	f.Close()
+	return nil, errors.New("repaired, but still damaged")
+}
+
+// survey reads the file from where the checkpoint allows. It stops, and reports
+// false, at the first thing that needs repair.
+func survey(f File, ck checkpoint) (found, bool, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return found{}, false, err
+	}
+	fnd := found{size: st.Size(), index: ck.index, open: make(map[string]position)}
+	next := ck.scan().next
+	sc := newScanner(f, ck.scan().off, fnd.size)
+	for {
+		sp, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return found{}, false, fmt.Errorf("read journal: %w", err)
+		}
+		if sp.kind == badLine || !sp.ended || sp.kind == recordLine && sp.seq != next {
+			return found{}, false, nil
+		}
+		if sp.kind == recordLine {
+			fnd.index.add(sp.seq, sp.off)
+			next++
+		}
+		fnd.note(&sp, next)
+	}
+	if next <= ck.Seq {
+		return found{}, false, nil
+	}
+	fnd.last = next - 1
+	fnd.recovery = Recovery{Checkpoint: ck.state, CheckpointSeq: ck.Seq, Last: fnd.last}
+	fnd.chunks, err = openChunks(f, fnd.open, fnd.size)
+	return fnd, true, err
+}
+
+// note keeps track of which items are open.
+func (fnd *found) note(sp *span, next uint64) {
+	if sp.kind == progressLine {
+		if _, ok := fnd.open[string(sp.item)]; !ok {
+			fnd.open[string(sp.item)] = position{sp.off, next}
+		}
+		return
+	}
+	if len(sp.closes) == 0 || len(fnd.open) == 0 {
+		return
+	}
+	pattern := unquote(sp.closes)
+	for name := range fnd.open {
+		if closes(pattern, unquote([]byte(name))) {
+			delete(fnd.open, name)
+		}
+	}
+}
+
+// openChunks reads the text of open items, which only now are known to be open.
+func openChunks(f io.ReaderAt, open map[string]position, size int64) ([]Chunk, error) {
+	if len(open) == 0 {
+		return nil, nil
+	}
+	from := size
+	for _, p := range open {
+		from = min(from, p.off)
+	}
+	var chunks []Chunk
+	ends := make(map[string]int64)
+	sc := newScanner(f, from, size)
+	for {
+		sp, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			return chunks, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		if sp.kind != progressLine {
+			continue
+		}
+		if p, ok := open[string(sp.item)]; !ok || sp.off < p.off {
+			continue
+		}
+		if c := sp.chunk(); c.Offset >= ends[c.Item] {
+			chunks = append(chunks, c)
+			ends[c.Item] = c.Offset + int64(len(c.Text))
+		}
+	}
+}

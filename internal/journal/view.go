@@ -1,0 +1,162 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// A fileView reads a journal's file beside its writer, if there is one. Lines
+// that the writer has written and not yet synced are seen.
+type fileView struct {
+	file File
+
+	mu    sync.Mutex
+	index index // of what has been read
+}
+
+// Close implements View.
+func (v *fileView) Close() error { return v.file.Close() }
+
+// scan calls f for every span from an offset up to the end that the file has
+// now, until f returns false.
+func (v *fileView) scan(from int64, f func(*span) bool) error {
+	st, err := v.file.Stat()
+	if err != nil {
+		return err
+	}
+	sc := newScanner(v.file, from, st.Size())
+	for {
+		sp, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read journal: %w", err)
+		}
+		if !f(&sp) {
+			return nil
+		}
+	}
+}
+
+// Read implements View.
+func (v *fileView) Read(after uint64, limit int) ([]Record, error) {
+	st, err := v.file.Stat()
+	if err != nil || limit <= 0 {
+		return nil, err
+	}
+	v.mu.Lock()
+	from := v.index.before(after + 1)
+	v.mu.Unlock()
+
+	var recs []Record
+	var passed index
+	last := uint64(0)
+	err = v.scan(from, func(sp *span) bool {
+		if sp.kind != recordLine || sp.seq <= last || implausible(sp.seq, st.Size()) {
+			return true
+		}
+		last = sp.seq
+		passed.add(sp.seq, sp.off)
+		if sp.seq > after {
+			recs = append(recs, sp.decode())
+		}
+		return len(recs) < limit
+	})
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, e := range passed {
+		v.index.add(e.seq, e.off)
+	}
+	return recs, err
+}
+
+// Tail implements View.
+func (v *fileView) Tail(limit int) ([]Record, error) {
+	st, err := v.file.Stat()
+	if err != nil || limit <= 0 {
+		return nil, err
+	}
+	for size := int64(indexEvery); ; size *= 4 {
+		from := max(st.Size()-size, 0)
+		var recs []Record
+		err := v.scan(from, func(sp *span) bool {
+			if sp.kind == recordLine && !implausible(sp.seq, st.Size()) &&
+				(len(recs) == 0 || sp.seq > recs[len(recs)-1].Seq) {
+				recs = append(recs, sp.decode())
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(recs) >= limit || from == 0 {
+			return recs[max(len(recs)-limit, 0):], nil
+		}
+	}
+}
+
+// OpenItems implements View.
+func (v *fileView) OpenItems() []Chunk {
+	fnd := found{open: make(map[string]position)}
+	var next uint64
+	var size int64
+	err := v.scan(0, func(sp *span) bool {
+		if sp.kind == recordLine {
+			next = sp.seq + 1
+		}
+		if sp.kind != badLine {
+			fnd.note(sp, next)
+		}
+		size = sp.off + sp.size
+		return true
+	})
+	if err != nil {
+		return nil
+	}
+	chunks, _ := openChunks(v.file, fnd.open, size)
+	l := newLog(0, 0)
+	l.restore(chunks) // which joins them
+	return l.OpenItems()
+}
+
+// Check implements View.
+func (v *fileView) Check() ([]Fault, error) {
+	var faults []Fault
+	n, next := 1, uint64(1)
+	err := v.scan(0, func(sp *span) bool {
+		if text := fault(sp, next); text != "" {
+			faults = append(faults, Fault{n, sp.off, text})
+		}
+		if sp.ended {
+			n++
+		}
+		if sp.kind == recordLine && sp.seq >= next {
+			next = sp.seq + 1
+		}
+		return true
+	})
+	return faults, err
+}
+
+// fault says what is wrong with a span, where the record of the given number is
+// due. It returns nothing if all is well.
+func fault(sp *span, next uint64) string {
+	switch {
+	case sp.kind == badLine && len(sp.data) > 0 && sp.data[0] == 0:
+		return fmt.Sprintf("%d zero bytes", sp.size)
+	case sp.kind == badLine && !sp.ended:
+		return fmt.Sprintf("unfinished line of %d bytes", sp.size)
+	case sp.kind == badLine:
+		return fmt.Sprintf("damaged line of %d bytes", sp.size)
+	case !sp.ended:
+		return "no line break at the end"
+	case sp.kind == recordLine && sp.seq < next:
+		return fmt.Sprintf("record %d again", sp.seq)
+	case sp.kind == recordLine && sp.seq > next:
+		return fmt.Sprintf("records %d to %d are missing", next, sp.seq-1)
+	}
+	return ""
+}
