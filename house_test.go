@@ -1,0 +1,192 @@
+// Package fermata holds no code: this directory is the module's root, and its
+// test keeps the rules of the house.
+package fermata
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/fermata-agent/fermata/"
+
+// layers lists the packages from the bottom to the top. A package may import
+// those of lower layers only. A package below a listed one belongs to its layer, and may
+// import its relatives.
+var layers = [][]string{
+	{"protocol"},
+	{"internal/jsonrpc", "internal/journal", "internal/proc"},
+	{
+		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
+		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck",
+	},
+	{"internal/tool"},
+	{"internal/conversation"},
+	{"engine"},
+	{"internal/surface/exec", "internal/surface/tui", "internal/surface/mcpserver", "internal/surface/appserver"},
+	{"cmd/fermata", "e2e"},
+}
+
+// The rules that have exceptions, and the exceptions.
+var (
+	mayLock    = []string{"internal/journal", "internal/jsonrpc", "engine", "internal/proc"}
+	mayRoot    = []string{"cmd/fermata"} // context.Background
+	longTables = []string{"kinds"}       // functions and files exempt by name
+)
+
+type source struct {
+	path string // of the file, from the root
+	pkg  string // its directory
+	file *ast.File
+	test bool
+	set  *token.FileSet
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	set := token.NewFileSet()
+	var all []source
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && name != ".") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(name))
+		all = append(all, source{filepath.ToSlash(name), dir, f, strings.HasSuffix(name, "_test.go"), set})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestImportsGoDown(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.pkg == "." || helper(s.pkg) {
+			continue
+		}
+		from, own := layer(s.pkg)
+		if from < 0 {
+			t.Errorf("%s: package %s is in no layer; give it one in house_test.go and docs/architecture.md", s.path, s.pkg)
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			name, _ := strconv.Unquote(imp.Path.Value)
+			dep, ok := strings.CutPrefix(name, module)
+			if !ok {
+				continue
+			}
+			to, root := layer(dep)
+			if helper(dep) || to >= from && root != own {
+				t.Errorf("%s: %s must not import %s", s.path, s.pkg, dep)
+			}
+		}
+	}
+}
+
+// helper reports whether a package only serves tests.
+func helper(pkg string) bool { return strings.HasSuffix(pkg, "test") }
+
+// layer returns the layer of a package, and the listed package it belongs to.
+func layer(pkg string) (int, string) {
+	for i, l := range layers {
+		for _, root := range l {
+			if pkg == root || strings.HasPrefix(pkg, root+"/") {
+				return i, root
+			}
+		}
+	}
+	return -1, ""
+}
+
+func TestEveryPackageHasAComment(t *testing.T) {
+	documented := map[string]int{}
+	for _, s := range sources(t) {
+		if s.test && s.pkg != "." {
+			continue
+		}
+		documented[s.pkg] += 0
+		if s.file.Doc != nil {
+			documented[s.pkg]++
+		}
+	}
+	for pkg, n := range documented {
+		if n != 1 {
+			t.Errorf("package %s has %d package comments, want one", pkg, n)
+		}
+	}
+}
+
+func TestForbiddenNames(t *testing.T) {
+	for _, s := range sources(t) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := sel.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			switch name := x.Name + "." + sel.Sel.Name; {
+			case (name == "sync.Mutex" || name == "sync.RWMutex") && !s.test && !helper(s.pkg) && !under(s.pkg, mayLock):
+				t.Errorf("%s: %s: share by message, or move the lock to a leaf", s.at(n), name)
+			case (name == "context.Background" || name == "context.TODO") && !s.test && !helper(s.pkg) && !under(s.pkg, mayRoot):
+				t.Errorf("%s: %s outside cmd", s.at(n), name)
+			case name == "time.Sleep" && s.test && !usesSynctest(s.file):
+				t.Errorf("%s: a test sleeps outside synctest", s.at(n))
+			}
+			return true
+		})
+	}
+}
+
+func under(pkg string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(r string) bool { return pkg == r || strings.HasPrefix(pkg, r+"/") })
+}
+
+func usesSynctest(f *ast.File) bool {
+	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
+}
+
+func (s source) at(n ast.Node) string { return s.set.Position(n.Pos()).String() }
+
+const (
+	maxFunction = 80
+	maxFile     = 600
+)
+
+func TestNothingIsTooLong(t *testing.T) {
+	for _, s := range sources(t) {
+		if n := s.set.Position(s.file.End()).Line; n > maxFile && !slices.Contains(longTables, path.Base(s.path)) {
+			t.Errorf("%s has %d lines, at most %d", s.path, n, maxFile)
+		}
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			n := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1
+			if n > maxFunction && !slices.Contains(longTables, f.Name.Name) {
+				t.Errorf("%s: %s has %d lines, at most %d", s.at(f), f.Name.Name, n, maxFunction)
+			}
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// verbs say how a turn ended.
+var verbs = map[p.EndReason]string{
+	p.Interrupted: "stopped",
+	p.Replaced:    "replaced",
+	p.Failed:      "failed",
+	p.Crashed:     "cut by a crash",
+}
+
+// endLine is the one line that tells how a turn ended, such as
+// "stopped after 3.2 s · 1 command, 3 processes killed · reply kept".
+func endLine(b *p.TurnEnded, s stats) string {
+	parts := []string{verbs[b.Reason] + " after " + seconds(b.Elapsed)}
+	if b.Error != nil {
+		parts[0] += ": " + b.Error.Message
+		if b.Error.Hint != "" {
+			parts = append(parts, b.Error.Hint)
+		}
+	}
+	var killed []string
+	if s.cut > 0 {
+		killed = append(killed, count(s.cut, "command"))
+	}
+	if s.killed > 0 {
+		killed = append(killed, count(s.killed, "process"))
+	}
+	if len(killed) > 0 {
+		parts = append(parts, strings.Join(killed, ", ")+" killed")
+	}
+	if s.kept {
+		parts = append(parts, "reply kept")
+	}
+	return strings.Join(parts, " · ")
+}
+
+func count(n int, what string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(what, "s"):
+		what += "es"
+	default:
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+func seconds(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d < 95*time.Millisecond:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// Elapsed says how long an item took, or has taken until now if it is open.
+func (it *Item) Elapsed(now time.Time) string {
+	end := it.End
+	if end.IsZero() {
+		end = now
+	}
+	return seconds(max(0, end.Sub(it.Start)))
+}
+
+// CommandLine is the command as one would type it.
+func (it *Item) CommandLine() string {
+	argv := it.Command
+	if len(argv) == 3 && strings.HasSuffix(argv[1], "c") && strings.HasPrefix(argv[1], "-") {
+		return argv[2] // bash -lc SCRIPT
+	}
+	quoted := make([]string, len(argv))
+	for i, a := range argv {
+		quoted[i] = quote(a)
+	}
+	return strings.Join(quoted, " ")
+}
+
+func quote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@%+", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

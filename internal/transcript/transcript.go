@@ -1,0 +1,288 @@
+// Package transcript turns events into what a person is shown: a list of
+// [Item], each of which opens, grows and closes. It is the only such fold; the
+// terminal UI, human command-line output and a web page are drawings of it.
+//
+// It is pure, and costs the same for the ten-thousandth item as for the first.
+package transcript
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A Kind says what an item shows.
+type Kind string
+
+// The kinds of item.
+const (
+	User      Kind = "user"      // what the user said
+	Message   Kind = "message"   // what the model said
+	Reasoning Kind = "reasoning" // what it thought
+	Call      Kind = "call"      // a tool at work: a command if Command is set
+	Plan      Kind = "plan"
+	Notice    Kind = "notice"
+	Retry     Kind = "retry"
+	End       Kind = "end" // how a turn ended, unless it just completed
+)
+
+// A Status says how far an item is.
+type Status string
+
+// The statuses.
+const (
+	Open     Status = "open"
+	Asking   Status = "asking" // it waits for a person
+	Done     Status = "done"
+	Failed   Status = "failed"
+	Cut      Status = "cut" // stopped before its end
+	Declined Status = "declined"
+)
+
+// An Item is one thing to show. Its ID stays the same while it changes.
+type Item struct {
+	ID     string
+	Kind   Kind
+	Turn   p.TurnID
+	Status Status
+	Start  time.Time
+	End    time.Time
+
+	Text      string // of a message, reasoning, user message, notice, end
+	Tool      string // of a call
+	Arguments string
+	Command   []string
+	Cwd       string
+	Output    string // of a call: what it printed so far, or what it answered
+	Omitted   int64
+	ExitCode  int
+	TimedOut  bool
+	Killed    int
+	Approval  *p.ApprovalRequested
+	Plan      []p.PlanStep
+	Warn      bool
+
+	grown strings.Builder // behind Text or Output while it is open: adding to it copies nothing
+}
+
+// A Transcript is what there is to show. The zero value is empty.
+type Transcript struct {
+	Items []*Item
+
+	Title    string
+	Settings p.Settings
+	Usage    p.Usage // of the whole conversation
+	Active   bool
+	Stopping bool
+	Turn     p.TurnID
+	Started  time.Time         // of the turn
+	Inputs   []p.ReturnedInput // messages that wait
+	Returned []p.ReturnedInput // messages that the last stop handed back
+
+	byID  map[string]*Item
+	stats stats
+}
+
+// stats is what the last line of a cut turn tells.
+type stats struct {
+	cut    int // commands and calls that were cut
+	killed int
+	kept   bool // there is a partial reply
+}
+
+// Apply folds one event, deltas included, and returns the items that it added
+// or changed.
+func (t *Transcript) Apply(e p.Event) []*Item {
+	switch b := e.Body.(type) {
+	case *p.ConversationStarted:
+		t.Settings = b.Settings
+	case *p.Configured:
+		t.Settings = b.Settings
+	case *p.Renamed:
+		t.Title = b.Title
+	case *p.TurnStarted:
+		t.Active, t.Stopping, t.Turn, t.Started, t.Returned, t.stats = true, false, e.Turn, e.Time, nil, stats{}
+	case *p.StopRequested:
+		t.Stopping = true
+	case *p.InputAccepted:
+		t.Inputs = append(t.Inputs, p.ReturnedInput{Input: b.Input, Mode: b.Mode, Content: b.Content})
+	case *p.InputEdited:
+		for i := range t.Inputs {
+			if t.Inputs[i].Input == b.Input {
+				t.Inputs[i].Content = b.Content
+			}
+		}
+	case *p.InputReturned:
+		for _, in := range b.Inputs {
+			t.dropInput(in.Input)
+		}
+		t.Returned = append(t.Returned, b.Inputs...)
+	default:
+		return t.applyItem(e)
+	}
+	return nil
+}
+
+func (t *Transcript) applyItem(e p.Event) []*Item {
+	switch b := e.Body.(type) {
+	case *p.UserMessage:
+		t.dropInput(b.Input)
+		return t.put(e, "u"+b.Item.String(), User, Done, func(it *Item) { it.Text = p.PlainText(b.Content) })
+	case *p.AssistantMessage:
+		t.stats.kept = t.stats.kept || b.Partial
+		return t.put(e, b.Item.String(), Message, ended(b.Partial), func(it *Item) { it.Text = b.Text })
+	case *p.Reasoning:
+		return t.put(e, b.Item.String(), Reasoning, ended(b.Partial), func(it *Item) { it.Text = b.Text })
+	case *p.Delta:
+		return t.delta(e, b)
+	case *p.ModelEnded:
+		if b.Usage != nil {
+			t.Usage = t.Usage.Add(*b.Usage)
+		}
+	case *p.ModelRetry:
+		text := "retry " + strconv.Itoa(b.Attempt) + " of " + strconv.Itoa(b.Max) + " in " + seconds(b.Wait) + ": " + b.Reason
+		return t.put(e, "r"+seq(e), Retry, Done, func(it *Item) { it.Text, it.Warn = text, true })
+	case *p.Notice:
+		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text, it.Warn = b.Text, b.Warn })
+	case *p.Damaged:
+		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) {
+			it.Text, it.Warn = "a record was lost here; its bytes are in "+b.File, true
+		})
+	case *p.Compacted:
+		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text = "the conversation so far was summarised for the model" })
+	case *p.Reverted:
+		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) {
+			it.Text = "turn " + strconv.Itoa(int(b.Before)) + " and those after it were taken back"
+		})
+	case *p.TurnEnded:
+		return t.endTurn(e, b)
+	default:
+		return t.applyCall(e)
+	}
+	return nil
+}
+
+func (t *Transcript) applyCall(e p.Event) []*Item {
+	switch b := e.Body.(type) {
+	case *p.ToolCall:
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Tool, it.Arguments = b.Name, b.Arguments })
+	case *p.CallStarted:
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Start, it.Approval = e.Time, nil })
+	case *p.CommandStarted:
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Command, it.Cwd, it.Start = b.Command, b.Cwd, e.Time })
+	case *p.ApprovalRequested:
+		return t.put(e, b.Call.String(), Call, Asking, func(it *Item) { it.Approval = b })
+	case *p.ApprovalResolved:
+		status := Open
+		if b.Decision == p.Denied {
+			status = Declined
+		}
+		return t.put(e, b.Call.String(), Call, status, func(it *Item) { it.Approval = nil })
+	case *p.PlanUpdated:
+		return t.put(e, "p"+b.Call.String(), Plan, Done, func(it *Item) { it.Text, it.Plan = b.Explanation, b.Plan })
+	case *p.ToolOutput:
+		return t.output(e, b)
+	}
+	return nil
+}
+
+func ended(partial bool) Status {
+	if partial {
+		return Cut
+	}
+	return Done
+}
+
+func seq(e p.Event) string { return strconv.FormatUint(uint64(e.Seq), 10) }
+
+// put changes the item with the given id, adding it if it is new.
+func (t *Transcript) put(e p.Event, id string, k Kind, s Status, set func(*Item)) []*Item {
+	it := t.item(e, id, k)
+	it.Status = s
+	if s != Open && s != Asking {
+		it.End = e.Time
+	}
+	set(it)
+	return []*Item{it}
+}
+
+func (t *Transcript) item(e p.Event, id string, k Kind) *Item {
+	if it := t.byID[id]; it != nil {
+		return it
+	}
+	if t.byID == nil {
+		t.byID = map[string]*Item{}
+	}
+	it := &Item{ID: id, Kind: k, Turn: e.Turn, Start: e.Time}
+	t.byID[id] = it
+	t.Items = append(t.Items, it)
+	return it
+}
+
+// delta adds a piece to an open item. What is already there is not added again.
+func (t *Transcript) delta(e p.Event, d *p.Delta) []*Item {
+	kind := map[p.DeltaKind]Kind{p.DeltaMessage: Message, p.DeltaReasoning: Reasoning}[d.Kind]
+	if kind == "" {
+		kind = Call
+	}
+	it := t.item(e, d.Item.String(), kind)
+	if it.Status == "" {
+		it.Status = Open
+	}
+	if it.Status != Open {
+		return nil
+	}
+	text := &it.Text
+	if kind == Call {
+		text = &it.Output
+	}
+	if gap := d.Offset - int64(len(*text)) - it.Omitted; gap > 0 {
+		it.Omitted += gap
+	} else if gap < 0 {
+		return nil
+	}
+	it.grown.WriteString(d.Text)
+	*text = it.grown.String()
+	return []*Item{it}
+}
+
+func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
+	status := Done
+	switch it := t.byID[b.Call.String()]; {
+	case b.Aborted:
+		status = Cut
+		t.stats.cut++
+	case it != nil && it.Status == Declined:
+		status = Declined
+	case b.Failed || b.Command != nil && (b.Command.ExitCode != 0 || b.Command.TimedOut):
+		status = Failed
+	}
+	return t.put(e, b.Call.String(), Call, status, func(it *Item) {
+		it.Approval = nil
+		c := b.Command
+		if c == nil {
+			it.Output = b.Output
+			return
+		}
+		t.stats.killed += c.Killed
+		it.Output, it.Omitted, it.ExitCode, it.TimedOut, it.Killed = c.Output, c.Omitted, c.ExitCode, c.TimedOut, c.Killed
+	})
+}
+
+func (t *Transcript) endTurn(e p.Event, b *p.TurnEnded) []*Item {
+	t.Active, t.Stopping = false, false
+	if b.Reason == p.Completed {
+		return nil
+	}
+	t.stats.killed = max(t.stats.killed, b.Killed)
+	return t.put(e, "e"+seq(e), End, Done, func(it *Item) {
+		it.Text, it.Warn = endLine(b, t.stats), b.Reason == p.Failed || b.Reason == p.Crashed
+	})
+}
+
+func (t *Transcript) dropInput(id p.InputID) {
+	t.Inputs = slices.DeleteFunc(t.Inputs, func(in p.ReturnedInput) bool { return in.Input == id })
+}
