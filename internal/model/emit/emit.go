@@ -1,4 +1,7 @@
-package modeltest
+// Package emit writes the Responses wire as the service does: [Encoder] turns what
+// a model says into the events of one response, in the order and with the members that
+// the real service sends. The scripted server and the demo model speak through it.
+package emit
 
 import (
 	"encoding/json"
@@ -8,10 +11,21 @@ import (
 	"github.com/fermata-agent/fermata/protocol"
 )
 
-// obj is a JSON object.
-type obj = map[string]any
+// Object is a JSON object.
+type Object = map[string]any
 
-func marshal(v any) string {
+type obj = Object
+
+// A Call is a call that a model makes.
+type Call struct {
+	Kind      protocol.CallKind // function if empty
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// Marshal is v as JSON on one line, without escapes that only HTML needs.
+func Marshal(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -21,36 +35,38 @@ func marshal(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// responsesEncoder speaks the Responses wire, with the events in the order and
-// with the members that the service sends.
-type responsesEncoder struct {
-	number int
-	model  string
+// An Encoder writes one response. Every string that its methods return is one
+// whole event.
+type Encoder struct {
+	Number int    // of the response; ids are made of it
+	Model  string // as the request named it
+
 	seq    int
 	output []obj // finished items
 	next   int   // output_index of the next item
 }
 
-func (e *responsesEncoder) event(kind string, members obj) string {
+func (e *Encoder) event(kind string, members obj) string {
 	members["sequence_number"] = e.seq
 	e.seq++
 	// The type comes first, as the service sends it.
-	rest := strings.TrimPrefix(marshal(members), "{")
+	rest := strings.TrimPrefix(Marshal(members), "{")
 	return "event: " + kind + "\ndata: {\"type\":\"" + kind + "\"," + rest + "\n\n"
 }
 
-func (e *responsesEncoder) id(prefix string, index int) string {
-	return fmt.Sprintf("%s_%d_%d", prefix, e.number, index)
+func (e *Encoder) id(prefix string, index int) string {
+	return fmt.Sprintf("%s_%d_%d", prefix, e.Number, index)
 }
 
-func (e *responsesEncoder) response(status string) obj {
+func (e *Encoder) response(status string) obj {
 	return obj{
-		"id": fmt.Sprintf("resp_%d", e.number), "object": "response", "created_at": 0, "status": status,
-		"model": e.model, "error": nil, "incomplete_details": nil, "output": e.output, "usage": nil,
+		"id": fmt.Sprintf("resp_%d", e.Number), "object": "response", "created_at": 0, "status": status,
+		"model": e.Model, "error": nil, "incomplete_details": nil, "output": e.output, "usage": nil,
 	}
 }
 
-func (e *responsesEncoder) start() []string {
+// Start is what comes before everything else.
+func (e *Encoder) Start() []string {
 	e.output = []obj{}
 	return []string{
 		e.event("response.created", obj{"response": e.response("in_progress")}),
@@ -58,16 +74,17 @@ func (e *responsesEncoder) start() []string {
 	}
 }
 
-func (e *responsesEncoder) added(index int, item obj) string {
+func (e *Encoder) added(index int, item obj) string {
 	return e.event("response.output_item.added", obj{"output_index": index, "item": item})
 }
 
-func (e *responsesEncoder) done(index int, item obj) string {
+func (e *Encoder) done(index int, item obj) string {
 	e.output = append(e.output, item)
 	return e.event("response.output_item.done", obj{"output_index": index, "item": item})
 }
 
-func (e *responsesEncoder) say(deltas []string, whole bool) []string {
+// Say is a message that arrives in pieces; one that is not whole is not finished.
+func (e *Encoder) Say(deltas []string, whole bool) []string {
 	index := e.next
 	e.next++
 	id := e.id("msg", index)
@@ -98,7 +115,8 @@ func (e *responsesEncoder) say(deltas []string, whole bool) []string {
 		e.done(index, message("completed", part(text))))
 }
 
-func (e *responsesEncoder) think(parts [][]string) []string {
+// Think is reasoning in sections, each in pieces.
+func (e *Encoder) Think(parts [][]string) []string {
 	index := e.next
 	e.next++
 	id := e.id("rs", index)
@@ -125,14 +143,15 @@ func (e *responsesEncoder) think(parts [][]string) []string {
 	}))
 }
 
-func (e *responsesEncoder) item(c ToolCall, index int, status, arguments string) obj {
+func (e *Encoder) item(c Call, index int, status, arguments string) obj {
 	if c.Kind == protocol.CallCustom {
 		return obj{"type": "custom_tool_call", "id": e.id("ctc", index), "status": status, "call_id": c.ID, "name": c.Name, "input": arguments}
 	}
 	return obj{"type": "function_call", "id": e.id("fc", index), "status": status, "call_id": c.ID, "name": c.Name, "arguments": arguments}
 }
 
-func (e *responsesEncoder) calls(calls []ToolCall, whole bool) []string {
+// Calls are calls whose arguments arrive interleaved; if they are not whole they are not finished.
+func (e *Encoder) Calls(calls []Call, whole bool) []string {
 	first := e.next
 	e.next += len(calls)
 	var events []string
@@ -145,7 +164,7 @@ func (e *responsesEncoder) calls(calls []ToolCall, whole bool) []string {
 			if c.Kind == protocol.CallCustom {
 				kind, id = "response.custom_tool_call_input.delta", e.id("ctc", first+i)
 			}
-			events = append(events, e.event(kind, obj{"item_id": id, "output_index": first + i, "delta": halves(c.Arguments)[half]}))
+			events = append(events, e.event(kind, obj{"item_id": id, "output_index": first + i, "delta": Halves(c.Arguments)[half]}))
 		}
 	}
 	if !whole {
@@ -162,14 +181,14 @@ func (e *responsesEncoder) calls(calls []ToolCall, whole bool) []string {
 	return events
 }
 
-// halves cuts a text in two, between characters.
-func halves(s string) [2]string {
+// Halves cuts a text in two, between characters.
+func Halves(s string) [2]string {
 	runes := []rune(s)
 	n := len(runes) / 2
 	return [2]string{string(runes[:n]), string(runes[n:])}
 }
 
-func responsesUsage(u *protocol.Usage) any {
+func usageObject(u *protocol.Usage) any {
 	if u == nil {
 		return nil
 	}
@@ -179,27 +198,37 @@ func responsesUsage(u *protocol.Usage) any {
 	}
 }
 
-func (e *responsesEncoder) end(_ string, _ bool, usage *protocol.Usage) []string {
+// Response is the whole response, as a request without a stream is answered.
+func (e *Encoder) Response(usage *protocol.Usage) Object {
 	r := e.response("completed")
-	r["usage"] = responsesUsage(usage)
-	return []string{e.event("response.completed", obj{"response": r})}
+	r["usage"] = usageObject(usage)
+	return r
 }
 
-func (e *responsesEncoder) incomplete(reason string, usage *protocol.Usage) []string {
+// End is the end of a response that was completed.
+func (e *Encoder) End(usage *protocol.Usage) []string {
+	return []string{e.event("response.completed", obj{"response": e.Response(usage)})}
+}
+
+// Incomplete is the end of a response that the service cut short.
+func (e *Encoder) Incomplete(reason string, usage *protocol.Usage) []string {
 	r := e.response("incomplete")
 	r["incomplete_details"] = obj{"reason": reason}
-	r["usage"] = responsesUsage(usage)
+	r["usage"] = usageObject(usage)
 	return []string{e.event("response.incomplete", obj{"response": r})}
 }
 
-func (e *responsesEncoder) fail(code, message string) []string {
+// Fail is the end of a response that failed.
+func (e *Encoder) Fail(code, message string) []string {
 	r := e.response("failed")
 	r["error"] = obj{"code": code, "message": message}
 	return []string{e.event("response.failed", obj{"response": r})}
 }
 
-func (e *responsesEncoder) errorEvent(code, message string) []string {
+// Error is the bare error event.
+func (e *Encoder) Error(code, message string) []string {
 	return []string{e.event("error", obj{"code": code, "message": message, "param": nil})}
 }
 
-func (e *responsesEncoder) ping() string { return ": ping\n\n" }
+// Ping is a sign of life that means nothing.
+func (e *Encoder) Ping() string { return ": ping\n\n" }

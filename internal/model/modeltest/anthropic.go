@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/model/emit"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -16,7 +17,7 @@ type anthropicEncoder struct {
 }
 
 func (e *anthropicEncoder) event(kind string, members obj) string {
-	rest := strings.TrimPrefix(marshal(members), "{")
+	rest := strings.TrimPrefix(emit.Marshal(members), "{")
 	if rest != "}" {
 		rest = "," + rest
 	}
@@ -72,9 +73,9 @@ func (e *anthropicEncoder) calls(calls []ToolCall, whole bool) []string {
 	for _, c := range calls {
 		arguments := c.Arguments
 		if c.Kind == protocol.CallCustom {
-			arguments = marshal(obj{"input": arguments})
+			arguments = emit.Marshal(obj{"input": arguments})
 		}
-		half := halves(arguments)
+		half := emit.Halves(arguments)
 		events = append(events, e.block(obj{"type": "tool_use", "id": c.ID, "name": c.Name, "input": obj{}}, []obj{
 			{"type": "input_json_delta", "partial_json": ""},
 			{"type": "input_json_delta", "partial_json": half[0]},
@@ -111,7 +112,7 @@ func (e *anthropicEncoder) incomplete(reason string, usage *protocol.Usage) []st
 func (e *anthropicEncoder) fail(code, message string) []string { return e.errorEvent(code, message) }
 
 func (e *anthropicEncoder) errorEvent(code, message string) []string {
-	return []string{e.event("error", obj{"error": json.RawMessage(marshal(obj{"type": code, "message": message}))})}
+	return []string{e.event("error", obj{"error": json.RawMessage(emit.Marshal(obj{"type": code, "message": message}))})}
 }
 
 func (e *anthropicEncoder) ping() string { return e.event("ping", obj{}) }

@@ -3,6 +3,7 @@ package modeltest
 import (
 	"fmt"
 
+	"github.com/fermata-agent/fermata/internal/model/emit"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -18,7 +19,7 @@ func (e *chatEncoder) chunk(members obj) string {
 	for k, v := range members {
 		c[k] = v
 	}
-	return "data: " + marshal(c) + "\n\n"
+	return "data: " + emit.Marshal(c) + "\n\n"
 }
 
 func (e *chatEncoder) delta(delta obj) string {
@@ -62,7 +63,7 @@ func (e *chatEncoder) calls(calls []ToolCall, _ bool) []string {
 	for _, half := range []int{0, 1} {
 		for i, c := range calls {
 			events = append(events, e.delta(obj{"tool_calls": []obj{{
-				"index": first + i, "function": obj{"arguments": halves(c.Arguments)[half]},
+				"index": first + i, "function": obj{"arguments": emit.Halves(c.Arguments)[half]},
 			}}}))
 		}
 	}
@@ -97,7 +98,7 @@ func (e *chatEncoder) incomplete(reason string, usage *protocol.Usage) []string 
 func (e *chatEncoder) fail(code, message string) []string { return e.errorEvent(code, message) }
 
 func (e *chatEncoder) errorEvent(code, message string) []string {
-	return []string{"data: " + marshal(obj{"error": obj{"message": message, "type": code, "param": nil, "code": code}}) + "\n\n"}
+	return []string{"data: " + emit.Marshal(obj{"error": obj{"message": message, "type": code, "param": nil, "code": code}}) + "\n\n"}
 }
 
 func (e *chatEncoder) ping() string { return ": PROCESSING\n\n" }

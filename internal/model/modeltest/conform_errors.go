@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fermata-agent/fermata/internal/model/emit"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -25,7 +26,7 @@ type refusal struct {
 }
 
 func openAI(kind, code, message string) string {
-	return marshal(obj{"error": obj{"message": message, "type": kind, "param": nil, "code": code}})
+	return emit.Marshal(obj{"error": obj{"message": message, "type": kind, "param": nil, "code": code}})
 }
 
 func refusals() []refusal {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/model/emit"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -24,6 +25,28 @@ type encoder interface {
 	ping() string
 }
 
+// obj is a JSON object.
+type obj = emit.Object
+
+// responsesEncoder is the encoder of the Responses wire.
+type responsesEncoder struct{ *emit.Encoder }
+
+func (e responsesEncoder) start() []string                          { return e.Start() }
+func (e responsesEncoder) say(deltas []string, whole bool) []string { return e.Say(deltas, whole) }
+func (e responsesEncoder) think(parts [][]string) []string          { return e.Think(parts) }
+func (e responsesEncoder) calls(calls []ToolCall, whole bool) []string { return e.Calls(calls, whole) }
+
+func (e responsesEncoder) fail(code, message string) []string { return e.Fail(code, message) }
+
+func (e responsesEncoder) errorEvent(code, message string) []string { return e.Error(code, message) }
+func (e responsesEncoder) ping() string                             { return e.Ping() }
+
+func (e responsesEncoder) end(_ string, _ bool, usage *protocol.Usage) []string { return e.End(usage) }
+
+func (e responsesEncoder) incomplete(reason string, usage *protocol.Usage) []string {
+	return e.Incomplete(reason, usage)
+}
+
 func newEncoder(req *Request) encoder {
 	model, _ := req.Body["model"].(string)
 	switch req.Wire {
@@ -32,7 +55,7 @@ func newEncoder(req *Request) encoder {
 	case wirecheck.Anthropic:
 		return &anthropicEncoder{number: req.Number, model: model}
 	}
-	return &responsesEncoder{number: req.Number, model: model}
+	return responsesEncoder{&emit.Encoder{Number: req.Number, Model: model}}
 }
 
 // A player carries out the steps of one reply. Its methods stop it by a panic

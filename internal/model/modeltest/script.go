@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/model/emit"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -93,12 +94,7 @@ func ThinkParts(parts ...string) Step {
 }
 
 // A ToolCall is a call for a script.
-type ToolCall struct {
-	Kind      protocol.CallKind // function if empty
-	ID        string
-	Name      string
-	Arguments string
-}
+type ToolCall = emit.Call
 
 // Call is one function call.
 func Call(id, name, arguments string) Step {

@@ -1,0 +1,159 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/fermata-agent/fermata/internal/model/wirecheck"
+)
+
+// A past is the turn before the last message.
+type past struct {
+	asked   string
+	items   []wirecheck.Item
+	aborted string // what we were told of a cut, without its tag
+}
+
+// lastTurn is the turn before the last message. It reports false if there is none.
+func (v view) lastTurn() (past, bool) {
+	at := lastMessage(v.before)
+	if at < 0 {
+		return past{}, false
+	}
+	p := past{asked: v.before[at].Text, items: v.before[at+1:]}
+	for _, it := range p.items {
+		text := strings.TrimSpace(it.Text)
+		if it.Kind == wirecheck.User && strings.HasPrefix(text, "<turn_aborted>") {
+			text = strings.TrimPrefix(text, "<turn_aborted>")
+			p.aborted = strings.TrimSpace(strings.TrimSuffix(text, "</turn_aborted>"))
+		}
+	}
+	return p, true
+}
+
+// story answers "what happened?" from the history.
+func (v view) story() string {
+	p, ok := v.lastTurn()
+	if !ok {
+		return "Nothing has happened yet: this is the first message I see."
+	}
+	if p.aborted != "" {
+		return p.cut()
+	}
+	return p.told()
+}
+
+var duration = regexp.MustCompile(`after (?:at least )?(\d+(?:\.\d+)? ?(?:ms|s|seconds|m|min)\b)`)
+
+// cut tells of a turn that was cut: what, after how long, with which output.
+func (p past) cut() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "You had asked: %s\nThe turn was cut", oneLine(p.asked))
+	if m := duration.FindStringSubmatch(p.aborted); m != nil {
+		fmt.Fprintf(&b, " after %s", m[1])
+	}
+	fmt.Fprintf(&b, ". I was told: %s\n", p.aborted)
+
+	open := 0
+	for _, c := range p.pairs() {
+		if !strings.HasPrefix(c.output, "aborted") {
+			fmt.Fprintf(&b, "Done before the cut: %s\n", c.name)
+			continue
+		}
+		open++
+		fmt.Fprintf(&b, "Cut: %s", c.name)
+		if m := duration.FindStringSubmatch(c.output); m != nil {
+			fmt.Fprintf(&b, ", after %s", m[1])
+		}
+		fmt.Fprintf(&b, ". Its output:\n%s\n", indent(c.output))
+	}
+	if open == 0 {
+		b.WriteString("No command was cut.\n")
+	}
+	if text := p.lastText(); text != "" {
+		fmt.Fprintf(&b, "The last I had said:\n%s\n", indent(text))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// told tells of a turn that came to its end.
+func (p past) told() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Nothing was cut. You had asked: %s\n", oneLine(p.asked))
+	for _, c := range p.pairs() {
+		fmt.Fprintf(&b, "I called: %s. Its output:\n%s\n", c.name, indent(printed(c.output)))
+	}
+	if text := p.lastText(); text != "" {
+		fmt.Fprintf(&b, "I said:\n%s\n", indent(text))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// A pair is a call and its output.
+type pair struct{ name, output string }
+
+func (p past) pairs() []pair {
+	var list []pair
+	var ids []string
+	for _, it := range p.items {
+		switch it.Kind {
+		case wirecheck.Call:
+			list, ids = append(list, pair{name: describe(it)}), append(ids, it.ID)
+		case wirecheck.Output:
+			for i := len(list) - 1; i >= 0; i-- {
+				if ids[i] == it.ID {
+					list[i].output = it.Text
+					break
+				}
+			}
+		}
+	}
+	return list
+}
+
+// describe names a call: the command line of a shell, else the tool.
+func describe(call wirecheck.Item) string {
+	var args struct {
+		Command []string `json:"command"`
+	}
+	if json.Unmarshal([]byte(call.Text), &args) != nil || len(args.Command) == 0 {
+		return call.Name
+	}
+	if c := args.Command; len(c) == 3 && c[0] == "bash" && c[1] == "-lc" {
+		return "`" + oneLine(c[2]) + "`"
+	}
+	return "`" + oneLine(strings.Join(args.Command, " ")) + "`"
+}
+
+func (p past) lastText() string {
+	for i := len(p.items) - 1; i >= 0; i-- {
+		if p.items[i].Kind == wirecheck.Assistant {
+			return tail(p.items[i].Text)
+		}
+	}
+	return ""
+}
+
+func indent(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(tail(s), "\n"), "\n", "\n  ")
+}
+
+// summary is what is said when there is nothing to work with, for example when
+// a conversation is to be compacted.
+func (v view) summary() string {
+	count := map[wirecheck.Kind]int{}
+	var asked []string
+	for _, it := range v.before {
+		count[it.Kind]++
+		if it.Kind == wirecheck.User && !fromProgram(it.Text) {
+			asked = append(asked, "- "+oneLine(it.Text))
+		}
+	}
+	if len(asked) == 0 {
+		return "I am a demo, not a real model, and no tool is offered to me."
+	}
+	return fmt.Sprintf("In short: %d messages of yours, %d of mine, %d calls. You asked:\n%s",
+		len(asked), count[wirecheck.Assistant], count[wirecheck.Call], strings.Join(asked, "\n"))
+}
