@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fsck"
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/journaltest"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -279,7 +280,6 @@ func (s *scenario) crash() {
 	mode := []journal.CrashMode{journal.CrashKill, journal.CrashPower}[s.r.IntN(2)]
 	at := time.Now()
 	s.crashes = append(s.crashes, at)
-	before := s.recorded()
 	s.disk.crash(s.id, s.r, mode)
 	s.engine.Kill()
 	s.end()
@@ -293,7 +293,7 @@ func (s *scenario) crash() {
 		s.t.Fatalf("resume after a crash: %v", err)
 	}
 	after := s.events()
-	s.prefix(before, after)
+	s.prefix(after)
 	s.nothingLost(after, at, mode)
 	known := map[p.CallID]bool{}
 	for _, e := range after {
@@ -307,18 +307,19 @@ func (s *scenario) crash() {
 		}
 	}
 	s.readers = nil
+	s.attach()
 }
 
-// recorded is what readers could see on disk.
-func (s *scenario) recorded() []p.Event {
-	return slices.DeleteFunc(s.events(), func(e p.Event) bool { return e.Unsaved })
-}
-
-// prefix checks that nothing that was seen is taken back.
-func (s *scenario) prefix(before, after []p.Event) {
-	for i, e := range before {
-		if i >= len(after) || p.Kind(after[i].Body) != p.Kind(e.Body) || after[i].Turn != e.Turn {
-			s.t.Fatalf("event %d (%s) was visible before the crash and is not there after it", e.Seq, p.Kind(e.Body))
+// prefix checks that nothing that a reader was given is taken back.
+func (s *scenario) prefix(after []p.Event) {
+	for _, rd := range s.readers {
+		for _, e := range rd.events {
+			if e.Unsaved {
+				break
+			}
+			if i := int(e.Seq) - 1; i >= len(after) || p.Kind(after[i].Body) != p.Kind(e.Body) || after[i].Turn != e.Turn {
+				s.t.Fatalf("event %d (%s) was given to a reader and is not there after the crash", e.Seq, p.Kind(e.Body))
+			}
 		}
 	}
 }
@@ -352,7 +353,6 @@ func (s *scenario) nothingLost(after []p.Event, at time.Time, mode journal.Crash
 
 // reopen closes the engine as it should be and starts again.
 func (s *scenario) reopen() {
-	before := s.recorded()
 	if err := s.engine.Shutdown(s.t.Context()); err != nil && !errors.Is(err, errDisk) {
 		s.t.Errorf("shutdown: %v", err)
 	}
@@ -361,8 +361,9 @@ func (s *scenario) reopen() {
 	if _, err := s.engine.Resume(s.ctx, s.id); err != nil && !errors.Is(err, errDisk) {
 		s.t.Fatalf("resume: %v", err)
 	}
-	s.prefix(before, s.events())
+	s.prefix(s.events())
 	s.readers = nil
+	s.attach()
 }
 
 // end lets the readers go and checks what they saw.
@@ -456,6 +457,7 @@ func runScenario(t *testing.T, seed uint64, open func(*testing.T, *weather) disk
 			return // the disk was broken from the start
 		}
 		s.watchEnds()
+		s.attach()
 		for range 60 {
 			s.act()
 			time.Sleep(time.Duration(s.r.IntN(40)) * time.Millisecond)
@@ -498,6 +500,20 @@ func TestRandomInterleavingsInMemory(t *testing.T) {
 	runScenarios(t, func(t *testing.T, w *weather) disk {
 		o := journal.MemoryOptions{SyncDelay: w.delay, SyncError: w.error}
 		return memoryDisk{journal.NewMemoryStore(o)}
+	})
+}
+
+type fileDisk struct{ *journaltest.FileStore }
+
+func (d fileDisk) store() journal.Store { return d.FileStore }
+
+func (d fileDisk) crash(id p.ConversationID, r *rand.Rand, mode journal.CrashMode) {
+	d.Crash(string(id), mode, r)
+}
+
+func TestRandomInterleavingsInFiles(t *testing.T) {
+	runScenarios(t, func(t *testing.T, w *weather) disk {
+		return fileDisk{journaltest.NewFileStore(t, journal.MemoryOptions{SyncDelay: w.delay, SyncError: w.error})}
 	})
 }
 

@@ -175,4 +175,3 @@ func validPrompt(items []*p.PromptItem) error {
 	}
 	return nil
 }
-

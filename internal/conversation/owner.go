@@ -74,7 +74,7 @@ var errQuit = errors.New("the program ends")
 
 func (o *owner) run() {
 	defer o.finish()
-	for {
+	for !o.over() {
 		select { // ops first: a stop must not wait behind a flood of output
 		case r := <-o.conv.ops:
 			o.take(r)
@@ -96,9 +96,6 @@ func (o *owner) run() {
 			o.step(turn.RetryDue{})
 		case <-o.conv.quit:
 			o.kill()
-			return
-		}
-		if o.over() {
 			return
 		}
 	}
