@@ -31,7 +31,8 @@ func NewConversationID(now time.Time) ConversationID {
 // ParseConversationID checks that s has the form of an id.
 func ParseConversationID(s string) (ConversationID, error) {
 	h := strings.ReplaceAll(s, "-", "")
-	if _, err := hex.DecodeString(h); err != nil || len(s) != 36 || len(h) != 32 {
+	if _, err := hex.DecodeString(h); err != nil || len(s) != 36 || len(h) != 32 ||
+		s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return "", fmt.Errorf("%q is not a conversation id", s)
 	}
 	return ConversationID(strings.ToLower(s)), nil
