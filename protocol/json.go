@@ -23,8 +23,8 @@ type Unknown struct {
 
 func (*Unknown) isBody() {}
 
-// MarshalJSON writes the body as it was read.
-func (u *Unknown) MarshalJSON() ([]byte, error) { return u.JSON, nil }
+// MarshalJSON writes the body as it was read; one that was not there is null.
+func (u *Unknown) MarshalJSON() ([]byte, error) { return u.JSON.MarshalJSON() }
 
 // DecodeBody reads the JSON form of a body of the given kind.
 func DecodeBody(kind string, data []byte) (Body, error) {
