@@ -224,7 +224,7 @@ func (l *Local) drop(id p.ConversationID, s *slot) {
 	}
 }
 
-// close closes a conversation if it is open.
+// close stops and closes a conversation if it is open.
 func (l *Local) close(ctx context.Context, id p.ConversationID) error {
 	l.mu.Lock()
 	s := l.slots[id]
@@ -238,6 +238,18 @@ func (l *Local) close(ctx context.Context, id p.ConversationID) error {
 	}
 	if _, err := s.conv.Submit(ctx, p.Interrupt{}); err != nil && !errors.Is(err, ErrNothingToStop) && !errors.Is(err, ErrClosed) {
 		return err
+	}
+	return l.release(ctx, id)
+}
+
+// release closes a conversation if it is open. A turn that only waits for a
+// person goes on waiting.
+func (l *Local) release(ctx context.Context, id p.ConversationID) error {
+	l.mu.Lock()
+	s := l.slots[id]
+	l.mu.Unlock()
+	if s == nil || s.conv == nil {
+		return nil
 	}
 	err := s.conv.Close(ctx)
 	l.drop(id, s)

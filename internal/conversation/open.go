@@ -118,12 +118,7 @@ func (o *owner) recover(ctx context.Context, left []leftover) {
 	if o.id == "" {
 		o.record(0, &p.ConversationStarted{ID: o.cfg.ID, Version: o.cfg.Version, Settings: o.cfg.Settings})
 	}
-	if found.Torn > 0 {
-		o.repaired = append(o.repaired, fmt.Sprintf("an unfinished last record of %d bytes was set aside", found.Torn))
-	}
-	for _, d := range found.Damaged {
-		o.repaired = append(o.repaired, fmt.Sprintf("%d damaged bytes (%d records) were set aside in %s", d.Bytes, d.Records, d.File))
-	}
+	o.repaired = Found(found)
 	lost := turn.Lost{Crash: true, Open: o.partials(p.ItemID{Turn: o.state.Turn})}
 	for _, l := range left {
 		n, err := o.reclaim(ctx, l.process)
@@ -144,6 +139,18 @@ func (o *owner) recover(ctx context.Context, left []leftover) {
 	if len(o.repaired) > 0 {
 		o.record(0, &p.Notice{Text: "found when reopening: " + strings.Join(o.repaired, "; "), Warn: true})
 	}
+}
+
+// Found says in words what opening a journal had to set aside.
+func Found(r journal.Recovery) []string {
+	var words []string
+	if r.Torn > 0 {
+		words = append(words, fmt.Sprintf("an unfinished last record of %d bytes was set aside", r.Torn))
+	}
+	for _, d := range r.Damaged {
+		words = append(words, fmt.Sprintf("%d damaged bytes (%d records) were set aside in %s", d.Bytes, d.Records, d.File))
+	}
+	return words
 }
 
 func (o *owner) reclaim(ctx context.Context, process json.RawMessage) (int, error) {

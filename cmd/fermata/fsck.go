@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/conversation"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+func fsckCommand(s streams) *cobra.Command {
+	var repair bool
+	cmd := &cobra.Command{
+		Use:   "fsck [ID...]",
+		Short: "check conversations: numbers, checksums, calls, approvals, turns",
+		Long: "Check conversations, all of them if none is named: numbers without gaps, checksums, each call exactly one output,\n" +
+			"each turn exactly one end. Nothing is changed without --repair. The exit code is 1 if something is wrong.",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			e, err := openEngine(cmd.Context(), conversation.Config{})
+			if err != nil {
+				return err
+			}
+			ids, err := chosen(cmd.Context(), e, names)
+			if err != nil {
+				return err
+			}
+			return fsckAll(cmd.Context(), e, s, ids, repair)
+		},
+	}
+	cmd.Flags().BoolVar(&repair, "repair", false, "repair what can be repaired, then check again; damaged bytes are kept beside the file")
+	return cmd
+}
+
+func chosen(ctx context.Context, e *engine.Local, names []string) ([]p.ConversationID, error) {
+	var ids []p.ConversationID
+	for _, name := range names {
+		id, err := resolve(ctx, e, name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	if len(names) > 0 {
+		return ids, nil
+	}
+	for _, archived := range []bool{false, true} {
+		for sum, err := range all(ctx, e, engine.ListOptions{Archived: archived, Limit: 1000}) {
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, sum.ID)
+		}
+	}
+	return ids, nil
+}
+
+func fsckAll(ctx context.Context, e *engine.Local, s streams, ids []p.ConversationID, repair bool) error {
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CONVERSATION\tEVENTS\tTURNS\tSTATE")
+	bad := 0
+	for _, id := range ids {
+		r, err := e.Check(ctx, id)
+		if err == nil && repair && len(r.Problems) > 0 {
+			r, err = repaired(ctx, e, s, r)
+		}
+		if err != nil {
+			r.Problems = append(r.Problems, err.Error())
+		}
+		state := "ok"
+		if n := len(r.Problems); n > 0 {
+			bad++
+			state = fmt.Sprintf("%d wrong", n)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", id, r.Events, r.Turns, state)
+		for _, problem := range r.Problems {
+			fmt.Fprintf(w, "  %s\n", problem)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if bad > 0 {
+		return &exitError{
+			code: exitFailed, err: fmt.Errorf("%d of %d conversations have something wrong", bad, len(ids)),
+			hint: "fermata fsck --repair repairs what can be repaired",
+		}
+	}
+	return nil
+}
+
+// repaired repairs a conversation, says what it did, and checks again.
+func repaired(ctx context.Context, e *engine.Local, s streams, before engine.Report) (engine.Report, error) {
+	words, err := e.Repair(ctx, before.ID)
+	if err != nil {
+		return before, err
+	}
+	for _, word := range words {
+		fmt.Fprintf(s.err, "%s: %s\n", before.ID, word)
+	}
+	return e.Check(ctx, before.ID)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/conversation"
+)
+
+func listCommand(s streams) *cobra.Command {
+	var o engine.ListOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list conversations, those changed last first",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			e, err := openEngine(cmd.Context(), conversation.Config{})
+			if err != nil {
+				return err
+			}
+			return list(cmd.Context(), e, s, o, asJSON)
+		},
+	}
+	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 25, "how many to show; 0 shows all")
+	cmd.Flags().StringVar(&o.Cwd, "cwd", "", "only those begun in this directory")
+	cmd.Flags().BoolVar(&o.Archived, "archived", false, "the archived ones instead")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions, asJSON bool) error {
+	limit := o.Limit
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	n := 0
+	for sum, err := range all(ctx, e, o) {
+		if err != nil {
+			return err
+		}
+		if n++; limit > 0 && n > limit {
+			break
+		}
+		if asJSON {
+			if err := json.NewEncoder(s.out).Encode(sum); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", sum.ID, sum.Updated.Local().Format(time.DateTime), ending(sum), sum.Title)
+	}
+	if n == 0 && !asJSON {
+		fmt.Fprintln(s.err, "no conversations yet")
+	}
+	return w.Flush()
+}
+
+func ending(s engine.Summary) string {
+	switch {
+	case s.Turns == 0:
+		return "new"
+	case s.Ended == "":
+		return "open"
+	}
+	return string(s.Ended)
+}
+
+// all gives every conversation, page after page.
+func all(ctx context.Context, e engine.Engine, o engine.ListOptions) iter.Seq2[engine.Summary, error] {
+	return func(yield func(engine.Summary, error) bool) {
+		for {
+			page, err := e.List(ctx, o)
+			if err != nil {
+				yield(engine.Summary{}, err)
+				return
+			}
+			for _, s := range page.Items {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if o.Cursor = page.Next; o.Cursor == "" {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,18 @@
+// Command fermata is a coding agent that can be stopped at any instant and
+// picked up again with nothing lost. There is one file for each subcommand;
+// wire.go puts the parts together.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/fermata-agent/fermata/internal/proc"
+)
+
+func main() {
+	if proc.IsShim() { // before any other work: this process only runs a command
+		os.Exit(proc.ShimMain(nil))
+	}
+	os.Exit(run(context.Background(), os.Args[1:], stdio()))
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/engine"
+)
+
+// The exit codes. They are part of what scripts may rely on.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitWaiting     = 3 // for an approval
+	exitInterrupted = 130
+	exitTerminated  = 143
+)
+
+// streams are where a command reads and writes. Answers go to out, everything
+// else (progress, errors, hints) to err.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+func stdio() streams { return streams{os.Stdin, os.Stdout, os.Stderr} }
+
+// An exitError ends the program with a code. Without err nothing is printed:
+// what there was to say has been said.
+type exitError struct {
+	code int
+	err  error
+	hint string
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// run carries out one command line and returns the exit code.
+func run(ctx context.Context, args []string, s streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		exit = &exitError{code: exitFailed, err: err}
+	}
+	if exit.err != nil {
+		fmt.Fprintf(s.err, "fermata: %v\n", exit.err)
+		if hint := hintFor(exit); hint != "" {
+			fmt.Fprintf(s.err, "hint: %s\n", hint)
+		}
+	}
+	return exit.code
+}
+
+// hintFor says what to do about an error, if that can be guessed.
+func hintFor(e *exitError) string {
+	var locked *engine.LockedError
+	switch {
+	case e.hint != "":
+		return e.hint
+	case e.code == exitUsage:
+		return "fermata --help shows how it is used"
+	case errors.As(e.err, &locked):
+		return "wait until that process has ended, or stop it; its conversation is not damaged by that"
+	case errors.Is(e.err, engine.ErrNotFound):
+		return "fermata list shows the conversations there are"
+	case errors.Is(e.err, os.ErrPermission):
+		return "set FERMATA_HOME to a directory that you may write to"
+	}
+	return ""
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "fermata",
+		Short:         "a coding agent that can be stopped at any instant and picked up again",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       version(),
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("unknown command %q", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetVersionTemplate("fermata {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	root.AddCommand(listCommand(s), showCommand(s), fsckCommand(s), versionCommand(s))
+	return root
+}
+
+// args is one of cobra's checks, with our exit code.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, a []string) error {
+		if err := check(cmd, a); err != nil {
+			return usage("%s: %w", cmd.Name(), err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+func showCommand(s streams) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "show a conversation",
+		Long:  "Show a conversation, also one that another process runs. ID is an id, the beginning of one, or a title.",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			e, err := openEngine(cmd.Context(), conversation.Config{})
+			if err != nil {
+				return err
+			}
+			id, err := resolve(cmd.Context(), e, a[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return showJSON(cmd.Context(), e, id, s.out)
+			}
+			return show(cmd.Context(), e, id, s.out)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the events, one JSON object a line")
+	return cmd
+}
+
+func showJSON(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Writer) error {
+	enc := json.NewEncoder(w)
+	for ev, err := range e.Read(ctx, id) {
+		if err != nil {
+			return err
+		}
+		if err := enc.Encode(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func show(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Writer) error {
+	var t transcript.Transcript
+	for ev, err := range e.Read(ctx, id) {
+		if err != nil {
+			return err
+		}
+		t.Apply(ev)
+	}
+	fmt.Fprintf(w, "conversation %s\n%s · %s\n", id, t.Settings.Cwd, t.Settings.Model)
+	for _, it := range t.Items {
+		fmt.Fprintf(w, "\n%s", drawn(it))
+	}
+	if t.Active {
+		fmt.Fprintf(w, "\nturn %d has not ended\n", t.Turn)
+	}
+	return nil
+}
+
+// drawn is an item as plain text.
+func drawn(it *transcript.Item) string {
+	mark := ""
+	switch it.Status {
+	case transcript.Cut:
+		mark = " [cut]"
+	case transcript.Asking:
+		mark = " [waits for an approval]"
+	case transcript.Declined:
+		mark = " [declined]"
+	}
+	switch it.Kind {
+	case transcript.User:
+		return "> " + strings.ReplaceAll(strings.TrimRight(it.Text, "\n"), "\n", "\n> ") + "\n"
+	case transcript.Call:
+		return "$ " + callLine(it) + mark + "\n" + indent(it.Output)
+	case transcript.Reasoning:
+		return indent("(thinking) " + it.Text + mark)
+	case transcript.Plan:
+		var b strings.Builder
+		for _, step := range it.Plan {
+			fmt.Fprintf(&b, "[%s] %s\n", step.Status, step.Step)
+		}
+		return b.String()
+	case transcript.Message:
+		return strings.TrimRight(it.Text, "\n") + mark + "\n"
+	}
+	return "· " + it.Text + "\n"
+}
+
+func callLine(it *transcript.Item) string {
+	line := it.CommandLine()
+	if line == "" {
+		line = it.Tool + " " + it.Arguments
+	}
+	switch {
+	case it.TimedOut:
+		line += fmt.Sprintf("  (timed out after %s)", it.Elapsed(time.Now()))
+	case it.Status == transcript.Failed && it.ExitCode != 0:
+		line += fmt.Sprintf("  (exit code %d, %s)", it.ExitCode, it.Elapsed(time.Now()))
+	case it.Status == transcript.Done:
+		line += fmt.Sprintf("  (%s)", it.Elapsed(time.Now()))
+	}
+	return line
+}
+
+func indent(text string) string {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return ""
+	}
+	return "  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"
+}

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/fsck"
+	"github.com/fermata-agent/fermata/internal/journal"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Read gives the events of a conversation as they are recorded now, then what
+// there is of open items as deltas. It takes no lock, opens nothing, repairs nothing: also a
+// conversation that another process runs can be read.
+func (l *Local) Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		v, err := l.store.View(string(id))
+		if err != nil {
+			yield(p.Event{}, err)
+			return
+		}
+		defer v.Close()
+		for after := uint64(0); ; {
+			recs, err := v.Read(after, 1000)
+			if err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			if err != nil {
+				yield(p.Event{}, err)
+				return
+			}
+			if len(recs) == 0 {
+				break
+			}
+			for _, r := range recs {
+				after = r.Seq
+				if !yield(event(r), nil) {
+					return
+				}
+			}
+		}
+		giveOpen(v.OpenItems(), yield)
+	}
+}
+
+func giveOpen(chunks []journal.Chunk, yield func(p.Event, error) bool) {
+	f := follower{seen: map[p.ItemID]int64{}}
+	for _, c := range chunks {
+		if e, ok := f.delta(c); ok && !yield(e, nil) {
+			return
+		}
+	}
+}
+
+// A Report is what Check found.
+type Report struct {
+	ID       p.ConversationID `json:"id"`
+	Events   int              `json:"events"`
+	Turns    p.TurnID         `json:"turns"`
+	Problems []string         `json:"problems"` // one line each; none if all is well
+}
+
+// Check reads a whole conversation and says which promises are not kept. It
+// repairs nothing.
+func (l *Local) Check(ctx context.Context, id p.ConversationID) (Report, error) {
+	r := Report{ID: id, Problems: []string{}}
+	v, err := l.store.View(string(id))
+	if err != nil {
+		return r, fmt.Errorf("check conversation %s: %w", id, err)
+	}
+	faults, err := v.Check()
+	v.Close()
+	if err != nil {
+		return r, fmt.Errorf("check conversation %s: %w", id, err)
+	}
+	for _, f := range faults {
+		r.Problems = append(r.Problems, fmt.Sprintf("line %d: file: %s", f.Line, f.Text))
+	}
+	var c fsck.Checker
+	for e, err := range l.Read(ctx, id) {
+		if err != nil {
+			return r, fmt.Errorf("check conversation %s: %w", id, err)
+		}
+		if e.Seq == 0 {
+			continue
+		}
+		c.Apply(e)
+		r.Events++
+		r.Turns = max(r.Turns, e.Turn)
+	}
+	for _, problem := range c.End() {
+		r.Problems = append(r.Problems, problem.String())
+	}
+	return r, nil
+}
+
+// Repair repairs a conversation's file, then opens the conversation, which
+// ends what a crash left open, and closes it again.
+func (l *Local) Repair(ctx context.Context, id p.ConversationID) ([]string, error) {
+	found, err := l.store.Repair(ctx, string(id))
+	if err != nil {
+		return nil, err
+	}
+	snap, err := l.Resume(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return append(conversation.Found(found), snap.Repaired...), l.release(ctx, id)
+}
