@@ -9,7 +9,6 @@ package tool
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/protocol"
@@ -57,14 +56,4 @@ type Result struct {
 	// Ask, if set, says that somebody has to be asked first. Output is then
 	// ignored, and the call is run again with the Grant it was given.
 	Ask *protocol.ApprovalRequested
-}
-
-// A Set is the tools of a turn, by name.
-type Set map[string]Tool
-
-// Reclaimer is implemented by what can end processes that a crash left behind.
-type Reclaimer interface {
-	// Reclaim ends what is left of a process that CommandStarted recorded, and
-	// returns how many processes that were.
-	Reclaim(ctx context.Context, process json.RawMessage) (int, error)
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/internal/model/demo"
+)
+
+func demoModelCommand(s streams) *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "demo-model",
+		Short: "serve the demo model over HTTP, for testing other agents",
+		Long:  "Serve the demo model on POST /v1/responses. The address is printed on stdout. It understands:\n\n" + demo.Help,
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, _ := stopSignals(cmd.Context())
+			return serveDemo(ctx, s, listen)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "the address to listen on")
+	return cmd
+}
+
+func serveDemo(ctx context.Context, s streams, listen string) error {
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", listen, err)
+	}
+	fmt.Fprintf(s.out, "http://%s/v1\n", l.Addr())
+	srv := &http.Server{Handler: demo.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { // ends with ctx
+		<-ctx.Done()
+		srv.Close() // a response that runs is cut: a stop means stop
+	}()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// A signalError is the cause of a context that a signal ended.
+type signalError struct{ sig os.Signal }
+
+func (e *signalError) Error() string { return fmt.Sprintf("stopped by %v", e.sig) }
+
+// stopSignals ends the context at the first SIGINT, SIGTERM or SIGHUP, and the program
+// at the second. The returned function tells which signal came first, nil if none did.
+// A reader that goes away is an error of the write, not the end of us.
+func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
+	signal.Ignore(unix.SIGPIPE)
+	ctx, cancel := context.WithCancelCause(ctx)
+	var first atomic.Pointer[signalError]
+	signals := make(chan os.Signal, 2) // room for the two that matter
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	go func() { // for as long as the program runs
+		e := &signalError{<-signals}
+		first.Store(e)
+		cancel(e)
+		os.Exit(signalCode(<-signals)) // what runs dies with us: see package proc
+	}()
+	return ctx, func() os.Signal {
+		if e := first.Load(); e != nil {
+			return e.sig
+		}
+		return nil
+	}
+}
+
+func signalCode(s os.Signal) int {
+	if s == unix.SIGTERM {
+		return exitTerminated
+	}
+	return exitInterrupted
+}
+
+// terminal reports whether a stream is a terminal.
+func terminal(stream any) bool {
+	f, ok := stream.(interface{ Fd() uintptr })
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}

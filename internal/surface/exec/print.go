@@ -1,0 +1,248 @@
+package exec
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// How much of a command's output is shown while it runs, and at its end.
+const (
+	shownLines = 20
+	tailLines  = 5
+)
+
+// A printer draws the transcript of one turn as lines of text.
+type printer struct {
+	o    Options
+	w    io.Writer // progress
+	live bool      // messages are shown as they arrive
+	tr   transcript.Transcript
+
+	shown   map[string]int   // bytes of each open item that are on screen
+	lines   map[string]int   // lines of each command's output that are on screen
+	pending *transcript.Item // a finished message that may be the answer
+	midLine bool             // the last thing printed did not end its line
+}
+
+func newPrinter(o Options) *printer {
+	pr := &printer{o: o, w: o.Err, live: o.ErrTerminal, shown: map[string]int{}, lines: map[string]int{}}
+	if pr.live && o.OutTerminal {
+		pr.w = o.Out // one screen: the answer is part of the story
+	}
+	return pr
+}
+
+// event draws what an event changed. Errors of the progress stream are not
+// ours to report: the turn goes on without a reader.
+func (pr *printer) event(e p.Event) {
+	if d, ok := e.Body.(*p.Delta); ok && !pr.live && (d.Kind == p.DeltaMessage || d.Kind == p.DeltaReasoning) {
+		return // shown when it is whole
+	}
+	for _, it := range pr.tr.Apply(e) {
+		pr.draw(it)
+	}
+}
+
+func (pr *printer) draw(it *transcript.Item) {
+	switch it.Kind {
+	case transcript.Message:
+		pr.message(it)
+		return
+	case transcript.User, transcript.Reasoning, transcript.End: // the user knows; the end has its own line
+		return
+	}
+	pr.flush()
+	switch it.Kind {
+	case transcript.Call:
+		pr.call(it)
+	case transcript.Plan:
+		pr.plan(it)
+	default:
+		pr.line("· " + it.Text)
+	}
+}
+
+// message shows a message as it grows, or holds it back until it is known
+// whether it is the answer.
+func (pr *printer) message(it *transcript.Item) {
+	if pr.live {
+		pr.text(it.Text[min(pr.shown[it.ID], len(it.Text)):])
+		pr.shown[it.ID] = len(it.Text)
+		if it.Status != transcript.Open {
+			pr.cutMark(it)
+			pr.endOfLine()
+		}
+		return
+	}
+	if it.Status == transcript.Open {
+		return
+	}
+	pr.flush()
+	pr.pending = it
+}
+
+// flush prints the message that turned out not to be the answer.
+func (pr *printer) flush() {
+	if it := pr.pending; it != nil {
+		pr.pending = nil
+		pr.text(it.Text)
+		pr.cutMark(it)
+		pr.endOfLine()
+	}
+}
+
+func (pr *printer) cutMark(it *transcript.Item) {
+	if it.Status == transcript.Cut {
+		pr.text(" […cut]")
+	}
+}
+
+func (pr *printer) call(it *transcript.Item) {
+	if _, begun := pr.shown[it.ID]; !begun {
+		if len(it.Command) == 0 && it.Status == transcript.Open {
+			return // it becomes a command, or ends
+		}
+		pr.shown[it.ID] = 0
+		pr.line("$ " + callLine(it))
+	}
+	pr.output(it)
+	switch {
+	case it.Status == transcript.Asking:
+		pr.line("? waits for an approval: " + strings.Join(it.Approval.Command, " "))
+	case it.Status != transcript.Open:
+		pr.callEnd(it)
+	}
+}
+
+func callLine(it *transcript.Item) string {
+	if line := it.CommandLine(); line != "" {
+		return line
+	}
+	return it.Tool + " " + it.Arguments
+}
+
+// output shows the whole lines that have arrived since, up to a limit.
+func (pr *printer) output(it *transcript.Item) {
+	if len(it.Command) == 0 {
+		return // the answer of a tool is for the model
+	}
+	rest := it.Output[min(pr.shown[it.ID], len(it.Output)):]
+	for rest != "" && pr.lines[it.ID] < shownLines {
+		line, after, whole := strings.Cut(rest, "\n")
+		if !whole && it.Status == transcript.Open {
+			return
+		}
+		pr.line("  " + line)
+		pr.lines[it.ID]++
+		pr.shown[it.ID] += len(rest) - len(after)
+		rest = after
+	}
+}
+
+var endings = map[transcript.Status]string{
+	transcript.Cut:      "cut",
+	transcript.Declined: "declined",
+}
+
+func (pr *printer) callEnd(it *transcript.Item) {
+	rest := it.Output[min(pr.shown[it.ID], len(it.Output)):]
+	if len(it.Command) > 0 && rest != "" {
+		lines := strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
+		if n := len(lines) - tailLines; n > 0 {
+			pr.line(fmt.Sprintf("  … %d more lines", n))
+			lines = lines[n:]
+		}
+		for _, l := range lines {
+			pr.line("  " + l)
+		}
+	}
+	how, took := endings[it.Status], it.Elapsed(time.Time{})
+	switch {
+	case it.TimedOut:
+		how = "timed out"
+	case it.Status == transcript.Failed && it.ExitCode != 0 && len(it.Command) > 0:
+		how = fmt.Sprintf("exit code %d", it.ExitCode)
+	case it.Status == transcript.Failed:
+		how = "failed: " + firstLine(it.Output)
+	case how == "":
+		how = "ok"
+	}
+	pr.line(fmt.Sprintf("  (%s, %s)", how, took))
+	delete(pr.shown, it.ID)
+	delete(pr.lines, it.ID)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+var boxes = map[string]string{"completed": "✓", "in_progress": "▸"}
+
+func (pr *printer) plan(it *transcript.Item) {
+	for _, s := range it.Plan {
+		box := boxes[s.Status]
+		if box == "" {
+			box = "·"
+		}
+		pr.line("  " + box + " " + s.Step)
+	}
+}
+
+// endLine says how the turn ended, and how to go on if it was cut.
+func (pr *printer) endLine(end engine.TurnEnd) {
+	if end.End.Reason == p.Completed {
+		return
+	}
+	pr.flush()
+	for _, it := range pr.tr.Items {
+		if it.Kind == transcript.End {
+			pr.line("fermata: " + it.Text)
+		}
+	}
+	for _, in := range pr.tr.Returned {
+		pr.line("not delivered: " + p.PlainText(in.Content))
+	}
+	if end.Unsaved {
+		pr.line("this end could not be recorded")
+	}
+	if !pr.o.Ephemeral {
+		pr.line("to go on: " + GoOn(pr.o.Conversation))
+	}
+}
+
+func (pr *printer) text(s string) {
+	if s == "" {
+		return
+	}
+	_, _ = io.WriteString(pr.w, s)
+	pr.midLine = !strings.HasSuffix(s, "\n")
+}
+
+func (pr *printer) endOfLine() {
+	if pr.midLine {
+		pr.text("\n")
+	}
+}
+
+func (pr *printer) line(s string) {
+	pr.endOfLine()
+	pr.text(clean(s) + "\n")
+}
+
+// clean takes out what would move the cursor or change the terminal.
+func clean(s string) string {
+	return string(bytes.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, []byte(s)))
+}

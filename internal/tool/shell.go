@@ -1,0 +1,227 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// A Shell runs commands.
+type Shell struct {
+	Spawner *proc.Spawner
+	Timeout time.Duration // for calls that name none; 0 is two minutes
+	Grace   time.Duration // between TERM and KILL; 0 is that of package proc
+}
+
+const defaultTimeout = 2 * time.Minute
+
+// stopBound is the longest that stopping a command may take. It is shorter than
+// what a turn waits for its workers, so that the turn hears how it went.
+const stopBound = time.Second
+
+// Spec describes the tool to the model.
+func (s *Shell) Spec() model.ToolSpec {
+	return model.ToolSpec{
+		Name: "shell", Kind: protocol.CallFunction,
+		Description: "Runs a command and returns what it printed, stdout and stderr together, and its exit code. " +
+			`The command is an argument list, run without a shell: use ["bash","-lc","…"] for shell syntax. ` +
+			"It has no terminal and no input. Processes that it leaves behind are ended with it.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"command":{"type":"array","items":{"type":"string"},"description":"the command and its arguments"},` +
+			`"workdir":{"type":"string","description":"where to run it; the working directory of the conversation if not given"},` +
+			`"timeout_ms":{"type":"number","description":"after how many milliseconds it is stopped"}},` +
+			`"required":["command"],"additionalProperties":false}`),
+	}
+}
+
+// ReadOnly reports that commands run one at a time.
+func (s *Shell) ReadOnly() bool { return false }
+
+type shellArgs struct {
+	Command command `json:"command"`
+	Workdir string  `json:"workdir"`
+	Timeout float64 `json:"timeout_ms"`
+	Alias   float64 `json:"timeout"` // models write both
+}
+
+// command is an argument list; some models give one string, which is meant for a shell.
+type command []string
+
+func (c *command) UnmarshalJSON(b []byte) error {
+	var line string
+	if json.Unmarshal(b, &line) == nil {
+		*c = command{"bash", "-lc", line}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(c))
+}
+
+func parseShell(arguments string) (shellArgs, error) {
+	var a shellArgs
+	if err := json.Unmarshal([]byte(arguments), &a); err != nil {
+		return a, fmt.Errorf("failed to parse function arguments: %v", err)
+	}
+	if len(a.Command) == 0 || a.Command[0] == "" {
+		return a, errors.New("failed to parse function arguments: command is empty")
+	}
+	if a.Timeout == 0 {
+		a.Timeout = a.Alias
+	}
+	return a, nil
+}
+
+// Run runs the command of one call.
+func (s *Shell) Run(ctx context.Context, call Call) Result {
+	a, err := parseShell(call.Arguments)
+	if err != nil {
+		return failed(err.Error())
+	}
+	spec := proc.Spec{
+		Argv: a.Command, Dir: within(call.Settings.Cwd, a.Workdir), Timeout: s.timeout(a),
+		Grace: s.Grace, Bound: stopBound,
+	}
+	out := newOutput(call.Host)
+	cmd, err := s.Spawner.Start(ctx, spec, out.take)
+	if err != nil {
+		return notRun(ctx, err)
+	}
+	id, err := json.Marshal(cmd.Identity())
+	if err == nil {
+		started := &protocol.CommandStarted{Call: call.ID, Command: a.Command, Cwd: spec.Dir, Process: id}
+		err = call.Host.Record(ctx, started)
+	}
+	if err != nil { // nothing ran: the command was not released
+		cmd.Stop(err)
+		cmd.Wait()
+		return notRun(ctx, err)
+	}
+	cmd.Release()
+	res := cmd.Wait()
+	out.flush()
+	return out.result(res, spec.Timeout)
+}
+
+func (s *Shell) timeout(a shellArgs) time.Duration {
+	switch {
+	case a.Timeout > 0:
+		return time.Duration(a.Timeout * float64(time.Millisecond))
+	case s.Timeout > 0:
+		return s.Timeout
+	}
+	return defaultTimeout
+}
+
+// within returns dir, which may be relative, as seen from base.
+func within(base, dir string) string {
+	if filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	return filepath.Join(base, dir)
+}
+
+func failed(text string) Result {
+	return Result{Output: protocol.ToolOutput{Output: text, Failed: true}}
+}
+
+// notRun is the result of a command that could not be started.
+func notRun(ctx context.Context, err error) Result {
+	if ctx.Err() != nil {
+		return Result{Output: protocol.ToolOutput{Aborted: true}}
+	}
+	return failed("failed to start the command: " + err.Error())
+}
+
+// An output is what a command prints, passed on and kept.
+type output struct {
+	host    Host
+	capture proc.Capture
+	text    [2]decoder
+}
+
+func newOutput(h Host) *output { return &output{host: h} }
+
+var kinds = [2]protocol.DeltaKind{proc.Stdout: protocol.DeltaStdout, proc.Stderr: protocol.DeltaStderr}
+
+func (o *output) take(s proc.Stream, b []byte) { o.put(s, o.text[s].decode(b)) }
+
+func (o *output) put(s proc.Stream, text string) {
+	if text == "" {
+		return
+	}
+	o.capture.Write(s, []byte(text))
+	o.host.Write(kinds[s], text)
+}
+
+// flush passes on what an incomplete character at the end held back.
+func (o *output) flush() {
+	for s := range o.text {
+		o.put(proc.Stream(s), o.text[s].rest())
+	}
+}
+
+// result makes the output of a call from how its command ended.
+func (o *output) result(r proc.Result, timeout time.Duration) Result {
+	text := o.capture.Text()
+	c := &protocol.CommandResult{
+		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Output: text,
+		Omitted: o.capture.Omitted(), Killed: r.Killed, Elapsed: r.Duration,
+	}
+	if c.Omitted == 0 {
+		for _, rg := range o.capture.StderrRanges() {
+			c.Stderr = append(c.Stderr, [2]int{int(rg.Start), int(rg.End)})
+		}
+	}
+	out := protocol.ToolOutput{Command: c, Elapsed: r.Duration}
+	shown := protocol.Shorten(text)
+	switch {
+	case r.Stopped:
+		out.Aborted, out.Output = true, shown
+	case r.TimedOut:
+		out.Failed = true
+		out.Output = fmt.Sprintf("the command was stopped because it took longer than %v\n%s", timeout, shown)
+	case r.ExitCode < 0 && r.Err != nil:
+		out.Failed = true
+		out.Output = strings.TrimSpace(fmt.Sprintf("failed to run the command: %v\n%s", r.Err, shown))
+	default:
+		out.Failed = r.ExitCode != 0
+		out.Output = answer(shown, r)
+	}
+	return Result{Output: out}
+}
+
+// answer is the form in which models expect a command's output.
+func answer(text string, r proc.Result) string {
+	var a struct {
+		Output   string `json:"output"`
+		Metadata struct {
+			ExitCode int     `json:"exit_code"`
+			Signal   string  `json:"signal,omitempty"`
+			Duration float64 `json:"duration_seconds"`
+		} `json:"metadata"`
+	}
+	a.Output = text
+	a.Metadata.ExitCode, a.Metadata.Signal = r.ExitCode, r.Signal
+	a.Metadata.Duration = float64(r.Duration.Round(100*time.Millisecond).Milliseconds()) / 1000
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(a) // strings and numbers: cannot fail
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Reclaim ends what is left of a command after a crash.
+func Reclaim(_ context.Context, process json.RawMessage) (int, error) {
+	var id proc.Identity
+	if err := json.Unmarshal(process, &id); err != nil {
+		return 0, fmt.Errorf("read what was recorded of a process: %w", err)
+	}
+	return proc.Reclaim(id)
+}
