@@ -3,6 +3,7 @@ package patch
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // looks are the ways in which a line of a patch may equal a line of a file,
@@ -36,12 +37,24 @@ var plainRunes = func() map[rune]rune {
 const bom = '\ufeff'
 
 func plain(s string) string {
+	if isASCII(s) {
+		return strings.TrimSpace(s)
+	}
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if to, ok := plainRunes[r]; ok {
 			return to
 		}
 		return r
 	}, s))
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // source is the file that a section changes, as lines.

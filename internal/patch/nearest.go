@@ -1,9 +1,6 @@
 package patch
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // notFound explains why a chunk's old lines have no place.
 func (e *editor) notFound(c Chunk) *Error {
@@ -123,15 +120,16 @@ func similarLine(have, want []string, cursor int) (int, bool) {
 			longest = i
 		}
 	}
-	pairs := letterPairs(want[longest])
-	if len(pairs) == 0 {
+	var wanted pairCounts
+	total := wanted.add(want[longest])
+	if total == 0 {
 		return 0, false
 	}
 
 	const enough = 0.5
 	best, place := enough, -1
 	for at, line := range have {
-		score := similarity(pairs, line) + float64(below(at, cursor))/1000
+		score := wanted.similarity(total, line) + float64(below(at, cursor))/1000
 		if score > best {
 			best, place = score, at
 		}
@@ -142,22 +140,29 @@ func similarLine(have, want []string, cursor int) (int, bool) {
 	return max(place-longest, 0), true
 }
 
-func letterPairs(s string) map[string]int {
-	pairs := map[string]int{}
-	s = strings.ToLower(s)
-	for i := 0; i+2 <= len(s); i++ {
-		pairs[s[i:i+2]]++
+// pairCounts says how often each pair of letters occurs in a text, whatever
+// their case.
+type pairCounts [1 << 16]int32
+
+func pairAt(s string, i int) int { return int(lower(s[i]))<<8 | int(lower(s[i+1])) }
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
 	}
-	return pairs
+	return c
 }
 
-// similarity is the share of letter pairs that two texts have in common: the
-// Dice coefficient, 0 to 1.
-func similarity(pairs map[string]int, line string) float64 {
-	total := 0
-	for _, n := range pairs {
-		total += n
+func (p *pairCounts) add(s string) int {
+	for i := range max(len(s)-1, 0) {
+		p[pairAt(s, i)]++
 	}
+	return max(len(s)-1, 0)
+}
+
+// similarity is the share of letter pairs that a line has in common with a text
+// of the given number of pairs: the Dice coefficient, 0 to 1.
+func (p *pairCounts) similarity(total int, line string) float64 {
 	other := max(len(line)-1, 0)
 	// Lines of very different length cannot be similar enough to matter.
 	if other*3 < total || total*3 < other {
@@ -165,8 +170,15 @@ func similarity(pairs map[string]int, line string) float64 {
 	}
 
 	common := 0
-	for pair, n := range letterPairs(line) {
-		common += min(n, pairs[pair])
+	for i := range other {
+		pair := pairAt(line, i)
+		if p[pair] > 0 {
+			common++
+		}
+		p[pair]-- // each occurrence counts once
+	}
+	for i := range other {
+		p[pairAt(line, i)]++
 	}
 	return 2 * float64(common) / float64(total+other)
 }
