@@ -146,8 +146,14 @@ func loadCheckpoint(path string, f File) checkpoint {
 	if json.Unmarshal(head, &ck) != nil || len(state) != ck.Bytes || !ck.fits(f) {
 		return checkpoint{}
 	}
+	last := indexEntry{0, -1}
 	for _, m := range ck.Marks {
-		ck.index = append(ck.index, indexEntry{uint64(m[0]), m[1]})
+		e := indexEntry{uint64(m[0]), m[1]}
+		if e.seq <= last.seq || e.off <= last.off || e.seq > ck.Seq || e.off > ck.Offset {
+			return checkpoint{}
+		}
+		ck.index = append(ck.index, e)
+		last = e
 	}
 	ck.state = state
 	return ck
