@@ -31,9 +31,9 @@ type obj = emit.Object
 // responsesEncoder is the encoder of the Responses wire.
 type responsesEncoder struct{ *emit.Encoder }
 
-func (e responsesEncoder) start() []string                          { return e.Start() }
-func (e responsesEncoder) say(deltas []string, whole bool) []string { return e.Say(deltas, whole) }
-func (e responsesEncoder) think(parts [][]string) []string          { return e.Think(parts) }
+func (e responsesEncoder) start() []string                             { return e.Start() }
+func (e responsesEncoder) say(deltas []string, whole bool) []string    { return e.Say(deltas, whole) }
+func (e responsesEncoder) think(parts [][]string) []string             { return e.Think(parts) }
 func (e responsesEncoder) calls(calls []ToolCall, whole bool) []string { return e.Calls(calls, whole) }
 
 func (e responsesEncoder) fail(code, message string) []string { return e.Fail(code, message) }

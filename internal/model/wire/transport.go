@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"time"
@@ -34,14 +35,19 @@ func bound(dial dialFunc) dialFunc {
 	}
 }
 
+// tlsDialer connects and shakes hands; roots are those of the system if nil.
+func tlsDialer(d *net.Dialer, roots *x509.CertPool) dialFunc {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, RootCAs: roots}
+	return (&tls.Dialer{NetDialer: d, Config: config}).DialContext
+}
+
 // newTransport is the default transport of net/http, but for that.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	return &http.Transport{
 		Proxy:          http.ProxyFromEnvironment,
 		DialContext:    bound(dialer.DialContext),
-		DialTLSContext: bound((&tls.Dialer{NetDialer: dialer, Config: config}).DialContext),
+		DialTLSContext: bound(tlsDialer(dialer, nil)),
 
 		ForceAttemptHTTP2:     true,
 		MaxIdleConns:          10,
