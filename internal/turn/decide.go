@@ -187,10 +187,10 @@ func (d *decision) takeApproval(in Approval) error {
 
 func (d *decision) takeItem(in ModelItem) {
 	s := d.state
-	if s.stopping != "" || !s.streaming || in.Response != s.response {
+	id := p.ItemID{Turn: s.Turn, Response: in.Response, Index: in.Index}
+	if s.stopping != "" || !s.unfinished(id) {
 		return // what arrives after the stop is not part of the conversation
 	}
-	id := p.ItemID{Turn: s.Turn, Response: in.Response, Index: in.Index}
 	switch b := in.Body.(type) {
 	case *p.AssistantMessage:
 		b.Item = id
@@ -315,7 +315,7 @@ func (d *decision) takeLost(in Lost) {
 // partials records what there is of messages that were not finished.
 func (d *decision) partials(open []Partial) {
 	for _, o := range open {
-		if o.Text == "" || o.Item.Turn != d.state.Turn {
+		if o.Text == "" || !d.state.unfinished(o.Item) {
 			continue
 		}
 		switch o.Kind {

@@ -35,6 +35,7 @@ type State struct {
 	streaming bool        // it is under way
 	called    bool        // it asked for a tool
 	said      string      // its last message
+	items     []p.ItemID  // what it has finished
 	backoff   bool        // a retry is waiting for its time
 	attempts  int         // retries since the last response that worked
 	refused   []string    // call ids that the provider complained about in this turn
@@ -121,9 +122,12 @@ func (s State) Evolve(e p.Event) State {
 func (s *State) evolveModel(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.ModelRequested:
-		s.response, s.streaming, s.called, s.backoff, s.said = b.Response, true, false, false, ""
+		s.response, s.streaming, s.called, s.backoff, s.said, s.items = b.Response, true, false, false, "", nil
 	case *p.AssistantMessage:
 		s.said = b.Text
+		s.items = append(slices.Clip(s.items), b.Item)
+	case *p.Reasoning:
+		s.items = append(slices.Clip(s.items), b.Item)
 	case *p.ModelEnded:
 		s.streaming = false
 		if b.Error == nil {
@@ -143,6 +147,7 @@ func (s *State) evolveCall(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.ToolCall:
 		s.called = true
+		s.items = append(slices.Clip(s.items), b.Call)
 		s.calls = append(slices.Clip(s.calls), call{Call: Call{b.Call, b.WireID, b.Name, b.Arguments}})
 	case *p.CallStarted:
 		s.setStage(b.Call, running, e.Time)
@@ -183,6 +188,11 @@ func (s *State) dropInput(id p.InputID) {
 
 func (s State) find(id p.CallID) int {
 	return slices.IndexFunc(s.calls, func(c call) bool { return c.ID == id })
+}
+
+// unfinished reports whether the item is one that the model may still finish.
+func (s State) unfinished(id p.ItemID) bool {
+	return s.streaming && id.Turn == s.Turn && id.Response == s.response && !slices.Contains(s.items, id)
 }
 
 func (s State) input(id p.InputID) int {
