@@ -208,7 +208,15 @@ func (s State) working() bool { return s.streaming || s.any(running) }
 
 // Waiting reports whether the turn only waits for a person.
 func (s State) Waiting() bool {
-	return s.Active && s.stopping == "" && !s.working() && !s.backoff && s.any(asking)
+	return s.Active && s.stopping == "" && !s.working() && !s.backoff && s.any(asking) && !s.torn()
+}
+
+// torn reports whether a crash cut the record of a refusal from what follows
+// from it: the call is open, and must not run.
+func (s State) torn() bool {
+	return slices.ContainsFunc(s.calls, func(c call) bool {
+		return c.stage == pending && (c.grant == p.Denied || c.grant == p.Abort)
+	})
 }
 
 // Stopping reports whether the turn has been asked to stop.
