@@ -155,7 +155,7 @@ func (d *decision) takeStop(in Stop) error {
 		return ErrStopping
 	}
 	reason := in.Reason
-	if reason == "" {
+	if because[reason] == "" { // not given, or not one that a stop can have
 		reason = p.Interrupted
 	}
 	d.add(&p.StopRequested{Reason: reason, Error: in.Error})
