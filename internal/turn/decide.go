@@ -372,7 +372,7 @@ func (d *decision) startCalls() {
 // request makes the next model request, with what was steered in before it.
 func (d *decision) request() {
 	for _, in := range slices.Clone(d.state.Inputs) {
-		if !in.Joins() {
+		if !in.Joins() || d.state.compact {
 			continue
 		}
 		item := p.ItemID{Turn: d.state.Turn, Index: d.state.messages}
