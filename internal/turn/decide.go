@@ -339,13 +339,24 @@ func (d *decision) settle(lost bool) {
 		d.startCalls()
 	case s.backoff:
 	case s.compact:
-		d.add(&p.Compacted{Summary: s.said})
-		d.end(p.Completed)
+		d.endCompaction()
 	case s.called || slices.ContainsFunc(s.Inputs, Input.Joins):
 		d.request()
 	default:
 		d.end(p.Completed)
 	}
+}
+
+// endCompaction puts what the model said in the place of the history; if it
+// said nothing, the history stays.
+func (d *decision) endCompaction() {
+	if strings.TrimSpace(d.state.said) == "" {
+		d.add(&p.StopRequested{Reason: p.Failed, Error: &p.Error{Kind: p.ErrorModel, Message: "the model gave no summary"}})
+		d.end(p.Failed)
+		return
+	}
+	d.add(&p.Compacted{Summary: d.state.said})
+	d.end(p.Completed)
 }
 
 // startCalls runs the open calls one at a time and in order; calls that only
