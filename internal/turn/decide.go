@@ -279,7 +279,7 @@ func (d *decision) takeToolDone(in ToolDone) {
 	}
 	c, out := d.state.calls[i], in.Output
 	if out.Elapsed == 0 {
-		out.Elapsed = d.env.Now.Sub(c.started)
+		out.Elapsed = max(0, d.env.Now.Sub(c.started))
 	}
 	switch {
 	case in.NotRun:
