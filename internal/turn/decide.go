@@ -43,8 +43,10 @@ func (s State) decideIdle(in Happening) ([]p.Body, error) {
 		return nil, ErrNothingToStop
 	case Approval:
 		return nil, ErrNoApproval
-	case Edit, Delete:
-		return nil, ErrNoInput
+	case Edit, Delete: // a message may wait for the turn that is about to start
+		d := &decision{state: s}
+		err := d.take(in)
+		return d.events, err
 	case Lost:
 		if back := s.handBack(p.Crashed); in.Crash && len(back) > 0 {
 			return []p.Body{&p.InputReturned{Inputs: back}}, nil
