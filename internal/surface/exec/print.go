@@ -27,12 +27,13 @@ type printer struct {
 
 	shown   map[string]int   // bytes of each open item that are on screen
 	lines   map[string]int   // lines of each command's output that are on screen
+	over    map[string]bool  // commands whose end is on screen
 	pending *transcript.Item // a finished message that may be the answer
 	midLine bool             // the last thing printed did not end its line
 }
 
 func newPrinter(o Options) *printer {
-	pr := &printer{o: o, w: o.Err, live: o.ErrTerminal, shown: map[string]int{}, lines: map[string]int{}}
+	pr := &printer{o: o, w: o.Err, live: o.ErrTerminal, shown: map[string]int{}, lines: map[string]int{}, over: map[string]bool{}}
 	if pr.live && o.OutTerminal {
 		pr.w = o.Out // one screen: the answer is part of the story
 	}
@@ -105,6 +106,9 @@ func (pr *printer) cutMark(it *transcript.Item) {
 }
 
 func (pr *printer) call(it *transcript.Item) {
+	if pr.over[it.ID] {
+		return // a call that was declined is answered as well
+	}
 	if _, begun := pr.shown[it.ID]; !begun {
 		if len(it.Command) == 0 && it.Status == transcript.Open {
 			return // it becomes a command, or ends
@@ -175,6 +179,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 		how = "ok"
 	}
 	pr.line(fmt.Sprintf("  (%s, %s)", how, took))
+	pr.over[it.ID] = true
 	delete(pr.shown, it.ID)
 	delete(pr.lines, it.ID)
 }

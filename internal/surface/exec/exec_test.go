@@ -1,0 +1,214 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A run is a Run under way.
+type run struct {
+	out, err bytes.Buffer
+	end      engine.TurnEnd
+	failed   error
+	done     chan struct{}
+	cancel   context.CancelFunc
+	e        *enginetest.Engine
+	id       p.ConversationID
+}
+
+// start runs a turn in a bubble; change says how it differs from the usual.
+func start(t *testing.T, change func(*Options)) *run {
+	t.Helper()
+	r := &run{done: make(chan struct{}), e: enginetest.New(t, enginetest.Options{})}
+	r.id = r.e.Begin()
+	o := Options{Conversation: r.id, Turn: p.UserTurn{Content: p.Text("go")}, Out: &r.out, Err: &r.err}
+	if change != nil {
+		change(&o)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r.cancel = cancel
+	go func() {
+		defer close(r.done)
+		r.end, r.failed = Run(ctx, r.e, o)
+	}()
+	return r
+}
+
+// want compares what was printed; ID stands for the conversation.
+func (r *run) want(t *testing.T, out, err string) {
+	t.Helper()
+	<-r.done
+	if d := cmp.Diff(out, r.out.String()); d != "" {
+		t.Errorf("stdout (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(err, strings.ReplaceAll(r.err.String(), string(r.id), "ID")); d != "" {
+		t.Errorf("stderr (-want +got):\n%s", d)
+	}
+}
+
+func TestAnswerAloneOnStdout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil)
+		m := r.e.Request()
+		m.Message("I look first")
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		if err := w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"bash", "-lc", "make test"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.Print("ok 1\nok 2\n")
+		w.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{Output: "ok 1\nok 2\n"}})
+		r.e.Request().Answer("All tests pass.")
+		r.want(t, "All tests pass.\n", "I look first\n$ make test\n  ok 1\n  ok 2\n  (ok, 0 ms)\n")
+		if r.failed != nil || r.end.End.Reason != p.Completed {
+			t.Errorf("end %+v, %v", r.end, r.failed)
+		}
+	})
+}
+
+func TestStopKeepsTheReplyAndSaysHowToGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil)
+		r.e.Request().Delta("half an ans")
+		r.cancel()
+		r.want(t, "", "half an ans […cut]\nfermata: stopped after 0 ms · reply kept\nto go on: fermata exec resume ID PROMPT\n")
+	})
+}
+
+func TestOneScreenShowsTheAnswerOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { o.OutTerminal, o.ErrTerminal = true, true })
+		m := r.e.Request()
+		m.Delta("All ")
+		synctest.Wait()
+		if got := r.out.String(); got != "All " {
+			t.Errorf("shown so far: %q", got)
+		}
+		m.Delta("well.")
+		m.Answer("All well.")
+		r.want(t, "All well.\n", "")
+	})
+}
+
+func TestTerminalForProgressOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { o.ErrTerminal = true })
+		m := r.e.Request()
+		m.Delta("All well.")
+		m.Answer("All well.")
+		r.want(t, "All well.\n", "All well.\n")
+	})
+}
+
+func TestLongOutputIsShownInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"yes"}})
+		text := strings.Repeat("y\n", 1000) + "last"
+		w.Print(text)
+		w.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{Output: text, ExitCode: 1}})
+		r.e.Request().Answer("ok")
+		want := "$ yes\n" + strings.Repeat("  y\n", 20) + "  … 976 more lines\n" + strings.Repeat("  y\n", 4) + "  last\n  (exit code 1, 0 ms)\n"
+		r.want(t, "ok\n", want)
+	})
+}
+
+func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"evil"}})
+		w.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{Output: "\x1b[2Jcleared\a\n"}})
+		r.e.Request().Answer("ok")
+		r.want(t, "ok\n", "$ evil\n  [2Jcleared\n  (ok, 0 ms)\n")
+	})
+}
+
+func TestFailureRetryNoticeAndHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { o.Ephemeral = true })
+		m := r.e.Request()
+		r.e.Say(r.id, "and also", p.Queue)
+		m.Fail(&p.Error{Kind: p.ErrorRateLimit, Message: "slow down", Retry: true, After: 2e9})
+		r.e.Request().Fail(&p.Error{Kind: p.ErrorUsageLimit, Message: "no credit left", Hint: "add some"})
+		r.want(t, "", "· retry 1 of 5 in 2.0 s: slow down\nfermata: failed after 2.0 s: no credit left · add some\n")
+		if r.end.End.Reason != p.Failed {
+			t.Errorf("end %+v", r.end)
+		}
+	})
+}
+
+// A writer that blocks until it is closed.
+type stuck struct{ closed chan struct{} }
+
+func (s stuck) Write([]byte) (int, error) { <-s.closed; return 0, io.ErrClosedPipe }
+
+func TestStopWhenNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pipe := stuck{make(chan struct{})}
+		r := start(t, func(o *Options) { o.Err = pipe })
+		m := r.e.Request()
+		m.Message("this is never read")
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"sleep"}})
+		synctest.Wait()
+		r.cancel()
+		<-r.done
+		if r.failed != nil || r.end.End.Reason != p.Interrupted {
+			t.Errorf("end %+v, %v", r.end, r.failed)
+		}
+		close(pipe.closed)
+	})
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestAnswerThatCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { o.Out = full{} })
+		r.e.Request().Answer("hello")
+		<-r.done
+		if !errors.Is(r.failed, ErrAnswer) || r.end.End.Reason != p.Completed {
+			t.Errorf("end %+v, %v", r.end, r.failed)
+		}
+	})
+}
+
+func TestPlanAndApproval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		_ = w.Call.Host.Record(t.Context(), &p.PlanUpdated{Call: w.Call.ID, Plan: []p.PlanStep{{Step: "a", Status: "completed"}, {Step: "b", Status: "in_progress"}, {Step: "c", Status: "pending"}}})
+		w.Ask("rm", "-r", "x")
+		synctest.Wait()
+		r.e.Must(r.id, p.Approve{Call: w.Call.ID, Decision: p.Denied, Message: "keep it"})
+		r.e.Request().Answer("kept")
+		r.want(t, "kept\n", "  ✓ a\n  ▸ b\n  · c\n$ work {}\n? waits for an approval: rm -r x\n  (declined, 0 ms)\n")
+	})
+}
