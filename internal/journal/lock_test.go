@@ -1,0 +1,187 @@
+package journal_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal"
+)
+
+// The test binary runs itself as another process that has a conversation open.
+const (
+	roleVar = "JOURNAL_TEST_ROLE"
+	homeVar = "JOURNAL_TEST_HOME"
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVar) {
+	case "":
+		os.Exit(m.Run())
+	case "idle":
+		io.Copy(io.Discard, os.Stdin)
+	case "owner":
+		own(false)
+	case "owner with child":
+		own(true)
+	}
+}
+
+// own opens the conversation, says so, and closes it when told to.
+func own(child bool) {
+	j, err := journal.NewFileStore(os.Getenv(homeVar), journal.FileOptions{}).Open(context.Background(), sampleID)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	n := j.Append(journal.Entry{Kind: "owner"})
+	for d, _ := j.Durable(); d < n; d, _ = j.Durable() {
+		<-j.Notify()
+	}
+	if child {
+		c := command("idle", "")
+		c.Stdin = os.Stdin // it lives as long as the test wants
+		if err := c.Start(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("child", c.Process.Pid)
+	}
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin)
+	j.Close()
+}
+
+func command(role, home string) *exec.Cmd {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), roleVar+"="+role, homeVar+"="+home)
+	return c
+}
+
+// An owner is another process with the conversation open.
+type owner struct {
+	*exec.Cmd
+	stop  io.Closer
+	child int
+}
+
+func startOwner(t *testing.T, role, home string) *owner {
+	t.Helper()
+	o := &owner{Cmd: command(role, home)}
+	in, err := o.StdinPipe()
+	must(t, err)
+	o.stop = in
+	out, err := o.StdoutPipe()
+	must(t, err)
+	must(t, o.Start())
+	t.Cleanup(func() {
+		in.Close()
+		o.Process.Kill()
+		o.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "ready" {
+		if _, err := fmt.Sscanf(lines.Text(), "child %d", &o.child); err != nil {
+			t.Fatalf("owner says %q", lines.Text())
+		}
+	}
+	return o
+}
+
+func lockedHome(t *testing.T) (string, *journal.FileStore) {
+	t.Helper()
+	home := t.TempDir()
+	s := journal.NewFileStore(home, journal.FileOptions{})
+	j, err := s.Create(sampleID, time.Now())
+	must(t, err)
+	must(t, j.Close())
+	return home, s
+}
+
+func TestAnotherProcessOwnsIt(t *testing.T) {
+	home, s := lockedHome(t)
+	o := startOwner(t, "owner", home)
+	_, err := s.Open(t.Context(), sampleID)
+	var locked *journal.LockedError
+	if !errors.As(err, &locked) || locked.PID != o.Process.Pid {
+		t.Errorf("Open = %v, want an error that names %d", err, o.Process.Pid)
+	}
+	if !strings.Contains(fmt.Sprint(err), fmt.Sprintf("process %d has this conversation open", o.Process.Pid)) {
+		t.Errorf("Open = %v", err)
+	}
+	if err := s.Delete(sampleID); !errors.As(err, &locked) {
+		t.Errorf("Delete = %v", err)
+	}
+
+	v, err := s.View(sampleID)
+	must(t, err)
+	defer v.Close()
+	if recs, err := v.Read(0, 10); len(recs) != 1 || err != nil {
+		t.Errorf("Read = %v, %v", recs, err)
+	}
+	if infos, err := s.List(); len(infos) != 1 || err != nil {
+		t.Errorf("List = %v, %v", infos, err)
+	}
+}
+
+func TestAnotherProcessEnds(t *testing.T) {
+	home, s := lockedHome(t)
+	for name, end := range map[string]func(*owner){
+		"well":     func(o *owner) { o.stop.Close() },
+		"by force": func(o *owner) { o.Process.Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := startOwner(t, "owner", home)
+			opened := make(chan error)
+			go func() {
+				j, err := s.Open(t.Context(), sampleID)
+				if err == nil {
+					err = j.Close()
+				}
+				opened <- err
+			}()
+			end(o)
+			must(t, <-opened)
+		})
+	}
+}
+
+// The lock of an owner that was killed is free at once: no poll is needed, and
+// its children, which live on, do not keep it.
+func TestDeadOwnersLockIsTaken(t *testing.T) {
+	home, s := lockedHome(t)
+	for _, role := range []string{"owner", "owner with child"} {
+		t.Run(role, func(t *testing.T) {
+			o := startOwner(t, role, home)
+			must(t, o.Process.Kill())
+			o.Wait()
+			if o.child != 0 {
+				must(t, alive(o.child))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // so that it is now or never
+			j, err := s.Open(ctx, sampleID)
+			must(t, err)
+			must(t, j.Close())
+			if o.child != 0 {
+				must(t, alive(o.child))
+			}
+		})
+	}
+}
+
+func alive(pid int) error {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	return p.Signal(syscall.Signal(0))
+}
