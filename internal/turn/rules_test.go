@@ -1,0 +1,232 @@
+package turn
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// rules is a second judge of a recorded conversation, beside fsck: it knows
+// what only the machine knows (which tools only read, how often a request is
+// made again) and follows every message by what it says.
+type rules struct {
+	turn    p.TurnID
+	compact bool
+	stop    bool
+	lost    map[p.Seq]int       // processes that a Lost reported, by the number of the end it led to
+	waiting map[p.InputID]*mail // accepted, not yet delivered or handed back
+	last    p.InputID
+
+	order   []p.CallID // of this turn's open calls
+	tools   map[p.CallID]string
+	busy    map[p.CallID]bool // runs
+	refused map[p.CallID]bool // a person said no
+	retries int
+	blamed  map[string]bool // calls that the provider complained about
+	killed  int
+}
+
+// mail is a message that waits.
+type mail struct {
+	p.ReturnedInput
+	after bool
+}
+
+func newRules(lost map[p.Seq]int) *rules {
+	return &rules{lost: lost, waiting: map[p.InputID]*mail{}}
+}
+
+func readOnly(tool string) bool { return strings.HasPrefix(tool, "look") }
+
+// apply takes one event, and says what is wrong with it.
+func (r *rules) apply(e p.Event) error {
+	if err := r.stopped(e.Body); err != nil {
+		return err
+	}
+	for _, check := range []func(p.Event) error{r.life, r.mail, r.model, r.call} {
+		if err := check(e); err != nil {
+			return fmt.Errorf("event %d (%T): %w", e.Seq, e.Body, err)
+		}
+	}
+	return nil
+}
+
+// stopped checks that nothing new begins after a stop.
+func (r *rules) stopped(b p.Body) error {
+	if !r.stop {
+		return nil
+	}
+	switch b := b.(type) {
+	case *p.AssistantMessage:
+		if b.Partial {
+			return nil
+		}
+	case *p.Reasoning:
+		if b.Partial {
+			return nil
+		}
+	case *p.ToolCall, *p.CallStarted, *p.ApprovalRequested, *p.ModelRequested, *p.ModelRetry, *p.UserMessage, *p.Compacted:
+	default:
+		return nil
+	}
+	return fmt.Errorf("%T after the stop", b)
+}
+
+func (r *rules) life(e p.Event) error {
+	switch b := e.Body.(type) {
+	case *p.TurnStarted:
+		*r = rules{
+			lost: r.lost, waiting: r.waiting, last: r.last, turn: e.Turn, compact: b.Compact,
+			tools: map[p.CallID]string{}, busy: map[p.CallID]bool{}, refused: map[p.CallID]bool{}, blamed: map[string]bool{},
+		}
+		for _, m := range r.waiting {
+			m.after = false
+		}
+	case *p.StopRequested:
+		r.stop = true
+	case *p.Compacted:
+		if !r.compact || strings.TrimSpace(b.Summary) == "" {
+			return fmt.Errorf("in a turn that compacts: %t, summary %q", r.compact, b.Summary)
+		}
+	case *p.TurnEnded:
+		return r.end(e, b)
+	}
+	return nil
+}
+
+func (r *rules) end(e p.Event, b *p.TurnEnded) error {
+	r.stop = false
+	if want := r.killed + r.lost[e.Seq]; b.Killed != want || b.Elapsed < 0 {
+		return fmt.Errorf("%d killed, want %d; took %v", b.Killed, want, b.Elapsed)
+	}
+	for id, m := range r.waiting {
+		joins := m.Mode == p.Steer && !m.after
+		switch {
+		case b.Reason == p.Completed && joins && !r.compact:
+			return fmt.Errorf("message %d should have joined", id)
+		case (b.Reason == p.Interrupted || b.Reason == p.Replaced || b.Reason == p.Crashed) && !m.after:
+			return fmt.Errorf("message %d should have been handed back", id)
+		case b.Reason == p.Crashed, b.Error != nil && b.Error.Kind == p.ErrorJournal:
+			return fmt.Errorf("message %d waits for a turn that nobody starts", id)
+		}
+	}
+	return nil
+}
+
+// mail checks that what is delivered or handed back is what was accepted.
+func (r *rules) mail(e p.Event) error {
+	switch b := e.Body.(type) {
+	case *p.InputAccepted:
+		if b.Input != r.last+1 {
+			return fmt.Errorf("message %d follows %d", b.Input, r.last)
+		}
+		r.last = b.Input
+		r.waiting[b.Input] = &mail{p.ReturnedInput{Input: b.Input, Mode: b.Mode, Content: b.Content}, b.After}
+	case *p.InputEdited:
+		m := r.waiting[b.Input]
+		if m == nil {
+			return fmt.Errorf("message %d does not wait", b.Input)
+		}
+		m.Content = b.Content
+	case *p.InputReturned:
+		for _, back := range b.Inputs {
+			back.Deleted = false
+			m := r.waiting[back.Input]
+			if m == nil || !cmp.Equal(m.ReturnedInput, back) {
+				return fmt.Errorf("%v is handed back, %v waits", back, m)
+			}
+			delete(r.waiting, back.Input)
+		}
+	case *p.UserMessage:
+		m := r.waiting[b.Input]
+		delete(r.waiting, b.Input)
+		switch {
+		case r.compact:
+			return fmt.Errorf("message %d in a compaction", b.Input)
+		case m == nil && b.Input != r.last+1:
+			return fmt.Errorf("message %d does not wait, and is not new after %d", b.Input, r.last)
+		case m != nil && !cmp.Equal(m.Content, b.Content):
+			return fmt.Errorf("message %d says %v, accepted was %v", b.Input, b.Content, m.Content)
+		}
+		r.last = max(r.last, b.Input)
+	}
+	return nil
+}
+
+func (r *rules) model(e p.Event) error {
+	switch b := e.Body.(type) {
+	case *p.ModelRequested:
+		for id, m := range r.waiting {
+			if m.Mode == p.Steer && !m.after && !r.compact && b.Response > 1 {
+				return fmt.Errorf("message %d should have joined", id)
+			}
+		}
+	case *p.ModelEnded:
+		if b.Error == nil {
+			r.retries = 0
+		}
+	case *p.ModelRetry:
+		r.retries++
+		if b.Attempt != r.retries || b.Attempt > env().Retries || b.Max != env().Retries {
+			return fmt.Errorf("attempt %d of %d is number %d", b.Attempt, b.Max, r.retries)
+		}
+	case *p.HistoryRepaired:
+		if r.blamed[b.WireID] {
+			return fmt.Errorf("%s repaired twice", b.WireID)
+		}
+		r.blamed[b.WireID] = true
+	}
+	return nil
+}
+
+func (r *rules) call(e p.Event) error {
+	switch b := e.Body.(type) {
+	case *p.ToolCall:
+		r.order = append(r.order, b.Call)
+		r.tools[b.Call] = b.Name
+	case *p.CallStarted:
+		return r.begin(b.Call)
+	case *p.ApprovalRequested:
+		delete(r.busy, b.Call)
+	case *p.ApprovalResolved:
+		if b.Decision == p.Denied || b.Decision == p.Abort {
+			r.refused[b.Call] = true
+		}
+		if b.Decision == p.Cancelled && !r.stop {
+			return fmt.Errorf("cancelled without a stop")
+		}
+	case *p.ToolOutput:
+		delete(r.busy, b.Call)
+		if b.Command != nil {
+			r.killed += b.Command.Killed
+		}
+		r.order = slices.DeleteFunc(slices.Clone(r.order), func(id p.CallID) bool { return id == b.Call })
+	}
+	return nil
+}
+
+// begin checks that a call begins when it is its turn, and alone unless all
+// that run only read.
+func (r *rules) begin(id p.CallID) error {
+	if r.refused[id] {
+		return fmt.Errorf("call %s was refused", id)
+	}
+	at := slices.Index(r.order, id)
+	for _, before := range r.order[:max(at, 0)] {
+		if !readOnly(r.tools[before]) || !readOnly(r.tools[id]) {
+			return fmt.Errorf("call %s (%s) overtakes %s (%s)", id, r.tools[id], before, r.tools[before])
+		}
+	}
+	for _, other := range slices.Collect(maps.Keys(r.busy)) {
+		if !readOnly(r.tools[id]) || !readOnly(r.tools[other]) {
+			return fmt.Errorf("call %s (%s) beside %s (%s)", id, r.tools[id], other, r.tools[other])
+		}
+	}
+	r.busy[id] = true
+	return nil
+}

@@ -1,0 +1,270 @@
+package turn
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/fsck"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+var walks = flag.Int("walks", defaultWalks, "how many random walks to take")
+
+// A walk lets anything happen to a conversation, sense or nonsense.
+type walk struct {
+	t     *testing.T
+	r     *rand.Rand
+	now   time.Time
+	state State
+	log   []p.Event
+	lost  map[p.Seq]int
+	rules *rules
+	judge *fsck.Checker
+}
+
+func newWalk(t *testing.T, seed uint64) *walk {
+	w := &walk{t: t, r: rand.New(rand.NewPCG(seed, 11)), now: t0, lost: map[p.Seq]int{}}
+	w.replay([]p.Event{{Seq: 1, Time: t0, Body: &p.ConversationStarted{}}})
+	return w
+}
+
+// replay starts again from a record.
+func (w *walk) replay(log []p.Event) {
+	w.state, w.log, w.rules, w.judge = State{}, nil, newRules(w.lost), &fsck.Checker{}
+	for _, e := range log {
+		w.take(e)
+	}
+}
+
+func (w *walk) take(e p.Event) {
+	w.state = w.state.Evolve(e)
+	w.log = append(w.log, e)
+	w.judge.Apply(e)
+	if err := w.rules.apply(e); err != nil {
+		w.fail("%v", err)
+	}
+}
+
+func (w *walk) fail(format string, args ...any) {
+	w.t.Helper()
+	var b strings.Builder
+	for _, e := range w.log[max(0, len(w.log)-40):] {
+		body, _ := json.Marshal(e.Body)
+		fmt.Fprintf(&b, "%4d t%d %-20s %s\n", e.Seq, e.Turn, p.Kind(e.Body), body)
+	}
+	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), b.String())
+}
+
+func (w *walk) env() Env {
+	e := env()
+	e.Now = w.now
+	return e
+}
+
+// isOp reports whether a client asked for it: only such a one can be refused.
+func isOp(in Happening) bool {
+	switch in.(type) {
+	case User, Summarise, Stop, Approval, Edit, Delete:
+		return true
+	}
+	return false
+}
+
+// happen lets one thing happen, and checks how it is decided.
+func (w *walk) happen(in Happening) error {
+	before := freeze(w.state)
+	events, err := w.state.Decide(w.env(), in)
+	if err != nil {
+		if len(events) > 0 || !isOp(in) {
+			w.fail("%#v: %s", in, answer(events, err))
+		}
+		return err
+	}
+	w.pure(before, in, events)
+	if l, ok := in.(Lost); ok && len(events) > 0 && w.state.Active {
+		w.lost[p.Seq(len(w.log)+len(events))] = l.Killed
+	}
+	for _, b := range events {
+		w.take(p.Event{Seq: p.Seq(len(w.log) + 1), Turn: turnOf(w.state, b), Time: w.now, Body: b})
+	}
+	if len(w.judge.Problems) > 0 {
+		w.fail("%#v: %v", in, w.judge.Problems)
+	}
+	return nil
+}
+
+// pure checks that deciding changed nothing, that the answer is always the
+// same, and that the state it was made with is the one its record leads to.
+func (w *walk) pure(before State, in Happening, events []p.Body) {
+	if !w.state.Active {
+		again, err := w.state.Decide(w.env(), in)
+		if err != nil || !reflect.DeepEqual(events, again) {
+			w.fail("%#v: first %s, then %s", in, answer(events, nil), answer(again, err))
+		}
+		return
+	}
+	d := &decision{state: w.state, env: w.env()}
+	err := d.take(in)
+	_, lost := in.(Lost)
+	d.settle(lost)
+	if err != nil || !reflect.DeepEqual(events, d.events) {
+		w.fail("%#v: first %s, then %s", in, answer(events, nil), answer(d.events, err))
+	}
+	if !reflect.DeepEqual(before, w.state) {
+		w.fail("%#v changed the state from %+v to %+v", in, before, w.state)
+	}
+	after := w.state
+	for _, b := range events {
+		after = after.Evolve(p.Event{Turn: after.Turn, Time: w.now, Body: b})
+	}
+	d.state.killed = after.killed // of a Lost: told by the end only
+	if !reflect.DeepEqual(d.state, after) {
+		w.fail("%#v: decided for\n%+v\nrecorded is\n%+v", in, d.state, after)
+	}
+	if w.r.IntN(8) == 0 {
+		w.apart(after)
+	}
+}
+
+// apart checks that two states that come from one do not share what changes.
+func (w *walk) apart(after State) {
+	before := freeze(after)
+	for range 2 {
+		s := w.state
+		for _, b := range []p.Body{
+			&p.InputAccepted{Input: 99}, &p.ToolCall{Call: id(9, 9, 9)}, &p.HistoryRepaired{WireID: "zz", Lone: true},
+			&p.CallStarted{Call: id(9, 9, 9)}, &p.AssistantMessage{Item: id(9, 9, 8)},
+		} {
+			s = s.Evolve(p.Event{Turn: s.Turn, Body: b})
+		}
+	}
+	if !reflect.DeepEqual(before, after) {
+		w.fail("another future of the same state changed this one from\n%+v\nto\n%+v", before, after)
+	}
+}
+
+// freeze copies a state with all that it points to.
+func freeze(s State) State {
+	s.Inputs, s.calls, s.items = slices.Clone(s.Inputs), slices.Clone(s.calls), slices.Clone(s.items)
+	s.refused, s.lone = slices.Clone(s.refused), slices.Clone(s.lone)
+	return s
+}
+
+// crash loses the end of the record, and opens the conversation again.
+func (w *walk) crash() {
+	kept := slices.Clone(w.log[:max(1, len(w.log)-w.r.IntN(6))])
+	maps.DeleteFunc(w.lost, func(end p.Seq, _ int) bool { return end > p.Seq(len(kept)) })
+	w.replay(kept)
+	w.happenOK(Lost{Crash: true, Killed: w.r.IntN(3), Open: w.partials()})
+	switch {
+	case w.state.Active && !w.state.Waiting():
+		w.fail("after a crash the turn goes on")
+	case !w.state.Active && len(w.state.Inputs) > 0:
+		w.fail("after a crash %v waits for nobody", w.state.Inputs)
+	}
+}
+
+func (w *walk) happenOK(in Happening) {
+	if err := w.happen(in); err != nil {
+		w.fail("%#v: %v", in, err)
+	}
+}
+
+// stopNow stops the turn and lets its workers report, in any order.
+func (w *walk) stopNow() {
+	if err := w.happen(Stop{}); err != nil && !errors.Is(err, ErrStopping) {
+		w.fail("stop: %v", err)
+	}
+	if w.r.IntN(4) == 0 {
+		w.happenOK(Lost{Killed: w.r.IntN(3)})
+	}
+	reports := []Happening{ModelDone{Response: w.state.Response(), Error: w.fault(), Open: w.partials()}}
+	for _, call := range w.state.OpenCalls() {
+		out := p.ToolOutput{Call: call, Aborted: w.r.IntN(2) == 0}
+		reports = append(reports, pick[Happening](w.r, ToolDone{Output: out}, ToolDone{Output: out, NotRun: true},
+			ToolAsked{Request: p.ApprovalRequested{Call: call}}))
+	}
+	w.r.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
+	for _, in := range reports {
+		w.happenOK(in)
+	}
+	if w.state.Active {
+		w.fail("stopped, all workers have reported, and the turn goes on: %+v", w.state)
+	}
+}
+
+// finish brings the conversation to rest and asks the judges.
+func (w *walk) finish() {
+	if w.state.Active {
+		w.stopNow()
+	}
+	for range 100 {
+		if len(w.state.Inputs) == 0 {
+			break
+		}
+		w.happenOK(Next{})
+		w.stopNow()
+	}
+	if problems := w.judge.End(); len(problems) > 0 {
+		w.fail("%v", problems)
+	}
+	if len(w.rules.waiting) > 0 {
+		w.fail("messages still wait: %v", w.rules.waiting)
+	}
+}
+
+// decoded checks that the record as it is written leads to the same state.
+func (w *walk) decoded() {
+	var s State
+	for _, e := range w.log {
+		data, err := json.Marshal(e)
+		if err != nil {
+			w.fail("%v", err)
+		}
+		var back p.Event
+		if err := json.Unmarshal(data, &back); err != nil {
+			w.fail("%v", err)
+		}
+		s = s.Evolve(back)
+	}
+	if !reflect.DeepEqual(s, w.state) {
+		w.fail("read back\n%+v\nlive\n%+v", s, w.state)
+	}
+}
+
+func TestRandomWalks(t *testing.T) {
+	ends := map[p.EndReason]int{}
+	for seed := range uint64(*walks) {
+		w := newWalk(t, seed)
+		for range 15 + w.r.IntN(40) {
+			w.now = w.now.Add(time.Duration(w.r.IntN(3)) * time.Second)
+			w.step()
+		}
+		if seed%25 == 0 {
+			w.decoded()
+		}
+		w.finish()
+		for _, e := range w.log {
+			if b, ok := e.Body.(*p.TurnEnded); ok {
+				ends[b.Reason]++
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	for _, reason := range []p.EndReason{p.Completed, p.Failed, p.Interrupted, p.Replaced, p.Crashed} {
+		if ends[reason] < *walks/20 {
+			t.Errorf("only %d turns ended %s: the walks do not get there", ends[reason], reason)
+		}
+	}
+}
