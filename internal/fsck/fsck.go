@@ -42,6 +42,7 @@ type Checker struct {
 	order     []p.CallID // of calls, in order
 	items     map[p.ItemID]bool
 	inputs    map[p.InputID]*input
+	missing   map[p.CallID]bool // calls of earlier turns that have no output
 }
 
 type call struct {
@@ -76,6 +77,7 @@ var rules = []struct {
 func (c *Checker) Apply(e p.Event) {
 	if c.calls == nil {
 		c.calls, c.items, c.inputs = map[p.CallID]*call{}, map[p.ItemID]bool{}, map[p.InputID]*input{}
+		c.missing = map[p.CallID]bool{}
 	}
 	for _, r := range rules {
 		if text := r.check(c, e); text != "" {
@@ -147,6 +149,11 @@ func (c *Checker) turns(e p.Event) string {
 		was := c.active
 		want := c.turn + 1
 		c.active, c.turn, c.stop, c.response, c.streaming = e.Turn, e.Turn, false, 0, false
+		for id, k := range c.calls {
+			if k.outputs == 0 {
+				c.missing[id] = true
+			}
+		}
 		c.calls, c.order, c.items = map[p.CallID]*call{}, nil, map[p.ItemID]bool{}
 		switch {
 		case was != 0:
@@ -238,8 +245,8 @@ func (c *Checker) called(e p.Event) string {
 	case *p.ToolOutput:
 		k := c.calls[b.Call]
 		if k == nil {
-			if b.Repaired {
-				return "" // of an earlier turn
+			if b.Repaired { // of an earlier turn
+				return c.repaired(b.Call)
 			}
 			return fmt.Sprintf("an output for call %s, which was not made in this turn", b.Call)
 		}
@@ -248,6 +255,14 @@ func (c *Checker) called(e p.Event) string {
 			return fmt.Sprintf("call %s has %d outputs", b.Call, k.outputs)
 		}
 	}
+	return ""
+}
+
+func (c *Checker) repaired(id p.CallID) string {
+	if !c.missing[id] {
+		return fmt.Sprintf("call %s is repaired and lacks no output", id)
+	}
+	delete(c.missing, id)
 	return ""
 }
 
