@@ -9,6 +9,8 @@ package fsck
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -98,7 +100,8 @@ func (c *Checker) End() []Problem {
 	if c.active != 0 && !c.waiting() {
 		problem("turns", "turn %d has not ended (opening the conversation ends it)", c.active)
 	}
-	for id, in := range c.inputs {
+	for _, id := range slices.Sorted(maps.Keys(c.inputs)) {
+		in := c.inputs[id]
 		if in.accepted > 0 && in.delivered+in.returned == 0 && c.active == 0 {
 			problem("messages", "message %d was neither delivered nor handed back", id)
 		}
