@@ -171,6 +171,61 @@ func TestStopWithAnFsyncThatTakesASecond(t *testing.T) {
 	}
 }
 
+// What an event asks for is done when the event is durable, and not before.
+func TestNothingIsDoneBeforeItIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := journal.NewMemoryStore(journal.MemoryOptions{SyncDelay: func() time.Duration { return time.Second }})
+		e := enginetest.New(t, enginetest.Options{Store: slow})
+		id := e.Begin()
+		since := func(at time.Time, what string) {
+			t.Helper()
+			if d := time.Since(at); d < time.Second {
+				t.Errorf("%s after %v, before it can be durable", what, d)
+			}
+		}
+		at := time.Now()
+		go func() {
+			e.Say(id, "go")
+			since(at, "the receipt")
+		}()
+		r := e.Request()
+		since(at, "the model was asked")
+		at = time.Now()
+		r.Call("c", "work", "{}")
+		r.End()
+		run := e.Run()
+		since(at, "the call ran")
+		at = time.Now()
+		if err := run.Call.Host.Record(t.Context(), &p.CommandStarted{Call: run.Call.ID}); err != nil {
+			t.Fatal(err)
+		}
+		since(at, "the command was released")
+		run.Finish("ok")
+		e.Request().Answer("done")
+		w := e.Watch(id, 0)
+		w.Expect("turn_ended completed")
+	})
+}
+
+// A worker that was given up and speaks in the next turn is not heard.
+func TestLateModelOfALostTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		e.Say(id, "one")
+		old := e.Request()
+		old.Deaf()
+		e.Must(id, p.Interrupt{})
+		w.Expect("turn_ended interrupted")
+		e.Say(id, "two")
+		r := e.Request()
+		old.Message("too late")
+		old.End()
+		synctest.Wait()
+		r.Answer("on time")
+		w.ExpectExactly("turn_started", "user_message two", "model_requested 1", "assistant_message on time", "model_ended", "turn_ended completed")
+		w.Nothing()
+	})
+}
+
 // A full disk ends the turn; everybody is told, and what was recorded stays.
 func TestDiskFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

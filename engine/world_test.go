@@ -45,6 +45,11 @@ func (w *world) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (m
 	if err := validPrompt(pr.Items); err != nil {
 		w.t.Errorf("the model was sent a bad history: %v", err)
 	}
+	if w.rnd(20) == 0 { // one that cannot be stopped
+		<-time.After(10 * time.Second)
+		sink.Done(0, &p.AssistantMessage{Text: "at last"})
+		return model.End{}, nil
+	}
 	index := 0
 	for range w.rnd(4) {
 		if !w.pause(ctx) {

@@ -8,6 +8,7 @@ package enginetest
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,8 +108,11 @@ func (c client) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (m
 	case err := <-r.end:
 		return model.End{Usage: r.Usage}, err
 	case <-ctx.Done():
-		return model.End{}, context.Cause(ctx)
 	}
+	if r.deaf.Load() {
+		return model.End{}, <-r.end
+	}
+	return model.End{}, context.Cause(ctx)
 }
 
 // A Request is a model request that the test answers.
@@ -120,6 +124,7 @@ type Request struct {
 	sink  model.Sink
 	end   chan error
 	index int
+	deaf  atomic.Bool
 }
 
 // Request waits for the next model request.
@@ -160,11 +165,18 @@ func (r *Request) End() { r.Fail(nil) }
 
 // Fail ends the response with an error.
 func (r *Request) Fail(err error) {
+	if r.deaf.Load() {
+		r.end <- err
+		return
+	}
 	select {
 	case r.end <- err:
 	case <-r.ctx.Done():
 	}
 }
+
+// Deaf makes the request one that does not hear that it is stopped.
+func (r *Request) Deaf() { r.deaf.Store(true) }
 
 // Answer is a whole response that says one thing.
 func (r *Request) Answer(text string) {

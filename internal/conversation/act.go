@@ -20,14 +20,8 @@ func (o *owner) prepare(b p.Body) {
 	switch b := b.(type) {
 	case *p.TurnStarted:
 		o.ctx, o.cancel = context.WithCancelCause(context.WithoutCancel(o.base))
-		o.now, o.closed = o.settings, map[p.ItemID]bool{}
+		o.now = o.settings
 		o.tools = o.cfg.Tools(o.now)
-	case *p.AssistantMessage:
-		o.closed[b.Item] = true
-	case *p.Reasoning:
-		o.closed[b.Item] = true
-	case *p.ToolOutput:
-		o.closed[b.Call] = true
 	case *p.StopRequested:
 		o.stopWorkers(b.Reason)
 	case *p.TurnEnded:

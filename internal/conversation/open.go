@@ -40,7 +40,7 @@ func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {
 	}
 	return &owner{
 		base: ctx, conv: c, cfg: cfg.withDefaults(), journal: j,
-		history: &history.History{}, closed: map[p.ItemID]bool{},
+		history: &history.History{},
 	}
 }
 
@@ -181,7 +181,7 @@ func (o *owner) partials(within p.ItemID) []turn.Partial {
 	var open []turn.Partial
 	for _, c := range o.journal.OpenItems() {
 		id, err := p.ParseItemID(c.Item)
-		if err != nil || id.Turn != within.Turn || o.closed[id] || within.Response != 0 && id.Response != within.Response {
+		if err != nil || id.Turn != within.Turn || within.Response != 0 && id.Response != within.Response {
 			continue
 		}
 		if n := len(open); n == 0 || open[n-1].Item != id {
