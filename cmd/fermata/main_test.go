@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/proc"
+)
+
+func TestMain(m *testing.M) {
+	if proc.IsShim() { // a command that the scripts' fermata runs
+		os.Exit(proc.ShimMain(nil))
+	}
+	heedSignals()
+	testscript.Main(cleaned{m}, map[string]func(){"fermata": main})
+}
+
+// heedSignals undoes what nohup, or a shell that runs us in the background, has
+// told us to ignore: what we start would ignore it too.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+}
+
+// cleaned removes the built binary when all tests are over.
+type cleaned struct{ *testing.M }
+
+func (c cleaned) Run() int {
+	code := c.M.Run()
+	if dir := binaryDir.Load(); dir != nil {
+		os.RemoveAll(*dir)
+	}
+	return code
+}
+
+// TestScripts runs testdata/script/*.txtar against the real main. Besides the
+// commands of testscript there are exits, conversation, readonly and tmpfs, and the
+// conditions mount and readonly, which say whether the latter two can be had.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setupScript,
+		Condition:           scriptCondition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": cmdExits, "conversation": cmdConversation, "readonly": cmdReadonly, "tmpfs": cmdTmpfs,
+		},
+	})
+}
+
+// setupScript gives a script a home of its own, so that neither the tester's
+// conversations nor their shell profile matter.
+func setupScript(env *testscript.Env) error {
+	home := env.WorkDir + "/.home"
+	env.Setenv("HOME", home)
+	env.Setenv("FERMATA_HOME", home+"/fermata")
+	env.Setenv("CODEX_HOME", "")
+	return os.Mkdir(home, 0o755)
+}
+
+func scriptCondition(cond string) (bool, error) {
+	switch cond {
+	case "mount":
+		return canMount(), nil
+	case "readonly":
+		return os.Geteuid() != 0 || canMount(), nil
+	}
+	return false, errors.New("unknown condition")
+}
+
+// cmdExits is "exits CODE PROGRAM ARGS...": exec that looks at the exit code.
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARGS...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	code := 0
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+// cmdConversation is "conversation NAME [N]": puts the id of the conversation
+// changed last, or of the N-th after it, into $NAME, and its file into $NAME_FILE.
+func cmdConversation(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: conversation NAME [N]")
+	}
+	n := 0
+	if len(args) == 2 {
+		var err error
+		n, err = strconv.Atoi(args[1])
+		ts.Check(err)
+	}
+	ts.Check(ts.Exec("fermata", "list", "--json"))
+	lines := strings.Split(strings.TrimSpace(ts.ReadFile("stdout")), "\n")
+	if n >= len(lines) || lines[n] == "" {
+		ts.Fatalf("there are only %d conversations", len(lines))
+	}
+	var s engine.Summary
+	ts.Check(json.Unmarshal([]byte(lines[n]), &s))
+	ts.Setenv(args[0], string(s.ID))
+	ts.Setenv(args[0]+"_PREFIX", string(s.ID)[:len(s.ID)-2])
+	ts.Setenv(args[0]+"_FILE", s.Path)
+}
+
+// cmdReadonly is "readonly DIR": DIR, with what is in it, cannot be written to
+// until the script ends.
+func cmdReadonly(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: readonly DIR")
+	}
+	undo, err := makeReadonly(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Defer(undo)
+}
+
+// cmdTmpfs is "tmpfs DIR SIZE": mounts a small disk.
+func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tmpfs DIR SIZE")
+	}
+	undo, err := mountTmpfs(ts.MkAbs(args[0]), args[1])
+	ts.Check(err)
+	ts.Defer(undo)
+}
