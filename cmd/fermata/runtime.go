@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/conversation"
@@ -84,6 +85,11 @@ func client(s p.Settings) (model.Client, error) {
 }
 
 func (f *runFlags) settings() (p.Settings, error) {
+	for _, kv := range f.config {
+		if key, _, ok := strings.Cut(kv, "="); !ok || strings.TrimSpace(key) == "" {
+			return p.Settings{}, usage("-c %s: not of the form key=value", kv)
+		}
+	}
 	dir, err := f.workdir()
 	if err != nil {
 		return p.Settings{}, err
@@ -146,6 +152,9 @@ func (f *runFlags) workdir() (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", usage("work in %s: %w", dir, err)
+	}
+	if info, err := os.Stat(real); err == nil && !info.IsDir() {
+		return "", usage("work in %s: %w", dir, unix.ENOTDIR)
 	}
 	return real, nil
 }
