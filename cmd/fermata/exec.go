@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,7 @@ func execResumeCommand(s streams, f *execFlags) *cobra.Command {
 			if f.last {
 				return runExec(cmd.Context(), s, *f, "", a)
 			}
-			if len(a) == 0 {
+			if len(a) == 0 || a[0] == "" {
 				return usage("resume: %w name it, or say --last", errWhich)
 			}
 			return runExec(cmd.Context(), s, *f, a[0], a[1:])
@@ -157,6 +158,9 @@ var errNoPrompt = errors.New("no prompt: give one as an argument or on stdin")
 // readPrompt takes the prompt from the argument, or from stdin.
 func readPrompt(s streams, a []string) (string, error) {
 	if len(a) == 1 && a[0] != "-" {
+		if strings.TrimSpace(a[0]) == "" {
+			return "", &exitError{code: exitFailed, err: errNoPrompt}
+		}
 		return a[0], nil
 	}
 	if terminal(s.in) {

@@ -22,6 +22,9 @@ func decodeText(b []byte) (string, error) {
 		order = binary.BigEndian
 	}
 	if order != nil {
+		if len(b)%2 != 0 {
+			return "", errNotText // half a character was cut off
+		}
 		b = b[2:]
 		units := make([]uint16, len(b)/2)
 		for i := range units {
