@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
 )
@@ -86,7 +87,7 @@ func hintFor(e *exitError) string {
 		return "wait until that process has ended, or stop it; its conversation is not damaged by that"
 	case errors.Is(e.err, engine.ErrNotFound):
 		return "fermata list shows the conversations there are"
-	case errors.Is(e.err, os.ErrPermission):
+	case errors.Is(e.err, os.ErrPermission), errors.Is(e.err, unix.EROFS):
 		return "set FERMATA_HOME to a directory that you may write to"
 	}
 	return ""
