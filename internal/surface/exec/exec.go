@@ -25,9 +25,17 @@ type Options struct {
 	Turn         p.UserTurn
 	Out          io.Writer
 	Err          io.Writer
-	OutTerminal  bool // Out is a terminal
-	ErrTerminal  bool // Err is a terminal
-	Ephemeral    bool // there will be nothing to resume
+	OutTerminal  bool    // Out is a terminal
+	ErrTerminal  bool    // Err is a terminal
+	Ephemeral    bool    // there will be nothing to resume
+	JSON         bool    // lines of JSON on Out instead
+	Before       p.Usage // what the conversation has used so far, for JSON
+}
+
+// A drawing is a way to show a turn.
+type drawing interface {
+	event(p.Event)
+	finish(engine.TurnEnd) error
 }
 
 // unread is how long a stopped run waits for somebody to read what it prints.
@@ -39,7 +47,12 @@ var ErrAnswer = errors.New("write the answer")
 // Run runs the turn to its end. When ctx ends the turn is stopped, and Run
 // returns when it has stopped, also when nobody reads what is printed.
 func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error) {
-	pr := newPrinter(o)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var pr drawing = newPrinter(o)
+	if o.JSON {
+		pr = newJSONPrinter(o, func() { cancel(ErrAnswer) })
+	}
 	done := make(chan struct{})
 	var end engine.TurnEnd
 	var err error

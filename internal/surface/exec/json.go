@@ -1,0 +1,242 @@
+package exec
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/fermata-agent/fermata/engine"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A jsonPrinter writes a turn as lines of JSON, one event each, in the form
+// that programs written for Codex read.
+type jsonPrinter struct {
+	w      io.Writer
+	failed error  // the first write that failed: nobody reads any more
+	onFail func() // called once then
+
+	before p.Usage
+	items  map[string]*jsonItem // by our id: those that have begun and not ended, and the plan
+	order  []string
+	count  int
+}
+
+// A jsonItem is an item as it was last written.
+type jsonItem struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	jsonBody
+	open bool
+}
+
+// jsonBody is the members that the types of item have; nil ones are left out.
+type jsonBody struct {
+	Text     *string `json:"text,omitempty"`
+	Command  *string `json:"command,omitempty"`
+	Output   *string `json:"aggregated_output,omitempty"`
+	ExitCode **int   `json:"exit_code,omitempty"` // null while it runs
+	Status   string  `json:"status,omitempty"`
+	Items    []todo  `json:"items,omitempty"`
+	Message  *string `json:"message,omitempty"`
+}
+
+type todo struct {
+	Text      string `json:"text"`
+	Completed bool   `json:"completed"`
+}
+
+// NewThread writes the first line: which conversation this is.
+func (j *jsonPrinter) thread(id p.ConversationID) {
+	j.line(map[string]any{"type": "thread.started", "thread_id": id})
+}
+
+func newJSONPrinter(o Options, onFail func()) *jsonPrinter {
+	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, items: map[string]*jsonItem{}}
+	j.thread(o.Conversation)
+	return j
+}
+
+func (j *jsonPrinter) event(e p.Event) {
+	switch b := e.Body.(type) {
+	case *p.TurnStarted:
+		j.line(map[string]any{"type": "turn.started"})
+	case *p.AssistantMessage:
+		j.once("agent_message", jsonBody{Text: &b.Text})
+	case *p.Reasoning:
+		if strings.TrimSpace(b.Text) != "" {
+			j.once("reasoning", jsonBody{Text: &b.Text})
+		}
+	case *p.Notice:
+		j.once("error", jsonBody{Message: &b.Text})
+	case *p.ModelRetry:
+		j.line(map[string]any{"type": "error", "message": fmt.Sprintf("Reconnecting... %d/%d (%s)", b.Attempt, b.Max, b.Reason)})
+	case *p.PlanUpdated:
+		j.plan(b)
+	default:
+		j.command(e)
+	}
+}
+
+func (j *jsonPrinter) command(e p.Event) {
+	switch b := e.Body.(type) {
+	case *p.CommandStarted:
+		line, none := commandLine(b.Command), ""
+		j.begin(b.Call.String(), "command_execution", jsonBody{Command: &line, Output: &none, ExitCode: exitCode(nil), Status: "in_progress"})
+	case *p.ApprovalRequested:
+		if j.items[b.Call.String()] == nil && len(b.Command) > 0 {
+			line, none := commandLine(b.Command), ""
+			it := j.item(b.Call.String(), "command_execution")
+			it.jsonBody = jsonBody{Command: &line, Output: &none, ExitCode: exitCode(nil), Status: "in_progress"}
+		}
+	case *p.ApprovalResolved:
+		if it := j.items[b.Call.String()]; it != nil && b.Decision == p.Denied {
+			it.Status = "declined"
+		}
+	case *p.ToolOutput:
+		j.output(b)
+	}
+}
+
+func (j *jsonPrinter) output(b *p.ToolOutput) {
+	it := j.items[b.Call.String()]
+	if it == nil {
+		return // nothing of it was shown
+	}
+	body := it.jsonBody
+	switch c := b.Command; {
+	case it.Status == "declined":
+	case c == nil:
+		body.Status, body.Output = "failed", &b.Output
+	default:
+		body.Output, body.Status = &c.Output, "completed"
+		if c.ExitCode != 0 || b.Aborted || c.TimedOut {
+			body.Status = "failed"
+		}
+		if c.ExitCode >= 0 && !b.Aborted {
+			body.ExitCode = exitCode(&c.ExitCode)
+		}
+	}
+	j.end(b.Call.String(), body)
+}
+
+func exitCode(n *int) **int { return &n }
+
+// commandLine is a command as it is shown: argv in one string, quoted where needed.
+func commandLine(argv []string) string {
+	quoted := make([]string, len(argv))
+	for i, a := range argv {
+		quoted[i] = quote(a)
+	}
+	return strings.Join(quoted, " ")
+}
+
+func quote(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]{}~#!`") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+const planItem = "plan"
+
+func (j *jsonPrinter) plan(b *p.PlanUpdated) {
+	items := []todo{}
+	for _, s := range b.Plan {
+		items = append(items, todo{s.Step, s.Status == "completed"})
+	}
+	if it := j.items[planItem]; it != nil {
+		it.Items = items
+		j.write("item.updated", it)
+		return
+	}
+	j.begin(planItem, "todo_list", jsonBody{Items: items})
+}
+
+// item returns the item with our id, giving it a number if it is new.
+func (j *jsonPrinter) item(key, typ string) *jsonItem {
+	if it := j.items[key]; it != nil {
+		return it
+	}
+	it := &jsonItem{ID: fmt.Sprintf("item_%d", j.count), Type: typ}
+	j.count++
+	j.items[key] = it
+	j.order = append(j.order, key)
+	return it
+}
+
+func (j *jsonPrinter) begin(key, typ string, body jsonBody) {
+	it := j.item(key, typ)
+	it.jsonBody, it.open = body, true
+	j.write("item.started", it)
+}
+
+func (j *jsonPrinter) end(key string, body jsonBody) {
+	it := j.items[key]
+	it.jsonBody, it.open = body, false
+	delete(j.items, key)
+	j.write("item.completed", it)
+}
+
+// once writes an item that is only shown when it is finished.
+func (j *jsonPrinter) once(typ string, body jsonBody) {
+	key := fmt.Sprintf("once %d", j.count)
+	j.item(key, typ)
+	j.end(key, body)
+}
+
+func (j *jsonPrinter) write(kind string, it *jsonItem) {
+	j.line(map[string]any{"type": kind, "item": it})
+}
+
+// finish ends what is open, and says how the turn ended.
+func (j *jsonPrinter) finish(end engine.TurnEnd) error {
+	for _, key := range j.order {
+		if it := j.items[key]; it != nil {
+			j.end(key, it.jsonBody)
+		}
+	}
+	if end.End.Reason == p.Completed {
+		u := j.before.Add(end.Usage)
+		j.line(map[string]any{"type": "turn.completed", "usage": map[string]int64{
+			"input_tokens": u.Input, "cached_input_tokens": u.Cached, "cache_write_input_tokens": u.CacheWrite,
+			"output_tokens": u.Output, "reasoning_output_tokens": u.Reasoning,
+		}})
+		return j.result()
+	}
+	message := failure(end)
+	j.line(map[string]any{"type": "error", "message": message})
+	j.line(map[string]any{"type": "turn.failed", "error": map[string]any{"message": message}})
+	return j.result()
+}
+
+func failure(end engine.TurnEnd) string {
+	if end.End.Error != nil {
+		return end.End.Error.Message
+	}
+	return "turn " + string(end.End.Reason)
+}
+
+func (j *jsonPrinter) result() error {
+	if j.failed != nil {
+		return fmt.Errorf("%w: %w", ErrAnswer, j.failed)
+	}
+	return nil
+}
+
+// line writes one object. Each line is one write, so that a reader never sees
+// half of one.
+func (j *jsonPrinter) line(v any) {
+	if j.failed != nil {
+		return
+	}
+	b, err := json.Marshal(v)
+	if err == nil {
+		_, err = j.w.Write(append(b, '\n'))
+	}
+	if err != nil {
+		j.failed = err
+		j.onFail()
+	}
+}

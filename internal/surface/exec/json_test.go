@@ -1,0 +1,149 @@
+package exec
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+func asJSON(o *Options) { o.JSON, o.Before = true, p.Usage{Input: 100} }
+
+// wantLines compares the lines; ID stands for the conversation. Every line
+// must be one JSON object.
+func (r *run) wantLines(t *testing.T, want ...string) {
+	t.Helper()
+	<-r.done
+	got := strings.Split(strings.TrimSuffix(strings.ReplaceAll(r.out.String(), string(r.id), "ID"), "\n"), "\n")
+	for _, l := range got {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(l), &v); err != nil {
+			t.Errorf("%q: %v", l, err)
+		}
+	}
+	want = append([]string{`{"thread_id":"ID","type":"thread.started"}`, `{"type":"turn.started"}`}, want...)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("lines (-want +got):\n%s", d)
+	}
+}
+
+func command(t *testing.T, r *run, m interface{ End() }, argv ...string) *runHandle {
+	t.Helper()
+	m.End()
+	w := r.e.Run()
+	if err := w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: argv}); err != nil {
+		t.Fatal(err)
+	}
+	return &runHandle{w.Print, w.Return}
+}
+
+type runHandle struct {
+	Print  func(string)
+	Return func(p.ToolOutput)
+}
+
+func TestJSONOfATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, asJSON)
+		m := r.e.Request()
+		m.Think("Look first")
+		m.Think(" ")
+		m.Call("c", "work", "{}")
+		c := command(t, r, m, "/bin/bash", "-lc", "go test ./...")
+		c.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{Output: "FAIL\n", ExitCode: 1}})
+		r.e.Request().Answer("It fails.")
+		r.wantLines(t,
+			`{"item":{"id":"item_0","type":"reasoning","text":"Look first"},"type":"item.completed"}`,
+			`{"item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test ./...'","aggregated_output":"","exit_code":null,"status":"in_progress"},"type":"item.started"}`,
+			`{"item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test ./...'","aggregated_output":"FAIL\n","exit_code":1,"status":"failed"},"type":"item.completed"}`,
+			`{"item":{"id":"item_2","type":"agent_message","text":"It fails."},"type":"item.completed"}`,
+			`{"type":"turn.completed","usage":{"cache_write_input_tokens":0,"cached_input_tokens":0,"input_tokens":120,"output_tokens":2,"reasoning_output_tokens":0}}`)
+	})
+}
+
+// A stopped turn closes what is open, then says that it failed and why.
+func TestJSONOfAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, asJSON)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		c := command(t, r, m, "sleep", "60")
+		c.Print("so far\n")
+		r.cancel()
+		r.wantLines(t,
+			`{"item":{"id":"item_0","type":"command_execution","command":"sleep 60","aggregated_output":"","exit_code":null,"status":"in_progress"},"type":"item.started"}`,
+			`{"item":{"id":"item_0","type":"command_execution","command":"sleep 60","aggregated_output":"so far\n","exit_code":null,"status":"failed"},"type":"item.completed"}`,
+			`{"message":"turn interrupted","type":"error"}`,
+			`{"error":{"message":"turn interrupted"},"type":"turn.failed"}`)
+	})
+}
+
+func TestJSONOfAPlanARetryAndAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, asJSON)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		for _, status := range []string{"pending", "completed"} {
+			_ = w.Call.Host.Record(t.Context(), &p.PlanUpdated{Call: w.Call.ID, Plan: []p.PlanStep{{Step: "fix", Status: status}}})
+		}
+		w.Finish("Plan updated")
+		r.e.Request().Fail(&p.Error{Kind: p.ErrorConnection, Message: "broke", Retry: true})
+		r.e.Request().Fail(&p.Error{Kind: p.ErrorUsageLimit, Message: "no credit left"})
+		r.wantLines(t,
+			`{"item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":false}]},"type":"item.started"}`,
+			`{"item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]},"type":"item.updated"}`,
+			`{"message":"Reconnecting... 1/5 (broke)","type":"error"}`,
+			`{"item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]},"type":"item.completed"}`,
+			`{"message":"no credit left","type":"error"}`,
+			`{"error":{"message":"no credit left"},"type":"turn.failed"}`)
+	})
+}
+
+func TestJSONOfADeclinedCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, asJSON)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		w.Ask("rm", "it's")
+		synctest.Wait()
+		r.e.Must(r.id, p.Approve{Call: w.Call.ID, Decision: p.Denied})
+		r.e.Request().Answer("kept")
+		r.wantLines(t,
+			`{"item":{"id":"item_0","type":"command_execution","command":"rm 'it'\\''s'","aggregated_output":"","exit_code":null,"status":"declined"},"type":"item.completed"}`,
+			`{"item":{"id":"item_1","type":"agent_message","text":"kept"},"type":"item.completed"}`,
+			`{"type":"turn.completed","usage":{"cache_write_input_tokens":0,"cached_input_tokens":0,"input_tokens":120,"output_tokens":2,"reasoning_output_tokens":0}}`)
+	})
+}
+
+// A pipe that is closed after some lines.
+type closing struct{ left int }
+
+func (c *closing) Write(b []byte) (int, error) {
+	if c.left--; c.left < 0 {
+		return 0, io.ErrClosedPipe
+	}
+	return len(b), nil
+}
+
+func TestJSONToAReaderWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { asJSON(o); o.Out = &closing{2} })
+		m := r.e.Request()
+		m.Message("one")
+		<-r.done // the turn is stopped: nobody is there for its answer
+		m.Stopped()
+		if !errors.Is(r.failed, io.ErrClosedPipe) || r.end.End.Reason != p.Interrupted {
+			t.Errorf("end %+v, %v", r.end, r.failed)
+		}
+	})
+}
