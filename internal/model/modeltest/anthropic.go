@@ -70,12 +70,8 @@ func (e *anthropicEncoder) think(parts [][]string) []string {
 
 func (e *anthropicEncoder) calls(calls []ToolCall, whole bool) []string {
 	var events []string
-	for _, c := range calls {
-		arguments := c.Arguments
-		if c.Kind == protocol.CallCustom {
-			arguments = emit.Marshal(obj{"input": arguments})
-		}
-		half := emit.Halves(arguments)
+	for _, c := range asFunctions(calls) {
+		half := emit.Halves(c.Arguments)
 		events = append(events, e.block(obj{"type": "tool_use", "id": c.ID, "name": c.Name, "input": obj{}}, []obj{
 			{"type": "input_json_delta", "partial_json": ""},
 			{"type": "input_json_delta", "partial_json": half[0]},

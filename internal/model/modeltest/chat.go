@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fermata-agent/fermata/internal/model/emit"
 	"github.com/fermata-agent/fermata/protocol"
@@ -54,6 +55,7 @@ func (e *chatEncoder) think(parts [][]string) []string {
 func (e *chatEncoder) calls(calls []ToolCall, _ bool) []string {
 	first := e.next
 	e.next += len(calls)
+	calls = asFunctions(calls)
 	var events []string
 	for i, c := range calls {
 		events = append(events, e.delta(obj{"tool_calls": []obj{{
@@ -68,6 +70,17 @@ func (e *chatEncoder) calls(calls []ToolCall, _ bool) []string {
 		}
 	}
 	return events
+}
+
+// asFunctions makes functions of custom calls, for wires that have no others.
+func asFunctions(calls []ToolCall) []ToolCall {
+	calls = slices.Clone(calls)
+	for i, c := range calls {
+		if c.Kind == protocol.CallCustom {
+			calls[i].Arguments = emit.Marshal(obj{"input": c.Arguments})
+		}
+	}
+	return calls
 }
 
 func (e *chatEncoder) end(reason string, calls bool, usage *protocol.Usage) []string {

@@ -32,6 +32,7 @@ func (q *quiet) Cleanup(f func()) { q.cleanup = append(q.cleanup, f) }
 func (q *quiet) Errorf(format string, args ...any) {
 	q.errs = append(q.errs, fmt.Sprintf(format, args...))
 }
+
 func (q *quiet) end() {
 	for _, f := range q.cleanup {
 		f()

@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -14,20 +13,13 @@ import (
 // schemaName is what the wanted form of the last message is called.
 const schemaName = "output_schema"
 
-// A head is the part of a request that seldom changes, encoded.
-type head struct {
-	instructions string
-	tools        []model.ToolSpec
-	json         []byte // "instructions" and "tools" with their values
-}
-
 // body makes the body of a request. What was encoded for an earlier request is
 // copied.
 func (c *client) body(p model.Prompt) []byte {
-	h := c.encodedHead(p)
+	head := c.head.Get(p, encodeHead)
 	items := make([][]byte, 0, len(p.Items)+len(p.Lone))
-	size := len(h.json) + 1024 + len(p.OutputSchema)
-	lone := lonePlace(p)
+	size := len(head.Instructions) + len(head.Tools) + 1024 + len(p.OutputSchema)
+	lone := wire.LonePlace(p)
 	for i, it := range p.Items {
 		if i == lone {
 			items = appendLone(items, p.Lone)
@@ -44,8 +36,8 @@ func (c *client) body(p model.Prompt) []byte {
 	b := make([]byte, 0, size)
 	b = append(b, `{"model":`...)
 	b = wire.AppendString(b, p.Model)
-	b = append(b, ',')
-	b = append(b, h.json...)
+	b = append(append(b, `,"instructions":`...), head.Instructions...)
+	b = append(append(b, `,"tools":`...), head.Tools...)
 	b = append(b, `,"input":[`...)
 	for i, it := range items {
 		if i > 0 {
@@ -117,26 +109,15 @@ func reasons(p model.Prompt) bool {
 	return true
 }
 
-func (c *client) encodedHead(p model.Prompt) *head {
-	if h := c.head.Load(); h != nil && h.instructions == p.Instructions && slices.EqualFunc(h.tools, p.Tools, sameTool) {
-		return h
-	}
-	h := &head{instructions: p.Instructions, tools: slices.Clone(p.Tools)}
-	b := wire.AppendString([]byte(`"instructions":`), p.Instructions)
-	b = append(b, `,"tools":[`...)
+func encodeHead(p model.Prompt) wire.Encoded {
+	b := []byte{'['}
 	for i, t := range p.Tools {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = appendTool(b, t)
 	}
-	h.json = append(b, ']')
-	c.head.Store(h)
-	return h
-}
-
-func sameTool(a, b model.ToolSpec) bool {
-	return a.Name == b.Name && a.Description == b.Description && a.Kind == b.Kind && a.Grammar == b.Grammar && bytes.Equal(a.Parameters, b.Parameters)
+	return wire.Encoded{Instructions: wire.AppendString(nil, p.Instructions), Tools: append(b, ']')}
 }
 
 func appendTool(b []byte, t model.ToolSpec) []byte {
@@ -162,20 +143,6 @@ func appendTool(b []byte, t model.ToolSpec) []byte {
 		b = append(b, t.Parameters...)
 	}
 	return append(b, '}')
-}
-
-// lonePlace is where outputs without a call are put: before the last user
-// message, or at the end. It is -1 if there are none.
-func lonePlace(p model.Prompt) int {
-	if len(p.Lone) == 0 {
-		return -1
-	}
-	for i := len(p.Items) - 1; i >= 0; i-- {
-		if p.Items[i].Kind == protocol.PromptUser {
-			return i
-		}
-	}
-	return len(p.Items)
 }
 
 func appendLone(items [][]byte, ids []string) [][]byte {

@@ -184,37 +184,6 @@ func TestAnItemIsEncodedOnce(t *testing.T) {
 	}
 }
 
-func TestTheHeadIsEncodedAnewOnlyWhenItChanges(t *testing.T) {
-	c := newClient(t)
-	p := model.Prompt{Instructions: "a", Tools: []model.ToolSpec{{Name: "t", Parameters: json.RawMessage(`{}`)}}}
-	first := c.encodedHead(p)
-	if c.encodedHead(p) != first {
-		t.Error("the same head was encoded again")
-	}
-	for name, change := range map[string]func(*model.Prompt){
-		"instructions": func(p *model.Prompt) { p.Instructions = "b" },
-		"fewer tools":  func(p *model.Prompt) { p.Tools = nil },
-		"name":         func(p *model.Prompt) { p.Tools = []model.ToolSpec{{Name: "u", Parameters: json.RawMessage(`{}`)}} },
-		"description": func(p *model.Prompt) {
-			p.Tools = []model.ToolSpec{{Name: "t", Description: "d", Parameters: json.RawMessage(`{}`)}}
-		},
-		"parameters": func(p *model.Prompt) { p.Tools = []model.ToolSpec{{Name: "t", Parameters: json.RawMessage(`{"a":1}`)}} },
-		"kind": func(p *model.Prompt) {
-			p.Tools = []model.ToolSpec{{Name: "t", Kind: protocol.CallCustom, Parameters: json.RawMessage(`{}`)}}
-		},
-		"grammar": func(p *model.Prompt) {
-			p.Tools = []model.ToolSpec{{Name: "t", Grammar: "g", Parameters: json.RawMessage(`{}`)}}
-		},
-	} {
-		c.encodedHead(p)
-		q := p
-		change(&q)
-		if h := c.encodedHead(q); bytes.Equal(h.json, first.json) && name != "grammar" {
-			t.Errorf("%s: the old head was used", name)
-		}
-	}
-}
-
 // A later request begins with every byte of the input of an earlier one.
 func TestThePrefixIsStable(t *testing.T) {
 	c := newClient(t)

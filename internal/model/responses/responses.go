@@ -6,13 +6,11 @@
 package responses
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -45,7 +43,7 @@ type client struct {
 	caller  *wire.Caller
 	bad     error // why there is no caller
 	headers map[string]string
-	head    atomic.Pointer[head] // of the last request
+	head    wire.Head
 }
 
 // New returns a client of a Responses service. A BaseURL that is not one is
@@ -87,7 +85,7 @@ func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (m
 		return model.End{}, context.Cause(ctx)
 	}
 
-	s, err := c.caller.Post(ctx, c.requestHeaders(p), bytes.NewReader(c.body(p)))
+	s, err := c.caller.Post(ctx, wire.Request{Header: c.requestHeaders(p), Body: c.body(p)})
 	if err != nil {
 		return model.End{}, err
 	}

@@ -35,7 +35,7 @@ type Complaint struct {
 }
 
 // refusal makes an error of an answer that is no stream.
-func refusal(status int, header http.Header, body []byte) *protocol.Error {
+func (s *Stream) refusal(status int, header http.Header, body []byte) *protocol.Error {
 	c := ParseComplaint(body)
 	c.Status = status
 	if after, ok := retryAfter(header, time.Now()); ok {
@@ -48,7 +48,19 @@ func refusal(status int, header http.Header, body []byte) *protocol.Error {
 	if status == http.StatusOK && c.Type == "" && c.Code == "" {
 		return &protocol.Error{Kind: protocol.ErrorModel, Message: "the service answered without a stream", Hint: "check base_url and wire_api"}
 	}
-	return c.Error()
+	return s.classify(c)
+}
+
+// classify makes an error of a complaint, and finds out which call it is about.
+func (s *Stream) classify(c Complaint) *protocol.Error {
+	e := c.Error()
+	if e.Kind != protocol.ErrorRequest || s.fault == nil {
+		return e
+	}
+	if f := s.fault(c); f != nil {
+		e.Kind, e.Call = protocol.ErrorHistory, f
+	}
+	return e
 }
 
 // ParseComplaint reads the body of an error in any of the forms in use:
@@ -322,7 +334,7 @@ func (c *Caller) clean(e *protocol.Error) *protocol.Error {
 }
 
 // Failed makes an error of a complaint that came in the stream.
-func (s *Stream) Failed(c Complaint) *protocol.Error { return s.caller.clean(c.Error()) }
+func (s *Stream) Failed(c Complaint) *protocol.Error { return s.caller.clean(s.classify(c)) }
 
 // Garbled is the error for an event that cannot be read.
 func Garbled(data []byte) *protocol.Error {

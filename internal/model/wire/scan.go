@@ -217,6 +217,52 @@ func (m *Members) scalar() bool {
 	return m.pos > start
 }
 
+// Elements walks the elements of a JSON array, as Members does for an object.
+type Elements struct {
+	Value []byte
+
+	m Members
+}
+
+// ScanArray returns the elements of the array that data holds.
+func ScanArray(data []byte) Elements { return Elements{m: Members{data: data}} }
+
+// Err is nil if the array was walked to its end, and nothing followed it.
+func (e *Elements) Err() error { return e.m.Err() }
+
+// Next goes to the next element. It returns false at the end and after an error.
+func (e *Elements) Next() bool {
+	m := &e.m
+	switch m.state {
+	case scanStart:
+		if m.byte() != '[' {
+			return m.fail()
+		}
+		m.state = scanMembers
+		if m.peek() == ']' {
+			m.pos++
+			return m.end()
+		}
+	case scanMembers:
+		switch m.byte() {
+		case ']':
+			return m.end()
+		case ',':
+		default:
+			return m.fail()
+		}
+	default:
+		return false
+	}
+	m.space()
+	start := m.pos
+	if !m.skip() {
+		return m.fail()
+	}
+	e.Value = m.data[start:m.pos]
+	return true
+}
+
 // String decodes a JSON string. It reports false if raw is not one.
 func String(raw []byte) (string, bool) {
 	n := len(raw)

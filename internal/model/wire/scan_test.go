@@ -51,6 +51,29 @@ func TestScanRefuses(t *testing.T) {
 	}
 }
 
+func TestScanArray(t *testing.T) {
+	for in, want := range map[string][]string{
+		`[]`: nil, ` [ ] `: nil, `[1]`: {"1"}, ` [ 1 , "a]" ,{"b":[2,3]}, null ] `: {"1", `"a]"`, `{"b":[2,3]}`, "null"},
+	} {
+		var got []string
+		e := ScanArray([]byte(in))
+		for e.Next() {
+			got = append(got, string(e.Value))
+		}
+		if d := cmp.Diff(want, got); d != "" || e.Err() != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", in, e.Err(), d)
+		}
+	}
+	for _, in := range []string{``, `{}`, `[`, `[1`, `[1,`, `[,]`, `[1 2]`, `[1]2`, `["a]`} {
+		e := ScanArray([]byte(in))
+		for e.Next() {
+		}
+		if e.Err() == nil {
+			t.Errorf("%s: no error", in)
+		}
+	}
+}
+
 func TestEveryProperPrefixOfAnObjectIsRefused(t *testing.T) {
 	whole := `{"type":"x","item":{"arguments":"{\"command\":[\"ls\"]}","n":[1,2]},"u":"\u00e9\\"}`
 	if _, err := members(whole); err != nil {

@@ -8,6 +8,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -98,13 +99,23 @@ func redactURL(s string) string {
 	return s
 }
 
-// Post sends a JSON body and returns the stream of events that answers it. The
+// A Request is one request of a caller.
+type Request struct {
+	Header map[string]string
+	Body   []byte // JSON
+
+	// Fault, if set, finds the call that a refusal is about when the refusal
+	// itself does not name it. It returns nil if it is about something else.
+	Fault func(Complaint) *protocol.CallFault
+}
+
+// Post sends a request and returns the stream of events that answers it. The
 // caller closes the stream. Every error but the context's cause is a *protocol.Error.
-func (c *Caller) Post(ctx context.Context, header map[string]string, body io.Reader) (*Stream, error) {
+func (c *Caller) Post(ctx context.Context, r Request) (*Stream, error) {
 	inner, cancel := context.WithCancelCause(ctx)
-	s := &Stream{caller: c, ctx: ctx, inner: inner, cancel: cancel}
+	s := &Stream{caller: c, ctx: ctx, inner: inner, cancel: cancel, fault: r.Fault}
 	s.timer = time.AfterFunc(c.idle, func() { cancel(errIdle) })
-	if err := s.open(header, body); err != nil {
+	if err := s.open(r); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -120,17 +131,18 @@ type Stream struct {
 	timer  *time.Timer // ends inner; runs only while we wait for the service
 	body   io.ReadCloser
 	events *sse.Reader
+	fault  func(Complaint) *protocol.CallFault
 }
 
-func (s *Stream) open(header map[string]string, body io.Reader) error {
-	req, err := http.NewRequestWithContext(withRequest(s.inner), http.MethodPost, s.caller.url, body)
+func (s *Stream) open(r Request) error {
+	req, err := http.NewRequestWithContext(withRequest(s.inner), http.MethodPost, s.caller.url, bytes.NewReader(r.Body))
 	if err != nil {
 		return &protocol.Error{Kind: protocol.ErrorInternal, Message: "make request: " + s.caller.redact(err.Error())}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Accept-Encoding", "identity") // a compressed stream arrives in lumps
-	for _, h := range []map[string]string{header, s.caller.headers} {
+	for _, h := range []map[string]string{r.Header, s.caller.headers} {
 		for k, v := range h {
 			req.Header.Set(k, v)
 		}
@@ -159,7 +171,7 @@ func (s *Stream) check(resp *http.Response) error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
 	}
-	return s.caller.clean(refusal(resp.StatusCode, resp.Header, body))
+	return s.caller.clean(s.refusal(resp.StatusCode, resp.Header, body))
 }
 
 // Next returns the data of the next event, valid until Next is called again.

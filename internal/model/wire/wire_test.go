@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
-	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -23,7 +22,7 @@ func post(t *testing.T, ctx context.Context, u string) (*Stream, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Post(ctx, nil, strings.NewReader("{}"))
+	return c.Post(ctx, Request{Body: []byte("{}")})
 }
 
 func TestAConnectionIsUsedAgain(t *testing.T) {
@@ -77,7 +76,7 @@ func TestAnEventThatIsTooLongIsNotRetried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Post(t.Context(), nil, strings.NewReader("{}"))
+	s, err := c.Post(t.Context(), Request{Body: []byte("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +156,7 @@ func TestHTTP2IsSpoken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Post(t.Context(), nil, strings.NewReader("{}"))
+	s, err := c.Post(t.Context(), Request{Body: []byte("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}

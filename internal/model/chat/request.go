@@ -1,0 +1,311 @@
+package chat
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/model/wire"
+	"github.com/fermata-agent/fermata/internal/model/wirecheck"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// A request is a body, and what is needed to understand why it was refused.
+type request struct {
+	body  []byte
+	ids   []string // by message: the call that a tool message answers, else ""
+	items []*protocol.PromptItem
+}
+
+// A builder writes messages. On this wire what a model says in one response is
+// one message: its reasoning, its text and its calls.
+type builder struct {
+	request
+	reasoning []byte   // members of the open message, each with a comma behind it
+	texts     [][]byte // of the open message, as JSON strings
+	calls     [][]byte // of the open message
+	open      bool
+	images    []protocol.Content // of outputs, which can only hold text
+}
+
+// build makes the body of a request. What was encoded for an earlier one is
+// copied.
+func (c *client) build(p model.Prompt) request {
+	head := c.head.Get(p, encodeHead)
+	size := len(head.Instructions) + len(head.Tools) + len(p.OutputSchema) + 1024
+	for _, it := range p.Items {
+		size += len(encoded(it)) + 64
+	}
+	b := &builder{request: request{body: make([]byte, 0, size), items: p.Items}}
+	b.body = append(b.body, `{"model":`...)
+	b.body = wire.AppendString(b.body, p.Model)
+	b.body = append(b.body, `,"messages":[`...)
+	if p.Instructions != "" {
+		b.begin("")
+		b.body = append(b.body, `{"role":"system","content":`...)
+		b.body = append(append(b.body, head.Instructions...), '}')
+	}
+	lone := wire.LonePlace(p)
+	for i, it := range p.Items {
+		if i == lone {
+			b.lone(p.Lone)
+		}
+		b.item(it)
+	}
+	if lone == len(p.Items) {
+		b.lone(p.Lone)
+	}
+	b.flush()
+	b.body = append(b.body, `],"stream":true,"stream_options":{"include_usage":true}`...)
+	if len(p.Tools) > 0 {
+		b.body = append(append(b.body, `,"tools":`...), head.Tools...)
+	}
+	b.body = appendSettings(b.body, p)
+	b.body = append(b.body, '}')
+	return b.request
+}
+
+func encodeHead(p model.Prompt) wire.Encoded {
+	b := []byte{'['}
+	for i, t := range p.Tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		t = wire.Function(t)
+		b = wire.AppendString(append(b, `{"type":"function","function":{"name":`...), t.Name)
+		b = wire.AppendString(append(b, `,"description":`...), t.Description)
+		b = append(append(append(b, `,"parameters":`...), t.Parameters...), `}}`...)
+	}
+	return wire.Encoded{Instructions: wire.AppendString(nil, p.Instructions), Tools: append(b, ']')}
+}
+
+func appendSettings(b []byte, p model.Prompt) []byte {
+	if p.Effort != "" {
+		b = wire.AppendString(append(b, `,"reasoning_effort":`...), p.Effort)
+	}
+	if p.Verbosity != "" {
+		b = wire.AppendString(append(b, `,"verbosity":`...), p.Verbosity)
+	}
+	if len(p.OutputSchema) > 0 {
+		b = append(b, `,"response_format":{"type":"json_schema","json_schema":{"name":"output_schema","strict":true,"schema":`...)
+		b = append(append(b, p.OutputSchema...), `}}`...)
+	}
+	return b
+}
+
+func (b *builder) lone(ids []string) {
+	b.flush()
+	for _, id := range ids {
+		b.begin(id)
+		b.body = wire.AppendString(append(b.body, `{"role":"tool","tool_call_id":`...), id)
+		b.body = append(b.body, `,"content":"`+wirecheck.Aborted+`"}`...)
+	}
+}
+
+// begin starts a message; id is the call that it answers.
+func (b *builder) begin(id string) {
+	if len(b.ids) > 0 {
+		b.body = append(b.body, ',')
+	}
+	b.ids = append(b.ids, id)
+}
+
+// item adds one item of the prompt.
+func (b *builder) item(it *protocol.PromptItem) {
+	switch it.Kind {
+	case protocol.PromptUser:
+		b.flush()
+		b.begin("")
+		b.body = append(b.body, encoded(it)...)
+	case protocol.PromptOutput:
+		b.closeMessage()
+		b.begin(it.WireID)
+		b.body = append(b.body, encoded(it)...)
+		for _, c := range it.Content {
+			if c.Type == protocol.ContentImage {
+				b.images = append(b.images, c)
+			}
+		}
+	default:
+		b.flushImages()
+		b.say(it)
+	}
+}
+
+// say adds to the message of the model that is open, or opens one.
+func (b *builder) say(it *protocol.PromptItem) {
+	switch it.Kind {
+	case protocol.PromptReasoning:
+		// A response begins with its reasoning. Behind a call it belongs to the
+		// same message, which must not be split from the outputs, and has no place there.
+		if r := encoded(it); len(r) > 0 && len(b.calls) == 0 {
+			b.closeMessage()
+			b.reasoning = r
+		}
+	case protocol.PromptAssistant:
+		b.texts = append(b.texts, encoded(it))
+		b.open = true
+	case protocol.PromptCall:
+		b.calls = append(b.calls, encoded(it))
+		b.open = true
+	}
+}
+
+// flush writes what is not written yet.
+func (b *builder) flush() {
+	b.closeMessage()
+	b.flushImages()
+}
+
+// closeMessage writes the open message of the model.
+func (b *builder) closeMessage() {
+	defer func() { b.reasoning, b.texts, b.calls, b.open = nil, nil, nil, false }()
+	if !b.open {
+		return
+	}
+	b.begin("")
+	b.body = append(b.body, `{"role":"assistant",`...)
+	b.body = append(b.body, b.reasoning...)
+	b.body = append(b.body, `"content":`...)
+	b.body = appendTexts(b.body, b.texts)
+	for i, c := range b.calls {
+		if i == 0 {
+			b.body = append(b.body, `,"tool_calls":[`...)
+		} else {
+			b.body = append(b.body, ',')
+		}
+		b.body = append(b.body, c...)
+	}
+	if len(b.calls) > 0 {
+		b.body = append(b.body, ']')
+	}
+	b.body = append(b.body, '}')
+}
+
+// appendTexts joins texts, or says that there is none.
+func appendTexts(b []byte, texts [][]byte) []byte {
+	if len(texts) == 0 {
+		return append(b, `null`...)
+	}
+	b = append(b, '"')
+	for i, t := range texts {
+		if i > 0 {
+			b = append(b, `\n\n`...)
+		}
+		b = append(b, t[1:len(t)-1]...)
+	}
+	return append(b, '"')
+}
+
+// flushImages shows the images of outputs in a message behind them.
+func (b *builder) flushImages() {
+	if len(b.images) == 0 {
+		return
+	}
+	b.begin("")
+	b.body = append(b.body, encodeUser(append(protocol.Text("The images of the tool output above:"), b.images...))...)
+	b.images = nil
+}
+
+// encoded is an item, or the part of a message that it is.
+func encoded(it *protocol.PromptItem) []byte {
+	if m := it.Memo.Load(); m != nil && m.Wire == Wire {
+		return m.JSON
+	}
+	var b []byte
+	switch it.Kind {
+	case protocol.PromptUser:
+		b = encodeUser(it.Content)
+	case protocol.PromptReasoning:
+		b = encodeReasoning(it)
+	case protocol.PromptAssistant:
+		b = wire.AppendString(nil, it.Text)
+	case protocol.PromptCall:
+		b = encodeCall(it)
+	case protocol.PromptOutput:
+		b = wire.AppendString([]byte(`{"role":"tool","tool_call_id":`), it.WireID)
+		b = append(wire.AppendString(append(b, `,"content":`...), it.Text), '}')
+	}
+	it.Memo.Store(&protocol.Memo{Wire: Wire, JSON: b})
+	return b
+}
+
+// encodeUser is a message of the user: a plain text if that is all it is, because
+// many servers understand nothing else.
+func encodeUser(content []protocol.Content) []byte {
+	b := []byte(`{"role":"user","content":`)
+	plain := true
+	for _, c := range content {
+		plain = plain && c.Type != protocol.ContentImage
+	}
+	if plain {
+		return append(wire.AppendString(b, protocol.PlainText(content)), '}')
+	}
+	for i, c := range content {
+		b = append(b, "[,"[min(i, 1)])
+		if c.Type == protocol.ContentImage {
+			b = wire.AppendString(append(b, `{"type":"image_url","image_url":{"url":`...), c.ImageURL)
+			b = append(b, `}}`...)
+			continue
+		}
+		b = append(wire.AppendString(append(b, `{"type":"text","text":`...), c.Text), '}')
+	}
+	return append(b, `]}`...)
+}
+
+// encodeReasoning is reasoning in the member in which the server sent it, with a
+// comma behind it. Reasoning of another wire means nothing here.
+func encodeReasoning(it *protocol.PromptItem) []byte {
+	if it.Raw.Wire != Wire || !json.Valid(it.Raw.JSON) {
+		return nil
+	}
+	var b []byte
+	m := wire.Scan(it.Raw.JSON)
+	for m.Next() {
+		b = append(wire.AppendString(b, string(m.Key)), ':')
+		b = append(append(b, m.Value...), ',')
+	}
+	return b
+}
+
+func encodeCall(it *protocol.PromptItem) []byte {
+	b := wire.AppendString([]byte(`{"id":`), it.WireID)
+	b = wire.AppendString(append(b, `,"type":"function","function":{"name":`...), it.Name)
+	b = wire.AppendString(append(b, `,"arguments":`...), wire.FunctionArguments(it))
+	b = append(b, '}')
+	if it.Raw.Wire == Wire && json.Valid(it.Raw.JSON) {
+		b = append(append(b, `,"extra_content":`...), it.Raw.JSON...)
+	}
+	return append(b, '}')
+}
+
+var messageParam = regexp.MustCompile(`^messages\W*(\d+)`)
+
+// fault finds the call that a refusal means. Many servers only say which message
+// it was, or not even that.
+func (r request) fault(c wire.Complaint) *protocol.CallFault {
+	if !aboutTools.MatchString(c.Message) {
+		return nil
+	}
+	kind := protocol.OutputWithoutCall
+	if m := messageParam.FindStringSubmatch(c.Param); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n < len(r.ids) && r.ids[n] != "" {
+			return &protocol.CallFault{WireID: r.ids[n], Fault: kind}
+		}
+	}
+	f := wirecheck.Check(wirecheck.Prompt(r.items))
+	if f == nil || f.Item.ID == "" || f.Item.Kind == wirecheck.Reasoning {
+		return nil
+	}
+	switch f.Kind {
+	case wirecheck.Missing, wirecheck.Late:
+		kind = protocol.CallWithoutOutput
+	case wirecheck.Twice:
+		kind = protocol.OutputTwice
+	}
+	return &protocol.CallFault{WireID: f.Item.ID, Fault: kind}
+}
+
+// aboutTools fits the refusals that are about calls and their outputs.
+var aboutTools = regexp.MustCompile(`(?i)tool_calls?\b|role.{1,4}tool|tool (?:result|message|response)`)

@@ -1,0 +1,463 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/model/wire"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// afterFinish is how long the usage and the end mark may take when the model has
+// said that it is finished: neither is sent by every server.
+const afterFinish = 2 * time.Second
+
+// A reader turns the chunks of one response into items.
+type reader struct {
+	stream *wire.Stream
+	tools  []model.ToolSpec
+	sink   model.Sink
+	end    model.End
+	finish string
+	items  int // begun so far
+
+	text      piece
+	reasoning piece
+	member    string // in which reasoning comes
+	details   []json.RawMessage
+	calls     []*call
+	byIndex   map[int64]*call
+}
+
+// A piece is a text that grows.
+type piece struct {
+	index int
+	begun bool
+	space string // white space that waits for something to follow it
+	all   strings.Builder
+}
+
+// A call is a call whose arguments grow.
+type call struct {
+	index     int
+	id, name  string
+	arguments strings.Builder
+	extra     json.RawMessage
+}
+
+// read passes a response to sink until its end.
+func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink) (model.End, error) {
+	r := &reader{stream: s, tools: tools, sink: sink, byIndex: map[int64]*call{}}
+	for {
+		data, err := s.Next()
+		if err != nil {
+			// Once it is finished only usage and the end mark can be missing.
+			if e, ok := err.(*protocol.Error); ok && r.finish != "" && e.Kind == protocol.ErrorConnection {
+				return r.done()
+			}
+			return r.end, err
+		}
+		if isDone(data) {
+			if r.finish == "" && !r.whole() {
+				return r.end, &protocol.Error{Kind: protocol.ErrorModel, Retry: true, Message: "the response ended without saying that it is finished"}
+			}
+			s.Finish()
+			return r.done()
+		}
+		if !wire.IsJSON(data) {
+			continue
+		}
+		if err := r.chunk(data); err != nil {
+			if r.finish != "" {
+				return r.done()
+			}
+			return r.end, err
+		}
+	}
+}
+
+// isDone reports whether data is the end mark; some servers leave out the
+// brackets.
+func isDone(data []byte) bool {
+	switch string(bytes.TrimSpace(data)) {
+	case "[DONE]", "DONE":
+		return true
+	}
+	return false
+}
+
+// chunk takes one chunk of the response.
+func (r *reader) chunk(data []byte) error {
+	var choices, object []byte
+	m := wire.Scan(data)
+	for m.Next() {
+		switch string(m.Key) {
+		case "id":
+			if r.end.ID == "" {
+				r.end.ID, _ = wire.String(m.Value)
+			}
+		case "choices":
+			choices = m.Value
+		case "usage":
+			r.usage(m.Value)
+		case "object":
+			object = m.Value
+		case "error":
+			if string(m.Value) != "null" {
+				return r.stream.Failed(wire.ParseComplaint(data))
+			}
+		}
+	}
+	if m.Err() != nil {
+		return wire.Garbled(data)
+	}
+	if string(object) == `"error"` {
+		return r.stream.Failed(wire.ParseComplaint(data))
+	}
+	if choices == nil || string(choices) == "null" {
+		return nil
+	}
+	list := wire.ScanArray(choices)
+	for list.Next() {
+		if !r.choice(list.Value) {
+			return wire.Garbled(data)
+		}
+	}
+	if list.Err() != nil {
+		return wire.Garbled(data)
+	}
+	return nil
+}
+
+// choice takes one choice of a chunk. Only the first of several answers counts.
+func (r *reader) choice(data []byte) bool {
+	var delta []byte
+	finish := ""
+	m := wire.Scan(data)
+	for m.Next() {
+		switch string(m.Key) {
+		case "index":
+			if n, ok := wire.Int(m.Value); ok && n != 0 {
+				return true
+			}
+		case "delta":
+			delta = m.Value
+		case "finish_reason":
+			finish, _ = wire.String(m.Value)
+		}
+	}
+	if m.Err() != nil {
+		return false
+	}
+	// The last piece of text may come together with the finish.
+	if delta != nil && string(delta) != "null" && !r.delta(delta) {
+		return false
+	}
+	if finish != "" && r.finish == "" {
+		r.finish = finish
+		r.stream.Hurry(afterFinish)
+	}
+	return true
+}
+
+// reasoningMembers are the places in which servers put reasoning, the first
+// that is there counts.
+var reasoningMembers = []string{"reasoning_content", "reasoning", "reasoning_text", "thinking"}
+
+func (r *reader) delta(data []byte) bool {
+	var content, refusal, calls, details []byte
+	var reasons [4][]byte
+	m := wire.Scan(data)
+	for m.Next() {
+		switch string(m.Key) {
+		case "content":
+			content = m.Value
+		case "refusal":
+			refusal = m.Value
+		case "tool_calls":
+			calls = m.Value
+		case "reasoning_details":
+			details = m.Value
+		case reasoningMembers[0]:
+			reasons[0] = m.Value
+		case reasoningMembers[1]:
+			reasons[1] = m.Value
+		case reasoningMembers[2]:
+			reasons[2] = m.Value
+		case reasoningMembers[3]:
+			reasons[3] = m.Value
+		}
+	}
+	if m.Err() != nil {
+		return false
+	}
+	for i, raw := range reasons {
+		if text := textOf(raw); text != "" {
+			r.think(reasoningMembers[i], text)
+			break
+		}
+	}
+	r.detail(details)
+	r.content(content)
+	if text, ok := wire.String(refusal); ok {
+		r.grow(&r.text, protocol.DeltaMessage, text)
+	}
+	return r.toolCalls(calls)
+}
+
+func (r *reader) think(member, text string) {
+	if r.member == "" {
+		r.member = member
+	}
+	r.grow(&r.reasoning, protocol.DeltaReasoning, text)
+}
+
+// detail keeps signed or encrypted reasoning, which goes back as it came.
+func (r *reader) detail(raw []byte) {
+	if raw == nil {
+		return
+	}
+	list := wire.ScanArray(raw)
+	for list.Next() {
+		r.details = append(r.details, append(json.RawMessage(nil), list.Value...))
+	}
+}
+
+// textOf is a text that stands in a string, or in an object as text or content.
+func textOf(raw []byte) string {
+	if s, ok := wire.String(raw); ok {
+		return s
+	}
+	m := wire.Scan(raw)
+	for m.Next() {
+		if k := string(m.Key); k == "text" || k == "content" {
+			if s, ok := wire.String(m.Value); ok {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
+// content takes a piece of text, or of a list of parts.
+func (r *reader) content(raw []byte) {
+	if s, ok := wire.String(raw); ok {
+		r.grow(&r.text, protocol.DeltaMessage, s)
+		return
+	}
+	if raw == nil {
+		return
+	}
+	var parts []struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		Thinking []struct {
+			Text string `json:"text"`
+		} `json:"thinking"`
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return
+	}
+	for _, p := range parts {
+		for _, t := range p.Thinking {
+			r.think(reasoningMembers[0], t.Text)
+		}
+		r.grow(&r.text, protocol.DeltaMessage, p.Text)
+	}
+}
+
+// grow passes on a piece of text. White space alone does not begin one: some
+// models send it before a call.
+func (r *reader) grow(p *piece, kind protocol.DeltaKind, text string) {
+	if text == "" {
+		return
+	}
+	if !p.begun {
+		p.space += text
+		if strings.TrimSpace(p.space) == "" {
+			return
+		}
+		text, p.space = p.space, ""
+		p.index, p.begun = r.items, true
+		r.items++
+	}
+	p.all.WriteString(text)
+	r.sink.Delta(p.index, kind, text)
+}
+
+// toolCalls takes pieces of calls.
+func (r *reader) toolCalls(raw []byte) bool {
+	if raw == nil || string(raw) == "null" {
+		return true
+	}
+	list := wire.ScanArray(raw)
+	for list.Next() {
+		var piece struct {
+			Index    *int64 `json:"index"`
+			ID       string `json:"id"`
+			Function struct {
+				Name      string          `json:"name"`
+				Arguments json.RawMessage `json:"arguments"`
+			} `json:"function"`
+			Extra json.RawMessage `json:"extra_content"`
+		}
+		if json.Unmarshal(list.Value, &piece) != nil {
+			return false
+		}
+		c := r.call(piece.Index, piece.ID)
+		if c.id == "" {
+			c.id = piece.ID
+		}
+		if c.name == "" {
+			c.name = piece.Function.Name
+		}
+		if piece.Extra != nil {
+			c.extra = piece.Extra
+		}
+		if s, ok := wire.String(piece.Function.Arguments); ok {
+			c.arguments.WriteString(s)
+		} else if a := piece.Function.Arguments; a != nil && string(a) != "null" {
+			c.arguments.Write(a) // an object, where the wire wants its text
+		}
+	}
+	return list.Err() == nil
+}
+
+// call is the call that a piece belongs to. Servers number them, or give each
+// piece the id, or send whole calls that all have the number 0.
+func (r *reader) call(index *int64, id string) *call {
+	var c *call
+	switch {
+	case index != nil:
+		c = r.byIndex[*index]
+	case id != "":
+		for _, other := range r.calls {
+			if other.id == id {
+				c = other
+			}
+		}
+	case len(r.calls) > 0:
+		c = r.calls[len(r.calls)-1]
+	}
+	if c != nil && (id == "" || c.id == "" || c.id == id) {
+		return c
+	}
+	c = &call{index: r.items, id: id}
+	r.items++
+	r.calls = append(r.calls, c)
+	if index != nil {
+		r.byIndex[*index] = c
+	}
+	return c
+}
+
+// whole reports whether a response that ended without a finish is complete all
+// the same.
+func (r *reader) whole() bool {
+	for _, c := range r.calls {
+		if !json.Valid([]byte(c.arguments.String())) {
+			return false
+		}
+	}
+	return r.items > 0
+}
+
+func (r *reader) usage(raw []byte) {
+	var u struct {
+		Prompt     int64 `json:"prompt_tokens"`
+		Completion int64 `json:"completion_tokens"`
+		Total      int64 `json:"total_tokens"`
+		CacheHit   int64 `json:"prompt_cache_hit_tokens"`
+		Details    struct {
+			Cached int64 `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+		Output struct {
+			Reasoning int64 `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
+	}
+	if string(raw) == "null" || json.Unmarshal(raw, &u) != nil {
+		return
+	}
+	r.end.Usage = &protocol.Usage{
+		Input: u.Prompt, Cached: max(u.Details.Cached, u.CacheHit), Output: u.Completion, Reasoning: u.Output.Reasoning,
+		Total: max(u.Total, u.Prompt+u.Completion),
+	}
+}
+
+// done passes on the finished items, in the order in which they began.
+func (r *reader) done() (model.End, error) {
+	err := r.failure()
+	for i := range r.items {
+		switch {
+		case r.reasoning.begun && r.reasoning.index == i:
+			r.sink.Done(i, &protocol.Reasoning{Text: r.reasoning.all.String(), Raw: r.rawReasoning()})
+		case r.text.begun && r.text.index == i:
+			r.sink.Done(i, &protocol.AssistantMessage{Text: r.text.all.String(), Partial: err != nil})
+		case err == nil:
+			if e := r.doneCall(i); e != nil {
+				return r.end, e
+			}
+		}
+	}
+	if err != nil {
+		return r.end, err
+	}
+	return r.end, nil
+}
+
+func (r *reader) doneCall(i int) *protocol.Error {
+	for n, c := range r.calls {
+		if c.index != i {
+			continue
+		}
+		if c.name == "" {
+			return &protocol.Error{Kind: protocol.ErrorModel, Retry: true, Message: "the model made a call without a name"}
+		}
+		if c.id == "" {
+			c.id = fmt.Sprintf("call_%s_%d", r.end.ID, n)
+		}
+		item := wire.FromFunction(r.tools, c.id, c.name, c.arguments.String())
+		if c.extra != nil {
+			item.Raw = protocol.Raw{Wire: Wire, JSON: c.extra}
+		}
+		r.sink.Done(i, item)
+	}
+	return nil
+}
+
+// rawReasoning is reasoning in the members in which it came.
+func (r *reader) rawReasoning() protocol.Raw {
+	b := wire.AppendString([]byte{'{'}, r.member)
+	b = wire.AppendString(append(b, ':'), r.reasoning.all.String())
+	if len(r.details) > 0 {
+		b = append(b, `,"reasoning_details":[`...)
+		for i, d := range r.details {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, d...)
+		}
+		b = append(b, ']')
+	}
+	return protocol.Raw{Wire: Wire, JSON: append(b, '}')}
+}
+
+// failure is the error that the finish reason means, or nil.
+func (r *reader) failure() *protocol.Error {
+	switch r.finish {
+	case "length", "max_tokens", "model_length":
+		return &protocol.Error{
+			Kind: protocol.ErrorModel, Message: "the response is incomplete: " + r.finish,
+			Hint: "the model may write no more than that in one response; ask it to go on",
+		}
+	case "content_filter", "safety", "recitation", "blocklist", "prohibited_content":
+		return &protocol.Error{Kind: protocol.ErrorModel, Message: "the response was cut by the service: " + r.finish}
+	case "error", "cancelled", "canceled", "abort", "insufficient_system_resource":
+		return &protocol.Error{Kind: protocol.ErrorModel, Retry: true, Message: "the response was cut by the service: " + r.finish}
+	}
+	return nil
+}
