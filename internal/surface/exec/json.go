@@ -47,21 +47,38 @@ type todo struct {
 	Completed bool   `json:"completed"`
 }
 
-// NewThread writes the first line: which conversation this is.
-func (j *jsonPrinter) thread(id p.ConversationID) {
-	j.line(map[string]any{"type": "thread.started", "thread_id": id})
+// A jsonLine is one line; each type of line has one of the members after it.
+type jsonLine struct {
+	Type    string           `json:"type"`
+	Thread  p.ConversationID `json:"thread_id,omitempty"`
+	Item    *jsonItem        `json:"item,omitempty"`
+	Usage   *jsonUsage       `json:"usage,omitempty"`
+	Error   *jsonError       `json:"error,omitempty"`
+	Message string           `json:"message,omitempty"`
+}
+
+type jsonError struct {
+	Message string `json:"message"`
+}
+
+type jsonUsage struct {
+	Input      int64 `json:"input_tokens"`
+	Cached     int64 `json:"cached_input_tokens"`
+	CacheWrite int64 `json:"cache_write_input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	Reasoning  int64 `json:"reasoning_output_tokens"`
 }
 
 func newJSONPrinter(o Options, onFail func()) *jsonPrinter {
 	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, items: map[string]*jsonItem{}}
-	j.thread(o.Conversation)
+	j.line(jsonLine{Type: "thread.started", Thread: o.Conversation})
 	return j
 }
 
 func (j *jsonPrinter) event(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
-		j.line(map[string]any{"type": "turn.started"})
+		j.line(jsonLine{Type: "turn.started"})
 	case *p.AssistantMessage:
 		j.once("agent_message", jsonBody{Text: &b.Text})
 	case *p.Reasoning:
@@ -71,7 +88,7 @@ func (j *jsonPrinter) event(e p.Event) {
 	case *p.Notice:
 		j.once("error", jsonBody{Message: &b.Text})
 	case *p.ModelRetry:
-		j.line(map[string]any{"type": "error", "message": fmt.Sprintf("Reconnecting... %d/%d (%s)", b.Attempt, b.Max, b.Reason)})
+		j.line(jsonLine{Type: "error", Message: fmt.Sprintf("Reconnecting... %d/%d (%s)", b.Attempt, b.Max, b.Reason)})
 	case *p.PlanUpdated:
 		j.plan(b)
 	default:
@@ -187,7 +204,7 @@ func (j *jsonPrinter) once(typ string, body jsonBody) {
 }
 
 func (j *jsonPrinter) write(kind string, it *jsonItem) {
-	j.line(map[string]any{"type": kind, "item": it})
+	j.line(jsonLine{Type: kind, Item: it})
 }
 
 // finish ends what is open, and says how the turn ended.
@@ -199,15 +216,12 @@ func (j *jsonPrinter) finish(end engine.TurnEnd) error {
 	}
 	if end.End.Reason == p.Completed {
 		u := j.before.Add(end.Usage)
-		j.line(map[string]any{"type": "turn.completed", "usage": map[string]int64{
-			"input_tokens": u.Input, "cached_input_tokens": u.Cached, "cache_write_input_tokens": u.CacheWrite,
-			"output_tokens": u.Output, "reasoning_output_tokens": u.Reasoning,
-		}})
+		j.line(jsonLine{Type: "turn.completed", Usage: &jsonUsage{u.Input, u.Cached, u.CacheWrite, u.Output, u.Reasoning}})
 		return j.result()
 	}
 	message := failure(end)
-	j.line(map[string]any{"type": "error", "message": message})
-	j.line(map[string]any{"type": "turn.failed", "error": map[string]any{"message": message}})
+	j.line(jsonLine{Type: "error", Message: message})
+	j.line(jsonLine{Type: "turn.failed", Error: &jsonError{message}})
 	return j.result()
 }
 
@@ -227,7 +241,7 @@ func (j *jsonPrinter) result() error {
 
 // line writes one object. Each line is one write, so that a reader never sees
 // half of one.
-func (j *jsonPrinter) line(v any) {
+func (j *jsonPrinter) line(v jsonLine) {
 	if j.failed != nil {
 		return
 	}

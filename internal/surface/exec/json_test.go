@@ -27,7 +27,7 @@ func (r *run) wantLines(t *testing.T, want ...string) {
 			t.Errorf("%q: %v", l, err)
 		}
 	}
-	want = append([]string{`{"thread_id":"ID","type":"thread.started"}`, `{"type":"turn.started"}`}, want...)
+	want = append([]string{`{"type":"thread.started","thread_id":"ID"}`, `{"type":"turn.started"}`}, want...)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("lines (-want +got):\n%s", d)
 	}
@@ -59,11 +59,11 @@ func TestJSONOfATurn(t *testing.T) {
 		c.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{Output: "FAIL\n", ExitCode: 1}})
 		r.e.Request().Answer("It fails.")
 		r.wantLines(t,
-			`{"item":{"id":"item_0","type":"reasoning","text":"Look first"},"type":"item.completed"}`,
-			`{"item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test ./...'","aggregated_output":"","exit_code":null,"status":"in_progress"},"type":"item.started"}`,
-			`{"item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test ./...'","aggregated_output":"FAIL\n","exit_code":1,"status":"failed"},"type":"item.completed"}`,
-			`{"item":{"id":"item_2","type":"agent_message","text":"It fails."},"type":"item.completed"}`,
-			`{"type":"turn.completed","usage":{"cache_write_input_tokens":0,"cached_input_tokens":0,"input_tokens":120,"output_tokens":2,"reasoning_output_tokens":0}}`)
+			`{"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":"Look first"}}`,
+			`{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test ./...'","aggregated_output":"","exit_code":null,"status":"in_progress"}}`,
+			`{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test ./...'","aggregated_output":"FAIL\n","exit_code":1,"status":"failed"}}`,
+			`{"type":"item.completed","item":{"id":"item_2","type":"agent_message","text":"It fails."}}`,
+			`{"type":"turn.completed","usage":{"input_tokens":120,"cached_input_tokens":0,"cache_write_input_tokens":0,"output_tokens":2,"reasoning_output_tokens":0}}`)
 	})
 }
 
@@ -77,10 +77,10 @@ func TestJSONOfAStop(t *testing.T) {
 		c.Print("so far\n")
 		r.cancel()
 		r.wantLines(t,
-			`{"item":{"id":"item_0","type":"command_execution","command":"sleep 60","aggregated_output":"","exit_code":null,"status":"in_progress"},"type":"item.started"}`,
-			`{"item":{"id":"item_0","type":"command_execution","command":"sleep 60","aggregated_output":"so far\n","exit_code":null,"status":"failed"},"type":"item.completed"}`,
-			`{"message":"turn interrupted","type":"error"}`,
-			`{"error":{"message":"turn interrupted"},"type":"turn.failed"}`)
+			`{"type":"item.started","item":{"id":"item_0","type":"command_execution","command":"sleep 60","aggregated_output":"","exit_code":null,"status":"in_progress"}}`,
+			`{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"sleep 60","aggregated_output":"so far\n","exit_code":null,"status":"failed"}}`,
+			`{"type":"error","message":"turn interrupted"}`,
+			`{"type":"turn.failed","error":{"message":"turn interrupted"}}`)
 	})
 }
 
@@ -98,12 +98,12 @@ func TestJSONOfAPlanARetryAndAFailure(t *testing.T) {
 		r.e.Request().Fail(&p.Error{Kind: p.ErrorConnection, Message: "broke", Retry: true})
 		r.e.Request().Fail(&p.Error{Kind: p.ErrorUsageLimit, Message: "no credit left"})
 		r.wantLines(t,
-			`{"item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":false}]},"type":"item.started"}`,
-			`{"item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]},"type":"item.updated"}`,
-			`{"message":"Reconnecting... 1/5 (broke)","type":"error"}`,
-			`{"item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]},"type":"item.completed"}`,
-			`{"message":"no credit left","type":"error"}`,
-			`{"error":{"message":"no credit left"},"type":"turn.failed"}`)
+			`{"type":"item.started","item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":false}]}}`,
+			`{"type":"item.updated","item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]}}`,
+			`{"type":"error","message":"Reconnecting... 1/5 (broke)"}`,
+			`{"type":"item.completed","item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]}}`,
+			`{"type":"error","message":"no credit left"}`,
+			`{"type":"turn.failed","error":{"message":"no credit left"}}`)
 	})
 }
 
@@ -119,9 +119,9 @@ func TestJSONOfADeclinedCommand(t *testing.T) {
 		r.e.Must(r.id, p.Approve{Call: w.Call.ID, Decision: p.Denied})
 		r.e.Request().Answer("kept")
 		r.wantLines(t,
-			`{"item":{"id":"item_0","type":"command_execution","command":"rm 'it'\\''s'","aggregated_output":"","exit_code":null,"status":"declined"},"type":"item.completed"}`,
-			`{"item":{"id":"item_1","type":"agent_message","text":"kept"},"type":"item.completed"}`,
-			`{"type":"turn.completed","usage":{"cache_write_input_tokens":0,"cached_input_tokens":0,"input_tokens":120,"output_tokens":2,"reasoning_output_tokens":0}}`)
+			`{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"rm 'it'\\''s'","aggregated_output":"","exit_code":null,"status":"declined"}}`,
+			`{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"kept"}}`,
+			`{"type":"turn.completed","usage":{"input_tokens":120,"cached_input_tokens":0,"cache_write_input_tokens":0,"output_tokens":2,"reasoning_output_tokens":0}}`)
 	})
 }
 
