@@ -192,6 +192,7 @@ func firstLine(s string) string {
 var boxes = map[string]string{"completed": "✓", "in_progress": "▸"}
 
 func (pr *printer) plan(it *transcript.Item) {
+	pr.over[strings.TrimPrefix(it.ID, "p")] = true // the plan is all there is to show of its call
 	for _, s := range it.Plan {
 		box := boxes[s.Status]
 		if box == "" {
