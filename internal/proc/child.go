@@ -1,0 +1,168 @@
+//go:build unix
+
+package proc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// shim is a started shim as fermata sees it. It serves one command.
+type shim struct {
+	process *os.Process
+	control *os.File // closing it means stop
+	stdout  *os.File
+	stderr  *os.File
+	id      Identity // whole after hello
+
+	// reports is closed when the shim is dead and waited for. It holds all that
+	// a shim ever says, so that its reader never blocks.
+	reports chan report
+}
+
+const (
+	reportsPerShim = 8
+	helloLimit     = 10 * time.Second
+)
+
+// shimEnv is the environment of shim and stage, not of the command. They have
+// nothing to compute: one processor spares them the start of threads.
+func shimEnv() []string { return []string{"GOMAXPROCS=1"} }
+
+// startShim starts a shim and does not wait for it.
+func startShim(part string, attr *syscall.SysProcAttr) (*shim, error) {
+	exe, err := ownExecutable()
+	if err != nil {
+		return nil, fmt.Errorf("start shim: %w", err)
+	}
+
+	var p pipes
+	defer p.closeTheirs()
+	p.openAll()
+	if p.err != nil {
+		p.closeOurs()
+		return nil, fmt.Errorf("start shim: %w", p.err)
+	}
+
+	process, err := os.StartProcess(exe, []string{shimName, part}, &os.ProcAttr{
+		Dir:   "/", // a waiting shim must not hold a file system busy
+		Env:   shimEnv(),
+		Files: []*os.File{nil, p.stdoutW, p.stderrW, p.controlR, p.statusW},
+		Sys:   attr,
+	})
+	if err != nil {
+		p.closeOurs()
+		return nil, fmt.Errorf("start shim: %w", err)
+	}
+
+	s := &shim{
+		process: process, control: p.controlW, stdout: p.stdoutR, stderr: p.stderrR,
+		id:      Identity{PID: process.Pid},
+		reports: make(chan report, reportsPerShim),
+	}
+	go s.follow(p.statusR)
+	if err := identifyShim(&s.id); err != nil {
+		s.dismiss()
+		return nil, fmt.Errorf("start shim: %w", err)
+	}
+	return s, nil
+}
+
+// pipes are the four pipes between fermata and a shim.
+type pipes struct {
+	stdoutR, stdoutW, stderrR, stderrW   *os.File
+	controlR, controlW, statusR, statusW *os.File
+	err                                  error
+}
+
+func (p *pipes) openAll() {
+	p.stdoutR, p.stdoutW = p.open()
+	p.stderrR, p.stderrW = p.open()
+	p.controlR, p.controlW = p.open()
+	p.statusR, p.statusW = p.open()
+}
+
+func (p *pipes) open() (r, w *os.File) {
+	if p.err != nil {
+		return nil, nil
+	}
+	r, w, p.err = os.Pipe()
+	return r, w
+}
+
+func (p *pipes) closeTheirs() { closeFiles(p.stdoutW, p.stderrW, p.controlR, p.statusW) }
+func (p *pipes) closeOurs()   { closeFiles(p.stdoutR, p.stderrR, p.controlW, p.statusR) }
+
+// closeFiles closes what is open; nil is fine.
+func closeFiles(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// follow passes on what the shim says until it is dead. Only the shim holds the
+// other end, so the end of file comes with its death.
+func (s *shim) follow(status *os.File) {
+	defer close(s.reports)
+	defer status.Close()
+	in := json.NewDecoder(status)
+	for {
+		var r report
+		if in.Decode(&r) != nil {
+			break
+		}
+		s.reports <- r
+	}
+	_, _ = s.process.Wait()
+}
+
+// hello waits until the shim is ready, and completes its identity.
+func (s *shim) hello(ctx context.Context, token string, namespaced bool) error {
+	limit := time.NewTimer(helloLimit)
+	defer limit.Stop()
+	select {
+	case r, ok := <-s.reports:
+		if !ok || r.Hello == nil {
+			return fmt.Errorf("start shim: %w", ErrShimLost)
+		}
+		if !namespaced {
+			s.id.Leader = r.Hello.Leader
+		}
+	case <-limit.C:
+		return errors.New("start shim: it does not answer")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+
+	s.id.Token = token
+	if err := identifyLeader(&s.id); err != nil {
+		return fmt.Errorf("start shim: %w", err)
+	}
+	return nil
+}
+
+// wake lets a halted shim go on.
+func (s *shim) wake() { _ = s.process.Signal(syscall.SIGCONT) }
+
+// dismiss ends a shim that was never released, and waits for it.
+func (s *shim) dismiss() {
+	_ = s.control.Close()
+	s.wake()
+	limit := time.AfterFunc(defaultBound, func() { _ = s.process.Kill() })
+	defer limit.Stop()
+	idle := false
+	for r := range s.reports {
+		idle = idle || r.Idle != nil
+	}
+	closeFiles(s.stdout, s.stderr)
+	if !idle { // something killed it, and its stage fell to us
+		endOrphans(s.id, 0, drainLimit)
+	}
+}

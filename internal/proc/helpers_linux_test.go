@@ -1,0 +1,163 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// eventually waits until cond holds. The limit is only there to fail.
+func eventually(tb testing.TB, what string, cond func() bool) {
+	tb.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.NewTimer(30 * time.Second)
+	defer limit.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			tb.Fatalf("did not come true: %s", what)
+		}
+	}
+}
+
+func contextForHelper() context.Context { return context.Background() }
+
+// needs skips the test if a program is missing.
+func needs(tb testing.TB, programs ...string) {
+	tb.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			tb.Skipf("%s is not installed", p)
+		}
+	}
+}
+
+// newSpawner returns a Spawner that is closed with the test, which must have
+// left no goroutine.
+func newSpawner(tb testing.TB, o Options) *Spawner {
+	tb.Helper()
+	before := runtime.NumGoroutine()
+	s, err := NewSpawner(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		s.Close()
+		eventually(tb, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
+	})
+	return s
+}
+
+// runScript runs a shell script to its end.
+func runScript(tb testing.TB, s *Spawner, script string) (Result, *Capture) {
+	tb.Helper()
+	return runSpec(tb, s, Spec{Argv: []string{"sh", "-c", script}})
+}
+
+func runSpec(tb testing.TB, s *Spawner, spec Spec) (Result, *Capture) {
+	tb.Helper()
+	var out Capture
+	r := s.Run(tb.Context(), spec, out.Write)
+	return r, &out
+}
+
+// newMark returns a number that the processes of one test carry in their
+// arguments, and nobody else.
+func newMark() string { return fmt.Sprintf("%d", 1e15+rand.Int64N(8e15)) }
+
+// marked lists the living processes with mark in their arguments or environment,
+// except this one.
+func marked(tb testing.TB, mark string) []string {
+	tb.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var found []string
+	for _, dir := range dirs {
+		if dir == fmt.Sprintf("/proc/%d", os.Getpid()) {
+			continue
+		}
+		// A dead process that was not waited for has neither.
+		args, _ := os.ReadFile(dir + "/cmdline")
+		env, _ := os.ReadFile(dir + "/environ")
+		if bytes.Contains(args, []byte(mark)) || bytes.Contains(env, []byte(mark)) {
+			found = append(found, dir+" "+strings.ReplaceAll(string(args), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// noneMarked fails if something with mark lives.
+func noneMarked(tb testing.TB, mark string) {
+	tb.Helper()
+	if left := marked(tb, mark); len(left) > 0 {
+		tb.Fatalf("still alive:\n%s", strings.Join(left, "\n"))
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// commandName is what a process calls itself.
+func commandName(pid int) string {
+	name, _ := os.ReadFile("/proc/" + itoa(pid) + "/comm")
+	return strings.TrimSpace(string(name))
+}
+
+// exists reports whether a file is there.
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// agent is a helper process that can be killed like a fermata.
+type agent struct {
+	*exec.Cmd
+	id Identity
+}
+
+// startAgent starts a helper that starts the command of job.
+func startAgent(tb testing.TB, job agentJob) *agent {
+	tb.Helper()
+	input, err := json.Marshal(job)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	a := &agent{Cmd: exec.Command("/proc/self/exe")}
+	a.Env = append(os.Environ(), helperVariable+"=agent")
+	a.Stdin = bytes.NewReader(input)
+	a.Stderr = os.Stderr
+	out, err := a.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := a.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(a.kill)
+	if len(job.Spec.Argv) > 0 {
+		if err := json.NewDecoder(out).Decode(&a.id); err != nil {
+			tb.Fatalf("identity of the helper's command: %v", err)
+		}
+	}
+	return a
+}
+
+// kill is kill -9, and waits.
+func (a *agent) kill() {
+	_ = a.Process.Kill()
+	_ = a.Wait()
+}

@@ -1,0 +1,196 @@
+package proc
+
+import (
+	"syscall"
+	"time"
+)
+
+// process is one row of the system's process table. Number and start time
+// together name a process for good.
+type process struct {
+	pid, ppid, pgrp, session int
+	state                    byte
+	threads                  int
+	start                    uint64
+}
+
+// dead reports whether p only waits for its parent to notice. A process whose
+// first thread has ended while others run looks like a zombie but is none.
+func (p process) dead() bool {
+	return (p.state == 'Z' && p.threads <= 1) || p.state == 'X'
+}
+
+// descendants returns those processes of table that descend from one of roots,
+// without the roots themselves.
+func descendants(table []process, roots ...int) []process {
+	children := make(map[int][]process, len(table))
+	for _, p := range table {
+		children[p.ppid] = append(children[p.ppid], p)
+	}
+
+	var found []process
+	seen := make(map[int]bool, len(roots))
+	for _, r := range roots {
+		seen[r] = true
+	}
+	for len(roots) > 0 {
+		next := roots[0]
+		roots = roots[1:]
+		for _, p := range children[next] {
+			if seen[p.pid] {
+				continue
+			}
+			seen[p.pid] = true
+			found = append(found, p)
+			roots = append(roots, p.pid)
+		}
+	}
+	return found
+}
+
+// ladder ends a set of processes: TERM, a grace, then KILL until nothing is
+// left or the bound is over. It is used by the shim on its descendants, by
+// fermata on orphans of a lost shim, and by Reclaim.
+type ladder struct {
+	grace, bound time.Duration
+
+	// living lists what is still there, without zombies.
+	living func() ([]process, error)
+
+	// signal and signalGroup are the system's, except in tests.
+	signal      func(p process, sig syscall.Signal) error
+	signalGroup func(pgrp int, sig syscall.Signal) error
+
+	// sweep, if not nil, kills by a quicker way what it can, and says whom. It
+	// is for processes that live shorter than a look at the process table.
+	sweep func() []int
+
+	// gone is closed when nothing is left. Nil means that two empty lists in a
+	// row say so: one alone may have missed a process that was just being born.
+	gone <-chan struct{}
+
+	hit map[int]bool // who was signalled, by process number
+}
+
+const (
+	firstRound = time.Millisecond
+	lastRound  = 16 * time.Millisecond
+
+	lookInterval = 4 * time.Millisecond // a look reads the whole process table
+)
+
+// run climbs down the ladder. It returns the number of processes it signalled
+// and of those that are left, which is zero if all went well.
+func (l *ladder) run() (hit, left int) {
+	if l.isGone() {
+		return 0, 0
+	}
+
+	l.hit = make(map[int]bool)
+	deadline := time.Now().Add(l.bound)
+	if l.grace > 0 {
+		l.round(syscall.SIGTERM)
+		if l.await(min(l.grace, l.bound)) {
+			return len(l.hit), 0
+		}
+	}
+
+	for wait := firstRound; ; wait = min(2*wait, lastRound) {
+		l.round(syscall.SIGKILL)
+		if l.await(min(wait, time.Until(deadline))) {
+			return len(l.hit), 0
+		}
+
+		if !time.Now().Before(deadline) {
+			rest, _ := l.living()
+			return len(l.hit), max(len(rest), 1)
+		}
+	}
+}
+
+// round signals everything that lives now.
+func (l *ladder) round(sig syscall.Signal) {
+	if sig == syscall.SIGKILL && l.sweep != nil {
+		for _, pid := range l.sweep() {
+			l.hit[pid] = true
+		}
+	}
+
+	living, err := l.living()
+	if err != nil {
+		return // the next round may see more; the bound ends the trying
+	}
+
+	for _, p := range living {
+		if l.signal(p, sig) == nil {
+			l.hit[p.pid] = true
+		}
+		if p.state == 'T' && sig != syscall.SIGKILL {
+			_ = l.signal(p, syscall.SIGCONT) // a halted process cannot heed
+		}
+	}
+	if sig == syscall.SIGKILL {
+		l.killGroups(living)
+	}
+}
+
+// killGroups is what wins against a fork storm: a group is killed as one, so
+// none of its members can fork away in between. All members of a descendant's
+// group are descendants: groups do not cross sessions, and the sessions were
+// made by descendants.
+func (l *ladder) killGroups(living []process) {
+	done := make(map[int]bool)
+	for _, p := range living {
+		if p.pgrp <= 1 || done[p.pgrp] {
+			continue
+		}
+		done[p.pgrp] = true
+		_ = l.signalGroup(p.pgrp, syscall.SIGKILL)
+	}
+}
+
+// await waits up to d for everything to be gone.
+func (l *ladder) await(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	var look <-chan time.Time
+	if l.gone == nil {
+		ticker := time.NewTicker(lookInterval)
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	for !l.isGone() {
+		select {
+		case <-l.gone:
+		case <-look:
+		case <-timer.C:
+			return l.isGone()
+		}
+	}
+	return true
+}
+
+// isGone reports whether nothing is left.
+func (l *ladder) isGone() bool {
+	if l.gone == nil {
+		return l.looksEmpty()
+	}
+
+	select {
+	case <-l.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// looksEmpty reports whether two looks in a row see nothing alive.
+func (l *ladder) looksEmpty() bool {
+	for range 2 {
+		living, err := l.living()
+		if err != nil || len(living) > 0 {
+			return false
+		}
+	}
+	return true
+}

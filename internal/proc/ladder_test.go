@@ -1,0 +1,233 @@
+package proc
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// forest is a set of pretended processes.
+type forest struct {
+	alive map[int]process
+	heeds map[int]time.Duration // how long after TERM a process ends; absent: it does not
+	fears map[int]bool          // may not be signalled
+	log   []string
+	blind bool // the process table cannot be read
+}
+
+func newForest(pids ...int) *forest {
+	f := &forest{alive: map[int]process{}, heeds: map[int]time.Duration{}, fears: map[int]bool{}}
+	for _, pid := range pids {
+		f.alive[pid] = process{pid: pid, pgrp: pid, start: uint64(pid), state: 'S'}
+	}
+	return f
+}
+
+func (f *forest) living() ([]process, error) {
+	if f.blind {
+		return nil, errors.New("no /proc")
+	}
+	return slices.SortedFunc(maps.Values(f.alive), func(a, b process) int { return a.pid - b.pid }), nil
+}
+
+func (f *forest) signal(p process, sig syscall.Signal) error {
+	if f.fears[p.pid] {
+		return syscall.EPERM
+	}
+	f.log = append(f.log, sig.String()+" "+string(rune('0'+p.pid)))
+	d, heeds := f.heeds[p.pid]
+	switch {
+	case sig == syscall.SIGKILL:
+		delete(f.alive, p.pid)
+	case sig == syscall.SIGTERM && heeds:
+		time.AfterFunc(d, func() { delete(f.alive, p.pid) })
+	}
+	return nil
+}
+
+func (f *forest) ladder(grace, bound time.Duration) *ladder {
+	return &ladder{
+		grace: grace, bound: bound, living: f.living, signal: f.signal,
+		signalGroup: func(int, syscall.Signal) error { return nil },
+	}
+}
+
+func TestLadder(t *testing.T) {
+	const grace, bound = 100 * time.Millisecond, 2 * time.Second
+	for _, c := range []struct {
+		name      string
+		forest    func() *forest
+		hit, left int
+		log       []string
+		atLeast   time.Duration
+		atMost    time.Duration
+	}{
+		{name: "nothing there", forest: func() *forest { return newForest() }},
+		{
+			name: "all heed, the grace is cut short",
+			forest: func() *forest {
+				f := newForest(1, 2)
+				f.heeds[1], f.heeds[2] = 10*time.Millisecond, 20*time.Millisecond
+				return f
+			},
+			hit: 2, log: []string{"terminated 1", "terminated 2"},
+			atLeast: 20 * time.Millisecond, atMost: 30 * time.Millisecond,
+		},
+		{
+			name:   "one is deaf and gets the grace first",
+			forest: func() *forest { f := newForest(1, 2); f.heeds[1] = time.Millisecond; return f },
+			hit:    2, log: []string{"terminated 1", "terminated 2", "killed 2"},
+			atLeast: grace, atMost: grace + 10*time.Millisecond,
+		},
+		{
+			name: "a halted one is woken",
+			forest: func() *forest {
+				f := newForest(1)
+				f.alive[1] = process{pid: 1, state: 'T'}
+				f.heeds[1] = time.Millisecond
+				return f
+			},
+			hit: 1, log: []string{"terminated 1", "continued 1"}, atMost: 10 * time.Millisecond,
+		},
+		{
+			name:   "one may not be signalled",
+			forest: func() *forest { f := newForest(1, 2); f.fears[2] = true; return f },
+			hit:    1, left: 1, log: []string{"terminated 1", "killed 1"},
+			atLeast: bound, atMost: bound + 20*time.Millisecond,
+		},
+		{
+			name:   "nothing can be seen",
+			forest: func() *forest { f := newForest(1); f.blind = true; return f },
+			left:   1, atLeast: bound, atMost: bound + 20*time.Millisecond,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := c.forest()
+				began := time.Now()
+				hit, left := f.ladder(grace, bound).run()
+				took := time.Since(began)
+				if hit != c.hit || left != c.left {
+					t.Errorf("hit %d, left %d, want %d and %d", hit, left, c.hit, c.left)
+				}
+				if took < c.atLeast || took > c.atMost {
+					t.Errorf("took %v, want %v to %v", took, c.atLeast, c.atMost)
+				}
+				if d := cmp.Diff(c.log, f.log); d != "" {
+					t.Errorf("signals (-want +got):\n%s", d)
+				}
+			})
+		})
+	}
+}
+
+// TestLadderLooksTwice has a process that one look at the table misses.
+func TestLadderLooksTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForest(1)
+		l := f.ladder(0, time.Second)
+		looks := 0
+		l.living = func() ([]process, error) {
+			if looks++; looks == 1 {
+				return nil, nil
+			}
+			return f.living()
+		}
+		if hit, left := l.run(); hit != 1 || left != 0 || len(f.alive) != 0 {
+			t.Errorf("hit %d, left %d, alive %v, want the one process killed", hit, left, f.alive)
+		}
+	})
+}
+
+// TestLadderBelievesGone has a tree in which no process is seen but some are
+// left, which only the parent knows.
+func TestLadderBelievesGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForest()
+		l := f.ladder(100*time.Millisecond, time.Second)
+		gone := make(chan struct{})
+		l.gone = gone
+		time.AfterFunc(500*time.Millisecond, func() { close(gone) })
+		began := time.Now()
+		if _, left := l.run(); left != 0 || time.Since(began) != 500*time.Millisecond {
+			t.Errorf("left %d after %v, want to wait for the parent's word", left, time.Since(began))
+		}
+	})
+}
+
+func TestLadderKillsGroupsAndSweeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForest(3, 4, 5)
+		f.alive[4] = process{pid: 4, pgrp: 3}
+		f.alive[5] = process{pid: 5, pgrp: 1} // never the group of init
+		l := f.ladder(-1, time.Second)
+		var groups []int
+		l.signalGroup = func(g int, sig syscall.Signal) error {
+			if sig != syscall.SIGKILL {
+				t.Errorf("signal %v to a group", sig)
+			}
+			groups = append(groups, g)
+			return nil
+		}
+		l.sweep = func() []int { return []int{5, 9} }
+		if hit, left := l.run(); hit != 4 || left != 0 {
+			t.Errorf("hit %d, left %d, want 4 and 0", hit, left)
+		}
+		if d := cmp.Diff([]int{3}, groups); d != "" {
+			t.Errorf("groups (-want +got):\n%s", d)
+		}
+	})
+}
+
+func TestDescendants(t *testing.T) {
+	table := []process{
+		{pid: 2, ppid: 1},
+		{pid: 3, ppid: 2},
+		{pid: 7, ppid: 5},
+		{pid: 5, ppid: 3},
+		{pid: 4, ppid: 1},
+		{pid: 8, ppid: 8}, // a loop, which a table read in motion may show
+		{pid: 9, ppid: 8},
+	}
+	for _, c := range []struct {
+		roots, want []int
+	}{
+		{[]int{2}, []int{3, 5, 7}},
+		{[]int{4}, nil},
+		{[]int{3, 4}, []int{5, 7}},
+		{[]int{2, 3}, []int{5, 7}},
+		{[]int{8}, []int{9}},
+		{nil, nil},
+	} {
+		var got []int
+		for _, p := range descendants(table, c.roots...) {
+			got = append(got, p.pid)
+		}
+		slices.Sort(got)
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("descendants of %v (-want +got):\n%s", c.roots, d)
+		}
+	}
+}
+
+func TestDead(t *testing.T) {
+	for _, c := range []struct {
+		p    process
+		want bool
+	}{
+		{process{state: 'S', threads: 1}, false},
+		{process{state: 'Z', threads: 1}, true},
+		{process{state: 'Z', threads: 2}, false}, // its first thread has ended
+		{process{state: 'X'}, true},
+	} {
+		if got := c.p.dead(); got != c.want {
+			t.Errorf("%+v dead: %v, want %v", c.p, got, c.want)
+		}
+	}
+}

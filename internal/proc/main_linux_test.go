@@ -1,0 +1,112 @@
+package proc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) {
+	if IsShim() {
+		os.Exit(ShimMain(confineForTest))
+	}
+	if part := os.Getenv(helperVariable); part != "" {
+		os.Exit(helperMain(part))
+	}
+	os.Exit(m.Run())
+}
+
+// confineForTest stands for the sandbox: it sets a mark on the calling thread
+// that the command inherits and that /proc shows, or fails.
+func confineForTest(spec json.RawMessage) error {
+	var s struct {
+		Mark bool
+		Fail string
+	}
+	if err := json.Unmarshal(spec, &s); err != nil {
+		return err
+	}
+	if s.Fail != "" {
+		return errors.New(s.Fail)
+	}
+	if s.Mark {
+		return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	}
+	return nil
+}
+
+// helperVariable makes the test binary play another part.
+const helperVariable = "FERMATA_PROC_HELPER"
+
+func helperMain(part string) int {
+	switch part {
+	case "agent":
+		return agentMain()
+	case "root":
+		return rootMain()
+	case "stopper":
+		return stopperMain()
+	}
+	fmt.Fprintln(os.Stderr, "unknown part", part)
+	return 2
+}
+
+// agentMain is a fermata that can be killed: it starts the command that it is
+// given, tells its identity and waits.
+func agentMain() int {
+	var job agentJob
+	if err := json.NewDecoder(os.Stdin).Decode(&job); err != nil {
+		return 3
+	}
+
+	s, err := NewSpawner(job.Options)
+	if err != nil {
+		return 4
+	}
+	if job.Warm {
+		s.Warm()
+	}
+	if len(job.Spec.Argv) == 0 {
+		select {} // only the spare is wanted
+	}
+
+	c, err := s.Start(contextForHelper(), job.Spec, nil)
+	if err != nil {
+		return 5
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(c.Identity()); err != nil {
+		return 6
+	}
+	if job.Hold {
+		select {} // never released
+	}
+	c.Release()
+	c.Wait()
+	return 0
+}
+
+// agentJob is what agentMain reads.
+type agentJob struct {
+	Spec    Spec
+	Options Options
+	Warm    bool
+	Hold    bool
+}
+
+// rootMain is started as a set-uid program: it becomes root for good, so that
+// its starter may not signal it, and stays.
+func rootMain() int {
+	if err := unix.Setreuid(0, 0); err != nil {
+		return 3
+	}
+	if err := os.WriteFile(os.Args[1], nil, 0o600); err != nil {
+		return 4
+	}
+	for {
+		_ = unix.Pause()
+	}
+}

@@ -1,0 +1,76 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespaceAttr adds a new PID namespace, and a mount namespace for its /proc.
+// An ordinary user gets them inside a user namespace in which he keeps his ids.
+func namespaceAttr(attr *syscall.SysProcAttr) {
+	attr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	if os.Geteuid() == 0 {
+		return
+	}
+
+	uid, gid := os.Geteuid(), os.Getegid()
+	attr.Cloneflags |= unix.CLONE_NEWUSER
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // or exec would take the right to mount
+}
+
+// enterNamespace gives the new namespace its own /proc. Without it every look at
+// the process table would show the wrong numbers.
+func enterNamespace() error {
+	if os.Getpid() != 1 {
+		return fmt.Errorf("process is number %d and not the first of its namespace", os.Getpid())
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+
+	// The command must not inherit the right to mount. Rights belong to a thread,
+	// and this one will start the stage.
+	runtime.LockOSThread()
+	if err := inheritNoRights(); err != nil {
+		return fmt.Errorf("give up rights: %w", err)
+	}
+	return nil
+}
+
+// inheritNoRights empties the inheritable set of the calling thread, and with it
+// the ambient one.
+func inheritNoRights() error {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData // 64 rights in two halves
+	if err := unix.Capget(&head, &sets[0]); err != nil {
+		return os.NewSyscallError("capget", err)
+	}
+
+	sets[0].Inheritable, sets[1].Inheritable = 0, 0
+	return os.NewSyscallError("capset", unix.Capset(&head, &sets[0]))
+}
+
+// namespaceWorks tries once whether this kernel and user can have the namespace.
+var namespaceWorks = sync.OnceValue(func() bool {
+	attr := shimAttr()
+	namespaceAttr(attr)
+	p, err := os.StartProcess("/proc/self/exe", []string{shimName, partProbe}, &os.ProcAttr{
+		Env: shimEnv(), Files: []*os.File{nil, nil, nil}, Sys: attr,
+	})
+	if err != nil {
+		return false
+	}
+
+	state, err := p.Wait()
+	return err == nil && state.Success()
+})

@@ -1,0 +1,64 @@
+//go:build unix && !linux
+
+package proc
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What remains on systems without subreaper, /proc and PID namespaces: the
+// lifeline, the wait before release, the stop ladder, and the command's process
+// group as the tree. A daemon that leaves its session escapes; so do the orphans
+// of a killed shim, and Reclaim finds none of them.
+
+// canAdopt says that orphans do not fall to us: the reaper's word is not enough.
+const canAdopt = false
+
+func ownExecutable() (string, error) { return os.Executable() }
+
+func becomeSubreaper() error { return nil }
+
+func prepareShim() error { return nil }
+
+func hideFromTracers() {}
+
+func dup2(from, to int) error { return os.NewSyscallError("dup2", unix.Dup2(from, to)) }
+
+func shimAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func namespaceAttr(*syscall.SysProcAttr) {}
+
+func namespaceWorks() bool { return false }
+
+func enterNamespace() error { return errors.ErrUnsupported }
+
+// livingTree gives the command's process group as one entry: signals to it go to
+// the whole group.
+func livingTree(leader int) ([]process, error) {
+	if errors.Is(unix.Kill(-leader, 0), unix.ESRCH) {
+		return nil, nil
+	}
+	return []process{{pid: leader, pgrp: leader}}, nil
+}
+
+func signalProcess(p process, sig syscall.Signal) error { return unix.Kill(-p.pgrp, sig) }
+
+func sweepChildren() []int { return nil }
+
+func signalGroup(int, syscall.Signal) error { return nil }
+
+// identifyShim cannot tell a process from a later one with the same number here,
+// so the identity stays without a start time and Reclaim does nothing.
+func identifyShim(*Identity) error { return nil }
+
+func identifyLeader(*Identity) error { return nil }
+
+func endOrphans(Identity, time.Duration, time.Duration) (killed, left int) { return 0, 0 }
+
+// Reclaim does nothing on this system: see Identity.
+func Reclaim(Identity) (killed int, err error) { return 0, nil }

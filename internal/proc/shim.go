@@ -1,0 +1,328 @@
+//go:build unix
+
+package proc
+
+import (
+	"encoding/json"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// The shim is recognised by the name it was given and its part.
+const (
+	shimName = "fermata-shim"
+
+	partSupervise = "supervise" // the shim proper
+	partNamespace = "namespace" // the same, as init of a new PID namespace
+	partStage     = "stage"     // what becomes the command
+	partProbe     = "probe"     // tries whether a namespace can be had
+)
+
+// File descriptors of shim and stage, besides the standard three.
+const (
+	controlFD = 3
+	statusFD  = 4
+	keptFDs   = 5 // the first one that is not ours
+)
+
+// IsShim reports whether this process was started by a Spawner. main asks first
+// of all, and if so does nothing else but call ShimMain.
+func IsShim() bool {
+	return len(os.Args) == 2 && os.Args[0] == shimName
+}
+
+// ShimMain is the main function of the processes between fermata and a command.
+// The result is the exit code. confine restricts the calling process for good; it
+// is called for commands that have a Spec.Confine, and may be nil if there are
+// none. It runs in the process that becomes the command, on the thread that will
+// exec, so that restricting this thread is enough.
+func ShimMain(confine func(spec json.RawMessage) error) int {
+	switch os.Args[1] {
+	case partSupervise:
+		return superviseMain()
+	case partNamespace:
+		if err := enterNamespace(); err != nil {
+			return 1
+		}
+		return superviseMain()
+	case partStage:
+		return stageMain(confine)
+	case partProbe:
+		if err := enterNamespace(); err != nil {
+			return 1
+		}
+		return 0
+	}
+	return 2
+}
+
+// supervisor is the shim: it owns one tree from beginning to end.
+type supervisor struct {
+	status *json.Encoder
+	stage  *os.File // orders to the stage
+	leader int
+	begun  bool // fermata was told what became of the stage
+
+	orders  chan order    // one, or closed
+	release chan struct{} // closed when released
+	stop    chan struct{} // closed at the end of the lifeline
+	failed  chan *failure // one value: nil when the stage became the command
+	reaper  *reaper
+}
+
+// superviseMain sets the stage up and supervises it.
+func superviseMain() int {
+	catchSignals()
+	if err := prepareShim(); err != nil {
+		return 1
+	}
+	stage, stageFailed, leader, err := startStage()
+	if err != nil {
+		return 1
+	}
+
+	// The pipes for output now belong to the stage alone: their end of file must
+	// not wait for us.
+	if err := dropOutput(); err != nil {
+		return 1
+	}
+	hideFromTracers()
+	s := &supervisor{
+		status:  json.NewEncoder(os.NewFile(statusFD, "status")),
+		stage:   stage,
+		leader:  leader,
+		orders:  make(chan order, 1),
+		release: make(chan struct{}),
+		stop:    make(chan struct{}),
+		failed:  make(chan *failure, 1),
+		reaper:  newReaper(leader),
+	}
+	go s.reaper.run()
+	go s.readControl()
+	go s.readFailure(stageFailed)
+	s.say(report{Hello: &hello{Leader: leader}})
+	s.supervise()
+	return 0
+}
+
+// catchSignals makes the shim deaf to polite signals. They are caught and not
+// ignored, because the command would inherit the latter.
+func catchSignals() {
+	signal.Notify(make(chan os.Signal, 1),
+		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
+}
+
+// startStage starts the second half of the shim, in its own session. It returns
+// the pipe for its orders and the one on which it reports failure.
+func startStage() (orders, failed *os.File, leader int, err error) {
+	ordersR, orders, err := os.Pipe()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer ordersR.Close()
+
+	failed, failedW, err := os.Pipe()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer failedW.Close()
+
+	exe, err := ownExecutable()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	leader, err = syscall.ForkExec(exe, []string{shimName, partStage}, &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: []uintptr{0, 1, 2, ordersR.Fd(), failedW.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	return orders, failed, leader, err
+}
+
+// dropOutput points our own standard output and error to nowhere.
+func dropOutput() error {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+
+	for _, fd := range []int{1, 2} {
+		if err := dup2(int(null.Fd()), fd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readControl reads the lifeline until fermata dies or wants the end.
+func (s *supervisor) readControl() {
+	defer close(s.stop)
+	in := json.NewDecoder(os.NewFile(controlFD, "control"))
+	var o order
+	if in.Decode(&o) != nil {
+		return
+	}
+	s.orders <- o
+
+	var r release
+	if in.Decode(&r) != nil || !r.Release {
+		return
+	}
+	close(s.release)
+	for in.Decode(&r) == nil {
+		continue // nothing more is ever said, but only the end of file ends it
+	}
+}
+
+// readFailure learns what became of the stage. It has closed its end when it
+// became the command or when it is dead.
+func (s *supervisor) readFailure(from *os.File) {
+	defer from.Close()
+	var f failure
+	if json.NewDecoder(from).Decode(&f) != nil {
+		s.failed <- nil
+		return
+	}
+	s.failed <- &f
+}
+
+// say reports to fermata. If it is dead nobody needs to know.
+func (s *supervisor) say(r report) { _ = s.status.Encode(r) }
+
+// supervise is the life of one command.
+func (s *supervisor) supervise() {
+	var o order
+	select {
+	case o = <-s.orders:
+	case <-s.stop:
+		s.abandon()
+		return
+	case <-s.reaper.gone:
+		return
+	}
+
+	go s.command(o.Stage)
+	select {
+	case <-s.release:
+	case <-s.stop:
+		s.abandon()
+		return
+	case <-s.reaper.gone:
+		s.sayUnable() // it does not wait for its release then
+		return
+	}
+	if s.begin() {
+		s.follow(o)
+		return
+	}
+	<-s.reaper.gone
+}
+
+// command passes the orders on. It has its own goroutine because a halted stage
+// would not read; the end of this process ends it.
+func (s *supervisor) command(text json.RawMessage) {
+	to := json.NewEncoder(s.stage)
+	if to.Encode(text) != nil {
+		return
+	}
+	<-s.release
+	_ = to.Encode(release{Release: true})
+}
+
+// abandon ends a stage that was never released: nothing ran.
+func (s *supervisor) abandon() {
+	s.end(order{Bound: defaultBound})
+	s.say(report{Idle: &struct{}{}})
+}
+
+// begin waits until the stage is the command, or reports why it is not.
+func (s *supervisor) begin() bool {
+	select {
+	case f := <-s.failed:
+		return s.sayBegun(f)
+	case <-s.stop:
+		return true // the ladder ends it, whatever it is now
+	}
+}
+
+// sayUnable reports why the stage has ended without a release.
+func (s *supervisor) sayUnable() {
+	f := <-s.failed
+	if f == nil {
+		f = &failure{Text: "it was killed before it began"}
+	}
+	s.say(report{Failed: f})
+}
+
+// sayBegun reports what became of the stage.
+func (s *supervisor) sayBegun(f *failure) bool {
+	s.begun = true
+	if f != nil {
+		s.say(report{Failed: f})
+		return false
+	}
+	s.say(report{Running: &struct{}{}})
+	return true
+}
+
+// follow waits for the end of the command and then ends what is left.
+func (s *supervisor) follow(o order) {
+	select {
+	case <-s.reaper.exited:
+		s.say(report{Exited: s.reaper.status()})
+		s.linger(o.Linger)
+		s.say(report{Gone: s.end(o)})
+	case <-s.stop:
+		after := s.end(o)
+		s.sayEnd(after)
+	}
+}
+
+// sayEnd reports after a stop, which may have come so early that fermata does
+// not know yet whether the command began.
+func (s *supervisor) sayEnd(after *aftermath) {
+	st := s.reaper.status()
+	if !s.begun && st != nil {
+		s.sayBegun(<-s.failed)
+	}
+	if st != nil {
+		s.say(report{Exited: st})
+	}
+	s.say(report{Gone: after})
+}
+
+// end runs the ladder over the tree.
+func (s *supervisor) end(o order) *aftermath {
+	l := &ladder{
+		grace: o.Grace, bound: o.Bound,
+		living:      func() ([]process, error) { return livingTree(s.leader) },
+		signal:      signalProcess,
+		signalGroup: signalGroup,
+		sweep:       sweepChildren,
+	}
+	if canAdopt {
+		l.gone = s.reaper.gone
+	}
+	killed, left := l.run()
+	return &aftermath{Killed: killed, Left: left}
+}
+
+// linger lets what the command left behind finish by itself.
+func (s *supervisor) linger(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.reaper.gone:
+	case <-s.stop:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,153 @@
+package proc
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Stream names where output came from.
+type Stream uint8
+
+// The streams of a command. In a pseudo-terminal everything is Stdout.
+const (
+	Stdout Stream = iota
+	Stderr
+)
+
+// String returns "stdout" or "stderr".
+func (s Stream) String() string {
+	if s == Stderr {
+		return "stderr"
+	}
+	return "stdout"
+}
+
+// Sink takes output in the order in which it arrived. It is called from one
+// goroutine at a time, and b is valid only during the call. While it blocks the
+// command's output is not read, and Wait does not return.
+type Sink func(s Stream, b []byte)
+
+// Winsize is the size of a terminal in characters.
+type Winsize struct {
+	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols"`
+}
+
+// Spec says what to run. Only Argv is needed.
+type Spec struct {
+	// Argv is the command and its arguments. A name without a slash is looked
+	// up in the PATH of Env.
+	Argv []string
+
+	// Dir is the working directory; empty means that of this process.
+	Dir string
+
+	// Env is the whole environment; nil means that of this process, with PWD
+	// set to Dir. A variable FERMATA_COMMAND is added (see Identity.Token).
+	Env []string
+
+	// Confine is handed to the function given to ShimMain, in the process that
+	// becomes the command, right before it does. Nil means no confinement.
+	Confine json.RawMessage
+
+	// Pty asks for a pseudo-terminal of that size instead of two pipes. Without
+	// it standard input is /dev/null.
+	Pty *Winsize
+
+	// Timeout stops the command that long after Release; 0 means never.
+	Timeout time.Duration
+
+	// Grace is the time between SIGTERM and SIGKILL, at most half of Bound; 0
+	// means 100 ms, negative means none.
+	Grace time.Duration
+
+	// Linger is how long processes that the command leaves behind may go on by
+	// themselves after its normal end, so that a process substitution can write
+	// its last words; 0 means 100 ms, negative means not at all.
+	Linger time.Duration
+
+	// Bound is the longest that a stop may take in all; 0 or less means 2 s.
+	Bound time.Duration
+}
+
+const (
+	defaultGrace  = 100 * time.Millisecond
+	defaultLinger = 100 * time.Millisecond
+	defaultBound  = 2 * time.Second
+
+	// drainLimit bounds the reading of output after the tree is gone, when a
+	// process outside it holds the pipe open.
+	drainLimit = 100 * time.Millisecond
+)
+
+// orDefault returns d, def if d is zero, and zero if d is negative.
+func orDefault(d, def time.Duration) time.Duration {
+	if d == 0 {
+		return def
+	}
+	return max(d, 0)
+}
+
+// Result is the end of a command.
+type Result struct {
+	// ExitCode is -1 when the command did not run or was ended by a signal.
+	ExitCode int
+
+	// Signal is the name of the signal that ended the command, or empty.
+	Signal string
+
+	// TimedOut is true when Spec.Timeout ended the command, Stopped when Stop or
+	// the context did. Both are false when it had ended by itself before.
+	TimedOut bool
+	Stopped  bool
+
+	// Cause is what Stop was given, or the context's cause, when Stopped.
+	Cause error
+
+	// Killed counts the processes that ended because we made them, among them
+	// the command itself, and background processes it left behind.
+	Killed int
+
+	// Duration is the time from Release to the end.
+	Duration time.Duration
+
+	// Err says why the command did not run (wrapping the error of the system)
+	// or what went wrong around it. An exit code other than 0 is no error.
+	Err error
+}
+
+var (
+	// ErrClosed is returned by Start after Close.
+	ErrClosed = errors.New("spawner is closed")
+
+	// ErrNotReleased is in Result.Err of a command that was stopped before it
+	// was released: nothing ran.
+	ErrNotReleased = errors.New("command was stopped before it ran")
+
+	// ErrShimLost is in Result.Err when the supervising process died, for
+	// example because the command killed it. The tree was ended all the same.
+	ErrShimLost = errors.New("supervisor of the command was killed")
+
+	// ErrSurvivors is in Result.Err when processes of the command could not be
+	// ended within the bound.
+	ErrSurvivors = errors.New("processes could not be ended")
+)
+
+// Identity names a started shim for good: it can be stored, and given to Reclaim
+// by another process after a crash. A process number alone would not do, since
+// numbers are used again.
+type Identity struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // start time in clock ticks after boot
+	Boot  string `json:"boot"`  // boot id of the kernel and id of the PID namespace
+
+	// Leader is the process that becomes the command, which leads its own
+	// session. Zero when the command has a PID namespace of its own.
+	Leader      int    `json:"leader,omitempty"`
+	LeaderStart uint64 `json:"leader_start,omitempty"`
+
+	// Token is part of the variable FERMATA_COMMAND in the command's
+	// environment.
+	Token string `json:"token"`
+}

@@ -1,0 +1,197 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// readProcess reads one row of the process table.
+func readProcess(pid int) (process, error) {
+	var buf [1024]byte // a row has at most 52 numbers
+	n, err := readFile("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])
+	if err != nil {
+		return process{}, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	return parseStat(pid, buf[:n])
+}
+
+// readFile fills buf from a file of /proc without the cost of an os.File.
+func readFile(name string, buf []byte) (int, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+
+	for {
+		n, err := unix.Read(fd, buf)
+		if !errors.Is(err, unix.EINTR) {
+			return max(n, 0), err
+		}
+	}
+}
+
+// Positions in /proc/PID/stat after the name, see proc_pid_stat(5).
+const (
+	statPPID    = 1
+	statPgrp    = 2
+	statSession = 3
+	statThreads = 17
+	statStart   = 19
+)
+
+// parseStat reads the text of /proc/PID/stat. The name stands in parentheses and
+// may itself contain any of them, so the last one counts.
+func parseStat(pid int, text []byte) (process, error) {
+	i := bytes.LastIndexByte(text, ')')
+	fields := bytes.Fields(text[i+1:])
+	if i < 0 || len(fields) <= statStart {
+		return process{}, fmt.Errorf("read process %d: unexpected form of its status", pid)
+	}
+
+	p := process{pid: pid, state: fields[0][0]}
+	for _, f := range [...]struct {
+		at int
+		to *int
+	}{{statPPID, &p.ppid}, {statPgrp, &p.pgrp}, {statSession, &p.session}, {statThreads, &p.threads}} {
+		v, err := strconv.Atoi(string(fields[f.at]))
+		if err != nil {
+			return process{}, fmt.Errorf("read process %d: %w", pid, err)
+		}
+		*f.to = v
+	}
+	start, err := strconv.ParseUint(string(fields[statStart]), 10, 64)
+	if err != nil {
+		return process{}, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	p.start = start
+	return p, nil
+}
+
+// processTable reads all rows that can be read. Processes that end meanwhile are
+// left out.
+func processTable() ([]process, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	table := make([]process, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, err := readProcess(pid); err == nil {
+			table = append(table, p)
+		}
+	}
+	return table, nil
+}
+
+// livingDescendants returns the living processes below this one.
+func livingDescendants() ([]process, error) {
+	table, err := processTable()
+	if err != nil {
+		return nil, err
+	}
+	return alive(descendants(table, os.Getpid())), nil
+}
+
+// alive returns list without the dead, in place.
+func alive(list []process) []process {
+	n := 0
+	for _, p := range list {
+		if !p.dead() {
+			list[n] = p
+			n++
+		}
+	}
+	return list[:n]
+}
+
+// signalProcess signals p and nobody else: the descriptor holds the process
+// fast, then the start time proves that the number was not used again.
+func signalProcess(p process, sig syscall.Signal) error {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil && !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	}
+
+	now, statErr := readProcess(p.pid)
+	if statErr != nil || now.start != p.start {
+		return unix.ESRCH
+	}
+
+	if err != nil { // Linux before 5.3
+		return unix.Kill(p.pid, sig)
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// signalGroup signals a process group, but never our own.
+func signalGroup(pgrp int, sig syscall.Signal) error {
+	if pgrp == unix.Getpgrp() {
+		return nil
+	}
+	return unix.Kill(-pgrp, sig)
+}
+
+// sweepChildren kills what is right below the calling shim: there the orphans of
+// a fork storm land. They are gone before the process table is read, but not
+// before this list is, which the kernel keeps. The first process of a namespace
+// can kill all others at once.
+func sweepChildren() []int {
+	if os.Getpid() == 1 {
+		_ = unix.Kill(-1, unix.SIGKILL)
+	}
+
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	var hit []int
+	for _, t := range threads {
+		list, err := os.ReadFile("/proc/self/task/" + t.Name() + "/children")
+		if err != nil {
+			continue // not every kernel has it
+		}
+		for field := range bytes.FieldsSeq(list) {
+			pid, err := strconv.Atoi(string(field))
+			if err == nil && unix.Kill(pid, unix.SIGKILL) == nil {
+				hit = append(hit, pid)
+			}
+		}
+	}
+	return hit
+}
+
+// bootID names this run of the kernel, and the PID namespace, in which process
+// numbers have their meaning.
+func bootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+
+	ns, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return "", fmt.Errorf("read process namespace: %w", err)
+	}
+	return strings.TrimSpace(string(id)) + "/" + ns, nil
+}

@@ -1,0 +1,209 @@
+package proc
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// victim is a command that does not want to be stopped. The script sees $MARK,
+// which its processes carry in their arguments, and creates $READY when all of
+// it is in place.
+type victim struct {
+	name      string
+	script    string
+	program   string // needed besides sh, setsid and sleep
+	least     int    // processes that a stop must count
+	killsShim bool
+}
+
+// respawn is a daemon that answers every polite signal with another copy.
+const respawn = `
+trap 'setsid sh "$0" "$1" &' TERM HUP INT
+echo $$ >> "$0.pids"
+while :; do sleep 1000.$1 & wait; done
+`
+
+var victims = []victim{
+	{name: "plain", script: `sleep 1000.$MARK & touch $READY; wait`, least: 2},
+	{
+		name: "deaf grandchild holding the pipe", least: 3,
+		script: `sh -c 'trap "" TERM HUP INT; sh -c "touch $READY; while :; do sleep 1000.$MARK; done" $MARK; :' $MARK; :`,
+	},
+	{
+		name: "daemon that respawns", least: 2,
+		script: `printf '%s' "$RESPAWN" > $READY.sh
+			(env -i PATH="$PATH" setsid sh $READY.sh $MARK >/dev/null 2>&1 </dev/null &)
+			while ! test -s $READY.sh.pids; do sleep 0.01; done
+			touch $READY; sleep 1000.$MARK; :`,
+	},
+	{
+		name: "fork storm", program: "perl",
+		script: `perl -e '$SIG{TERM} = "IGNORE"; for (1..12) { fork or do { fork and exit while 1 } } select undef, undef, undef, 0.3; open F, ">", $ENV{READY}; sleep 1000' $MARK`,
+	},
+	{
+		name: "fork storm over sessions", program: "perl",
+		script: `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; for (1..3) { fork or do { while (1) { POSIX::setsid(); fork and exit } } } select undef, undef, undef, 0.3; open F, ">", $ENV{READY}; sleep 1000' $MARK`,
+	},
+	{
+		name: "halted grandchild", least: 2,
+		script: `sh -c 'touch $READY; kill -STOP $$; sleep 1000.$MARK' $MARK; :`,
+	},
+	{name: "halts its shim", least: 2, script: `kill -STOP $PPID; sleep 1000.$MARK & touch $READY; wait`},
+	{
+		name: "kills its shim", killsShim: true, least: 2,
+		script: `(env -i PATH="$PATH" setsid sh -c 'trap "" TERM; while :; do sleep 1000.'$MARK'; done' $MARK &)
+			touch $READY; kill -9 $PPID; sleep 1000.$MARK; :`,
+	},
+}
+
+// scene is a victim that is about to be started.
+type scene struct {
+	mark, ready string
+	spec        Spec
+}
+
+func (v victim) scene(t *testing.T) scene {
+	t.Helper()
+	needs(t, "sh", "setsid", "sleep")
+	if v.program != "" {
+		needs(t, v.program)
+	}
+
+	mark := newMark()
+	ready := filepath.Join(t.TempDir(), "ready")
+	return scene{mark: mark, ready: ready, spec: Spec{
+		Argv: []string{"sh", "-c", v.script, mark},
+		Env: []string{
+			"PATH=" + os.Getenv("PATH"), "MARK=" + mark, "READY=" + ready, "RESPAWN=" + respawn,
+		},
+	}}
+}
+
+func (s scene) awaitReady(t *testing.T) {
+	t.Helper()
+	eventually(t, "the victim is ready", func() bool { return exists(s.ready) })
+}
+
+// modes are the two kinds of shim.
+var modes = []struct {
+	name    string
+	options Options
+}{{"plain", Options{}}, {"namespace", Options{Namespace: true}}}
+
+func TestNothingSurvivesStop(t *testing.T) {
+	for _, v := range victims {
+		for _, mode := range modes {
+			t.Run(v.name+" "+mode.name, func(t *testing.T) {
+				s := newSpawner(t, mode.options)
+				if s.Namespaced() != mode.options.Namespace {
+					t.Skip("no namespaces here")
+				}
+				if s.Namespaced() && v.killsShim {
+					t.Skip("it cannot")
+				}
+				sc := v.scene(t)
+				c, err := s.Start(t.Context(), sc.spec, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Release()
+				if !v.killsShim {
+					sc.awaitReady(t)
+					c.Stop(errors.New("enough"))
+				}
+				r := c.Wait()
+				noneMarked(t, sc.mark)
+				v.check(t, r)
+			})
+		}
+	}
+}
+
+// check looks at the account of a stop.
+func (v victim) check(t *testing.T, r Result) {
+	t.Helper()
+	if r.Killed < v.least {
+		t.Errorf("killed %d processes, want at least %d", r.Killed, v.least)
+	}
+	if v.killsShim {
+		if !errors.Is(r.Err, ErrShimLost) || r.ExitCode != -1 {
+			t.Errorf("result %+v, want the loss of the shim", r)
+		}
+		return
+	}
+	if !r.Stopped || r.TimedOut || r.Err != nil || r.ExitCode != -1 || r.Cause == nil || r.Cause.Error() != "enough" {
+		t.Errorf("result %+v, want stopped", r)
+	}
+}
+
+func TestNothingSurvivesTimeout(t *testing.T) {
+	for _, v := range victims[:3] {
+		t.Run(v.name, func(t *testing.T) {
+			s := newSpawner(t, Options{})
+			sc := v.scene(t)
+			sc.spec.Timeout = 2 * time.Second // long enough for the victim to get ready
+			r := s.Run(t.Context(), sc.spec, nil)
+			noneMarked(t, sc.mark)
+			if !r.TimedOut || r.Stopped || r.Err != nil || r.ExitCode != -1 || r.Killed == 0 {
+				t.Errorf("result %+v, want timed out", r)
+			}
+		})
+	}
+}
+
+// TestNothingSurvivesRepeatedHalt has a command that halts its shim for as long
+// as it lives, so that the shim cannot end it and fermata must.
+func TestNothingSurvivesRepeatedHalt(t *testing.T) {
+	needs(t, "perl")
+	s := newSpawner(t, Options{})
+	v := victim{script: `perl -e '$SIG{TERM} = "IGNORE"; $p = getppid; open F, ">", $ENV{READY}; close F; kill "STOP", $p while 1' $MARK`}
+	v.script = "exec " + v.script
+	sc := v.scene(t)
+	sc.spec.Bound = 3 * time.Second
+	c, err := s.Start(t.Context(), sc.spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Release()
+	sc.awaitReady(t)
+	c.Stop(errors.New("enough"))
+	r := c.Wait()
+	noneMarked(t, sc.mark)
+	if !r.Stopped || r.Err != nil || r.Killed == 0 {
+		t.Errorf("result %+v, want stopped", r)
+	}
+}
+
+func TestNothingSurvivesKillOfFermata(t *testing.T) {
+	for _, v := range victims {
+		for _, mode := range modes {
+			t.Run(v.name+" "+mode.name, func(t *testing.T) {
+				if mode.options.Namespace && !namespaceWorks() {
+					t.Skip("no namespaces here")
+				}
+				if v.killsShim {
+					t.Skip("see TestReclaim")
+				}
+				sc := v.scene(t)
+				a := startAgent(t, agentJob{Spec: sc.spec, Options: mode.options, Warm: true})
+				sc.awaitReady(t)
+				if len(marked(t, sc.mark)) == 0 {
+					t.Fatal("the victim does not live, so this proves nothing")
+				}
+				a.kill()
+				eventually(t, "nothing is left", func() bool {
+					return len(marked(t, sc.mark)) == 0 && !livesAs(a.id.PID, a.id.Start)
+				})
+			})
+		}
+	}
+}
+
+// livesAs reports whether the process of that number and start time lives.
+func livesAs(pid int, start uint64) bool {
+	p, err := readProcess(pid)
+	return err == nil && p.start == start && !p.dead()
+}
