@@ -28,7 +28,7 @@ func Apply(ctx context.Context, fsys FS, p *Plan, rec Record, commit func(Record
 
 	for _, s := range rec.Steps {
 		if err := t.advance(s); err != nil {
-			return t.retreat(s, fmt.Errorf("write %s: %w", s.Path, err))
+			return t.retreat(fmt.Errorf("write %s: %w", s.Path, err))
 		}
 	}
 	if err := t.sync(); err != nil {
@@ -155,28 +155,13 @@ func (t *transaction) check(f File) error {
 	return nil
 }
 
-// retreat takes a committed patch back because one of its steps failed. What
-// makes that step impossible for good is removed first: whoever recovers after
-// a crash during the retreat then sees that there is no way forward.
-func (t *transaction) retreat(failed Step, cause error) error {
-	err := t.fsys.Remove(failed.license())
-	if err == nil {
-		err = t.fsys.SyncDir(filepath.Dir(failed.Path))
-	}
-	if err == nil {
-		err = t.undo(true)
-	}
-	if err != nil {
+// retreat takes a committed patch back because one of its steps failed. No
+// second decision has to be noted: until the first file is back, the way forward
+// is still open, and a file that is back while its new content is gone tells
+// whoever recovers that there is none.
+func (t *transaction) retreat(cause error) error {
+	if err := t.undo(true); err != nil {
 		return &IncompleteError{Err: errors.Join(cause, err)}
 	}
 	return cause
-}
-
-// license returns the file without which a step that has not been done cannot
-// be done: the new content, or, of a removal, the second name of the old one.
-func (s Step) license() string {
-	if s.New != "" {
-		return s.New
-	}
-	return s.Old
 }

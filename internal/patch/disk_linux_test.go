@@ -10,11 +10,10 @@ import (
 	"testing"
 )
 
-// TestFullRealDisk applies a patch on a small disk that is filled a bit more
-// each time, until nothing fits.
-func TestFullRealDisk(t *testing.T) {
+// smallDisk mounts a disk of its own for the test.
+func smallDisk(t *testing.T, size int) string {
+	t.Helper()
 	dir := realDir(t)
-	const size, page = 384 << 10, 4096
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
 		t.Skipf("cannot mount a small disk: %v", err)
 	}
@@ -23,6 +22,37 @@ func TestFullRealDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return dir
+}
+
+func TestMoveToAnotherDisk(t *testing.T) {
+	here, there := realDir(t), smallDisk(t, 64<<10)
+	write(t, filepath.Join(here, "a.txt"), "a\n", 0o640)
+	plan := planFor(t, OS{}, here, fmt.Sprintf("*** Begin Patch\n*** Update File: a.txt\n*** Move to: %s/d/b.txt\n-a\n+b\n*** End Patch\n", there))
+	applyPlan(t, OS{}, plan)
+	expectFiles(t, here, map[string]string{})
+	expectFiles(t, there, map[string]string{"d/b.txt": "b\n"})
+	if info, err := os.Stat(filepath.Join(there, "d/b.txt")); err != nil || info.Mode() != 0o640 {
+		t.Errorf("moved file: %v, %v", info, err)
+	}
+	applyPlan(t, OS{}, plan.Reverse())
+	expectFiles(t, here, map[string]string{"a.txt": "a\n"})
+	expectFiles(t, there, map[string]string{})
+}
+
+// TestFullRealDisk applies a patch on a small disk that is filled a bit more
+// each time, until nothing fits.
+func TestFullRealDisk(t *testing.T) {
+	const size, page = 384 << 10, 4096
+	dir := smallDisk(t, size)
+
+	half := filepath.Join(dir, "half")
+	if err := (OS{}).Create(half, make([]byte, 2*size), 0, ""); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("a file that is too large: %v", err)
+	}
+	if _, err := os.Lstat(half); err == nil {
+		t.Error("half a file was left")
+	}
 
 	before := map[string]string{}
 	var b strings.Builder

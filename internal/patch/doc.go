@@ -73,8 +73,7 @@
 // crash or an error before it leaves nothing, after it everything. What follows
 // is one rename or removal for each file. If one of these fails, the patch is
 // taken back, for which the second names are there: neither way needs space on
-// the disk. A retreat first removes what the failed step would need, so that a
-// crash in its midst is understood later.
+// the disk.
 //
 // Every state on the way can be told from the names and contents that are left,
 // and from the digests in the record, so Recover may itself be cut short and

@@ -121,17 +121,27 @@ func TestStopAtEveryStep(t *testing.T) {
 	stop := errors.New("stopped by the user")
 	for k := range w.steps(t) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		n := 0
-		s, err := w.run(t, ctx, func(*attemptState, string, string, string) error {
+		n, early, late := 0, false, 0
+		s, err := w.run(t, ctx, func(s *attemptState, op, _, _ string) error {
+			if early && op == "create" {
+				late++
+			}
 			if n == k {
 				cancel(stop)
+				early = !s.committed && op != "commit"
 			}
 			n++
 			return nil
 		})
 		cancel(nil)
+		if early && late > 1 {
+			t.Fatalf("stop at %d: %d files were still prepared", k, late)
+		}
 		if err != nil && !errors.Is(err, stop) {
 			t.Fatalf("stop at %d: %v", k, err)
+		}
+		if early && err == nil {
+			t.Fatalf("stop at %d, before the commit, was ignored", k)
 		}
 		if (err == nil) != s.committed {
 			t.Fatalf("stop at %d: committed is %v, but the error is %v", k, s.committed, err)
@@ -331,4 +341,93 @@ func TestRecoverAfterEndWithFilesPutBack(t *testing.T) {
 	if diff := cmp.Diff(want, dump(s.mem)); diff != "" {
 		t.Errorf("recovery changed something (-before +after):\n%s", diff)
 	}
+}
+
+// The process dies while it takes the patch back, and then somebody edits the
+// files that it had not got to.
+func TestRecoverBackKeepsLaterEdits(t *testing.T) {
+	w := newTwenty(t)
+	const edited = "edited by the user\n"
+	failing, back := workDir+"/link", 0
+	s, _ := w.run(t, t.Context(), func(s *attemptState, op, path, _ string) error {
+		if s.committed && path == failing {
+			return syscall.EIO // the last step: everything has to go back
+		}
+		if op == "rename" && strings.HasSuffix(path, ".old") {
+			back++
+			s.fsys.dead = back == 3
+		}
+		return nil
+	})
+	if !s.fsys.dead {
+		t.Fatal("the process did not die")
+	}
+	s.mem.Put(workDir+"/u/f0", edited, 0o644)
+	applied, err := Recover(s.mem, s.rec, true)
+	var conflict *ConflictError
+	if applied || !errors.As(err, &conflict) || !slices.Equal(conflict.Paths, []string{workDir + "/u/f0"}) {
+		t.Fatalf("got %v, %v", applied, err)
+	}
+	want := slices.Clone(w.before)
+	for i, line := range want {
+		if strings.HasPrefix(line, "u/f0 ") {
+			want[i] = "u/f0\n" + edited
+		}
+	}
+	if diff := cmp.Diff(want, dump(s.mem)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// Before the commit no target is ours, whatever it looks like.
+func TestRecoverUncommittedLeavesTargets(t *testing.T) {
+	w := newTwenty(t)
+	s, _ := w.run(t, t.Context(), func(s *attemptState, op, _, _ string) error {
+		s.fsys.dead = op == "commit"
+		return nil
+	})
+	if s.committed {
+		t.Fatal("committed")
+	}
+	// The very file that the patch would have made.
+	path := workDir + "/new/d0/f0"
+	s.mem.Put(path, "new 0\n", 0o644)
+	if applied, err := Recover(s.mem, s.rec, false); applied || err != nil {
+		t.Fatalf("got %v, %v", applied, err)
+	}
+	want := slices.Concat(w.before, []string{"new dir\n", "new/d0 dir\n", "new/d0/f0\nnew 0\n"})
+	slices.Sort(want)
+	got := dump(s.mem)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// A file in the place of a directory that the patch would have made stays.
+func TestRecoverUncommittedLeavesFileForDirectory(t *testing.T) {
+	w := newTwenty(t)
+	s := w.crash(t, 0)
+	s.mem.Put(workDir+"/new", "mine\n", 0o644)
+	if applied, err := Recover(s.mem, s.rec, false); applied || err != nil {
+		t.Fatalf("got %v, %v", applied, err)
+	}
+	if got := contents(s.mem)[workDir+"/new"]; got != "mine\n" {
+		t.Errorf("the file is now %q", got)
+	}
+}
+
+// A file that is to be removed and is gone by itself is no reason to retreat.
+func TestRemovalOfVanishedFile(t *testing.T) {
+	w := newTwenty(t)
+	s, err := w.run(t, t.Context(), func(s *attemptState, op, path, _ string) error {
+		if s.committed && op == "remove" && path == workDir+"/old/f1" {
+			delete(s.mem.nodes, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "file vanished", s.mem, true)
 }

@@ -155,10 +155,6 @@ func (t *transaction) undo(committed bool) error {
 				conflicts = append(conflicts, s.Path)
 			}
 		}
-		// The old contents must be safe before their second names go.
-		if err := t.sync(); err != nil {
-			return err
-		}
 	}
 	if err := t.removeTemporary(); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (t *transaction) survey() (findings, error) {
 func (t *transaction) finish(found findings) error {
 	for _, s := range found.pending {
 		if err := t.advance(s); err != nil {
-			return t.retreat(s, fmt.Errorf("recover %s: %w", s.Path, err))
+			return t.retreat(fmt.Errorf("recover %s: %w", s.Path, err))
 		}
 	}
 	if err := t.sync(); err != nil {
