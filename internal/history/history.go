@@ -65,6 +65,7 @@ func (h *History) Apply(e p.Event) {
 	case *p.Configured:
 		h.next = &b.Settings
 	case *p.TurnStarted:
+		h.closeGroup() // the end of the turn before may have been lost
 		h.turn = turnNotes{}
 		h.configure()
 	case *p.UserMessage:
