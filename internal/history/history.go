@@ -69,6 +69,9 @@ func (h *History) Apply(e p.Event) {
 		h.turn = turnNotes{}
 		h.configure()
 	case *p.UserMessage:
+		if e.Turn == h.group.turn {
+			h.group.partial = nil // a request follows, as below
+		}
 		h.closeGroup()
 		h.add(e.Turn, 0, &p.PromptItem{Kind: p.PromptUser, Content: b.Content})
 	case *p.ModelRequested:
