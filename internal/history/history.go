@@ -102,9 +102,10 @@ func (h *History) Apply(e p.Event) {
 func (h *History) Items() []*p.PromptItem {
 	h.thaw()
 	h.flush()
-	if len(h.missing) > 0 {
-		// Not to happen: the owner records repairs before it asks. A request
-		// that the provider takes is still better than one that it refuses.
+	if len(h.missing) > 0 || len(h.group.calls) > 0 {
+		// Not to happen: the owner records repairs before it asks, and does not
+		// ask while calls are open. A request that the provider takes is still
+		// better than one that it refuses.
 		return h.patched()
 	}
 	return slices.Clip(h.items)
@@ -328,8 +329,10 @@ func (h *History) replace(entries []*entry) {
 
 // patched is a copy of the items with an answer for each call that lacks one.
 func (h *History) patched() []*p.PromptItem {
-	c := History{entries: h.entries, items: h.items}
-	for _, id := range h.missing {
+	c := History{entries: slices.Clip(h.entries), items: slices.Clip(h.items), missing: slices.Clone(h.missing), group: h.group}
+	c.group.partial = nil
+	c.closeGroup()
+	for _, id := range slices.Clone(c.missing) {
 		c.lateOutput(&p.ToolOutput{Call: id, Output: "aborted"})
 	}
 	return c.items
