@@ -135,9 +135,13 @@ func (h *History) Find(wireID string) (id p.CallID, answered, ok bool) {
 		if e.item.WireID != wireID {
 			continue
 		}
-		if e.item.Kind == p.PromptOutput {
+		switch e.item.Kind {
+		case p.PromptOutput:
 			outputs[e.item.Call] = true
 			continue
+		case p.PromptCall:
+		default:
+			continue // has no such id
 		}
 		if !outputs[e.item.Call] {
 			return e.item.Call, false, true
