@@ -161,13 +161,17 @@ func (h *History) add(turn p.TurnID, response int, item *p.PromptItem) *entry {
 	return e
 }
 
+// start puts the lead in front of everything: it is recorded later than the
+// rest if the first record was lost.
 func (h *History) start(s p.Settings) {
-	h.settings = s
+	h.thaw()
+	h.settings, h.lead = s, nil
 	if s.UserInstructions != "" {
-		h.add(0, 0, user(tag("user_instructions", "\n\n"+s.UserInstructions+"\n\n")))
+		h.lead = append(h.lead, &entry{0, 0, user(tag("user_instructions", "\n\n"+s.UserInstructions+"\n\n"))})
 	}
-	h.add(0, 0, user(environment(p.Settings{}, s)))
-	h.lead = slices.Clone(h.entries)
+	h.lead = append(h.lead, &entry{0, 0, user(environment(p.Settings{}, s))})
+	h.group.before += len(h.lead)
+	h.replace(slices.Concat(h.lead, h.entries))
 }
 
 // configure tells the model what changed in its surroundings since the last
