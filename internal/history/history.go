@@ -323,6 +323,9 @@ func (h *History) insert(call *entry, out *p.PromptItem) {
 			break
 		}
 	}
+	if at <= h.group.before {
+		h.group.before++
+	}
 	h.replace(slices.Insert(slices.Clone(h.entries), at, &entry{call.turn, call.response, out}))
 }
 
