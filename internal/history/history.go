@@ -29,6 +29,7 @@ type History struct {
 	next      *p.Settings // of the turns to come, not yet told
 	compacted p.TurnID
 	missing   []p.CallID // calls whose response is over and that have no output
+	known     map[p.CallID]bool
 	group     group
 	turn      turnNotes
 }
@@ -156,6 +157,12 @@ func (h *History) Find(wireID string) (id p.CallID, answered, ok bool) {
 func (h *History) add(turn p.TurnID, response int, item *p.PromptItem) *entry {
 	h.thaw()
 	e := &entry{turn, response, item}
+	if item.Kind == p.PromptCall {
+		if h.known == nil {
+			h.known = map[p.CallID]bool{}
+		}
+		h.known[item.Call] = true
+	}
 	h.entries = append(h.entries, e)
 	h.items = append(h.items, item)
 	return e
@@ -221,8 +228,11 @@ func (h *History) flushReasoning(turn p.TurnID) {
 }
 
 func (h *History) call(turn p.TurnID, b *p.ToolCall) {
+	h.thaw()
+	if h.known[b.Call] {
+		return // recorded twice
+	}
 	if len(h.group.calls) == 0 {
-		h.thaw()
 		h.group.before = len(h.entries)
 	}
 	h.flushReasoning(turn)
