@@ -250,7 +250,7 @@ func (s *Server) take(req *Request) (reply Reply) {
 			reply = Status(http.StatusBadRequest, fmt.Sprintf(`{"error":{"message":"not a request: %v %v","type":"invalid_request_error"}}`, bad, err))
 			return
 		}
-		if req.Fault = wirecheck.Check(items, st.remembered...); req.Fault != nil {
+		if req.Fault = wirecheck.CheckWire(req.Wire, items, st.remembered...); req.Fault != nil {
 			reply = Status(http.StatusBadRequest, string(req.Fault.Body(req.Wire)))
 			return
 		}

@@ -15,7 +15,7 @@ func Judge(w Wire, body []byte, remembered ...string) (*Fault, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Check(items, remembered...), nil
+	return CheckWire(w, items, remembered...), nil
 }
 
 // Parse reads the history in the body of a request.
@@ -272,6 +272,10 @@ func (f *Fault) anthropicText() string {
 	case Twice:
 		return fmt.Sprintf("messages.%d.content.%d: each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s",
 			f.Item.At, f.Item.Part, f.Item.ID)
+	case Repeated:
+		return fmt.Sprintf("messages.%d.content.%d: `tool_use` ids must be unique", f.Item.At, f.Item.Part)
+	case BadID:
+		return fmt.Sprintf("messages.%d.content.%d.tool_use.id: String should match pattern '%s'", f.Item.At, f.Item.Part, anthropicID)
 	case Alone:
 		return fmt.Sprintf("messages.%d: The final block in an assistant message cannot be `thinking`.", f.Item.At)
 	}

@@ -9,6 +9,7 @@ package wirecheck
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/fermata-agent/fermata/protocol"
@@ -63,6 +64,8 @@ const (
 	Twice     FaultKind = "twice"      // a second output for a call
 	WrongKind FaultKind = "wrong_kind" // an output of another kind than its call
 	Alone     FaultKind = "alone"      // reasoning that led to nothing
+	Repeated  FaultKind = "repeated"   // a call with the id of another, where the wire forbids that
+	BadID     FaultKind = "bad_id"     // a call with an id that the wire does not take
 )
 
 // A Fault is the first thing that is wrong with a history.
@@ -75,6 +78,29 @@ type Fault struct {
 func (f *Fault) Error() string {
 	return fmt.Sprintf("invalid history: %s %s %q at %d", f.Kind, f.Item.Kind, f.Item.ID, f.Index)
 }
+
+// CheckWire is Check with the rules that only one wire has.
+func CheckWire(w Wire, items []Item, remembered ...string) *Fault {
+	if w != Anthropic {
+		return Check(items, remembered...)
+	}
+	seen := map[string]bool{}
+	for i, it := range items {
+		if it.Kind != Call {
+			continue
+		}
+		if !anthropicID.MatchString(it.ID) {
+			return &Fault{Kind: BadID, Index: i, Item: it}
+		}
+		if seen[it.ID] {
+			return &Fault{Kind: Repeated, Index: i, Item: it}
+		}
+		seen[it.ID] = true
+	}
+	return Check(items, remembered...)
+}
+
+var anthropicID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 // Check returns the first fault of a history, or nil. An output with the text
 // [Aborted] needs no call if its id is remembered, and what is remembered must

@@ -122,6 +122,26 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+func TestAnthropicIDs(t *testing.T) {
+	for h, want := range map[string]string{
+		"u c:1 o:1 c:1 o:1": "messages.3.content.0: `tool_use` ids must be unique",
+		"u c:a.b o:a.b":     "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+		"u c:1":             "messages.1: `tool_use` ids were found without",
+		"u c:a-B_9 o:a-B_9": "",
+	} {
+		got := ""
+		if f := CheckWire(Anthropic, history(h)); f != nil {
+			got = string(f.Body(Anthropic))
+		}
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", h, got, want)
+		}
+		if f := CheckWire(Responses, history(h)); f != nil && f.Kind != Missing {
+			t.Errorf("%s: %v on a wire without such a rule", h, f)
+		}
+	}
+}
+
 func TestRememberedCalls(t *testing.T) {
 	tests := map[string]FaultKind{
 		"u x:9 u":              "",
