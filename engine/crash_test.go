@@ -57,7 +57,7 @@ func TestApprovalOutlivesTheProcess(t *testing.T) {
 }
 
 func TestKillInMidSentence(t *testing.T) {
-	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
 		e.Say(id, "talk")
 		r := e.Request()
 		r.Delta("one two")
@@ -70,7 +70,7 @@ func TestKillInMidSentence(t *testing.T) {
 		if err != nil || snap.Active || snap.Ended != p.Crashed || len(snap.Repaired) == 0 {
 			t.Fatalf("after the kill: %+v, %v", snap, err)
 		}
-		w = e.Watch(id, 5)
+		w := e.Watch(id, 5)
 		w.Expect("stop_requested crashed")
 		w.Expect("model_ended", "input_returned wait", "turn_ended crashed")
 		var said string

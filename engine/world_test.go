@@ -25,7 +25,6 @@ type world struct {
 	alive    map[p.CallID]bool // calls whose work runs now
 	immortal map[p.CallID]bool // of these, the ones that cannot be stopped
 	ran      []p.CallID        // calls that had an effect
-	known    map[p.CallID]bool // calls whose CommandStarted was said to be durable
 }
 
 func (w *world) rnd(n int) int { w.mu.Lock(); defer w.mu.Unlock(); return w.r.IntN(n) }

@@ -42,7 +42,6 @@ type owner struct {
 	now    p.Settings // of this turn
 	tools  []tool.Tool
 	model  journal.Scope     // what the model may write to
-	closed map[p.ItemID]bool // items of this turn whose end is recorded
 	stop   *time.Timer       // runs while the turn is stopping
 	retry  *time.Timer       // runs before a retry
 	stray  int               // late messages of workers that were given up
