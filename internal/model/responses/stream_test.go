@@ -28,95 +28,97 @@ func answer(t testing.TB, events ...string) (*modeltest.Recorder, model.End, err
 
 const completed = `{"type":"response.completed","response":{"id":"r1","usage":null}}`
 
+// streams are the events of responses, without the end, and the items in them.
+var streams = map[string]struct {
+	events []string
+	want   []string
+}{
+	"the least a mock sends": {
+		[]string{
+			`{"type":"response.created","response":{"id":"r1"}}`,
+			`{"type":"response.output_item.done","item":{"type":"function_call","call_id":"call_1","name":"shell","arguments":"{\"command\":[\"echo\",\"a\"]}"}}`,
+		},
+		[]string{`call call_1 shell {"command":["echo","a"]}`},
+	},
+	"deltas without an index": {
+		[]string{
+			`{"type":"response.reasoning_summary_text.delta","delta":"h"}`, `{"type":"response.output_text.delta","delta":"do"}`,
+			`{"type":"response.output_text.delta","delta":"ne"}`, `{"type":"response.reasoning_summary_text.delta","delta":"m"}`,
+			`{"type":"response.output_item.done","item":{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}}`,
+			`{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}}`,
+			`{"type":"response.output_text.delta","delta":"more"}`,
+			`{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"more"}]}}`,
+		},
+		[]string{`think "hm"`, `text "done"`, `text "more"`},
+	},
+	"items that finish in another order": {
+		[]string{
+			`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a"}}`,
+			`{"type":"response.output_item.added","output_index":1,"item":{"type":"message"}}`,
+			`{"type":"response.output_text.delta","output_index":1,"delta":"x"}`,
+			`{"type":"response.output_item.done","output_index":1,"item":{"type":"message","content":[{"type":"output_text","text":"x"}]}}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}}`,
+		},
+		[]string{`call a f {}`, `text "x"`},
+	},
+	"what the service does itself takes no index": {
+		[]string{
+			`{"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call","id":"ws"}}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"web_search_call","id":"ws"}}`,
+			`{"type":"response.output_text.delta","output_index":1,"delta":"x"}`,
+			`{"type":"response.output_item.done","output_index":1,"item":{"type":"message","content":[{"type":"output_text","text":"x"}]}}`,
+		},
+		[]string{`text "x"`},
+	},
+	"parts and refusals": {
+		[]string{
+			`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}`, `{"type":"response.refusal.delta","output_index":0,"content_index":1,"delta":"no"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"a"},{"type":"refusal","refusal":"no"}]}}`,
+		},
+		[]string{`text "ano"`},
+	},
+	"the reasoning itself": {
+		[]string{
+			`{"type":"response.reasoning_text.delta","output_index":0,"delta":"raw"}`, `{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"sum"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","summary":[{"type":"summary_text","text":"sum"}],"content":[{"type":"reasoning_text","text":"raw"}]}}`,
+			`{"type":"response.output_item.done","output_index":1,"item":{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"silent"}]}}`,
+		},
+		[]string{`think "raw"`, `think "silent"`},
+	},
+	"a summary before the reasoning": {
+		[]string{
+			`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"sum"}`, `{"type":"response.reasoning_text.delta","output_index":0,"delta":"raw"}`,
+			`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"mary"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","summary":[{"text":"sum"},{"text":"mary"}],"content":[{"text":"raw"}]}}`,
+		},
+		[]string{`think "sum\n\nmary"`},
+	},
+	"local shell": {
+		[]string{`{"type":"response.output_item.done","item":{"type":"local_shell_call","id":"lsh_1","status":"completed","action":{"type":"exec","command":["ls"]}}}`},
+		[]string{`call lsh_1 local_shell {"type":"exec","command":["ls"]}`},
+	},
+	"a call that the service cut": {
+		[]string{`{"type":"response.output_item.done","item":{"type":"function_call","status":"incomplete","call_id":"a","name":"f","arguments":"{\"comm"}}`},
+		nil,
+	},
+	"late and doubled events": {
+		[]string{
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"text":"a"}]}}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"text":"b"}]}}`,
+			`{"type":"response.output_text.delta","output_index":0,"delta":"x"}`,
+			`{"type":"response.output_item.done","output_index":1,"item":{"type":"reasoning","summary":[]}}`,
+			`{"type":"response.reasoning_text.delta","output_index":1,"delta":"x"}`,
+		},
+		[]string{`text "a"`, `think ""`},
+	},
+	"what means nothing": {
+		[]string{`keep-alive`, ``, `[DONE]`, `{}`, `{"type":"response.something.new","delta":"x"}`, `{"type":"response.output_text.delta","delta":5}`, `{"type":"response.output_text.delta","delta":""}`, `{"type":5}`},
+		nil,
+	},
+}
+
 func TestEvents(t *testing.T) {
-	tests := map[string]struct {
-		events []string
-		want   []string
-	}{
-		"the least a mock sends": {
-			[]string{
-				`{"type":"response.created","response":{"id":"r1"}}`,
-				`{"type":"response.output_item.done","item":{"type":"function_call","call_id":"call_1","name":"shell","arguments":"{\"command\":[\"echo\",\"a\"]}"}}`,
-			},
-			[]string{`call call_1 shell {"command":["echo","a"]}`},
-		},
-		"deltas without an index": {
-			[]string{
-				`{"type":"response.reasoning_summary_text.delta","delta":"h"}`, `{"type":"response.output_text.delta","delta":"do"}`,
-				`{"type":"response.output_text.delta","delta":"ne"}`, `{"type":"response.reasoning_summary_text.delta","delta":"m"}`,
-				`{"type":"response.output_item.done","item":{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}}`,
-				`{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}}`,
-				`{"type":"response.output_text.delta","delta":"more"}`,
-				`{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"more"}]}}`,
-			},
-			[]string{`think "hm"`, `text "done"`, `text "more"`},
-		},
-		"items that finish in another order": {
-			[]string{
-				`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a"}}`,
-				`{"type":"response.output_item.added","output_index":1,"item":{"type":"message"}}`,
-				`{"type":"response.output_text.delta","output_index":1,"delta":"x"}`,
-				`{"type":"response.output_item.done","output_index":1,"item":{"type":"message","content":[{"type":"output_text","text":"x"}]}}`,
-				`{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}}`,
-			},
-			[]string{`call a f {}`, `text "x"`},
-		},
-		"what the service does itself takes no index": {
-			[]string{
-				`{"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call","id":"ws"}}`,
-				`{"type":"response.output_item.done","output_index":0,"item":{"type":"web_search_call","id":"ws"}}`,
-				`{"type":"response.output_text.delta","output_index":1,"delta":"x"}`,
-				`{"type":"response.output_item.done","output_index":1,"item":{"type":"message","content":[{"type":"output_text","text":"x"}]}}`,
-			},
-			[]string{`text "x"`},
-		},
-		"parts and refusals": {
-			[]string{
-				`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}`, `{"type":"response.refusal.delta","output_index":0,"content_index":1,"delta":"no"}`,
-				`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"a"},{"type":"refusal","refusal":"no"}]}}`,
-			},
-			[]string{`text "ano"`},
-		},
-		"the reasoning itself": {
-			[]string{
-				`{"type":"response.reasoning_text.delta","output_index":0,"delta":"raw"}`, `{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"sum"}`,
-				`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","summary":[{"type":"summary_text","text":"sum"}],"content":[{"type":"reasoning_text","text":"raw"}]}}`,
-				`{"type":"response.output_item.done","output_index":1,"item":{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"silent"}]}}`,
-			},
-			[]string{`think "raw"`, `think "silent"`},
-		},
-		"a summary before the reasoning": {
-			[]string{
-				`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"sum"}`, `{"type":"response.reasoning_text.delta","output_index":0,"delta":"raw"}`,
-				`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"mary"}`,
-				`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","summary":[{"text":"sum"},{"text":"mary"}],"content":[{"text":"raw"}]}}`,
-			},
-			[]string{`think "sum\n\nmary"`},
-		},
-		"local shell": {
-			[]string{`{"type":"response.output_item.done","item":{"type":"local_shell_call","id":"lsh_1","status":"completed","action":{"type":"exec","command":["ls"]}}}`},
-			[]string{`call lsh_1 local_shell {"type":"exec","command":["ls"]}`},
-		},
-		"a call that the service cut": {
-			[]string{`{"type":"response.output_item.done","item":{"type":"function_call","status":"incomplete","call_id":"a","name":"f","arguments":"{\"comm"}}`},
-			nil,
-		},
-		"late and doubled events": {
-			[]string{
-				`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"text":"a"}]}}`,
-				`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"text":"b"}]}}`,
-				`{"type":"response.output_text.delta","output_index":0,"delta":"x"}`,
-				`{"type":"response.output_item.done","output_index":1,"item":{"type":"reasoning","summary":[]}}`,
-				`{"type":"response.reasoning_text.delta","output_index":1,"delta":"x"}`,
-			},
-			[]string{`text "a"`, `think ""`},
-		},
-		"what means nothing": {
-			[]string{`keep-alive`, ``, `[DONE]`, `{}`, `{"type":"response.something.new","delta":"x"}`, `{"type":"response.output_text.delta","delta":5}`, `{"type":"response.output_text.delta","delta":""}`, `{"type":5}`},
-			nil,
-		},
-	}
-	for name, tt := range tests {
+	for name, tt := range streams {
 		t.Run(name, func(t *testing.T) {
 			rec, end, err := answer(t, append(tt.events, completed)...)
 			if err != nil || end.ID != "r1" || end.Usage != nil {
