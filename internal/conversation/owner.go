@@ -41,10 +41,10 @@ type owner struct {
 	cancel context.CancelCauseFunc
 	now    p.Settings // of this turn
 	tools  []tool.Tool
-	model  journal.Scope     // what the model may write to
-	stop   *time.Timer       // runs while the turn is stopping
-	retry  *time.Timer       // runs before a retry
-	stray  int               // late messages of workers that were given up
+	model  journal.Scope // what the model may write to
+	stop   *time.Timer   // runs while the turn is stopping
+	retry  *time.Timer   // runs before a retry
+	stray  int           // late messages of workers that were given up
 
 	closing  []chan answer // who waits for the conversation to close
 	repaired []string      // what opening found and did
