@@ -21,17 +21,14 @@ func TestMain(m *testing.M) {
 	if proc.IsShim() { // a command that the scripts' fermata runs
 		os.Exit(proc.ShimMain(nil))
 	}
-	heedSignals()
+	heedHangups()
 	testscript.Main(cleaned{m}, map[string]func(){"fermata": main})
 }
 
-// heedSignals undoes what nohup, or a shell that runs us in the background, has
-// told us to ignore: what we start would ignore it too.
-func heedSignals() {
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
-		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s)
-		}
+// heedHangups undoes what nohup has told us: what we start would be deaf too.
+func heedHangups() {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 }
 
