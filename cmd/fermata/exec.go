@@ -83,7 +83,7 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	ctx, stopped := stopSignals(ctx)
 	id, err := f.conversation(ctx, s, r, name)
 	if err != nil {
-		return err
+		return stoppedBy(stopped(), err)
 	}
 	end, err := exec.Run(ctx, r.engine, exec.Options{
 		Conversation: id, Turn: p.UserTurn{Content: p.Text(prompt), Overrides: f.overrides()},

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,7 +15,12 @@ import (
 // A signalError is the cause of a context that a signal ended.
 type signalError struct{ sig os.Signal }
 
-func (e *signalError) Error() string { return fmt.Sprintf("stopped by %v", e.sig) }
+func (e *signalError) Error() string {
+	if sig, ok := e.sig.(syscall.Signal); ok {
+		return "stopped by " + unix.SignalName(sig)
+	}
+	return fmt.Sprintf("stopped by %v", e.sig)
+}
 
 // stopSignals ends the context at the first SIGINT, SIGTERM or SIGHUP, and the program
 // at the second. The returned function tells which signal came first, nil if none did.
@@ -23,7 +30,10 @@ func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var first atomic.Pointer[signalError]
 	signals := make(chan os.Signal, 2) // room for the two that matter
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
+	if !signal.Ignored(unix.SIGHUP) { // nohup means it
+		signal.Notify(signals, unix.SIGHUP)
+	}
 	go func() { // for as long as the program runs
 		e := &signalError{<-signals}
 		first.Store(e)
@@ -36,6 +46,14 @@ func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
 		}
 		return nil
 	}
+}
+
+// stoppedBy is err, or what to say and how to exit if a signal is what is behind it.
+func stoppedBy(sig os.Signal, err error) error {
+	if sig == nil || !errors.Is(err, context.Canceled) && !errors.As(err, new(*signalError)) {
+		return err
+	}
+	return &exitError{code: signalCode(sig), err: &signalError{sig}}
 }
 
 func signalCode(s os.Signal) int {

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// whenOpened starts to watch a file. The returned function waits until somebody
+// has opened it.
+func whenOpened(t *testing.T, name string) func() {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		t.Skipf("files cannot be watched here: %v", err)
+	}
+	events := os.NewFile(uintptr(fd), "inotify")
+	t.Cleanup(func() { events.Close() })
+	if _, err := unix.InotifyAddWatch(fd, name, unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := events.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := events.Read(make([]byte, 4096)); err != nil {
+			t.Fatalf("nobody opens %s: %v", name, err)
+		}
+	}
+}
+
+// occupied is a conversation that a process runs.
+func occupied(t *testing.T) (pl *place, owner *process, id, lock string) {
+	t.Helper()
+	pl = newPlace(t)
+	owner = pl.start("exec", "--demo", "wait 600")
+	id = pl.conversation()
+	pl.awaitEvent(id, "the turn runs", func(b p.Body) bool { _, ok := b.(*p.ModelRequested); return ok })
+	return pl, owner, id, pl.conversations()[0].Path + ".lock"
+}
+
+func TestSecondWriterIsToldWhoHasTheConversation(t *testing.T) {
+	t.Parallel()
+	pl, owner, id, _ := occupied(t)
+	out, errs, code := pl.run("exec", "resume", id, "run: touch ran")
+	if code != exitFailed || out != "" {
+		t.Errorf("exit code %d, stdout %q; want %d and nothing", code, out, exitFailed)
+	}
+	contains(t, "stderr", errs, fmt.Sprint(owner.cmd.Process.Pid), "hint: ")
+	if _, err := os.Stat(filepath.Join(pl.work, "ran")); err == nil {
+		t.Error("its command ran")
+	}
+	pl.must("show", id) // reading takes no lock
+	owner.signal(syscall.SIGINT)
+	if code := owner.code(); code != exitInterrupted {
+		t.Errorf("the owner's exit code is %d, want %d", code, exitInterrupted)
+	}
+	pl.sound(id)
+}
+
+// A second writer that comes while the owner is ending waits for it.
+func TestSecondWriterWaitsForAnOwnerThatEnds(t *testing.T) {
+	t.Parallel()
+	pl, owner, id, lock := occupied(t)
+	await := whenOpened(t, lock)
+	second := pl.start("exec", "resume", id, "what happened?")
+	await()
+	owner.signal(syscall.SIGTERM)
+	if code := second.code(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, second.err.String())
+	}
+	contains(t, "what the model was told", second.out.String(), "You had asked: wait 600", "on purpose")
+	pl.must("fsck", id)
+}
+
+func TestSignalWhileWaitingForTheOwner(t *testing.T) {
+	for _, stop := range stops {
+		t.Run(stop.name, func(t *testing.T) {
+			t.Parallel()
+			pl, _, id, lock := occupied(t)
+			await := whenOpened(t, lock)
+			second := pl.start("exec", "resume", id, "run: touch ran")
+			await()
+			second.signal(stop.signal)
+			if code := second.code(); code != stop.code {
+				t.Errorf("exit code %d, want %d\n%s", code, stop.code, second.err.String())
+			}
+		})
+	}
+}
+
+// The end of a terminal stops the turn, unless nohup said that it shall not.
+func TestHangup(t *testing.T) {
+	const prompt = "run: echo ready; while ! test -e go; do sleep 0.05; done; echo went on"
+	for _, heed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("heeded %t", heed), func(t *testing.T) {
+			t.Parallel()
+			pl := newPlace(t)
+			pr := &process{t: t, done: make(chan struct{})}
+			pr.cmd = pl.command(t.Context(), "exec", "--demo", prompt)
+			if !heed {
+				pr.cmd.Path = "/bin/sh"
+				pr.cmd.Args = []string{"sh", "-c", `trap "" HUP; exec "$0" exec --demo "$1"`, pl.bin, prompt}
+			}
+			pr.cmd.Stdout, pr.cmd.Stderr = &pr.out, &pr.err
+			pr.begin(func() {})
+			id := pl.conversation()
+			pl.awaitText(id, "ready")
+			pr.signal(syscall.SIGHUP)
+			if heed {
+				if code := pr.code(); code == exitOK {
+					t.Errorf("exit code %d", code)
+				}
+				contains(t, "stderr", pr.err.String(), "fermata: stopped after ")
+				pl.noneLeft(t, nil)
+				pl.sound(id)
+				return
+			}
+			pl.file("go", "")
+			if code := pr.code(); code != exitOK {
+				t.Errorf("exit code %d, want %d\n%s", code, exitOK, pr.err.String())
+			}
+			contains(t, "stdout", pr.out.String(), "went on")
+		})
+	}
+}
+
+// A reader that goes away ends nothing but what it would have read.
+func TestReaderGoesAway(t *testing.T) {
+	tests := []struct {
+		name   string
+		close  func(*exec.Cmd, *os.File)
+		code   int
+		out    string
+		errors string
+	}{
+		{"stdout", func(c *exec.Cmd, w *os.File) { c.Stdout = w }, exitFailed, "", "fermata: write the answer: "},
+		{"stderr", func(c *exec.Cmd, w *os.File) { c.Stderr = w }, exitOK, "hello\n", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			pl := newPlace(t)
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			defer w.Close()
+			pr := &process{t: t, done: make(chan struct{})}
+			pr.cmd = pl.command(t.Context(), "exec", "--demo", "run: echo hello")
+			pr.cmd.Stdout, pr.cmd.Stderr = &pr.out, &pr.err
+			test.close(pr.cmd, w)
+			pr.begin(func() {})
+			if code := pr.code(); code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			contains(t, "stdout", pr.out.String(), test.out)
+			contains(t, "stderr", pr.err.String(), test.errors)
+			contains(t, "what the model was told", pl.sound(pl.conversation()), "Nothing was cut")
+		})
+	}
+}
