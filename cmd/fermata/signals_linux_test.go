@@ -123,8 +123,9 @@ func contains(t *testing.T, what, text string, parts ...string) {
 // stubborn is a command that takes notice of no polite signal.
 const stubborn = `run: trap 'echo no' TERM INT HUP; echo ready; while :; do sleep 600; done`
 
-// A second signal ends the program at once. The second is another one here, so
-// that the exit code tells which of them it was.
+// A second signal ends the program at once, without last words. Two different ones
+// are used because two equal ones may arrive as one; which is second is up to the
+// system.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
@@ -134,8 +135,11 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	tree := below(pr.cmd.Process.Pid)
 	pr.signal(syscall.SIGINT)
 	pr.signal(syscall.SIGTERM)
-	if code := pr.code(); code != 143 {
-		t.Errorf("exit code %d, want 143", code)
+	if code := pr.code(); code != 143 && code != 130 {
+		t.Errorf("exit code %d, want 130 or 143", code)
+	}
+	if pr.err.has("fermata: stopped") || pr.err.has("to go on") {
+		t.Errorf("it took its time:\n%s", pr.err.String())
 	}
 	pl.noneLeft(t, tree)
 	contains(t, "what the model was told", pl.sound(id), "Cut: `trap", "  ready\n")
