@@ -199,14 +199,23 @@ func (h *History) message(turn p.TurnID, b *p.AssistantMessage) {
 		h.group.reasoning, h.group.partial = nil, b
 		return
 	}
+	h.enter(turn, b.Item.Response)
 	calls := len(h.group.calls) > 0
 	end := len(h.entries)
-	h.flushReasoning(turn)
+	h.flushReasoning(turn, b.Item.Response)
 	h.add(turn, b.Item.Response, &p.PromptItem{Kind: p.PromptAssistant, Text: b.Text, Raw: b.Raw})
 	if calls {
 		// Outputs must follow their calls, so that what was said between
 		// comes first. Nothing of this response has been handed out yet.
 		h.moveBefore(h.group.before, end)
+	}
+}
+
+// enter closes the latest response if an item belongs to another one: the
+// record of the request between them was lost.
+func (h *History) enter(turn p.TurnID, response int) {
+	if c := h.group.calls; len(c) > 0 && (c[0].turn != turn || c[0].response != response) {
+		h.closeGroup()
 	}
 }
 
@@ -220,9 +229,9 @@ func (h *History) moveBefore(at, end int) {
 	h.group.before += len(h.entries) - end
 }
 
-func (h *History) flushReasoning(turn p.TurnID) {
+func (h *History) flushReasoning(turn p.TurnID, response int) {
 	for _, r := range h.group.reasoning {
-		h.add(turn, r.Item.Response, &p.PromptItem{Kind: p.PromptReasoning, Text: r.Text, Raw: r.Raw})
+		h.add(turn, response, &p.PromptItem{Kind: p.PromptReasoning, Text: r.Text, Raw: r.Raw})
 	}
 	h.group.reasoning = nil
 }
@@ -232,10 +241,11 @@ func (h *History) call(turn p.TurnID, b *p.ToolCall) {
 	if h.known[b.Call] {
 		return // recorded twice
 	}
+	h.enter(turn, b.Call.Response)
 	if len(h.group.calls) == 0 {
 		h.group.before = len(h.entries)
 	}
-	h.flushReasoning(turn)
+	h.flushReasoning(turn, b.Call.Response)
 	e := h.add(turn, b.Call.Response, &p.PromptItem{
 		Kind: p.PromptCall, Call: b.Call, WireID: b.WireID, CallKind: b.Kind,
 		Name: b.Name, Arguments: b.Arguments, Raw: b.Raw,
@@ -321,17 +331,21 @@ func (h *History) lateOutput(b *p.ToolOutput) {
 // insert puts an output behind its call's response, in the order of the calls.
 func (h *History) insert(call *entry, out *p.PromptItem) {
 	at := slices.Index(h.entries, call) + 1
-	for ; at < len(h.entries); at++ {
-		e := h.entries[at]
-		sameCalls := e.item.Kind == p.PromptCall && e.turn == call.turn && e.response == call.response
-		earlier := e.item.Kind == p.PromptOutput && e.turn == call.turn && e.response == call.response &&
-			e.item.Call.Index < call.item.Call.Index
-		if !sameCalls && !earlier && e.item.Kind != p.PromptReasoning {
-			break
+	end := len(h.entries)
+	if len(h.group.calls) > 0 && at <= h.group.before {
+		end = h.group.before // the response under way is another one
+	}
+	is := func(i int, kinds ...p.PromptKind) bool {
+		return i < end && h.entries[i].turn == call.turn && h.entries[i].response == call.response &&
+			slices.Contains(kinds, h.entries[i].item.Kind)
+	}
+	for i := at; is(i, p.PromptCall, p.PromptReasoning); i++ {
+		if is(i, p.PromptCall) { // reasoning stays with the call that follows it
+			at = i + 1
 		}
-		if e.item.Kind == p.PromptReasoning && (e.turn != call.turn || e.response != call.response) {
-			break
-		}
+	}
+	for is(at, p.PromptOutput) && h.entries[at].item.Call.Index < call.item.Call.Index {
+		at++
 	}
 	if at <= h.group.before {
 		h.group.before++
