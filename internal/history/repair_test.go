@@ -138,7 +138,27 @@ func TestDamagedLogs(t *testing.T) {
 		{
 			"a request",
 			opened(call(1, 0), over(1), output(1, 0, "x"), call(2, 0), over(2), output(2, 0, "y"), request(3)),
-			[]string{env, "user: go", "call 1.1.0 w0: sh", "call 1.2.0 w0: sh", "output 1.1.0 w0: x", "output 1.2.0 w0: y"},
+			[]string{env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: x", "call 1.2.0 w0: sh", "output 1.2.0 w0: y"},
+		},
+		{
+			"a request and an output before it",
+			opened(call(1, 0), over(1), thought(1, 1, "t"), call(2, 0), over(2), output(2, 0, "y"), request(3)),
+			[]string{env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: aborted", "call 1.2.0 w0: sh", "output 1.2.0 w0: y"},
+		},
+		{
+			"a request, between a call and what was said",
+			opened(call(1, 0), over(1), output(1, 0, "x"), said(2, 0, "m"), over(2), request(3)),
+			[]string{env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: x", "assistant: m"},
+		},
+		{
+			"two calls of one response that were torn apart",
+			opened(call(1, 0), &p.Reverted{Before: 9}, call(1, 1), over(1), output(1, 1, "y"), request(3)),
+			[]string{env, "user: go", "call 1.1.0 w0: sh", "call 1.1.1 w1: sh", "output 1.1.0 w0: aborted", "output 1.1.1 w1: y"},
+		},
+		{
+			"an output, and the response goes on",
+			opened(call(1, 0), &p.Reverted{Before: 9}, thought(1, 1, "t"), said(1, 2, "m"), over(1), request(3)),
+			[]string{env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: aborted", "reasoning: t", "assistant: m"},
 		},
 		{
 			"a call",
