@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -20,7 +21,8 @@ func fsckCommand(s streams) *cobra.Command {
 		Long: "Check conversations, all of them if none is named: numbers without gaps, checksums, each call exactly one output,\n" +
 			"each turn exactly one end. Nothing is changed without --repair. The exit code is 1 if something is wrong.",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			e, err := openEngine(cmd.Context(), conversation.Config{})
+			// A repair ends the turn that a crash left, and with it what still runs.
+			e, err := openEngine(cmd.Context(), conversation.Config{Reclaim: tool.Reclaim})
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// nobody is an ordinary user that every system has.
+const nobody = 65534
+
+// The parts of a command that does not want to end. Each writes its number into a
+// file of the directory pids.
+const (
+	// deaf ignores every polite signal and holds the output.
+	deaf = `sh -c 'trap "" TERM HUP INT; echo $$ > "$0/deaf"; while :; do sleep 600; done' "$PWD/pids" &
+`
+	// daemon has left its session, its parents, its environment and its output, and traps signals.
+	daemon = `(env -i PATH="$PATH" setsid sh -c 'trap "echo again" TERM HUP INT; echo $$ > "$0/daemon"; while :; do sleep 600; done' "$PWD/pids" </dev/null >/dev/null 2>&1 &)
+`
+	// foreground is what the command waits for.
+	foreground = `sh -c 'echo $$ > "$0/foreground"; exec sleep 600' "$PWD/pids"
+`
+)
+
+// A crowd is a running fermata with such a command.
+type crowd struct {
+	*process
+	pl   *place
+	id   string
+	rows []row // of all that runs below it
+}
+
+// gather starts fermata and waits until every part of the command lives.
+func gather(t *testing.T, pl *place, parts ...string) *crowd {
+	t.Helper()
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip(err)
+	}
+	pids := filepath.Join(pl.work, "pids")
+	if err := os.Mkdir(pids, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(pids, 0o777); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	pl.file("victim", strings.Join(parts, ""))
+	c := &crowd{process: pl.start("exec", "--demo", "run: echo begun; sh victim; echo over"), pl: pl}
+	c.id = pl.conversation()
+	pl.awaitText(c.id, "begun\n")
+	var members []row
+	eventually(t, "all of the command lives", func() bool {
+		members = written(pids)
+		return len(members) == len(parts)
+	})
+	c.rows = append(below(c.cmd.Process.Pid), members...)
+	t.Cleanup(func() { // what a failed test leaves must not run on
+		for _, r := range c.rows {
+			if lives(r) {
+				_ = syscall.Kill(r.pid, syscall.SIGKILL)
+			}
+		}
+	})
+	return c
+}
+
+// written are the living processes whose numbers stand in the files of dir.
+func written(dir string) []row {
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	var list []row
+	for _, name := range files {
+		text, _ := os.ReadFile(name)
+		pid, err := strconv.Atoi(strings.TrimSuffix(string(text), "\n"))
+		if r, ok := readRow(pid); err == nil && strings.HasSuffix(string(text), "\n") && ok && !r.dead() {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// asUsers runs a test for the user who runs the tests and, if that is root, for
+// an ordinary one.
+func asUsers(t *testing.T, test func(t *testing.T, pl *place)) {
+	t.Run("own", func(t *testing.T) {
+		t.Parallel()
+		test(t, newPlace(t))
+	})
+	t.Run("nobody", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("only root can become another user")
+		}
+		t.Parallel()
+		test(t, newPlaceFor(t, nobody))
+	})
+}
+
+func TestNothingSurvivesAStop(t *testing.T) {
+	for _, stop := range stops {
+		t.Run(stop.name, func(t *testing.T) {
+			asUsers(t, func(t *testing.T, pl *place) {
+				c := gather(t, pl, deaf, daemon, foreground)
+				c.signal(stop.signal)
+				if code := c.code(); code != stop.code {
+					t.Errorf("exit code %d, want %d", code, stop.code)
+				}
+				// Stopped means that nothing is left now, not that it will soon be.
+				for _, r := range c.rows {
+					if lives(r) {
+						t.Errorf("%v lives", r)
+					}
+				}
+				pl.noneLeft(t, c.rows)
+				contains(t, "stderr", c.err.String(), " · 1 command, ", " processes killed\n")
+				contains(t, "what the model was told", pl.sound(c.id), "  begun", "Processes killed: ")
+			})
+		})
+	}
+}
+
+func TestNothingSurvivesAKill(t *testing.T) {
+	asUsers(t, func(t *testing.T, pl *place) {
+		c := gather(t, pl, deaf, daemon, foreground)
+		c.signal(syscall.SIGKILL)
+		if code := c.code(); code != -1 {
+			t.Errorf("exit code %d, want none", code)
+		}
+		pl.noneLeft(t, c.rows) // before anything looks at the conversation again
+		contains(t, "what the model was told", pl.sound(c.id), "crashed or was killed", "Cut: `echo begun; sh victim; echo over`", "  begun")
+	})
+}
+
+// If the supervisor of the command is killed in the same instant as fermata,
+// what is left is ended when the conversation is opened. (A daemon that left
+// everything cannot be told from a stranger then: see package proc.)
+func TestLeftoversAreReclaimed(t *testing.T) {
+	opens := map[string]func(id string) []string{
+		"resume": func(id string) []string { return []string{"exec", "resume", id, "what happened?"} },
+		"fsck":   func(id string) []string { return []string{"fsck", "--repair", id} },
+	}
+	for name, open := range opens {
+		t.Run(name, func(t *testing.T) {
+			asUsers(t, func(t *testing.T, pl *place) {
+				c := gather(t, pl, deaf, foreground)
+				c.signal(syscall.SIGSTOP) // it must not act on the death of the shim
+				for _, r := range c.rows {
+					if r.ppid == c.cmd.Process.Pid {
+						_ = syscall.Kill(r.pid, syscall.SIGKILL)
+					}
+				}
+				c.signal(syscall.SIGKILL)
+				c.code()
+				if n := len(written(filepath.Join(pl.work, "pids"))); n != 2 {
+					t.Fatalf("%d processes are left, so this proves nothing", n)
+				}
+
+				_, errs, code := pl.run(open(c.id)...)
+				if code != 0 {
+					t.Errorf("exit code %d\n%s", code, errs)
+				}
+				contains(t, "stderr", errs, " processes that were left running were ended")
+				pl.noneLeft(t, c.rows)
+				pl.sound(c.id)
+			})
+		})
+	}
+}
