@@ -102,7 +102,6 @@ func (h *History) Apply(e p.Event) {
 // not be changed; it stays as it is when the history grows.
 func (h *History) Items() []*p.PromptItem {
 	h.thaw()
-	h.flush()
 	if len(h.missing) > 0 || len(h.group.calls) > 0 {
 		// Not to happen: the owner records repairs before it asks, and does not
 		// ask while calls are open. A request that the provider takes is still
@@ -130,8 +129,10 @@ func (h *History) Compacted() p.TurnID { return h.compacted }
 // first, and whether it has been answered.
 func (h *History) Find(wireID string) (id p.CallID, answered, ok bool) {
 	h.thaw()
-	h.flush()
 	outputs := map[p.CallID]bool{}
+	for call := range h.group.outputs {
+		outputs[call] = true
+	}
 	for _, e := range slices.Backward(h.entries) {
 		if e.item.WireID != wireID {
 			continue
@@ -266,16 +267,8 @@ func (h *History) output(b *p.ToolOutput) {
 	}
 }
 
-// flush moves the outputs of the latest response into the history, in the
-// order of their calls, once all are there.
-func (h *History) flush() {
-	if len(h.group.calls) == 0 || len(h.group.outputs) < len(h.group.calls) {
-		return
-	}
-	h.closeGroup()
-}
-
-// closeGroup ends the latest response: what has no output now is missing one.
+// closeGroup ends the latest response: its outputs follow its calls, in their
+// order, and what has no output now is missing one.
 func (h *History) closeGroup() {
 	g := h.group
 	h.group.reasoning, h.group.calls, h.group.outputs = nil, nil, nil
