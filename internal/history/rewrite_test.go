@@ -122,6 +122,31 @@ func TestPromptsAreTheReceivers(t *testing.T) {
 	}
 }
 
+// Reading is not an event: it must not change what follows.
+func TestReadingChangesNothing(t *testing.T) {
+	logs := [][]p.Body{
+		threeTurns(),
+		opened(call(1, 0), thought(1, 1, "t"), half(1, 2, "so f"), over(1), aborted(1, 0, "broke"), &p.ModelRetry{}, request(2), said(2, 0, "m")),
+		opened(call(1, 0), output(1, 0, "early"), thought(1, 1, "t"), call(1, 2), said(1, 3, "m"), over(1), output(1, 2, "x"), request(2)),
+	}
+	for _, rule := range promptRules {
+		logs = append(logs, rule.events)
+	}
+	for _, log := range logs {
+		var read history.History
+		for _, e := range events(log...) {
+			read.Apply(e)
+			read.Items()
+			read.Find("w0")
+			read.Missing()
+			read.Len()
+		}
+		if diff := cmp.Diff(lines(build(log...).Items()), lines(read.Items())); diff != "" {
+			t.Errorf("not read, and read after every event (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // A later prompt shares what it has in common with an earlier one, and asking
 // for it costs nothing.
 func TestItemsAreShared(t *testing.T) {
