@@ -1,0 +1,183 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ErrNoProvider means that nothing says which model to use.
+var ErrNoProvider = errors.New("no model provider is configured")
+
+// A MissingKeyError means that the variable with a provider's key is not set.
+type MissingKeyError struct {
+	Provider     string
+	Variables    []string // any of them would do
+	Instructions string   // how to get a key, if somebody wrote it down
+	Source       Source   // of env_key
+}
+
+func (e *MissingKeyError) Error() string {
+	text := fmt.Sprintf("provider %s needs a key: set %s", e.Provider, strings.Join(e.Variables, " or "))
+	if e.Source.Kind != FromDefault {
+		text += fmt.Sprintf(" (env_key in %s)", e.Source)
+	}
+	if e.Instructions != "" {
+		text += ": " + e.Instructions
+	}
+	return text
+}
+
+// A Choice is the model that turns are run with.
+type Choice struct {
+	Provider Provider
+	Model    string
+	Key      Secret            // not set if none is needed
+	Headers  map[string]Secret // added to every request
+	Source   Source            // what decided on the provider
+}
+
+// A Probe asks a local server, by its base URL, which models it has. It says
+// false if nobody answers.
+type Probe func(baseURL string) (models []string, ok bool)
+
+// Choose decides which provider and model to use. If none is configured, the
+// first of these is taken: OpenAI if its key or address is set, Anthropic if its
+// key is set, an Ollama on this machine that answers. Only then, and when a local
+// server's models are not known, is probe called; it may be nil.
+func (c *Config) Choose(env func(string) string, probe Probe) (Choice, error) {
+	if env == nil {
+		env = func(string) string { return "" }
+	}
+	if probe == nil {
+		probe = func(string) ([]string, bool) { return nil, false }
+	}
+	probe = once(probe)
+
+	p, source, err := c.pick(env, probe)
+	if err != nil {
+		return Choice{}, err
+	}
+	choice := Choice{Provider: *p, Source: source, Headers: p.requestHeaders(env)}
+	if choice.Key, err = c.keyOf(p, env); err != nil {
+		return Choice{}, err
+	}
+	if p.BaseURL == "" && p.ID != Demo {
+		return Choice{}, fmt.Errorf("provider %s has no address: set %s", p.ID, formatKey([]string{"model_providers", p.ID, "base_url"}))
+	}
+	choice.Model, err = c.modelOf(p, probe)
+	return choice, err
+}
+
+// once asks each server one time only.
+func once(probe Probe) Probe {
+	type answer struct {
+		models []string
+		ok     bool
+	}
+	known := map[string]answer{}
+	return func(url string) ([]string, bool) {
+		a, ok := known[url]
+		if !ok {
+			a.models, a.ok = probe(url)
+			known[url] = a
+		}
+		return a.models, a.ok
+	}
+}
+
+func (c *Config) pick(env func(string) string, probe Probe) (*Provider, Source, error) {
+	if c.Provider != "" {
+		p, ok := c.providers[c.Provider]
+		if !ok {
+			return nil, Source{}, c.unknownProvider()
+		}
+		return p, c.Source("model_provider"), nil
+	}
+
+	openai, anthropic, ollama := c.providers["openai"], c.providers["anthropic"], c.providers["ollama"]
+	if address := c.Source("model_providers.openai.base_url"); address.Kind != FromDefault {
+		return openai, address, nil
+	}
+	for _, p := range []*Provider{openai, anthropic} {
+		if name, ok := firstSet(env, p.EnvKeys); ok {
+			return p, Source{Kind: FromEnvironment, Name: name}, nil
+		}
+	}
+	if ollama.isLocal() {
+		if _, ok := probe(ollama.BaseURL); ok {
+			return ollama, Source{}, nil
+		}
+	}
+	return nil, Source{}, fmt.Errorf("%w: set %s, or %s; or start Ollama (%s); or name one in %s with model_provider; or try --demo, which needs nothing",
+		ErrNoProvider, strings.Join(openai.EnvKeys, " or "), strings.Join(anthropic.EnvKeys, " or "), redactURL(ollama.BaseURL), FileName)
+}
+
+func (c *Config) unknownProvider() error {
+	known := c.Providers()
+	text := "; there are " + strings.Join(known, ", ")
+	if near := suggest(c.Provider, known); near != "" {
+		text = fmt.Sprintf("; did you mean %s?", near)
+	}
+	return &Error{Problem{
+		Source: c.Source("model_provider"), Key: "model_provider",
+		Text: fmt.Sprintf("there is no provider %s%s", quote(c.Provider), text),
+	}}
+}
+
+func firstSet(env func(string) string, names []string) (string, bool) {
+	i := slices.IndexFunc(names, func(n string) bool { return strings.TrimSpace(env(n)) != "" })
+	if i < 0 {
+		return "", false
+	}
+	return names[i], true
+}
+
+func (c *Config) keyOf(p *Provider, env func(string) string) (Secret, error) {
+	if name, ok := firstSet(env, p.EnvKeys); ok {
+		return NewSecret(strings.TrimSpace(env(name))), nil
+	}
+	// A stand-in for a service, running on this machine, seldom wants the
+	// service's key; but what somebody asked for by env_key has to be there.
+	if len(p.EnvKeys) == 0 || p.isLocal() && !p.ownKey {
+		return Secret{}, nil
+	}
+	return Secret{}, &MissingKeyError{
+		Provider: p.ID, Variables: p.EnvKeys, Instructions: p.EnvKeyInstructions,
+		Source: c.Source(formatKey([]string{"model_providers", p.ID, "env_key"})),
+	}
+}
+
+func (c *Config) modelOf(p *Provider, probe Probe) (string, error) {
+	if c.Model != "" {
+		return c.Model, nil
+	}
+	model := p.defaultModel()
+	if p.hasLocalModels() {
+		if models, ok := probe(p.BaseURL); ok && len(models) > 0 && !slices.Contains(models, model) {
+			model = models[0]
+		}
+	}
+	if model == "" {
+		return "", fmt.Errorf("provider %s has no default model: name one with --model or model in %s", p.ID, FileName)
+	}
+	return model, nil
+}
+
+// requestHeaders are the fixed headers and those whose value is in a variable.
+func (p *Provider) requestHeaders(env func(string) string) map[string]Secret {
+	h := maps.Clone(p.headers)
+	for name, variable := range p.envHeaders {
+		v := strings.TrimSpace(env(variable))
+		if v == "" {
+			continue
+		}
+		if h == nil {
+			h = map[string]Secret{}
+		}
+		h[name] = NewSecret(v)
+	}
+	return h
+}

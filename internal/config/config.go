@@ -1,0 +1,211 @@
+// Package config turns files, environment and flags into one value that no
+// longer changes. Start at [Load]; [Config] is what comes out, [Config.Choose]
+// picks the model provider, [Instructions] collects AGENTS.md.
+//
+// A value comes from the strongest place that names it: a flag, then -c
+// key=value, then the profile, then the file, then the environment, then the
+// default. Tables merge key by key, everything else replaces. Each value knows where it came from ([Config.Source],
+// [Config.Show]). What cannot be understood is an *[Error] that names file, line,
+// column and key; a key that nobody knows is a [Warning], so that a file written
+// for another version never keeps the program from starting.
+//
+// The one file is config.toml in the home directory. No file of a project is
+// ever read as configuration, neither config.toml nor .env: keys such as notify
+// and mcp_servers start programs and base_url says where an API key is sent, so a
+// cloned repository must have no say in them. The only thing taken from a
+// project is the text of its AGENTS.md.
+//
+// The package opens no connection and writes no file.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// FileName is the name of the configuration file in the home directory.
+const FileName = "config.toml"
+
+// A Config is everything that was configured. It is shared and must not be
+// changed, nor what its fields refer to. The name of the key is beside the field
+// where the two differ by more than spelling.
+type Config struct {
+	Home    string // the directory of the file, absolute
+	File    string // what was read; empty if there is none
+	Profile string // in use; empty if none
+
+	Model           string // empty: the provider's own default
+	Provider        string // empty: Choose looks around
+	ContextWindow   int64  // tokens; 0 is unknown
+	MaxOutputTokens int64  // 0: the service decides
+	Effort          string // model_reasoning_effort
+	Summary         string // model_reasoning_summary
+	Verbosity       string
+
+	// SupportsReasoningSummaries says so of a model that is not known to.
+	SupportsReasoningSummaries bool
+
+	Approval         protocol.ApprovalPolicy
+	SandboxMode      protocol.SandboxMode
+	WorkspaceWrite   WorkspaceWrite
+	ShellEnvironment ShellEnvironment
+	CommandTimeout   time.Duration
+	StopGrace        time.Duration // between TERM and KILL
+
+	MCPServers map[string]MCPServer
+	Notify     []string // argv
+
+	History                History
+	DisableResponseStorage bool
+	HideReasoning          bool // hide_agent_reasoning
+	ShowRawReasoning       bool // show_raw_agent_reasoning
+
+	ProjectDocMaxBytes int64             // of AGENTS.md files; 0: none is read
+	Projects           map[string]string // directory to trust level
+	Instructions       string            // the text of experimental_instructions_file: replaces the built-in one
+	UserInstructions   string            // instructions: goes before AGENTS.md
+
+	WebSearch              string // disabled, cached or live
+	ViewImage              bool   // whether the tool is offered
+	UseExecCommandTool     bool
+	ResumeFile             string // experimental_resume
+	PreferredAuth          string
+	ChatGPTBaseURL         string
+	Originator             string // responses_originator_header_internal_override
+	FileOpener             string
+	DisablePasteBurst      bool
+	instructionsFile       string
+	providers              map[string]*Provider
+	settings               map[string]*setting // by canonical key
+	profileGivenForThisRun bool
+}
+
+// WorkspaceWrite are the details of the sandbox mode of that name.
+type WorkspaceWrite struct {
+	WritableRoots       []string // absolute
+	NetworkAccess       bool
+	ExcludeTmpdirEnvVar bool
+	ExcludeSlashTmp     bool
+}
+
+// ShellEnvironment says which environment a command gets.
+type ShellEnvironment struct {
+	Inherit               string // all, core or none
+	IgnoreDefaultExcludes bool   // keep *KEY*, *SECRET* and *TOKEN*
+	Exclude               []string
+	Set                   map[string]string
+	IncludeOnly           []string
+	UseProfile            bool
+}
+
+// An MCPServer is a program that offers tools.
+type MCPServer struct {
+	Command string
+	Args    []string
+	Env     map[string]Secret
+}
+
+// History says what is kept of what was typed.
+type History struct {
+	Persistence string // save-all or none
+	MaxBytes    int64
+}
+
+// Options say where to look. The zero value reads the home's file with an
+// empty environment.
+type Options struct {
+	Home      string              // empty: Home(Env)
+	Cwd       string              // what relative paths of flags and -c are relative to; empty: the working directory
+	Env       func(string) string // nil: empty
+	Profile   string              // --profile
+	Overrides []string            // -c, in the order given
+	Flags     Flags
+}
+
+// Flags are the typed flags. A zero field was not given.
+type Flags struct {
+	Model    string // --model
+	Provider string // --provider
+	Approval string // --ask-for-approval
+	Sandbox  string // --sandbox
+	AddDirs  []string
+	OSS      bool // --oss: a local model
+	Demo     bool // --demo: the built-in stand-in
+	FullAuto bool // --full-auto: on-failure and workspace-write
+	Bypass   bool // --dangerously-bypass-approvals-and-sandbox
+	Search   bool // --search
+}
+
+// Load reads the configuration. All errors are found before it gives up, joined
+// into one; warnings are returned either way.
+func Load(o Options) (*Config, []Warning, error) {
+	if o.Env == nil {
+		o.Env = func(string) string { return "" }
+	}
+	home, err := homeOf(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &loader{options: o, home: home, file: filepath.Join(home, FileName)}
+
+	text, err := os.ReadFile(l.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.file = ""
+	case err != nil:
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
+	}
+	c := l.load(text)
+	slices.SortStableFunc(l.warnings, func(a, b Warning) int { return a.compare(b.Problem) })
+	if err := l.failure(); err != nil {
+		return nil, l.warnings, err
+	}
+	return c, l.warnings, nil
+}
+
+func homeOf(o Options) (string, error) {
+	if o.Home != "" {
+		return filepath.Abs(o.Home)
+	}
+	return Home(o.Env)
+}
+
+// Source says where the value of a key came from. A key without a value has the
+// default source.
+func (c *Config) Source(key string) Source {
+	if s, ok := c.settings[key]; ok {
+		return s.source
+	}
+	return Source{}
+}
+
+// Trusted reports whether the person trusts one of the directories.
+func (c *Config) Trusted(dirs ...string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return c.Projects[d] == "trusted" })
+}
+
+// Providers are the names of the model providers there are, in order.
+func (c *Config) Providers() []string {
+	return slices.Sorted(maps.Keys(c.providers))
+}
+
+// String says no more than which configuration it is: a Config holds what
+// should not get into a log.
+func (c *Config) String() string {
+	if c.File == "" {
+		return "defaults"
+	}
+	return strings.TrimSpace(c.File + " " + c.Profile)
+}
+
+// GoString is String.
+func (c *Config) GoString() string { return c.String() }

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	instructionsName = "AGENTS.md"
+	projectSeparator = "\n\n--- project-doc ---\n\n"
+)
+
+// Docs is what AGENTS.md files say.
+type Docs struct {
+	Text  string   // empty if there is nothing
+	Files []string // where it is from, in order
+}
+
+// Instructions collects what AGENTS.md files say: the one in home first, then
+// those of the project from the root of its git repository down to cwd. Outside a repository
+// only cwd is looked at. At most limit bytes are taken from the project, none if
+// that is zero. A file that cannot be read, or is cut, is a warning.
+func Instructions(home, cwd string, limit int64) (Docs, []Warning) {
+	var docs Docs
+	var r docReader
+	global := strings.TrimSpace(r.read(filepath.Join(home, instructionsName), maxGlobal))
+	project := r.project(cwd, limit)
+
+	docs.Files = r.files
+	switch {
+	case global == "":
+		docs.Text = project
+	case project == "":
+		docs.Text = global
+	default:
+		docs.Text = global + projectSeparator + project
+	}
+	return docs, r.warnings
+}
+
+// maxGlobal keeps a mistake in the home from filling the memory.
+const maxGlobal = 1 << 20
+
+type docReader struct {
+	files    []string
+	warnings []Warning
+}
+
+func (r *docReader) project(cwd string, limit int64) string {
+	var parts []string
+	for _, dir := range projectDirs(cwd, limit) {
+		name := filepath.Join(dir, instructionsName)
+		text := r.read(name, limit)
+		if text == "" {
+			continue
+		}
+		parts = append(parts, text)
+		limit -= int64(len(text))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// projectDirs are the directories from the root of the repository to cwd.
+func projectDirs(cwd string, limit int64) []string {
+	if limit <= 0 {
+		return nil
+	}
+	dir, err := filepath.Abs(cwd)
+	if err != nil {
+		return nil
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	dirs := []string{dir}
+	for d := dir; ; {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			slices.Reverse(dirs)
+			return dirs
+		}
+		up := filepath.Dir(d)
+		if up == d {
+			return []string{dir}
+		}
+		d = up
+		dirs = append(dirs, d)
+	}
+}
+
+// read returns the beginning of a file, or nothing if it is blank.
+func (r *docReader) read(name string, limit int64) string {
+	text, err := readStart(name, limit+1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		r.warn(name, "is left out: "+err.Error())
+		return ""
+	}
+	if int64(len(text)) > limit {
+		end := limit
+		for end > 0 && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end]
+		r.warn(name, fmt.Sprintf("is too long: only %d bytes of it are used", len(text)))
+	}
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	r.files = append(r.files, name)
+	return strings.ToValidUTF8(text, "?")
+}
+
+func (r *docReader) warn(name, text string) {
+	r.warnings = append(r.warnings, Warning{Problem{Source: Source{Kind: FromFile, File: name}, Text: text}})
+}
+
+func readStart(name string, most int64) (string, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", bare(err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", errors.New("not a regular file") // opening a pipe would wait for a writer
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return "", bare(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return string(text), err
+}
+
+// bare is an error without the path, which the warning names already.
+func bare(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"time"
+
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// modelKeys say which model is used, and how.
+func modelKeys() []key {
+	return append([]key{
+		text("profile", of(func(c *Config) *string { return &c.Profile })).onlyGlobal(),
+		text("model", of(func(c *Config) *string { return &c.Model })),
+		text("model_provider", of(func(c *Config) *string { return &c.Provider })),
+		whole("model_context_window", of(func(c *Config) *int64 { return &c.ContextWindow })).within(1, unlimited),
+		whole("model_max_output_tokens", of(func(c *Config) *int64 { return &c.MaxOutputTokens })).within(1, unlimited),
+		text("model_reasoning_effort", of(func(c *Config) *string { return &c.Effort })).
+			oneOf("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+		text("model_reasoning_summary", of(func(c *Config) *string { return &c.Summary })).
+			oneOf("auto", "concise", "detailed", "none"),
+		text("model_verbosity", of(func(c *Config) *string { return &c.Verbosity })).oneOf("low", "medium", "high"),
+		yesNo("model_supports_reasoning_summaries", of(func(c *Config) *bool { return &c.SupportsReasoningSummaries })).or(false),
+		openAIBaseURL(),
+	}, providerKeys()...)
+}
+
+// openAIBaseURL is a shorter name for the address of one provider.
+func openAIBaseURL() key {
+	k := newKey("openai_base_url", urlKind)
+	k.alias = func(v any) ([]string, any) { return []string{"model_providers", "openai", "base_url"}, v }
+	return k
+}
+
+func providerKeys() []key {
+	const at = "model_providers.*."
+	keys := []key{
+		text(at+"name", inProvider(func(p *Provider) *string { return &p.Name })),
+		text(at+"base_url", inProvider(func(p *Provider) *string { return &p.BaseURL })).as(urlKind),
+		text(at+"wire_api", inProvider(func(p *Provider) *WireAPI { return &p.WireAPI })).
+			oneOf(string(WireResponses), string(WireChat), string(WireAnthropic)),
+		text(at+"env_key", inProvider(func(p *Provider) *string { return &p.envKey })),
+		text(at+"env_key_instructions", inProvider(func(p *Provider) *string { return &p.EnvKeyInstructions })),
+		entry(at+"query_params.*", textKind, inProvider(func(p *Provider) *map[string]string { return &p.QueryParams })),
+		entry(at+"http_headers.*", secretKind, inProvider(func(p *Provider) *map[string]Secret { return &p.headers })),
+		entry(at+"env_http_headers.*", textKind, inProvider(func(p *Provider) *map[string]string { return &p.envHeaders })),
+		whole(at+"request_max_retries", inProvider(func(p *Provider) *int { return &p.RequestMaxRetries })).cappedAt(maxRetries),
+		whole(at+"stream_max_retries", inProvider(func(p *Provider) *int { return &p.StreamMaxRetries })).cappedAt(maxRetries),
+		millis(at+"stream_idle_timeout_ms", inProvider(func(p *Provider) *time.Duration { return &p.StreamIdleTimeout })),
+		yesNo(at+"requires_openai_auth", inProvider(func(p *Provider) *bool { return &p.RequiresOpenAIAuth })),
+	}
+	for i := range keys {
+		keys[i].global = true
+	}
+	return keys
+}
+
+// commandKeys say what commands may do, and what starts programs.
+func commandKeys() []key {
+	workspace := func(f func(*WorkspaceWrite) *bool) place[bool] {
+		return of(func(c *Config) *bool { return f(&c.WorkspaceWrite) })
+	}
+	shell := func(f func(*ShellEnvironment) *[]string) place[[]string] {
+		return of(func(c *Config) *[]string { return f(&c.ShellEnvironment) })
+	}
+	return []key{
+		text("approval_policy", of(func(c *Config) *protocol.ApprovalPolicy { return &c.Approval })).
+			oneOf(string(protocol.ApprovalUntrusted), string(protocol.ApprovalOnFailure), string(protocol.ApprovalOnRequest), string(protocol.ApprovalNever)).
+			or(string(protocol.ApprovalOnRequest)),
+		text("sandbox_mode", of(func(c *Config) *protocol.SandboxMode { return &c.SandboxMode })).
+			oneOf(string(protocol.SandboxReadOnly), string(protocol.SandboxWorkspaceWrite), string(protocol.SandboxFullAccess)).
+			or(string(protocol.SandboxReadOnly)),
+		list("sandbox_workspace_write.writable_roots", of(func(c *Config) *[]string { return &c.WorkspaceWrite.WritableRoots })).as(pathsKind).or([]string{}),
+		yesNo("sandbox_workspace_write.network_access", workspace(func(w *WorkspaceWrite) *bool { return &w.NetworkAccess })).or(false),
+		yesNo("sandbox_workspace_write.exclude_tmpdir_env_var", workspace(func(w *WorkspaceWrite) *bool { return &w.ExcludeTmpdirEnvVar })).or(false),
+		yesNo("sandbox_workspace_write.exclude_slash_tmp", workspace(func(w *WorkspaceWrite) *bool { return &w.ExcludeSlashTmp })).or(false),
+		text("shell_environment_policy.inherit", of(func(c *Config) *string { return &c.ShellEnvironment.Inherit })).oneOf("all", "core", "none").or("all"),
+		yesNo("shell_environment_policy.ignore_default_excludes", of(func(c *Config) *bool { return &c.ShellEnvironment.IgnoreDefaultExcludes })).or(false),
+		list("shell_environment_policy.exclude", shell(func(s *ShellEnvironment) *[]string { return &s.Exclude })).or([]string{}),
+		entry("shell_environment_policy.set.*", textKind, of(func(c *Config) *map[string]string { return &c.ShellEnvironment.Set })),
+		list("shell_environment_policy.include_only", shell(func(s *ShellEnvironment) *[]string { return &s.IncludeOnly })).or([]string{}),
+		yesNo("shell_environment_policy.experimental_use_profile", of(func(c *Config) *bool { return &c.ShellEnvironment.UseProfile })).or(false),
+		millis("command_timeout_ms", of(func(c *Config) *time.Duration { return &c.CommandTimeout })).or(int64(120_000)),
+		// A stop is over within two seconds; what is left after the grace is for killing.
+		millis("stop_grace_ms", of(func(c *Config) *time.Duration { return &c.StopGrace })).within(0, 1500).or(int64(100)),
+		inServer("command", textKind, func(s *MCPServer, _ []string, v any) { s.Command = v.(string) }),
+		inServer("args", listKind, func(s *MCPServer, _ []string, v any) { s.Args = v.([]string) }),
+		inServer("env.*", secretKind, func(s *MCPServer, names []string, v any) {
+			if s.Env == nil {
+				s.Env = map[string]Secret{}
+			}
+			s.Env[names[1]] = v.(Secret)
+		}),
+		list("notify", of(func(c *Config) *[]string { return &c.Notify })).or([]string{}),
+	}
+}
+
+// otherKeys are the rest.
+func otherKeys() []key {
+	return []key{
+		text("instructions", of(func(c *Config) *string { return &c.UserInstructions })),
+		text("experimental_instructions_file", of(func(c *Config) *string { return &c.instructionsFile })).as(pathKind),
+		whole("project_doc_max_bytes", of(func(c *Config) *int64 { return &c.ProjectDocMaxBytes })).or(int64(32768)),
+		entry("projects.*.trust_level", textKind, of(func(c *Config) *map[string]string { return &c.Projects })).oneOf("trusted", "untrusted").onlyGlobal(),
+		text("web_search", of(func(c *Config) *string { return &c.WebSearch })).oneOf("disabled", "cached", "live").or("disabled"),
+		webSearchSwitch("tools.web_search"),
+		webSearchSwitch("tools.web_search_request"),
+		yesNo("tools.view_image", of(func(c *Config) *bool { return &c.ViewImage })).or(true),
+		text("history.persistence", of(func(c *Config) *string { return &c.History.Persistence })).oneOf("save-all", "none").or("save-all"),
+		whole("history.max_bytes", of(func(c *Config) *int64 { return &c.History.MaxBytes })),
+		yesNo("disable_response_storage", of(func(c *Config) *bool { return &c.DisableResponseStorage })).or(false),
+		yesNo("hide_agent_reasoning", of(func(c *Config) *bool { return &c.HideReasoning })).or(false),
+		yesNo("show_raw_agent_reasoning", of(func(c *Config) *bool { return &c.ShowRawReasoning })).or(false),
+		yesNo("experimental_use_exec_command_tool", of(func(c *Config) *bool { return &c.UseExecCommandTool })).or(false),
+		text("experimental_resume", of(func(c *Config) *string { return &c.ResumeFile })).as(pathKind),
+		text("preferred_auth_method", of(func(c *Config) *string { return &c.PreferredAuth })).oneOf("chatgpt", "apikey"),
+		text("chatgpt_base_url", of(func(c *Config) *string { return &c.ChatGPTBaseURL })).as(urlKind),
+		text("responses_originator_header_internal_override", of(func(c *Config) *string { return &c.Originator })),
+		text("file_opener", of(func(c *Config) *string { return &c.FileOpener })).oneOf("vscode", "vscode-insiders", "windsurf", "cursor", "none").or("vscode"),
+		yesNo("disable_paste_burst", of(func(c *Config) *bool { return &c.DisablePasteBurst })).or(false),
+		unwanted("tui"),
+	}
+}
+
+// webSearchSwitch is the older form of web_search.
+func webSearchSwitch(path string) key {
+	k := newKey(path, boolKind)
+	k.alias = func(v any) ([]string, any) {
+		if v.(bool) {
+			return []string{"web_search"}, "live"
+		}
+		return []string{"web_search"}, "disabled"
+	}
+	return k
+}

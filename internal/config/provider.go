@@ -1,0 +1,158 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"time"
+)
+
+// Demo is the provider that is built in: it has no address, needs no key and
+// opens no connection.
+const Demo = "demo"
+
+// A WireAPI is the protocol that a provider speaks.
+type WireAPI string
+
+// The protocols.
+const (
+	WireResponses WireAPI = "responses"
+	WireChat      WireAPI = "chat"
+	WireAnthropic WireAPI = "anthropic"
+)
+
+// What a provider gets unless it says otherwise.
+const (
+	defaultRequestRetries = 4
+	defaultStreamRetries  = 5
+	maxRetries            = 100
+	defaultIdleTimeout    = 300 * time.Second
+)
+
+const openAIAddress = "https://api.openai.com/v1"
+
+// A Provider is a service that runs models.
+type Provider struct {
+	ID      string
+	Name    string // for people
+	BaseURL string // to which the wire adds its own last element; empty for Demo
+	WireAPI WireAPI
+
+	// EnvKeys are the variables that may hold the key, the first one that is set
+	// counts; none means that no key is needed.
+	EnvKeys            []string
+	EnvKeyInstructions string // how to get a key
+	RequiresOpenAIAuth bool
+
+	QueryParams       map[string]string
+	RequestMaxRetries int
+	StreamMaxRetries  int
+	StreamIdleTimeout time.Duration
+
+	envKey     string
+	ownKey     bool // somebody asked for the key in envKey
+	headers    map[string]Secret
+	envHeaders map[string]string // header to variable
+}
+
+// provider returns the provider that is being put together.
+func (c *Config) provider(id string) *Provider {
+	p, ok := c.providers[id]
+	if !ok {
+		p = &Provider{
+			ID: id, RequestMaxRetries: defaultRequestRetries, StreamMaxRetries: defaultStreamRetries, StreamIdleTimeout: defaultIdleTimeout,
+		}
+		c.providers[id] = p
+	}
+	return p
+}
+
+// complete fills in what follows from the rest. The setting is that of env_key, if any.
+func (p *Provider) complete(envKey *setting) {
+	if p.Name == "" {
+		p.Name = p.ID
+	}
+	if p.WireAPI == "" {
+		p.WireAPI = WireChat
+	}
+	if p.RequiresOpenAIAuth && p.BaseURL == "" {
+		p.BaseURL = openAIAddress
+	}
+	p.ownKey = envKey != nil && envKey.source.Kind != FromDefault
+	switch {
+	case p.envKey != "" && (p.ownKey || p.ID != "openai"):
+		p.EnvKeys = []string{p.envKey}
+	case p.ID == "openai" && !p.ownKey, p.RequiresOpenAIAuth:
+		p.EnvKeys = openAIKeys()
+	}
+}
+
+// openAIKeys are the variables with a key of OpenAI. Whoever starts us for one
+// run sets the first; the second may be there for everybody.
+func openAIKeys() []string { return []string{"CODEX_API_KEY", "OPENAI_API_KEY"} }
+
+type builtin struct{ id, field, value string }
+
+// builtins are the providers that need no configuration. Each field can be
+// overridden.
+func builtins() []builtin {
+	return []builtin{
+		{"openai", "name", "OpenAI"},
+		{"openai", "base_url", openAIAddress},
+		{"openai", "wire_api", string(WireResponses)},
+		{"openai", "env_key", "OPENAI_API_KEY"},
+		{"anthropic", "name", "Anthropic"},
+		{"anthropic", "base_url", "https://api.anthropic.com/v1"},
+		{"anthropic", "wire_api", string(WireAnthropic)},
+		{"anthropic", "env_key", "ANTHROPIC_API_KEY"},
+		{"openrouter", "name", "OpenRouter"},
+		{"openrouter", "base_url", "https://openrouter.ai/api/v1"},
+		{"openrouter", "wire_api", string(WireChat)},
+		{"openrouter", "env_key", "OPENROUTER_API_KEY"},
+		{"ollama", "name", "Ollama"},
+		{"ollama", "base_url", "http://localhost:11434/v1"},
+		{"ollama", "wire_api", string(WireChat)},
+		{"lmstudio", "name", "LM Studio"},
+		{"lmstudio", "base_url", "http://localhost:1234/v1"},
+		{"lmstudio", "wire_api", string(WireChat)},
+		{Demo, "name", "Demo"},
+		{Demo, "wire_api", string(WireResponses)},
+	}
+}
+
+// defaultModel is the model that is used unless one is named. Of a provider
+// that is not built in nothing is known but the wire; a chat server could have any model.
+func (p *Provider) defaultModel() string {
+	switch p.ID {
+	case "openrouter":
+		return "openai/gpt-5"
+	case "ollama", "oss":
+		return "gpt-oss:20b"
+	case "lmstudio":
+		return "openai/gpt-oss-20b"
+	case Demo:
+		return "demo"
+	}
+	switch p.WireAPI {
+	case WireResponses:
+		return "gpt-5"
+	case WireAnthropic:
+		return "claude-sonnet-4-6"
+	}
+	return ""
+}
+
+// isLocal reports whether the provider is on this machine.
+func (p *Provider) isLocal() bool {
+	u, err := url.Parse(p.BaseURL)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// hasLocalModels reports whether which models there are depends on what this
+// machine's owner has downloaded.
+func (p *Provider) hasLocalModels() bool {
+	return p.isLocal() && (p.ID == "ollama" || p.ID == "oss" || p.ID == "lmstudio" || p.defaultModel() == "")
+}

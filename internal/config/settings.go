@@ -1,0 +1,117 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// Settings are what a conversation in cwd begins with. The user instructions
+// are those of AGENTS.md, see [Instructions]. With a zero Choice, provider and
+// model are those configured, if any.
+func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.Settings {
+	s := protocol.Settings{
+		Cwd: cwd, Provider: c.Provider, Model: c.Model,
+		Effort: c.Effort, Summary: c.Summary, Verbosity: c.Verbosity, ContextWindow: c.ContextWindow,
+		Approval: c.Approval, Sandbox: c.sandbox(),
+		Instructions: c.Instructions, UserInstructions: c.userText(userInstructions),
+	}
+	if choice.Provider.ID != "" {
+		s.Provider, s.Model = choice.Provider.ID, choice.Model
+	}
+	return s
+}
+
+// ExecSettings are Settings for a run that nobody watches: nobody is asked,
+// unless this very run says otherwise with a flag, -c or a profile named by one
+// of them. The file's policy is meant for somebody who sits there.
+func (c *Config) ExecSettings(choice Choice, cwd, userInstructions string) protocol.Settings {
+	s := c.Settings(choice, cwd, userInstructions)
+	if !c.givenForThisRun("approval_policy") {
+		s.Approval = protocol.ApprovalNever
+	}
+	return s
+}
+
+// Overrides are what this very run says differs from the settings that a
+// conversation already has.
+func (c *Config) Overrides(now protocol.Settings) protocol.Overrides {
+	var o protocol.Overrides
+	if c.givenForThisRun("model_provider") {
+		o.Provider = new(c.Provider)
+	}
+	if c.givenForThisRun("model") && c.Model != "" {
+		o.Model = new(c.Model)
+	}
+	if c.givenForThisRun("model_reasoning_effort") {
+		o.Effort = new(c.Effort)
+	}
+	if c.givenForThisRun("model_reasoning_summary") {
+		o.Summary = new(c.Summary)
+	}
+	if c.givenForThisRun("approval_policy") {
+		o.Approval = new(c.Approval)
+	}
+	o.Sandbox = c.overrideSandbox(now.Sandbox)
+	return o
+}
+
+// overrideSandbox changes the mode with all its details, or single details of
+// the mode there is.
+func (c *Config) overrideSandbox(now protocol.SandboxPolicy) *protocol.SandboxPolicy {
+	if c.givenForThisRun("sandbox_mode") {
+		return new(c.sandbox())
+	}
+	if now.Mode != protocol.SandboxWorkspaceWrite {
+		return nil
+	}
+	const table = "sandbox_workspace_write."
+	changed := false
+	given := func(key string) bool {
+		yes := c.givenForThisRun(table + key)
+		changed = changed || yes
+		return yes
+	}
+	if given("writable_roots") {
+		now.WritableRoots = slices.Clone(c.WorkspaceWrite.WritableRoots)
+	}
+	if given("network_access") {
+		now.NetworkAccess = c.WorkspaceWrite.NetworkAccess
+	}
+	if given("exclude_tmpdir_env_var") {
+		now.ExcludeTmpdirEnvVar = c.WorkspaceWrite.ExcludeTmpdirEnvVar
+	}
+	if given("exclude_slash_tmp") {
+		now.ExcludeSlashTmp = c.WorkspaceWrite.ExcludeSlashTmp
+	}
+	if !changed {
+		return nil
+	}
+	return &now
+}
+
+func (c *Config) givenForThisRun(key string) bool {
+	kind := c.Source(key).Kind
+	return kind >= FromOverride || kind == FromProfile && c.profileGivenForThisRun
+}
+
+// sandbox is the policy in force. The details belong to one mode only.
+func (c *Config) sandbox() protocol.SandboxPolicy {
+	p := protocol.SandboxPolicy{Mode: c.SandboxMode}
+	if p.Mode != protocol.SandboxWorkspaceWrite {
+		return p
+	}
+	w := c.WorkspaceWrite
+	p.WritableRoots = slices.Clone(w.WritableRoots)
+	p.NetworkAccess, p.ExcludeTmpdirEnvVar, p.ExcludeSlashTmp = w.NetworkAccess, w.ExcludeTmpdirEnvVar, w.ExcludeSlashTmp
+	return p
+}
+
+func (c *Config) userText(docs string) string {
+	own := strings.TrimSpace(c.UserInstructions)
+	if own == "" || docs == "" {
+		return own + docs
+	}
+	return own + "\n\n" + docs
+}

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+func TestSettings(t *testing.T) {
+	home := t.TempDir()
+	write(t, home+"/base.md", "\nyou are a cook\n")
+	c := load(t, `
+model = "m"
+model_provider = "ollama"
+model_reasoning_effort = "high"
+model_reasoning_summary = "auto"
+model_verbosity = "low"
+model_context_window = 1000
+approval_policy = "untrusted"
+sandbox_mode = "workspace-write"
+sandbox_workspace_write = { writable_roots = ["/r"], network_access = true, exclude_tmpdir_env_var = true, exclude_slash_tmp = true }
+instructions = " be brief "
+experimental_instructions_file = "base.md"
+`, Options{Home: home})
+	want := protocol.Settings{
+		Cwd: "/w", Provider: "ollama", Model: "m", Effort: "high", Summary: "auto", Verbosity: "low", ContextWindow: 1000,
+		Approval: protocol.ApprovalUntrusted,
+		Sandbox: protocol.SandboxPolicy{
+			Mode: protocol.SandboxWorkspaceWrite, WritableRoots: []string{"/r"}, NetworkAccess: true, ExcludeTmpdirEnvVar: true, ExcludeSlashTmp: true,
+		},
+		Instructions: "you are a cook", UserInstructions: "be brief\n\ndocs",
+	}
+	if diff := cmp.Diff(want, c.Settings(Choice{}, "/w", "docs")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want.Provider, want.Model, want.UserInstructions = "x", "y", "be brief"
+	if diff := cmp.Diff(want, c.Settings(Choice{Provider: Provider{ID: "x"}, Model: "y"}, "/w", "")); diff != "" {
+		t.Errorf("with a choice (-want +got):\n%s", diff)
+	}
+	want.Approval = protocol.ApprovalNever
+	if diff := cmp.Diff(want, c.ExecSettings(Choice{Provider: Provider{ID: "x"}, Model: "y"}, "/w", "")); diff != "" {
+		t.Errorf("exec (-want +got):\n%s", diff)
+	}
+}
+
+func TestSettingsByDefault(t *testing.T) {
+	c := load(t, "sandbox_workspace_write.network_access = true", Options{})
+	want := protocol.Settings{
+		Cwd: "/w", Approval: protocol.ApprovalOnRequest, UserInstructions: "docs",
+		Sandbox: protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}, // details of another mode do not count
+	}
+	if diff := cmp.Diff(want, c.Settings(Choice{}, "/w", "docs")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestExecAsksOnlyIfThisRunSaysSo(t *testing.T) {
+	const file = "approval_policy = 'on-failure'\n[profiles.p]\napproval_policy = 'untrusted'\n[profiles.q]\n"
+	for name, c := range map[string]struct {
+		text string
+		o    Options
+		want protocol.ApprovalPolicy
+	}{
+		"default":         {"", Options{}, protocol.ApprovalNever},
+		"file":            {file, Options{}, protocol.ApprovalNever},
+		"profile of file": {"profile = 'p'\n" + file, Options{}, protocol.ApprovalNever},
+		"profile by flag": {file, Options{Profile: "p"}, protocol.ApprovalUntrusted},
+		"profile by -c":   {file, Options{Overrides: []string{"profile=p"}}, protocol.ApprovalUntrusted},
+		"silent profile":  {file, Options{Profile: "q"}, protocol.ApprovalNever},
+		"-c":              {file, Options{Overrides: []string{"approval_policy=on-request"}}, protocol.ApprovalOnRequest},
+		"flag":            {file, Options{Flags: Flags{Approval: "on-request"}}, protocol.ApprovalOnRequest},
+		"full auto":       {file, Options{Flags: Flags{FullAuto: true}}, protocol.ApprovalOnFailure},
+	} {
+		if got := load(t, c.text, c.o).ExecSettings(Choice{}, "/w", "").Approval; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestOverridesAreWhatThisRunSays(t *testing.T) {
+	const file = "model = 'm'\nmodel_provider = 'ollama'\napproval_policy = 'never'\nsandbox_mode = 'read-only'\nmodel_reasoning_effort = 'low'\n" +
+		"[sandbox_workspace_write]\nwritable_roots = ['/file']\n"
+	now := protocol.Settings{Sandbox: protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite, WritableRoots: []string{"/now"}, ExcludeSlashTmp: true}}
+	for name, c := range map[string]struct {
+		o    Options
+		now  protocol.Settings
+		want protocol.Overrides
+	}{
+		"nothing": {Options{}, now, protocol.Overrides{}},
+		"everything": {
+			Options{
+				Flags:     Flags{Model: "x", Provider: "oss", Approval: "untrusted", Sandbox: "workspace-write"},
+				Overrides: []string{"model_reasoning_effort=high", "model_reasoning_summary=none"},
+			},
+			now,
+			protocol.Overrides{
+				Model: new("x"), Provider: new("oss"), Approval: new(protocol.ApprovalUntrusted), Effort: new("high"), Summary: new("none"),
+				Sandbox: &protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite, WritableRoots: []string{"/file"}},
+			},
+		},
+		"a detail": {
+			Options{Overrides: []string{"sandbox_workspace_write.network_access=true"}},
+			now,
+			protocol.Overrides{Sandbox: &protocol.SandboxPolicy{
+				Mode: protocol.SandboxWorkspaceWrite, WritableRoots: []string{"/now"}, NetworkAccess: true, ExcludeSlashTmp: true,
+			}},
+		},
+		"all details": {
+			Options{Overrides: []string{"sandbox_workspace_write={writable_roots=['/x'],exclude_tmpdir_env_var=true,exclude_slash_tmp=false}"}},
+			now,
+			protocol.Overrides{Sandbox: &protocol.SandboxPolicy{
+				Mode: protocol.SandboxWorkspaceWrite, WritableRoots: []string{"/x"}, ExcludeTmpdirEnvVar: true,
+			}},
+		},
+		"a detail of another mode": {
+			Options{Overrides: []string{"sandbox_workspace_write.network_access=true"}},
+			protocol.Settings{Sandbox: protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}},
+			protocol.Overrides{},
+		},
+		"demo": {Options{Flags: Flags{Demo: true}}, now, protocol.Overrides{Provider: new("demo")}},
+	} {
+		if diff := cmp.Diff(c.want, load(t, file, c.o).Overrides(c.now)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if now.Sandbox.NetworkAccess {
+		t.Error("the settings there were have changed")
+	}
+}
+
+func TestTrusted(t *testing.T) {
+	c := load(t, "[projects.'/a']\ntrust_level = 'trusted'\n[projects.'/b']\ntrust_level = 'untrusted'", Options{})
+	for dir, want := range map[string]bool{"/a": true, "/b": false, "/c": false} {
+		if c.Trusted("/x", dir) != want {
+			t.Errorf("%s: %v", dir, !want)
+		}
+	}
+}
