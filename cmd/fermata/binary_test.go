@@ -226,3 +226,12 @@ func (pl *place) sound(id string) string {
 	pl.must("fsck", id)
 	return told
 }
+
+func contains(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s\n%s\nwant in it\n%s", what, text, part)
+		}
+	}
+}

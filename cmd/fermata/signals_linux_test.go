@@ -111,15 +111,6 @@ func (ph phase) check(t *testing.T, pr *process, id string) {
 	}
 }
 
-func contains(t *testing.T, what, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%s\n%s\nwant in it\n%s", what, text, part)
-		}
-	}
-}
-
 // stubborn is a command that takes notice of no polite signal.
 const stubborn = `run: trap 'echo no' TERM INT HUP; echo ready; while :; do sleep 600; done`
 
