@@ -3,6 +3,7 @@ package history_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,8 +75,8 @@ func try(data []byte) error {
 		return fmt.Errorf("%w\n%s", err, strings.Join(lines(items), "\n"))
 	}
 	for _, k := range kept {
-		if diff := cmp.Diff(k.was, lines(k.items)); diff != "" {
-			return fmt.Errorf("a prompt that was handed out changed:\n%s", diff)
+		if !slices.Equal(k.was, lines(k.items)) {
+			return fmt.Errorf("a prompt that was handed out changed:\n%s", cmp.Diff(k.was, lines(k.items)))
 		}
 	}
 	return nil

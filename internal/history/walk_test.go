@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -118,8 +119,8 @@ func (w *walk) complete(items []*p.PromptItem) {
 			got = append(got, p.PlainText(it.Content))
 		}
 	}
-	if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
-		w.fail("said and sent differ (-said +sent):\n%s", diff)
+	if !slices.Equal(want, got) {
+		w.fail("said and sent differ (-said +sent):\n%s", cmp.Diff(want, got))
 	}
 }
 
@@ -131,8 +132,8 @@ func (w *walk) checkpoint() {
 	before := w.h.Items()
 	w.h = restore(w.t, save(w.t, w.h))
 	if w.r.IntN(2) == 0 {
-		if diff := cmp.Diff(views(before), views(w.h.Items())); diff != "" {
-			w.fail("restored (-want +got):\n%s", diff)
+		if want, got := views(before), views(w.h.Items()); !reflect.DeepEqual(want, got) {
+			w.fail("restored (-want +got):\n%s", cmp.Diff(want, got))
 		}
 	}
 	w.broken = true // the same, but made anew
@@ -258,8 +259,8 @@ func (w *walk) crash() {
 // its prompt at any time.
 func (w *walk) check() {
 	for _, k := range w.kept {
-		if diff := cmp.Diff(k.was, lines(k.items)); diff != "" {
-			w.fail("a prompt that was handed out changed:\n%s", diff)
+		if !slices.Equal(k.was, lines(k.items)) {
+			w.fail("a prompt that was handed out changed:\n%s", cmp.Diff(k.was, lines(k.items)))
 		}
 	}
 	var again history.History
@@ -278,8 +279,8 @@ func (w *walk) check() {
 			again.Find("a")
 		}
 	}
-	if diff := cmp.Diff(views(again.Items()), views(w.h.Items())); diff != "" {
-		w.fail("read back and live differ (-read +live):\n%s", diff)
+	if read, live := views(again.Items()), views(w.h.Items()); !reflect.DeepEqual(read, live) {
+		w.fail("read back and live differ (-read +live):\n%s", cmp.Diff(read, live))
 	}
 }
 
