@@ -89,6 +89,9 @@ func (k *key) fromList(v []any, paths resolver) (any, error) {
 			return nil, fmt.Errorf("must be %s, but element %d is %s", k.wants(), i+1, describe(e))
 		}
 		if k.kind == pathsKind {
+			if t == "" { // which would be the directory that paths are relative to
+				return nil, fmt.Errorf("must be %s, but element %d is empty", k.wants(), i+1)
+			}
 			var err error
 			if t, err = paths.absolute(t); err != nil {
 				return nil, err

@@ -25,7 +25,7 @@ func parseOverride(arg string) ([]string, *node, error) {
 	if v, ok := parseValue(rest); ok {
 		return path, v, nil
 	}
-	return path, &node{value: unquote(rest), raw: true}, nil
+	return path, &node{value: unquote(rest)}, nil
 }
 
 // parsePath reads the key and returns what follows the equals sign.
@@ -90,11 +90,7 @@ func parseValue(text string) (*node, bool) {
 	if f != nil || len(n.names) != 1 {
 		return nil, false // more names: the text has lines that are keys of their own
 	}
-	v := n.child[name]
-	if !v.isTable() {
-		return treeOf(v.value), true
-	}
-	return v.unplaced(), true
+	return n.child[name].unplaced(), true
 }
 
 // unplaced forgets positions, which would be those in a made-up line.

@@ -110,7 +110,7 @@ func TestOverrideOfJSON(t *testing.T) {
 	got := map[string]any{}
 	for key, v := range values {
 		path, n, err := parseOverride(Override(key, v))
-		if err != nil || len(path) != 1 || path[0] != key || n.raw {
+		if err != nil || len(path) != 1 || path[0] != key {
 			t.Fatalf("%s: %v %v %v", Override(key, v), path, n, err)
 		}
 		got[key] = n.plain()

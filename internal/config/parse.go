@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -21,7 +20,6 @@ type node struct {
 	at    position // of the key
 	begin position // of the value, if it is one
 	value any      // as go-toml decodes it; nil for a table
-	raw   bool     // a value of -c that is not TOML and was taken as text
 
 	names []string // of the table, in the order written
 	child map[string]*node
@@ -84,19 +82,6 @@ func fill(n *node, v any) {
 			fill(c, v)
 		}
 	}
-}
-
-// treeOf makes a tree without positions.
-func treeOf(v any) *node {
-	table, ok := v.(map[string]any)
-	if !ok {
-		return &node{value: v}
-	}
-	n := &node{}
-	for _, name := range slices.Sorted(maps.Keys(table)) {
-		n.put(name, treeOf(table[name]))
-	}
-	return n
 }
 
 // A scanner collects positions.
@@ -186,9 +171,6 @@ func (s *scanner) value(n *node, path []string, e *unstable.Node) {
 		return
 	}
 	for it := e.Value().Children(); it.Next(); {
-		if it.Node().Kind != unstable.KeyValue {
-			continue
-		}
 		c, below := s.walk(n, path, it.Node(), false)
 		s.value(c, below, it.Node())
 	}

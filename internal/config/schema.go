@@ -137,11 +137,10 @@ func (b *branch) down(name string) *branch {
 	return b.any
 }
 
+// find returns the key of a path that is known to be one.
 func (b *branch) find(path []string) *key {
 	for _, name := range path {
-		if b = b.down(name); b == nil {
-			return nil
-		}
+		b = b.down(name)
 	}
 	return b.key
 }

@@ -46,9 +46,9 @@ func (c *Config) All() []Setting {
 func (c *Config) Show(w io.Writer) error {
 	var b strings.Builder
 	if c.File == "" {
-		fmt.Fprintf(&b, "# there is no %s in %s\n", FileName, c.Home)
+		fmt.Fprintf(&b, "# there is no %s in %s\n", FileName, oneLine(c.Home))
 	} else {
-		fmt.Fprintf(&b, "# %s\n", c.File)
+		fmt.Fprintf(&b, "# %s\n", oneLine(c.File))
 	}
 	if c.Provider == "" {
 		b.WriteString("# model_provider is not set: the first that has a key, or a local one\n")
@@ -57,7 +57,7 @@ func (c *Config) Show(w io.Writer) error {
 		b.WriteString("# model is not set: the provider's default\n")
 	}
 	for _, s := range c.All() {
-		fmt.Fprintf(&b, "%s = %s  # %s\n", s.Key, formatValue(s.Value), strings.ToValidUTF8(oneLine(s.Source.String()), "?"))
+		fmt.Fprintf(&b, "%s = %s  # %s\n", s.Key, formatValue(s.Value), oneLine(s.Source.String()))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
