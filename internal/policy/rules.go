@@ -1,0 +1,257 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// A Verdict says what becomes of a call. The zero value refuses it.
+type Verdict int
+
+// The verdicts.
+const (
+	Refuse                 Verdict = iota // the model is told Text
+	Ask                                   // a person decides; Text is why
+	RunConfined                           // a denial by the sandbox is an ordinary failure
+	RunConfinedAskOnDenial                // a denial by the sandbox is a question: see Rules.Denied
+	RunUnconfined
+)
+
+var verdictNames = [...]string{"refuse", "ask", "confined", "confined, ask on denial", "unconfined"}
+
+func (v Verdict) String() string {
+	if v < 0 || int(v) >= len(verdictNames) {
+		return fmt.Sprintf("verdict %d", int(v))
+	}
+	return verdictNames[v]
+}
+
+// Rules are what is in force when a call is looked at. The zero value asks or
+// refuses where it can.
+type Rules struct {
+	Approval   protocol.ApprovalPolicy // empty is on-request; an unknown one counts as untrusted
+	Mode       protocol.SandboxMode    // empty or unknown is read-only
+	Confinable bool                    // whether this machine can confine a command
+	Grants     Grants                  // what was approved for the session
+	Roots      Roots                   // where patches may write unasked
+}
+
+// A CommandRequest is a command that the model wants to run.
+type CommandRequest struct {
+	Argv          []string
+	Cwd           string            // absolute
+	Escalated     bool              // the model asks to run it outside the sandbox
+	Justification string            // why, in the model's words
+	Answer        protocol.Decision // what a person said to this very call; empty if nobody was asked
+}
+
+// A PatchRequest is a patch that the model wants to apply.
+type PatchRequest struct {
+	Paths  []string          // every path it changes, targets of moves included; absolute and real
+	Answer protocol.Decision // as for a command
+}
+
+// A Ruling is what the rules say about one call.
+type Ruling struct {
+	Verdict Verdict
+	Mode    protocol.SandboxMode // what a confined run is confined to; empty for the other verdicts
+	Harden  bool                 // run it with Harden(environ): nobody was asked, because it is safe
+
+	// Text is, for Ask, why a person is asked; for Refuse, what the model is
+	// told; and for a run a remark for both, mostly empty.
+	Text string
+}
+
+// Sets of policies, modes and facts, so that a row of a table is one line.
+type (
+	policies uint8
+	modes    uint8
+	facts    uint8
+)
+
+const (
+	untrusted policies = 1 << iota
+	onFailure
+	onRequest
+	never
+	anyPolicy = untrusted | onFailure | onRequest | never
+)
+
+const (
+	readOnly modes = 1 << iota
+	workspaceWrite
+	fullAccess
+	confining = readOnly | workspaceWrite
+	anyMode   = confining | fullAccess
+)
+
+const (
+	rejected     facts = 1 << iota // a person has said no to this call
+	granted                        // a person has said yes, to this call or for the session
+	escalated                      // the model asks to get out of the sandbox
+	safe                           // the command is known to be safe
+	unconfinable                   // there is no sandbox on this machine
+	inside                         // the patch stays inside the writable roots
+	always       facts = 0
+)
+
+// A row holds if the policy and the mode are among those named and all the facts
+// are given.
+type row struct {
+	policies
+	modes
+	facts
+	Verdict
+	text string
+}
+
+// commandTable decides about commands: the first row that holds.
+var commandTable = []row{
+	{anyPolicy, anyMode, rejected, Refuse, "the user did not allow this command"},
+	{anyPolicy, anyMode, granted, RunUnconfined, ""},
+
+	{anyPolicy, fullAccess, safe, RunUnconfined, ""},
+	{untrusted, fullAccess, always, Ask, "the command is not known to be safe"},
+	{anyPolicy, fullAccess, always, RunUnconfined, ""},
+
+	// A safe command runs unasked, confined if the machine can: see the package comment.
+	{anyPolicy, confining, safe | unconfinable, RunUnconfined, "this machine cannot confine commands; this one is known to be safe"},
+	{untrusted | onRequest, confining, escalated, Ask, "the model asks to run the command outside the sandbox"},
+	{untrusted, confining, safe, RunConfinedAskOnDenial, ""},
+	{untrusted, confining, always, Ask, "the command is not known to be safe; if approved, it runs outside the sandbox"},
+
+	{never, confining, unconfinable, Refuse, "the command was not run: this machine cannot confine commands, the command is not known to be safe, and nobody may be asked (approval policy never)"},
+	{anyPolicy, confining, unconfinable, Ask, "this machine cannot confine the command"},
+
+	{onFailure, confining, always, RunConfinedAskOnDenial, ""},
+	{never, confining, escalated, RunConfined, "the command ran inside the sandbox although it was to run outside: nobody may be asked (approval policy never)"},
+	{onRequest | never, confining, always, RunConfined, ""},
+}
+
+// denialTable decides what follows when the sandbox has denied a confined
+// command something. A yes to its question is a yes to that one retry.
+var denialTable = []row{
+	{untrusted | onFailure, anyMode, always, Ask, "the sandbox denied the command something; run it again outside the sandbox?"},
+	{onRequest, workspaceWrite, always, Refuse, "the sandbox denied the command something; if it has to run outside the sandbox, call again with with_escalated_permissions and a justification"},
+	{anyPolicy, anyMode, always, Refuse, "the sandbox denied the command something, and it cannot be run outside"},
+}
+
+// patchTable decides about patches: the first row that holds. A patch is applied
+// by fermata itself, to paths that are known before; so none is tried that is
+// bound to be denied, and on-failure asks at once.
+var patchTable = []row{
+	{anyPolicy, anyMode, rejected, Refuse, "the user did not allow this patch"},
+	{anyPolicy, anyMode, granted, RunUnconfined, ""},
+	{untrusted, anyMode, always, Ask, "every patch needs approval"},
+	{anyPolicy, fullAccess, always, RunUnconfined, ""},
+	{anyPolicy, workspaceWrite, inside, RunConfined, ""},
+	{never, confining, always, Refuse, "the patch was not applied: nothing may be written to {path}, and nobody may be asked (approval policy never)"},
+	{anyPolicy, confining, always, Ask, "nothing may be written to {path} unasked"},
+}
+
+// Command decides whether a command may run.
+func (r Rules) Command(q CommandRequest) Ruling {
+	f := answered(q.Answer)
+	if r.Grants.Has(q.Argv, q.Cwd) {
+		f |= granted
+	}
+	if q.Escalated {
+		f |= escalated
+	}
+	if !r.Confinable {
+		f |= unconfinable
+	}
+	if Safe(q.Argv) {
+		f |= safe
+	}
+	out := r.find(commandTable, f)
+	out.Harden = f&safe != 0 && f&granted == 0
+	if out.Verdict == Ask && q.Escalated && q.Justification != "" {
+		out.Text = q.Justification
+	}
+	return out
+}
+
+// Denied decides what follows when the sandbox has denied something to a command
+// that ran confined: a question, or words for the model. It asks exactly where
+// Command said RunConfinedAskOnDenial.
+func (r Rules) Denied() Ruling { return r.find(denialTable, always) }
+
+// Patch decides whether a patch may be applied. A confined patch may write
+// inside the roots only, an unconfined one anywhere.
+func (r Rules) Patch(q PatchRequest) Ruling {
+	f := answered(q.Answer)
+	outside, found := r.outside(q.Paths)
+	if !found {
+		f |= inside
+	}
+	out := r.find(patchTable, f)
+	out.Text = strings.ReplaceAll(out.Text, "{path}", outside)
+	return out
+}
+
+// outside finds the first path that may not be written unasked. A patch that
+// names no path at all was not understood, and is not trusted.
+func (r Rules) outside(paths []string) (string, bool) {
+	if len(paths) == 0 {
+		return "an unknown place", true
+	}
+	for _, p := range paths {
+		if r.mode() != workspaceWrite || !r.Roots.Hold(p) {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+func (r Rules) find(table []row, f facts) Ruling {
+	policy, mode := r.policy(), r.mode()
+	for _, row := range table {
+		if row.policies&policy == 0 || row.modes&mode == 0 || row.facts&^f != 0 {
+			continue
+		}
+		out := Ruling{Verdict: row.Verdict, Text: row.text}
+		if row.Verdict == RunConfined || row.Verdict == RunConfinedAskOnDenial {
+			out.Mode = protocol.SandboxReadOnly
+			if mode == workspaceWrite {
+				out.Mode = protocol.SandboxWorkspaceWrite
+			}
+		}
+		return out
+	}
+	return Ruling{Text: "no rule covers this call"} // a test shows that the tables are complete
+}
+
+func (r Rules) policy() policies {
+	switch r.Approval {
+	case protocol.ApprovalOnRequest, "":
+		return onRequest
+	case protocol.ApprovalOnFailure:
+		return onFailure
+	case protocol.ApprovalNever:
+		return never
+	}
+	return untrusted
+}
+
+func (r Rules) mode() modes {
+	switch r.Mode {
+	case protocol.SandboxFullAccess:
+		return fullAccess
+	case protocol.SandboxWorkspaceWrite:
+		return workspaceWrite
+	}
+	return readOnly
+}
+
+func answered(d protocol.Decision) facts {
+	switch d {
+	case "":
+		return 0
+	case protocol.Approved, protocol.ApprovedForSession:
+		return granted
+	}
+	return rejected
+}
