@@ -101,15 +101,17 @@ func TestCancelWhileReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		resp, err := get(t, ctx, func(w http.ResponseWriter, r *http.Request) {
+		busy := make(chan struct{}) // the handler does not notice the cancel at once
+		resp, err := get(t, ctx, func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "half")
-			<-r.Context().Done()
+			<-busy
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
+		close(busy)
 		if string(body) != "half" || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("body %q, %v", body, err)
 		}

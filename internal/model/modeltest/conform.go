@@ -136,6 +136,16 @@ func conformItems(t *testing.T, a Adapter) {
 			run(t, t.Context(), a.local(s), Hello()).wants(t, `think "hm"`, `text "é😀"`, "call call_1 shell "+shellArgs)
 		}
 	})
+	t.Run("the body is read to its end", func(t *testing.T) {
+		// Only then can the connection be used for the next request.
+		end := &endReader{}
+		body := io.MultiReader(bytes.NewReader(record(t, a, []Step{Say("x")})), end)
+		o := run(t, t.Context(), a.New(Config{URL: "http://model.test/v1", Key: Key, HTTP: replayReader{body}}), Hello())
+		o.wants(t, `text "x"`)
+		if !end.read {
+			t.Error("it was not")
+		}
+	})
 	conformUsage(t, a)
 	conformDeltas(t, a)
 	if a.Custom {
@@ -272,10 +282,26 @@ type replay struct {
 
 // RoundTrip implements http.RoundTripper.
 func (r replay) RoundTrip(req *http.Request) (*http.Response, error) {
+	return replayReader{io.MultiReader(bytes.NewReader(r.body), iotest.ErrReader(r.end))}.RoundTrip(req)
+}
+
+// endReader is at its end, and notes that somebody looked.
+type endReader struct{ read bool }
+
+func (r *endReader) Read([]byte) (int, error) {
+	r.read = true
+	return 0, io.EOF
+}
+
+// A replayReader answers one request with what it reads.
+type replayReader struct{ body io.Reader }
+
+// RoundTrip implements http.RoundTripper.
+func (r replayReader) RoundTrip(req *http.Request) (*http.Response, error) {
 	io.Copy(io.Discard, req.Body)
 	req.Body.Close()
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Request: req,
-		Body: io.NopCloser(io.MultiReader(bytes.NewReader(r.body), iotest.ErrReader(r.end))),
+		Body: io.NopCloser(r.body),
 	}, nil
 }

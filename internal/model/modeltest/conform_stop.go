@@ -180,14 +180,15 @@ func conformStopFromSink(t *testing.T, a Adapter) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	pieces := strings.Split(strings.Repeat("x ", 200), " ")
-	s := New(t, Respond(Say(pieces...)))
+	body := record(t, a, []Step{Say(pieces...)}) // all of it is there at once
+	c := a.New(Config{URL: "http://model.test/v1", Key: Key, HTTP: replay{body, io.EOF}})
 	rec := &Recorder{}
 	rec.OnDelta = func(all string) {
 		if len(all) == 5 {
 			cancel(errStopped)
 		}
 	}
-	if _, err := a.local(s).Stream(ctx, Hello(), rec); !errors.Is(err, errStopped) {
+	if _, err := c.Stream(ctx, Hello(), rec); !errors.Is(err, errStopped) {
 		t.Errorf("Stream returned %v", err)
 	}
 	if got := rec.Items[0].Text(); got != "xxxxx" {

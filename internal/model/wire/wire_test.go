@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -63,9 +64,74 @@ func TestTheEndOfTheBodyIsAnError(t *testing.T) {
 	s.Next()
 	_, err = s.Next()
 	var e *protocol.Error
-	if !errors.As(err, &e) || e.Kind != protocol.ErrorConnection || !e.Retry {
+	if !errors.As(err, &e) || e.Kind != protocol.ErrorConnection || !e.Retry || !strings.Contains(e.Message, "before the response was complete") {
 		t.Errorf("error is %v", err)
 	}
+}
+
+func TestFinishReadsToTheEnd(t *testing.T) {
+	end := &endReader{}
+	c, err := NewCaller(Options{URL: "http://x.test", HTTP: roundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader("data: x\n\n"), end)), Request: r}, nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Post(t.Context(), Request{Body: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Next()
+	if end.read {
+		t.Fatal("the end was read before it was asked for")
+	}
+	s.Finish()
+	if !end.read {
+		t.Error("the end was not read")
+	}
+}
+
+type endReader struct{ read bool }
+
+func (r *endReader) Read([]byte) (int, error) {
+	r.read = true
+	return 0, io.EOF
+}
+
+// A handshake that hangs ends with the request it is for.
+func TestAStopInTheHandshake(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	began, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		conn.Read(make([]byte, 1))
+		close(began)
+		io.Copy(io.Discard, conn) // until the client hangs up
+	}()
+	tr := newTransport()
+	tr.TLSHandshakeTimeout = 0 // must not be what ends it
+	c, err := NewCaller(Options{URL: "https://" + ln.Addr().String(), HTTP: tr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-began
+		cancel()
+	}()
+	if _, err := c.Post(ctx, Request{Body: []byte("{}")}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+	<-gone
 }
 
 func TestAnEventThatIsTooLongIsNotRetried(t *testing.T) {
