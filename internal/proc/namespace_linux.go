@@ -18,6 +18,18 @@ func namespaceAttr(attr *syscall.SysProcAttr) {
 		return
 	}
 
+	keepIDs(attr)
+}
+
+// userNamespaceAttr asks for what Spec.UserNamespace promises.
+func userNamespaceAttr(attr *syscall.SysProcAttr) error {
+	attr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	keepIDs(attr)
+	return nil
+}
+
+// keepIDs adds a user namespace in which the process keeps its ids and may mount.
+func keepIDs(attr *syscall.SysProcAttr) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	attr.Cloneflags |= unix.CLONE_NEWUSER
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}

@@ -35,6 +35,10 @@ func namespaceAttr(*syscall.SysProcAttr) {}
 
 func namespaceWorks() bool { return false }
 
+func userNamespaceAttr(*syscall.SysProcAttr) error { return errors.ErrUnsupported }
+
+func inheritNoRights() error { return nil }
+
 func enterNamespace() error { return errors.ErrUnsupported }
 
 // livingTree gives the command's process group as one entry: signals to it go to

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -18,6 +19,8 @@ const (
 	partNamespace = "namespace" // the same, as init of a new PID namespace
 	partStage     = "stage"     // what becomes the command
 	partProbe     = "probe"     // tries whether a namespace can be had
+
+	innerSuffix = "+user" // the stage lives, or shall live, in a user namespace
 )
 
 // File descriptors of shim and stage, besides the standard three.
@@ -39,16 +42,18 @@ func IsShim() bool {
 // none. It runs in the process that becomes the command, on the thread that will
 // exec, so that restricting this thread is enough.
 func ShimMain(confine func(spec json.RawMessage) error) int {
-	switch os.Args[1] {
+	part, isInner := strings.CutSuffix(os.Args[1], innerSuffix)
+	k := kind(isInner)
+	switch part {
 	case partSupervise:
-		return superviseMain()
+		return superviseMain(k)
 	case partNamespace:
 		if err := enterNamespace(); err != nil {
 			return 1
 		}
-		return superviseMain()
+		return superviseMain(k)
 	case partStage:
-		return stageMain(confine)
+		return stageMain(k, confine)
 	case partProbe:
 		if err := enterNamespace(); err != nil {
 			return 1
@@ -73,21 +78,16 @@ type supervisor struct {
 }
 
 // superviseMain sets the stage up and supervises it.
-func superviseMain() int {
+func superviseMain(k kind) int {
 	catchSignals()
 	if err := prepareShim(); err != nil {
 		return 1
 	}
-	stage, stageFailed, leader, err := startStage()
+	stage, stageFailed, leader, err := startStage(k)
 	if err != nil {
 		return 1
 	}
 
-	// The pipes for output now belong to the stage alone: their end of file must
-	// not wait for us.
-	if err := dropOutput(); err != nil {
-		return 1
-	}
 	hideFromTracers()
 	s := &supervisor{
 		status:  json.NewEncoder(os.NewFile(statusFD, "status")),
@@ -118,7 +118,7 @@ func catchSignals() {
 
 // startStage starts the second half of the shim, in its own session. It returns
 // the pipe for its orders and the one on which it reports failure.
-func startStage() (orders, failed *os.File, leader int, err error) {
+func startStage(k kind) (orders, failed *os.File, leader int, err error) {
 	ordersR, orders, err := os.Pipe()
 	if err != nil {
 		return nil, nil, 0, err
@@ -135,28 +135,19 @@ func startStage() (orders, failed *os.File, leader int, err error) {
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	leader, err = syscall.ForkExec(exe, []string{shimName, partStage}, &syscall.ProcAttr{
+	attr, part := &syscall.SysProcAttr{Setsid: true}, partStage
+	if k == inner {
+		if err := userNamespaceAttr(attr); err != nil {
+			return nil, nil, 0, err
+		}
+		part += innerSuffix
+	}
+	leader, err = syscall.ForkExec(exe, []string{shimName, part}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{0, 1, 2, ordersR.Fd(), failedW.Fd()},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Sys:   attr,
 	})
 	return orders, failed, leader, err
-}
-
-// dropOutput points our own standard output and error to nowhere.
-func dropOutput() error {
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-
-	for _, fd := range []int{1, 2} {
-		if err := dup2(int(null.Fd()), fd); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // readControl reads the lifeline until fermata dies or wants the end.

@@ -28,14 +28,32 @@ type Options struct {
 }
 
 // Spawner starts commands. It keeps one shim ready for the next command, once
-// Warm was called or a first command has begun. It is safe for concurrent
-// use.
+// Warm was called or a first command has begun, and another one for commands with
+// a user namespace, once the first of those has. It is safe for concurrent use.
 type Spawner struct {
 	namespaced bool
 
 	mu     sync.Mutex
 	spare  chan *shim // guarded by mu; delivers one shim, or nil; nil: no spare
+	inner  chan *shim // guarded by mu; the same for Spec.UserNamespace
 	closed bool       // guarded by mu
+}
+
+// kind is what a shim was started for: it starts its stage before it knows the
+// command.
+type kind bool
+
+const (
+	plain kind = false
+	inner kind = true // with Spec.UserNamespace
+)
+
+// spareOf returns the place of a spare. Its caller holds mu.
+func (s *Spawner) spareOf(k kind) *chan *shim {
+	if k == inner {
+		return &s.inner
+	}
+	return &s.spare
 }
 
 // NewSpawner returns a Spawner and makes this process a child subreaper: what a
@@ -54,17 +72,20 @@ func NewSpawner(o Options) (*Spawner, error) {
 func (s *Spawner) Namespaced() bool { return s.namespaced }
 
 // Warm starts a spare shim if there is none. It does not block.
-func (s *Spawner) Warm() {
+func (s *Spawner) Warm() { s.warm(plain) }
+
+func (s *Spawner) warm(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.spare != nil {
+	spare := s.spareOf(k)
+	if s.closed || *spare != nil {
 		return
 	}
 
 	ready := make(chan *shim, 1) // taken at most once, so that the sender never blocks
-	s.spare = ready
+	*spare = ready
 	go func() {
-		sh, err := s.newShim()
+		sh, err := s.newShim(k)
 		if err != nil {
 			sh = nil // the next Start tries again and tells
 		}
@@ -72,14 +93,16 @@ func (s *Spawner) Warm() {
 	}()
 }
 
-// Close ends the spare shim and waits for it. Commands that run are not touched.
+// Close ends the spare shims and waits for them. Commands that run are not touched.
 // Calling it again does nothing.
 func (s *Spawner) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	if sh := s.takeSpare(); sh != nil {
-		sh.dismiss()
+	for _, k := range []kind{plain, inner} {
+		if sh := s.takeSpareOf(k); sh != nil {
+			sh.dismiss()
+		}
 	}
 }
 
@@ -89,11 +112,14 @@ func (s *Spawner) isClosed() bool {
 	return s.closed
 }
 
-// takeSpare gives the spare to one caller only, or nil.
-func (s *Spawner) takeSpare() *shim {
+// takeSpare gives the plain spare to one caller only, or nil.
+func (s *Spawner) takeSpare() *shim { return s.takeSpareOf(plain) }
+
+func (s *Spawner) takeSpareOf(k kind) *shim {
 	s.mu.Lock()
-	ready := s.spare
-	s.spare = nil
+	spare := s.spareOf(k)
+	ready := *spare
+	*spare = nil
 	s.mu.Unlock()
 	if ready == nil {
 		return nil
@@ -101,18 +127,21 @@ func (s *Spawner) takeSpare() *shim {
 	return <-ready
 }
 
-func (s *Spawner) newShim() (*shim, error) {
+func (s *Spawner) newShim(k kind) (*shim, error) {
 	attr, part := shimAttr(), partSupervise
 	if s.namespaced {
 		namespaceAttr(attr)
 		part = partNamespace
 	}
+	if k == inner {
+		part += innerSuffix
+	}
 	return startShim(part, attr)
 }
 
 // take returns a shim that is ready for an order.
-func (s *Spawner) take(ctx context.Context, token string) (*shim, error) {
-	if sh := s.takeSpare(); sh != nil {
+func (s *Spawner) take(ctx context.Context, k kind, token string) (*shim, error) {
+	if sh := s.takeSpareOf(k); sh != nil {
 		err := sh.hello(ctx, token, s.namespaced)
 		if err == nil {
 			return sh, nil
@@ -124,7 +153,7 @@ func (s *Spawner) take(ctx context.Context, token string) (*shim, error) {
 		}
 	}
 
-	sh, err := s.newShim()
+	sh, err := s.newShim(k)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +185,8 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 	if err != nil {
 		return nil, fmt.Errorf("start command: %w", err)
 	}
-	sh, err := s.take(ctx, token)
+	k := kind(spec.UserNamespace)
+	sh, err := s.take(ctx, k, token)
 	if err != nil {
 		return nil, fmt.Errorf("start command: %w", err)
 	}
@@ -166,7 +196,7 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 		sh.dismiss()
 		return nil, fmt.Errorf("start command: %w", err)
 	}
-	c.onRunning = s.Warm
+	c.onRunning = func() { s.warm(k) }
 	go c.run(ctx)
 	return c, nil
 }

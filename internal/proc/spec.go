@@ -51,6 +51,13 @@ type Spec struct {
 	// becomes the command, right before it does. Nil means no confinement.
 	Confine json.RawMessage
 
+	// UserNamespace starts the process that becomes the command in a user, mount
+	// and IPC namespace of its own, where it keeps its ids and where Confine has
+	// the right to mount; the command itself does not. It is how an ordinary user
+	// gets a confinement that needs mounts. See Options.Namespace for what a
+	// command notices of it. Where the system forbids it Start fails.
+	UserNamespace bool
+
 	// Pty asks for a pseudo-terminal of that size instead of two pipes. Without
 	// it standard input is /dev/null.
 	Pty *Winsize

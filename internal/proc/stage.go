@@ -18,7 +18,7 @@ import (
 
 // stageMain waits for its orders, prepares itself and becomes the command. It
 // returns only if it does not.
-func stageMain(confine func(json.RawMessage) error) int {
+func stageMain(k kind, confine func(json.RawMessage) error) int {
 	runtime.LockOSThread() // what confine does to this thread must hold at exec
 	unix.CloseOnExec(controlFD)
 	unix.CloseOnExec(statusFD)
@@ -33,6 +33,11 @@ func stageMain(confine func(json.RawMessage) error) int {
 	c, err := o.prepare(confine)
 	if err != nil {
 		return giveUp(err)
+	}
+	if k == inner {
+		if err := inheritNoRights(); err != nil {
+			return giveUp(fmt.Errorf("give up rights: %w", err))
+		}
 	}
 
 	var r release

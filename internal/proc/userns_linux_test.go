@@ -1,0 +1,117 @@
+package proc
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// namespaces is what a command says about where it lives.
+const namespaces = "readlink /proc/self/ns/user /proc/self/ns/mnt /proc/self/ns/ipc"
+
+func ownNamespaces(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, kind := range []string{"user", "mnt", "ipc"} {
+		ns, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(ns + "\n")
+	}
+	return all.String()
+}
+
+// TestUserNamespace runs commands of both kinds in turn, so that the spares of
+// one must not serve the other.
+func TestUserNamespace(t *testing.T) {
+	s := newSpawner(t, Options{})
+	own := ownNamespaces(t)
+	for range 3 {
+		r, out := runSpec(t, s, Spec{Argv: []string{"sh", "-c", namespaces}, UserNamespace: true})
+		if r.Err != nil {
+			t.Fatalf("result %+v", r)
+		}
+		for line := range strings.Lines(out.Stdout()) {
+			if strings.Contains(own, line) {
+				t.Errorf("the command shares %s", line)
+			}
+		}
+		if n := strings.Count(out.Stdout(), "\n"); n != 3 {
+			t.Errorf("output %q", out.Text())
+		}
+		if _, out := runScript(t, s, namespaces); out.Stdout() != own {
+			t.Errorf("a plain command has %q, want our own %q", out.Stdout(), own)
+		}
+	}
+}
+
+// TestUserNamespaceKeepsIDsAndNoRights looks at what an ordinary user's command
+// may do: its ids are the same, and the right to mount was not passed on.
+func TestUserNamespaceKeepsIDsAndNoRights(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root gets all rights in its namespace back by exec")
+	}
+	for _, o := range []Options{{}, {Namespace: true}} {
+		s := newSpawner(t, o)
+		r, out := runSpec(t, s, Spec{
+			Argv:          []string{"sh", "-c", "id -u; id -g; grep -E 'Cap(Inh|Prm|Eff|Amb)' /proc/self/status | grep -v '\\b0000000000000000$'; echo end"},
+			UserNamespace: true,
+		})
+		want := itoa(os.Getuid()) + "\n" + itoa(os.Getgid()) + "\nend\n"
+		if r.Err != nil || out.Text() != want {
+			t.Errorf("%+v: result %+v, output %q, want %q", o, r, out.Text(), want)
+		}
+	}
+}
+
+// TestUserNamespaceIsEnded stops a tree in the namespace from outside.
+func TestUserNamespaceIsEnded(t *testing.T) {
+	s := newSpawner(t, Options{})
+	mark := newMark()
+	c, err := s.Start(t.Context(), Spec{
+		Argv:          []string{"sh", "-c", "(setsid sleep 1000." + mark + " &) ; exec sleep 2000." + mark},
+		UserNamespace: true,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Release()
+	eventually(t, "command and daemon run", func() bool { return len(marked(t, "00."+mark)) == 2 })
+	c.Stop(nil)
+	if r := c.Wait(); r.Err != nil || r.Killed != 2 || r.Signal != "SIGTERM" {
+		t.Errorf("result %+v", r)
+	}
+	noneMarked(t, mark)
+}
+
+// TestCloseEndsInnerSpare has both spares.
+func TestCloseEndsInnerSpare(t *testing.T) {
+	s, err := NewSpawner(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, userNamespace := range []bool{false, true} {
+		if r := s.Run(t.Context(), Spec{Argv: []string{"true"}, UserNamespace: userNamespace}, nil); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	var spares []int
+	for _, k := range []kind{plain, inner} {
+		s.mu.Lock()
+		place := *s.spareOf(k)
+		s.mu.Unlock()
+		if place == nil {
+			t.Fatalf("no spare of kind %v", k)
+		}
+		sh := <-place
+		place <- sh
+		spares = append(spares, sh.id.PID)
+	}
+	s.Close()
+	for _, pid := range spares {
+		if alivePID(pid) {
+			t.Errorf("spare %d lives after close", pid)
+		}
+	}
+}
