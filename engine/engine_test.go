@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/conversation"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -490,6 +491,25 @@ func TestRetriesAreBounded(t *testing.T) {
 		w.Expect("model_retry 5/5", "stop_requested failed", "turn_ended failed")
 		w.Nothing()
 		e.Idle()
+	})
+}
+
+// A request that was never answered and a response that broke off are
+// different things, with a budget each.
+func TestTwoRetryBudgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
+			c.Retries = func(p.Settings) (int, int) { return 1, 0 }
+		}})
+		id := e.Begin()
+		w := e.Watch(id, 1)
+		e.Say(id, "go")
+		e.Request().Fail(enginetest.Broken())
+		w.Expect("model_retry 1/1")
+		r := e.Request()
+		r.Delta("so f")
+		r.Fail(enginetest.Broken())
+		w.Expect("assistant_message so f (cut)", "stop_requested failed", "turn_ended failed")
 	})
 }
 

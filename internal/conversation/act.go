@@ -115,7 +115,7 @@ func (c *Conversation) send(m message) bool {
 
 func (o *owner) startModel(response int) {
 	scope := o.journal.Open(fmt.Sprintf("%d.%d", o.state.Turn, response))
-	o.model = scope
+	o.model, o.began = scope, false
 	sink := &sink{conv: o.conv, id: p.ItemID{Turn: o.state.Turn, Response: response}, scope: scope}
 	prompt, settings, client := o.prompt(), o.now, o.cfg.Model
 	o.work(func(ctx context.Context) (h turn.Happening) {

@@ -45,16 +45,19 @@ type Config struct {
 	Version      string
 
 	StopBound time.Duration // how long a stopped turn waits for its workers; 0 is 1.5 s
-	Retries   int           // how often a failed model request is made again; 0 is 5, negative is never
-	Backoff   time.Duration // wait before the first retry; 0 is 200 ms
+	// Retries says how often a failed model request is made again: how often if
+	// nothing came back, and how often if a response broke off. Nil is five and five.
+	Retries func(p.Settings) (request, stream int)
+
+	Backoff time.Duration // wait before the first retry; 0 is 200 ms
 }
 
 func (c Config) withDefaults() Config {
 	if c.StopBound == 0 {
 		c.StopBound = 1500 * time.Millisecond
 	}
-	if c.Retries == 0 {
-		c.Retries = 5
+	if c.Retries == nil {
+		c.Retries = func(p.Settings) (int, int) { return 5, 5 }
 	}
 	if c.Backoff == 0 {
 		c.Backoff = 200 * time.Millisecond

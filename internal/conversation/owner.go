@@ -44,6 +44,8 @@ type owner struct {
 	model  journal.Scope // what the model may write to
 	stop   *time.Timer   // runs while the turn is stopping
 	retry  *time.Timer   // runs before a retry
+	began  bool          // something of the latest response arrived
+	budget int           // how often the latest request may be made again
 	stray  int           // late messages of workers that were given up
 
 	closing  []chan answer // who waits for the conversation to close
@@ -259,9 +261,16 @@ func (o *owner) receive(m message) {
 		o.recordFor(m)
 		return
 	}
+	if _, ok := m.happen.(turn.ModelItem); ok {
+		o.began = true
+	}
 	if done, ok := m.happen.(turn.ModelDone); ok {
 		done.Open = o.partials(p.ItemID{Turn: m.turn, Response: done.Response})
-		done.Refused = o.refused(done.Error)
+		o.began = o.began || len(done.Open) > 0
+		if done.Error != nil {
+			o.budget = o.retries()
+			done.Refused = o.refused(done.Error)
+		}
 		m.happen = done
 	}
 	o.step(m.happen)
@@ -280,7 +289,7 @@ func (o *owner) recordFor(m message) {
 
 // refused looks up what the history knows of the call that a provider named.
 func (o *owner) refused(err *p.Error) *turn.Refused {
-	if err == nil || err.Call == nil {
+	if err.Call == nil {
 		return nil
 	}
 	id, answered, ok := o.history.Find(err.Call.WireID)
@@ -303,6 +312,15 @@ func (o *owner) next() {
 		o.record(0, &p.Configured{Settings: over.Apply(o.settings)})
 	}
 	o.step(turn.Next{})
+}
+
+// retries is how often the latest request may be made again.
+func (o *owner) retries() int {
+	request, stream := o.cfg.Retries(o.now)
+	if o.began {
+		return stream
+	}
+	return request
 }
 
 // wait is the time before a retry: what the server asked for, or a growing

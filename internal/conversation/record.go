@@ -32,7 +32,7 @@ func (o *owner) stepErr(in turn.Happening) error {
 }
 
 func (o *owner) env() turn.Env {
-	return turn.Env{Now: time.Now(), ReadOnly: o.readOnly, Retries: max(0, o.cfg.Retries), Wait: o.wait}
+	return turn.Env{Now: time.Now(), ReadOnly: o.readOnly, Retries: o.budget, Wait: o.wait}
 }
 
 // record appends events to the journal as one batch and folds them.
