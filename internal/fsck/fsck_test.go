@@ -13,12 +13,15 @@ func id(turn, response, index int) p.ItemID {
 	return p.ItemID{Turn: p.TurnID(turn), Response: response, Index: index}
 }
 
-// at overrides what number gives an event.
+// at overrides what number gives an event, if it is not 0.
 type at struct {
 	p.Body
 	seq  p.Seq
 	turn p.TurnID
 }
+
+// noTurn is the turn of an event that belongs to none.
+const noTurn = p.TurnID(-1)
 
 // number makes events of bodies as the owner of a conversation would.
 func number(bodies ...p.Body) []p.Event {
@@ -44,7 +47,7 @@ func number(bodies ...p.Body) []p.Event {
 			e.Seq = o.seq
 		}
 		if o, ok := b.(at); ok && o.turn != 0 {
-			e.Turn = o.turn
+			e.Turn = max(o.turn, 0)
 		}
 		events = append(events, e)
 	}
@@ -123,7 +126,7 @@ func TestCleanLogs(t *testing.T) {
 			&p.CallStarted{Call: id(2, 1, 0)}, &p.ToolOutput{Call: id(2, 1, 0)}, again, overAgain, completed),
 		"compaction":                           {begin, &p.TurnStarted{Compact: true}, request, &p.AssistantMessage{Item: id(1, 1, 0)}, over, &p.Compacted{}, completed},
 		"between turns":                        {begin, &p.Configured{}, &p.Renamed{}, &p.Notice{}, &p.Reverted{Before: 1}, &p.Unknown{Kind: "new"}},
-		"configured during a turn":             until(at{Body: &p.Configured{}, turn: 0}, over, completed),
+		"configured during a turn":             until(at{Body: &p.Configured{}, turn: noTurn}, over, completed),
 		"a complaint about a call not known":   until(over, &p.HistoryRepaired{WireID: "x", Lone: true}, again, overAgain, completed),
 		"crashed, messages back when it opens": until(accept(2), over, completed, giveBack(2)),
 	} {
@@ -139,207 +142,209 @@ func TestEmptyConversation(t *testing.T) {
 	}
 }
 
+// plantedFaults are logs with a fault each, and all that is to be reported.
+var plantedFaults = []struct {
+	name string
+	log  []p.Body
+	want []string
+}{
+	{"numbers: a gap", until(over, at{Body: completed, seq: 8}), []string{"event 8: numbers: the number is 8, not 6"}},
+	{"numbers: one twice", until(over, at{Body: completed, seq: 5}), []string{"event 5: numbers: the number is 5, not 6"}},
+	{
+		"damage", append(until(over, completed), &p.Damaged{Bytes: 7, File: "x.damaged"}),
+		[]string{"event 7: damage: a record was lost (7 bytes set aside in x.damaged)"},
+	},
+
+	{"start: missing", []p.Body{&p.Notice{}}, []string{"event 1: start: a conversation starts with conversation_started, and only there"}},
+	{"start: again", []p.Body{begin, begin}, []string{"event 2: start: a conversation starts with conversation_started, and only there"}},
+
+	{
+		"turns: one within another", until(over, start, request, over, completed),
+		[]string{"event 6: turns: turn 2 starts while turn 1 runs"},
+	},
+	{"turns: one left out", []p.Body{begin, at{Body: start, turn: 2}, at{Body: completed, turn: 2}}, []string{"event 2: turns: turn 2 follows turn 0"}},
+	{
+		"turns: event after the end", until(over, completed, at{Body: &p.PlanUpdated{}, turn: 1}),
+		[]string{"event 7: turns: plan_updated of turn 1, which does not run"},
+	},
+	{
+		"turns: event of another turn", until(at{Body: &p.PlanUpdated{}, turn: 2}, over, completed),
+		[]string{"event 5: turns: plan_updated of turn 2, which does not run"},
+	},
+	{
+		"turns: ended twice", until(over, completed, at{Body: completed, turn: 1}),
+		[]string{"event 7: turns: turn_ended of turn 1, which does not run"},
+	},
+	{"turns: stopped twice", until(stop, stop, over, cut), []string{"event 6: turns: stopped twice"}},
+	{"turns: not ended", until(over), []string{"turns: turn 1 has not ended (opening the conversation ends it)"}},
+	{
+		"turns: not ended, a call runs", until(aCall, over, run),
+		[]string{"turns: turn 1 has not ended (opening the conversation ends it)"},
+	},
+	{
+		"turns: not ended, stopped while asked", until(aCall, over, run, ask, stop),
+		[]string{"turns: turn 1 has not ended (opening the conversation ends it)"},
+	},
+
+	{"responses: two at once", until(again, overAgain, completed), []string{"event 5: responses: request 2 does not follow"}},
+	{"responses: one left out", until(over, &p.ModelRequested{Response: 3}, &p.ModelEnded{Response: 3}, completed), []string{"event 6: responses: request 3 does not follow"}},
+	{
+		"responses: request after the stop", until(over, stop, again, overAgain, cut),
+		[]string{"event 7: responses: request 2 does not follow"},
+	},
+	{
+		"responses: request before an output", until(aCall, over, run, again, overAgain, output, completed),
+		[]string{"event 8: responses: a request is made while call 1.1.0 has no output"},
+	},
+	{"responses: ended twice", until(over, over, completed), []string{"event 6: responses: response 1 ends and does not run"}},
+	{
+		"responses: another one ended", until(overAgain, over, completed),
+		[]string{"event 5: responses: response 2 ends and does not run"},
+	},
+
+	{
+		"items: message twice", until(&p.AssistantMessage{Item: id(1, 1, 0)}, &p.AssistantMessage{Item: id(1, 1, 0)}, over, completed),
+		[]string{"event 6: items: item 1.1.0 is finished twice"},
+	},
+	{
+		"items: reasoning and message with one name", until(&p.Reasoning{Item: id(1, 1, 0)}, &p.AssistantMessage{Item: id(1, 1, 0)}, over, completed),
+		[]string{"event 6: items: item 1.1.0 is finished twice"},
+	},
+	{
+		"items: user's message twice", until(over, &p.UserMessage{Item: id(1, 0, 0), Input: 2}, again, overAgain, completed),
+		[]string{"event 6: items: item 1.0.0 is finished twice"},
+	},
+	{
+		"items: of another turn", until(&p.AssistantMessage{Item: id(2, 1, 0)}, over, completed),
+		[]string{"event 5: items: item 2.1.0 does not belong here"},
+	},
+	{
+		"items: of another response", until(&p.Reasoning{Item: id(1, 2, 0)}, over, completed),
+		[]string{"event 5: items: item 1.2.0 does not belong here"},
+	},
+	{
+		"items: after the response", until(over, &p.AssistantMessage{Item: id(1, 1, 0)}, completed),
+		[]string{"event 6: items: item 1.1.0 does not belong here"},
+	},
+
+	{"calls: never made", until(over, run, completed), []string{"event 6: calls: call 1.1.0 starts and was never made"}},
+	{
+		"calls: before the response is over", until(aCall, run, over, output, again, overAgain, completed),
+		[]string{"event 6: calls: call 1.1.0 starts before its response has ended"},
+	},
+	{
+		"calls: twice", until(aCall, over, run, run, output, again, overAgain, completed),
+		[]string{"event 8: calls: call 1.1.0 starts again"},
+	},
+	{
+		"calls: after its output", until(aCall, over, output, run, again, overAgain, completed),
+		[]string{"event 8: calls: call 1.1.0 starts again"},
+	},
+	{
+		"calls: while a person is asked", until(aCall, over, run, ask, run, resolve(p.Approved), output, again, overAgain, completed),
+		[]string{"event 9: calls: call 1.1.0 starts again"},
+	},
+	{
+		"calls: although denied", until(aCall, over, run, ask, resolve(p.Denied), run, output, again, overAgain, completed),
+		[]string{"event 10: calls: call 1.1.0 starts again"},
+	},
+	{
+		"calls: after the stop", until(aCall, over, stop, run, output, cut),
+		[]string{"event 8: calls: call 1.1.0 starts after the stop"},
+	},
+	{
+		"calls: two outputs", until(aCall, over, run, output, output, again, overAgain, completed),
+		[]string{"event 9: calls: call 1.1.0 has 2 outputs", "event 12: ends: turn 1 ended; call 1.1.0 has 2 outputs, approval open: false"},
+	},
+	{
+		"calls: output for nothing", until(output, over, completed),
+		[]string{"event 5: calls: an output for call 1.1.0, which was not made in this turn"},
+	},
+	{
+		"calls: output for a call of an earlier turn", until(aCall, over, run, output, again, overAgain, completed, start, output, completed),
+		[]string{"event 13: calls: an output for call 1.1.0, which was not made in this turn"},
+	},
+	{
+		"calls: repaired although answered, at once", until(aCall, over, run, output, again, overAgain, completed, repaired),
+		[]string{"event 12: calls: call 1.1.0 has 2 outputs"},
+	},
+	{
+		"calls: repaired although answered, later", until(aCall, over, run, output, again, overAgain, completed, start, completed, repaired),
+		[]string{"event 14: calls: call 1.1.0 is repaired and lacks no output"},
+	},
+
+	{
+		"approvals: of nothing", until(ask, over, completed),
+		[]string{"event 5: approvals: an approval for call 1.1.0, which does not run"},
+	},
+	{
+		"approvals: before the call runs", until(aCall, over, ask, output, again, overAgain, completed),
+		[]string{"event 7: approvals: an approval for call 1.1.0, which does not run"},
+	},
+	{
+		"approvals: asked twice", until(aCall, over, run, ask, ask, resolve(p.Denied), output, again, overAgain, completed),
+		[]string{"event 9: approvals: an approval for call 1.1.0, which does not run"},
+	},
+	{
+		"approvals: after the output", until(aCall, over, run, output, ask, again, overAgain, completed),
+		[]string{"event 9: approvals: an approval for call 1.1.0, which does not run"},
+	},
+	{
+		"approvals: answer to nothing", until(aCall, over, run, resolve(p.Approved), output, again, overAgain, completed),
+		[]string{"event 8: approvals: an answer for call 1.1.0, which nobody asked about"},
+	},
+	{
+		"approvals: answer for no call", until(resolve(p.Approved), over, completed),
+		[]string{"event 5: approvals: an answer for call 1.1.0, which nobody asked about"},
+	},
+	{
+		"approvals: two answers", until(aCall, over, run, ask, resolve(p.Denied), resolve(p.Approved), output, again, overAgain, completed),
+		[]string{"event 10: approvals: an answer for call 1.1.0, which nobody asked about"},
+	},
+
+	{
+		"messages: accepted twice", until(accept(2), accept(2), giveBack(2), over, completed),
+		[]string{
+			"event 6: messages: message 2 was accepted 2 times, delivered 0 times, handed back 0 times",
+			"event 7: messages: message 2 was accepted 2 times, delivered 0 times, handed back 1 times",
+		},
+	},
+	{
+		"messages: delivered twice", until(over, &p.UserMessage{Item: id(1, 0, 1), Input: 1}, again, overAgain, completed),
+		[]string{"event 6: messages: message 1 was accepted 0 times, delivered 2 times, handed back 0 times"},
+	},
+	{
+		"messages: delivered and handed back", until(accept(2), over, &p.UserMessage{Item: id(1, 0, 1), Input: 2}, giveBack(2), again, overAgain, completed),
+		[]string{"event 8: messages: message 2 was accepted 1 times, delivered 1 times, handed back 1 times"},
+	},
+	{
+		"messages: handed back and never accepted", until(accept(2), giveBack(2, 3), over, completed),
+		[]string{"event 6: messages: message 3 is handed back and was never accepted"},
+	},
+	{
+		"messages: lost", until(accept(2), accept(3), accept(4), giveBack(3), over, completed),
+		[]string{
+			"messages: message 2 was neither delivered nor handed back",
+			"messages: message 4 was neither delivered nor handed back",
+		},
+	},
+
+	{
+		"ends: a call without output", until(aCall, over, run, stop, cut),
+		[]string{"event 9: ends: turn 1 ended; call 1.1.0 has 0 outputs, approval open: false"},
+	},
+	{
+		"ends: an approval open", until(aCall, over, run, ask, stop, output, cut),
+		[]string{"event 11: ends: turn 1 ended; call 1.1.0 has 1 outputs, approval open: true"},
+	},
+	{"ends: in mid-response", until(stop, cut), []string{"event 6: ends: turn 1 ended in the middle of response 1"}},
+	{"ends: completed although stopped", until(over, stop, completed), []string{"event 7: ends: turn 1 ended completed, stop asked for: true"}},
+	{"ends: interrupted by nobody", until(over, cut), []string{"event 6: ends: turn 1 ended interrupted, stop asked for: false"}},
+}
+
 // Each fault is reported, where it is, and nothing else is.
 func TestPlantedFaults(t *testing.T) {
-	done := []p.Body{over, completed}
-	for _, tt := range []struct {
-		name string
-		log  []p.Body
-		want []string
-	}{
-		{"numbers: a gap", until(over, at{Body: completed, seq: 8}), []string{"event 8: numbers: the number is 8, not 6"}},
-		{"numbers: one twice", until(over, at{Body: completed, seq: 5}), []string{"event 5: numbers: the number is 5, not 6"}},
-		{
-			"damage", append(until(done...), &p.Damaged{Bytes: 7, File: "x.damaged"}),
-			[]string{"event 7: damage: a record was lost (7 bytes set aside in x.damaged)"},
-		},
-
-		{"start: missing", []p.Body{&p.Notice{}}, []string{"event 1: start: a conversation starts with conversation_started, and only there"}},
-		{"start: again", []p.Body{begin, begin}, []string{"event 2: start: a conversation starts with conversation_started, and only there"}},
-
-		{
-			"turns: one within another", until(over, start, request, over, completed),
-			[]string{"event 6: turns: turn 2 starts while turn 1 runs"},
-		},
-		{"turns: one left out", []p.Body{begin, at{Body: start, turn: 2}, at{Body: completed, turn: 2}}, []string{"event 2: turns: turn 2 follows turn 0"}},
-		{
-			"turns: event after the end", until(over, completed, at{Body: &p.PlanUpdated{}, turn: 1}),
-			[]string{"event 7: turns: plan_updated of turn 1, which does not run"},
-		},
-		{
-			"turns: event of another turn", until(at{Body: &p.PlanUpdated{}, turn: 2}, over, completed),
-			[]string{"event 5: turns: plan_updated of turn 2, which does not run"},
-		},
-		{
-			"turns: ended twice", until(over, completed, at{Body: completed, turn: 1}),
-			[]string{"event 7: turns: turn_ended of turn 1, which does not run"},
-		},
-		{"turns: stopped twice", until(stop, stop, over, cut), []string{"event 6: turns: stopped twice"}},
-		{"turns: not ended", until(over), []string{"turns: turn 1 has not ended (opening the conversation ends it)"}},
-		{
-			"turns: not ended, a call runs", until(aCall, over, run),
-			[]string{"turns: turn 1 has not ended (opening the conversation ends it)"},
-		},
-		{
-			"turns: not ended, stopped while asked", until(aCall, over, run, ask, stop),
-			[]string{"turns: turn 1 has not ended (opening the conversation ends it)"},
-		},
-
-		{"responses: two at once", until(again, overAgain, completed), []string{"event 5: responses: request 2 does not follow"}},
-		{"responses: one left out", until(over, &p.ModelRequested{Response: 3}, &p.ModelEnded{Response: 3}, completed), []string{"event 6: responses: request 3 does not follow"}},
-		{
-			"responses: request after the stop", until(over, stop, again, overAgain, cut),
-			[]string{"event 7: responses: request 2 does not follow"},
-		},
-		{
-			"responses: request before an output", until(aCall, over, run, again, overAgain, output, completed),
-			[]string{"event 8: responses: a request is made while call 1.1.0 has no output"},
-		},
-		{"responses: ended twice", until(over, over, completed), []string{"event 6: responses: response 1 ends and does not run"}},
-		{
-			"responses: another one ended", until(overAgain, over, completed),
-			[]string{"event 5: responses: response 2 ends and does not run"},
-		},
-
-		{
-			"items: message twice", until(&p.AssistantMessage{Item: id(1, 1, 0)}, &p.AssistantMessage{Item: id(1, 1, 0)}, over, completed),
-			[]string{"event 6: items: item 1.1.0 is finished twice"},
-		},
-		{
-			"items: reasoning and message with one name", until(&p.Reasoning{Item: id(1, 1, 0)}, &p.AssistantMessage{Item: id(1, 1, 0)}, over, completed),
-			[]string{"event 6: items: item 1.1.0 is finished twice"},
-		},
-		{
-			"items: user's message twice", until(over, &p.UserMessage{Item: id(1, 0, 0), Input: 2}, again, overAgain, completed),
-			[]string{"event 6: items: item 1.0.0 is finished twice"},
-		},
-		{
-			"items: of another turn", until(&p.AssistantMessage{Item: id(2, 1, 0)}, over, completed),
-			[]string{"event 5: items: item 2.1.0 does not belong here"},
-		},
-		{
-			"items: of another response", until(&p.Reasoning{Item: id(1, 2, 0)}, over, completed),
-			[]string{"event 5: items: item 1.2.0 does not belong here"},
-		},
-		{
-			"items: after the response", until(over, &p.AssistantMessage{Item: id(1, 1, 0)}, completed),
-			[]string{"event 6: items: item 1.1.0 does not belong here"},
-		},
-
-		{"calls: never made", until(over, run, completed), []string{"event 6: calls: call 1.1.0 starts and was never made"}},
-		{
-			"calls: before the response is over", until(aCall, run, over, output, again, overAgain, completed),
-			[]string{"event 6: calls: call 1.1.0 starts before its response has ended"},
-		},
-		{
-			"calls: twice", until(aCall, over, run, run, output, again, overAgain, completed),
-			[]string{"event 8: calls: call 1.1.0 starts again"},
-		},
-		{
-			"calls: after its output", until(aCall, over, output, run, again, overAgain, completed),
-			[]string{"event 8: calls: call 1.1.0 starts again"},
-		},
-		{
-			"calls: while a person is asked", until(aCall, over, run, ask, run, resolve(p.Approved), output, again, overAgain, completed),
-			[]string{"event 9: calls: call 1.1.0 starts again"},
-		},
-		{
-			"calls: although denied", until(aCall, over, run, ask, resolve(p.Denied), run, output, again, overAgain, completed),
-			[]string{"event 10: calls: call 1.1.0 starts again"},
-		},
-		{
-			"calls: after the stop", until(aCall, over, stop, run, output, cut),
-			[]string{"event 8: calls: call 1.1.0 starts after the stop"},
-		},
-		{
-			"calls: two outputs", until(aCall, over, run, output, output, again, overAgain, completed),
-			[]string{"event 9: calls: call 1.1.0 has 2 outputs", "event 12: ends: turn 1 ended; call 1.1.0 has 2 outputs, approval open: false"},
-		},
-		{
-			"calls: output for nothing", until(output, over, completed),
-			[]string{"event 5: calls: an output for call 1.1.0, which was not made in this turn"},
-		},
-		{
-			"calls: output for a call of an earlier turn", until(aCall, over, run, output, again, overAgain, completed, start, output, completed),
-			[]string{"event 13: calls: an output for call 1.1.0, which was not made in this turn"},
-		},
-		{
-			"calls: repaired although answered, at once", until(aCall, over, run, output, again, overAgain, completed, repaired),
-			[]string{"event 12: calls: call 1.1.0 has 2 outputs"},
-		},
-		{
-			"calls: repaired although answered, later", until(aCall, over, run, output, again, overAgain, completed, start, completed, repaired),
-			[]string{"event 14: calls: call 1.1.0 is repaired and lacks no output"},
-		},
-
-		{
-			"approvals: of nothing", until(ask, over, completed),
-			[]string{"event 5: approvals: an approval for call 1.1.0, which does not run"},
-		},
-		{
-			"approvals: before the call runs", until(aCall, over, ask, output, again, overAgain, completed),
-			[]string{"event 7: approvals: an approval for call 1.1.0, which does not run"},
-		},
-		{
-			"approvals: asked twice", until(aCall, over, run, ask, ask, resolve(p.Denied), output, again, overAgain, completed),
-			[]string{"event 9: approvals: an approval for call 1.1.0, which does not run"},
-		},
-		{
-			"approvals: after the output", until(aCall, over, run, output, ask, again, overAgain, completed),
-			[]string{"event 9: approvals: an approval for call 1.1.0, which does not run"},
-		},
-		{
-			"approvals: answer to nothing", until(aCall, over, run, resolve(p.Approved), output, again, overAgain, completed),
-			[]string{"event 8: approvals: an answer for call 1.1.0, which nobody asked about"},
-		},
-		{
-			"approvals: answer for no call", until(resolve(p.Approved), over, completed),
-			[]string{"event 5: approvals: an answer for call 1.1.0, which nobody asked about"},
-		},
-		{
-			"approvals: two answers", until(aCall, over, run, ask, resolve(p.Denied), resolve(p.Approved), output, again, overAgain, completed),
-			[]string{"event 10: approvals: an answer for call 1.1.0, which nobody asked about"},
-		},
-
-		{
-			"messages: accepted twice", until(accept(2), accept(2), giveBack(2), over, completed),
-			[]string{
-				"event 6: messages: message 2 was accepted 2 times, delivered 0 times, handed back 0 times",
-				"event 7: messages: message 2 was accepted 2 times, delivered 0 times, handed back 1 times",
-			},
-		},
-		{
-			"messages: delivered twice", until(over, &p.UserMessage{Item: id(1, 0, 1), Input: 1}, again, overAgain, completed),
-			[]string{"event 6: messages: message 1 was accepted 0 times, delivered 2 times, handed back 0 times"},
-		},
-		{
-			"messages: delivered and handed back", until(accept(2), over, &p.UserMessage{Item: id(1, 0, 1), Input: 2}, giveBack(2), again, overAgain, completed),
-			[]string{"event 8: messages: message 2 was accepted 1 times, delivered 1 times, handed back 1 times"},
-		},
-		{
-			"messages: handed back and never accepted", until(accept(2), giveBack(2, 3), over, completed),
-			[]string{"event 6: messages: message 3 is handed back and was never accepted"},
-		},
-		{
-			"messages: lost", until(accept(2), accept(3), accept(4), giveBack(3), over, completed),
-			[]string{
-				"messages: message 2 was neither delivered nor handed back",
-				"messages: message 4 was neither delivered nor handed back",
-			},
-		},
-
-		{
-			"ends: a call without output", until(aCall, over, run, stop, cut),
-			[]string{"event 9: ends: turn 1 ended; call 1.1.0 has 0 outputs, approval open: false"},
-		},
-		{
-			"ends: an approval open", until(aCall, over, run, ask, stop, output, cut),
-			[]string{"event 11: ends: turn 1 ended; call 1.1.0 has 1 outputs, approval open: true"},
-		},
-		{"ends: in mid-response", until(stop, cut), []string{"event 6: ends: turn 1 ended in the middle of response 1"}},
-		{"ends: completed although stopped", until(over, stop, completed), []string{"event 7: ends: turn 1 ended completed, stop asked for: true"}},
-		{"ends: interrupted by nobody", until(over, cut), []string{"event 6: ends: turn 1 ended interrupted, stop asked for: false"}},
-	} {
+	for _, tt := range plantedFaults {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, check(tt.log...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
