@@ -214,6 +214,7 @@ func TestBadCheckpointIsIgnored(t *testing.T) {
 		{"changed", bytes.Replace(good, []byte("state"), []byte("stale"), 1), s.data},
 		{"journal is shorter", good, s.data[:at5+n5-3]},
 		{"journal is empty", good, nil},
+		{"record is another", good, resum(bytes.Replace(s.data, []byte(`"body":{"i":2`), []byte(`"body":{"i":3`), 1))},
 		{"journal is another", good, bytes.Replace(s.data, []byte(`"n":5`), []byte(`"n":6`), 1)},
 	} {
 		t.Run(test.name, func(t *testing.T) {

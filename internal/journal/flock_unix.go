@@ -27,22 +27,33 @@ func lock(path string) (*lockFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := flock(f); err != nil {
-			pid := readPID(f)
-			f.Close()
-			if errors.Is(err, syscall.EWOULDBLOCK) {
-				return nil, &LockedError{PID: pid}
-			}
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		// The owner before us removes the file when it ends. If we locked what
-		// it has removed, others lock the next file of that name.
-		if isAt(f, path) {
-			writePID(f)
-			return &lockFile{f, path}, nil
+		l, err := lockOpened(f, path)
+		if l != nil {
+			return l, nil
 		}
 		f.Close()
+		if err != nil {
+			return nil, err
+		}
 	}
+}
+
+// lockOpened takes the lock of a file that was found at path. It returns nothing
+// if it is not there any more: the owner before us removes it when it ends, and
+// then others lock the next file of that name.
+func lockOpened(f *os.File, path string) (*lockFile, error) {
+	err := flock(f)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, &LockedError{PID: readPID(f)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if !isAt(f, path) {
+		return nil, nil
+	}
+	writePID(f)
+	return &lockFile{f, path}, nil
 }
 
 func flock(f *os.File) error {

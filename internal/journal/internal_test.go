@@ -66,8 +66,8 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 
 func TestItemBlocksAreLimited(t *testing.T) {
 	it := &item{}
-	for i := range 600 {
-		it.add("t", strings.Repeat("–", 10*i))
+	for i := range 150 {
+		it.add("t", strings.Repeat("–", 100*i))
 		size := 0
 		for _, b := range it.blocks {
 			size += len(b.buf)
@@ -219,6 +219,7 @@ func spans(t *testing.T, sc *scanner, data []byte) []string {
 
 func TestSalvage(t *testing.T) {
 	one, two := sampleLine(1, `{"a":1}`), sampleLine(2, `{"n":5,"sum":"x"}`)
+	full := sampleLine(3, `[`+strings.Repeat(`{"n":1,"sum":"12345678"},`, 50)+`0]`)
 	bare := func(b []byte) string { return strings.TrimSuffix(string(b), "\n") }
 	for _, test := range []struct {
 		data string
@@ -229,6 +230,8 @@ func TestSalvage(t *testing.T) {
 		{"junk" + bare(two), []string{"bad", "record 2"}},
 		{bare(two) + "junk\n", []string{"record 2", "bad"}},
 		{bare(one)[:20] + bare(two) + bare(one)[20:] + "\n", []string{"bad", "record 2", "bad"}},
+		{bare(full) + "\x00\x00" + bare(two) + "\n", []string{"record 3", "zeros", "record 2"}},
+		{bare(full)[:50] + "\x00\x00" + bare(full)[52:] + "\n" + string(two), []string{"bad", "zeros", "bad", "record 2"}},
 		{`{"n":{"n":,"sum":"` + "\n", []string{"bad"}},
 		{strings.Repeat(`{"n":`, 1000) + strings.Repeat(`,"sum":"12345678"}`, 1000) + "\n", []string{"bad"}},
 	} {

@@ -59,6 +59,8 @@ type Chunk struct {
 type Journal interface {
 	// Append numbers the entries and queues them to be made durable together and
 	// in order. It returns the last number given. It never waits for the disk.
+	// The bodies must be JSON and must not be changed afterwards. A journal that
+	// is closed, or being closed, ignores them.
 	Append(entries ...Entry) uint64
 
 	// Durable returns the number up to which records are visible to readers,
@@ -75,8 +77,10 @@ type Journal interface {
 	Open(scope string) Scope
 
 	// OpenItems returns everything written to items that are not closed, oldest
-	// item first, adjacent chunks of one tag joined. After a crash these are the
-	// items that were open then, as far as they reached the file.
+	// item first, adjacent chunks of one tag joined. An item is closed from the
+	// moment its record is appended, although readers are given its bytes until
+	// the record is visible. After a crash these are the items that were open
+	// then, as far as they reached the file; each is in a scope of its own.
 	OpenItems() []Chunk
 
 	// Read returns at most limit visible records after the given number.
@@ -196,7 +200,8 @@ type Info struct {
 	Archived bool
 }
 
-// A View is a conversation as it stands, damage and all.
+// A View is a conversation as it stands, damage and all. It may be ahead of what
+// readers of an open journal see: it cannot tell what is not yet durable.
 type View interface {
 	// Read is like Journal.Read. Damaged lines are left out.
 	Read(after uint64, limit int) ([]Record, error)

@@ -166,6 +166,23 @@ func TestFind(t *testing.T) {
 	must(t, err)
 }
 
+// Nothing is overwritten, even if the id does not say where to look first.
+func TestCreateOverwritesNothing(t *testing.T) {
+	s := journal.NewFileStore(t.TempDir(), journal.FileOptions{})
+	now := time.Now()
+	j, err := s.Create("plain", now)
+	must(t, err)
+	j.Append(e("a"))
+	must(t, j.Close())
+	if _, err := s.Create("plain", now); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Create = %v", err)
+	}
+	j, err = s.Open(t.Context(), "plain")
+	must(t, err)
+	want(t, "records", kinds(t, j), "a")
+	must(t, j.Close())
+}
+
 // What is not a journal is not listed, and a directory that cannot be read does
 // not hide the others.
 func TestListPassesOverTheRest(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,10 +18,11 @@ func TestLockHasOneOwner(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for taken.Load() < 500 {
+			for taken.Load() < 600 {
 				l, err := lock(path)
 				var locked *LockedError
 				if errors.As(err, &locked) {
+					runtime.Gosched()
 					continue
 				}
 				if err != nil {
@@ -30,8 +32,12 @@ func TestLockHasOneOwner(t *testing.T) {
 				if n := owners.Add(1); n != 1 {
 					t.Errorf("%d owners", n)
 				}
-				taken.Add(1)
-				owners.Add(-1)
+				for range taken.Add(1) % 50 {
+					runtime.Gosched() // long enough for somebody to come in who should not
+				}
+				if n := owners.Add(-1); n != 0 {
+					t.Errorf("%d other owners", n)
+				}
 				l.release()
 			}
 		})
@@ -40,6 +46,36 @@ func TestLockHasOneOwner(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the lock file is left: %v", err)
 	}
+}
+
+// Who opened the file before the owner removed it has nothing.
+func TestLockOnRemovedFileIsNone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	var locked *LockedError
+	if l, err := lockOpened(late, path); l != nil || !errors.As(err, &locked) || locked.PID != os.Getpid() {
+		t.Errorf("while it is locked: %v, %v", l, err)
+	}
+	first.release()
+	if l, err := lockOpened(late, path); l != nil || err != nil {
+		t.Errorf("after it was removed: %v, %v", l, err)
+	}
+	second, err := lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err := lockOpened(late, path); l != nil || err != nil {
+		t.Errorf("after there is another: %v, %v", l, err)
+	}
+	second.release()
 }
 
 func TestAbandonedLockIsFree(t *testing.T) {

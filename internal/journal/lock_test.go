@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fermata-agent/fermata/internal/journal"
 )
 
@@ -32,6 +34,8 @@ func TestMain(m *testing.M) {
 		own(false)
 	case "owner with child":
 		own(true)
+	case "writer":
+		writeUntilKilled()
 	}
 }
 
@@ -175,6 +179,26 @@ func TestDeadOwnersLockIsTaken(t *testing.T) {
 				must(t, alive(o.child))
 			}
 		})
+	}
+}
+
+// As after a kill, the file is left and the lock is not.
+func TestAbandonLeavesTheLockFile(t *testing.T) {
+	home, s := lockedHome(t)
+	j, err := s.Open(t.Context(), sampleID)
+	must(t, err)
+	before := tree(t, home)
+	if a := j.(interface{ Abandon() bool }); !a.Abandon() || a.Abandon() {
+		t.Error("Abandon does not tell whether the journal was open")
+	}
+	if diff := cmp.Diff(before, tree(t, home)); diff != "" {
+		t.Error(diff)
+	}
+	j, err = s.Open(t.Context(), sampleID)
+	must(t, err)
+	must(t, j.Close())
+	if j.(interface{ Abandon() bool }).Abandon() {
+		t.Error("a closed journal was open")
 	}
 }
 
