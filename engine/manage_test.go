@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,6 +107,54 @@ func TestCompact(t *testing.T) {
 		if d := cmp.Diff(want, e.Request().Inputs()); d != "" {
 			t.Errorf("prompt (-want +got):\n%s", d)
 		}
+	})
+}
+
+// A conversation that is about to be too long is summarised, in the middle of a
+// turn if need be, and the turn goes on.
+func TestAutomaticCompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := enginetest.New(t, enginetest.Options{})
+		id, err := e.Create(t.Context(), p.Settings{Cwd: "/w", ContextWindow: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := e.Watch(id, 1)
+		e.Say(id, "one")
+		r := e.Request()
+		r.Usage = &p.Usage{Total: 950}
+		r.Call("c", "work", "{}")
+		r.End()
+		e.Run().Finish("done")
+		sum := e.Request()
+		if len(sum.Prompt.Tools) != 0 || !strings.HasPrefix(sum.Inputs()[len(sum.Inputs())-1], "user Summarise") {
+			t.Errorf("asked for a summary with %q", sum.Inputs())
+		}
+		e.Say(id, "and two", p.Steer)
+		sum.Answer("they counted")
+		r = e.Request()
+		want := []string{"user <environment_context>", "assistant Summary of the conversation so far", "user one", "user and two"}
+		if d := cmp.Diff(want, r.Inputs()); d != "" {
+			t.Errorf("prompt (-want +got):\n%s", d)
+		}
+		r.Answer("2")
+		w.Expect("tool_output 1.1.0 done", "model_requested 2", "compacted", "user_message and two", "model_requested 3", "turn_ended completed")
+	})
+}
+
+func TestCompactionWhenTheModelSaysItIsTooLong(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		tooLong := &p.Error{Kind: p.ErrorContextLength, Message: "too long"}
+		e.Say(id, "one")
+		e.Request().Fail(tooLong)
+		e.Request().Answer("they talked")
+		e.Request().Fail(tooLong) // it does not help: no endless loop
+		w.Expect("compacted", "stop_requested failed", "turn_ended failed")
+		e.Say(id, "two")
+		r := e.Request()
+		r.Fail(tooLong)
+		e.Must(id, p.Interrupt{}) // it can be stopped like anything else
+		w.Expect("turn_ended interrupted")
 	})
 }
 

@@ -109,7 +109,8 @@ type (
 	// ModelRequested says that a request goes to the model. Prompt messages
 	// between the requests are not repeated here: they are the events before it.
 	ModelRequested struct {
-		Response int `json:"response"` // which of the turn: 1, 2, …
+		Response int  `json:"response"`          // which of the turn: 1, 2, …
+		Compact  bool `json:"compact,omitempty"` // it asks for a summary, to go on from
 	}
 
 	// AssistantMessage is what the model said.

@@ -28,6 +28,7 @@ type owner struct {
 	settings p.Settings // of the turns to come
 	title    string
 	usage    p.Usage
+	size     int64 // tokens of the latest request with its response; 0 if unknown
 	ended    p.EndReason
 	last     p.Seq
 
@@ -312,6 +313,12 @@ func (o *owner) next() {
 		o.record(0, &p.Configured{Settings: over.Apply(o.settings)})
 	}
 	o.step(turn.Next{})
+}
+
+// full reports whether the history is about to be too long for the model.
+func (o *owner) full() bool {
+	window := o.settings.ContextWindow
+	return window > 0 && o.size > window*9/10
 }
 
 // retries is how often the latest request may be made again.

@@ -32,7 +32,7 @@ func (o *owner) stepErr(in turn.Happening) error {
 }
 
 func (o *owner) env() turn.Env {
-	return turn.Env{Now: time.Now(), ReadOnly: o.readOnly, Retries: o.budget, Wait: o.wait}
+	return turn.Env{Now: time.Now(), ReadOnly: o.readOnly, Retries: o.budget, Full: o.full(), Wait: o.wait}
 }
 
 // record appends events to the journal as one batch and folds them.
@@ -90,7 +90,10 @@ func (o *owner) fold(e p.Event) {
 	case *p.ModelEnded:
 		if b.Usage != nil {
 			o.usage = o.usage.Add(*b.Usage)
+			o.size = b.Usage.Total
 		}
+	case *p.Compacted:
+		o.size = 0
 	case *p.TurnEnded:
 		o.ended = b.Reason
 	}

@@ -382,7 +382,8 @@ func (h *History) revert(before p.TurnID) {
 	h.replace(keep)
 }
 
-// compact puts a summary in the place of everything but the lead.
+// compact puts a summary in the place of everything but the lead and what the
+// user said in this turn, which is still to be answered.
 func (h *History) compact(turn p.TurnID, summary string) {
 	h.thaw()
 	h.closeGroup()
@@ -392,5 +393,11 @@ func (h *History) compact(turn p.TurnID, summary string) {
 	}
 	h.missing, h.compacted = nil, turn
 	text := "Summary of the conversation so far:\n" + summary
-	h.replace(append(lead, &entry{turn, 0, &p.PromptItem{Kind: p.PromptAssistant, Text: text}}))
+	kept := append(lead, &entry{turn, 0, &p.PromptItem{Kind: p.PromptAssistant, Text: text}})
+	for _, e := range h.entries {
+		if turn != 0 && e.turn == turn && e.item.Kind == p.PromptUser {
+			kept = append(kept, e)
+		}
+	}
+	h.replace(kept)
 }

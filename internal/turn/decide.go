@@ -14,7 +14,7 @@ import (
 // state; nothing is to be recorded then.
 func (s State) Decide(env Env, in Happening) ([]p.Body, error) {
 	if !s.Active {
-		return s.decideIdle(in)
+		return s.decideIdle(env, in)
 	}
 	d := &decision{state: s, env: env}
 	if err := d.take(in); err != nil {
@@ -25,18 +25,18 @@ func (s State) Decide(env Env, in Happening) ([]p.Body, error) {
 	return d.events, nil
 }
 
-func (s State) decideIdle(in Happening) ([]p.Body, error) {
+func (s State) decideIdle(env Env, in Happening) ([]p.Body, error) {
 	switch in := in.(type) {
 	case User:
 		if len(in.Content) == 0 {
 			return nil, ErrEmpty
 		}
-		return s.begin(Input{ID: s.inputs + 1, Content: in.Content}), nil
+		return s.begin(env, Input{ID: s.inputs + 1, Content: in.Content}), nil
 	case Next:
 		if len(s.Inputs) == 0 {
 			return nil, nil
 		}
-		return s.begin(s.Inputs[0]), nil
+		return s.begin(env, s.Inputs[0]), nil
 	case Summarise:
 		return []p.Body{&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}}, nil
 	case Stop:
@@ -55,11 +55,11 @@ func (s State) decideIdle(in Happening) ([]p.Body, error) {
 	return nil, nil
 }
 
-func (s State) begin(in Input) []p.Body {
+func (s State) begin(env Env, in Input) []p.Body {
 	return []p.Body{
 		&p.TurnStarted{},
 		&p.UserMessage{Item: p.ItemID{Turn: s.Turn + 1}, Input: in.ID, Content: in.Content},
-		&p.ModelRequested{Response: 1},
+		&p.ModelRequested{Response: 1, Compact: env.Full},
 	}
 }
 
@@ -199,6 +199,9 @@ func (d *decision) takeItem(in ModelItem) {
 	case *p.Reasoning:
 		b.Item = id
 	case *p.ToolCall:
+		if s.summing {
+			return // no tool was offered
+		}
 		b.Call = id
 		if b.WireID == "" { // some local servers give none
 			b.WireID = "call_" + strings.ReplaceAll(id.String(), ".", "_")
@@ -236,6 +239,12 @@ func (d *decision) modelFailed(in ModelDone) {
 	err := in.Error
 	if err.Kind == p.ErrorHistory && err.Call != nil && !slices.Contains(d.state.refused, err.Call.WireID) {
 		d.repair(*err.Call, in.Refused)
+		return
+	}
+	if err.Kind == p.ErrorContextLength && !d.state.Compacting() && !d.state.summed {
+		d.env.Full = true
+		d.add(&p.Notice{Text: "the conversation is too long for the model; summarising it"})
+		d.request()
 		return
 	}
 	if err.Retry && d.state.attempts < d.env.Retries {
@@ -340,7 +349,7 @@ func (d *decision) settle(lost bool) {
 	case len(s.calls) > 0:
 		d.startCalls()
 	case s.backoff:
-	case s.compact:
+	case s.Compacting():
 		d.endCompaction()
 	case s.called || slices.ContainsFunc(s.Inputs, Input.Joins):
 		d.request()
@@ -358,7 +367,11 @@ func (d *decision) endCompaction() {
 		return
 	}
 	d.add(&p.Compacted{Summary: d.state.said})
-	d.end(p.Completed)
+	if d.state.compact {
+		d.end(p.Completed)
+		return
+	}
+	d.request() // now with room
 }
 
 // startCalls runs the open calls one at a time and in order; calls that only
@@ -382,16 +395,19 @@ func (d *decision) startCalls() {
 	}
 }
 
-// request makes the next model request, with what was steered in before it.
+// request makes the next model request, with what was steered in before it; if
+// the history is too long, it asks for a summary first.
 func (d *decision) request() {
-	for _, in := range slices.Clone(d.state.Inputs) {
-		if !in.Joins() || d.state.compact {
+	s := d.state
+	sum := !s.compact && !s.summed && (d.env.Full || s.summing)
+	for _, in := range slices.Clone(s.Inputs) {
+		if !in.Joins() || s.compact || sum {
 			continue
 		}
 		item := p.ItemID{Turn: d.state.Turn, Index: d.state.messages}
 		d.add(&p.UserMessage{Item: item, Input: in.ID, Content: in.Content})
 	}
-	d.add(&p.ModelRequested{Response: d.state.response + 1})
+	d.add(&p.ModelRequested{Response: s.response + 1, Compact: sum})
 }
 
 // end closes everything that is open and ends the turn. No other code ends one.

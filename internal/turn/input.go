@@ -118,6 +118,7 @@ type Env struct {
 	Now      time.Time
 	ReadOnly func(tool string) bool // may calls of it run side by side
 	Retries  int                    // how often a failed request is made again
+	Full     bool                   // the history is about to be too long for the model
 	Wait     func(attempt int, err *p.Error) time.Duration
 }
 

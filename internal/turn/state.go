@@ -29,7 +29,9 @@ type State struct {
 
 	inputs    p.InputID // how many messages were ever accepted
 	started   time.Time
-	compact   bool
+	compact   bool        // the turn only compacts
+	summing   bool        // the latest request asks for a summary, to go on from
+	summed    bool        // the history was compacted in this turn
 	messages  int         // user messages of this turn
 	response  int         // the latest model response of this turn
 	streaming bool        // it is under way
@@ -123,6 +125,9 @@ func (s *State) evolveModel(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.ModelRequested:
 		s.response, s.streaming, s.called, s.backoff, s.said, s.items = b.Response, true, false, false, "", nil
+		s.summing = b.Compact
+	case *p.Compacted:
+		s.summed = true
 	case *p.AssistantMessage:
 		s.said = b.Text
 		s.items = append(slices.Clip(s.items), b.Item)
@@ -259,8 +264,8 @@ func Restore(last p.TurnID, inputs p.InputID) State { return State{Turn: last, i
 // Response is the number of the turn's latest model response.
 func (s State) Response() int { return s.response }
 
-// Compacting reports whether the turn is one that only compacts.
-func (s State) Compacting() bool { return s.Active && s.compact }
+// Compacting reports whether the latest request asks for a summary.
+func (s State) Compacting() bool { return s.Active && (s.compact || s.summing) }
 
 // Lone returns the call ids that this turn's requests must carry an output for
 // although the history does not know them.

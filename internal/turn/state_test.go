@@ -66,7 +66,7 @@ func TestCallByID(t *testing.T) {
 func TestEventsThatChangeNothing(t *testing.T) {
 	s := fold(with(asked(), accepted(2, p.Queue))...)
 	for _, b := range []p.Body{
-		&p.ConversationStarted{}, &p.Configured{}, &p.Renamed{}, &p.Reverted{}, &p.Compacted{}, &p.Notice{}, &p.Damaged{},
+		&p.ConversationStarted{}, &p.Configured{}, &p.Renamed{}, &p.Reverted{}, &p.Notice{}, &p.Damaged{},
 		&p.CommandStarted{Call: id(1, 1, 0)}, &p.PlanUpdated{}, &p.Delta{}, &p.Unknown{},
 		&p.CallStarted{Call: id(9, 9, 9)}, &p.ApprovalRequested{Call: id(9, 9, 9)}, &p.ApprovalResolved{Call: id(9, 9, 9)},
 		&p.ToolOutput{Call: id(9, 9, 9), Repaired: true}, &p.InputEdited{Input: 9}, &p.InputReturned{Inputs: []p.ReturnedInput{{Input: 9}}},
