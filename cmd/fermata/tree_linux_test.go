@@ -20,7 +20,10 @@ type row struct {
 	name      string
 }
 
-func (r row) String() string { return fmt.Sprintf("%d %s (%s)", r.pid, r.name, r.state) }
+func (r row) String() string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", r.pid))
+	return fmt.Sprintf("\n%d, parent %d, %s, %s: %q", r.pid, r.ppid, r.state, r.name, line)
+}
 
 // dead reports whether a process only waits for its parent to notice.
 func (r row) dead() bool {
