@@ -28,8 +28,17 @@ type TurnEnd struct {
 // that was begun is always seen to its end. An error means that the message was refused
 // or that the conversation can no longer be followed.
 func RunTurn(ctx context.Context, e Engine, id p.ConversationID, ut p.UserTurn, fn func(p.Event)) (TurnEnd, error) {
+	return runOp(ctx, e, id, ut, fn)
+}
+
+// RunApproval answers an approval and follows its turn as RunTurn does.
+func RunApproval(ctx context.Context, e Engine, id p.ConversationID, a p.Approve, fn func(p.Event)) (TurnEnd, error) {
+	return runOp(ctx, e, id, a, fn)
+}
+
+func runOp(ctx context.Context, e Engine, id p.ConversationID, op p.Op, fn func(p.Event)) (TurnEnd, error) {
 	life := context.WithoutCancel(ctx)
-	receipt, err := e.Submit(life, id, ut)
+	receipt, err := e.Submit(life, id, op)
 	if err != nil {
 		return TurnEnd{}, err
 	}

@@ -125,3 +125,29 @@ func TestRunTurnRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestRunApprovalFollowsTheTurnItWakes(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		e.Say(id, "go")
+		r := e.Request()
+		r.Call("c", "work", "{}")
+		r.End()
+		e.Run().Ask("rm")
+		w.Expect("approval_requested 1.1.0")
+		var lines []string
+		done := make(chan engine.TurnEnd)
+		go func() {
+			end, err := engine.RunApproval(t.Context(), e, id, p.Approve{Call: p.CallID{Turn: 1, Response: 1}, Decision: p.Approved},
+				func(ev p.Event) { lines = append(lines, enginetest.Line(ev)) })
+			if err != nil {
+				t.Error(err)
+			}
+			done <- end
+		}()
+		e.Run().Finish("removed")
+		e.Request().Answer("ok")
+		if end := <-done; end.End.Reason != p.Completed || end.Message != "ok" || lines[0] != "approval_resolved 1.1.0 approved" {
+			t.Errorf("end %+v, events %q", end, lines)
+		}
+	})
+}

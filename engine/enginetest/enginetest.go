@@ -275,7 +275,7 @@ func (r *Run) Finish(output string) {
 
 // Ask ends the run with a question.
 func (r *Run) Ask(command ...string) {
-	r.result <- tool.Result{Ask: &p.ApprovalRequested{Kind: p.ApproveCommand, Command: command}}
+	r.result <- tool.Result{Ask: &p.ApprovalRequested{Kind: p.ApproveCommand, Command: command, Reason: "why not"}}
 }
 
 // Broken is a model error that is worth another try.

@@ -22,6 +22,10 @@ func (o *owner) prepare(b p.Body) {
 		o.ctx, o.cancel = context.WithCancelCause(context.WithoutCancel(o.base))
 		o.now = o.settings
 		o.tools = o.cfg.Tools(o.now)
+	case *p.ApprovalResolved:
+		if ask := o.asked[b.Call]; ask != nil {
+			o.grants = o.grants.Answered(b.Decision, ask.Command, ask.Cwd)
+		}
 	case *p.StopRequested:
 		o.stopWorkers(b.Reason)
 	case *p.TurnEnded:
@@ -204,7 +208,7 @@ func (o *owner) startTool(b p.CallStarted) {
 	scope := o.journal.Open(b.Call.String())
 	call := tool.Call{
 		ID: b.Call, WireID: asked.WireID, Name: asked.Name, Arguments: asked.Arguments, Grant: b.Grant,
-		Settings: o.now, Host: &host{o.conv, b.Call, scope},
+		Grants: o.grants, Settings: o.now, Host: &host{o.conv, b.Call, scope},
 	}
 	o.work(func(ctx context.Context) (h turn.Happening) {
 		defer scope.Seal()

@@ -40,7 +40,7 @@ func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {
 	}
 	return &owner{
 		base: ctx, conv: c, cfg: cfg.withDefaults(), journal: j,
-		history: &history.History{},
+		history: &history.History{}, asked: map[p.CallID]*p.ApprovalRequested{},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/history"
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -30,6 +31,7 @@ type owner struct {
 	usage    p.Usage
 	size     int64 // tokens of the latest request with its response; 0 if unknown
 	ended    p.EndReason
+	asked    map[p.CallID]*p.ApprovalRequested // approvals that are open
 	last     p.Seq
 
 	// What waits for the disk.
@@ -49,6 +51,7 @@ type owner struct {
 	budget int           // how often the latest request may be made again
 	stray  int           // late messages of workers that were given up
 
+	grants   policy.Grants // what was approved for the session: for as long as we have it open
 	closing  []chan answer // who waits for the conversation to close
 	repaired []string      // what opening found and did
 	grown    int64         // bytes recorded since the last checkpoint

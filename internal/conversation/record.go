@@ -94,6 +94,10 @@ func (o *owner) fold(e p.Event) {
 		}
 	case *p.Compacted:
 		o.size = 0
+	case *p.ApprovalRequested:
+		o.asked[b.Call] = b
+	case *p.ToolOutput:
+		delete(o.asked, b.Call)
 	case *p.TurnEnded:
 		o.ended = b.Reason
 	}

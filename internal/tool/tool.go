@@ -11,6 +11,7 @@ import (
 	"context"
 
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -33,6 +34,7 @@ type Call struct {
 	Name      string
 	Arguments string
 	Grant     protocol.Decision // the approval it was given, if it asked for one
+	Grants    policy.Grants     // what was approved for the session
 	Settings  protocol.Settings
 	Host      Host
 }

@@ -174,7 +174,12 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 	case *p.CommandStarted:
 		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Command, it.Cwd, it.Start = b.Command, b.Cwd, e.Time })
 	case *p.ApprovalRequested:
-		return t.put(e, b.Call.String(), Call, Asking, func(it *Item) { it.Approval = b })
+		return t.put(e, b.Call.String(), Call, Asking, func(it *Item) {
+			it.Approval = b
+			if len(b.Command) > 0 {
+				it.Command, it.Cwd = b.Command, b.Cwd
+			}
+		})
 	case *p.ApprovalResolved:
 		status := Open
 		if b.Decision == p.Denied {

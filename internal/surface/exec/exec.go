@@ -23,6 +23,8 @@ import (
 type Options struct {
 	Conversation p.ConversationID
 	Turn         p.UserTurn
+	Approve      *p.Approve // instead of Turn: answer this, and go on with its turn
+	Park         bool       // leave a turn that needs an approval, for somebody to answer later
 	Out          io.Writer
 	Err          io.Writer
 	OutTerminal  bool    // Out is a terminal
@@ -41,6 +43,9 @@ type drawing interface {
 // unread is how long a stopped run waits for somebody to read what it prints.
 const unread = time.Second
 
+// ErrParked says that the turn waits for an approval, and was left so.
+var ErrParked = errors.New("waiting for an approval")
+
 // ErrAnswer says that the turn completed and its answer could not be written.
 var ErrAnswer = errors.New("write the answer")
 
@@ -48,17 +53,27 @@ var ErrAnswer = errors.New("write the answer")
 // returns when it has stopped, also when nobody reads what is printed.
 func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	left := false // the turn is parked: cancelling would stop it
+	defer func() {
+		if !left {
+			cancel(nil)
+		}
+	}()
 	var pr drawing = newPrinter(o)
 	if o.JSON {
 		pr = newJSONPrinter(o, func() { cancel(ErrAnswer) })
 	}
-	done := make(chan struct{})
+	done, parked := make(chan struct{}), make(chan struct{})
 	var end engine.TurnEnd
 	var err error
-	go func() { // ends with the turn; left behind only if its output is not read
+	go func() { // ends with the turn; left behind only if its output is not read, or the turn is parked
 		defer close(done)
-		end, err = engine.RunTurn(ctx, e, o.Conversation, o.Turn, pr.event)
+		asked := &asked{o: o, e: e, parked: parked}
+		fn := func(ev p.Event) {
+			pr.event(ev)
+			asked.event(ctx, ev)
+		}
+		end, err = begin(ctx, e, o, fn)
 		if err == nil {
 			err = pr.finish(end)
 		}
@@ -66,6 +81,9 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	select {
 	case <-done:
 		return end, err
+	case <-parked:
+		left = true
+		return engine.TurnEnd{}, ErrParked
 	case <-ctx.Done():
 	}
 	select {
@@ -74,6 +92,38 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	case <-time.After(unread):
 	}
 	return stopped(ctx, e, o.Conversation, done, &end, &err)
+}
+
+func begin(ctx context.Context, e engine.Engine, o Options, fn func(p.Event)) (engine.TurnEnd, error) {
+	if o.Approve != nil {
+		return engine.RunApproval(ctx, e, o.Conversation, *o.Approve, fn)
+	}
+	return engine.RunTurn(ctx, e, o.Conversation, o.Turn, fn)
+}
+
+// asked deals with approvals, which nobody is there to give: the turn is left
+// waiting, or the answer is no.
+type asked struct {
+	o      Options
+	e      engine.Engine
+	open   bool
+	parked chan struct{} // closed when the turn is left
+}
+
+func (a *asked) event(ctx context.Context, ev p.Event) {
+	ask, ok := ev.Body.(*p.ApprovalRequested)
+	a.open = a.open || ok
+	life := context.WithoutCancel(ctx)
+	switch {
+	case ok && !a.o.Park:
+		no := p.Approve{Call: ask.Call, Decision: p.Denied, Message: "nobody is there to be asked"}
+		_, _ = a.e.Submit(life, a.o.Conversation, no) // somebody else may have been quicker
+	case a.open && a.o.Park:
+		if snap, err := a.e.Resume(life, a.o.Conversation); err == nil && snap.Waiting {
+			a.open = false
+			close(a.parked)
+		}
+	}
 }
 
 // stopped sees a stopped turn to its end when printing is stuck.

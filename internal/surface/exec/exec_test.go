@@ -209,9 +209,42 @@ func TestPlanAndApproval(t *testing.T) {
 		plan.Finish("Plan updated")
 		w := r.e.Run()
 		w.Ask("rm", "-r", "x")
-		synctest.Wait()
-		r.e.Must(r.id, p.Approve{Call: w.Call.ID, Decision: p.Denied, Message: "keep it"})
 		r.e.Request().Answer("kept")
-		r.want(t, "kept\n", "  ✓ a\n  ▸ b\n  · c\n$ work {}\n? waits for an approval: rm -r x\n  (declined, 0 ms)\n")
+		r.want(t, "kept\n", "  ✓ a\n  ▸ b\n  · c\n$ rm -r x\n? waits for an approval: why not\n  (declined, 0 ms)\n")
+	})
+}
+
+func TestPark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { o.Park = true })
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		r.e.Run().Ask("rm", "x")
+		<-r.done
+		if !errors.Is(r.failed, ErrParked) {
+			t.Fatalf("end %+v, %v", r.end, r.failed)
+		}
+		snap, err := r.e.Resume(t.Context(), r.id)
+		if err != nil || !snap.Waiting {
+			t.Fatalf("the turn: %+v, %v", snap, err)
+		}
+
+		var out, progress bytes.Buffer
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			yes := &p.Approve{Call: snap.Asking[0], Decision: p.Approved}
+			end, err := Run(t.Context(), r.e, Options{Conversation: r.id, Approve: yes, Out: &out, Err: &progress})
+			if err != nil || end.End.Reason != p.Completed {
+				t.Errorf("end %+v, %v", end, err)
+			}
+		}()
+		r.e.Run().Finish("removed")
+		r.e.Request().Answer("gone")
+		<-done
+		if out.String() != "gone\n" {
+			t.Errorf("answer %q", out.String())
+		}
 	})
 }

@@ -119,7 +119,7 @@ func (pr *printer) call(it *transcript.Item) {
 	pr.output(it)
 	switch {
 	case it.Status == transcript.Asking:
-		pr.line("? waits for an approval: " + strings.Join(it.Approval.Command, " "))
+		pr.line("? waits for an approval: " + it.Approval.Reason)
 	case it.Status != transcript.Open:
 		pr.callEnd(it)
 	}
