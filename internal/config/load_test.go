@@ -132,6 +132,56 @@ func TestServersWithoutACommandAreLeftOut(t *testing.T) {
 	}
 }
 
+// What is said of the whole program does not change with a profile.
+func TestSomeKeysHaveNoEffectInAProfile(t *testing.T) {
+	home := homeWith(t, `
+[profiles.p]
+profile = "q"
+model_providers.x.base_url = "http://x.example"
+mcp_servers.x.command = "x"
+projects."/x".trust_level = "trusted"
+`)
+	c, warnings, err := Load(Options{Home: home, Profile: "p", Overrides: []string{"profiles.p.mcp_servers.y.command=y"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range warnings {
+		got = append(got, fmt.Sprintf("%d %s %s", w.Source.Line, w.Key, w.Text))
+	}
+	want := []string{
+		"3 profiles.p.profile has no effect in a profile",
+		"4 profiles.p.model_providers.x.base_url has no effect in a profile",
+		"5 profiles.p.mcp_servers.x.command has no effect in a profile",
+		`6 profiles.p.projects."/x".trust_level has no effect in a profile`,
+		"0 profiles.p.mcp_servers.y.command has no effect in a profile",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if c.Profile != "p" || len(c.MCPServers) != 0 || c.Trusted("/x") || slices.Contains(c.Providers(), "x") {
+		t.Errorf("it had an effect: %v %v %v", c.Profile, c.MCPServers, c.Projects)
+	}
+}
+
+func TestBadAddresses(t *testing.T) {
+	for _, address := range []string{"http:///path", "http://", "example.com", "localhost:1234/v1", "file:///etc/passwd", "http://[::1", "://", "http://a b/"} {
+		_, _, err := Load(Options{Home: t.TempDir(), Overrides: []string{Override("openai_base_url", address)}})
+		if err == nil || !strings.Contains(err.Error(), "openai_base_url: must be an address") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
+
+func TestBadPorts(t *testing.T) {
+	for _, port := range []string{"0", "65536", "-1", "x", " 80", "1.5"} {
+		_, _, err := Load(Options{Home: t.TempDir(), Env: environment("CODEX_OSS_PORT", port)})
+		if err == nil || !strings.Contains(err.Error(), "environment CODEX_OSS_PORT: must be a port") {
+			t.Errorf("%q: %v", port, err)
+		}
+	}
+}
+
 func TestWarningsComeWithErrors(t *testing.T) {
 	home := homeWith(t, "modle = 'x'\napproval_policy = 'x'\n")
 	c, warnings, err := Load(Options{Home: home})

@@ -35,6 +35,7 @@ func TestParseOverride(t *testing.T) {
 		`'a.b'.c=1.5`:          {[]string{"a.b", "c"}, 1.5},
 		`"tab\t" . 'q' = 0x10`: {[]string{"tab\t", "q"}, int64(16)},
 		`a"b=1`:                {[]string{`a"b`}, int64(1)},
+		`"a\"b\\".c=1`:         {[]string{`a"b\`, "c"}, int64(1)},
 		`t={}`:                 {[]string{"t"}, map[string]any{}},
 		`t={a={b=1},c=[]}`:     {[]string{"t"}, map[string]any{"a": map[string]any{"b": int64(1)}, "c": []any{}}},
 	} {

@@ -200,12 +200,12 @@ func (s *scanner) position(offset int) position {
 	return position{line, offset - s.lines[line-1] + 1}
 }
 
-// where says where the parser stopped. It has nothing to show when the text
-// ends too early, and the place is the end then.
+// where says where the parser stopped; if it has nothing to show for it, the
+// text ended too early.
 func (s *scanner) where(p *unstable.Parser, err error) position {
 	var pe *unstable.ParserError
-	if !errors.As(err, &pe) || len(pe.Highlight) == 0 {
-		return s.position(len(bytes.TrimRight(s.text, "\r\n")))
+	if !errors.As(err, &pe) {
+		return s.position(len(s.text))
 	}
 	return s.position(int(p.Range(pe.Highlight).Offset))
 }
