@@ -44,7 +44,7 @@ type Choice struct {
 type Probe func(baseURL string) (models []string, ok bool)
 
 // Choose decides which provider and model to use. If none is configured, the
-// first of these is taken: OpenAI if its key or address is set, Anthropic if its
+// first of these is taken: OpenAI if its address or key is set, Anthropic if its
 // key is set, an Ollama on this machine that answers. Only then, and when a local
 // server's models are not known, is probe called; it may be nil.
 func (c *Config) Choose(env func(string) string, probe Probe) (Choice, error) {
@@ -98,7 +98,10 @@ func (c *Config) pick(env func(string) string, probe Probe) (*Provider, Source, 
 	}
 
 	openai, anthropic, ollama := c.providers["openai"], c.providers["anthropic"], c.providers["ollama"]
-	if address := c.Source("model_providers.openai.base_url"); address.Kind != FromDefault {
+	// A variable with the address may be there for other programs: without a key
+	// it counts only if none is needed.
+	address := c.Source("model_providers.openai.base_url")
+	if address.Kind > FromEnvironment || address.Kind == FromEnvironment && openai.isLocal() {
 		return openai, address, nil
 	}
 	for _, p := range []*Provider{openai, anthropic} {

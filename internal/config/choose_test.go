@@ -35,6 +35,8 @@ func TestChooseWithNothingConfigured(t *testing.T) {
 		"anthropic":             {[]string{"ANTHROPIC_API_KEY", "c\n"}, ollama("m"), "anthropic claude-sonnet-4-6 c environment ANTHROPIC_API_KEY"},
 		"a blank key is none":   {[]string{"OPENAI_API_KEY", " ", "ANTHROPIC_API_KEY", "c"}, nil, "anthropic claude-sonnet-4-6 c environment ANTHROPIC_API_KEY"},
 		"an address":            {[]string{"OPENAI_BASE_URL", "http://[::1]:1/v1", "ANTHROPIC_API_KEY", "c"}, nil, "openai gpt-5  environment OPENAI_BASE_URL"},
+		"an address, far away":  {[]string{"OPENAI_BASE_URL", "http://x.example/v1", "ANTHROPIC_API_KEY", "c"}, nil, "anthropic claude-sonnet-4-6 c environment ANTHROPIC_API_KEY"},
+		"an address and a key":  {[]string{"OPENAI_BASE_URL", "http://x.example/v1", "OPENAI_API_KEY", "a", "ANTHROPIC_API_KEY", "c"}, nil, "openai gpt-5 a environment OPENAI_API_KEY"},
 		"ollama, its models":    {nil, ollama("qwen", "llama"), "ollama qwen  default"},
 		"ollama, our model":     {nil, ollama("qwen", "gpt-oss:20b"), "ollama gpt-oss:20b  default"},
 		"ollama, unknown model": {nil, ollama(), "ollama gpt-oss:20b  default"},

@@ -59,6 +59,8 @@ func (l *loader) give(path []string, value any, kind SourceKind, name string, r 
 	l.keep(&setting{key: k, path: path, names: names, value: v, source: source, rank: r})
 }
 
+const fullAuto = "--full-auto"
+
 // addFlags takes the typed flags. Those that stand for several others are
 // weaker than the others themselves.
 func (l *loader) addFlags() {
@@ -74,8 +76,8 @@ func (l *loader) addFlags() {
 		{f.OSS, "--oss", "model", "", rankMode},
 		{f.Demo, "--demo", "model_provider", Demo, rankBundle},
 		{f.Demo, "--demo", "model", "", rankMode},
-		{f.FullAuto, "--full-auto", "approval_policy", string(protocol.ApprovalOnFailure), rankBundle},
-		{f.FullAuto, "--full-auto", "sandbox_mode", string(protocol.SandboxWorkspaceWrite), rankBundle},
+		{f.FullAuto, fullAuto, "approval_policy", string(protocol.ApprovalOnFailure), rankBundle},
+		{f.FullAuto, fullAuto, "sandbox_mode", string(protocol.SandboxWorkspaceWrite), rankBundle},
 		{f.Bypass, "--dangerously-bypass-approvals-and-sandbox", "approval_policy", string(protocol.ApprovalNever), rankBundle},
 		{f.Bypass, "--dangerously-bypass-approvals-and-sandbox", "sandbox_mode", string(protocol.SandboxFullAccess), rankBundle},
 		{f.Search, "--search", "web_search", "live", rankFlag},

@@ -71,7 +71,8 @@ func TestExecAsksOnlyIfThisRunSaysSo(t *testing.T) {
 		"silent profile":  {file, Options{Profile: "q"}, protocol.ApprovalNever},
 		"-c":              {file, Options{Overrides: []string{"approval_policy=on-request"}}, protocol.ApprovalOnRequest},
 		"flag":            {file, Options{Flags: Flags{Approval: "on-request"}}, protocol.ApprovalOnRequest},
-		"full auto":       {file, Options{Flags: Flags{FullAuto: true}}, protocol.ApprovalOnFailure},
+		"full auto":       {file, Options{Flags: Flags{FullAuto: true}}, protocol.ApprovalNever},
+		"both":            {file, Options{Flags: Flags{FullAuto: true, Approval: "untrusted"}}, protocol.ApprovalUntrusted},
 	} {
 		if got := load(t, c.text, c.o).ExecSettings(Choice{}, "/w", "").Approval; got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
