@@ -1,0 +1,67 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/fermata-agent/fermata/internal/proc"
+	"golang.org/x/sys/unix"
+)
+
+// seatbeltProgram does not exist here.
+const seatbeltProgram = ""
+
+// set hands the plan to Apply, through the shim.
+func (p *plan) set(spec *proc.Spec) error {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	spec.Confine = raw
+	spec.UserNamespace = p.Mounts == mountsGiven
+	return nil
+}
+
+// Apply confines the calling thread, which must be locked to its goroutine, and
+// what it executes, for good. It is meant for proc.ShimMain. After an error
+// nothing may be executed: the confinement may be half done.
+func Apply(raw json.RawMessage) error {
+	var p plan
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return fmt.Errorf("read plan: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+
+	// The order matters: each step forbids the ones before.
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"mounts", p.mount},
+		{"landlock", p.restrictFiles},
+		{"rights", dropRights},
+		{"seccomp", p.filterCalls},
+	} {
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+// openPath opens name for use as a place. A symbolic link on the way is an error,
+// since names were resolved before: somebody has changed it meanwhile. As the last
+// component a link stands for itself.
+func openPath(name string) (int, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return fd, nil
+}

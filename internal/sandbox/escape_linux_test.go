@@ -1,0 +1,208 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agent/fermata/protocol"
+	"golang.org/x/sys/unix"
+)
+
+// escape is something that a confined command must not be able to do. It is
+// tried with a shell script; it worked if something outside has changed or, with
+// byExit, if the script ended well.
+type escape struct {
+	name   string
+	script string
+	dir    string // below the workspace
+	byExit bool
+
+	rootOnly bool // works for root alone, even with full access
+	userOnly bool // tells nothing if done by root
+	mounts   bool // is prevented by mounts alone
+	scopes   bool // is prevented by a newer Landlock alone
+}
+
+var escapes = []escape{
+	// files outside
+	{name: "make a file", script: `echo x > $OUT/new`},
+	{name: "overwrite a file", script: `echo x > $OUT/file`},
+	{name: "append to a file", script: `echo x >> $OUT/file`},
+	{name: "from a thread", script: `t thread $OUT/file`},
+	{name: "through a symbolic link", script: `ln -s $OUT/file link && echo x > link`},
+	{name: "through a link to the directory", script: `ln -s $OUT link && echo x > link/new`},
+	{name: "through dots", script: `echo x > sub/../../outside/file`},
+	{name: "through /proc/self/root", script: `echo x > /proc/self/root$OUT/file`},
+	{name: "through /proc/self/cwd", script: `cd $OUT && echo x > /proc/self/cwd/file`},
+	{name: "through the agent's root", script: `echo x > /proc/$AGENT/root$OUT/file`},
+	{name: "through the agent's directory", script: `echo x > /proc/$AGENT/cwd$UP$OUT/file`},
+	{name: "through a hard link", script: `ln $OUT/file hard && echo x >> hard`},
+	{name: "move out", script: `mv file $OUT/new`},
+	{name: "move in", script: `mv $OUT/file new`},
+	{name: "exchange", script: `t exchange file $OUT/file`},
+	{name: "truncate", script: `truncate -s 0 $OUT/file`},
+	{name: "delete", script: `rm -f $OUT/file`},
+	{name: "make a directory", script: `mkdir $OUT/new`},
+	{name: "delete a directory", script: `rmdir $OUT/dir`},
+	{name: "make a symbolic link", script: `ln -s x $OUT/new`},
+	{name: "make a pipe", script: `mkfifo $OUT/new`},
+	{name: "make a socket", script: `t unix $OUT/new; test -S $OUT/new`},
+	{name: "change the mode", script: `chmod 777 $OUT/file`, mounts: true},
+	{name: "change the mode of an open file", script: `t fchmod $OUT/file`, mounts: true},
+	{name: "change the owner", script: `chown $(id -u) $OUT/file`, mounts: true},
+	{name: "give away", script: `chown 1234 $OUT/file`, rootOnly: true, mounts: true},
+	{name: "change the times", script: `touch -d 2001-01-01 $OUT/file`, mounts: true},
+	{name: "set an attribute", script: `t setxattr $OUT/file`, mounts: true},
+	{name: "make a device", script: `t mknod dev`, byExit: true, rootOnly: true},
+	{name: "write a disk", script: `t open /dev/loop0`, byExit: true, rootOnly: true},
+	{name: "change the kernel", script: `cat /proc/sys/kernel/hostname > /proc/sys/kernel/hostname`, byExit: true, rootOnly: true},
+
+	// protected inside
+	{name: "add a hook", script: `echo x > .git/hooks/new`},
+	{name: "change a hook", script: `echo x >> .git/hooks/old`},
+	{name: "move a hook in", script: `mv file .git/hooks/new`},
+	{name: "link a hook in", script: `ln file .git/hooks/new`},
+	{name: "exchange a hook", script: `t exchange file .git/hooks/old`},
+	{name: "a hook by its hard link", script: `ln .git/hooks/old hard && echo x >> hard`},
+	{name: "a hook by its number", script: `t handle . .git/hooks/old`, rootOnly: true},
+	{name: "a hook from within", script: `echo x > hooks/new`, dir: ".git"},
+	{name: "a hook from below", script: `echo x > new`, dir: ".git/hooks"},
+	{name: "make a hook executable", script: `chmod +x .git/hooks/old`, mounts: true},
+	{name: "configure git", script: `echo x >> .git/config`},
+	{name: "remove the repository", script: `rm -rf .git`},
+	{name: "move the repository aside", script: `mv .git other && mkdir .git`},
+	{name: "exchange the repository", script: `mkdir other && t exchange other .git`},
+	{name: "mount over the repository", script: `t mount sub .git`, byExit: true, rootOnly: true},
+	{name: "unmount the protection", script: `t umount .git; echo x > .git/hooks/new`},
+	{name: "remount the protection", script: `t remount .git; echo x > .git/hooks/new`},
+	{name: "remount the world", script: `t remount /; echo x > $OUT/new`},
+	{name: "fermata's home", script: `echo x >> .fermata/config.toml`},
+	{name: "new in fermata's home", script: `echo x > .fermata/new`},
+	{name: "move fermata's home", script: `mv .fermata other && mkdir .fermata`},
+
+	// network
+	{name: "TCP", script: `t dial tcp $TCP`, byExit: true},
+	{name: "UDP", script: `t dial udp $UDP`, byExit: true},
+	{name: "DNS", script: `t dns $UDP`, byExit: true},
+	{name: "listen", script: `t listen tcp 127.0.0.1:0`, byExit: true},
+	{name: "listen on IPv6", script: `t socket ` + itoa(unix.AF_INET6), byExit: true},
+	{name: "netlink", script: `t socket ` + itoa(unix.AF_NETLINK), byExit: true},
+	{name: "packets", script: `t socket ` + itoa(unix.AF_PACKET), byExit: true, rootOnly: true},
+	{name: "socket to the hypervisor", script: `t socket ` + itoa(unix.AF_VSOCK), byExit: true},
+	{name: "an abstract socket", script: `t dial unix $ABSTRACT`, byExit: true, scopes: true},
+	{name: "a socket outside", script: `t dial unix $SOCKET`, byExit: true, mounts: true},
+	{name: "a datagram outside", script: `t dial unixgram $DGRAM`, byExit: true, mounts: true},
+	{name: "a socket behind a link", script: `ln -s $SOCKET s && t dial unix $WS/s`, byExit: true, mounts: true},
+	{name: "a socket under a new name", script: `ln $SOCKET s && t dial unix $WS/s`, byExit: true},
+
+	// other processes
+	{name: "trace the agent", script: `t ptrace $AGENT`, byExit: true},
+	{name: "open the agent's memory", script: `t open /proc/$AGENT/mem`, byExit: true},
+	{name: "write the agent's memory", script: `t poke $AGENT $MEMORY`, byExit: true},
+	{name: "read the agent's environment", script: `cat /proc/$AGENT/environ >/dev/null`, byExit: true},
+	{name: "look at the agent's files", script: `readlink /proc/$AGENT/fd/0`, byExit: true},
+	{name: "signal the agent", script: `kill -CONT $AGENT`, byExit: true, scopes: true},
+	{name: "signal the shim", script: `kill -CONT $PPID`, byExit: true, scopes: true},
+	{name: "kill the shim", script: `kill -KILL $PPID`, byExit: true, scopes: true},
+	{name: "kill a process", script: `kill -KILL $VICTIM`, byExit: true, scopes: true},
+	{name: "kill a process by its file", script: `t pidfd $VICTIM`, byExit: true, scopes: true},
+	{name: "limit a process", script: `t prlimit $VICTIM`, byExit: true},
+	{name: "shared memory", script: `t shm $SEGMENT`, byExit: true, mounts: true},
+	{name: "a shared file", script: `echo x > $SHARED`},
+	{name: "the user's terminal", script: `echo x > $PTS`, byExit: true},
+	{name: "read the user's terminal", script: `t open $PTS`, byExit: true},
+
+	// the kernel
+	{name: "a user namespace", script: `t userns`, byExit: true},
+	{name: "unshare", script: `unshare -U true`, byExit: true},
+	{name: "a mount namespace", script: `unshare -m true`, byExit: true, rootOnly: true},
+	{name: "the agent's namespace", script: `t setns /proc/$AGENT/ns/ipc`, byExit: true, rootOnly: true},
+	{name: "a new root", script: `t chroot sub`, byExit: true, rootOnly: true},
+	{name: "io_uring", script: `t call ` + itoa(unix.SYS_IO_URING_SETUP), byExit: true},
+	{name: "perf events", script: `t call ` + itoa(unix.SYS_PERF_EVENT_OPEN), byExit: true},
+	{name: "keys", script: `t call ` + itoa(unix.SYS_KEYCTL), byExit: true},
+	{name: "new mounts", script: `t call ` + itoa(unix.SYS_FSOPEN), byExit: true, rootOnly: true},
+	{name: "another architecture", script: `$I386`, byExit: true},
+	{name: "a set-uid program", script: `test "$($SETUID -u)" = 0`, byExit: true, userOnly: true},
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// setuidVariable names a program of root that prints who runs it. Only root can
+// make it, before he tests as an ordinary user.
+const setuidVariable = "FERMATA_SANDBOX_SETUID"
+
+// tells says whether the escape can tell anything here and now.
+func (e escape) tells(full bool) bool {
+	switch {
+	case e.userOnly && (os.Getuid() == 0 || os.Getenv(setuidVariable) == ""):
+		return false
+	case e.rootOnly && os.Getuid() != 0 && full:
+		return false
+	}
+	return true
+}
+
+// try reports whether e works in a fresh world.
+func (e escape) try(t *testing.T, a *agent, ability Ability, policy protocol.SandboxPolicy) (worked bool, output string) {
+	t.Helper()
+	w := newWorld(t)
+	victim := newVictim(t)
+	cwd, err := os.Getwd()
+	must(t, err)
+	c := w.confinement(t, ability, policy)
+	before := w.snapshot(t, a.shared)
+	r, output := a.run(t, w, c, e.dir, e.script,
+		"VICTIM="+itoa(victim.Process.Pid), "I386="+program386(t, w), "SETUID="+os.Getenv(setuidVariable),
+		"UP="+strings.Repeat("/..", strings.Count(cwd, "/")))
+	output = fmt.Sprintf("exit %d %s: %s", r.ExitCode, r.Signal, output)
+	if e.byExit {
+		return r.ExitCode == 0 || r.Err != nil, output
+	}
+	return w.snapshot(t, a.shared) != before, output
+}
+
+// TestEscapes tries to break out of each confinement, and with full access, where
+// every attempt must succeed: else it would prove nothing.
+func TestEscapes(t *testing.T) {
+	a := newAgent(t)
+	best := canConfine(t)
+	noMounts := best
+	noMounts.Mounts, noMounts.ByUser = false, false
+	full := protocol.SandboxPolicy{Mode: protocol.SandboxFullAccess}
+	readOnly := protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}
+	for _, e := range escapes {
+		t.Run(e.name, func(t *testing.T) {
+			if !e.tells(false) {
+				t.Skip("tells nothing for this user")
+			}
+			for name, policy := range map[string]protocol.SandboxPolicy{"workspace-write": onlyWorkspace(), "read-only": readOnly} {
+				if worked, out := e.try(t, a, best, policy); worked {
+					t.Errorf("%s: worked (%s)", name, out)
+				}
+				if worked, out := e.try(t, a, noMounts, policy); worked && !e.mounts {
+					t.Errorf("%s without mounts: worked (%s)", name, out)
+				}
+			}
+			if !e.tells(true) {
+				return
+			}
+			if worked, out := e.try(t, a, best, full); !worked {
+				t.Errorf("full access: did not work (%s)", out)
+			}
+		})
+	}
+}
+
+// canConfine skips the test on a machine that cannot do all there is.
+func canConfine(tb testing.TB) Ability {
+	tb.Helper()
+	a := Probe()
+	if a.Missing() != "" || !a.Mounts || a.Landlock < landlockScopes {
+		tb.Skipf("this machine cannot do everything: %+v", a)
+	}
+	return a
+}

@@ -1,0 +1,31 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"os"
+	"sync"
+
+	"github.com/fermata-agent/fermata/internal/proc"
+)
+
+// This file was compiled but never run: nobody of us had a Mac at hand.
+
+const seatbeltProgram = "/usr/bin/sandbox-exec"
+
+// Probe finds out, once, what this machine can do.
+var Probe = sync.OnceValue(func() Ability {
+	info, err := os.Stat(seatbeltProgram)
+	return Ability{System: "darwin", Seatbelt: err == nil && info.Mode().IsRegular()}
+})
+
+// Apply has nothing to do: the command is started by sandbox-exec (see set).
+func Apply(json.RawMessage) error { return ErrUnable }
+
+// set puts sandbox-exec in front of the command. It is always the one of the
+// system: the PATH may lead to another.
+func (p *plan) set(spec *proc.Spec) error {
+	profile, parameters := p.seatbelt()
+	argv := append([]string{seatbeltProgram, "-p", profile}, parameters...)
+	spec.Argv = append(append(argv, "--"), spec.Argv...)
+	return nil
+}
