@@ -24,6 +24,8 @@ type execFlags struct {
 	last      bool
 	all       bool
 	ephemeral bool
+	json      bool
+	park      bool
 }
 
 func execCommand(s streams) *cobra.Command {
@@ -44,6 +46,9 @@ func execCommand(s streams) *cobra.Command {
 	cmd.PersistentFlags().BoolVar(&f.last, "last", false, "resume the conversation changed last in this directory")
 	cmd.PersistentFlags().BoolVar(&f.all, "all", false, "with --last: in any directory")
 	cmd.PersistentFlags().BoolVar(&f.ephemeral, "ephemeral", false, "keep nothing on disk")
+	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print events as lines of JSON")
+	cmd.PersistentFlags().BoolVar(&f.json, "experimental-json", false, "the same as --json")
+	cmd.PersistentFlags().BoolVar(&f.park, "park", false, "leave a turn that needs an approval: exit code 3, and fermata approve goes on")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "resume this conversation")
 	cmd.AddCommand(execResumeCommand(s, &f))
 	return cmd
@@ -75,20 +80,29 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	if err != nil {
 		return err
 	}
-	r, err := f.runtime(ctx)
+	r, err := f.runtime(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.close()
 	ctx, stopped := stopSignals(ctx)
-	id, err := f.conversation(ctx, s, r, name)
-	if err != nil {
-		return stoppedBy(stopped(), err)
+	o := exec.Options{
+		Turn: p.UserTurn{Content: p.Text(prompt)}, Ephemeral: f.ephemeral, JSON: f.json, Park: f.park,
+		Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err),
 	}
-	end, err := exec.Run(ctx, r.engine, exec.Options{
-		Conversation: id, Turn: p.UserTurn{Content: p.Text(prompt), Overrides: f.overrides()},
-		Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err), Ephemeral: f.ephemeral,
-	})
+	if err := f.conversation(ctx, s, r, name, &o); err != nil {
+		return err
+	}
+	return runTurn(ctx, s, r, o, stopped)
+}
+
+// runTurn runs the turn and makes its end an exit code.
+func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, stopped func() os.Signal) error {
+	end, err := exec.Run(ctx, r.engine, o)
+	if errors.Is(err, exec.ErrParked) {
+		fmt.Fprintf(s.err, "fermata: conversation %s waits for an approval\nto answer: fermata approve %[1]s [--deny]\n", o.Conversation)
+		return &exitError{code: exitWaiting}
+	}
 	if err != nil {
 		return err
 	}
@@ -109,27 +123,33 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 }
 
 // conversation finds the conversation to resume, or begins one.
-func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name string) (p.ConversationID, error) {
+func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name string, o *exec.Options) error {
 	if name == "" && !f.last {
-		settings := r.settings
-		if settings.Provider == "" {
-			return "", errNoModel
+		settings, err := r.settings()
+		if err != nil {
+			return err
 		}
 		settings.Ephemeral = f.ephemeral
-		return r.engine.Create(ctx, settings)
+		o.Conversation, err = r.engine.Create(ctx, settings)
+		return err
 	}
 	id, err := f.find(ctx, r, name)
 	if err != nil {
-		return "", err
+		return err
 	}
 	snap, err := r.engine.Resume(ctx, id)
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, word := range snap.Repaired {
 		fmt.Fprintf(s.err, "fermata: %s\n", word)
 	}
-	return id, nil
+	over := r.config.Overrides(snap.Settings)
+	if f.dir != "" {
+		over.Cwd = &r.cwd
+	}
+	o.Conversation, o.Before, o.Turn.Overrides = id, snap.Usage, &over
+	return nil
 }
 
 func (f execFlags) find(ctx context.Context, r *runtime, name string) (p.ConversationID, error) {
@@ -138,7 +158,7 @@ func (f execFlags) find(ctx context.Context, r *runtime, name string) (p.Convers
 	}
 	o := engine.ListOptions{Limit: 1}
 	if !f.all {
-		o.Cwd = r.settings.Cwd
+		o.Cwd = r.cwd
 	}
 	page, err := r.engine.List(ctx, o)
 	if err != nil {
@@ -146,7 +166,7 @@ func (f execFlags) find(ctx context.Context, r *runtime, name string) (p.Convers
 	}
 	if len(page.Items) == 0 {
 		return "", &exitError{
-			code: exitFailed, err: fmt.Errorf("no conversation was begun in %s", r.settings.Cwd),
+			code: exitFailed, err: fmt.Errorf("no conversation was begun in %s", r.cwd),
 			hint: "--last --all takes the last one of any directory",
 		}
 	}

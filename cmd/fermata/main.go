@@ -8,11 +8,12 @@ import (
 	"os"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/sandbox"
 )
 
 func main() {
 	if proc.IsShim() { // before any other work: this process only runs a command
-		os.Exit(proc.ShimMain(nil))
+		os.Exit(proc.ShimMain(sandbox.Apply))
 	}
 	os.Exit(run(context.Background(), os.Args[1:], stdio()))
 }

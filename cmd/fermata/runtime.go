@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
-	"github.com/fermata-agent/fermata/internal/model"
-	"github.com/fermata-agent/fermata/internal/model/demo"
+	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -22,47 +20,97 @@ import (
 
 // runFlags are the flags of everything that runs turns.
 type runFlags struct {
-	dir    string
-	model  string
-	config []string
-	demo   bool
+	dir     string
+	profile string
+	config  []string
+	typed   config.Flags
 }
 
 func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.dir, "cd", "C", "", "work in this directory")
-	fs.StringVarP(&f.model, "model", "m", "", "the model to use")
+	fs.StringVarP(&f.profile, "profile", "p", "", "use this profile of the configuration")
 	fs.StringArrayVarP(&f.config, "config", "c", nil, "set a configuration value, key=value")
-	fs.BoolVar(&f.demo, "demo", false, "use the built-in demo model: no key, no network")
+	t := &f.typed
+	fs.StringVarP(&t.Model, "model", "m", "", "the model to use")
+	fs.StringVarP(&t.Sandbox, "sandbox", "s", "", "what commands may touch: read-only, workspace-write, danger-full-access")
+	fs.StringVarP(&t.Approval, "ask-for-approval", "a", "", "when to ask: untrusted, on-failure, on-request, never")
+	fs.StringArrayVar(&t.AddDirs, "add-dir", nil, "a directory that commands may write to as well")
+	fs.BoolVar(&t.FullAuto, "full-auto", false, "ask on failure only, and let commands write to the workspace")
+	fs.BoolVar(&t.Bypass, "dangerously-bypass-approvals-and-sandbox", false, "ask nobody, confine nothing")
+	fs.BoolVar(&t.OSS, "oss", false, "use a model on this machine")
+	fs.BoolVar(&t.Demo, "demo", false, "use the built-in demo model: no key, no network")
 }
 
 // A runtime is an engine and what it runs on.
 type runtime struct {
-	engine   *engine.Local
-	spawner  *proc.Spawner
-	settings p.Settings // of a new conversation
-	base     context.Context
+	engine  *engine.Local
+	spawner *proc.Spawner
+	config  *config.Config
+	models  *models
+	cwd     string
+	base    context.Context
 }
 
 // runtime puts everything together for running turns.
-func (f *runFlags) runtime(ctx context.Context) (*runtime, error) {
-	settings, err := f.settings()
+func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
+	cwd, err := workdir(f.dir)
 	if err != nil {
 		return nil, err
+	}
+	load := config.Options{Cwd: cwd, Env: os.Getenv, Profile: f.profile, Overrides: f.config, Flags: f.typed}
+	cfg, warnings, err := config.Load(load)
+	for _, w := range warnings {
+		fmt.Fprintf(s.err, "fermata: warning: %v\n", w)
+	}
+	if err != nil {
+		return nil, configError(err)
 	}
 	spawner, err := proc.NewSpawner(proc.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("prepare for running commands: %w", err)
 	}
-	tools := []tool.Tool{&tool.Shell{Spawner: spawner}, tool.Plan{}}
+	m := &models{load: load, config: cfg}
+	tools := []tool.Tool{
+		&tool.Shell{
+			Spawner: spawner, Timeout: cfg.CommandTimeout, Grace: cfg.StopGrace, Home: cfg.Home, Environ: environ(cfg),
+		},
+		tool.Plan{},
+	}
 	e, err := openEngine(ctx, conversation.Config{
-		Model:   client,
+		Model:   m.client,
+		Retries: m.retries,
 		Tools:   func(p.Settings) []tool.Tool { return tools },
 		Reclaim: tool.Reclaim, Instructions: instructions,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &runtime{e, spawner, settings, ctx}, nil
+	return &runtime{e, spawner, cfg, m, cwd, ctx}, nil
+}
+
+// settings are those of a new conversation.
+func (r *runtime) settings() (p.Settings, error) {
+	choice, err := r.models.choose("")
+	if err != nil {
+		return p.Settings{}, configError(err)
+	}
+	docs, _ := config.Instructions(r.config.Home, r.cwd, r.config.ProjectDocMaxBytes)
+	s := r.config.ExecSettings(choice, r.cwd, docs.Text)
+	if choice.Provider.ID == config.Demo && r.config.Source("sandbox_mode").Kind == config.FromDefault {
+		// The demo does what the user types: it may write where the user works.
+		s.Sandbox = p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}
+	}
+	return s, nil
+}
+
+// environ is the environment of commands, as the configuration says.
+func environ(cfg *config.Config) func() []string {
+	e := cfg.ShellEnvironment
+	pol := policy.EnvPolicy{
+		Inherit: policy.Inherit(e.Inherit), KeepSecrets: e.IgnoreDefaultExcludes,
+		Exclude: e.Exclude, Set: e.Set, IncludeOnly: e.IncludeOnly,
+	}
+	return func() []string { return pol.Apply(os.Environ()) }
 }
 
 // close stops what runs and leaves nothing behind.
@@ -73,71 +121,18 @@ func (r *runtime) close() {
 	r.spawner.Close()
 }
 
-// client returns the model for the settings of a turn.
-func client(s p.Settings) (model.Client, error) {
-	if s.Provider == "demo" {
-		return demo.New(), nil
+// configError gives an error of the configuration its hint.
+func configError(err error) error {
+	e := &exitError{code: exitFailed, err: err}
+	if errors.Is(err, config.ErrNoProvider) {
+		e.hint = "fermata exec --demo PROMPT tries it without a model"
 	}
-	return nil, &p.Error{
-		Kind: p.ErrorAuth, Message: fmt.Sprintf("no such model provider: %q", s.Provider),
-		Hint: "--demo uses the built-in demo model",
-	}
-}
-
-func (f *runFlags) settings() (p.Settings, error) {
-	for _, kv := range f.config {
-		if key, _, ok := strings.Cut(kv, "="); !ok || strings.TrimSpace(key) == "" {
-			return p.Settings{}, usage("-c %s: not of the form key=value", kv)
-		}
-	}
-	dir, err := f.workdir()
-	if err != nil {
-		return p.Settings{}, err
-	}
-	s := p.Settings{
-		Cwd: dir, Approval: p.ApprovalNever, Sandbox: p.SandboxPolicy{Mode: p.SandboxFullAccess},
-	}
-	return f.overrides().Apply(s), nil
-}
-
-var errNoModel = &exitError{
-	code: exitFailed, err: errors.New("no model is configured"),
-	hint: "--demo uses the built-in demo model: no key, no network",
-}
-
-// overrides are the settings that flags change.
-func (f *runFlags) overrides() *p.Overrides {
-	var o p.Overrides
-	set := func(to **string, value string) { *to = &value }
-	for _, kv := range f.config {
-		key, value, _ := strings.Cut(kv, "=")
-		value = strings.Trim(value, `"`)
-		switch strings.TrimSpace(key) {
-		case "model_provider":
-			set(&o.Provider, value)
-		case "model":
-			set(&o.Model, value)
-		}
-	}
-	if f.demo {
-		set(&o.Provider, "demo")
-		set(&o.Model, demo.Model)
-	}
-	if f.model != "" {
-		set(&o.Model, f.model)
-	}
-	if f.dir != "" {
-		if dir, err := f.workdir(); err == nil {
-			set(&o.Cwd, dir)
-		}
-	}
-	return &o
+	return e
 }
 
 // workdir is the directory to work in, with symbolic links resolved, so that a
 // directory has one name.
-func (f *runFlags) workdir() (string, error) {
-	dir := f.dir
+func workdir(dir string) (string, error) {
 	if dir == "" {
 		wd, err := os.Getwd()
 		if err != nil {
@@ -152,9 +147,6 @@ func (f *runFlags) workdir() (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", usage("work in %s: %w", dir, err)
-	}
-	if info, err := os.Stat(real); err == nil && !info.IsDir() {
-		return "", usage("work in %s: %w", dir, unix.ENOTDIR)
 	}
 	return real, nil
 }

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
 	if proc.IsShim() {
-		os.Exit(proc.ShimMain(nil))
+		os.Exit(proc.ShimMain(sandbox.Apply))
 	}
 	os.Exit(m.Run())
 }

@@ -5,20 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
 // A Shell runs commands.
 type Shell struct {
 	Spawner *proc.Spawner
-	Timeout time.Duration // for calls that name none; 0 is two minutes
-	Grace   time.Duration // between TERM and KILL; 0 is that of package proc
+	Timeout time.Duration   // for calls that name none; 0 is two minutes
+	Grace   time.Duration   // between TERM and KILL; 0 is that of package proc
+	Home    string          // fermata's own directory, which commands must not touch
+	Environ func() []string // what commands get; nil is everything
 }
 
 const defaultTimeout = 2 * time.Minute
@@ -37,7 +42,9 @@ func (s *Shell) Spec() model.ToolSpec {
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"command":{"type":"array","items":{"type":"string"},"description":"the command and its arguments"},` +
 			`"workdir":{"type":"string","description":"where to run it; the working directory of the conversation if not given"},` +
-			`"timeout_ms":{"type":"number","description":"after how many milliseconds it is stopped"}},` +
+			`"timeout_ms":{"type":"number","description":"after how many milliseconds it is stopped"},` +
+			`"with_escalated_permissions":{"type":"boolean","description":"ask the user to let it run outside the sandbox"},` +
+			`"justification":{"type":"string","description":"why, if it asks for that; one sentence for the user"}},` +
 			`"required":["command"],"additionalProperties":false}`),
 	}
 }
@@ -50,6 +57,9 @@ type shellArgs struct {
 	Workdir string  `json:"workdir"`
 	Timeout float64 `json:"timeout_ms"`
 	Alias   float64 `json:"timeout"` // models write both
+
+	Escalated     bool   `json:"with_escalated_permissions"`
+	Justification string `json:"justification"`
 }
 
 // command is an argument list; some models give one string, which is meant for a shell.
@@ -78,7 +88,7 @@ func parseShell(arguments string) (shellArgs, error) {
 	return a, nil
 }
 
-// Run runs the command of one call.
+// Run runs the command of one call, if policy lets it.
 func (s *Shell) Run(ctx context.Context, call Call) Result {
 	a, err := parseShell(call.Arguments)
 	if err != nil {
@@ -86,27 +96,100 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 	}
 	spec := proc.Spec{
 		Argv: a.Command, Dir: within(call.Settings.Cwd, a.Workdir), Timeout: s.timeout(a),
-		Grace: s.Grace, Bound: stopBound,
+		Grace: s.Grace, Bound: stopBound, Env: s.environ(),
 	}
-	out := newOutput(call.Host)
-	cmd, err := s.Spawner.Start(ctx, spec, out.take)
+	rules := s.rules(call)
+	ruling := rules.Command(policy.CommandRequest{
+		Argv: a.Command, Cwd: spec.Dir, Escalated: a.Escalated, Justification: a.Justification, Answer: call.Grant,
+	})
+	switch ruling.Verdict {
+	case policy.Refuse:
+		return failed(ruling.Text)
+	case policy.Ask:
+		return ask(spec, ruling.Text, a.Justification)
+	}
+	if ruling.Harden {
+		spec.Env = policy.Harden(spec.Env)
+	}
+	box, err := s.confine(&spec, call, ruling)
+	if err != nil {
+		return failed("the command was not run: " + err.Error())
+	}
+	res, out, err := s.run(ctx, call, spec)
 	if err != nil {
 		return notRun(ctx, err)
 	}
+	if ruling.Verdict == policy.RunConfinedAskOnDenial && !res.Stopped {
+		if what, denied := box.Denied(sandbox.Attempt{Dir: spec.Dir, Result: res, Output: out.capture.Text()}); denied {
+			return ask(spec, rules.Denied().Text+": "+what, "")
+		}
+	}
+	return out.result(res, spec.Timeout)
+}
+
+// rules are what is in force for a call.
+func (s *Shell) rules(call Call) policy.Rules {
+	return policy.Rules{
+		Approval: call.Settings.Approval, Mode: call.Settings.Sandbox.Mode,
+		Confinable: sandbox.Probe().Missing() == "", Grants: call.Grants,
+	}
+}
+
+// ask asks a person before the command runs.
+func ask(spec proc.Spec, why, justification string) Result {
+	if justification != "" {
+		why = justification + " (" + why + ")"
+	}
+	return Result{Ask: &protocol.ApprovalRequested{
+		Kind: protocol.ApproveCommand, Command: spec.Argv, Cwd: spec.Dir, Reason: why,
+	}}
+}
+
+// confine puts the sandbox that the ruling asks for around the command.
+func (s *Shell) confine(spec *proc.Spec, call Call, r policy.Ruling) (*sandbox.Confinement, error) {
+	if r.Verdict == policy.RunUnconfined {
+		return nil, nil
+	}
+	p := call.Settings.Sandbox
+	p.Mode = r.Mode
+	box, err := sandbox.New(p, sandbox.Place{Cwd: call.Settings.Cwd, Home: s.Home, Env: spec.Env})
+	if err != nil {
+		return nil, err
+	}
+	if !p.NetworkAccess {
+		spec.Env = append(spec.Env, "CODEX_SANDBOX_NETWORK_DISABLED=1")
+	}
+	return box, box.Set(spec)
+}
+
+// run runs a command: its process is recorded before it does anything.
+func (s *Shell) run(ctx context.Context, call Call, spec proc.Spec) (proc.Result, *output, error) {
+	out := newOutput(call.Host)
+	argv := spec.Argv
+	cmd, err := s.Spawner.Start(ctx, spec, out.take)
+	if err != nil {
+		return proc.Result{}, nil, err
+	}
 	id, err := json.Marshal(cmd.Identity())
 	if err == nil {
-		started := &protocol.CommandStarted{Call: call.ID, Command: a.Command, Cwd: spec.Dir, Process: id}
-		err = call.Host.Record(ctx, started)
+		err = call.Host.Record(ctx, &protocol.CommandStarted{Call: call.ID, Command: argv, Cwd: spec.Dir, Process: id})
 	}
 	if err != nil { // nothing ran: the command was not released
 		cmd.Stop(err)
 		cmd.Wait()
-		return notRun(ctx, err)
+		return proc.Result{}, nil, err
 	}
 	cmd.Release()
 	res := cmd.Wait()
 	out.flush()
-	return out.result(res, spec.Timeout)
+	return res, out, nil
+}
+
+func (s *Shell) environ() []string {
+	if s.Environ == nil {
+		return os.Environ()
+	}
+	return s.Environ()
 }
 
 func (s *Shell) timeout(a shellArgs) time.Duration {

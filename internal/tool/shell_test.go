@@ -58,7 +58,10 @@ func call(h Host, dir string, args any) Call {
 	b, _ := json.Marshal(args)
 	return Call{
 		ID: protocol.CallID{Turn: 1, Response: 1}, Name: "shell", Arguments: string(b),
-		Settings: protocol.Settings{Cwd: dir}, Host: h,
+		Settings: protocol.Settings{
+			Cwd: dir, Approval: protocol.ApprovalNever, Sandbox: protocol.SandboxPolicy{Mode: protocol.SandboxFullAccess},
+		},
+		Host: h,
 	}
 }
 

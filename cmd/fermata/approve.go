@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// approveFlags are the flags of approve.
+type approveFlags struct {
+	runFlags
+	deny    bool
+	session bool
+	message string
+	json    bool
+}
+
+func approveCommand(s streams) *cobra.Command {
+	var f approveFlags
+	cmd := &cobra.Command{
+		Use:   "approve ID [CALL]",
+		Short: "answer an approval that a conversation waits for, and go on with its turn",
+		Args:  args(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return approve(cmd.Context(), s, f, a)
+		},
+	}
+	f.register(cmd.Flags())
+	cmd.Flags().BoolVar(&f.deny, "deny", false, "say no; the model is told, and the turn goes on")
+	cmd.Flags().BoolVar(&f.session, "session", false, "say yes, also to the same command later")
+	cmd.Flags().StringVar(&f.message, "message", "", "a word to the model")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print events as lines of JSON")
+	return cmd
+}
+
+func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
+	r, err := f.runtime(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	ctx, stopped := stopSignals(ctx)
+	id, err := resolve(ctx, r.engine, a[0])
+	if err != nil {
+		return err
+	}
+	snap, err := r.engine.Resume(ctx, id)
+	if err != nil {
+		return err
+	}
+	call, err := openCall(snap, a[1:])
+	if err != nil {
+		return err
+	}
+	answer := p.Approve{Call: call, Decision: f.decision(), Message: f.message}
+	return runTurn(ctx, s, r, exec.Options{
+		Conversation: id, Approve: &answer, Park: true, JSON: f.json, Before: snap.Usage,
+		Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err),
+	}, stopped)
+}
+
+func (f approveFlags) decision() p.Decision {
+	switch {
+	case f.deny:
+		return p.Denied
+	case f.session:
+		return p.ApprovedForSession
+	}
+	return p.Approved
+}
+
+// openCall is the call that is meant: the named one, or the only one there is.
+func openCall(snap engine.Snapshot, named []string) (p.CallID, error) {
+	if len(named) == 1 {
+		id, err := p.ParseItemID(named[0])
+		if err != nil {
+			return id, usage("approve: %w", err)
+		}
+		return id, nil
+	}
+	switch len(snap.Asking) {
+	case 0:
+		return p.CallID{}, &exitError{code: exitFailed, err: fmt.Errorf("conversation %s waits for no approval", snap.ID)}
+	case 1:
+		return snap.Asking[0], nil
+	}
+	return p.CallID{}, usage("approve: which of %v?", snap.Asking)
+}
