@@ -226,8 +226,10 @@ func (j *jsonPrinter) finish(end engine.TurnEnd) error {
 }
 
 func failure(end engine.TurnEnd) string {
-	if end.End.Error != nil {
-		return end.End.Error.Message
+	if e := end.End.Error; e != nil && e.Hint != "" {
+		return e.Message + " · " + e.Hint
+	} else if e != nil {
+		return e.Message
 	}
 	return "turn " + string(end.End.Reason)
 }

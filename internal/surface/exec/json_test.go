@@ -96,14 +96,14 @@ func TestJSONOfAPlanARetryAndAFailure(t *testing.T) {
 		}
 		w.Finish("Plan updated")
 		r.e.Request().Fail(&p.Error{Kind: p.ErrorConnection, Message: "broke", Retry: true})
-		r.e.Request().Fail(&p.Error{Kind: p.ErrorUsageLimit, Message: "no credit left"})
+		r.e.Request().Fail(&p.Error{Kind: p.ErrorUsageLimit, Message: "no credit left", Hint: "add some"})
 		r.wantLines(t,
 			`{"type":"item.started","item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":false}]}}`,
 			`{"type":"item.updated","item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]}}`,
 			`{"type":"error","message":"Reconnecting... 1/5 (broke)"}`,
 			`{"type":"item.completed","item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]}}`,
-			`{"type":"error","message":"no credit left"}`,
-			`{"type":"turn.failed","error":{"message":"no credit left"}}`)
+			`{"type":"error","message":"no credit left · add some"}`,
+			`{"type":"turn.failed","error":{"message":"no credit left · add some"}}`)
 	})
 }
 
