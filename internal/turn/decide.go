@@ -199,7 +199,7 @@ func (d *decision) takeItem(in ModelItem) {
 	case *p.Reasoning:
 		b.Item = id
 	case *p.ToolCall:
-		if s.summing {
+		if s.Compacting() {
 			return // no tool was offered
 		}
 		b.Call = id
