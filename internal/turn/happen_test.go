@@ -91,7 +91,7 @@ func (w *walk) fault() *p.Error {
 			WireID: pick(w.r, "w0", "w1"), Fault: pick(w.r, p.CallWithoutOutput, p.OutputTwice, p.OutputWithoutCall),
 		}}
 	case 3:
-		return &p.Error{Kind: p.ErrorAuth}
+		return &p.Error{Kind: pick(w.r, p.ErrorAuth, p.ErrorContextLength)}
 	}
 	return nil
 }

@@ -115,6 +115,14 @@ func asked() []p.Body {
 	return with(toolRuns(), &p.ApprovalRequested{Call: id(1, 1, 0), Kind: p.ApproveCommand})
 }
 
+// summing is a turn that asks for a summary first.
+func summing() []p.Body {
+	return append(started()[:2:2], &p.ModelRequested{Response: 1, Compact: true})
+}
+
+// tooLong is what a service says when the history does not fit.
+func tooLong() *p.Error { return &p.Error{Kind: p.ErrorContextLength, Message: "too long"} }
+
 // backingOff is a turn that waits to try again.
 func backingOff() []p.Body {
 	return with(started(),

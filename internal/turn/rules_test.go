@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,9 @@ import (
 // made again) and follows every message by what it says.
 type rules struct {
 	turn    p.TurnID
-	compact bool
+	compact bool // the turn only compacts
+	summing bool // the latest request asks for a summary
+	summed  bool
 	stop    bool
 	lost    map[p.Seq]int       // processes that a Lost reported, by the number of the end it led to
 	waiting map[p.InputID]*mail // accepted, not yet delivered or handed back
@@ -90,9 +93,10 @@ func (r *rules) life(e p.Event) error {
 	case *p.StopRequested:
 		r.stop = true
 	case *p.Compacted:
-		if !r.compact || strings.TrimSpace(b.Summary) == "" {
-			return fmt.Errorf("in a turn that compacts: %t, summary %q", r.compact, b.Summary)
+		if !r.compact && !r.summing || r.summed || strings.TrimSpace(b.Summary) == "" {
+			return fmt.Errorf("not asked for, or the second: summary %q", b.Summary)
 		}
+		r.summed = true
 	case *p.TurnEnded:
 		return r.end(e, b)
 	}
@@ -162,10 +166,14 @@ func (r *rules) model(e p.Event) error {
 	switch b := e.Body.(type) {
 	case *p.ModelRequested:
 		for id, m := range r.waiting {
-			if m.Mode == p.Steer && !m.after && !r.compact && b.Response > 1 {
+			if m.Mode == p.Steer && !m.after && !r.compact && !b.Compact && b.Response > 1 {
 				return fmt.Errorf("message %d should have joined", id)
 			}
 		}
+		if b.Compact && (r.compact || r.summed) {
+			return errors.New("asks for a summary again")
+		}
+		r.summing = b.Compact
 	case *p.ModelEnded:
 		if b.Error == nil {
 			r.retries = 0
@@ -187,6 +195,9 @@ func (r *rules) model(e p.Event) error {
 func (r *rules) call(e p.Event) error {
 	switch b := e.Body.(type) {
 	case *p.ToolCall:
+		if r.compact || r.summing {
+			return errors.New("in a summary")
+		}
 		r.order = append(r.order, b.Call)
 		r.tools[b.Call] = b.Name
 	case *p.CallStarted:
@@ -198,7 +209,7 @@ func (r *rules) call(e p.Event) error {
 			r.refused[b.Call] = true
 		}
 		if b.Decision == p.Cancelled && !r.stop {
-			return fmt.Errorf("cancelled without a stop")
+			return errors.New("cancelled without a stop")
 		}
 	case *p.ToolOutput:
 		delete(r.busy, b.Call)

@@ -27,6 +27,9 @@ func words(b p.Body) string {
 	case *p.InputReturned:
 		return fmt.Sprintf("InputReturned ×%d", len(b.Inputs))
 	case *p.ModelRequested:
+		if b.Compact {
+			return fmt.Sprintf("ModelRequested %d to sum up", b.Response)
+		}
 		return fmt.Sprintf("ModelRequested %d", b.Response)
 	case *p.ModelEnded:
 		if b.Error != nil {
@@ -81,6 +84,7 @@ var (
 		"stopping model":  fold(stopped(started())...),
 		"stopping tool":   fold(stopped(toolRuns())...),
 		"compacting":      fold(&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}),
+		"summing up":      fold(summing()...),
 		"message waiting": fold(with(started(), accepted(2, p.Queue), &p.ModelEnded{Response: 1}, ended(p.Completed))...),
 	}
 
@@ -99,6 +103,7 @@ var (
 		{"model call", ModelItem{Response: 1, Body: &p.ToolCall{Name: "work"}}},
 		{"model done", ModelDone{Response: 1, Open: []Partial{{Item: id(1, 1, 3), Kind: p.DeltaMessage, Text: "half"}}}},
 		{"model failed", ModelDone{Response: 1, Error: &p.Error{Kind: p.ErrorAuth, Message: "no key"}}},
+		{"model too full", ModelDone{Response: 1, Error: tooLong()}},
 		{"model broke", ModelDone{Response: 1, Error: broken()}},
 		{"retry due", RetryDue{}},
 		{"tool asked", ToolAsked{Request: p.ApprovalRequested{Call: id(1, 1, 0)}}},
@@ -131,6 +136,7 @@ model said       → ∅
 model call       → ∅
 model done       → ∅
 model failed     → ∅
+model too full   → ∅
 model broke      → ∅
 retry due        → ∅
 tool asked       → ∅
@@ -158,6 +164,7 @@ model said       → ∅
 model call       → ∅
 model done       → ∅
 model failed     → ∅
+model too full   → ∅
 model broke      → ∅
 retry due        → ∅
 tool asked       → ∅
@@ -185,6 +192,7 @@ model said       → AssistantMessage
 model call       → ToolCall
 model done       → AssistantMessage cut, ModelEnded, TurnEnded completed
 model failed     → ModelEnded with an error, StopRequested failed, TurnEnded failed
+model too full   → ModelEnded with an error, Notice, ModelRequested 2 to sum up
 model broke      → ModelEnded with an error, ModelRetry
 retry due        → ∅
 tool asked       → ∅
@@ -212,6 +220,7 @@ model said       → ∅
 model call       → ∅
 model done       → ∅
 model failed     → ∅
+model too full   → ∅
 model broke      → ∅
 retry due        → ∅
 tool asked       → ApprovalRequested
@@ -239,6 +248,7 @@ model said       → ∅
 model call       → ∅
 model done       → ∅
 model failed     → ∅
+model too full   → ∅
 model broke      → ∅
 retry due        → ∅
 tool asked       → ∅
@@ -266,6 +276,7 @@ model said       → ∅
 model call       → ∅
 model done       → ∅
 model failed     → ∅
+model too full   → ∅
 model broke      → ∅
 retry due        → ModelRequested 2
 tool asked       → ∅
@@ -293,6 +304,7 @@ model said       → ∅
 model call       → ∅
 model done       → AssistantMessage cut, ModelEnded, TurnEnded interrupted
 model failed     → ModelEnded, TurnEnded interrupted
+model too full   → ModelEnded, TurnEnded interrupted
 model broke      → ModelEnded, TurnEnded interrupted
 retry due        → ∅
 tool asked       → ∅
@@ -320,6 +332,7 @@ model said       → ∅
 model call       → ∅
 model done       → ∅
 model failed     → ∅
+model too full   → ∅
 model broke      → ∅
 retry due        → ∅
 tool asked       → ToolOutput aborted, TurnEnded interrupted
@@ -344,9 +357,38 @@ message empty    → ∅ the message is empty
 next             → ∅
 summarise        → ∅ a turn is running
 model said       → AssistantMessage
-model call       → ToolCall
+model call       → ∅
 model done       → AssistantMessage cut, ModelEnded, Compacted, TurnEnded completed
 model failed     → ModelEnded with an error, StopRequested failed, TurnEnded failed
+model too full   → ModelEnded with an error, StopRequested failed, TurnEnded failed
+model broke      → ModelEnded with an error, ModelRetry
+retry due        → ∅
+tool asked       → ∅
+tool done        → ∅
+tool cut         → ∅
+approve          → ∅ that approval is no longer open
+deny             → ∅ that approval is no longer open
+abort            → ∅ that approval is no longer open
+stop             → StopRequested interrupted
+stop another     → ∅ nothing to stop
+edit unknown     → ∅ that message is no longer waiting
+delete unknown   → ∅ that message is no longer waiting
+lost             → StopRequested crashed, ModelEnded, TurnEnded crashed
+crash            → StopRequested crashed, ModelEnded, TurnEnded crashed
+`,
+	"summing up": `
+message          → InputAccepted #2 steer
+message steer    → InputAccepted #2 steer
+message queue    → InputAccepted #2 queue
+message replace  → InputAccepted #2 replace after the stop, StopRequested replaced
+message empty    → ∅ the message is empty
+next             → ∅
+summarise        → ∅ a turn is running
+model said       → AssistantMessage
+model call       → ∅
+model done       → AssistantMessage cut, ModelEnded, Compacted, ModelRequested 2
+model failed     → ModelEnded with an error, StopRequested failed, TurnEnded failed
+model too full   → ModelEnded with an error, StopRequested failed, TurnEnded failed
 model broke      → ModelEnded with an error, ModelRetry
 retry due        → ∅
 tool asked       → ∅

@@ -24,6 +24,7 @@ type walk struct {
 	t     *testing.T
 	r     *rand.Rand
 	now   time.Time
+	full  bool // the history is about to be too long
 	state State
 	log   []p.Event
 	lost  map[p.Seq]int
@@ -66,7 +67,7 @@ func (w *walk) fail(format string, args ...any) {
 
 func (w *walk) env() Env {
 	e := env()
-	e.Now = w.now
+	e.Now, e.Full = w.now, w.full
 	return e
 }
 
@@ -247,6 +248,7 @@ func TestRandomWalks(t *testing.T) {
 		w := newWalk(t, seed)
 		for range 15 + w.r.IntN(40) {
 			w.now = w.now.Add(time.Duration(w.r.IntN(3)) * time.Second)
+			w.full = w.r.IntN(8) == 0
 			w.step()
 		}
 		if seed%25 == 0 {
