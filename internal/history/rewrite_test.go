@@ -96,6 +96,23 @@ func TestCompact(t *testing.T) {
 	expect(t, h, told, moved, summary+"gist of the gist")
 }
 
+// In the middle of a turn, what the user said in it is still to be answered,
+// and stays.
+func TestCompactWithinATurn(t *testing.T) {
+	h := build(append(threeTurns(), &p.TurnStarted{}, says(4, "fourth"), request(1), callIn(4, 1, 0), over(1), outputIn(4, 1, 0, "x"),
+		says(5, "also"), &p.ModelRequested{Response: 2, Compact: true}, said(2, 0, "gist"), over(2), &p.Compacted{Summary: "gist"}, request(3))...)
+	want := []string{moved, summary + "gist", "user: fourth", "user: also"}
+	expect(t, h, want...)
+	for _, b := range []p.Body{callIn(4, 3, 0), over(3), outputIn(4, 3, 0, "y"), request(4), said(4, 0, "done"), over(4), end(p.Completed)} {
+		h.Apply(p.Event{Turn: 4, Body: b})
+	}
+	want = append(want, "call 4.3.0 w0: sh", "output 4.3.0 w0: y", "assistant: done")
+	expect(t, h, want...)
+	expect(t, restore(t, save(t, h)), want...)
+	h.Apply(p.Event{Turn: 5, Body: &p.Compacted{Summary: "more"}})
+	expect(t, h, moved, summary+"more")
+}
+
 func TestCompactForgetsWhatWasMissing(t *testing.T) {
 	h := build(opened(call(1, 0), over(1), request(2), call(2, 0), over(2), &p.Compacted{Summary: "s"})...)
 	if got := h.Missing(); len(got) != 0 {

@@ -98,8 +98,8 @@ func (w *walk) complete(items []*p.PromptItem) {
 			want = append(want, fmt.Sprint(e.Turn, " ", p.PlainText(b.Content)))
 		case *p.ToolCall:
 			want = append(want, fmt.Sprint(e.Turn, " ", b.Call))
-		case *p.Compacted:
-			want = nil
+		case *p.Compacted: // only what is still to be answered is kept
+			want = slices.DeleteFunc(want, func(s string) bool { return !strings.HasPrefix(s, fmt.Sprint(e.Turn, " u")) })
 		case *p.Reverted:
 			want = slices.DeleteFunc(want, func(s string) bool {
 				var turn p.TurnID
@@ -142,7 +142,7 @@ func (w *walk) checkpoint() {
 // happen lets package turn decide.
 func (w *walk) happen(in turn.Happening) {
 	env := turn.Env{
-		Retries: 2, Wait: func(int, *p.Error) time.Duration { return 0 },
+		Retries: 2, Full: w.r.IntN(10) == 0, Wait: func(int, *p.Error) time.Duration { return 0 },
 		ReadOnly: func(name string) bool { return name == "look" },
 	}
 	if done, ok := in.(turn.ModelDone); ok && done.Error != nil && done.Error.Call != nil {
@@ -227,6 +227,8 @@ func (w *walk) fault() *p.Error {
 	case 0, 1:
 		return &p.Error{Kind: p.ErrorConnection, Retry: true}
 	case 2:
+		return &p.Error{Kind: p.ErrorContextLength}
+	case 3:
 		return &p.Error{Kind: p.ErrorHistory, Call: &p.CallFault{WireID: pick(w.r, "a", "b", "c"), Fault: p.CallWithoutOutput}}
 	}
 	return nil
