@@ -111,20 +111,21 @@ func match(pattern, s string) bool {
 
 // hardened are the variables that keep git from doing more than it was asked
 // to. On a terminal it would start a pager, in which whoever types can run
-// commands. It takes locks only to save time for later, fetches what a partial
-// clone lacks, and asks for passwords.
+// commands. It takes locks only to save time for later, and fetches what a partial
+// clone lacks.
 var hardened = [][2]string{
 	{"GIT_PAGER", "cat"},
 	{"GIT_OPTIONAL_LOCKS", "0"},
 	{"GIT_NO_LAZY_FETCH", "1"},
 	{"GIT_ALLOW_PROTOCOL", "none"}, // for versions that do not know the one above
-	{"GIT_TERMINAL_PROMPT", "0"},
 }
 
 // hardenedConfig overrides the configuration of the repository. A directory in a
 // clone can look like a bare repository and bring its own configuration along;
 // core.fsmonitor and hooks name programs that "git status" runs, and
-// log.showSignature makes "git log" run gpg.
+// log.showSignature makes "git log" run gpg. Hooks have to be switched off
+// because "git diff" brings the times in the index up to date, which is all that it
+// changes, whatever GIT_OPTIONAL_LOCKS says.
 var hardenedConfig = [][2]string{
 	{"safe.bareRepository", "explicit"},
 	{"core.fsmonitor", "false"},

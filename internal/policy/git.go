@@ -8,7 +8,7 @@ import (
 // gitRule takes the subcommands that look, with options that keep them so.
 func gitRule(args []word) bool {
 	args, ok := afterGlobals(args)
-	if !ok || len(args) == 0 || !args[0].plain() {
+	if !ok || len(args) == 0 {
 		return false
 	}
 	rule, ok := gitCommands[args[0].text]
@@ -19,7 +19,7 @@ func gitRule(args []word) bool {
 // but the directory and the looks. Others do: -c and --config-env set what
 // programs are run, --git-dir and --exec-path whose, -p starts a pager.
 func afterGlobals(args []word) ([]word, bool) {
-	for len(args) > 0 && args[0].plain() {
+	for len(args) > 0 {
 		switch args[0].text {
 		case "--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects":
 			args = args[1:]

@@ -37,7 +37,7 @@ func TestGrantsCompareArgumentsAndDirectory(t *testing.T) {
 // Whatever arguments contain, two commands are never taken for one.
 func TestGrantsAreNotConfusedBySeparators(t *testing.T) {
 	lists := [][]string{
-		{"a", "b"}, {"a\x00b"}, {"ab"}, {"a", "", "b"}, {"", "ab"}, {"1:a", "1:b"}, {"a1:b"}, {"a,1:b"}, {"2:/w1:a"}, {"a", "b", ""}, {},
+		{"a", "b"}, {"a\x00b"}, {"ab"}, {"a", "", "b"}, {"", "ab"}, {"1:a", "1:b"}, {"a1:b"}, {"a,1:b"}, {"a:b"}, {"a", ":b"}, {"2:/w1:a"}, {"a", "b", ""}, {},
 	}
 	for i, one := range lists {
 		g := Grants{}.With(one, "/w")

@@ -74,6 +74,9 @@ func TestRootsHold(t *testing.T) {
 			t.Errorf("Hold(%q) = %v", path, got)
 		}
 	}
+	if (Roots{Writable: []string{"w", "."}}).Hold("w/a") {
+		t.Error("a relative root holds something")
+	}
 	if (Roots{}).Hold("/w") {
 		t.Error("no roots hold something")
 	}

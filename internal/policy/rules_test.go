@@ -312,6 +312,10 @@ func TestPatchReasonNamesThePath(t *testing.T) {
 			t.Errorf("%s: %q", policy, got.Text)
 		}
 	}
+	r.Mode = protocol.SandboxReadOnly
+	if got := r.Patch(PatchRequest{Paths: []string{"/w/a"}}); !strings.Contains(got.Text, "/w/a") {
+		t.Errorf("read-only: %q", got.Text)
+	}
 	if got := r.Patch(PatchRequest{}); got.Verdict != Refuse || !strings.Contains(got.Text, "unknown place") {
 		t.Errorf("a patch without paths: %+v", got)
 	}

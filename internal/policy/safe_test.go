@@ -95,6 +95,41 @@ func TestEveryPartOfAScriptCounts(t *testing.T) {
 	}
 }
 
+// What a word means, quotes and escapes taken away; where a pattern begins is
+// marked by a bar.
+func TestWords(t *testing.T) {
+	for _, c := range []struct{ script, want string }{
+		{`a b`, `a b`},
+		{`"a\nb\$c\"d\\e"`, `a\nb$c"d\e`},
+		{`'a\n$b'`, `a\n$b`},
+		{`a\n\$\*`, `an$*`},
+		{`a"b"'c'd`, `abcd`},
+		{`"x$" "(a$|b$)" "5$ "`, `x$ (a$|b$) 5$ `},
+		{`"" ''`, ` `},
+		{`~/a`, `~/a`},
+		{`a~b`, `a|~b`},
+		{`src/*.go x?y [a] HEAD^`, `src/|*.go x|?y |[a] HEAD|^`},
+		{`"*"*'?'`, `*|*?`},
+		{`"~"x '='y`, `~x =y`},
+	} {
+		found, ok := simples("bash", "ls "+c.script, nil)
+		if !ok || len(found) != 1 {
+			t.Errorf("%s: not understood", c.script)
+			continue
+		}
+		var got []string
+		for _, w := range found[0].words[1:] {
+			if !w.plain() {
+				w.text = w.text[:w.fixed] + "|" + w.text[w.fixed:]
+			}
+			got = append(got, w.text)
+		}
+		if joined := strings.Join(got, " "); joined != c.want {
+			t.Errorf("%s: words %q, want %q", c.script, joined, c.want)
+		}
+	}
+}
+
 // A script that is too long is not even parsed: the parser's stack would grow
 // with it until the program dies.
 func TestLongScriptsAreUnsafe(t *testing.T) {

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -61,7 +60,7 @@ type scan struct {
 // joined by && || ; | and newlines, all with words that are known in advance up
 // to patterns of file names. It reports false for any other script.
 func simples(shell, script string, allow func(*syntax.Redirect) bool) ([]simple, bool) {
-	if len(script) > maxScript || !utf8.ValidString(script) || strings.ContainsFunc(script, isControl) {
+	if len(script) > maxScript || strings.ContainsFunc(script, isControl) {
 		return nil, false
 	}
 	// The parser joins lines where the shells do not: a comment that ends in a
@@ -69,6 +68,7 @@ func simples(shell, script string, allow func(*syntax.Redirect) bool) ([]simple,
 	if strings.Contains(script, "\\\n") {
 		return nil, false
 	}
+	// Text that is not UTF-8 is an error to the parser.
 	file, err := syntax.NewParser(syntax.Variant(shells[shell])).Parse(strings.NewReader(script), "")
 	if err != nil {
 		return nil, false
@@ -182,7 +182,7 @@ func (b *builder) unquoted(s string) bool {
 		switch {
 		case c == '\\':
 			i++
-			if i == len(s) || s[i] < ' ' || s[i] > '~' {
+			if i == len(s) {
 				return false
 			}
 			c = s[i]
