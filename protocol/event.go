@@ -52,6 +52,13 @@ type (
 		Summary string `json:"summary"`
 	}
 
+	// Undone says that the files which a turn changed were put back.
+	Undone struct {
+		Of    TurnID   `json:"of"`
+		Patch string   `json:"patch"` // the PatchStarted that did it
+		Files []string `json:"files"`
+	}
+
 	// Notice is a remark for people: what was repaired, what cannot be done here.
 	Notice struct {
 		Text string `json:"text"`
@@ -186,6 +193,40 @@ type (
 		Process json.RawMessage `json:"process,omitempty"` // how to find it after a crash
 	}
 
+	// PatchStarted says that a patch is about to be written. How it went is in
+	// the ToolOutput of its call, or in a PatchSettled or Undone that names it.
+	PatchStarted struct {
+		Patch   string          `json:"patch"`             // its own name, since an undo belongs to no call
+		Call    CallID          `json:"call,omitzero"`     // none for an undo
+		Undoes  TurnID          `json:"undoes,omitempty"`  // for an undo: the turn whose files are put back
+		Changes json.RawMessage `json:"changes,omitempty"` // by absolute path
+		// AutoApproved says that nobody had to be asked.
+		AutoApproved bool            `json:"auto_approved,omitempty"`
+		Record       json.RawMessage `json:"record,omitempty"` // how to settle it after a crash
+		Back         json.RawMessage `json:"back,omitempty"`   // how to take it back later
+	}
+
+	// PatchCommitted says that all is ready: from here on the patch happens,
+	// also if the program dies.
+	PatchCommitted struct {
+		Patch string `json:"patch"`
+		Call  CallID `json:"call,omitzero"`
+	}
+
+	// PatchSettled says what became of a patch whose call was answered before
+	// that was known.
+	PatchSettled struct {
+		Patch   string `json:"patch"`
+		Call    CallID `json:"call,omitzero"`
+		Applied bool   `json:"applied"`
+	}
+
+	// TurnDiff is what the turn has changed in files so far.
+	TurnDiff struct {
+		Diff  string     `json:"diff"`            // in git's format; empty if it took everything back
+		Trees *TreeRange `json:"trees,omitempty"` // if commands are covered as well
+	}
+
 	// PlanUpdated is the model's list of steps.
 	PlanUpdated struct {
 		Call        CallID     `json:"call"`
@@ -201,6 +242,7 @@ type (
 		Failed  bool           `json:"failed,omitempty"`
 		Aborted bool           `json:"aborted,omitempty"` // cut by a stop or a crash, or never run
 		Command *CommandResult `json:"command,omitempty"` // if it ran a process
+		Patch   *PatchResult   `json:"patch,omitempty"`   // if it was a patch
 		Elapsed time.Duration  `json:"elapsed,omitempty"` // nanoseconds
 		// Repaired says that the answer was missing and added later.
 		Repaired bool `json:"repaired,omitempty"`
@@ -257,6 +299,23 @@ type CommandResult struct {
 	Elapsed  time.Duration `json:"elapsed"` // nanoseconds
 }
 
+// A PatchResult is what became of a patch.
+type PatchResult struct {
+	Applied bool `json:"applied"` // all of it; otherwise nothing
+	// Unsettled says that it is neither the one nor the other yet; opening the
+	// conversation settles it.
+	Unsettled bool   `json:"unsettled,omitempty"`
+	Summary   string `json:"summary,omitempty"`
+	Diff      string `json:"diff,omitempty"` // in git's format
+}
+
+// A TreeRange is a git repository before and after.
+type TreeRange struct {
+	Root   string `json:"root"`   // the working tree
+	Before string `json:"before"` // names of git trees
+	After  string `json:"after"`
+}
+
 // An EndReason says why a turn ended.
 type EndReason string
 
@@ -304,6 +363,7 @@ func (*Configured) isBody()          {}
 func (*Renamed) isBody()             {}
 func (*Reverted) isBody()            {}
 func (*Compacted) isBody()           {}
+func (*Undone) isBody()              {}
 func (*Notice) isBody()              {}
 func (*Damaged) isBody()             {}
 func (*TurnStarted) isBody()         {}
@@ -321,6 +381,10 @@ func (*CallStarted) isBody()         {}
 func (*ApprovalRequested) isBody()   {}
 func (*ApprovalResolved) isBody()    {}
 func (*CommandStarted) isBody()      {}
+func (*PatchStarted) isBody()        {}
+func (*PatchCommitted) isBody()      {}
+func (*PatchSettled) isBody()        {}
+func (*TurnDiff) isBody()            {}
 func (*PlanUpdated) isBody()         {}
 func (*ToolOutput) isBody()          {}
 func (*HistoryRepaired) isBody()     {}
@@ -338,6 +402,7 @@ var kinds = []struct {
 	{"renamed", func() Body { return new(Renamed) }},
 	{"reverted", func() Body { return new(Reverted) }},
 	{"compacted", func() Body { return new(Compacted) }},
+	{"undone", func() Body { return new(Undone) }},
 	{"notice", func() Body { return new(Notice) }},
 	{"damaged", func() Body { return new(Damaged) }},
 	{"turn_started", func() Body { return new(TurnStarted) }},
@@ -355,6 +420,10 @@ var kinds = []struct {
 	{"approval_requested", func() Body { return new(ApprovalRequested) }},
 	{"approval_resolved", func() Body { return new(ApprovalResolved) }},
 	{"command_started", func() Body { return new(CommandStarted) }},
+	{"patch_started", func() Body { return new(PatchStarted) }},
+	{"patch_committed", func() Body { return new(PatchCommitted) }},
+	{"patch_settled", func() Body { return new(PatchSettled) }},
+	{"turn_diff", func() Body { return new(TurnDiff) }},
 	{"plan_updated", func() Body { return new(PlanUpdated) }},
 	{"tool_output", func() Body { return new(ToolOutput) }},
 	{"history_repaired", func() Body { return new(HistoryRepaired) }},

@@ -16,7 +16,7 @@ import (
 
 // ops is every op; TestOpsAreListed keeps it so.
 var ops = []Op{
-	UserTurn{}, Interrupt{}, Approve{}, Configure{}, Compact{}, Rename{}, Revert{}, EditInput{}, DeleteInput{},
+	UserTurn{}, Interrupt{}, Approve{}, Configure{}, Compact{}, Rename{}, Revert{}, Undo{}, EditInput{}, DeleteInput{},
 }
 
 // receivers returns the types of this package that have the named method,

@@ -45,6 +45,16 @@ type (
 		Before TurnID `json:"before"`
 	}
 
+	// Undo records one step of putting the files of a turn back: what will be
+	// written, that it is decided, or that it is done. The client does the
+	// writing. Only an idle conversation takes it.
+	Undo struct {
+		Started   *PatchStarted   `json:"started,omitempty"`
+		Committed *PatchCommitted `json:"committed,omitempty"`
+		Settled   *PatchSettled   `json:"settled,omitempty"`
+		Done      *Undone         `json:"done,omitempty"`
+	}
+
 	// EditInput changes a message that has been accepted and not yet consumed.
 	EditInput struct {
 		Input   InputID   `json:"input"`
@@ -64,6 +74,7 @@ func (Configure) isOp()   {}
 func (Compact) isOp()     {}
 func (Rename) isOp()      {}
 func (Revert) isOp()      {}
+func (Undo) isOp()        {}
 func (EditInput) isOp()   {}
 func (DeleteInput) isOp() {}
 

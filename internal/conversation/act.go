@@ -221,7 +221,7 @@ func (o *owner) startTool(b p.CallStarted) {
 			return turn.ToolAsked{Request: *res.Ask}
 		}
 		res.Output.Call = b.Call
-		return turn.ToolDone{Output: res.Output}
+		return turn.ToolDone{Output: res.Output, Diff: res.Diff}
 	})
 }
 
@@ -246,6 +246,8 @@ func (h *host) Record(ctx context.Context, body p.Body) error {
 	select {
 	case err := <-durable:
 		return err
+	case <-h.conv.done:
+		return ErrClosed
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

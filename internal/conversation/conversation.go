@@ -35,6 +35,11 @@ type Config struct {
 	// Reclaim ends what is left of a process that a crash left behind. May be nil.
 	Reclaim func(ctx context.Context, process json.RawMessage) (int, error)
 
+	// Settle brings a patch that was cut short to its end, or takes it back, from
+	// what PatchStarted recorded of it; note is for people. After an error nothing
+	// is known. If Settle is nil, patches wait for somebody who has one.
+	Settle func(record json.RawMessage, committed bool) (applied bool, note string, err error)
+
 	// ID and Settings are those of a new conversation, and of one whose first
 	// record is lost.
 	ID       p.ConversationID

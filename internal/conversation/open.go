@@ -130,11 +130,13 @@ func (o *owner) recover(ctx context.Context, left []leftover) {
 	if lost.Killed > 0 {
 		o.repaired = append(o.repaired, fmt.Sprintf("%d processes that were left running were ended", lost.Killed))
 	}
+	settled := o.settle(&lost)
 	cut := o.state.Active && !o.state.Waiting()
 	o.step(lost)
 	if cut {
 		o.repaired = append(o.repaired, fmt.Sprintf("turn %d was cut; it is ended as %s", o.state.Turn, o.ended))
 	}
+	o.recordEach(settled)
 	o.repairHistory()
 	if len(o.repaired) > 0 {
 		o.record(0, &p.Notice{Text: "found when reopening: " + strings.Join(o.repaired, "; "), Warn: true})
@@ -214,7 +216,7 @@ type saved struct {
 // checkpoint keeps the state between two turns, so that opening need not read
 // everything. It can be rebuilt, so that failing to write one does no harm.
 func (o *owner) checkpoint(seq p.Seq) {
-	if o.grown < checkpointEvery || o.state.Active || len(o.state.Inputs) > 0 || seq != o.last || o.failed != nil {
+	if o.grown < checkpointEvery || o.state.Active || len(o.state.Inputs) > 0 || len(o.patches) > 0 || seq != o.last || o.failed != nil {
 		return
 	}
 	hist, err := o.history.Save()

@@ -32,6 +32,7 @@ type owner struct {
 	size     int64 // tokens of the latest request with its response; 0 if unknown
 	ended    p.EndReason
 	asked    map[p.CallID]*p.ApprovalRequested // approvals that are open
+	patches  []openPatch                       // those whose outcome is not recorded
 	last     p.Seq
 
 	// What waits for the disk.
@@ -190,6 +191,8 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 		o.record(0, &p.Renamed{Title: op.Title})
 	case p.Revert:
 		return o.revert(op)
+	case p.Undo:
+		return o.undo(op)
 	case p.EditInput:
 		return o.stepErr(turn.Edit{Input: op.Input, Content: op.Content})
 	case p.DeleteInput:

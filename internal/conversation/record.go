@@ -80,6 +80,7 @@ func (o *owner) fold(e p.Event) {
 	o.last = e.Seq
 	o.state = o.state.Evolve(e)
 	o.history.Apply(e)
+	o.foldPatch(e.Body)
 	switch b := e.Body.(type) {
 	case *p.ConversationStarted:
 		o.id, o.settings = b.ID, b.Settings

@@ -93,6 +93,9 @@ func (h *History) Apply(e p.Event) {
 		h.endTurn(e.Turn, b)
 	case *p.Reverted:
 		h.revert(b.Before)
+	case *p.Undone:
+		h.closeGroup()
+		h.add(0, 0, user(undoneText(b)))
 	case *p.Compacted:
 		h.compact(e.Turn, b.Summary)
 	}

@@ -93,9 +93,17 @@ var promptRules = []struct {
 		[]string{"user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: x"},
 	},
 	{
+		"files that were put back",
+		opened(said(1, 0, "m"), over(1), end(p.Completed), &p.Undone{Of: 1, Files: []string{"/w/a", "/w/b"}}),
+		[]string{
+			"user: go", "assistant: m",
+			"user: <files_restored>\nThe user took back what turn 1 changed in files: they are what they were before it.\n- /w/a\n- /w/b\n</files_restored>",
+		},
+	},
+	{
 		"events that are not for the model",
 		opened(&p.Notice{Text: "n"}, &p.Renamed{}, &p.Damaged{}, &p.InputAccepted{Content: p.Text("waits")}, &p.InputReturned{}, &p.CallStarted{},
-			&p.ApprovalRequested{}, &p.ApprovalResolved{}, &p.CommandStarted{}, &p.PlanUpdated{}, &p.StopRequested{}, &p.Unknown{Kind: "new"}),
+			&p.ApprovalRequested{}, &p.ApprovalResolved{}, &p.CommandStarted{}, &p.PatchStarted{}, &p.PatchCommitted{}, &p.PatchSettled{}, &p.TurnDiff{}, &p.PlanUpdated{}, &p.StopRequested{}, &p.Unknown{Kind: "new"}),
 		[]string{"user: go"},
 	},
 }

@@ -70,6 +70,17 @@ func abortedText(end *p.TurnEnded, notes turnNotes) string {
 	return tag("turn_aborted", "\n"+b.String()+"\n")
 }
 
+// undoneText tells the model that what it did to files was taken back. It
+// belongs to no turn, so that it stays when a turn is reverted.
+func undoneText(b *p.Undone) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "The user took back what turn %d changed in files: they are what they were before it.", b.Of)
+	for _, f := range b.Files {
+		s.WriteString("\n- " + f)
+	}
+	return tag("files_restored", "\n"+s.String()+"\n")
+}
+
 // describe names a call in one short line.
 func describe(call *p.PromptItem) string {
 	const most = 200

@@ -55,6 +55,9 @@ type Host interface {
 type Result struct {
 	Output protocol.ToolOutput // Call is filled in by the caller
 
+	// Diff, if set, is what the turn has changed in files so far.
+	Diff *protocol.TurnDiff
+
 	// Ask, if set, says that somebody has to be asked first. Output is then
 	// ignored, and the call is run again with the Grant it was given.
 	Ask *protocol.ApprovalRequested

@@ -296,11 +296,17 @@ func (d *decision) takeToolDone(in ToolDone) {
 	case in.NotRun:
 		d.add(d.state.notRun(c))
 		return
+	case out.Aborted && out.Patch != nil:
+		out.Failed = true
+		out.Output = abortPatch(d.state.stopping, out.Elapsed, out.Patch)
 	case out.Aborted:
 		out.Failed = true
 		out.Output = abortText(d.state.stopping, out.Elapsed, out.Command, out.Output)
 	}
 	d.add(&out)
+	if in.Diff != nil {
+		d.add(in.Diff)
+	}
 }
 
 func (d *decision) takeLost(in Lost) {
@@ -317,7 +323,11 @@ func (d *decision) takeLost(in Lost) {
 	}
 	for _, c := range slices.Clone(d.state.calls) {
 		if c.stage == running {
-			d.add(d.state.aborted(d.env.Now, c, in.Open))
+			out := d.state.aborted(d.env.Now, c, in.Open)
+			if patch, ok := in.Patches[c.ID]; ok {
+				out.Patch, out.Output = &patch, abortPatch(d.state.stopping, out.Elapsed, &patch)
+			}
+			d.add(out)
 		}
 	}
 	d.state.killed += in.Killed

@@ -74,14 +74,17 @@ type (
 	ToolDone struct {
 		Output p.ToolOutput
 		NotRun bool // the turn was stopped before it began
+		Diff   *p.TurnDiff
 	}
 
 	// Lost says that the turn's workers are gone, or given up: after a crash, or
 	// when they have not stopped in time.
 	Lost struct {
 		Open   []Partial
-		Killed int  // processes that were found and ended
-		Crash  bool // found when the conversation was opened
+		Killed int // processes that were found and ended
+		// Patches says what became of the patches of calls that were cut.
+		Patches map[p.CallID]p.PatchResult
+		Crash   bool // found when the conversation was opened
 	}
 )
 

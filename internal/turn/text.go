@@ -32,3 +32,20 @@ func abortText(reason p.EndReason, after time.Duration, cmd *p.CommandResult, te
 	b.WriteString(p.Shorten(text))
 	return b.String()
 }
+
+// abortPatch is the same for a patch, of which it is known what it did.
+func abortPatch(reason p.EndReason, after time.Duration, patch *p.PatchResult) string {
+	text := fmt.Sprintf("aborted after %.1f s: %s while this ran. ", after.Seconds(), because[reason])
+	switch {
+	case patch.Unsettled:
+		text += "Whether the patch was applied is not known yet: look at the files."
+	case patch.Applied:
+		text += "The patch was applied, all of it."
+	default:
+		text += "Nothing of the patch was applied."
+	}
+	if patch.Summary != "" {
+		text += "\n" + patch.Summary
+	}
+	return text
+}
