@@ -60,12 +60,13 @@ type Report struct {
 	Events   int              `json:"events"`
 	Turns    p.TurnID         `json:"turns"`
 	Problems []string         `json:"problems"` // one line each; none if all is well
+	Lost     []string         `json:"lost"`     // what was damaged and set aside, and what follows from it
 }
 
 // Check reads a whole conversation and says which promises are not kept. It
 // repairs nothing.
 func (l *Local) Check(ctx context.Context, id p.ConversationID) (Report, error) {
-	r := Report{ID: id, Problems: []string{}}
+	r := Report{ID: id, Problems: []string{}, Lost: []string{}}
 	v, err := l.store.View(string(id))
 	if err != nil {
 		return r, fmt.Errorf("check conversation %s: %w", id, err)
@@ -91,7 +92,11 @@ func (l *Local) Check(ctx context.Context, id p.ConversationID) (Report, error) 
 		r.Turns = max(r.Turns, e.Turn)
 	}
 	for _, problem := range c.End() {
-		r.Problems = append(r.Problems, problem.String())
+		to := &r.Problems
+		if problem.Lost {
+			to = &r.Lost
+		}
+		*to = append(*to, problem.String())
 	}
 	return r, nil
 }

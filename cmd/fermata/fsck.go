@@ -73,12 +73,15 @@ func fsckAll(ctx context.Context, e *engine.Local, s streams, ids []p.Conversati
 			r.Problems = append(r.Problems, err.Error())
 		}
 		state := "ok"
+		if len(r.Lost) > 0 {
+			state = "ok, but something was lost"
+		}
 		if n := len(r.Problems); n > 0 {
 			bad++
 			state = fmt.Sprintf("%d wrong", n)
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", id, r.Events, r.Turns, state)
-		for _, problem := range r.Problems {
+		for _, problem := range append(r.Problems, r.Lost...) {
 			fmt.Fprintf(w, "  %s\n", problem)
 		}
 	}

@@ -21,7 +21,7 @@ func TestInterruptedCommitLeavesNoLock(t *testing.T) {
 			lock := filepath.Join(pl.work, ".git", "index.lock")
 			git("add", "file")
 			pl.file("file", "changed\n")
-			pr := pl.start("exec", "--demo", "run: git commit -a -m slow")
+			pr := pl.start("exec", "--demo", "-s", "danger-full-access", "run: git commit -a -m slow")
 			id := pl.conversation()
 			eventually(t, "the hook runs", func() bool { return exists(filepath.Join(pl.work, "hook-runs")) })
 			if !exists(lock) {

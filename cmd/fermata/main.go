@@ -13,7 +13,10 @@ import (
 
 func main() {
 	if proc.IsShim() { // before any other work: this process only runs a command
-		os.Exit(proc.ShimMain(sandbox.Apply))
+		os.Exit(shim())
 	}
 	os.Exit(run(context.Background(), os.Args[1:], stdio()))
 }
+
+// shim supervises one command, confined if it is to be.
+func shim() int { return proc.ShimMain(sandbox.Apply) }

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if proc.IsShim() { // a command that the scripts' fermata runs
-		os.Exit(proc.ShimMain(nil))
+		os.Exit(shim())
 	}
 	heedHangups()
 	testscript.Main(cleaned{m}, map[string]func(){"fermata": main})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/config"
@@ -124,8 +125,11 @@ func (r *runtime) close() {
 // configError gives an error of the configuration its hint.
 func configError(err error) error {
 	e := &exitError{code: exitFailed, err: err}
-	if errors.Is(err, config.ErrNoProvider) {
+	switch {
+	case errors.Is(err, config.ErrNoProvider):
 		e.hint = "fermata exec --demo PROMPT tries it without a model"
+	case errors.Is(err, config.ErrNoHome):
+		e.hint = homeHint
 	}
 	return e
 }
@@ -147,6 +151,9 @@ func workdir(dir string) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", usage("work in %s: %w", dir, err)
+	}
+	if info, err := os.Stat(real); err == nil && !info.IsDir() {
+		return "", usage("work in %s: %w", dir, unix.ENOTDIR)
 	}
 	return real, nil
 }

@@ -5,38 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// home is where conversations live: $FERMATA_HOME, else $CODEX_HOME, else ~/.fermata.
-func home() (string, error) {
-	for _, name := range []string{"FERMATA_HOME", "CODEX_HOME"} {
-		if dir := os.Getenv(name); dir != "" {
-			return filepath.Abs(dir)
-		}
-	}
-	dir, err := os.UserHomeDir()
-	if err != nil {
-		return "", &exitError{
-			code: exitFailed, err: fmt.Errorf("find the home directory: %w", err),
-			hint: "set HOME, or FERMATA_HOME to where conversations shall be kept",
-		}
-	}
-	return filepath.Join(dir, ".fermata"), nil
-}
+const homeHint = "set HOME, or FERMATA_HOME to where conversations shall be kept"
 
 // openEngine puts the parts together. With cfg zero the engine can read and
 // repair, and run nothing.
 func openEngine(ctx context.Context, cfg conversation.Config) (*engine.Local, error) {
-	dir, err := home()
+	dir, err := config.Home(os.Getenv)
 	if err != nil {
-		return nil, err
+		return nil, configError(err)
 	}
 	cfg.Version = version()
 	store := journal.NewFileStore(dir, journal.FileOptions{})

@@ -20,6 +20,10 @@ type Problem struct {
 	Seq  p.Seq // where it was noticed; 0 for the end
 	Rule string
 	Text string
+
+	// Lost says that a record was damaged and has been set aside, or that this
+	// follows from it: it is known, and nothing is left to repair.
+	Lost bool
 }
 
 func (pr Problem) String() string {
@@ -33,6 +37,8 @@ func (pr Problem) String() string {
 type Checker struct {
 	Problems []Problem
 
+	blind  bool // a record was lost, and no turn has started since
+	lossy  bool // a record was lost
 	last   p.Seq
 	active p.TurnID // the turn that runs, or 0
 	turn   p.TurnID // the last turn
@@ -81,10 +87,17 @@ func (c *Checker) Apply(e p.Event) {
 		c.calls, c.items, c.inputs = map[p.CallID]*call{}, map[p.ItemID]bool{}, map[p.InputID]*input{}
 		c.missing = map[p.CallID]bool{}
 	}
+	if _, ok := e.Body.(*p.Damaged); ok {
+		c.blind, c.lossy = true, true
+	}
 	for _, r := range rules {
 		if text := r.check(c, e); text != "" {
-			c.Problems = append(c.Problems, Problem{e.Seq, r.name, text})
+			lost := c.blind || c.lossy && r.name == "messages" // messages wait across turns
+			c.Problems = append(c.Problems, Problem{e.Seq, r.name, text, lost})
 		}
+	}
+	if _, ok := e.Body.(*p.TurnStarted); ok {
+		c.blind = false // a turn that is there from its start can be judged
 	}
 }
 
@@ -92,7 +105,7 @@ func (c *Checker) Apply(e p.Event) {
 // that has not ended is one, unless it waits for a person.
 func (c *Checker) End() []Problem {
 	problem := func(rule, format string, args ...any) {
-		c.Problems = append(c.Problems, Problem{0, rule, fmt.Sprintf(format, args...)})
+		c.Problems = append(c.Problems, Problem{0, rule, fmt.Sprintf(format, args...), c.lossy && rule == "messages"})
 	}
 	if c.last == 0 {
 		problem("start", "the conversation is empty")
