@@ -75,8 +75,8 @@ func TestCapture(t *testing.T) {
 			stdout: "\n[... 2 bytes left out ...]\n", stderr: "cd",
 		},
 		{
-			name: "characters are not cut", head: 4, tail: 4,
-			pieces: []piece{{Stdout, "xxéé–yyyy–éx"}}, omitted: 11,
+			name: "characters are not cut", head: 5, tail: 4,
+			pieces: []piece{{Stdout, "xxéé–yyyy–éx"}}, omitted: 10,
 			text:   "xxé\n[... 12 bytes left out ...]\néx",
 			stdout: "xxé\n[... 12 bytes left out ...]\néx",
 		},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 // forest is a set of pretended processes.
 type forest struct {
+	mu    sync.Mutex
 	alive map[int]process
 	heeds map[int]time.Duration // how long after TERM a process ends; absent: it does not
 	fears map[int]bool          // may not be signalled
@@ -30,6 +32,8 @@ func newForest(pids ...int) *forest {
 }
 
 func (f *forest) living() ([]process, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.blind {
 		return nil, errors.New("no /proc")
 	}
@@ -37,6 +41,8 @@ func (f *forest) living() ([]process, error) {
 }
 
 func (f *forest) signal(p process, sig syscall.Signal) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.fears[p.pid] {
 		return syscall.EPERM
 	}
@@ -46,9 +52,15 @@ func (f *forest) signal(p process, sig syscall.Signal) error {
 	case sig == syscall.SIGKILL:
 		delete(f.alive, p.pid)
 	case sig == syscall.SIGTERM && heeds:
-		time.AfterFunc(d, func() { delete(f.alive, p.pid) })
+		time.AfterFunc(d, func() { f.end(p.pid) })
 	}
 	return nil
+}
+
+func (f *forest) end(pid int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.alive, pid)
 }
 
 func (f *forest) ladder(grace, bound time.Duration) *ladder {

@@ -14,7 +14,7 @@ import (
 // is delivered first.
 func TestOrderOfStreams(t *testing.T) {
 	s := newSpawner(t, Options{})
-	for range 20 {
+	for range 8 {
 		for script, want := range map[string]string{
 			"echo out; echo err >&2": "out\nerr\n",
 			"echo err >&2; echo out": "err\nout\n",

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -88,10 +89,10 @@ func TestCloseEndsSpare(t *testing.T) {
 		}
 	}
 	s.Warm()
-	s.Close()
 	if s.spare != nil {
 		t.Error("a spare was started after close")
 	}
+	s.Close() // again
 }
 
 // childrenOf lists the children of a process.
@@ -166,8 +167,17 @@ func TestKilledStageIsReported(t *testing.T) {
 }
 
 func TestNothingRunsBeforeRelease(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ran")
-	spec := Spec{Argv: []string{"touch", file}}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ran")
+	spec := Spec{Argv: []string{"touch", file}, Dir: dir}
+	awaitStage := func(t *testing.T, id Identity) {
+		t.Helper()
+		eventually(t, "the stage is prepared", func() bool {
+			wd, err := os.Readlink("/proc/" + itoa(id.Leader) + "/cwd")
+			return wd == dir || errors.Is(err, fs.ErrPermission) // only root can look
+		})
+		awaitTick(t) // in which it could run
+	}
 	for _, c := range []struct {
 		name string
 		end  func(c *Command)
@@ -181,6 +191,7 @@ func TestNothingRunsBeforeRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := cmd.Identity()
+			awaitStage(t, id)
 			c.end(cmd)
 			r := cmd.Wait()
 			if !errors.Is(r.Err, ErrNotReleased) || r.ExitCode != -1 || !r.Stopped || r.Duration != 0 {
@@ -196,6 +207,7 @@ func TestNothingRunsBeforeRelease(t *testing.T) {
 		if !livesAs(a.id.PID, a.id.Start) || !livesAs(a.id.Leader, a.id.LeaderStart) {
 			t.Fatalf("identity %+v does not name living processes", a.id)
 		}
+		awaitStage(t, a.id)
 		a.kill()
 		eventually(t, "shim and stage are gone", func() bool { return !alivePID(a.id.PID) && !alivePID(a.id.Leader) })
 		if exists(file) {
@@ -233,13 +245,13 @@ func TestMark(t *testing.T) {
 // TestSpecIsNotChanged starts two commands from one Spec: marking the first must
 // not touch the caller's environment.
 func TestSpecIsNotChanged(t *testing.T) {
-	env := make([]string, 2, 10)
-	env[0], env[1] = "PATH="+os.Getenv("PATH"), "A=1"
+	want := []string{"PATH=" + os.Getenv("PATH"), "A=0", "A=1"}
+	env := append(make([]string, 0, 10), want...)
 	s := newSpawner(t, Options{})
 	spec := Spec{Argv: []string{"sh", "-c", "echo $A; echo $FERMATA_COMMAND"}, Env: env}
 	_, first := runSpec(t, s, spec)
 	_, second := runSpec(t, s, spec)
-	if d := cmp.Diff([]string{"PATH=" + os.Getenv("PATH"), "A=1"}, spec.Env); d != "" {
+	if d := cmp.Diff(want, spec.Env); d != "" {
 		t.Errorf("environment (-want +got):\n%s", d)
 	}
 	if first.Text() == second.Text() || len(first.Text()) != len(second.Text()) {

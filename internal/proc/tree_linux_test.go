@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -72,10 +73,19 @@ func TestSignalGroupSparesOwn(t *testing.T) {
 	}
 }
 
-// TestOrphansAreNotOurOtherChildren has an ordinary child beside a command whose
-// shim was killed: it must be left alone, alive or dead.
+// TestOrphansAreNotOurOtherChildren has other children beside a command whose
+// shim was killed: they must be left alone, alive or dead.
 func TestOrphansAreNotOurOtherChildren(t *testing.T) {
-	s := newSpawner(t, Options{})
+	daemon := exec.Command("sleep", "1000")
+	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitTick(t)
+	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{Argv: []string{"sh", "-c", "sleep 1000 & kill -9 $PPID; wait"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	alive, dead := exec.Command("sleep", "1000"), exec.Command("sh", "-c", "exit 5")
 	for _, cmd := range []*exec.Cmd{alive, dead} {
 		if err := cmd.Start(); err != nil {
@@ -84,17 +94,36 @@ func TestOrphansAreNotOurOtherChildren(t *testing.T) {
 	}
 	eventually(t, "the second child is dead", func() bool { return !alivePID(dead.Process.Pid) })
 
-	r, _ := runScript(t, s, "sleep 1000 & kill -9 $PPID; wait")
-	if !errors.Is(r.Err, ErrShimLost) {
-		t.Errorf("result %+v, want %v", r, ErrShimLost)
+	c.Release()
+	if r := c.Wait(); !errors.Is(r.Err, ErrShimLost) || r.Killed != 2 {
+		t.Errorf("result %+v, want %v and two killed", r, ErrShimLost)
 	}
-	if !alivePID(alive.Process.Pid) {
-		t.Error("an ordinary child was killed")
+	for what, cmd := range map[string]*exec.Cmd{"an ordinary child": alive, "an older daemon": daemon} {
+		if !alivePID(cmd.Process.Pid) {
+			t.Errorf("%s was killed", what)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 	}
 	var exit *exec.ExitError
 	if err := dead.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 5 {
 		t.Errorf("status of an ordinary child: %v, want exit code 5", err)
 	}
-	_ = alive.Process.Kill()
-	_ = alive.Wait()
+}
+
+// awaitTick waits until processes get a later start time than those of now.
+func awaitTick(t *testing.T) {
+	t.Helper()
+	uptime := func() string {
+		text, err := os.ReadFile("/proc/uptime")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		return first
+	}
+	for range 2 { // the two clocks may be off by one
+		now := uptime()
+		eventually(t, "the clock ticks", func() bool { return uptime() != now })
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // namespaces is what a command says about where it lives.
@@ -71,7 +72,7 @@ func TestUserNamespaceIsEnded(t *testing.T) {
 	mark := newMark()
 	c, err := s.Start(t.Context(), Spec{
 		Argv:          []string{"sh", "-c", "(setsid sleep 1000." + mark + " &) ; exec sleep 2000." + mark},
-		UserNamespace: true,
+		UserNamespace: true, Grace: 20 * time.Second, Bound: time.Minute, // slow machines
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
