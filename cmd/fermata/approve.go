@@ -51,7 +51,7 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	}
 	snap, err := r.engine.Resume(ctx, id)
 	if err != nil {
-		return err
+		return stoppedBy(stopped(), err)
 	}
 	call, err := openCall(snap, a[1:])
 	if err != nil {
@@ -61,7 +61,7 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	return runTurn(ctx, s, r, exec.Options{
 		Conversation: id, Approve: &answer, Park: true, JSON: f.json, Before: snap.Usage,
 		Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err),
-	}, stopped)
+	}, "", stopped)
 }
 
 func (f approveFlags) decision() p.Decision {

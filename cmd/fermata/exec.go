@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -26,6 +27,10 @@ type execFlags struct {
 	ephemeral bool
 	json      bool
 	park      bool
+	images    []string
+	schema    string // file
+	answerTo  string // file
+	color     string
 }
 
 func execCommand(s streams) *cobra.Command {
@@ -39,19 +44,39 @@ func execCommand(s streams) *cobra.Command {
 			"Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for an approval, 130 stopped by SIGINT, 143 by SIGTERM.",
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return runExec(cmd.Context(), s, f, f.resume, a)
+			return f.told(s, runExec(cmd.Context(), s, f, f.resume, a))
 		},
 	}
 	f.register(cmd.PersistentFlags())
-	cmd.PersistentFlags().BoolVar(&f.last, "last", false, "resume the conversation changed last in this directory")
-	cmd.PersistentFlags().BoolVar(&f.all, "all", false, "with --last: in any directory")
-	cmd.PersistentFlags().BoolVar(&f.ephemeral, "ephemeral", false, "keep nothing on disk")
-	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print events as lines of JSON")
-	cmd.PersistentFlags().BoolVar(&f.json, "experimental-json", false, "the same as --json")
-	cmd.PersistentFlags().BoolVar(&f.park, "park", false, "leave a turn that needs an approval: exit code 3, and fermata approve goes on")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "resume this conversation")
-	cmd.AddCommand(execResumeCommand(s, &f))
+	cmd.AddCommand(execResumeCommand(s, &f), execForkCommand(s, &f))
 	return cmd
+}
+
+func (f *execFlags) register(fs *pflag.FlagSet) {
+	f.runFlags.register(fs)
+	fs.BoolVar(&f.last, "last", false, "resume the conversation changed last in this directory")
+	fs.BoolVar(&f.all, "all", false, "with --last: in any directory")
+	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep nothing on disk")
+	fs.BoolVar(&f.json, "json", false, "print events as lines of JSON")
+	fs.BoolVar(&f.json, "experimental-json", false, "the same as --json")
+	fs.BoolVar(&f.park, "park", false, "leave a turn that needs an approval: exit code 3, and fermata approve goes on")
+	fs.StringArrayVarP(&f.images, "image", "i", nil, "show the model this image; several are separated by commas")
+	fs.StringVar(&f.schema, "output-schema", "", "the answer shall have the form that the JSON schema in this file describes")
+	fs.StringVarP(&f.answerTo, "output-last-message", "o", "", "write the answer to this file as well")
+	fs.StringVar(&f.color, "color", "auto", "always, never or auto")
+	registerIgnored(fs)
+}
+
+// registerIgnored takes flags that scripts written for Codex pass and that mean
+// nothing here.
+func registerIgnored(fs *pflag.FlagSet) {
+	fs.Bool("skip-git-repo-check", false, "accepted: fermata works anywhere")
+	fs.String("thread-source", "", "accepted and ignored")
+	fs.String("cyber-access-program", "", "accepted and ignored")
+	for _, name := range []string{"thread-source", "cyber-access-program"} {
+		_ = fs.MarkHidden(name)
+	}
 }
 
 func execResumeCommand(s streams, f *execFlags) *cobra.Command {
@@ -61,22 +86,73 @@ func execResumeCommand(s streams, f *execFlags) *cobra.Command {
 		Args:  args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if f.last {
-				return runExec(cmd.Context(), s, *f, "", a)
+				return f.told(s, runExec(cmd.Context(), s, *f, "", a))
 			}
 			if len(a) == 0 || a[0] == "" {
-				return usage("resume: %w name it, or say --last", errWhich)
+				return f.told(s, usage("resume: %w name it, or say --last", errWhich))
 			}
-			return runExec(cmd.Context(), s, *f, a[0], a[1:])
+			return f.told(s, runExec(cmd.Context(), s, *f, a[0], a[1:]))
 		},
 	}
 }
 
+func execForkCommand(s streams, f *execFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "fork ID [PROMPT|-]",
+		Short: "go on with a copy of a conversation; without a prompt, only copy it and print its id",
+		Args:  args(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			id, err := runFork(cmd.Context(), s, *f, a[0], len(a) == 1)
+			if err != nil || len(a) == 1 {
+				return f.told(s, err)
+			}
+			return f.told(s, runExec(cmd.Context(), s, *f, string(id), a[1:]))
+		},
+	}
+}
+
+// runFork copies a conversation. With say it is told how the copy is called.
+func runFork(ctx context.Context, s streams, f execFlags, name string, say bool) (p.ConversationID, error) {
+	r, err := f.runtime(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	defer r.close()
+	id, err := resolve(ctx, r.engine, name)
+	if err != nil {
+		return "", err
+	}
+	fork, err := r.engine.Fork(ctx, id, 0)
+	switch {
+	case err != nil || !say:
+		return fork, err
+	case f.json:
+		return fork, exec.PrintThread(s.out, fork)
+	}
+	_, err = fmt.Fprintln(s.out, fork)
+	return fork, err
+}
+
+// told passes an error on. With --json there is a line about it as well: a
+// program that reads those may look at nothing else.
+func (f *execFlags) told(s streams, err error) error {
+	var exit *exitError
+	silent := errors.As(err, &exit) && exit.err == nil // the turn has told its end
+	if err != nil && f.json && !silent {
+		exec.PrintError(s.out, err)
+	}
+	return err
+}
+
 // runExec runs one turn. name is the conversation to resume, if any.
 func runExec(ctx context.Context, s streams, f execFlags, name string, a []string) error {
+	if !slices.Contains([]string{"always", "never", "auto"}, f.color) {
+		return usage("--color: always, never or auto, not %q", f.color)
+	}
 	if len(a) > 1 {
 		return usage("exec: one prompt, please; got %d", len(a))
 	}
-	prompt, err := readPrompt(s, a)
+	in, err := f.input(s, a)
 	if err != nil {
 		return err
 	}
@@ -87,17 +163,18 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	defer r.close()
 	ctx, stopped := stopSignals(ctx)
 	o := exec.Options{
-		Turn: p.UserTurn{Content: p.Text(prompt)}, Ephemeral: f.ephemeral, JSON: f.json, Park: f.park,
+		Turn: p.UserTurn{Content: in.content}, Ephemeral: f.ephemeral, JSON: f.json, Park: f.park,
 		Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err),
 	}
-	if err := f.conversation(ctx, s, r, name, &o); err != nil {
-		return err
+	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
+		return stoppedBy(stopped(), err)
 	}
-	return runTurn(ctx, s, r, o, stopped)
+	return runTurn(ctx, s, r, o, f.answerTo, stopped)
 }
 
-// runTurn runs the turn and makes its end an exit code.
-func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, stopped func() os.Signal) error {
+// runTurn runs the turn and makes its end an exit code. The answer goes to the
+// file answerTo too, if that is set.
+func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, answerTo string, stopped func() os.Signal) error {
 	end, err := exec.Run(ctx, r.engine, o)
 	if errors.Is(err, exec.ErrParked) {
 		fmt.Fprintf(s.err, "fermata: conversation %s waits for an approval\nto answer: fermata approve %[1]s [--deny]\n", o.Conversation)
@@ -105,6 +182,11 @@ func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, stopped
 	}
 	if err != nil {
 		return err
+	}
+	if answerTo != "" && end.End.Reason == p.Completed {
+		if err := os.WriteFile(answerTo, []byte(end.Message), 0o666); err != nil {
+			return fmt.Errorf("write the answer: %w", err)
+		}
 	}
 	return exitFor(end, stopped())
 }
@@ -123,13 +205,13 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 }
 
 // conversation finds the conversation to resume, or begins one.
-func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name string, o *exec.Options) error {
+func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name string, schema json.RawMessage, o *exec.Options) error {
 	if name == "" && !f.last {
 		settings, err := r.settings()
 		if err != nil {
 			return err
 		}
-		settings.Ephemeral = f.ephemeral
+		settings.Ephemeral, settings.OutputSchema = f.ephemeral, schema
 		o.Conversation, err = r.engine.Create(ctx, settings)
 		return err
 	}
@@ -145,6 +227,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 		fmt.Fprintf(s.err, "fermata: %s\n", word)
 	}
 	over := r.config.Overrides(snap.Settings)
+	over.OutputSchema = append(json.RawMessage{}, schema...) // not nil: that of an earlier run is over
 	if f.dir != "" {
 		over.Cwd = &r.cwd
 	}
@@ -171,33 +254,6 @@ func (f execFlags) find(ctx context.Context, r *runtime, name string) (p.Convers
 		}
 	}
 	return page.Items[0].ID, nil
-}
-
-var errNoPrompt = errors.New("no prompt: give one as an argument or on stdin")
-
-// readPrompt takes the prompt from the argument, or from stdin.
-func readPrompt(s streams, a []string) (string, error) {
-	if len(a) == 1 && a[0] != "-" {
-		if strings.TrimSpace(a[0]) == "" {
-			return "", &exitError{code: exitFailed, err: errNoPrompt}
-		}
-		return a[0], nil
-	}
-	if terminal(s.in) {
-		return "", usage("%w", errNoPrompt)
-	}
-	b, err := io.ReadAll(s.in)
-	if err != nil {
-		return "", fmt.Errorf("read the prompt from stdin: %w", err)
-	}
-	text, err := decodeText(b)
-	if err != nil {
-		return "", err
-	}
-	if text == "" {
-		return "", &exitError{code: exitFailed, err: errNoPrompt}
-	}
-	return text, nil
 }
 
 // shutdownBound is how long the end of the program may take.

@@ -75,6 +75,19 @@ func newJSONPrinter(o Options, onFail func()) *jsonPrinter {
 	return j
 }
 
+// PrintThread writes the line that names a conversation.
+func PrintThread(w io.Writer, id p.ConversationID) error {
+	j := newJSONPrinter(Options{Out: w, Conversation: id}, func() {})
+	return j.result()
+}
+
+// PrintError writes the line for an error that no turn has told of. If nobody
+// can read it, that is not ours to report.
+func PrintError(w io.Writer, err error) {
+	j := jsonPrinter{w: w, onFail: func() {}}
+	j.line(jsonLine{Type: "error", Message: err.Error()})
+}
+
 func (j *jsonPrinter) event(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// An input is what a run of exec is given.
+type input struct {
+	content []p.Content
+	schema  json.RawMessage // nil if none is wanted
+}
+
+// input reads prompt, images and schema, before anything is begun.
+func (f *execFlags) input(s streams, a []string) (in input, err error) {
+	if in.schema, err = readSchema(f.schema); err != nil {
+		return in, err
+	}
+	for _, name := range imageFiles(f.images) {
+		image, err := readImage(name)
+		if err != nil {
+			return in, err
+		}
+		in.content = append(in.content, image)
+	}
+	prompt, err := readPrompt(s, a)
+	in.content = append(in.content, p.Text(prompt)...)
+	return in, err
+}
+
+var errNoPrompt = errors.New("no prompt: give one as an argument or on stdin")
+
+// readPrompt takes the prompt from the argument, or from stdin. If there are
+// both, what is on stdin is put behind the argument.
+func readPrompt(s streams, a []string) (string, error) {
+	if len(a) == 0 || a[0] == "-" {
+		if terminal(s.in) {
+			return "", usage("%w", errNoPrompt)
+		}
+		text, err := readText(s)
+		if err == nil && text == "" {
+			err = &exitError{code: exitFailed, err: errNoPrompt}
+		}
+		return text, err
+	}
+	if strings.TrimSpace(a[0]) == "" {
+		return "", &exitError{code: exitFailed, err: errNoPrompt}
+	}
+	if !piped(s.in) {
+		return a[0], nil
+	}
+	more, err := readText(s)
+	if err != nil || more == "" {
+		return a[0], err
+	}
+	return a[0] + "\n\n<stdin>\n" + more + "\n</stdin>", nil
+}
+
+// piped reports whether somebody gave us something to read, as opposed to a
+// terminal, or a device such as /dev/null that is there only because something must be.
+func piped(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return in != nil
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0
+}
+
+// stdinWait is after how long somebody is told that we wait for the end of stdin.
+const stdinWait = 2 * time.Second
+
+// readText reads all of stdin, without white space around it.
+func readText(s streams) (string, error) {
+	waiting := time.AfterFunc(stdinWait, func() {
+		fmt.Fprintln(s.err, "fermata: reading stdin until it ends; if nothing comes from there, use </dev/null")
+	})
+	defer waiting.Stop()
+	b, err := io.ReadAll(s.in)
+	if err != nil {
+		return "", fmt.Errorf("read the prompt from stdin: %w", err)
+	}
+	return decodeText(b)
+}
+
+// imageFiles takes lists of files apart. A file may have a comma in its name.
+func imageFiles(lists []string) (files []string) {
+	for _, list := range lists {
+		if _, err := os.Stat(list); err == nil {
+			files = append(files, list)
+			continue
+		}
+		files = append(files, strings.Split(list, ",")...)
+	}
+	return files
+}
+
+// imageMax is the largest file that is sent as an image.
+const imageMax = 20 << 20
+
+// readImage makes content of an image file.
+func readImage(name string) (p.Content, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return p.Content{}, fmt.Errorf("image: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, imageMax+1))
+	switch {
+	case err != nil:
+		return p.Content{}, fmt.Errorf("image: %w", err)
+	case len(b) > imageMax:
+		return p.Content{}, fmt.Errorf("image %s: larger than %d MiB", name, imageMax>>20)
+	}
+	kind := http.DetectContentType(b)
+	switch kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+	default:
+		return p.Content{}, fmt.Errorf("image %s: neither PNG, JPEG, GIF nor WebP", name)
+	}
+	return p.Content{Type: p.ContentImage, ImageURL: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b)}, nil
+}
+
+// readSchema reads the JSON schema that the answer shall follow.
+func readSchema(name string) (json.RawMessage, error) {
+	if name == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("output schema: %w", err)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(b, &object); err != nil || object == nil {
+		return nil, fmt.Errorf("output schema %s: not a JSON object", name)
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, b); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
