@@ -125,7 +125,10 @@ func (r *runtime) close() {
 // configError gives an error of the configuration its hint.
 func configError(err error) error {
 	e := &exitError{code: exitFailed, err: err}
+	var wrong *config.Error
 	switch {
+	case errors.As(err, &wrong) && wrong.Source.Kind >= config.FromOverride: // the command line says it
+		e.code = exitUsage
 	case errors.Is(err, config.ErrNoProvider):
 		e.hint = "fermata exec --demo PROMPT tries it without a model"
 	case errors.Is(err, config.ErrNoHome):

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/sandbox"
+)
+
+func doctorCommand(s streams) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "say what this machine can do, and what is configured",
+		Args:  args(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			return doctor(s, f)
+		},
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func doctor(s streams, f runFlags) error {
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(s.out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("version", "%s", version())
+	cwd, err := workdir(f.dir)
+	if err != nil {
+		return err
+	}
+	load := config.Options{Cwd: cwd, Env: os.Getenv, Profile: f.profile, Overrides: f.config, Flags: f.typed}
+	cfg, warnings, err := config.Load(load)
+	for _, w := range warnings {
+		line("warning", "%v", w)
+	}
+	if err != nil {
+		return configError(err)
+	}
+	line("home", "%s%s", cfg.Home, writable(cfg.Home))
+	m := &models{load: load, config: cfg}
+	if choice, err := m.choose(""); err != nil {
+		line("model", "none: %v", err)
+	} else {
+		line("model", "%s of %s, because of %s", choice.Model, choice.Provider.ID, choice.Source)
+	}
+	line("approval", "%s", cfg.Approval)
+	line("sandbox", "%s", cfg.SandboxMode)
+	for _, l := range sandbox.Probe().Lines() {
+		line("", "%s", l)
+	}
+	return nil
+}
+
+// writable says what keeps conversations from being kept.
+func writable(home string) string {
+	if _, err := os.Stat(home); err != nil {
+		return " (made when it is first needed)"
+	}
+	f, err := os.CreateTemp(home, ".doctor-")
+	if err != nil {
+		return fmt.Sprintf(" (cannot be written: %v)", err)
+	}
+	f.Close()
+	os.Remove(f.Name())
+	return ""
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/sandbox"
+)
+
+func sandboxCommand(s streams) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "sandbox [flags] -- COMMAND [ARGUMENT...]",
+		Short: "run a command as confined as the model's commands are",
+		Long:  "Run a command as confined as the model's commands are: by configuration, or by --sandbox. Its exit code is ours.",
+		Args:  args(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			return runSandboxed(cmd.Context(), s, f, argv)
+		},
+	}
+	f.register(cmd.Flags())
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) error {
+	cwd, err := workdir(f.dir)
+	if err != nil {
+		return err
+	}
+	cfg, _, err := config.Load(config.Options{Cwd: cwd, Env: os.Getenv, Profile: f.profile, Overrides: f.config, Flags: f.typed})
+	if err != nil {
+		return configError(err)
+	}
+	spec := proc.Spec{Argv: argv, Dir: cwd, Env: environ(cfg)()}
+	box, err := sandbox.New(cfg.Settings(config.Choice{}, cwd, "").Sandbox, sandbox.Place{Cwd: cwd, Home: cfg.Home, Env: spec.Env})
+	if err != nil {
+		return err
+	}
+	for _, note := range box.Notes() {
+		fmt.Fprintf(s.err, "fermata: %s\n", note)
+	}
+	if err := box.Set(&spec); err != nil {
+		return err
+	}
+	spawner, err := proc.NewSpawner(proc.Options{})
+	if err != nil {
+		return err
+	}
+	defer spawner.Close()
+	ctx, stopped := stopSignals(ctx)
+	res := spawner.Run(ctx, spec, func(stream proc.Stream, b []byte) {
+		to := s.out
+		if stream == proc.Stderr {
+			to = s.err
+		}
+		_, _ = to.Write(b) // a reader that went away is no reason to stop
+	})
+	switch sig := stopped(); {
+	case sig != nil:
+		return &exitError{code: signalCode(sig)}
+	case res.Err != nil:
+		return res.Err
+	case res.Signal != "":
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s was ended by %s", argv[0], res.Signal)}
+	case res.ExitCode != 0:
+		return &exitError{code: res.ExitCode}
+	}
+	return nil
+}
