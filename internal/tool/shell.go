@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
@@ -24,6 +25,7 @@ type Shell struct {
 	Grace   time.Duration   // between TERM and KILL; 0 is that of package proc
 	Home    string          // fermata's own directory, which commands must not touch
 	Environ func() []string // what commands get; nil is everything
+	Patch   *Patch          // carries out calls of apply_patch; nil runs them like any command
 }
 
 const defaultTimeout = 2 * time.Minute
@@ -97,6 +99,9 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 	spec := proc.Spec{
 		Argv: a.Command, Dir: within(call.Settings.Cwd, a.Workdir), Timeout: s.timeout(a),
 		Grace: s.Grace, Bound: stopBound, Env: s.environ(),
+	}
+	if found, ok := patch.Extract(a.Command); ok && s.Patch != nil {
+		return s.Patch.apply(ctx, call, found.Patch, within(spec.Dir, found.Dir))
 	}
 	rules := s.rules(call)
 	ruling := rules.Command(policy.CommandRequest{

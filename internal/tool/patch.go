@@ -1,0 +1,197 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/patch"
+	"github.com/fermata-agent/fermata/internal/policy"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// A Patch changes files by a patch, all of it or nothing. Shell uses it too, for
+// models that call apply_patch as a command.
+type Patch struct {
+	Freeform bool     // offer it as a custom tool, held to the grammar
+	Home     string   // fermata's own directory, which is not changed unasked
+	Changes  *Changes // what this turn changed; may be nil
+	Files    patch.FS // nil is the machine's
+}
+
+const patchDescription = "Changes files: adds, deletes, moves and updates them by a patch, all of it or nothing. " +
+	"Paths are relative to the working directory, or absolute."
+
+const patchFormat = ` The patch is a text:
+
+*** Begin Patch
+*** Add File: docs/new.txt
++every line of the new file
+*** Update File: src/app.go
+*** Move to: cmd/app.go
+@@ func main() {
+ context
+-removed
++added
+*** Delete File: tmp.log
+*** End Patch
+
+"Move to" is optional. "@@" begins a chunk; after it may stand a line of the file above the place. Give three lines of context before and after a change.`
+
+// Spec describes the tool to the model.
+func (t *Patch) Spec() model.ToolSpec {
+	if t.Freeform {
+		return model.ToolSpec{
+			Name: "apply_patch", Kind: protocol.CallCustom, Grammar: patch.Grammar,
+			Description: patchDescription + " This is a freeform tool: the input is the patch itself, not JSON.",
+		}
+	}
+	return model.ToolSpec{
+		Name: "apply_patch", Kind: protocol.CallFunction, Description: patchDescription + patchFormat,
+		Parameters: json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":"the whole patch"}},` +
+			`"required":["input"],"additionalProperties":false}`),
+	}
+}
+
+// ReadOnly reports that patches are applied one at a time.
+func (t *Patch) ReadOnly() bool { return false }
+
+// Run applies the patch of one call, if policy lets it.
+func (t *Patch) Run(ctx context.Context, call Call) Result {
+	text := call.Arguments
+	if strings.HasPrefix(strings.TrimSpace(text), "{") { // no patch begins so
+		var a struct {
+			Input string `json:"input"`
+		}
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			return failed("failed to parse function arguments: " + err.Error())
+		}
+		text = a.Input
+	}
+	return t.apply(ctx, call, text, call.Settings.Cwd)
+}
+
+// apply holds the patch against the files and the rules, then writes.
+func (t *Patch) apply(ctx context.Context, call Call, text, dir string) Result {
+	parsed, err := patch.Parse(text)
+	if err != nil {
+		return failed("error: " + err.Error())
+	}
+	plan, err := patch.Verify(ctx, t.files(), dir, parsed)
+	if err != nil {
+		return notApplied(ctx, fmt.Errorf("error: %w", err))
+	}
+	changes, err := json.Marshal(plan.FileChanges())
+	if err != nil {
+		return failed("error: " + err.Error())
+	}
+	ruling := t.rules(call).Patch(policy.PatchRequest{Paths: plan.Paths(), Answer: call.Grant})
+	switch ruling.Verdict {
+	case policy.Refuse:
+		return failed(ruling.Text)
+	case policy.Ask:
+		return Result{Ask: &protocol.ApprovalRequested{Kind: protocol.ApprovePatch, Cwd: dir, Reason: ruling.Text, Detail: changes}}
+	}
+	t.Changes.before(ctx, call)
+	if err := t.write(ctx, call, plan, changes); err != nil {
+		return notApplied(ctx, err)
+	}
+	t.Changes.patched(plan)
+	summary := plan.Summary()
+	return Result{
+		Output: protocol.ToolOutput{
+			Output: summary,
+			Patch:  &protocol.PatchResult{Applied: true, Summary: summary, Diff: plan.Diff(call.Settings.Cwd)},
+		},
+		Diff: t.Changes.diff(ctx, call),
+	}
+}
+
+// write records the patch, then writes it. The records tell whoever opens the
+// conversation after a crash what to make of what is on disk.
+func (t *Patch) write(ctx context.Context, call Call, plan *patch.Plan, changes json.RawMessage) error {
+	rec := plan.Record()
+	started, err := patchStarted(plan, rec)
+	if err != nil {
+		return err
+	}
+	started.Call, started.Changes, started.AutoApproved = call.ID, changes, call.Grant == ""
+	if err := call.Host.Record(ctx, started); err != nil {
+		return err
+	}
+	return patch.Apply(ctx, t.files(), plan, rec, func(patch.Record) error {
+		return call.Host.Record(ctx, &protocol.PatchCommitted{Patch: rec.ID, Call: call.ID})
+	})
+}
+
+// patchStarted is the record of a patch that is about to be written.
+func patchStarted(plan *patch.Plan, rec patch.Record) (*protocol.PatchStarted, error) {
+	record, err := json.Marshal(rec)
+	if err != nil {
+		return nil, fmt.Errorf("record the patch: %w", err)
+	}
+	back, err := json.Marshal(wayBack(plan))
+	if err != nil {
+		return nil, fmt.Errorf("record the patch: %w", err)
+	}
+	return &protocol.PatchStarted{Patch: rec.ID, Record: record, Back: back}, nil
+}
+
+// notApplied is the result of a patch of which nothing is in the files, unless
+// the error says otherwise.
+func notApplied(ctx context.Context, err error) Result {
+	var incomplete *patch.IncompleteError
+	out := protocol.ToolOutput{Failed: true, Patch: &protocol.PatchResult{}}
+	switch {
+	case errors.As(err, &incomplete):
+		out.Patch.Unsettled = true
+		out.Output = err.Error() + "\nLook at the files before you go on."
+	case ctx.Err() != nil:
+		out.Aborted = true
+	default:
+		out.Output = err.Error() + "\nNothing was applied."
+	}
+	return Result{Output: out}
+}
+
+func (t *Patch) files() patch.FS {
+	if t.Files == nil {
+		return patch.OS{}
+	}
+	return t.Files
+}
+
+// rules are what is in force for a patch. Paths of patches are real ones; roots
+// are taken as they are named, so that one which leads elsewhere through a
+// symbolic link, which a command may have put there, holds nothing.
+func (t *Patch) rules(call Call) policy.Rules {
+	s := call.Settings
+	own := []string{t.Home}
+	if real, err := filepath.EvalSymlinks(t.Home); err == nil {
+		own = append(own, real)
+	}
+	roots := policy.Workspace(s.Sandbox, s.Cwd, os.Getenv("TMPDIR"), own...)
+	roots.Writable = slices.DeleteFunc(roots.Writable, func(dir string) bool { return dir == "/" })
+	return policy.Rules{Approval: s.Approval, Mode: s.Sandbox.Mode, Grants: call.Grants, Roots: roots}
+}
+
+// SettlePatch brings a patch that was cut short to its end, or takes it back,
+// from what PatchStarted recorded. After an error nothing is known.
+func SettlePatch(record json.RawMessage, committed bool) (applied bool, note string, err error) {
+	var rec patch.Record
+	if err := json.Unmarshal(record, &rec); err != nil {
+		return false, "", fmt.Errorf("read what was recorded of a patch: %w", err)
+	}
+	applied, err = patch.Recover(patch.OS{}, rec, committed)
+	var conflict *patch.ConflictError
+	if errors.As(err, &conflict) {
+		return applied, conflict.Error(), nil
+	}
+	return applied, "", err
+}
