@@ -196,9 +196,10 @@ type (
 	// PatchStarted says that a patch is about to be written. How it went is in
 	// the ToolOutput of its call, or in a PatchSettled or Undone that names it.
 	PatchStarted struct {
-		Patch   string          `json:"patch"`             // its own name, since an undo belongs to no call
-		Call    CallID          `json:"call,omitzero"`     // none for an undo
-		Undoes  TurnID          `json:"undoes,omitempty"`  // for an undo: the turn whose files are put back
+		Patch   string          `json:"patch"`            // its own name, since an undo belongs to no call
+		Call    CallID          `json:"call,omitzero"`    // none for an undo
+		Undoes  TurnID          `json:"undoes,omitempty"` // for an undo: the turn whose files are put back
+		Cwd     string          `json:"cwd,omitempty"`
 		Changes json.RawMessage `json:"changes,omitempty"` // by absolute path
 		// AutoApproved says that nobody had to be asked.
 		AutoApproved bool            `json:"auto_approved,omitempty"`

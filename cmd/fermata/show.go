@@ -88,6 +88,16 @@ func drawn(it *transcript.Item) string {
 	case transcript.User:
 		return "> " + strings.ReplaceAll(strings.TrimRight(it.Text, "\n"), "\n", "\n> ") + "\n"
 	case transcript.Call:
+		if len(it.Changes) > 0 {
+			var b strings.Builder
+			for _, c := range it.Changes {
+				b.WriteString(c.Line(it.Cwd) + "\n")
+			}
+			if it.Status != transcript.Done { // else the changes say it all
+				b.WriteString(it.Output)
+			}
+			return "$ apply_patch" + mark + "\n" + indent(b.String())
+		}
 		return "$ " + callLine(it) + mark + "\n" + indent(it.Output)
 	case transcript.Reasoning:
 		return indent("(thinking) " + it.Text + mark)

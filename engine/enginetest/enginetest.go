@@ -278,6 +278,9 @@ func (r *Run) Ask(command ...string) {
 	r.result <- tool.Result{Ask: &p.ApprovalRequested{Kind: p.ApproveCommand, Command: command, Reason: "why not"}}
 }
 
+// Question ends the run with a question of any kind.
+func (r *Run) Question(q p.ApprovalRequested) { r.result <- tool.Result{Ask: &q} }
+
 // Broken is a model error that is worth another try.
 func Broken() error {
 	return &p.Error{Kind: p.ErrorConnection, Message: "stream broke", Retry: true}

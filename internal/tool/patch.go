@@ -121,7 +121,7 @@ func (t *Patch) write(ctx context.Context, call Call, plan *patch.Plan, changes 
 	if err != nil {
 		return err
 	}
-	started.Call, started.Changes, started.AutoApproved = call.ID, changes, call.Grant == ""
+	started.Call, started.Cwd, started.Changes, started.AutoApproved = call.ID, call.Settings.Cwd, changes, call.Grant == ""
 	if err := call.Host.Record(ctx, started); err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func TestPatchIsRecordedFirst(t *testing.T) {
 		t.Fatalf("events %v", h.events)
 	}
 	s, ok := h.events[0].(*protocol.PatchStarted)
-	if !ok || s.Call != c.ID || s.Patch == "" || s.AutoApproved || string(s.Changes) != fmt.Sprintf(`{%q:{"add":{"content":"a\n"}}}`, filepath.Join(dir, "a")) {
+	if !ok || s.Call != c.ID || s.Cwd != dir || s.Patch == "" || s.AutoApproved || string(s.Changes) != fmt.Sprintf(`{%q:{"add":{"content":"a\n"}}}`, filepath.Join(dir, "a")) {
 		t.Errorf("first event %+v", h.events[0])
 	}
 	if h.seen[0] != "map[]" {

@@ -22,7 +22,7 @@ const (
 	User      Kind = "user"      // what the user said
 	Message   Kind = "message"   // what the model said
 	Reasoning Kind = "reasoning" // what it thought
-	Call      Kind = "call"      // a tool at work: a command if Command is set
+	Call      Kind = "call"      // a tool at work: a command if Command is set, a patch if Changes is
 	Plan      Kind = "plan"
 	Notice    Kind = "notice"
 	Retry     Kind = "retry"
@@ -62,6 +62,8 @@ type Item struct {
 	TimedOut  bool
 	Killed    int
 	Approval  *p.ApprovalRequested
+	Changes   []Change // of a patch
+	Patch     *p.PatchResult
 	Plan      []p.PlanStep
 	Warn      bool
 
@@ -79,6 +81,7 @@ type Transcript struct {
 	Stopping bool
 	Turn     p.TurnID
 	Started  time.Time         // of the turn
+	Diff     string            // what the turn has changed in files so far
 	Inputs   []p.ReturnedInput // messages that wait
 	Returned []p.ReturnedInput // messages that the last stop handed back
 
@@ -105,6 +108,9 @@ func (t *Transcript) Apply(e p.Event) []*Item {
 		t.Title = b.Title
 	case *p.TurnStarted:
 		t.Active, t.Stopping, t.Turn, t.Started, t.Returned, t.stats = true, false, e.Turn, e.Time, nil, stats{}
+		t.Diff = ""
+	case *p.TurnDiff:
+		t.Diff = b.Diff
 	case *p.StopRequested:
 		t.Stopping = true
 	case *p.InputAccepted:
@@ -157,6 +163,8 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) {
 			it.Text = "turn " + strconv.Itoa(int(b.Before)) + " and those after it were taken back"
 		})
+	case *p.Undone:
+		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text = undone(b) })
 	case *p.TurnEnded:
 		return t.endTurn(e, b)
 	default:
@@ -179,6 +187,9 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 			if len(b.Command) > 0 {
 				it.Command, it.Cwd = b.Command, b.Cwd
 			}
+			if b.Kind == p.ApprovePatch {
+				it.Changes, it.Cwd = Changes(b.Detail), b.Cwd
+			}
 		})
 	case *p.ApprovalResolved:
 		status := Open
@@ -186,6 +197,13 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 			status = Declined
 		}
 		return t.put(e, b.Call.String(), Call, status, func(it *Item) { it.Approval = nil })
+	case *p.PatchStarted:
+		if b.Undoes != 0 {
+			return nil // told when it is done
+		}
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) {
+			it.Changes, it.Cwd, it.Start = Changes(b.Changes), b.Cwd, e.Time
+		})
 	case *p.PlanUpdated:
 		return t.put(e, "p"+b.Call.String(), Plan, Done, func(it *Item) { it.Text, it.Plan = b.Explanation, b.Plan })
 	case *p.ToolOutput:
@@ -266,7 +284,7 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 		status = Failed
 	}
 	return t.put(e, b.Call.String(), Call, status, func(it *Item) {
-		it.Approval = nil
+		it.Approval, it.Patch = nil, b.Patch
 		c := b.Command
 		if c == nil {
 			it.Output = b.Output

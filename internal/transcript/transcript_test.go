@@ -100,10 +100,7 @@ func TestItems(t *testing.T) {
 			[]p.Body{&p.TurnStarted{}, &p.TurnEnded{Reason: p.Failed, Error: &p.Error{Message: "no credit left", Hint: "add some"}}},
 			"end done | failed after 0 ms: no credit left · add some\n",
 		},
-		"completed turn needs no line": {
-			[]p.Body{&p.TurnStarted{}, &p.TurnEnded{Reason: p.Completed}},
-			"",
-		},
+		"completed turn needs no line": {[]p.Body{&p.TurnStarted{}, &p.TurnEnded{Reason: p.Completed}}, ""},
 		"retry, notice, plan, revert, compaction, damage": {
 			[]p.Body{
 				&p.ModelRetry{Attempt: 1, Max: 5, Wait: 200 * time.Millisecond, Reason: "broke"}, &p.Notice{Text: "note"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -33,13 +34,19 @@ type jsonItem struct {
 
 // jsonBody is the members that the types of item have; nil ones are left out.
 type jsonBody struct {
-	Text     *string `json:"text,omitempty"`
-	Command  *string `json:"command,omitempty"`
-	Output   *string `json:"aggregated_output,omitempty"`
-	ExitCode **int   `json:"exit_code,omitempty"` // null while it runs
-	Status   string  `json:"status,omitempty"`
-	Items    []todo  `json:"items,omitempty"`
-	Message  *string `json:"message,omitempty"`
+	Text     *string      `json:"text,omitempty"`
+	Command  *string      `json:"command,omitempty"`
+	Output   *string      `json:"aggregated_output,omitempty"`
+	ExitCode **int        `json:"exit_code,omitempty"` // null while it runs
+	Changes  []jsonChange `json:"changes,omitempty"`
+	Status   string       `json:"status,omitempty"`
+	Items    []todo       `json:"items,omitempty"`
+	Message  *string      `json:"message,omitempty"`
+}
+
+type jsonChange struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
 }
 
 type todo struct {
@@ -114,7 +121,14 @@ func (j *jsonPrinter) command(e p.Event) {
 	case *p.CommandStarted:
 		line, none := commandLine(b.Command), ""
 		j.begin(b.Call.String(), "command_execution", jsonBody{Command: &line, Output: &none, ExitCode: exitCode(nil), Status: "in_progress"})
+	case *p.PatchStarted:
+		j.begin(b.Call.String(), "file_change", jsonBody{Changes: fileChanges(b.Changes), Status: "in_progress"})
 	case *p.ApprovalRequested:
+		if b.Kind == p.ApprovePatch {
+			it := j.item(b.Call.String(), "file_change")
+			it.jsonBody = jsonBody{Changes: fileChanges(b.Detail), Status: "in_progress"}
+			return
+		}
 		if j.items[b.Call.String()] == nil && len(b.Command) > 0 {
 			line, none := commandLine(b.Command), ""
 			it := j.item(b.Call.String(), "command_execution")
@@ -136,6 +150,11 @@ func (j *jsonPrinter) output(b *p.ToolOutput) {
 	}
 	body := it.jsonBody
 	switch c := b.Command; {
+	case it.Changes != nil:
+		body.Status = "failed" // also if it was declined
+		if b.Patch != nil && b.Patch.Applied {
+			body.Status = "completed"
+		}
 	case it.Status == "declined":
 	case c == nil:
 		body.Status, body.Output = "failed", &b.Output
@@ -149,6 +168,14 @@ func (j *jsonPrinter) output(b *p.ToolOutput) {
 		}
 	}
 	j.end(b.Call.String(), body)
+}
+
+func fileChanges(raw json.RawMessage) []jsonChange {
+	list := []jsonChange{}
+	for _, c := range transcript.Changes(raw) {
+		list = append(list, jsonChange{c.Path, c.Kind})
+	}
+	return list
 }
 
 func exitCode(n *int) **int { return &n }

@@ -110,11 +110,11 @@ func (pr *printer) call(it *transcript.Item) {
 		return // a call that was declined is answered as well
 	}
 	if _, begun := pr.shown[it.ID]; !begun {
-		if len(it.Command) == 0 && it.Status == transcript.Open {
-			return // it becomes a command, or ends
+		if len(it.Command)+len(it.Changes) == 0 && it.Status == transcript.Open {
+			return // it becomes a command or a patch, or ends
 		}
 		pr.shown[it.ID] = 0
-		pr.line("$ " + callLine(it))
+		pr.begin(it)
 	}
 	pr.output(it)
 	switch {
@@ -122,6 +122,22 @@ func (pr *printer) call(it *transcript.Item) {
 		pr.line("? waits for an approval: " + it.Approval.Reason)
 	case it.Status != transcript.Open:
 		pr.callEnd(it)
+	}
+}
+
+// begin shows what a call is about to do.
+func (pr *printer) begin(it *transcript.Item) {
+	if len(it.Changes) == 0 {
+		pr.line("$ " + callLine(it))
+		return
+	}
+	pr.line("$ apply_patch")
+	for i, c := range it.Changes {
+		if i == shownLines {
+			pr.line(fmt.Sprintf("  … %d more files", len(it.Changes)-i))
+			break
+		}
+		pr.line("  " + c.Line(it.Cwd))
 	}
 }
 
