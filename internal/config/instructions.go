@@ -56,13 +56,16 @@ type docReader struct {
 func (r *docReader) project(cwd string, limit int64) string {
 	var parts []string
 	for _, dir := range projectDirs(cwd, limit) {
-		name := filepath.Join(dir, instructionsName)
-		text := r.read(name, limit)
+		before := len(r.warnings)
+		text := r.read(filepath.Join(dir, instructionsName), limit)
 		if text == "" {
 			continue
 		}
 		parts = append(parts, text)
 		limit -= int64(len(text))
+		if len(r.warnings) > before {
+			limit = 0 // it was cut: no crumbs of the next one for what a letter left over
+		}
 	}
 	return strings.Join(parts, "\n\n")
 }

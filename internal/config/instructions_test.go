@@ -78,23 +78,28 @@ func TestInstructionsAreCut(t *testing.T) {
 	root := tree(t, map[string]string{"repo/.git/": "", "repo/AGENTS.md": "12345", "repo/a/AGENTS.md": "aé€😀z", "repo/a/b/AGENTS.md": "more"})
 	const whole = "12345\n\naé€😀z\n\nmore"
 	for limit, want := range map[int64]string{
-		4: "1234", 5: "12345", 6: "12345\n\na", 7: "12345\n\na", 8: "12345\n\naé", 10: "12345\n\naé", 11: "12345\n\naé€", 14: "12345\n\naé€", 15: "12345\n\naé€😀",
-		16: "12345\n\naé€😀z", 18: "12345\n\naé€😀z\n\nmo", 20: whole, 21: whole,
+		1: "1", 4: "1234", 5: "12345", 6: "12345\n\na", 7: "12345\n\na", 8: "12345\n\naé", 10: "12345\n\naé", 11: "12345\n\naé€", 14: "12345\n\naé€",
+		15: "12345\n\naé€😀", 16: "12345\n\naé€😀z", 18: "12345\n\naé€😀z\n\nmo", 20: whole, 21: whole,
 	} {
 		docs, warnings := Instructions(root, filepath.Join(root, "repo/a/b"), limit)
-		// What a cut within a letter leaves over is offered to the next file.
-		if !strings.HasPrefix(docs.Text, want) {
+		if docs.Text != want {
 			t.Errorf("limit %d: got %q, want %q", limit, docs.Text, want)
 		}
-		if n := int64(len(strings.ReplaceAll(docs.Text, "\n\n", ""))); n > limit {
-			t.Errorf("limit %d: %d bytes", limit, n)
+		if cut := want != whole; cut != (len(warnings) > 0) {
+			t.Errorf("limit %d: warnings %v", limit, warnings)
 		}
-		if cut := docs.Text != whole; cut != (len(warnings) > 0) {
-			t.Errorf("limit %d: cut %v, warnings %v", limit, cut, warnings)
-		}
-		if !strings.HasPrefix(whole, docs.Text) && limit > 16 {
-			t.Errorf("limit %d: %q is no beginning of the whole", limit, docs.Text)
-		}
+	}
+	_, warnings := Instructions(root, filepath.Join(root, "repo/a/b"), 7)
+	var got []string
+	for _, w := range warnings {
+		got = append(got, strings.ReplaceAll(w.String(), root, "ROOT"))
+	}
+	want := []string{
+		"ROOT/repo/a/AGENTS.md: is too long: only 1 bytes of it are used",
+		"ROOT/repo/a/b/AGENTS.md: is too long: only 0 bytes of it are used",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
