@@ -49,77 +49,79 @@ func started() []p.Body {
 	}
 }
 
+var message = p.ItemID{Turn: 1, Response: 1}
+
+var itemTests = map[string]struct {
+	events []p.Body
+	want   string
+}{
+	"message grows, then is whole": {
+		[]p.Body{
+			&p.Delta{Item: message, Kind: p.DeltaMessage, Text: "he"}, &p.Delta{Item: message, Kind: p.DeltaMessage, Offset: 2, Text: "llo"},
+			&p.Delta{Item: message, Kind: p.DeltaMessage, Offset: 0, Text: "he"}, // again: not added
+		},
+		"message open | hello\n",
+	},
+	"finished message wins over its deltas": {
+		[]p.Body{&p.Delta{Item: message, Kind: p.DeltaMessage, Text: "he"}, &p.AssistantMessage{Item: message, Text: "hello"}},
+		"message done | hello\n",
+	},
+	"cut message": {
+		[]p.Body{&p.AssistantMessage{Item: message, Text: "hel", Partial: true}},
+		"message cut | hel\n",
+	},
+	"command runs": {
+		append(started(), &p.Delta{Item: call, Kind: p.DeltaStdout, Text: "1\n"}),
+		"user done | go\ncall open | sleep 9 | 1\n\n",
+	},
+	"command cut": {
+		append(started(), &p.Delta{Item: call, Kind: p.DeltaStdout, Text: "1\n"}, &p.StopRequested{Reason: p.Interrupted},
+			&p.ToolOutput{Call: call, Aborted: true, Failed: true, Output: "aborted", Command: &p.CommandResult{Output: "1\n", Killed: 3}},
+			&p.AssistantMessage{Item: p.ItemID{Turn: 1, Response: 2}, Text: "I", Partial: true},
+			&p.TurnEnded{Reason: p.Interrupted, Elapsed: 3200 * time.Millisecond}),
+		"user done | go\ncall cut | sleep 9 | 1\n\nmessage cut | I\nend done | stopped after 3.2 s · 1 command, 3 processes killed · reply kept\n",
+	},
+	"command fails": {
+		append(started(), &p.ToolOutput{Call: call, Output: "{}", Command: &p.CommandResult{ExitCode: 2, Output: "no"}}),
+		"user done | go\ncall failed | sleep 9 | no\n",
+	},
+	"declined": {
+		[]p.Body{
+			&p.ToolCall{Call: call, Name: "shell"}, &p.ApprovalRequested{Call: call}, &p.ApprovalResolved{Call: call, Decision: p.Denied},
+			&p.ToolOutput{Call: call, Output: "rejected", Failed: true},
+		},
+		"call declined | rejected\n",
+	},
+	"asking": {
+		[]p.Body{&p.ToolCall{Call: call, Name: "shell"}, &p.CallStarted{Call: call}, &p.ApprovalRequested{Call: call}},
+		"call asking\n",
+	},
+	"failed turn tells why and what to do": {
+		[]p.Body{&p.TurnStarted{}, &p.TurnEnded{Reason: p.Failed, Error: &p.Error{Message: "no credit left", Hint: "add some"}}},
+		"end done | failed after 0 ms: no credit left · add some\n",
+	},
+	"completed turn needs no line": {[]p.Body{&p.TurnStarted{}, &p.TurnEnded{Reason: p.Completed}}, ""},
+	"retry, notice, plan, revert, compaction, damage": {
+		[]p.Body{
+			&p.ModelRetry{Attempt: 1, Max: 5, Wait: 200 * time.Millisecond, Reason: "broke"}, &p.Notice{Text: "note"},
+			&p.PlanUpdated{Call: call, Explanation: "why", Plan: []p.PlanStep{{Step: "a", Status: "pending"}}},
+			&p.Reverted{Before: 2}, &p.Compacted{}, &p.Damaged{File: "x.damaged"},
+		},
+		"retry done | retry 1 of 5 in 0.2 s: broke\nnotice done | note\nplan done | why\n" +
+			"notice done | turn 2 and those after it were taken back\nnotice done | the conversation so far was summarised for the model\n" +
+			"notice done | a record was lost here; its bytes are in x.damaged\n",
+	},
+	"a new turn never writes into a cut item": {
+		[]p.Body{
+			&p.AssistantMessage{Item: message, Text: "hel", Partial: true},
+			&p.Delta{Item: message, Kind: p.DeltaMessage, Offset: 3, Text: "lo"},
+		},
+		"message cut | hel\n",
+	},
+}
+
 func TestItems(t *testing.T) {
-	message := p.ItemID{Turn: 1, Response: 1}
-	tests := map[string]struct {
-		events []p.Body
-		want   string
-	}{
-		"message grows, then is whole": {
-			[]p.Body{
-				&p.Delta{Item: message, Kind: p.DeltaMessage, Text: "he"}, &p.Delta{Item: message, Kind: p.DeltaMessage, Offset: 2, Text: "llo"},
-				&p.Delta{Item: message, Kind: p.DeltaMessage, Offset: 0, Text: "he"}, // again: not added
-			},
-			"message open | hello\n",
-		},
-		"finished message wins over its deltas": {
-			[]p.Body{&p.Delta{Item: message, Kind: p.DeltaMessage, Text: "he"}, &p.AssistantMessage{Item: message, Text: "hello"}},
-			"message done | hello\n",
-		},
-		"cut message": {
-			[]p.Body{&p.AssistantMessage{Item: message, Text: "hel", Partial: true}},
-			"message cut | hel\n",
-		},
-		"command runs": {
-			append(started(), &p.Delta{Item: call, Kind: p.DeltaStdout, Text: "1\n"}),
-			"user done | go\ncall open | sleep 9 | 1\n\n",
-		},
-		"command cut": {
-			append(started(), &p.Delta{Item: call, Kind: p.DeltaStdout, Text: "1\n"}, &p.StopRequested{Reason: p.Interrupted},
-				&p.ToolOutput{Call: call, Aborted: true, Failed: true, Output: "aborted", Command: &p.CommandResult{Output: "1\n", Killed: 3}},
-				&p.AssistantMessage{Item: p.ItemID{Turn: 1, Response: 2}, Text: "I", Partial: true},
-				&p.TurnEnded{Reason: p.Interrupted, Elapsed: 3200 * time.Millisecond}),
-			"user done | go\ncall cut | sleep 9 | 1\n\nmessage cut | I\nend done | stopped after 3.2 s · 1 command, 3 processes killed · reply kept\n",
-		},
-		"command fails": {
-			append(started(), &p.ToolOutput{Call: call, Output: "{}", Command: &p.CommandResult{ExitCode: 2, Output: "no"}}),
-			"user done | go\ncall failed | sleep 9 | no\n",
-		},
-		"declined": {
-			[]p.Body{
-				&p.ToolCall{Call: call, Name: "shell"}, &p.ApprovalRequested{Call: call}, &p.ApprovalResolved{Call: call, Decision: p.Denied},
-				&p.ToolOutput{Call: call, Output: "rejected", Failed: true},
-			},
-			"call declined | rejected\n",
-		},
-		"asking": {
-			[]p.Body{&p.ToolCall{Call: call, Name: "shell"}, &p.CallStarted{Call: call}, &p.ApprovalRequested{Call: call}},
-			"call asking\n",
-		},
-		"failed turn tells why and what to do": {
-			[]p.Body{&p.TurnStarted{}, &p.TurnEnded{Reason: p.Failed, Error: &p.Error{Message: "no credit left", Hint: "add some"}}},
-			"end done | failed after 0 ms: no credit left · add some\n",
-		},
-		"completed turn needs no line": {[]p.Body{&p.TurnStarted{}, &p.TurnEnded{Reason: p.Completed}}, ""},
-		"retry, notice, plan, revert, compaction, damage": {
-			[]p.Body{
-				&p.ModelRetry{Attempt: 1, Max: 5, Wait: 200 * time.Millisecond, Reason: "broke"}, &p.Notice{Text: "note"},
-				&p.PlanUpdated{Call: call, Explanation: "why", Plan: []p.PlanStep{{Step: "a", Status: "pending"}}},
-				&p.Reverted{Before: 2}, &p.Compacted{}, &p.Damaged{File: "x.damaged"},
-			},
-			"retry done | retry 1 of 5 in 0.2 s: broke\nnotice done | note\nplan done | why\n" +
-				"notice done | turn 2 and those after it were taken back\nnotice done | the conversation so far was summarised for the model\n" +
-				"notice done | a record was lost here; its bytes are in x.damaged\n",
-		},
-		"a new turn never writes into a cut item": {
-			[]p.Body{
-				&p.AssistantMessage{Item: message, Text: "hel", Partial: true},
-				&p.Delta{Item: message, Kind: p.DeltaMessage, Offset: 3, Text: "lo"},
-			},
-			"message cut | hel\n",
-		},
-	}
-	for name, tt := range tests {
+	for name, tt := range itemTests {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tt.want, show(fold(tt.events...))); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
