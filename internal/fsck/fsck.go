@@ -92,7 +92,8 @@ func (c *Checker) Apply(e p.Event) {
 	}
 	for _, r := range rules {
 		if text := r.check(c, e); text != "" {
-			lost := c.blind || c.lossy && r.name == "messages" // messages wait across turns
+			// Messages wait across turns, and a lost beginning is recorded again at any time.
+			lost := c.blind || c.lossy && (r.name == "messages" || r.name == "start")
 			c.Problems = append(c.Problems, Problem{e.Seq, r.name, text, lost})
 		}
 	}
