@@ -382,6 +382,45 @@ func TestRepairOfALostOutput(t *testing.T) {
 	}
 }
 
+// What follows from a record that was lost is told apart from what is wrong: it
+// is known, and nothing is left to do about it.
+func TestLostRecords(t *testing.T) {
+	damaged := &p.Damaged{}
+	second := []p.Body{start, &p.UserMessage{Item: id(2, 0, 0), Input: 2}, request, over, completed}
+	for _, tt := range []struct {
+		name  string
+		log   []p.Body
+		lost  int // problems that follow from the loss
+		wrong int // and others
+	}{
+		{"nothing lost", until(over, completed), 0, 0},
+		{"nothing lost, and wrong", until(over, cut), 0, 1},
+		{"the output", until(aCall, over, run, damaged, again, overAgain, completed), 3, 0},
+		{"the call", until(damaged, over, run, output, again, overAgain, completed), 3, 0},
+		{"the turn's end, and one more turn", append(until(over, damaged), second...), 2, 0},
+		{"the turn's start", append([]p.Body{begin, damaged, at{Body: request, turn: 1}, at{Body: over, turn: 1}, at{Body: completed, turn: 1}}, at{Body: start, turn: 2}, at{Body: completed, turn: 2}), 5, 0},
+		{"and wrong in the next turn", append(until(over, damaged, completed), start, cut), 1, 1},
+		{"a message handed back, turns later", append(append(until(accept(3), over, damaged, completed), second...), start, completed), 2, 0},
+		{"the beginning, recorded again later", append([]p.Body{damaged}, start, hello, request, over, completed, begin), 3, 0},
+	} {
+		var c Checker
+		for _, e := range number(tt.log...) {
+			c.Apply(e)
+		}
+		lost, wrong := 0, 0
+		for _, problem := range c.End() {
+			if problem.Lost {
+				lost++
+			} else {
+				wrong++
+			}
+		}
+		if lost != tt.lost || wrong != tt.wrong {
+			t.Errorf("%s: %d lost and %d wrong, want %d and %d: %v", tt.name, lost, wrong, tt.lost, tt.wrong, c.Problems)
+		}
+	}
+}
+
 // A rule without a planted fault is one that nobody has seen work.
 func TestEveryRuleHasAFault(t *testing.T) {
 	seen := map[string]bool{}

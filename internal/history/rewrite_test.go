@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -130,12 +131,16 @@ func TestCompactBeforeTheBeginning(t *testing.T) {
 // A prompt that was handed out can be kept and extended by its receiver.
 func TestPromptsAreTheReceivers(t *testing.T) {
 	h := build(opened()...)
-	first := h.Items()
-	extended := append(first, &p.PromptItem{Kind: p.PromptUser, Content: p.Text("mine")})
-	h.Apply(p.Event{Turn: 1, Body: said(1, 0, "m")})
-	expect(t, h, env, "user: go", "assistant: m")
-	if diff := cmp.Diff([]string{env, "user: go", "user: mine"}, lines(extended)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	want := []string{env, "user: go"}
+	for i := range 10 { // at every length, with room behind the last item or without
+		text := fmt.Sprint("m", i)
+		extended := append(h.Items(), &p.PromptItem{Kind: p.PromptUser, Content: p.Text("mine")})
+		h.Apply(p.Event{Turn: 1, Body: said(1, i, text)})
+		if diff := cmp.Diff(append(want[:len(want):len(want)], "user: mine"), lines(extended)); diff != "" {
+			t.Errorf("what was handed out (-want +got):\n%s", diff)
+		}
+		want = append(want, "assistant: "+text)
+		expect(t, h, want...)
 	}
 }
 
@@ -211,12 +216,13 @@ func TestSaveAndRestore(t *testing.T) {
 	logs := map[string][]p.Body{
 		"whole": whole, "empty": nil, "begun": {begin()},
 		"configured": append(threeTurns(), &p.Configured{Settings: p.Settings{Cwd: "/third"}}),
-		"compacted":  append(threeTurns(), &p.Compacted{Summary: "s"}),
+		"compacted":  append(threeTurns(), &p.TurnStarted{Compact: true}, request(1), over(1), &p.Compacted{Summary: "s"}, end(p.Completed)),
 		"reverted":   append(threeTurns(), &p.Reverted{Before: 2}),
 	}
 	next := func(h *history.History, b p.Body) { h.Apply(p.Event{Turn: 9, Body: b}) }
 	uses := map[string]func(h *history.History) any{
 		"items":   func(*history.History) any { return nil },
+		"turns":   func(h *history.History) any { return h.Compacted() },
 		"len":     func(h *history.History) any { return h.Len() },
 		"missing": func(h *history.History) any { return len(h.Missing()) },
 		"compact": func(h *history.History) any { next(h, &p.Compacted{Summary: "z"}); return h.Compacted() },
