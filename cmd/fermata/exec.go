@@ -144,6 +144,9 @@ func (f *execFlags) told(s streams, err error) error {
 	return err
 }
 
+// sdkOriginator is how the Codex SDK for TypeScript introduces itself.
+const sdkOriginator = "codex_sdk_ts"
+
 // runExec runs one turn. name is the conversation to resume, if any.
 func runExec(ctx context.Context, s streams, f execFlags, name string, a []string) error {
 	if !slices.Contains([]string{"always", "never", "auto"}, f.color) {
@@ -165,6 +168,9 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	o := exec.Options{
 		Turn: p.UserTurn{Content: in.content}, Ephemeral: f.ephemeral, JSON: f.json, Park: f.park,
 		Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err),
+	}
+	if r.config.Originator == sdkOriginator { // it stops a turn by SIGTERM
+		o.OwnStop = func() bool { return stopped() == unix.SIGTERM }
 	}
 	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
 		return stoppedBy(stopped(), err)

@@ -32,6 +32,11 @@ type Options struct {
 	Ephemeral    bool    // there will be nothing to resume
 	JSON         bool    // lines of JSON on Out instead
 	Before       p.Usage // what the conversation has used so far, for JSON
+
+	// OwnStop, if set, tells whether it was the reader of JSON who stopped the
+	// turn. Then there is no turn.failed: the Codex SDK would throw that at its
+	// caller, in place of the AbortError that somebody who aborts waits for.
+	OwnStop func() bool
 }
 
 // A drawing is a way to show a turn.

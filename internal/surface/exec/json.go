@@ -18,10 +18,11 @@ type jsonPrinter struct {
 	failed error  // the first write that failed: nobody reads any more
 	onFail func() // called once then
 
-	before p.Usage
-	items  map[string]*jsonItem // by our id: those that have begun and not ended, and the plan
-	order  []string
-	count  int
+	before  p.Usage
+	ownStop func() bool          // see Options.OwnStop
+	items   map[string]*jsonItem // by our id: those that have begun and not ended, and the plan
+	order   []string
+	count   int
 }
 
 // A jsonItem is an item as it was last written.
@@ -77,7 +78,7 @@ type jsonUsage struct {
 }
 
 func newJSONPrinter(o Options, onFail func()) *jsonPrinter {
-	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, items: map[string]*jsonItem{}}
+	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, ownStop: o.OwnStop, items: map[string]*jsonItem{}}
 	j.line(jsonLine{Type: "thread.started", Thread: o.Conversation})
 	return j
 }
@@ -261,6 +262,9 @@ func (j *jsonPrinter) finish(end engine.TurnEnd) error {
 	}
 	message := failure(end)
 	j.line(jsonLine{Type: "error", Message: message})
+	if j.ownStop != nil && end.End.Reason == p.Interrupted && j.ownStop() {
+		return j.result()
+	}
 	j.line(jsonLine{Type: "turn.failed", Error: &jsonError{message}})
 	return j.result()
 }

@@ -84,6 +84,28 @@ func TestJSONOfAStop(t *testing.T) {
 	})
 }
 
+// Whoever stops a turn and waits for the end of the lines is not told that it failed.
+func TestJSONOfAStopByTheReader(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := start(t, func(o *Options) {
+				asJSON(o)
+				o.OwnStop = func() bool { return own }
+			})
+			r.e.Request().Delta("half")
+			r.cancel()
+			lines := []string{
+				`{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"half"}}`,
+				`{"type":"error","message":"turn interrupted"}`,
+			}
+			if !own {
+				lines = append(lines, `{"type":"turn.failed","error":{"message":"turn interrupted"}}`)
+			}
+			r.wantLines(t, lines...)
+		})
+	}
+}
+
 func TestJSONOfAPlanARetryAndAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, asJSON)
