@@ -59,6 +59,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// nowhere is where no model is served, whatever runs on the tester's machine.
+const nowhere = "http://127.0.0.1:1/v1"
+
 // setupScript gives a script a home of its own, so that neither the tester's
 // conversations nor their shell profile matter.
 func setupScript(env *testscript.Env) error {
@@ -66,6 +69,7 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("HOME", home)
 	env.Setenv("FERMATA_HOME", home+"/fermata")
 	env.Setenv("CODEX_HOME", "")
+	env.Setenv("CODEX_OSS_BASE_URL", nowhere)
 	return os.Mkdir(home, 0o755)
 }
 

@@ -38,6 +38,12 @@ type crowd struct {
 // gather starts fermata and waits until every part of the command lives.
 func gather(t *testing.T, pl *place, parts ...string) *crowd {
 	t.Helper()
+	return gatherWith(t, pl, nil, parts...)
+}
+
+// gatherWith is gather with more flags.
+func gatherWith(t *testing.T, pl *place, flags []string, parts ...string) *crowd {
+	t.Helper()
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip(err)
 	}
@@ -49,7 +55,8 @@ func gather(t *testing.T, pl *place, parts ...string) *crowd {
 		t.Fatal(err)
 	}
 	pl.file("victim", strings.Join(parts, ""))
-	c := &crowd{process: pl.start("exec", "--demo", "run: echo begun; sh victim; echo over"), pl: pl}
+	args := append([]string{"exec", "--demo", "run: echo begun; sh victim; echo over"}, flags...)
+	c := &crowd{process: pl.start(args...), pl: pl}
 	c.id = pl.conversation()
 	pl.awaitText(c.id, "begun\n")
 	var members []row
@@ -130,6 +137,20 @@ func TestNothingSurvivesAKill(t *testing.T) {
 		}
 		pl.noneLeft(t, c.rows) // before anything looks at the conversation again
 		contains(t, "what the model was told", pl.sound(c.id), "crashed or was killed", "Cut: `echo begun; sh victim; echo over`", "  begun")
+	})
+}
+
+func TestNothingSurvivesATimeout(t *testing.T) {
+	asUsers(t, func(t *testing.T, pl *place) {
+		// Long enough for the command to be complete on a busy machine.
+		c := gatherWith(t, pl, []string{"-c", "command_timeout_ms=8000"}, deaf, daemon, foreground)
+		if code := c.code(); code != exitOK {
+			t.Errorf("exit code %d, want %d: a command that takes too long does not end the turn", code, exitOK)
+		}
+		pl.noneLeft(t, c.rows)
+		contains(t, "stderr", c.err.String(), "  begun\n", "  (timed out, ")
+		contains(t, "stdout", c.out.String(), "took longer than 8s", "begun")
+		pl.sound(c.id)
 	})
 }
 
