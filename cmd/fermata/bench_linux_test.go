@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/model/demo"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/protocol"
@@ -41,6 +44,32 @@ func BenchmarkBinary(b *testing.B) {
 			b.ReportMetric(cpu.Seconds()*1e3/float64(b.N), "cpu-ms/op")
 		})
 	}
+}
+
+// BenchmarkFirstRequest measures from the start of the program to its first
+// request to a model over HTTP.
+func BenchmarkFirstRequest(b *testing.B) {
+	asked := make(chan time.Time, 1)
+	model := demo.Handler()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			select {
+			case asked <- time.Now():
+			default: // not the first
+			}
+		}
+		model.ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	pl := newPlace(b)
+	pl.env = append(pl.env, "OPENAI_BASE_URL="+srv.URL+"/v1")
+	var sum time.Duration
+	for b.Loop() {
+		began := time.Now()
+		pl.must("exec", "-m", "demo", "what happened?")
+		sum += (<-asked).Sub(began)
+	}
+	b.ReportMetric(sum.Seconds()*1e3/float64(b.N), "first-request-ms")
 }
 
 var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
@@ -88,6 +117,7 @@ func (deafHost) Record(context.Context, protocol.Body) error { return nil }
 // BenchmarkSpawn runs commands by the shell tool and, for comparison, without
 // anything in between.
 func BenchmarkSpawn(b *testing.B) {
+	b.Setenv("HOME", b.TempDir()) // a login shell reads the tester's profile
 	for _, argv := range [][]string{{"true"}, {"bash", "-lc", "true"}} {
 		name := strings.Join(argv, " ")
 		b.Run(name+"/shell tool", func(b *testing.B) {
