@@ -18,7 +18,11 @@ func (w *walk) step() {
 	case !w.state.Active && k < 40:
 		w.happenOK(Next{})
 	case k < 22, !w.state.Active && k < 90:
-		_ = w.happen(w.op())
+		in := w.op()
+		err := w.happen(in)
+		if _, ok := in.(Approval); ok && err == nil && w.r.IntN(5) == 0 {
+			w.crash() // the answer is recorded, what follows from it perhaps not
+		}
 	case k < 55:
 		w.happenOK(w.model())
 	default:

@@ -20,6 +20,9 @@ type rules struct {
 	compact bool // the turn only compacts
 	summing bool // the latest request asks for a summary
 	summed  bool
+	again   bool // a request is about to be made once more
+	crash   bool // what happens now is what opening does after a crash
+	before  p.Body
 	stop    bool
 	lost    map[p.Seq]int       // processes that a Lost reported, by the number of the end it led to
 	waiting map[p.InputID]*mail // accepted, not yet delivered or handed back
@@ -29,6 +32,8 @@ type rules struct {
 	tools   map[p.CallID]string
 	busy    map[p.CallID]bool // runs
 	refused map[p.CallID]bool // a person said no
+	grants  map[p.CallID]p.Decision
+	replace p.InputID // the message that the turn is stopped for
 	retries int
 	blamed  map[string]bool // calls that the provider complained about
 	killed  int
@@ -56,6 +61,7 @@ func (r *rules) apply(e p.Event) error {
 			return fmt.Errorf("event %d (%T): %w", e.Seq, e.Body, err)
 		}
 	}
+	r.before = e.Body
 	return nil
 }
 
@@ -73,6 +79,10 @@ func (r *rules) stopped(b p.Body) error {
 		if b.Partial {
 			return nil
 		}
+	case *p.ApprovalResolved:
+		if b.Decision == p.Cancelled {
+			return nil
+		}
 	case *p.ToolCall, *p.CallStarted, *p.ApprovalRequested, *p.ModelRequested, *p.ModelRetry, *p.UserMessage, *p.Compacted:
 	default:
 		return nil
@@ -85,6 +95,7 @@ func (r *rules) life(e p.Event) error {
 	case *p.TurnStarted:
 		*r = rules{
 			lost: r.lost, waiting: r.waiting, last: r.last, turn: e.Turn, compact: b.Compact,
+			grants: map[p.CallID]p.Decision{}, crash: r.crash,
 			tools: map[p.CallID]string{}, busy: map[p.CallID]bool{}, refused: map[p.CallID]bool{}, blamed: map[string]bool{},
 		}
 		for _, m := range r.waiting {
@@ -108,6 +119,9 @@ func (r *rules) end(e p.Event, b *p.TurnEnded) error {
 	if want := r.killed + r.lost[e.Seq]; b.Killed != want || b.Elapsed < 0 {
 		return fmt.Errorf("%d killed, want %d; took %v", b.Killed, want, b.Elapsed)
 	}
+	if b.Reason == p.Replaced && r.replace != 0 && r.waiting[r.replace] == nil && !r.crash {
+		return fmt.Errorf("message %d, for which the turn was stopped, is gone", r.replace)
+	}
 	for id, m := range r.waiting {
 		joins := m.Mode == p.Steer && !m.after
 		switch {
@@ -130,6 +144,9 @@ func (r *rules) mail(e p.Event) error {
 			return fmt.Errorf("message %d follows %d", b.Input, r.last)
 		}
 		r.last = b.Input
+		if b.Mode == p.Replace {
+			r.replace = b.Input
+		}
 		r.waiting[b.Input] = &mail{p.ReturnedInput{Input: b.Input, Mode: b.Mode, Content: b.Content}, b.After}
 	case *p.InputEdited:
 		m := r.waiting[b.Input]
@@ -139,6 +156,9 @@ func (r *rules) mail(e p.Event) error {
 		m.Content = b.Content
 	case *p.InputReturned:
 		for _, back := range b.Inputs {
+			if back.Deleted && back.Input == r.replace {
+				r.replace = 0
+			}
 			back.Deleted = false
 			m := r.waiting[back.Input]
 			if m == nil || !cmp.Equal(m.ReturnedInput, back) {
@@ -170,15 +190,19 @@ func (r *rules) model(e p.Event) error {
 				return fmt.Errorf("message %d should have joined", id)
 			}
 		}
-		if b.Compact && (r.compact || r.summed) {
+		if b.Compact && (r.compact || r.summed || r.summing && !r.again) {
 			return errors.New("asks for a summary again")
 		}
-		r.summing = b.Compact
+		if _, ok := r.before.(*p.UserMessage); ok && b.Compact && b.Response > 1 {
+			return errors.New("a message joins a request for a summary")
+		}
+		r.summing, r.again = b.Compact, false
 	case *p.ModelEnded:
 		if b.Error == nil {
 			r.retries = 0
 		}
 	case *p.ModelRetry:
+		r.again = true
 		r.retries++
 		if b.Attempt != r.retries || b.Attempt > env().Retries || b.Max != env().Retries {
 			return fmt.Errorf("attempt %d of %d is number %d", b.Attempt, b.Max, r.retries)
@@ -187,7 +211,7 @@ func (r *rules) model(e p.Event) error {
 		if r.blamed[b.WireID] {
 			return fmt.Errorf("%s repaired twice", b.WireID)
 		}
-		r.blamed[b.WireID] = true
+		r.blamed[b.WireID], r.again = true, true
 	}
 	return nil
 }
@@ -201,10 +225,14 @@ func (r *rules) call(e p.Event) error {
 		r.order = append(r.order, b.Call)
 		r.tools[b.Call] = b.Name
 	case *p.CallStarted:
+		if b.Grant != r.grants[b.Call] {
+			return fmt.Errorf("call %s runs with %q, granted was %q", b.Call, b.Grant, r.grants[b.Call])
+		}
 		return r.begin(b.Call)
 	case *p.ApprovalRequested:
 		delete(r.busy, b.Call)
 	case *p.ApprovalResolved:
+		r.grants[b.Call] = b.Decision
 		if b.Decision == p.Denied || b.Decision == p.Abort {
 			r.refused[b.Call] = true
 		}

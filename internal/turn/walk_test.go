@@ -41,9 +41,11 @@ func newWalk(t *testing.T, seed uint64) *walk {
 // replay starts again from a record.
 func (w *walk) replay(log []p.Event) {
 	w.state, w.log, w.rules, w.judge = State{}, nil, newRules(w.lost), &fsck.Checker{}
+	w.rules.crash = true // it may tell of earlier ones
 	for _, e := range log {
 		w.take(e)
 	}
+	w.rules.crash = false
 }
 
 func (w *walk) take(e p.Event) {
@@ -91,6 +93,7 @@ func (w *walk) happen(in Happening) error {
 		return err
 	}
 	w.pure(before, in, events)
+	w.caused(in, events)
 	if l, ok := in.(Lost); ok && len(events) > 0 && w.state.Active {
 		w.lost[p.Seq(len(w.log)+len(events))] = l.Killed
 	}
@@ -101,6 +104,61 @@ func (w *walk) happen(in Happening) error {
 		w.fail("%#v: %v", in, w.judge.Problems)
 	}
 	return nil
+}
+
+// caused checks what only the cause tells: a worker is not called over before
+// it has reported, nothing that was seen is dropped, and a message to a turn
+// that only waits for a person replaces it.
+func (w *walk) caused(in Happening, events []p.Body) {
+	reported := func(call p.CallID) bool {
+		switch in := in.(type) {
+		case ToolDone:
+			return in.Output.Call == call
+		case ToolAsked:
+			return in.Request.Call == call
+		case Lost:
+			return true
+		}
+		return false
+	}
+	ended, replaced := false, false
+	recorded := map[p.ItemID]bool{}
+	for _, b := range events {
+		switch b := b.(type) {
+		case *p.ToolOutput:
+			if w.rules.busy[b.Call] && !reported(b.Call) {
+				w.fail("%#v: %s, but call %s still runs", in, answer(events, nil), b.Call)
+			}
+		case *p.ModelEnded:
+			ended = true
+		case *p.StopRequested:
+			replaced = b.Reason == p.Replaced
+		case *p.AssistantMessage:
+			recorded[b.Item] = true
+		case *p.Reasoning:
+			recorded[b.Item] = true
+		}
+	}
+	var open []Partial
+	switch in := in.(type) {
+	case ModelDone:
+		open = in.Open
+	case Lost:
+		open = in.Open
+	case User:
+		if in.WhenBusy == "" && w.state.Waiting() && !replaced {
+			w.fail("a message to a turn that waits: %s", answer(events, nil))
+		}
+	case Stop:
+		if in.Turn != 0 && in.Turn != w.state.Turn {
+			w.fail("a stop of turn %d: %s", in.Turn, answer(events, nil))
+		}
+	}
+	for _, o := range open {
+		if ended && o.Text != "" && o.Kind != p.DeltaStdout && w.state.unfinished(o.Item) && !recorded[o.Item] {
+			w.fail("%#v: %s: what was seen of %s is dropped", in, answer(events, nil), o.Item)
+		}
+	}
 }
 
 // pure checks that deciding changed nothing, that the answer is always the
@@ -165,8 +223,13 @@ func (w *walk) crash() {
 	kept := slices.Clone(w.log[:max(1, len(w.log)-w.r.IntN(6))])
 	maps.DeleteFunc(w.lost, func(end p.Seq, _ int) bool { return end > p.Seq(len(kept)) })
 	w.replay(kept)
+	waited := w.state.Waiting()
+	w.rules.crash = true
 	w.happenOK(Lost{Crash: true, Killed: w.r.IntN(3), Open: w.partials()})
+	w.rules.crash = false
 	switch {
+	case waited && !w.state.Waiting():
+		w.fail("only a person was waited for, and the crash ended that")
 	case w.state.Active && !w.state.Waiting():
 		w.fail("after a crash the turn goes on")
 	case !w.state.Active && len(w.state.Inputs) > 0:
