@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -71,22 +73,46 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 		return nil, fmt.Errorf("prepare for running commands: %w", err)
 	}
 	m := &models{load: load, config: cfg}
-	tools := []tool.Tool{
-		&tool.Shell{
-			Spawner: spawner, Timeout: cfg.CommandTimeout, Grace: cfg.StopGrace, Home: cfg.Home, Environ: environ(cfg),
-		},
-		tool.Plan{},
-	}
+	kit := &toolkit{config: cfg, spawner: spawner, models: m}
 	e, err := openEngine(ctx, conversation.Config{
 		Model:   m.client,
 		Retries: m.retries,
-		Tools:   func(p.Settings) []tool.Tool { return tools },
-		Reclaim: tool.Reclaim, Instructions: instructions,
+		Tools:   kit.tools,
+		Reclaim: tool.Reclaim, Settle: tool.SettlePatch, Instructions: instructions,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &runtime{e, spawner, cfg, m, cwd, ctx}, nil
+}
+
+// A toolkit makes the tools of a turn.
+type toolkit struct {
+	config  *config.Config
+	spawner *proc.Spawner
+	models  *models
+}
+
+func (k *toolkit) tools(s p.Settings) []tool.Tool {
+	changes := &tool.Changes{} // of this turn
+	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes}
+	return []tool.Tool{
+		&tool.Shell{
+			Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
+			Environ: environ(k.config), Patch: patches,
+		},
+		patches,
+		tool.Plan{},
+	}
+}
+
+// freeform reports whether the model takes tools that are held to a grammar.
+func (k *toolkit) freeform(s p.Settings) bool {
+	if !strings.HasPrefix(s.Model, "gpt-5") && !strings.Contains(s.Model, "codex") {
+		return false
+	}
+	choice, err := k.models.choose(s.Provider)
+	return err == nil && choice.Provider.WireAPI == config.WireResponses
 }
 
 // settings are those of a new conversation.
@@ -102,6 +128,14 @@ func (r *runtime) settings() (p.Settings, error) {
 		s.Sandbox = p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}
 	}
 	return s, nil
+}
+
+// grace is the time between TERM and KILL. To package proc, zero means its own default.
+func grace(cfg *config.Config) time.Duration {
+	if cfg.StopGrace == 0 {
+		return -1
+	}
+	return cfg.StopGrace
 }
 
 // environ is the environment of commands, as the configuration says.
@@ -164,7 +198,7 @@ func workdir(dir string) (string, error) {
 // instructions are what every model is told first.
 const instructions = `You are fermata, a coding agent that works in the user's terminal and repository.
 
-You have tools to run commands and to show a plan. Look before you change something, and check what you changed.
+You have tools to run commands, to change files by patches and to show a plan. Look before you change something, and check what you changed.
 Keep to what the user asked for. Say briefly what you do and why; end with what you did and what is left.
 
 The user can stop you at any instant. When a turn was stopped you are told so in a <turn_aborted> message, with what was

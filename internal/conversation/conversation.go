@@ -64,6 +64,9 @@ func (c Config) withDefaults() Config {
 	if c.Retries == nil {
 		c.Retries = func(p.Settings) (int, int) { return 5, 5 }
 	}
+	if c.Tools == nil { // whoever only looks or repairs has none
+		c.Tools = func(p.Settings) []tool.Tool { return nil }
+	}
 	if c.Backoff == 0 {
 		c.Backoff = 200 * time.Millisecond
 	}

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/patch"
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // A back is what is kept of a patch to take it back later: of each file what
@@ -135,7 +137,8 @@ func readFile(fsys patch.FS, path string) (*patch.Content, error) {
 // TakeBack returns the plan that takes patches back, given what their
 // PatchStarted kept, in the order in which they were applied. It fails with a
 // ChangedSinceError if a file is no longer what they made of it.
-func TakeBack(fsys patch.FS, kept []json.RawMessage) (*patch.Plan, error) {
+// Files that except names are left alone; it may be nil.
+func TakeBack(fsys patch.FS, kept []json.RawMessage, except func(path string) bool) (*patch.Plan, error) {
 	d := disk{fsys, map[string]*patch.Content{}}
 	var plans []*patch.Plan
 	stale := &ChangedSinceError{}
@@ -143,6 +146,9 @@ func TakeBack(fsys patch.FS, kept []json.RawMessage) (*patch.Plan, error) {
 		var b back
 		if err := json.Unmarshal(raw, &b); err != nil {
 			return nil, fmt.Errorf("read what was recorded of a patch: %w", err)
+		}
+		if except != nil {
+			b.Files = slices.DeleteFunc(b.Files, func(f backFile) bool { return except(f.Path) })
 		}
 		plan, err := d.reverse(b, stale)
 		if err != nil {
@@ -175,4 +181,33 @@ func (d disk) reverse(b back, stale *ChangedSinceError) (*patch.Plan, error) {
 		d.held[f.Path] = was
 	}
 	return done.Reverse(), nil
+}
+
+// PutBack applies a plan that takes a turn back, and has every step of it noted
+// before it is taken. An error other than a *patch.IncompleteError means that
+// nothing was changed.
+func PutBack(ctx context.Context, fsys patch.FS, plan *patch.Plan, turn protocol.TurnID, note func(protocol.Undo) error) error {
+	rec := plan.Record()
+	started, err := patchStarted(plan, rec)
+	if err != nil {
+		return err
+	}
+	started.Undoes, started.Back = turn, nil
+	if started.Changes, err = json.Marshal(plan.FileChanges()); err != nil {
+		return err
+	}
+	if err := note(protocol.Undo{Started: started}); err != nil {
+		return fmt.Errorf("record the undo: %w", err)
+	}
+	err = patch.Apply(ctx, fsys, plan, rec, func(patch.Record) error {
+		return note(protocol.Undo{Committed: &protocol.PatchCommitted{Patch: rec.ID}})
+	})
+	var incomplete *patch.IncompleteError
+	switch {
+	case errors.As(err, &incomplete):
+		return err // opening the conversation settles it
+	case err != nil:
+		return errors.Join(err, note(protocol.Undo{Settled: &protocol.PatchSettled{Patch: rec.ID}}))
+	}
+	return note(protocol.Undo{Done: &protocol.Undone{Of: turn, Patch: rec.ID, Files: plan.Paths()}})
 }

@@ -31,7 +31,7 @@ func history(t *testing.T, dir string, texts ...string) []json.RawMessage {
 
 func takeBack(t *testing.T, kept []json.RawMessage) {
 	t.Helper()
-	plan, err := TakeBack(patch.OS{}, kept)
+	plan, err := TakeBack(patch.OS{}, kept, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,20 +86,93 @@ func TestTakeBackRefuses(t *testing.T) {
 	put(t, dir, "a", "mine\n")
 	os.Remove(filepath.Join(dir, "b"))
 	put(t, dir, "d", "is back\n")
-	_, err := TakeBack(patch.OS{}, kept)
+	_, err := TakeBack(patch.OS{}, kept, nil)
 	var stale *ChangedSinceError
 	if !errors.As(err, &stale) || !cmp.Equal(stale.Paths, []string{filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "d")}) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := TakeBack(patch.OS{}, []json.RawMessage{json.RawMessage("7")}); err == nil {
+	if _, err := TakeBack(patch.OS{}, []json.RawMessage{json.RawMessage("7")}, nil); err == nil {
 		t.Error("a record that is none is taken back")
 	}
 	if err := os.Mkdir(filepath.Join(dir, "b"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := TakeBack(patch.OS{}, kept); err == nil || !strings.Contains(err.Error(), "no longer a file") {
+	if _, err := TakeBack(patch.OS{}, kept, nil); err == nil || !strings.Contains(err.Error(), "no longer a file") {
 		t.Errorf("a directory in its place: %v", err)
 	}
+}
+
+func TestTakeBackExcept(t *testing.T) {
+	dir := realDir(t)
+	kept := history(t, dir, add("a", "b"))
+	put(t, dir, "a", "mine\n")
+	plan, err := TakeBack(patch.OS{}, kept, func(path string) bool { return path == filepath.Join(dir, "a") })
+	if err != nil || !cmp.Equal(plan.Paths(), []string{filepath.Join(dir, "b")}) {
+		t.Errorf("plan %v, %v", plan, err)
+	}
+}
+
+func TestPutBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		failAt string // the note that fails
+		late   bool   // a file changes after the plan is made
+		notes  string
+		back   bool
+	}{
+		"all is well":                {"", false, "started committed done", true},
+		"cannot begin":               {"started", false, "started", false},
+		"cannot commit":              {"committed", false, "started committed settled", false},
+		"a file changes meanwhile":   {"", true, "started settled", false},
+		"cannot say that it is done": {"done", false, "started committed done", true},
+	} {
+		dir := realDir(t)
+		kept := history(t, dir, add("a", "b"))
+		plan, err := TakeBack(patch.OS{}, kept, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.late {
+			put(t, dir, "b", "mine\n")
+		}
+		var notes []string
+		err = PutBack(t.Context(), patch.OS{}, plan, 3, func(u protocol.Undo) error {
+			word := noted(t, u, dir)
+			notes = append(notes, word)
+			if word == tt.failAt {
+				return errors.New("disk full")
+			}
+			return nil
+		})
+		if (err != nil) != (tt.failAt != "" || tt.late) || strings.Join(notes, " ") != tt.notes {
+			t.Errorf("%s: %v, noted %q", name, err, notes)
+		}
+		if left := len(files(t, dir)); (left == 0) != tt.back || left == 1 {
+			t.Errorf("%s: %d files are left", name, left)
+		}
+	}
+}
+
+// noted names a step of an undo, and checks what it says.
+func noted(t *testing.T, u protocol.Undo, dir string) string {
+	t.Helper()
+	switch {
+	case u.Started != nil:
+		if u.Started.Undoes != 3 || u.Started.Patch == "" || !strings.Contains(string(u.Started.Changes), dir) {
+			t.Errorf("started %+v", u.Started)
+		}
+		return "started"
+	case u.Committed != nil:
+		return "committed"
+	case u.Settled != nil:
+		if u.Settled.Applied {
+			t.Errorf("settled %+v", u.Settled)
+		}
+		return "settled"
+	}
+	if u.Done.Of != 3 || len(u.Done.Files) != 2 {
+		t.Errorf("done %+v", u.Done)
+	}
+	return "done"
 }
 
 // A small change to a big file is a small record.
