@@ -1,0 +1,339 @@
+// Package jsonrpc speaks JSON-RPC 2.0 over a stream, one message per line, both
+// sides asking and answering.
+//
+// What it promises: every request is answered once, unless the peer cancels it, which
+// cancels its handler's context and takes its answer away. Nothing on the wire ends the
+// connection but its end: what is not JSON, not UTF-8, too long or unfinished is answered
+// and gone past. Each handler has a goroutine of its own and no request waits for an earlier one,
+// except those that a [Method] puts into one lane. A handler may answer early and run on, and can
+// be cancelled as long as it runs. Lines go out in the order they were put, from one queue
+// with its own goroutine, so that a peer who does not read holds up nobody but those who ask for room.
+//
+// Start with [Conn.Serve].
+package jsonrpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// ErrClosed is what calls and notifications get when the connection has ended.
+var ErrClosed = errors.New("the connection is closed")
+
+// ErrEnd is the cause of what is stopped because the peer will say nothing more.
+var ErrEnd = errors.New("the client has gone")
+
+// A CancelledError is the cause of a context that the peer cancelled.
+type CancelledError struct{ Reason string }
+
+func (e *CancelledError) Error() string {
+	if e.Reason == "" {
+		return "cancelled by the client"
+	}
+	return "cancelled by the client: " + e.Reason
+}
+
+// Options are what a connection is made of. The zero value answers nothing.
+type Options struct {
+	Methods []Method
+
+	// Cancel is the notification that cancels a request by its requestId, in
+	// both directions; empty if there is none.
+	Cancel string
+
+	MaxLine  int           // bytes; 0 is 256 MiB. A longer line is refused
+	MaxQueue int           // bytes that may wait for the peer before Notify does; 0 is 4 MiB
+	Drain    time.Duration // how long the end waits for handlers, and again for the peer to read; 0 is 3 s
+	Log      *slog.Logger  // nil: nowhere
+}
+
+// A Conn is one connection. Its methods may be called from any goroutine.
+type Conn struct {
+	o       Options
+	methods map[string]Method
+	out     *queue
+	ending  context.Context         // ended when the peer will say nothing more
+	end     context.CancelCauseFunc // of ending
+	serving sync.WaitGroup          // handlers
+
+	mu      sync.Mutex
+	calls   map[string]*inflight    // by idKey: what the peer asked; guarded by mu
+	pending map[int64]chan<- answer // what we asked; nil after the end; guarded by mu
+	nextID  int64                   // guarded by mu
+	lanes   map[string]*inflight    // the last one in each; guarded by mu
+}
+
+type answer struct {
+	result json.RawMessage
+	err    error
+}
+
+// New makes a connection. Nothing is read or written before Serve.
+func New(ctx context.Context, o Options) *Conn {
+	if o.MaxLine == 0 {
+		o.MaxLine = 256 << 20
+	}
+	if o.MaxQueue == 0 {
+		o.MaxQueue = 4 << 20
+	}
+	if o.Drain == 0 {
+		o.Drain = 3 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Conn{
+		o: o, methods: map[string]Method{}, out: newQueue(o.MaxQueue),
+		calls: map[string]*inflight{}, pending: map[int64]chan<- answer{}, lanes: map[string]*inflight{},
+	}
+	for _, m := range o.Methods {
+		c.methods[m.Name] = m
+	}
+	c.ending, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	return c
+}
+
+// Serve reads and answers until the stream or ctx ends or the peer stops
+// reading for good; nil if the stream ended as it should. Before it returns, what runs
+// is told to stop ([Request.UntilEnd]), waited for, and answered. A read
+// of in that blocks is left behind.
+func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	written := make(chan error, 1)            // room: nobody may be left to take it
+	go func() { written <- c.out.run(out) }() // ends with c.out.stop
+	base, kill := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer kill(ErrClosed)
+
+	err := c.read(ctx, base, in, written)
+	cause := err
+	if err == nil {
+		cause = ErrEnd
+	}
+	c.end(cause)
+	c.failPending()
+	c.drain(base, kill)
+	return err
+}
+
+// drain waits for handlers and for what they wrote, for a while.
+func (c *Conn) drain(base context.Context, kill context.CancelCauseFunc) {
+	done := make(chan struct{})
+	go func() { // ends with the last handler
+		c.serving.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(c.o.Drain)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		kill(ErrClosed)
+	}
+	ctx, cancel := context.WithTimeout(base, c.o.Drain)
+	if context.Cause(base) != nil { // those that would not end have had their time
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(base), c.o.Drain/3)
+	}
+	defer cancel()
+	_ = c.out.flush(ctx) // a peer that does not read gets no more
+	c.out.stop(ErrClosed)
+}
+
+type readLine struct {
+	line []byte
+	err  error
+}
+
+// read takes lines until the end, in one goroutine, which owns the order in which requests
+// begin.
+func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan error) error {
+	lines, quit := make(chan readLine), make(chan struct{})
+	defer close(quit)
+	go func() { // ends with quit, or with the read that it is in
+		for r := newLineReader(in, c.o.MaxLine); ; {
+			line, err := r.next()
+			select {
+			case lines <- readLine{line, err}:
+			case <-quit:
+				return
+			}
+			if err != nil && !errors.Is(err, errLong) {
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case l := <-lines:
+			switch {
+			case errors.Is(l.err, errLong):
+				c.out.put(response(nil, nil, Errorf(CodeParse, "a line has more than %d bytes", c.o.MaxLine)))
+			case errors.Is(l.err, io.EOF), errors.Is(l.err, io.ErrClosedPipe):
+				return nil
+			case l.err != nil:
+				return fmt.Errorf("read: %w", l.err)
+			default:
+				c.take(base, l.line)
+			}
+		case err := <-written:
+			return fmt.Errorf("write: %w", err)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// take deals with one line.
+func (c *Conn) take(base context.Context, line []byte) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	messages, many := parse(line)
+	answer := func(line []byte) {
+		if line != nil {
+			c.out.put(line)
+		}
+	}
+	if many {
+		answer = c.gather(messages)
+	}
+	for _, m := range messages {
+		switch {
+		case m.invalid != nil:
+			answer(response(m.id, nil, m.invalid))
+		case m.reply:
+			c.takeReply(m)
+		case m.id == nil && m.method == c.o.Cancel:
+			c.cancel(m.params)
+		case m.id == nil:
+			c.notice(base, m)
+		default:
+			c.begin(base, m, answer)
+		}
+	}
+}
+
+// gather returns what takes the answers to a batch. They go out as one line when all are
+// there; nil stands for a request that gets none.
+func (c *Conn) gather(messages []message) func([]byte) {
+	left := 0
+	for _, m := range messages {
+		if m.invalid != nil || !m.reply && m.id != nil {
+			left++
+		}
+	}
+	var mu sync.Mutex
+	var all [][]byte
+	return func(line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		if line != nil {
+			all = append(all, line)
+		}
+		if left--; left == 0 && len(all) > 0 {
+			c.out.put(append(append([]byte("["), bytes.Join(all, []byte(","))...), ']'))
+		}
+	}
+}
+
+// notice starts the handler of a notification. One that nobody knows is none of our
+// business.
+func (c *Conn) notice(base context.Context, m message) {
+	method, ok := c.methods[m.method]
+	if !ok || !method.Notification {
+		c.o.Log.Debug("unknown notification", "method", m.method)
+		return
+	}
+	req := &Request{Method: m.method, Params: m.params, Conn: c}
+	c.serving.Go(func() {
+		if _, err := method.serve(base, req); err != nil {
+			c.o.Log.Warn("notification", "method", m.method, "error", err)
+		}
+	})
+}
+
+// Notify sends a notification. It waits while too much waits for the peer.
+func (c *Conn) Notify(ctx context.Context, method string, params any) error {
+	if err := c.out.room(ctx); err != nil {
+		return fmt.Errorf("notify %s: %w", method, err)
+	}
+	line, err := encode(wireRequest{Version: "2.0", Method: method, Params: params})
+	if err != nil {
+		return fmt.Errorf("notify %s: %w", method, err)
+	}
+	c.out.put(line)
+	return nil
+}
+
+// Call asks the peer and waits for the answer, which may be an [*Error]. When
+// ctx ends the peer is told, if there is a way to, and an answer that comes later is dropped.
+func (c *Conn) Call(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	reply := make(chan answer, 1) // room: we may have left
+	c.mu.Lock()
+	if c.pending == nil {
+		c.mu.Unlock()
+		return nil, ErrClosed
+	}
+	id := c.nextID
+	line, err := encode(wireRequest{Version: "2.0", ID: &id, Method: method, Params: params})
+	if err != nil {
+		c.mu.Unlock()
+		return nil, fmt.Errorf("call %s: %w", method, err)
+	}
+	c.nextID++
+	c.pending[id] = reply
+	c.out.put(line) // under the lock, so that ids go out in order
+	c.mu.Unlock()
+
+	select {
+	case a := <-reply:
+		return a.result, a.err
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	_, open := c.pending[id]
+	delete(c.pending, id)
+	c.mu.Unlock()
+	if open && c.o.Cancel != "" {
+		line, _ := encode(wireRequest{Version: "2.0", Method: c.o.Cancel, Params: map[string]any{
+			"requestId": id, "reason": context.Cause(ctx).Error(),
+		}})
+		c.out.put(line)
+	}
+	return nil, context.Cause(ctx)
+}
+
+func (c *Conn) takeReply(m message) {
+	var id int64
+	known := json.Unmarshal(m.id, &id) == nil
+	c.mu.Lock()
+	reply, ok := c.pending[id]
+	if known && ok {
+		delete(c.pending, id)
+	}
+	c.mu.Unlock()
+	if !known || !ok {
+		c.o.Log.Debug("an answer that nobody waits for", "id", string(m.id))
+		return
+	}
+	a := answer{result: m.result}
+	if m.failure != nil {
+		a.err = m.failure
+	}
+	reply <- a
+}
+
+// failPending ends every call of ours: nobody will answer.
+func (c *Conn) failPending() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, reply := range c.pending {
+		reply <- answer{err: ErrClosed}
+	}
+	c.pending = nil
+}

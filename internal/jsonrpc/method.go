@@ -1,0 +1,109 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+)
+
+// A Method is a row of the table that a connection answers from. [Handle] and
+// [Listen] make one.
+type Method struct {
+	Name         string
+	Notification bool
+	Params       reflect.Type
+	Result       reflect.Type // nil for a notification
+
+	// Lane, if set, names a lane for a request: those in one lane begin in the
+	// order they were read, each when the one before is over or calls Release. "" is none.
+	Lane func(params json.RawMessage) string
+
+	serve func(context.Context, *Request) (any, error)
+}
+
+// Handle makes a method with a result. A field of P without omitempty,
+// omitzero or a pointer must be there.
+func Handle[P, R any](name string, fn func(context.Context, *Request, P) (R, error)) Method {
+	return Method{
+		Name: name, Params: reflect.TypeFor[P](), Result: reflect.TypeFor[R](),
+		serve: func(ctx context.Context, r *Request) (any, error) {
+			var p P
+			if err := Decode(r.Params, &p); err != nil {
+				return nil, err
+			}
+			return fn(ctx, r, p)
+		},
+	}
+}
+
+// Listen makes a notification.
+func Listen[P any](name string, fn func(context.Context, P)) Method {
+	return Method{
+		Name: name, Notification: true, Params: reflect.TypeFor[P](),
+		serve: func(ctx context.Context, r *Request) (any, error) {
+			var p P
+			if err := Decode(r.Params, &p); err != nil {
+				return nil, err
+			}
+			fn(ctx, p)
+			return nil, nil
+		},
+	}
+}
+
+// InLane returns m with a lane.
+func (m Method) InLane(lane func(json.RawMessage) string) Method {
+	m.Lane = lane
+	return m
+}
+
+// Decode reads params into the struct that to points at. Members that it does not know
+// are ignored: clients send more than we ask for. The error is an [*Error].
+func Decode(params json.RawMessage, to any) error {
+	if len(params) == 0 || bytes.Equal(bytes.TrimSpace(params), null) {
+		params = json.RawMessage("{}")
+	}
+	if err := json.Unmarshal(params, to); err != nil {
+		return Errorf(CodeParams, "%s", paramsProblem(err))
+	}
+	t := reflect.TypeOf(to).Elem()
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var given map[string]json.RawMessage
+	_ = json.Unmarshal(params, &given) // it was an object
+	for _, f := range fields(t) {
+		if _, ok := given[f.name]; f.required && !ok {
+			return Errorf(CodeParams, "%s is missing", f.name)
+		}
+	}
+	return nil
+}
+
+// paramsProblem says what is wrong without Go's names for it.
+func paramsProblem(err error) string {
+	var t *json.UnmarshalTypeError
+	if !errors.As(err, &t) {
+		return err.Error()
+	}
+	if t.Field == "" {
+		return "params: a " + t.Value + " does not fit"
+	}
+	return t.Field + ": a " + t.Value + " does not fit"
+}
+
+// Schema describes methods in JSON Schema: for each its params and, if it has one, its
+// result.
+func Schema(methods []Method) map[string]any {
+	properties := map[string]any{}
+	for _, m := range methods {
+		row := map[string]any{"params": SchemaOf(m.Params), "kind": "notification"}
+		if !m.Notification {
+			row["kind"], row["result"] = "request", SchemaOf(m.Result)
+		}
+		properties[m.Name] = row
+	}
+	return map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "methods": properties}
+}

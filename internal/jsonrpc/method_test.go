@@ -1,0 +1,54 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type inner struct {
+	Deep bool `json:"deep"`
+}
+
+type everything struct {
+	inner
+	Mode   string            `json:"mode" enum:"a,b" doc:"which one"`
+	Count  *int              `json:"count"`
+	Ratio  float64           `json:"ratio,omitzero"`
+	List   []inner           `json:"list,omitempty"`
+	Table  map[string]string `json:"table,omitempty"`
+	Any    json.RawMessage   `json:"any,omitempty"`
+	Hidden string            `json:"-"`
+	Plain  int
+	secret int
+}
+
+func TestSchema(t *testing.T) {
+	methods := []Method{
+		Handle("do", func(context.Context, *Request, everything) (inner, error) { return inner{}, nil }),
+		Listen("note", func(context.Context, struct{}) {}),
+	}
+	got, err := json.MarshalIndent(Schema(methods)["methods"], "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have, want any
+	_ = json.Unmarshal(got, &have)
+	if err := json.Unmarshal([]byte(`{
+		"do": {"kind": "request",
+			"params": {"type": "object", "required": ["deep", "mode", "Plain"], "properties": {
+				"deep": {"type": "boolean"}, "mode": {"type": "string", "enum": ["a", "b"], "description": "which one"},
+				"count": {"type": "integer"}, "ratio": {"type": "number"},
+				"list": {"type": "array", "items": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}},
+				"table": {"type": "object", "additionalProperties": {"type": "string"}}, "any": {}, "Plain": {"type": "integer"}}},
+			"result": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}},
+		"note": {"kind": "notification", "params": {"type": "object", "properties": {}}}}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, have); d != "" {
+		t.Errorf("schema (-want +got):\n%s", d)
+	}
+	_ = everything{}.secret
+}
