@@ -41,6 +41,7 @@ var kindsOf = []func(at p.ItemID, n byte) p.Body{
 	func(at p.ItemID, _ byte) p.Body { return &p.Reverted{Before: at.Turn} },
 	func(_ p.ItemID, n byte) p.Body { return &p.Compacted{Summary: fmt.Sprint(n)} },
 	func(p.ItemID, byte) p.Body { return &p.Unknown{Kind: "new"} },
+	func(at p.ItemID, _ byte) p.Body { return &p.Undone{Of: at.Turn} },
 }
 
 // A handed is a prompt as it was when it was handed out.
@@ -101,9 +102,9 @@ func script(data []byte) string {
 // FuzzPrompt feeds events that make no sense: whatever they are, the prompt is
 // one that a provider takes.
 func FuzzPrompt(f *testing.F) {
-	f.Add([]byte{0, 0, 2, 0, 3, 0, 4, 0, 7, 0, 7, 4, 10, 0, 8, 4, 8, 0, 4, 2, 16, 0})
-	f.Add([]byte{0, 0, 4, 0, 7, 0, 4, 2, 7, 2, 9, 0, 6, 2, 16, 0})
-	f.Add([]byte{4, 0, 7, 0, 13, 1, 5, 0, 6, 4, 16, 0})
+	f.Add([]byte{0, 0, 2, 0, 3, 0, 4, 0, 7, 0, 7, 4, 10, 0, 8, 4, 8, 0, 4, 2, 17, 0})
+	f.Add([]byte{0, 0, 4, 0, 7, 0, 4, 2, 7, 2, 9, 0, 6, 2, 17, 0})
+	f.Add([]byte{4, 0, 7, 0, 13, 1, 5, 0, 6, 4, 17, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 400 {
 			return
