@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -137,6 +139,16 @@ func cmdReadonly(ts *testscript.TestScript, neg bool, args []string) {
 	undo, err := makeReadonly(ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Defer(undo)
+}
+
+// chmodDirs changes a directory and those in it.
+func chmodDirs(dir string, mode fs.FileMode) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		return os.Chmod(path, mode)
+	})
 }
 
 // cmdTmpfs is "tmpfs DIR SIZE": mounts a small disk.

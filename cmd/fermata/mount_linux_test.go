@@ -32,7 +32,7 @@ func mountTmpfs(dir, size string) (undo func(), err error) {
 // makeReadonly makes a directory read-only, for root too.
 func makeReadonly(dir string) (undo func(), err error) {
 	if os.Geteuid() != 0 {
-		return func() { _ = os.Chmod(dir, 0o755) }, os.Chmod(dir, 0o555)
+		return func() { _ = chmodDirs(dir, 0o755) }, chmodDirs(dir, 0o555)
 	}
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
 		return nil, &os.PathError{Op: "mount", Path: dir, Err: err}

@@ -2,10 +2,7 @@
 
 package main
 
-import (
-	"errors"
-	"os"
-)
+import "errors"
 
 func canMount() bool { return false }
 
@@ -14,5 +11,5 @@ func mountTmpfs(string, string) (undo func(), err error) {
 }
 
 func makeReadonly(dir string) (undo func(), err error) {
-	return func() { _ = os.Chmod(dir, 0o755) }, os.Chmod(dir, 0o555)
+	return func() { _ = chmodDirs(dir, 0o755) }, chmodDirs(dir, 0o555)
 }
