@@ -2,6 +2,9 @@ package tool
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/protocol"
@@ -10,11 +13,36 @@ import (
 // Changes is what one turn changes in files. Make one for each turn and give it
 // to all its tools; those that write run one at a time. A nil one knows nothing.
 type Changes struct {
-	plans []*patch.Plan // the patches, in order
+	// Snapshots, if set, also show what commands change, in a git repository.
+	Snapshots *Snapshots
+
+	plans  []*patch.Plan // the patches, in order
+	tried  bool          // to take the first picture
+	repo   *repository   // nil if there is no picture
+	tree   string        // the first picture
+	latest string        // what was last told
 }
 
-// before is called when something is about to write.
-func (c *Changes) before(context.Context, Call) {}
+// before is called when something is about to write: the first time it takes a
+// picture of what there is.
+func (c *Changes) before(ctx context.Context, call Call) {
+	if c == nil || c.Snapshots == nil || c.tried {
+		return
+	}
+	c.tried = true
+	repo, tree, err := c.Snapshots.take(ctx, call.Settings.Cwd)
+	switch {
+	case errors.Is(err, errNoRepository), ctx.Err() != nil:
+	case err != nil:
+		c.notice(ctx, call, "no snapshot was taken, so what commands change in this turn cannot be shown or undone: "+err.Error())
+	default:
+		c.repo, c.tree = repo, tree
+	}
+}
+
+func (c *Changes) notice(ctx context.Context, call Call, text string) {
+	_ = call.Host.Record(ctx, &protocol.Notice{Text: text, Warn: true}) // the turn is worth more than a remark about it
+}
 
 // patched adds a patch that was applied.
 func (c *Changes) patched(p *patch.Plan) {
@@ -23,10 +51,69 @@ func (c *Changes) patched(p *patch.Plan) {
 	}
 }
 
-// diff returns what the turn has changed so far.
-func (c *Changes) diff(_ context.Context, call Call) *protocol.TurnDiff {
+// ran returns what the turn has changed so far if a command changed that.
+func (c *Changes) ran(ctx context.Context, call Call) *protocol.TurnDiff {
+	if c == nil || c.repo == nil {
+		return nil
+	}
+	was := c.latest
+	if d := c.diff(ctx, call); d.Diff != was {
+		return d
+	}
+	return nil
+}
+
+// diff returns what the turn has changed so far. It is also wanted of a turn
+// that is being stopped, and takes no longer than a picture may.
+func (c *Changes) diff(ctx context.Context, call Call) *protocol.TurnDiff {
 	if c == nil {
 		return nil
 	}
-	return &protocol.TurnDiff{Diff: patch.Combine(c.plans...).Diff(call.Settings.Cwd)}
+	ctx = context.WithoutCancel(ctx)
+	sum := patch.Combine(c.plans...)
+	d := &protocol.TurnDiff{}
+	if c.repo != nil {
+		if err := c.compare(ctx, d, sum); err != nil {
+			c.notice(ctx, call, "what commands changed in this turn cannot be shown: "+err.Error())
+			c.repo = nil
+		}
+	}
+	d.Diff += sum.Diff(call.Settings.Cwd)
+	c.latest = d.Diff
+	return d
+}
+
+// compare takes another picture and adds the difference, and leaves in sum what
+// is not in the pictures.
+func (c *Changes) compare(ctx context.Context, d *protocol.TurnDiff, sum *patch.Plan) error {
+	ctx, cancel := c.Snapshots.limited(ctx)
+	defer cancel()
+	repo, tree, err := c.Snapshots.take(ctx, c.repo.root)
+	if err != nil {
+		return err
+	}
+	text, err := repo.diff(ctx, c.tree, tree)
+	if err != nil {
+		return err
+	}
+	covered, err := repo.covers(ctx, c.tree, tree)
+	if err != nil {
+		return err
+	}
+	sum.Files = slices.DeleteFunc(sum.Files, func(f patch.File) bool { return covered(f.Path) })
+	d.Diff = shorten(text)
+	d.Trees = &protocol.TreeRange{Root: repo.root, Before: c.tree, After: tree}
+	return nil
+}
+
+// mostDiff is how much of a diff is recorded: commands can change more than
+// anybody wants to read.
+const mostDiff = 1 << 20
+
+func shorten(diff string) string {
+	if len(diff) <= mostDiff {
+		return strings.ToValidUTF8(diff, "\uFFFD")
+	}
+	cut := strings.LastIndexByte(diff[:mostDiff], '\n') + 1
+	return strings.ToValidUTF8(diff[:cut], "\uFFFD") + "… the rest of this diff is left out\n"
 }

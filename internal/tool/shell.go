@@ -25,6 +25,7 @@ type Shell struct {
 	Grace   time.Duration   // between TERM and KILL; 0 is that of package proc
 	Home    string          // fermata's own directory, which commands must not touch
 	Environ func() []string // what commands get; nil is everything
+	Changes *Changes        // what this turn changed; may be nil
 	Patch   *Patch          // carries out calls of apply_patch; nil runs them like any command
 }
 
@@ -120,6 +121,9 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 	if err != nil {
 		return failed("the command was not run: " + err.Error())
 	}
+	if !ruling.Harden && ruling.Mode != protocol.SandboxReadOnly { // it may write
+		s.Changes.before(ctx, call)
+	}
 	res, out, err := s.run(ctx, call, spec)
 	if err != nil {
 		return notRun(ctx, err)
@@ -129,7 +133,9 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 			return ask(spec, rules.Denied().Text+": "+what, "")
 		}
 	}
-	return out.result(res, spec.Timeout)
+	result := out.result(res, spec.Timeout)
+	result.Diff = s.Changes.ran(ctx, call)
+	return result
 }
 
 // rules are what is in force for a call.
