@@ -44,7 +44,7 @@ func execCommand(s streams) *cobra.Command {
 			"Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for an approval, 130 stopped by SIGINT, 143 by SIGTERM.",
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return f.told(s, runExec(cmd.Context(), s, f, f.resume, a))
+			return runExec(cmd.Context(), s, f, f.resume, a)
 		},
 	}
 	f.register(cmd.PersistentFlags())
@@ -86,12 +86,12 @@ func execResumeCommand(s streams, f *execFlags) *cobra.Command {
 		Args:  args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if f.last {
-				return f.told(s, runExec(cmd.Context(), s, *f, "", a))
+				return runExec(cmd.Context(), s, *f, "", a)
 			}
 			if len(a) == 0 || a[0] == "" {
-				return f.told(s, usage("resume: %w name it, or say --last", errWhich))
+				return usage("resume: %w name it, or say --last", errWhich)
 			}
-			return f.told(s, runExec(cmd.Context(), s, *f, a[0], a[1:]))
+			return runExec(cmd.Context(), s, *f, a[0], a[1:])
 		},
 	}
 }
@@ -104,9 +104,9 @@ func execForkCommand(s streams, f *execFlags) *cobra.Command {
 		RunE: func(cmd *cobra.Command, a []string) error {
 			id, err := runFork(cmd.Context(), s, *f, a[0], len(a) == 1)
 			if err != nil || len(a) == 1 {
-				return f.told(s, err)
+				return err
 			}
-			return f.told(s, runExec(cmd.Context(), s, *f, string(id), a[1:]))
+			return runExec(cmd.Context(), s, *f, string(id), a[1:])
 		},
 	}
 }
@@ -131,17 +131,6 @@ func runFork(ctx context.Context, s streams, f execFlags, name string, say bool)
 	}
 	_, err = fmt.Fprintln(s.out, fork)
 	return fork, err
-}
-
-// told passes an error on. With --json there is a line about it as well: a
-// program that reads those may look at nothing else.
-func (f *execFlags) told(s streams, err error) error {
-	var exit *exitError
-	silent := errors.As(err, &exit) && exit.err == nil // the turn has told its end
-	if err != nil && f.json && !silent {
-		exec.PrintError(s.out, err)
-	}
-	return err
 }
 
 // sdkOriginator is how the Codex SDK for TypeScript introduces itself.

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
 )
 
 // The exit codes. They are part of what scripts may rely on.
@@ -67,12 +69,28 @@ func run(ctx context.Context, args []string, s streams) int {
 		exit = &exitError{code: exitFailed, err: err}
 	}
 	if exit.err != nil {
+		if wantsLines(args) {
+			exec.PrintError(s.out, exit.err)
+		}
 		fmt.Fprintf(s.err, "fermata: %v\n", exit.err)
 		if hint := hintFor(exit); hint != "" {
 			fmt.Fprintf(s.err, "hint: %s\n", hint)
 		}
 	}
 	return exit.code
+}
+
+// wantsLines reports whether a turn was to be printed as lines of JSON. Then an
+// error is a line too, since a program that reads them may look at nothing else. The
+// arguments are looked at as they are, for the error may be that they make no sense.
+func wantsLines(args []string) bool {
+	if len(args) == 0 || !slices.Contains([]string{"exec", "e", "approve"}, args[0]) {
+		return false
+	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--experimental-json")
 }
 
 // hintFor says what to do about an error, if that can be guessed.
