@@ -184,10 +184,12 @@ func TestNothingIsDoneBeforeItIsDurable(t *testing.T) {
 			}
 		}
 		at := time.Now()
-		go func() {
+		accepted := make(chan struct{})
+		go func(at time.Time) {
+			defer close(accepted)
 			e.Say(id, "go")
 			since(at, "the receipt")
-		}()
+		}(at)
 		r := e.Request()
 		since(at, "the model was asked")
 		at = time.Now()
@@ -204,6 +206,7 @@ func TestNothingIsDoneBeforeItIsDurable(t *testing.T) {
 		e.Request().Answer("done")
 		w := e.Watch(id, 0)
 		w.Expect("turn_ended completed")
+		<-accepted
 	})
 }
 
