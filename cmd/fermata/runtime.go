@@ -27,12 +27,15 @@ type runFlags struct {
 	profile string
 	config  []string
 	typed   config.Flags
+
+	snapshot bool
 }
 
 func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.dir, "cd", "C", "", "work in this directory")
 	fs.StringVarP(&f.profile, "profile", "p", "", "use this profile of the configuration")
 	fs.StringArrayVarP(&f.config, "config", "c", nil, "set a configuration value, key=value")
+	fs.BoolVar(&f.snapshot, "snapshot", false, "in a git repository: also show, and let undo put back, what commands change")
 	t := &f.typed
 	fs.StringVarP(&t.Model, "model", "m", "", "the model to use")
 	fs.StringVarP(&t.Sandbox, "sandbox", "s", "", "what commands may touch: read-only, workspace-write, danger-full-access")
@@ -74,6 +77,9 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 	}
 	m := &models{load: load, config: cfg}
 	kit := &toolkit{config: cfg, spawner: spawner, models: m}
+	if f.snapshot {
+		kit.snapshots = snapshots(cfg.Home)
+	}
 	e, err := openEngine(ctx, conversation.Config{
 		Model:   m.client,
 		Retries: m.retries,
@@ -91,15 +97,22 @@ type toolkit struct {
 	config  *config.Config
 	spawner *proc.Spawner
 	models  *models
+
+	snapshots *tool.Snapshots // nil: what commands change is not looked at
+}
+
+// snapshots are kept with the conversations, where commands cannot touch them.
+func snapshots(home string) *tool.Snapshots {
+	return &tool.Snapshots{Dir: filepath.Join(home, "snapshots")}
 }
 
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
-	changes := &tool.Changes{} // of this turn
+	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
 	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes}
 	return []tool.Tool{
 		&tool.Shell{
 			Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
-			Environ: environ(k.config), Patch: patches,
+			Environ: environ(k.config), Changes: changes, Patch: patches,
 		},
 		patches,
 		tool.Plan{},

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -60,7 +62,7 @@ func (u *undoing) run(ctx context.Context, turn p.TurnID) error {
 		return err
 	}
 	for _, word := range snap.Repaired {
-		fmt.Fprintf(u.err, "fermata: %s\n", word)
+		u.say("%s", word)
 	}
 	if snap.Active {
 		return &exitError{
@@ -77,11 +79,45 @@ func (u *undoing) run(ctx context.Context, turn p.TurnID) error {
 	if err != nil {
 		return err
 	}
-	plan, err := tool.TakeBack(patch.OS{}, t.kept, nil)
+	plan, err := u.plan(ctx, t)
 	if err != nil {
 		return u.refused(t, log, err)
 	}
 	return u.put(ctx, t, plan)
+}
+
+// plan works out what has to be done: what is in snapshots from those, the rest
+// from what the patches kept.
+func (u *undoing) plan(ctx context.Context, t *turnChanges) (*patch.Plan, error) {
+	if t.trees == nil {
+		if t.commands > 0 {
+			u.say("turn %d also ran commands; what they changed is not undone", t.turn)
+		}
+		return tool.TakeBack(patch.OS{}, t.kept, nil)
+	}
+	dir, err := config.Home(os.Getenv)
+	if err != nil {
+		return nil, configError(err)
+	}
+	b, err := snapshots(dir).TakeBack(ctx, *t.trees)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := tool.TakeBack(patch.OS{}, t.kept, b.Covered)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range b.Modes {
+		u.say("the mode of %s is not put back", path)
+	}
+	if t.commands > 0 {
+		u.say("what the commands of turn %d changed outside %s, or where git ignores it, is not undone", t.turn, t.trees.Root)
+	}
+	return patch.Combine(b.Plan, rest), nil
+}
+
+func (u *undoing) say(format string, args ...any) {
+	fmt.Fprintf(u.err, "fermata: "+format+"\n", args...)
 }
 
 // refused says why nothing is put back.
@@ -100,11 +136,8 @@ func (u *undoing) refused(t *turnChanges, log *changeLog, err error) error {
 // put shows what will happen, asks, and does it.
 func (u *undoing) put(ctx context.Context, t *turnChanges, plan *patch.Plan) error {
 	fmt.Fprint(u.err, plan.Diff(u.cwd))
-	if t.commands > 0 {
-		fmt.Fprintf(u.err, "fermata: turn %d also ran commands; what they changed is not undone\n", t.turn)
-	}
 	if len(plan.Files) == 0 {
-		fmt.Fprintf(u.err, "fermata: the files are what they were before turn %d\n", t.turn)
+		u.say("the files are what they were before turn %d", t.turn)
 		return nil
 	}
 	if !u.yes {
@@ -121,7 +154,7 @@ func (u *undoing) put(ctx context.Context, t *turnChanges, plan *patch.Plan) err
 	if err != nil {
 		return fmt.Errorf("undo turn %d: %w", t.turn, err)
 	}
-	fmt.Fprintf(u.err, "fermata: turn %d is undone\n", t.turn)
+	u.say("turn %d is undone", t.turn)
 	return nil
 }
 
@@ -136,11 +169,17 @@ type turnChanges struct {
 	turn     p.TurnID
 	kept     []json.RawMessage // of the patches that were applied, in order
 	commands int
+	trees    *p.TreeRange // if there are snapshots
+	gap      bool         // somebody else may have changed files between two of them
 	undone   bool
 }
 
+func newChangeLog() *changeLog {
+	return &changeLog{started: map[string]*p.PatchStarted{}, byCall: map[p.CallID]*p.PatchStarted{}}
+}
+
 func readChanges(ctx context.Context, e *engine.Local, id p.ConversationID) (*changeLog, error) {
-	log := &changeLog{started: map[string]*p.PatchStarted{}, byCall: map[p.CallID]*p.PatchStarted{}}
+	log := newChangeLog()
 	for ev, err := range e.Read(ctx, id) {
 		if err != nil {
 			return nil, err
@@ -162,6 +201,8 @@ func (l *changeLog) apply(e p.Event) {
 		if b.Applied {
 			l.applied(l.started[b.Patch])
 		}
+	case *p.TurnDiff:
+		l.at(e.Turn).picture(b.Trees)
 	case *p.CommandStarted:
 		l.at(b.Call.Turn).commands++
 	case *p.Undone:
@@ -177,6 +218,25 @@ func (l *changeLog) applied(b *p.PatchStarted) {
 	t.kept = append(t.kept, b.Back)
 }
 
+// picture takes up the latest pictures of a turn. When the turn was taken up by
+// another process while it waited, there are new first ones; if they show what
+// the last ones did, nothing happened between.
+func (t *turnChanges) picture(now *p.TreeRange) {
+	switch {
+	case t.trees == nil || now == nil || now.Before == t.trees.Before:
+		t.trees = now
+	case now.Root == t.trees.Root && now.Before == t.trees.After:
+		t.trees = &p.TreeRange{Root: now.Root, Before: t.trees.Before, After: now.After}
+	default:
+		t.trees, t.gap = now, true
+	}
+}
+
+// changed reports whether the turn changed files, as far as that is known.
+func (t *turnChanges) changed() bool {
+	return len(t.kept) > 0 || t.trees != nil && t.trees.Before != t.trees.After
+}
+
 // at returns the entry of a turn, adding it if it is new.
 func (l *changeLog) at(turn p.TurnID) *turnChanges {
 	i := slices.IndexFunc(l.turns, func(t *turnChanges) bool { return t.turn == turn })
@@ -190,7 +250,7 @@ func (l *changeLog) at(turn p.TurnID) *turnChanges {
 // last is the last turn that changed files and was not undone, or nil.
 func (l *changeLog) last() *turnChanges {
 	for _, t := range slices.Backward(l.turns) {
-		if len(t.kept) > 0 && !t.undone {
+		if t.changed() && !t.undone {
 			return t
 		}
 	}
@@ -203,18 +263,21 @@ func (l *changeLog) choose(turn p.TurnID) (*turnChanges, error) {
 		return &exitError{code: exitFailed, err: fmt.Errorf(format, args...)}
 	}
 	if turn == 0 {
-		if t := l.last(); t != nil {
-			return t, nil
+		last := l.last()
+		if last == nil {
+			return nil, fail("no turn changed files that could be put back%s", l.why())
 		}
-		return nil, fail("no turn changed files that could be put back%s", l.why())
+		turn = last.turn
 	}
 	t := l.at(turn)
 	switch {
+	case t.gap:
+		return nil, fail("turn %d cannot be undone: files were changed while it waited for an approval", turn)
 	case t.undone:
 		return nil, fail("turn %d was undone before", turn)
-	case len(t.kept) == 0 && t.commands > 0:
+	case !t.changed() && t.commands > 0 && t.trees == nil:
 		return nil, fail("turn %d cannot be undone: it changed no files but by commands, and no snapshot was taken", turn)
-	case len(t.kept) == 0:
+	case !t.changed():
 		return nil, fail("turn %d changed no files", turn)
 	}
 	return t, nil
