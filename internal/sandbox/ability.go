@@ -33,6 +33,8 @@ type Ability struct {
 
 	// MountsError says why there is no mount namespace.
 	MountsError string `json:"mounts_error,omitempty"`
+
+	outside string // our own mount namespace
 }
 
 // The versions of Landlock that brought something.

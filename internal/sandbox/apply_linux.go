@@ -65,3 +65,12 @@ func openPath(name string) (int, error) {
 	}
 	return fd, nil
 }
+
+// kindOf says what an open file is, as one of the S_IF values.
+func kindOf(fd int) (uint32, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, os.NewSyscallError("fstat", err)
+	}
+	return st.Mode & unix.S_IFMT, nil
+}

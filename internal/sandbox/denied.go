@@ -121,7 +121,7 @@ func namesIn(line string) []string {
 		names = append(names, m[1])
 	}
 	for _, word := range english().separator.Split(line, -1) {
-		word = strings.Trim(word, ".'\"`‘’“”")
+		word = strings.TrimRight(strings.Trim(word, "'\"`‘’“”"), ".")
 		if strings.Contains(word, "/") && !slices.Contains(names, word) {
 			names = append(names, word)
 		}

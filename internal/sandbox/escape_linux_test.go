@@ -57,6 +57,7 @@ var escapes = []escape{
 	{name: "change the times", script: `touch -d 2001-01-01 $OUT/file`, mounts: true},
 	{name: "set an attribute", script: `t setxattr $OUT/file`, mounts: true},
 	{name: "make a device", script: `t mknod dev`, byExit: true, rootOnly: true},
+	{name: "a device inside", script: `t open sub/device`, byExit: true, rootOnly: true, mounts: true},
 	{name: "write a disk", script: `t open /dev/loop0`, byExit: true, rootOnly: true},
 	{name: "change the kernel", script: `cat /proc/sys/kernel/hostname > /proc/sys/kernel/hostname`, byExit: true, rootOnly: true},
 

@@ -69,7 +69,7 @@ func firstLine(name string) string {
 	}
 	const longest = 8 << 10 // two paths
 	text, err := io.ReadAll(io.LimitReader(f, longest))
-	if err != nil {
+	if err != nil || len(text) == longest {
 		return ""
 	}
 	line, _, _ := strings.Cut(string(text), "\n")

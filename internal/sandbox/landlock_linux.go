@@ -180,11 +180,11 @@ func (r *ruleset) allowPath(name string, rights uint64) error {
 
 // allow gives rights to an open file and, if it is a directory, to all below.
 func (r *ruleset) allow(fd int, name string, rights uint64) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("stat %s: %w", name, err)
+	kind, err := kindOf(fd)
+	if err != nil {
+		return fmt.Errorf("allow %s: %w", name, err)
 	}
-	switch st.Mode & unix.S_IFMT {
+	switch kind {
 	case unix.S_IFDIR:
 	case unix.S_IFLNK:
 		return nil

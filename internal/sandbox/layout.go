@@ -29,74 +29,113 @@ func newLayout(policy protocol.SandboxPolicy, place Place) *layout {
 		return l
 	}
 
-	l.addOwn("working directory", place.Cwd)
+	wanted := []candidate{{what: "working directory", name: place.Cwd, own: true}}
 	for _, root := range policy.WritableRoots {
-		l.addOwn("writable root", root)
+		wanted = append(wanted, candidate{what: "writable root", name: root, own: true})
 	}
 	if !policy.ExcludeSlashTmp && exists(slashTmp) {
-		l.add("directory for temporary files", slashTmp)
+		wanted = append(wanted, candidate{what: "directory for temporary files", name: slashTmp})
 	}
 	if tmp := place.tmpdir(); tmp != "" && !policy.ExcludeTmpdirEnvVar {
-		l.add("directory for temporary files", tmp)
+		wanted = append(wanted, candidate{what: "directory for temporary files", name: tmp})
 	}
+	l.choose(wanted)
 	l.protect()
 	return l
 }
 
 const slashTmp = "/tmp"
 
-// addOwn is add for a root that the user chose.
-func (l *layout) addOwn(what, name string) {
-	if root := l.add(what, name); root != "" && !slices.Contains(l.own, root) {
-		l.own = append(l.own, root)
-	}
+// candidate is a path that somebody wants to be a root.
+type candidate struct {
+	what, name string
+	own        bool // the user chose it
+
+	real  string   // resolved
+	links []string // the directories of the symbolic links on the way
+	err   error
 }
 
-// add makes name a root, if it may be one, and returns it resolved.
-func (l *layout) add(what, name string) string {
-	root, err := l.rootAt(name)
-	if err != nil {
-		l.notes = append(l.notes, fmt.Sprintf("%s %s stays read-only: %v", what, name, err))
-		return ""
+// choose makes roots of the candidates that may be some.
+func (l *layout) choose(wanted []candidate) {
+	for i := range wanted {
+		c := &wanted[i]
+		c.real, c.links, c.err = l.rootAt(c.name)
 	}
-	if !slices.Contains(l.roots, root) {
-		l.roots = append(l.roots, root)
-	}
-	return root
-}
-
-func (l *layout) rootAt(name string) (string, error) {
-	if !filepath.IsAbs(name) {
-		return "", errors.New("it is not an absolute path")
-	}
-	root, err := filepath.EvalSymlinks(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", errors.New("it does not exist")
-	}
-	if err != nil {
-		return "", err
-	}
-
-	if root == "/" {
-		return "", errors.New("it is the whole file system")
-	}
-	for _, dir := range []string{"/proc", "/sys", "/dev"} {
-		if within(root, dir) {
-			return "", fmt.Errorf("%s belongs to the system", dir)
+	for i := range wanted {
+		c := &wanted[i]
+		if c.err == nil {
+			c.err = c.distrust(wanted)
+		}
+		if c.err != nil {
+			l.notes = append(l.notes, fmt.Sprintf("%s %s stays read-only: %v", c.what, c.name, c.err))
+			continue
+		}
+		l.roots = appendNew(l.roots, c.real)
+		if c.own {
+			l.own = appendNew(l.own, c.real)
 		}
 	}
-	if l.home != "" && within(root, l.home) {
-		return "", errors.New("it belongs to fermata")
+}
+
+// distrust refuses a name that leads through a symbolic link in a root: a command
+// may have put it there, and choose with it what the next one may write.
+func (c *candidate) distrust(all []candidate) error {
+	for _, dir := range c.links {
+		for _, other := range all {
+			if other.real != "" && within(dir, other.real) {
+				return fmt.Errorf("it leads to %s through a link in %s, where commands can write", c.real, dir)
+			}
+		}
 	}
-	return root, nil
+	return nil
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// rootAt resolves the name of a root.
+func (l *layout) rootAt(name string) (real string, links []string, err error) {
+	if !filepath.IsAbs(name) {
+		return "", nil, errors.New("it is not an absolute path")
+	}
+	real, links, err = follow(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, errors.New("it does not exist")
+	}
+	if err != nil {
+		return "", nil, err
+	}
+
+	if real == "/" {
+		return "", nil, errors.New("it is the whole file system")
+	}
+	for _, dir := range []string{"/proc", "/sys", "/dev"} {
+		if within(real, dir) {
+			return "", nil, fmt.Errorf("%s belongs to the system", dir)
+		}
+	}
+	if l.home != "" && within(real, l.home) {
+		return "", nil, errors.New("it belongs to fermata")
+	}
+	return real, links, nil
 }
 
 // protect finds what is protected in the roots.
 func (l *layout) protect() {
 	found := make(map[string]bool)
 	for _, root := range l.roots {
+		// A repository that a root lies in may itself lie in another root.
 		for dir := root; l.writable(dir); dir = filepath.Dir(dir) {
-			for _, name := range gitPaths(dir) {
+			names := gitPaths(dir)
+			if len(names) == 0 && slices.Contains(l.own, root) && isDir(dir) {
+				l.missing = appendNew(l.missing, filepath.Join(dir, ".git"))
+			}
+			for _, name := range names {
 				// What the user listed by name shall be writable.
 				found[name] = !slices.Contains(l.own, name)
 			}
@@ -111,11 +150,6 @@ func (l *layout) protect() {
 		}
 	}
 	slices.Sort(l.protected)
-	for _, root := range l.own {
-		if name := filepath.Join(root, ".git"); !exists(name) && isDir(root) {
-			l.missing = append(l.missing, name)
-		}
-	}
 }
 
 // writable reports whether name is a root or lies in one.

@@ -23,6 +23,9 @@ func (p *plan) mount() error {
 			return os.NewSyscallError("unshare", err)
 		}
 	}
+	if here, err := mountNamespace(); err != nil || p.Outside == "" || here == p.Outside {
+		return fmt.Errorf("still among the mounts of others: %w", errors.Join(err, ErrUnable))
+	}
 	if err := setTree(unix.AT_FDCWD, "/", &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
 	}
@@ -54,6 +57,9 @@ func (p *plan) mount() error {
 	return nil
 }
 
+// mountNamespace names the mount namespace of the calling thread.
+func mountNamespace() (string, error) { return os.Readlink("/proc/thread-self/ns/mnt") }
+
 // setTree changes a mount and all below it.
 func setTree(dirfd int, name string, attr *unix.MountAttr) error {
 	return os.NewSyscallError("mount_setattr", unix.MountSetattr(dirfd, name, unix.AT_RECURSIVE|unix.AT_EMPTY_PATH, attr))
@@ -63,7 +69,7 @@ func setTree(dirfd int, name string, attr *unix.MountAttr) error {
 func cloneTrees(binds []bind) ([]int, error) {
 	trees := make([]int, len(binds))
 	for i, b := range binds {
-		tree, err := cloneTree(string(b.Path))
+		tree, err := cloneTree(string(b.Path), b.Write)
 		if err != nil {
 			return nil, err
 		}
@@ -80,13 +86,18 @@ func cloneTrees(binds []bind) ([]int, error) {
 	return trees, nil
 }
 
-func cloneTree(name string) (int, error) {
+// cloneTree copies what is at name. What shall be written must not be a link: it
+// was none when the plan was made.
+func cloneTree(name string, write bool) (int, error) {
 	fd, err := openPath(name)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(fd)
 
+	if kind, err := kindOf(fd); err != nil || write && kind == unix.S_IFLNK {
+		return -1, &os.PathError{Op: "write", Path: name, Err: errors.Join(err, unix.ELOOP)}
+	}
 	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return -1, &os.PathError{Op: "open_tree", Path: name, Err: err}

@@ -13,6 +13,7 @@ import (
 // Probe finds out, once, what this machine can do. It takes a few milliseconds.
 var Probe = sync.OnceValue(func() Ability {
 	a := Ability{System: "linux", Landlock: landlockVersion(), Seccomp: haveFilter && seccompWorks()}
+	a.outside, _ = mountNamespace()
 	var why error
 	if os.Geteuid() == 0 {
 		why = tryNamespaces(0, unix.CLONE_NEWNS|unix.CLONE_NEWIPC)

@@ -73,6 +73,7 @@ func newWith(a Ability, policy protocol.SandboxPolicy, place Place) (*Confinemen
 		plan: plan{
 			Network:   policy.NetworkAccess,
 			Mounts:    a.mounts(),
+			Outside:   a.outside,
 			Roots:     paths(l.roots),
 			Own:       paths(l.own),
 			Protected: paths(l.protected),
@@ -131,6 +132,7 @@ func (c *Confinement) Appeared() []string {
 type plan struct {
 	Network   bool   `json:"network,omitempty"`
 	Mounts    mounts `json:"mounts,omitempty"`
+	Outside   string `json:"outside,omitempty"`   // the mount namespace that must not be touched
 	Roots     []path `json:"roots,omitempty"`     // may be written
 	Own       []path `json:"own,omitempty"`       // those of them that are not for everybody
 	Protected []path `json:"protected,omitempty"` // read-only although in a root

@@ -85,11 +85,10 @@ func cover(name string) error {
 	}
 	defer unix.Close(fd)
 
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+	if kind, err := kindOf(fd); err != nil || kind != unix.S_IFSOCK {
 		return nil
 	}
-	tree, err := cloneTree(os.DevNull)
+	tree, err := cloneTree(os.DevNull, false)
 	if err != nil {
 		return err
 	}

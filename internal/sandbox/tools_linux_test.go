@@ -41,6 +41,7 @@ var tools = map[string]func(args []string) error{
 	"pty":        ptyTool,
 	"shared":     sharedTool,
 	"exchange":   exchangeTool,
+	"given":      givenTool,
 	"fchmod":     fchmodTool,
 	"x32":        x32Tool,
 	"thread":     threadTool,
@@ -314,6 +315,32 @@ func sharedTool([]string) error {
 	}
 	b[0] = 1
 	return unix.Munmap(b)
+}
+
+// givenTool asks at a local socket for one of the network and connects with it.
+func givenTool(args []string) error {
+	conn, err := net.Dial("unix", args[0])
+	if err != nil {
+		return err
+	}
+	oob := make([]byte, 64)
+	_, n, _, _, err := conn.(*net.UnixConn).ReadMsgUnix(make([]byte, 1), oob)
+	if err != nil {
+		return err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil {
+		return err
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	return unix.Connect(fds[0], &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 }
 
 // exchangeTool swaps two files.

@@ -71,6 +71,9 @@ func newWorld(tb testing.TB) *world {
 	} {
 		must(tb, os.WriteFile(filepath.Join(base, name), []byte(text), 0o644))
 	}
+	if os.Getuid() == 0 {
+		must(tb, unix.Mknod(filepath.Join(w.ws, "sub", "device"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+	}
 	return w
 }
 

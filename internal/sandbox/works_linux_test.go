@@ -1,0 +1,250 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/protocol"
+	"golang.org/x/sys/unix"
+)
+
+// use is something that a confined command must be able to do. The script is run
+// with sh -e.
+type use struct {
+	name   string
+	script string
+	write  bool // only in workspace-write
+	mounts bool // only with mounts
+	needs  []string
+}
+
+var uses = []use{
+	{name: "read", script: `ls -la / >/dev/null; cat /etc/passwd >/dev/null; ls -la $OUT; cat $OUT/file .git/config .fermata/config.toml`},
+	{name: "devices", script: `echo x > /dev/null; echo x > /dev/zero; head -c 4 /dev/zero >/dev/null; head -c 4 /dev/urandom >/dev/null; ! echo x > /dev/full`},
+	{name: "standard files", script: `echo x > /dev/stdout; echo x > /dev/stderr; echo x | cat /dev/stdin`},
+	{name: "pipes", script: `echo a | cat | grep a`},
+	{name: "substitution", script: `bash -c 'cat <(echo x) > >(cat)'`, needs: []string{"bash"}},
+	{name: "own processes", script: `sleep 100 & p=$!; kill $p; wait $p || test $? = 143`},
+	{name: "own daemon", script: `setsid sh -c 'sleep 100' & sleep 100 & kill %1 %2 2>/dev/null || kill $!`},
+	{name: "own session", script: `setsid true; nice true; timeout 5 true; env -i /bin/true`},
+	{name: "threads", script: `t thread /dev/null`},
+	{name: "socket pair", script: `t socketpair`},
+	{name: "program in memory", script: `t memfd`},
+	{name: "terminals", script: `t pty`, mounts: true},
+	{name: "who am I", script: `test "$(id -u)" = $UID_; test -r /proc/self/status; ps >/dev/null`, needs: []string{"ps"}},
+	{name: "python", script: `python3 -c 'print(1)'`, needs: []string{"python3"}},
+
+	{name: "files", write: true, script: `echo x > new; echo y >> new; truncate -s 1 new; chmod 755 new; touch -d 2001-01-01 new; cp -a new copy; rm copy; mv new sub/; mv sub sub2; mv sub2/new .; rm -r sub2; mkdir -p a/b/c; mv new a/b/c/d; rm -r a`},
+	{name: "links and pipes", write: true, script: `ln -s file l; ln file h; mkfifo p; (echo x > p &); read v < p; test $v = x; rm l h p`},
+	{name: "links across directories", write: true, mounts: true, script: `ln file sub/h; mv sub/h h2; mkdir x; mv x sub/y`},
+	{name: "edit in place", write: true, script: `sed -i s/inside/changed/ file; grep changed file`},
+	{name: "own sockets", write: true, script: `t unix $WS/sub/s`},
+	{name: "shared memory", write: true, mounts: true, script: `t shared`},
+	{name: "locks", write: true, mounts: true, needs: []string{"python3"}, script: `python3 -c '
+import multiprocessing as m
+def f(l, q):
+    with l: q.put(1)
+if __name__ == "__main__":
+    c = m.get_context("fork"); l = c.Lock(); q = c.Queue()
+    p = c.Process(target=f, args=(l, q)); p.start(); assert q.get() == 1; p.join()'`},
+	{name: "compile", write: true, needs: []string{"gcc"}, script: `echo 'int main(){return 0;}' > a.c; TMPDIR=$WS gcc -o a a.c; ./a`},
+}
+
+// skip skips the test if what the use needs does not run for this user.
+func (u use) skip(t *testing.T, a *agent, w *world) {
+	t.Helper()
+	for _, program := range u.needs {
+		if r, _ := a.run(t, w, nil, "", program+" --version"); r.ExitCode != 0 {
+			t.Skip(program, "does not run here")
+		}
+	}
+}
+
+func TestUses(t *testing.T) {
+	a := newAgent(t)
+	best := canConfine(t)
+	noMounts := best
+	noMounts.Mounts, noMounts.ByUser = false, false
+	uid := "UID_=" + itoa(os.Getuid())
+	for _, u := range uses {
+		t.Run(u.name, func(t *testing.T) {
+			u.skip(t, a, newWorld(t))
+			for _, c := range []struct {
+				name    string
+				ability Ability
+				policy  protocol.SandboxPolicy
+				applies bool
+			}{
+				{"workspace-write", best, onlyWorkspace(), true},
+				{"read-only", best, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}, !u.write},
+				{"read-only without mounts", noMounts, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}, !u.write && !u.mounts},
+			} {
+				if !c.applies {
+					continue
+				}
+				w := newWorld(t)
+				r, out := a.run(t, w, w.confinement(t, c.ability, c.policy), "", "set -e\n"+u.script, uid)
+				if r.ExitCode != 0 {
+					t.Errorf("%s: exit %d %s\n%s", c.name, r.ExitCode, r.Signal, out)
+				}
+			}
+
+			// Without mounts a root that holds nothing protected is fully usable.
+			w := newWorld(t)
+			must(t, os.RemoveAll(filepath.Join(w.ws, ".git")))
+			c, err := newWith(noMounts, onlyWorkspace(), Place{Cwd: w.ws})
+			must(t, err)
+			if u.mounts || strings.Contains(u.script, ".git") {
+				return
+			}
+			if r, out := a.run(t, w, c, "", "set -e\n"+u.script, uid); r.ExitCode != 0 {
+				t.Errorf("without mounts and repository: exit %d %s\n%s", r.ExitCode, r.Signal, out)
+			}
+		})
+	}
+}
+
+// TestReadOnlyWritesNothing also has no place for temporary files.
+func TestReadOnlyWritesNothing(t *testing.T) {
+	a := newAgent(t)
+	ability := canConfine(t)
+	w := newWorld(t)
+	c := w.confinement(t, ability, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly, WritableRoots: []string{w.ws}})
+	_, out := a.run(t, w, c, "", `for d in . sub /tmp $HOME /dev/shm /var/tmp; do
+		if echo x 2>/dev/null > $d/escape.$$; then echo wrote $d; rm $d/escape.$$; fi; done; echo x > file; cat file`)
+	if !strings.HasSuffix(out, "inside\n") || strings.Contains(out, "wrote") {
+		t.Errorf("output %q", out)
+	}
+}
+
+// TestTemporaryFiles has them where the policy says.
+func TestTemporaryFiles(t *testing.T) {
+	a := newAgent(t)
+	canConfine(t)
+	tmp := newDir(t)
+	t.Setenv("TMPDIR", tmp)
+	for _, c := range []struct {
+		noSlash, noVariable bool
+		want                string
+	}{
+		{false, false, "/tmp TMPDIR"},
+		{true, false, "TMPDIR"},
+		{true, true, ""},
+	} {
+		w := newWorld(t)
+		policy := protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite, ExcludeSlashTmp: c.noSlash, ExcludeTmpdirEnvVar: c.noVariable}
+		_, out := a.run(t, w, w.confinement(t, Probe(), policy), "", `
+			f=$(mktemp /tmp/sbXXXXXX 2>/dev/null) && rm $f && echo /tmp
+			f=$(mktemp $TMPDIR/XXXXXX 2>/dev/null) && rm $f && echo TMPDIR`, "TMPDIR="+tmp)
+		if got := strings.Join(strings.Fields(out), " "); got != c.want {
+			t.Errorf("%+v: can write %q, want %q", c, got, c.want)
+		}
+	}
+}
+
+// TestNetworkAccess has the network, and all else is confined.
+func TestNetworkAccess(t *testing.T) {
+	a := newAgent(t)
+	ability := canConfine(t)
+	policy := onlyWorkspace()
+	policy.NetworkAccess = true
+	w := newWorld(t)
+	c := w.confinement(t, ability, policy)
+	before := w.snapshot(t)
+	_, out := a.run(t, w, c, "", `
+		t dial tcp $TCP && echo tcp; t dial udp $UDP && echo udp; t dns $UDP && echo dns; t listen tcp 127.0.0.1:0 && echo listen
+		t socket `+itoa(unix.AF_NETLINK)+` && echo netlink; t dial unix $SOCKET && echo unix
+		exec 2>/dev/null
+		t dial unix $ABSTRACT && echo abstract; t socket `+itoa(unix.AF_VSOCK)+` && echo vsock; t socket `+itoa(unix.AF_PACKET)+` && echo packet
+		echo x > $OUT/file; echo x > .git/config; kill -CONT $AGENT && echo signal`)
+	if want := "tcp\nudp\ndns\nlisten\nnetlink\nunix\n"; out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	if w.snapshot(t) != before {
+		t.Error("something outside has changed")
+	}
+}
+
+// TestPty has a command with a terminal.
+func TestPty(t *testing.T) {
+	a := newAgent(t)
+	best := canConfine(t)
+	noMounts := best
+	noMounts.Mounts, noMounts.ByUser = false, false
+	for _, ability := range []Ability{best, noMounts} {
+		w := newWorld(t)
+		_, out := a.runSpec(t, w.confinement(t, ability, onlyWorkspace()), proc.Spec{
+			Argv: []string{"sh", "-c", `stty size; echo to tty > /dev/tty; echo out > /dev/stdout; stty -echo && stty echo && test -t 0 && test -t 1 && echo terminal`},
+			Dir:  w.ws, Env: a.env, Pty: &proc.Winsize{Rows: 12, Cols: 34},
+		})
+		if want := "12 34\r\nto tty\r\nout\r\nterminal\r\n"; out != want {
+			t.Errorf("mounts %q: output %q, want %q", ability.mounts(), out, want)
+		}
+	}
+}
+
+// TestDaemonIsEnded leaves a confined daemon behind, which the shim must still be
+// able to kill.
+func TestDaemonIsEnded(t *testing.T) {
+	a := newAgent(t)
+	ability := canConfine(t)
+	for _, policy := range []protocol.SandboxPolicy{onlyWorkspace(), {Mode: protocol.SandboxReadOnly}, {Mode: protocol.SandboxFullAccess}} {
+		w := newWorld(t)
+		r, out := a.run(t, w, w.confinement(t, ability, policy), "",
+			`{ (setsid sh -c 'trap "" TERM HUP INT; echo $$; while :; do sleep 1; done' &) } | { read p; echo $p; }`)
+		pid := strings.TrimSpace(out)
+		if r.Killed == 0 || pid == "" || exists(filepath.Join("/proc", pid)) {
+			t.Errorf("%s: daemon %q, result %+v", policy.Mode, pid, r)
+		}
+	}
+}
+
+// TestInPIDNamespace combines both.
+func TestInPIDNamespace(t *testing.T) {
+	ability := canConfine(t)
+	s, err := proc.NewSpawner(proc.Options{Namespace: true})
+	must(t, err)
+	defer s.Close()
+	if !s.Namespaced() {
+		t.Skip("no PID namespace here")
+	}
+	a := newAgent(t)
+	a.spawner = s
+	w := newWorld(t)
+	before := w.snapshot(t)
+	_, out := a.run(t, w, w.confinement(t, ability, onlyWorkspace()), "", `echo x > file && echo inside; echo $PPID
+		exec 2>/dev/null
+		echo x > $OUT/file; echo x > .git/hooks/new; t userns && echo namespace; t dial tcp $TCP && echo tcp; kill -9 1; test -d /proc/$$ && echo proc`)
+	if want := "inside\n1\nproc\n"; out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	if w.snapshot(t) != before {
+		t.Error("something outside has changed")
+	}
+}
+
+// TestRightsOfRoot looks at what is left of them.
+func TestRightsOfRoot(t *testing.T) {
+	a := newAgent(t)
+	w := newWorld(t)
+	_, out := a.run(t, w, w.confinement(t, canConfine(t), onlyWorkspace()), "", `grep -E 'Cap|NoNewPrivs|Seccomp:' /proc/self/status`)
+	all := "00000000000004fb"
+	none := strings.Repeat("0", 16)
+	want := map[string]string{"CapInh:": none, "CapAmb:": none, "CapPrm:": none, "CapEff:": none, "NoNewPrivs:": "1", "Seccomp:": "2"}
+	if os.Getuid() == 0 {
+		want["CapPrm:"], want["CapEff:"], want["CapBnd:"] = all, all, all
+	}
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		if value, ok := want[f[0]]; ok && value != f[1] {
+			t.Errorf("%s is %s, want %s", f[0], f[1], value)
+		}
+		delete(want, f[0])
+	}
+	if len(want) > 0 {
+		t.Errorf("missing %v in %q", want, out)
+	}
+}
