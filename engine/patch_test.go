@@ -41,7 +41,7 @@ func beginPatch(t *testing.T, e *enginetest.Engine, id p.ConversationID, committ
 	r.Call("c", "work", "{}")
 	r.End()
 	run := e.Run()
-	bodies := []p.Body{&p.PatchStarted{Patch: "p1", Call: run.Call.ID, Changes: json.RawMessage(`{"/w/a":"delete"}`), Record: json.RawMessage(`"rec"`)}}
+	bodies := []p.Body{&p.PatchStarted{Patch: "p1", Call: run.Call.ID, Changes: json.RawMessage(`{"/w/a":"delete"}`), Record: json.RawMessage(`"rec"`), Back: json.RawMessage(`"back"`)}}
 	if committed {
 		bodies = append(bodies, &p.PatchCommitted{Patch: "p1", Call: run.Call.ID})
 	}
@@ -105,6 +105,44 @@ func TestKillInAPatch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A call is told what the turn has patched, also by a process before this one.
+func TestCallKnowsThePatchesOfItsTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		run := beginPatch(t, e, id, true)
+		if len(run.Call.Patches) != 0 {
+			t.Errorf("at first: %s", run.Call.Patches)
+		}
+		run.Return(p.ToolOutput{Output: "ok", Patch: &p.PatchResult{Applied: true}})
+		r := e.Request()
+		r.Call("c", "work", "{}")
+		r.End()
+		e.Run().Ask("rm", "x")
+		e.Idle()
+		e = kill(t, e, id, enginetest.Options{})
+		snap, err := e.Resume(t.Context(), id)
+		if err != nil || !snap.Waiting {
+			t.Fatalf("after the kill: %+v, %v", snap, err)
+		}
+		e.Must(id, p.Approve{Call: snap.Asking[0], Decision: p.Approved})
+		run = e.Run()
+		if len(run.Call.Patches) != 1 || string(run.Call.Patches[0]) != `"back"` {
+			t.Errorf("after the first patch: %s", run.Call.Patches)
+		}
+		run.Finish("ok")
+		e.Request().Answer("done")
+		e.Idle()
+		e.Say(id, "more")
+		r = e.Request()
+		r.Call("c", "work", "{}")
+		r.End()
+		if run = e.Run(); len(run.Call.Patches) != 0 {
+			t.Errorf("in the next turn: %s", run.Call.Patches)
+		}
+		run.Finish("ok")
+		e.Request().Answer("done")
+	})
 }
 
 // A patch that cannot be settled is tried again at each opening, also when

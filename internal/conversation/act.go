@@ -208,7 +208,7 @@ func (o *owner) startTool(b p.CallStarted) {
 	scope := o.journal.Open(b.Call.String())
 	call := tool.Call{
 		ID: b.Call, WireID: asked.WireID, Name: asked.Name, Arguments: asked.Arguments, Grant: b.Grant,
-		Grants: o.grants, Settings: o.now, Host: &host{o.conv, b.Call, scope},
+		Grants: o.grants, Settings: o.now, Patches: o.kept, Host: &host{o.conv, b.Call, scope},
 	}
 	o.work(func(ctx context.Context) (h turn.Happening) {
 		defer scope.Seal()

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -33,6 +34,7 @@ type owner struct {
 	ended    p.EndReason
 	asked    map[p.CallID]*p.ApprovalRequested // approvals that are open
 	patches  []openPatch                       // those whose outcome is not recorded
+	kept     []json.RawMessage                 // of the patches that this turn has applied
 	last     p.Seq
 
 	// What waits for the disk.

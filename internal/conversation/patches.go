@@ -32,7 +32,13 @@ func (o *owner) foldPatch(b p.Body) {
 		o.closePatches(func(op openPatch) bool { return op.Patch == b.Patch })
 	case *p.Undone:
 		o.closePatches(func(op openPatch) bool { return op.Patch == b.Patch })
+	case *p.TurnStarted:
+		o.kept = nil
 	case *p.ToolOutput:
+		i := slices.IndexFunc(o.patches, func(op openPatch) bool { return op.Call == b.Call })
+		if i >= 0 && b.Patch != nil && b.Patch.Applied {
+			o.kept = append(slices.Clip(o.kept), o.patches[i].Back)
+		}
 		if b.Patch != nil && !b.Patch.Unsettled {
 			o.closePatches(func(op openPatch) bool { return op.Call == b.Call })
 		}

@@ -17,7 +17,7 @@ type Changes struct {
 	Snapshots *Snapshots
 
 	plans  []*patch.Plan // the patches, in order
-	tried  bool          // to take the first picture
+	tried  bool          // to find out what there was before
 	repo   *repository   // nil if there is no picture
 	tree   string        // the first picture
 	latest string        // what was last told
@@ -26,10 +26,14 @@ type Changes struct {
 // before is called when something is about to write: the first time it takes a
 // picture of what there is.
 func (c *Changes) before(ctx context.Context, call Call) {
-	if c == nil || c.Snapshots == nil || c.tried {
+	if c == nil || c.tried {
 		return
 	}
 	c.tried = true
+	c.takeUp(call)
+	if c.Snapshots == nil {
+		return
+	}
 	repo, tree, err := c.Snapshots.take(ctx, call.Settings.Cwd)
 	switch {
 	case errors.Is(err, errNoRepository), ctx.Err() != nil:
@@ -37,6 +41,17 @@ func (c *Changes) before(ctx context.Context, call Call) {
 		c.notice(ctx, call, "no snapshot was taken, so what commands change in this turn cannot be shown or undone: "+err.Error())
 	default:
 		c.repo, c.tree = repo, tree
+	}
+}
+
+// takeUp finds out what the turn did before it was taken up here, when it had
+// waited for an approval. If files have changed since, that stays unknown.
+func (c *Changes) takeUp(call Call) {
+	if len(c.plans) > 0 || len(call.Patches) == 0 {
+		return
+	}
+	if back, err := TakeBack(patch.OS{}, call.Patches, nil); err == nil {
+		c.patched(back.Reverse())
 	}
 }
 

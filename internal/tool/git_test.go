@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -178,6 +179,19 @@ func TestNoSnapshotOutsideGit(t *testing.T) {
 	d := inTurn(t, snapshots(t), dir, h, "echo 2 > a", add("b"))
 	if d == nil || d.Trees != nil || !strings.Contains(d.Diff, "+++ b/b\n") || strings.Contains(d.Diff, "b/a") || len(notices(h)) > 0 {
 		t.Errorf("diff %+v, notices %q", d, notices(h))
+	}
+}
+
+// A stopped command is in the diff as well.
+func TestSnapshotOfAStoppedCommand(t *testing.T) {
+	dir := newRepo(t)
+	s := shell(t)
+	s.Changes = &Changes{Snapshots: snapshots(t)}
+	ctx, cancel := context.WithCancel(t.Context())
+	h := &fakeHost{onWrite: func(string) { cancel() }}
+	res := s.Run(ctx, call(h, dir, sh("echo 2 > a; echo written; sleep 600")))
+	if !res.Output.Aborted || res.Diff == nil || !strings.Contains(res.Diff.Diff, "-1\n+2\n") {
+		t.Errorf("output %+v, diff %+v", res.Output, res.Diff)
 	}
 }
 

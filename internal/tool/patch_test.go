@@ -327,6 +327,27 @@ func TestTurnDiffIsTheSum(t *testing.T) {
 	}
 }
 
+// A turn that is taken up by another process goes on with its diff.
+func TestTurnDiffIsTakenUp(t *testing.T) {
+	dir := realDir(t)
+	put(t, dir, "a", "1\n")
+	c := patchCall(&fakeHost{}, dir, update("a", "2", "3"))
+	c.Patches = history(t, dir, update("a", "1", "2"), add("b"))
+	p := &Patch{Changes: &Changes{}}
+	if got := p.Run(t.Context(), c); !strings.Contains(got.Diff.Diff, "-1\n+3\n") || !strings.Contains(got.Diff.Diff, "b/b") {
+		t.Errorf("diff %+v", got.Diff)
+	}
+	c.Arguments = update("a", "3", "4") // and then knows better than the record
+	if got := p.Run(t.Context(), c); !strings.Contains(got.Diff.Diff, "-1\n+4\n") {
+		t.Errorf("diff %+v", got.Diff)
+	}
+	put(t, dir, "b", "mine\n")
+	c.Arguments = update("a", "4", "5")
+	if got := (&Patch{Changes: &Changes{}}).Run(t.Context(), c); !strings.Contains(got.Diff.Diff, "-4\n+5\n") {
+		t.Errorf("diff after somebody else's change %+v", got.Diff)
+	}
+}
+
 func TestSettlePatch(t *testing.T) {
 	dir := realDir(t)
 	put(t, dir, "a", "1\n")

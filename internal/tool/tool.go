@@ -9,6 +9,7 @@ package tool
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/policy"
@@ -36,6 +37,7 @@ type Call struct {
 	Grant     protocol.Decision // the approval it was given, if it asked for one
 	Grants    policy.Grants     // what was approved for the session
 	Settings  protocol.Settings
+	Patches   []json.RawMessage // what the patches that this turn has applied kept (Back), in order
 	Host      Host
 }
 
