@@ -66,122 +66,124 @@ func viewOf(l *layout, base string) view {
 	return view{short(l.roots), short(l.own), short(l.protected), short(l.missing), short(binds), short(l.notes)}
 }
 
+var layouts = []struct {
+	name    string
+	entries []string
+	cwd     string
+	roots   []string
+	home    string
+	tmp     string
+	want    view
+}{
+	{
+		name: "plain", entries: []string{"ws/"}, cwd: "ws",
+		want: view{Roots: []string{"ws"}, Own: []string{"ws"}, Missing: []string{"ws/.git"}, Binds: []string{"ws"}},
+	},
+	{
+		name: "repository", entries: []string{"ws/.git/"}, cwd: "ws",
+		want: view{Roots: []string{"ws"}, Own: []string{"ws"}, Protected: []string{"ws/.git"}, Binds: []string{"ws", "ro ws/.git"}},
+	},
+	{
+		name: "roots through links", entries: []string{"real/", "other/", "link -> real", "dir -> .", "ws/"}, cwd: "ws",
+		roots: []string{"link", "dir/other", "real"},
+		want: view{
+			Roots: []string{"ws", "real", "other"}, Own: []string{"ws", "real", "other"},
+			Missing: []string{"ws/.git", "real/.git", "other/.git"}, Binds: []string{"other", "real", "ws"},
+		},
+	},
+	{
+		name: "a root that a command has made a link", entries: []string{"ws/", "secret/", "ws/build -> $/secret"}, cwd: "ws",
+		roots: []string{"ws/build"},
+		want: view{
+			Roots: []string{"ws"}, Own: []string{"ws"}, Missing: []string{"ws/.git"}, Binds: []string{"ws"},
+			Notes: []string{"writable root ws/build stays read-only: it leads to secret through a link in ws, where commands can write"},
+		},
+	},
+	{
+		name: "a working directory that a command has made a link", entries: []string{"tmp/", "secret/", "tmp/ws -> $/secret"},
+		cwd: "tmp/ws", tmp: "tmp",
+		want: view{
+			Roots: []string{"tmp"}, Binds: []string{"tmp"},
+			Notes: []string{"working directory tmp/ws stays read-only: it leads to secret through a link in tmp, where commands can write"},
+		},
+	},
+	{
+		name: "roots that are none", entries: []string{"ws/", "home/"}, cwd: "ws", home: "home",
+		roots: []string{"missing", "=relative", "=/", "=/proc", "=/dev/shm", "home", "=/sys/kernel"},
+		want: view{
+			Roots: []string{"ws"}, Own: []string{"ws"}, Missing: []string{"ws/.git"}, Binds: []string{"ws"},
+			Notes: []string{
+				"writable root missing stays read-only: it does not exist",
+				"writable root relative stays read-only: it is not an absolute path",
+				"writable root / stays read-only: it is the whole file system",
+				"writable root /proc stays read-only: /proc belongs to the system",
+				"writable root /dev/shm stays read-only: /dev belongs to the system",
+				"writable root home stays read-only: it belongs to fermata",
+				"writable root /sys/kernel stays read-only: /sys belongs to the system",
+			},
+		},
+	},
+	{
+		name: "home inside", entries: []string{"ws/a/b/home/"}, cwd: "ws", home: "ws/a/b/home",
+		want: view{
+			Roots: []string{"ws"}, Own: []string{"ws"}, Protected: []string{"ws/a/b/home"}, Missing: []string{"ws/.git"},
+			Binds: []string{"ws", "ws/a", "ws/a/b", "ro ws/a/b/home"},
+		},
+	},
+	{
+		name: "every name on the way is fixed", entries: []string{"tmp/x/ws/.git/"}, cwd: "tmp/x/ws", tmp: "tmp",
+		want: view{
+			Roots: []string{"tmp/x/ws", "tmp"}, Own: []string{"tmp/x/ws"}, Protected: []string{"tmp/x/ws/.git"},
+			Missing: []string{"tmp/x/.git", "tmp/.git"},
+			Binds:   []string{"tmp", "tmp/x", "tmp/x/ws", "ro tmp/x/ws/.git"},
+		},
+	},
+	{
+		name: "below a repository that lies in another root", entries: []string{"tmp/repo/.git/", "tmp/repo/sub/"}, cwd: "tmp/repo/sub", tmp: "tmp",
+		want: view{
+			Roots: []string{"tmp/repo/sub", "tmp"}, Own: []string{"tmp/repo/sub"}, Protected: []string{"tmp/repo/.git"},
+			Missing: []string{"tmp/repo/sub/.git", "tmp/.git"},
+			Binds:   []string{"tmp", "tmp/repo", "ro tmp/repo/.git"},
+		},
+	},
+	{
+		name: "worktree", cwd: "ws/wt", roots: []string{"ws"},
+		entries: []string{"ws/repo/.git/worktrees/wt/commondir:../..\n", "ws/wt/.git:gitdir: $/ws/repo/.git/worktrees/wt\n"},
+		want: view{
+			Roots: []string{"ws/wt", "ws"}, Own: []string{"ws/wt", "ws"},
+			Protected: []string{"ws/repo/.git", "ws/repo/.git/worktrees/wt", "ws/wt/.git"}, Missing: []string{"ws/.git"},
+			Binds: []string{"ws", "ws/repo", "ws/wt", "ro ws/repo/.git", "ro ws/wt/.git", "ro ws/repo/.git/worktrees", "ro ws/repo/.git/worktrees/wt"},
+		},
+	},
+	{
+		name: "repository elsewhere", cwd: "ws", roots: []string{"data"}, entries: []string{"ws/", "data/git/", "ws/.git -> ../data/git"},
+		want: view{
+			Roots: []string{"ws", "data"}, Own: []string{"ws", "data"}, Protected: []string{"data/git", "ws/.git"}, Missing: []string{"data/.git"},
+			Binds: []string{"data", "ws", "ro data/git", "ro ws/.git"},
+		},
+	},
+	{
+		name: "the user wants to write the repository", entries: []string{"ws/.git/"}, cwd: "ws", roots: []string{"ws/.git"},
+		want: view{
+			Roots: []string{"ws", "ws/.git"}, Own: []string{"ws", "ws/.git"}, Missing: []string{"ws/.git/.git"}, Binds: []string{"ws"},
+		},
+	},
+	{
+		name: "the user wants to write a part of it", entries: []string{"ws/.git/refs/"}, cwd: "ws", roots: []string{"ws/.git/refs"},
+		want: view{
+			Roots: []string{"ws", "ws/.git/refs"}, Own: []string{"ws", "ws/.git/refs"}, Protected: []string{"ws/.git"},
+			Missing: []string{"ws/.git/refs/.git", "ws/.git/.git"},
+			Binds:   []string{"ws", "ro ws/.git", "ws/.git/refs"},
+		},
+	},
+	{
+		name: "a file", entries: []string{"ws/", "log:"}, cwd: "ws", roots: []string{"log"},
+		want: view{Roots: []string{"ws", "log"}, Own: []string{"ws", "log"}, Missing: []string{"ws/.git"}, Binds: []string{"log", "ws"}},
+	},
+}
+
 func TestLayout(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		entries []string
-		cwd     string
-		roots   []string
-		home    string
-		tmp     string
-		want    view
-	}{
-		{
-			name: "plain", entries: []string{"ws/"}, cwd: "ws",
-			want: view{Roots: []string{"ws"}, Own: []string{"ws"}, Missing: []string{"ws/.git"}, Binds: []string{"ws"}},
-		},
-		{
-			name: "repository", entries: []string{"ws/.git/"}, cwd: "ws",
-			want: view{Roots: []string{"ws"}, Own: []string{"ws"}, Protected: []string{"ws/.git"}, Binds: []string{"ws", "ro ws/.git"}},
-		},
-		{
-			name: "roots through links", entries: []string{"real/", "other/", "link -> real", "dir -> .", "ws/"}, cwd: "ws",
-			roots: []string{"link", "dir/other", "real"},
-			want: view{
-				Roots: []string{"ws", "real", "other"}, Own: []string{"ws", "real", "other"},
-				Missing: []string{"ws/.git", "real/.git", "other/.git"}, Binds: []string{"other", "real", "ws"},
-			},
-		},
-		{
-			name: "a root that a command has made a link", entries: []string{"ws/", "secret/", "ws/build -> $/secret"}, cwd: "ws",
-			roots: []string{"ws/build"},
-			want: view{
-				Roots: []string{"ws"}, Own: []string{"ws"}, Missing: []string{"ws/.git"}, Binds: []string{"ws"},
-				Notes: []string{"writable root ws/build stays read-only: it leads to secret through a link in ws, where commands can write"},
-			},
-		},
-		{
-			name: "a working directory that a command has made a link", entries: []string{"tmp/", "secret/", "tmp/ws -> $/secret"},
-			cwd: "tmp/ws", tmp: "tmp",
-			want: view{
-				Roots: []string{"tmp"}, Binds: []string{"tmp"},
-				Notes: []string{"working directory tmp/ws stays read-only: it leads to secret through a link in tmp, where commands can write"},
-			},
-		},
-		{
-			name: "roots that are none", entries: []string{"ws/", "home/"}, cwd: "ws", home: "home",
-			roots: []string{"missing", "=relative", "=/", "=/proc", "=/dev/shm", "home", "=/sys/kernel"},
-			want: view{
-				Roots: []string{"ws"}, Own: []string{"ws"}, Missing: []string{"ws/.git"}, Binds: []string{"ws"},
-				Notes: []string{
-					"writable root missing stays read-only: it does not exist",
-					"writable root relative stays read-only: it is not an absolute path",
-					"writable root / stays read-only: it is the whole file system",
-					"writable root /proc stays read-only: /proc belongs to the system",
-					"writable root /dev/shm stays read-only: /dev belongs to the system",
-					"writable root home stays read-only: it belongs to fermata",
-					"writable root /sys/kernel stays read-only: /sys belongs to the system",
-				},
-			},
-		},
-		{
-			name: "home inside", entries: []string{"ws/a/b/home/"}, cwd: "ws", home: "ws/a/b/home",
-			want: view{
-				Roots: []string{"ws"}, Own: []string{"ws"}, Protected: []string{"ws/a/b/home"}, Missing: []string{"ws/.git"},
-				Binds: []string{"ws", "ws/a", "ws/a/b", "ro ws/a/b/home"},
-			},
-		},
-		{
-			name: "every name on the way is fixed", entries: []string{"tmp/x/ws/.git/"}, cwd: "tmp/x/ws", tmp: "tmp",
-			want: view{
-				Roots: []string{"tmp/x/ws", "tmp"}, Own: []string{"tmp/x/ws"}, Protected: []string{"tmp/x/ws/.git"},
-				Missing: []string{"tmp/x/.git", "tmp/.git"},
-				Binds:   []string{"tmp", "tmp/x", "tmp/x/ws", "ro tmp/x/ws/.git"},
-			},
-		},
-		{
-			name: "below a repository that lies in another root", entries: []string{"tmp/repo/.git/", "tmp/repo/sub/"}, cwd: "tmp/repo/sub", tmp: "tmp",
-			want: view{
-				Roots: []string{"tmp/repo/sub", "tmp"}, Own: []string{"tmp/repo/sub"}, Protected: []string{"tmp/repo/.git"},
-				Missing: []string{"tmp/repo/sub/.git", "tmp/.git"},
-				Binds:   []string{"tmp", "tmp/repo", "ro tmp/repo/.git"},
-			},
-		},
-		{
-			name: "worktree", cwd: "ws/wt", roots: []string{"ws"},
-			entries: []string{"ws/repo/.git/worktrees/wt/commondir:../..\n", "ws/wt/.git:gitdir: $/ws/repo/.git/worktrees/wt\n"},
-			want: view{
-				Roots: []string{"ws/wt", "ws"}, Own: []string{"ws/wt", "ws"},
-				Protected: []string{"ws/repo/.git", "ws/repo/.git/worktrees/wt", "ws/wt/.git"}, Missing: []string{"ws/.git"},
-				Binds: []string{"ws", "ws/repo", "ws/wt", "ro ws/repo/.git", "ro ws/wt/.git", "ro ws/repo/.git/worktrees", "ro ws/repo/.git/worktrees/wt"},
-			},
-		},
-		{
-			name: "repository elsewhere", cwd: "ws", roots: []string{"data"}, entries: []string{"ws/", "data/git/", "ws/.git -> ../data/git"},
-			want: view{
-				Roots: []string{"ws", "data"}, Own: []string{"ws", "data"}, Protected: []string{"data/git", "ws/.git"}, Missing: []string{"data/.git"},
-				Binds: []string{"data", "ws", "ro data/git", "ro ws/.git"},
-			},
-		},
-		{
-			name: "the user wants to write the repository", entries: []string{"ws/.git/"}, cwd: "ws", roots: []string{"ws/.git"},
-			want: view{
-				Roots: []string{"ws", "ws/.git"}, Own: []string{"ws", "ws/.git"}, Missing: []string{"ws/.git/.git"}, Binds: []string{"ws"},
-			},
-		},
-		{
-			name: "the user wants to write a part of it", entries: []string{"ws/.git/refs/"}, cwd: "ws", roots: []string{"ws/.git/refs"},
-			want: view{
-				Roots: []string{"ws", "ws/.git/refs"}, Own: []string{"ws", "ws/.git/refs"}, Protected: []string{"ws/.git"},
-				Missing: []string{"ws/.git/refs/.git", "ws/.git/.git"},
-				Binds:   []string{"ws", "ro ws/.git", "ws/.git/refs"},
-			},
-		},
-		{
-			name: "a file", entries: []string{"ws/", "log:"}, cwd: "ws", roots: []string{"log"},
-			want: view{Roots: []string{"ws", "log"}, Own: []string{"ws", "log"}, Missing: []string{"ws/.git"}, Binds: []string{"log", "ws"}},
-		},
-	} {
+	for _, c := range layouts {
 		t.Run(c.name, func(t *testing.T) {
 			base := tree(t, c.entries...)
 			at := func(name string) string {

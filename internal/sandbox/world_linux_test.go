@@ -13,29 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/protocol"
 	"golang.org/x/sys/unix"
 )
-
-// eventually waits until cond holds. The limit is only there to fail.
-func eventually(tb testing.TB, what string, cond func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(30 * time.Second)
-	defer limit.Stop()
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			tb.Fatalf("did not come true: %s", what)
-		}
-	}
-}
 
 // needs skips the test if a program is missing.
 func needs(tb testing.TB, programs ...string) {
