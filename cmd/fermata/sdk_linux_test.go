@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
+	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -208,6 +209,31 @@ func TestSDKAbortInMidCommand(t *testing.T) {
 	s.noProcess()
 	matches(t, "end of the request", tail(s.srv.Wait(2), 5),
 		`user  work`, `call call_s .*`, `output call_s aborted.*begun.*`, `user  <turn_aborted>.*</turn_aborted>`, `user  and now\?`)
+	s.must("fsck")
+}
+
+// However early or late an abort comes, it is an AbortError, and the next run works.
+func TestSDKAbortsAtAnyTime(t *testing.T) {
+	s := newSDK(t)
+	s.srv.Otherwise(modeltest.From(func(r *modeltest.Request) modeltest.Reply {
+		last := r.Items[len(r.Items)-1]
+		switch {
+		case last.Kind == wirecheck.User && last.Text == "at last":
+			return modeltest.Respond(modeltest.Say("I know."))
+		case last.Kind == wirecheck.Output:
+			return modeltest.Respond(modeltest.SayCut("and"), modeltest.Stall())
+		}
+		return modeltest.Respond(modeltest.Say("I try."), shell(fmt.Sprintf("call_%d", r.Number), "sleep 0.02"))
+	}))
+	var got struct {
+		Names  []string
+		Answer string
+	}
+	s.node(&got, "hasty", "24")
+	if others := slices.DeleteFunc(got.Names, func(n string) bool { return n == "AbortError" }); len(others) > 0 || got.Answer != "I know." {
+		t.Errorf("%+v", got)
+	}
+	s.noProcess()
 	s.must("fsck")
 }
 

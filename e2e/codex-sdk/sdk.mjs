@@ -68,6 +68,21 @@ const scenarios = {
     return { aborted, answer: next.finalResponse };
   },
 
+  // Aborts one thread again and again, a little later each time.
+  async hasty(rounds) {
+    const thread = codex.startThread(everything);
+    const names = [];
+    for (let i = 0; i < rounds; i++) {
+      const stop = new AbortController();
+      const running = caught(thread.run("work", { signal: stop.signal }));
+      await pause(i * 5);
+      stop.abort();
+      names.push((await running).name ?? "completed");
+    }
+    const last = await thread.run("at last");
+    return { names, answer: last.finalResponse };
+  },
+
   // Leaves the loop while a command runs, and goes on at once.
   async leave(file) {
     const thread = codex.startThread(everything);
