@@ -160,7 +160,7 @@ func TestSilentlyPassedOver(t *testing.T) {
 
 func TestBigLine(t *testing.T) {
 	w := serve(t, Options{Methods: []Method{Handle("length", func(_ context.Context, _ *Request, p echoParams) (int, error) { return len(p.Text), nil })}})
-	go io.WriteString(w.in, `{"id":1,"method":"length","params":{"text":"` + strings.Repeat("x", 17<<20)+`"}}`+"\n")
+	go io.WriteString(w.in, `{"id":1,"method":"length","params":{"text":"`+strings.Repeat("x", 17<<20)+`"}}`+"\n")
 	w.want(`{"jsonrpc":"2.0","id":1,"result":17825792}`)
 }
 

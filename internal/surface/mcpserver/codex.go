@@ -1,0 +1,239 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// newTool makes a tool of a function with typed arguments.
+func newTool[A any](name, title, about string, fn func(context.Context, *jsonrpc.Request, callParams, A) (toolResult, error)) tool {
+	return tool{name, title, about, jsonrpc.SchemaOf(reflect.TypeFor[A]()), func(ctx context.Context, r *jsonrpc.Request, in callParams) (toolResult, error) {
+		var args A
+		if err := jsonrpc.Decode(in.Arguments, &args); err != nil {
+			return failed(err.Error()), nil
+		}
+		return fn(ctx, r, in, args)
+	}}
+}
+
+type codexArguments struct {
+	Prompt           string         `json:"prompt" doc:"what to do"`
+	Model            string         `json:"model,omitempty"`
+	Profile          string         `json:"profile,omitempty" doc:"a profile of the configuration"`
+	Cwd              string         `json:"cwd,omitempty" doc:"where to work; relative to where the server runs"`
+	ApprovalPolicy   string         `json:"approval-policy,omitempty" enum:"untrusted,on-failure,on-request,never"`
+	Sandbox          string         `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
+	Config           map[string]any `json:"config,omitempty" doc:"configuration values by dotted key"`
+	BaseInstructions string         `json:"base-instructions,omitempty" doc:"instead of the built-in instructions"`
+	IncludePlanTool  bool           `json:"include-plan-tool,omitempty"`
+}
+
+func (s *Server) codex(ctx context.Context, r *jsonrpc.Request, in callParams, a codexArguments) (toolResult, error) {
+	c, err := s.create(context.WithoutCancel(ctx), Wish{
+		Model: a.Model, Profile: a.Profile, Cwd: a.Cwd, Approval: a.ApprovalPolicy, Sandbox: a.Sandbox,
+		Config: a.Config, Instructions: a.BaseInstructions,
+	})
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	return s.newTurnCall(ctx, r, in, c, 0).run(ctx, p.UserTurn{Content: p.Text(a.Prompt)}, true)
+}
+
+// replyNames are the names that a conversation goes by.
+type replyNames struct {
+	ConversationID string `json:"conversationId,omitempty" doc:"the conversation"`
+	ThreadID       string `json:"threadId,omitempty" doc:"the same"`
+	SessionID      string `json:"sessionId,omitempty" doc:"the same"`
+}
+
+var (
+	errNoName    = errors.New("conversationId is missing")
+	errManyNames = errors.New("conversationId, threadId and sessionId differ")
+)
+
+// name is the one that is given.
+func (n replyNames) name() (string, error) {
+	name := ""
+	for _, s := range []string{n.ConversationID, n.ThreadID, n.SessionID} {
+		switch {
+		case s == "" || s == name:
+		case name != "":
+			return "", errManyNames
+		default:
+			name = s
+		}
+	}
+	if name == "" {
+		return "", errNoName
+	}
+	return name, nil
+}
+
+type replyArguments struct {
+	replyNames
+	Prompt   string     `json:"prompt" doc:"what to do or to know"`
+	WhenBusy p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs"`
+}
+
+func (s *Server) codexReply(ctx context.Context, r *jsonrpc.Request, in callParams, a replyArguments) (toolResult, error) {
+	name, err := a.name()
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	switch a.WhenBusy {
+	case "", p.Steer, p.Queue, p.Replace:
+	default:
+		return failed("whenBusy: " + strconv.Quote(string(a.WhenBusy)) + " is none of steer, queue, replace"), nil
+	}
+	c, snap, err := s.find(context.WithoutCancel(ctx), name)
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	t := s.newTurnCall(ctx, r, in, c, snap.Settings.ContextWindow)
+	return t.run(ctx, p.UserTurn{Content: p.Text(a.Prompt), WhenBusy: a.WhenBusy}, false)
+}
+
+// A turnCall is a call of codex or codex-reply under way.
+type turnCall struct {
+	s      *Server
+	r      *jsonrpc.Request
+	c      *conversation
+	token  json.RawMessage // for progress; nil if nobody asked
+	life   context.Context // not ended by a cancel: the end of the turn is told all the same
+	events *translator
+	asks   *asker
+
+	progress int
+	turn     p.TurnID // the one that events were last about
+	mine     bool     // whether those are told for this call
+}
+
+func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callParams, c *conversation, window int64) *turnCall {
+	t := &turnCall{s: s, r: r, c: c, token: in.Meta.ProgressToken, life: context.WithoutCancel(ctx), events: newTranslator(window)}
+	t.asks = newAsker(t.life, s, c.id, t.elicit)
+	return t
+}
+
+// run submits the message and sees its turn to the end.
+func (t *turnCall) run(ctx context.Context, ut p.UserTurn, first bool) (toolResult, error) {
+	defer t.asks.close()
+	taken := func(receipt p.Receipt) {
+		switch receipt.State {
+		case p.TakenStarted:
+			t.c.events.Store(receipt.Turn, t)
+		case p.TakenSteered: // the turn's events stay with the call that has them
+			t.c.events.LoadOrStore(receipt.Turn, t)
+		}
+		if first { // now nobody can be quicker than us with a reply
+			t.send("", 0, msg{"type": "session_configured", "session_id": t.c.id, "model": t.c.model, "history_log_id": 0, "history_entry_count": 0})
+		}
+		t.r.Release()
+	}
+	end, err := engine.RunTurn(t.r.UntilEnd(ctx), submitHook{t.s.o.Engine, taken}, t.c.id, ut, t.event)
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	return t.result(end), nil
+}
+
+// A submitHook is an engine that tells what became of a message before its
+// events are followed.
+type submitHook struct {
+	engine.Engine
+	taken func(p.Receipt)
+}
+
+func (h submitHook) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
+	r, err := h.Engine.Submit(ctx, id, op)
+	if _, ok := op.(p.UserTurn); ok && err == nil {
+		h.taken(r)
+	}
+	return r, err
+}
+
+// event tells the client about an event of the turn.
+func (t *turnCall) event(e p.Event) {
+	if e.Turn != 0 && e.Turn != t.turn {
+		t.turn = e.Turn
+		owner, _ := t.c.events.LoadOrStore(e.Turn, t)
+		t.mine = owner == t
+		if _, ok := e.Body.(*p.TurnStarted); !ok && t.mine { // it waited until now
+			t.tell(p.Event{Turn: e.Turn, Body: &p.TurnStarted{}})
+		}
+	}
+	if !t.mine {
+		return
+	}
+	t.tell(e)
+	t.asks.event(e)
+	if _, ok := e.Body.(*p.TurnEnded); ok {
+		t.c.events.Delete(e.Turn)
+	}
+}
+
+func (t *turnCall) tell(e p.Event) {
+	id := ""
+	if e.Turn != 0 {
+		id = strconv.Itoa(int(e.Turn))
+	}
+	for _, m := range t.events.translate(e) {
+		t.send(id, e.Seq, m)
+	}
+}
+
+type eventMeta struct {
+	RequestID      json.RawMessage  `json:"requestId"`
+	ConversationID p.ConversationID `json:"conversationId"`
+	Seq            p.Seq            `json:"seq,omitempty"`
+}
+
+type eventParams struct {
+	Meta *eventMeta `json:"_meta,omitempty"`
+	ID   string     `json:"id"`
+	Msg  msg        `json:"msg"`
+}
+
+// send tells the client one thing, twice: older clients wait for the bare type.
+// A client that does not read is waited for here, which holds up nobody else.
+func (t *turnCall) send(id string, seq p.Seq, m msg) {
+	params := eventParams{&eventMeta{t.r.ID, t.c.id, seq}, id, m}
+	_ = t.s.conn.Notify(t.life, "codex/event", params) // if it fails the client is gone
+	if m.delta() {
+		return
+	}
+	_ = t.s.conn.Notify(t.life, m.kind(), params)
+	if t.token != nil {
+		t.progress++
+		_ = t.s.conn.Notify(t.life, "notifications/progress", map[string]any{"progressToken": t.token, "progress": t.progress, "message": m.kind()})
+	}
+}
+
+type codexResult struct {
+	ConversationID p.ConversationID `json:"conversationId"`
+	ThreadID       p.ConversationID `json:"threadId"`
+}
+
+func (t *turnCall) result(end engine.TurnEnd) toolResult {
+	var res toolResult
+	switch {
+	case end.Returned:
+		res = failed("turn interrupted: the message was not delivered")
+	case end.End.Reason == p.Completed:
+		res.Content = texts(end.Message)
+	case end.End.Reason == p.Failed:
+		res = failed(failure(&end.End))
+	case end.Message != "":
+		res = failed("turn interrupted", end.Message)
+	default:
+		res = failed("turn interrupted")
+	}
+	res.Structured = codexResult{t.c.id, t.c.id}
+	return res
+}

@@ -1,0 +1,370 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+const (
+	asks   = `{"elicitation":{}}`
+	noAsks = `{}`
+)
+
+func TestHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, "")
+		c.send(`{"id":1,"method":"ping"}`)
+		c.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		c.send(`{"id":2,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}`)
+		c.want(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true},"logging":{}},"serverInfo":{"name":"fermata","title":"fermata","version":"1.2.3"}}}`)
+		c.send(`{"id":3,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}`)
+		c.want(`{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"already initialized"}}`)
+		c.send(`{"method":"notifications/initialized"}`)
+		c.send(`{"id":4,"method":"logging/setLevel","params":{"level":"debug"}}`)
+		c.want(`{"jsonrpc":"2.0","id":4,"result":{}}`)
+		c.send(`{"id":5,"method":"resources/list"}`)
+		c.want(`{"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"there is no method \"resources/list\""}}`)
+	})
+}
+
+func TestUnknownVersionIsNegotiated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, "")
+		c.send(`{"id":1,"method":"initialize","params":{"protocolVersion":"2026-07-28","capabilities":{}}}`)
+		if got := c.skip("1"); !strings.Contains(got, `"protocolVersion":"2025-11-25"`) {
+			t.Error(got)
+		}
+	})
+}
+
+func TestListedTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, "")
+		c.send(`{"id":1,"method":"tools/list"}`)
+		var got struct {
+			Result struct {
+				Tools []struct {
+					Name        string
+					InputSchema struct {
+						Type       string
+						Required   []string
+						Properties map[string]struct{ Enum []string }
+					}
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(c.skip("1")), &got); err != nil {
+			t.Fatal(err)
+		}
+		codex, reply := got.Result.Tools[0], got.Result.Tools[1]
+		if codex.Name != "codex" || reply.Name != "codex-reply" || codex.InputSchema.Type != "object" {
+			t.Errorf("tools %+v", got)
+		}
+		if d := cmp.Diff([]string{"prompt"}, codex.InputSchema.Required); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff([]string{"prompt"}, reply.InputSchema.Required); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff([]string{"untrusted", "on-failure", "on-request", "never"}, codex.InputSchema.Properties["approval-policy"].Enum); d != "" {
+			t.Error(d)
+		}
+		for _, name := range []string{"conversationId", "threadId", "sessionId"} {
+			if _, ok := reply.InputSchema.Properties[name]; !ok {
+				t.Errorf("codex-reply does not take %s", name)
+			}
+		}
+	})
+}
+
+const ids = `"structuredContent":{"conversationId":"C","threadId":"C"}`
+
+// begin calls codex with a request id.
+func (c *client) begin(id string) {
+	c.t.Helper()
+	c.send(`{"id":%s,"method":"tools/call","params":{"name":"codex","arguments":{"prompt":"go","cwd":"/w"}}}`, id)
+}
+
+func (c *client) reply(id, more string) {
+	c.t.Helper()
+	c.send(`{"id":%s,"method":"tools/call","params":{"name":"codex-reply","arguments":{"conversationId":"C","prompt":"more"%s}}}`, id, more)
+}
+
+func TestCodexCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("7")
+		m := c.e.Request()
+		m.Usage = nil
+		m.Delta("Do")
+		synctest.Wait()
+		m.Answer("Done")
+		line := func(method, rest string) string {
+			return `{"jsonrpc":"2.0","method":"` + method + `","params":{"_meta":{"requestId":7,"conversationId":"C"` + rest + `}}`
+		}
+		configured := `},"id":"","msg":{"type":"session_configured","session_id":"C","model":"puppet","history_log_id":0,"history_entry_count":0}`
+		c.want(line("codex/event", configured), line("session_configured", configured))
+		for _, e := range []string{
+			`,"seq":2},"id":"1","msg":{"type":"task_started"}`,
+			`},"id":"1","msg":{"type":"agent_message_delta","delta":"Do"}`,
+			`},"id":"1","msg":{"type":"agent_message_delta","delta":"ne"}`,
+			`,"seq":5},"id":"1","msg":{"type":"agent_message","message":"Done"}`,
+			`,"seq":7},"id":"1","msg":{"type":"task_complete","last_agent_message":"Done"}`,
+		} {
+			c.want(line("codex/event", e))
+			if kind := strings.Split(strings.Split(e, `"type":"`)[1], `"`)[0]; !strings.HasSuffix(kind, "_delta") {
+				c.want(line(kind, e))
+			}
+		}
+		c.want(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"Done"}],` + ids + `}}`)
+		c.nothing()
+	})
+}
+
+func TestReplyInItsOwnTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		c.e.Request().Answer("one")
+		c.skip("1")
+		c.reply(`"b"`, `,"sessionId":"C","threadId":"C"`)
+		m := c.e.Request()
+		m.Fail(enginetest.Refused())
+		c.hear("task_started 2", "error 2", "task_complete 2")
+		c.want(`{"jsonrpc":"2.0","method":"task_complete","params":{"_meta":{"requestId":"b","conversationId":"C","seq":13},"id":"2","msg":{"type":"task_complete","last_agent_message":null}}}`,
+			`{"jsonrpc":"2.0","id":"b","result":{"content":[{"type":"text","text":"refused"}],"isError":true,`+ids+`}}`)
+		c.reply("3", "") // nothing of the failed turn is in the way
+		c.e.Request().Answer("three")
+		c.hear("task_started 3", "agent_message 3", "task_complete 3", "answer 3")
+	})
+}
+
+func TestBadCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		for _, x := range []struct{ params, text string }{
+			{`{"name":"codex","arguments":{}}`, "prompt is missing"},
+			{`{"name":"codex"}`, "prompt is missing"},
+			{`{"name":"codex","arguments":{"prompt":"x","model":"bad"}}`, "there is no model bad"},
+			{`{"name":"codex-reply","arguments":{"prompt":"x"}}`, "conversationId is missing"},
+			{`{"name":"codex-reply","arguments":{"prompt":"x","threadId":"a","sessionId":"b"}}`, "conversationId, threadId and sessionId differ"},
+			{`{"name":"codex-reply","arguments":{"prompt":"x","threadId":"a"}}`, `"a" is not a conversation id`},
+			{`{"name":"codex-reply","arguments":{"prompt":"x","threadId":"00000000-0000-0000-0000-000000000000"}}`, "unknown conversation: 00000000-0000-0000-0000-000000000000"},
+			{`{"name":"codex-reply","arguments":{"prompt":"x","threadId":"a","whenBusy":"never"}}`, `whenBusy: "never" is none of steer, queue, replace`},
+			{`{"name":"nothing","arguments":{}}`, "unknown tool nothing"},
+		} {
+			c.send(`{"id":1,"method":"tools/call","params":%s}`, x.params)
+			text, _ := json.Marshal(x.text)
+			c.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":` + string(text) + `}],"isError":true}}`)
+		}
+		c.send(`{"id":1,"method":"tools/call","params":{"arguments":{}}}`)
+		c.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"name is missing"}}`)
+	})
+}
+
+func TestCancelStopsTheTurnAndIsNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		m := c.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		run := c.e.Run()
+		c.cancel("1")
+		<-run.Ctx.Done()
+		c.hear("session_configured", "task_started 1", "turn_aborted 1")
+		c.want(`{"jsonrpc":"2.0","method":"turn_aborted","params":{"_meta":{"requestId":1,"conversationId":"C","seq":10},"id":"1","msg":{"type":"turn_aborted","reason":"interrupted"}}}`)
+		c.nothing()
+
+		c.reply("2", "") // and again
+		c.e.Request().Delta("half")
+		synctest.Wait()
+		c.cancel("2")
+		c.hear("task_started 2", "agent_message_delta 2", "agent_message 2", "turn_aborted 2")
+		c.next()
+		c.nothing()
+	})
+}
+
+func TestStoppedBySomebodyElseIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		c.e.Request().Delta("half an ans")
+		synctest.Wait()
+		c.hear("session_configured", "task_started 1", "agent_message_delta 1")
+		c.e.Must(p.ConversationID(c.id), p.Interrupt{})
+		if got, want := c.skip("1"), `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"turn interrupted"},{"type":"text","text":"half an ans"}],"isError":true,`+ids+`}}`; got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	})
+}
+
+func TestSteeredReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		m := c.e.Request()
+		c.hear("session_configured", "task_started 1")
+		c.reply("2", "")
+		synctest.Wait()
+		m.Answer("first")
+		c.e.Request().Answer("second")
+		answers := map[string]bool{}
+		for len(answers) < 2 {
+			line, h := c.next()
+			if h.Method == "" {
+				answers[bare(h.ID)] = strings.Contains(line, `"text":"second"`)
+			} else if !strings.Contains(line, `"requestId":1`) {
+				t.Errorf("an event of another request: %s", line)
+			}
+		}
+		if !answers["1"] || !answers["2"] {
+			t.Errorf("answers %v", answers)
+		}
+		c.nothing()
+	})
+}
+
+func TestCancelOfASteeredReplyStopsTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		m := c.e.Request()
+		c.hear("session_configured", "task_started 1")
+		c.reply("2", "")
+		synctest.Wait()
+		c.cancel("2")
+		m.Stopped()
+		if got := c.skip("1"); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "turn interrupted") {
+			t.Error(got)
+		}
+		c.nothing()
+	})
+}
+
+func TestQueuedReplyHasItsOwnEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		m := c.e.Request()
+		c.hear("session_configured", "task_started 1")
+		c.reply("2", `,"whenBusy":"queue"`)
+		synctest.Wait()
+		m.Answer("one")
+		c.e.Request().Answer("two")
+		var second []string
+		for answers := 0; answers < 2; { // the end of the one and the start of the other may mix
+			line, h := c.next()
+			if h.Method == "" {
+				answers++
+			}
+			if h.Method == "codex/event" && strings.Contains(line, `"requestId":2`) {
+				second = append(second, h.Params.Msg["type"].(string)+" "+h.Params.ID)
+			}
+		}
+		if d := cmp.Diff([]string{"task_started 2", "agent_message 2", "token_count 2", "task_complete 2"}, second); d != "" {
+			t.Errorf("the second call (-want +got):\n%s", d)
+		}
+	})
+}
+
+func TestTwoCallsDoNotSeeEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		one := c.e.Request()
+		synctest.Wait()
+		c.begin("2")
+		two := c.e.Request()
+		two.Answer("two")
+		one.Answer("one")
+		of := map[string]string{}
+		for n := 0; n < 2; {
+			line, h := c.next()
+			if h.Method == "" {
+				n++
+				want := map[string]string{"1": "one", "2": "two"}[bare(h.ID)]
+				if !strings.Contains(line, want) {
+					t.Errorf("the answer is not %s: %s", want, line)
+				}
+				continue
+			}
+			var m struct {
+				Params struct {
+					Meta struct {
+						RequestID      json.Number `json:"requestId"`
+						ConversationID string      `json:"conversationId"`
+					} `json:"_meta"`
+				}
+			}
+			_ = json.Unmarshal([]byte(line), &m)
+			meta := m.Params.Meta
+			if was := of[meta.RequestID.String()]; was != "" && was != meta.ConversationID {
+				t.Errorf("request %s has events of %s and %s", meta.RequestID, was, meta.ConversationID)
+			}
+			of[meta.RequestID.String()] = meta.ConversationID
+		}
+		if len(of) != 2 || of["1"] == of["2"] {
+			t.Errorf("conversations %v", of)
+		}
+	})
+}
+
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.send(`{"id":1,"method":"tools/call","params":{"name":"codex","arguments":{"prompt":"go"},"_meta":{"progressToken":"tok"}}}`)
+		c.e.Request().Answer("x")
+		c.next()
+		c.next()
+		c.want(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":1,"message":"session_configured"}}`)
+		c.skip("1")
+	})
+}
+
+func TestConversationOfAnEarlierProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		c.e.Request().Answer("one")
+		c.skip("1")
+		again := attach(t, enginetest.New(t, enginetest.Options{Store: c.e.Store}))
+		if err := c.e.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again.id = c.id
+		again.reply("1", "")
+		again.e.Request().Answer("two")
+		again.hear("task_started 2", "agent_message 2", "task_complete 2", "answer 1")
+	})
+}
+
+func TestTheEndStopsAndAnswers(t *testing.T) {
+	for name, end := range map[string]func(*client){
+		"end of the stream": func(c *client) { c.in.Close() },
+		"signal":            func(c *client) { c.stop(errors.New("stopped by SIGTERM")) },
+		"stream broken":     func(c *client) { c.in.CloseWithError(io.ErrUnexpectedEOF) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := connect(t, asks)
+				c.begin("1")
+				c.e.Request().Delta("half")
+				synctest.Wait()
+				end(c)
+				c.hear("session_configured", "task_started 1", "agent_message_delta 1", "agent_message 1", "turn_aborted 1", "answer 1")
+				<-c.ended
+			})
+		})
+	}
+}

@@ -1,0 +1,281 @@
+package mcpserver
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/policy"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A msg is an event in the clients' form: an object whose member type says
+// what it is.
+type msg map[string]any
+
+func (m msg) kind() string { return m["type"].(string) }
+
+// delta reports whether m is a piece of something that comes again as a whole.
+func (m msg) delta() bool { return strings.HasSuffix(m.kind(), "_delta") }
+
+// A translator makes our events those of the clients. It must see a turn from
+// its start to know what its calls are called.
+type translator struct {
+	window int64 // of the model, in tokens; 0 is unknown
+	calls  map[p.CallID]*call
+	last   any // the last whole message of the turn, nil if none
+}
+
+// A call is what an event about it does not repeat.
+type call struct {
+	wireID   string
+	commands bool // a command was begun
+	patches  bool // a patch was begun
+}
+
+func newTranslator(window int64) *translator {
+	return &translator{window: window, calls: map[p.CallID]*call{}}
+}
+
+// call is what is known of a call. One that was never seen is called by our own name.
+func (t *translator) call(id p.CallID) *call {
+	c := t.calls[id]
+	if c == nil {
+		c = &call{wireID: id.String()}
+		t.calls[id] = c
+	}
+	return c
+}
+
+// translate returns what clients are told about an event, in order.
+func (t *translator) translate(e p.Event) []msg {
+	switch b := e.Body.(type) {
+	case *p.TurnStarted:
+		return t.started()
+	case *p.AssistantMessage:
+		return t.said(b)
+	case *p.Reasoning:
+		if b.Text != "" {
+			return []msg{{"type": "agent_reasoning", "text": b.Text}}
+		}
+	case *p.Delta:
+		return t.delta(b)
+	case *p.ToolCall:
+		t.calls[b.Call] = &call{wireID: b.WireID}
+	case *p.ModelEnded:
+		return usage(b.Usage)
+	case *p.ModelRetry:
+		return []msg{{"type": "stream_error", "message": "attempt " + strconv.Itoa(b.Attempt) + " of " + strconv.Itoa(b.Max) + " in " + b.Wait.String() + ": " + b.Reason}}
+	case *p.ApprovalRequested:
+		return t.asked(b)
+	case *p.CommandStarted:
+		c := t.call(b.Call)
+		c.commands = true
+		return []msg{{"type": "exec_command_begin", "call_id": c.wireID, "command": b.Command, "cwd": b.Cwd, "parsed_cmd": policy.Parsed(b.Command)}}
+	case *p.PatchStarted:
+		return t.patchStarted(b)
+	case *p.TurnDiff:
+		if b.Diff != "" {
+			return []msg{{"type": "turn_diff", "unified_diff": b.Diff}}
+		}
+	case *p.PlanUpdated:
+		return []msg{{"type": "plan_update", "explanation": orNull(b.Explanation), "plan": b.Plan}}
+	case *p.ToolOutput:
+		return t.output(b)
+	case *p.TurnEnded:
+		return t.ended(b)
+	case *p.Configured:
+		t.window = b.Settings.ContextWindow
+	default:
+		return remark(e.Body)
+	}
+	return nil
+}
+
+// remark tells people what they should know and clients have no form for.
+func remark(b p.Body) []msg {
+	var text string
+	switch b := b.(type) {
+	case *p.Notice:
+		text = b.Text
+	case *p.Compacted:
+		text = "the conversation was compacted"
+	case *p.Damaged:
+		text = "a part of the conversation could not be read and was set aside in " + b.File
+	case *p.InputReturned:
+		var texts []string
+		for _, in := range b.Inputs {
+			texts = append(texts, strconv.Quote(p.PlainText(in.Content)))
+		}
+		text = "not delivered: " + strings.Join(texts, ", ")
+	default:
+		return nil
+	}
+	return []msg{{"type": "background_event", "message": text}}
+}
+
+func (t *translator) started() []msg {
+	t.last = nil
+	m := msg{"type": "task_started"}
+	if t.window > 0 {
+		m["model_context_window"] = t.window
+	}
+	return []msg{m}
+}
+
+func (t *translator) said(b *p.AssistantMessage) []msg {
+	if b.Text == "" {
+		return nil
+	}
+	if !b.Partial {
+		t.last = b.Text
+	}
+	return []msg{{"type": "agent_message", "message": b.Text}}
+}
+
+// maxChunk is how many bytes of output one event carries.
+const maxChunk = 8192
+
+func (t *translator) delta(b *p.Delta) []msg {
+	switch b.Kind {
+	case p.DeltaMessage:
+		return []msg{{"type": "agent_message_delta", "delta": b.Text}}
+	case p.DeltaReasoning:
+		return []msg{{"type": "agent_reasoning_delta", "delta": b.Text}}
+	}
+	c := t.call(b.Item)
+	var list []msg
+	for text := b.Text; c.commands && text != ""; {
+		n := min(len(text), maxChunk)
+		chunk := base64.StdEncoding.EncodeToString([]byte(text[:n]))
+		list = append(list, msg{"type": "exec_command_output_delta", "call_id": c.wireID, "stream": string(b.Kind), "chunk": chunk})
+		text = text[n:]
+	}
+	return list
+}
+
+// usage is how many tokens a response took, if the model says so.
+func usage(u *p.Usage) []msg {
+	if u == nil || *u == (p.Usage{}) {
+		return nil
+	}
+	return []msg{{
+		"type": "token_count", "input_tokens": u.Input, "cached_input_tokens": u.Cached, "output_tokens": u.Output,
+		"reasoning_output_tokens": u.Reasoning, "total_tokens": u.Total,
+	}}
+}
+
+func (t *translator) asked(b *p.ApprovalRequested) []msg {
+	m := msg{"type": "exec_approval_request", "call_id": t.call(b.Call).wireID}
+	if b.Kind == p.ApprovePatch {
+		m["type"], m["changes"] = "apply_patch_approval_request", changes(b.Detail)
+	} else {
+		m["command"], m["cwd"] = b.Command, b.Cwd
+	}
+	if b.Reason != "" {
+		m["reason"] = b.Reason
+	}
+	return []msg{m}
+}
+
+func changes(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
+func (t *translator) patchStarted(b *p.PatchStarted) []msg {
+	if b.Call == (p.CallID{}) { // an undo, which clients do not know
+		return nil
+	}
+	c := t.call(b.Call)
+	c.patches = true
+	return []msg{{"type": "patch_apply_begin", "call_id": c.wireID, "auto_approved": b.AutoApproved, "changes": changes(b.Changes)}}
+}
+
+// output is the end of what was begun. A call that began nothing has no end.
+func (t *translator) output(b *p.ToolOutput) []msg {
+	c := t.call(b.Call)
+	delete(t.calls, b.Call)
+	switch {
+	case c.patches:
+		m := msg{"type": "patch_apply_end", "call_id": c.wireID, "stdout": "", "stderr": "", "success": b.Patch != nil && b.Patch.Applied}
+		if m["success"] == true {
+			m["stdout"] = b.Patch.Summary
+		} else {
+			m["stderr"] = b.Output
+		}
+		return []msg{m}
+	case c.commands:
+		return []msg{commandEnd(c, b)}
+	}
+	return nil
+}
+
+func commandEnd(c *call, b *p.ToolOutput) msg {
+	r := b.Command
+	if r == nil { // it did not get as far as running
+		r = &p.CommandResult{ExitCode: -1, Output: b.Output, Stderr: [][2]int{{0, len(b.Output)}}, Elapsed: b.Elapsed}
+	}
+	stdout, stderr := split(r.Output, r.Stderr)
+	return msg{
+		"type": "exec_command_end", "call_id": c.wireID, "stdout": stdout, "stderr": stderr, "aggregated_output": r.Output,
+		"exit_code": r.ExitCode, "duration": duration(r.Elapsed), "formatted_output": b.Output,
+	}
+}
+
+// split takes the two streams of a command's output apart.
+func split(text string, ranges [][2]int) (stdout, stderr string) {
+	at := 0
+	for _, r := range ranges {
+		from, to := min(max(r[0], at), len(text)), min(max(r[1], at), len(text))
+		stdout += text[at:from]
+		stderr += text[from:to]
+		at = to
+	}
+	return stdout + text[at:], stderr
+}
+
+func duration(d time.Duration) map[string]int64 {
+	return map[string]int64{"secs": int64(d / time.Second), "nanos": int64(d % time.Second)}
+}
+
+// ended is the last word about a turn. A client that knows no crash is told that it was
+// interrupted.
+func (t *translator) ended(b *p.TurnEnded) []msg {
+	clear(t.calls)
+	switch b.Reason {
+	case p.Completed:
+		return []msg{{"type": "task_complete", "last_agent_message": t.last}}
+	case p.Failed:
+		return []msg{{"type": "error", "message": failure(b)}, {"type": "task_complete", "last_agent_message": nil}}
+	}
+	return []msg{{"type": "turn_aborted", "reason": abortReason(b.Reason)}}
+}
+
+func abortReason(r p.EndReason) string {
+	if r == p.Replaced {
+		return "replaced"
+	}
+	return "interrupted"
+}
+
+func failure(b *p.TurnEnded) string {
+	switch {
+	case b.Error == nil:
+		return "the turn failed"
+	case b.Error.Hint != "":
+		return b.Error.Message + " (" + b.Error.Hint + ")"
+	}
+	return b.Error.Message
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

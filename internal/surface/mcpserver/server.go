@@ -1,0 +1,180 @@
+// Package mcpserver lets programs use fermata over MCP, on one stream: the tools codex and
+// codex-reply, the conversation tools, and the direct requests of Codex's clients, each with
+// its own form of events and approvals over one follower.
+//
+// It only translates. What a message, a stop or an approval means is the engine's
+// business; order, cancelling and the end of the stream are package jsonrpc's. Nobody here
+// keeps a list of what is pending: a handler waits for the turn it is about, and its context is
+// the client's interest in it.
+//
+// Start with [Server.Serve]; the table of everything that is answered is in methods.go.
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A Wish is what a client wants a conversation to be run with. A zero field
+// leaves it to the configuration.
+type Wish struct {
+	Model        string
+	Profile      string
+	Cwd          string
+	Approval     string
+	Sandbox      string
+	Config       map[string]any // dotted keys
+	Instructions string         // replaces the built-in instructions
+}
+
+// Options are what a server is made of.
+type Options struct {
+	Engine  engine.Engine
+	Version string
+
+	// Settings makes a client's wish settings, or says what is wrong with it.
+	Settings func(Wish) (p.Settings, error)
+
+	Log *slog.Logger // nil: nowhere
+}
+
+// A Server serves one client.
+type Server struct {
+	o    Options
+	conn *jsonrpc.Conn
+
+	initialized atomic.Bool
+	elicits     atomic.Bool // the client can be asked
+
+	known     sync.Map // p.ConversationID to *conversation
+	listeners sync.Map // subscription id to *listener
+}
+
+// New makes a server.
+func New(ctx context.Context, o Options) *Server {
+	s := &Server{o: o}
+	s.conn = jsonrpc.New(ctx, jsonrpc.Options{Methods: s.methods(), Cancel: "notifications/cancelled", Log: o.Log})
+	return s
+}
+
+// Serve answers the client until the stream or ctx ends. Turns that calls wait for are
+// stopped then, and the calls answered; the engine is the caller's to shut
+// down.
+func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	return s.conn.Serve(ctx, in, out)
+}
+
+// Schema describes everything that is answered, in JSON Schema.
+func Schema() map[string]any { return jsonrpc.Schema((&Server{}).methods()) }
+
+// A conversation is what the server remembers of one.
+type conversation struct {
+	id    p.ConversationID
+	model string
+
+	// start is where the conversation stood when this client came to it: listeners
+	// get everything after it.
+	start p.Cursor
+	mid   bool // a turn was under way then
+
+	// events tells for each turn which call's client is told about it: the first
+	// one's. p.TurnID to *turnCall.
+	events sync.Map
+}
+
+// create begins a conversation.
+func (s *Server) create(ctx context.Context, w Wish) (*conversation, error) {
+	settings, err := s.o.Settings(w)
+	if err != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeRequest, "%v", err)
+	}
+	if w.Instructions != "" {
+		settings.Instructions = w.Instructions
+	}
+	id, err := s.o.Engine.Create(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	c := &conversation{id: id, model: settings.Model}
+	s.known.Store(id, c)
+	return c, nil
+}
+
+// errUnknown says that there is no such conversation.
+var errUnknown = errors.New("unknown conversation")
+
+// find returns a conversation, of this process or an earlier one.
+func (s *Server) find(ctx context.Context, name string) (*conversation, engine.Snapshot, error) {
+	id, err := p.ParseConversationID(name)
+	if err != nil {
+		return nil, engine.Snapshot{}, jsonrpc.Errorf(jsonrpc.CodeRequest, "%v", err)
+	}
+	snap, err := s.o.Engine.Resume(ctx, id)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil, snap, &unknownError{id}
+	}
+	if err != nil {
+		return nil, snap, err
+	}
+	c := &conversation{id: id, model: snap.Settings.Model, start: snap.Last, mid: snap.Active}
+	got, _ := s.known.LoadOrStore(id, c)
+	return got.(*conversation), snap, nil
+}
+
+// An unknownError names a conversation that does not exist.
+type unknownError struct{ id p.ConversationID }
+
+func (e *unknownError) Error() string   { return fmt.Sprintf("%v: %s", errUnknown, e.id) }
+func (e *unknownError) Unwrap() []error { return []error{errUnknown, requestError(e.Error())} }
+
+func requestError(text string) error { return jsonrpc.Errorf(jsonrpc.CodeRequest, "%s", text) }
+
+// The versions of MCP that are spoken, the latest first. Later ones have no requests from
+// the server, which approvals need.
+var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+type initializeParams struct {
+	ProtocolVersion string `json:"protocolVersion"`
+	Capabilities    struct {
+		Elicitation json.RawMessage `json:"elicitation,omitempty"`
+	} `json:"capabilities,omitzero"`
+}
+
+type initializeResult struct {
+	ProtocolVersion string         `json:"protocolVersion"`
+	Capabilities    map[string]any `json:"capabilities"`
+	ServerInfo      serverInfo     `json:"serverInfo"`
+}
+
+type serverInfo struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Version string `json:"version"`
+}
+
+func (s *Server) initialize(_ context.Context, _ *jsonrpc.Request, in initializeParams) (initializeResult, error) {
+	if s.initialized.Swap(true) {
+		return initializeResult{}, requestError("already initialized")
+	}
+	s.elicits.Store(len(in.Capabilities.Elicitation) > 0 && string(in.Capabilities.Elicitation) != "null")
+	version := in.ProtocolVersion
+	if !slices.Contains(versions, version) {
+		version = versions[0]
+	}
+	return initializeResult{
+		ProtocolVersion: version,
+		Capabilities:    map[string]any{"tools": map[string]any{"listChanged": true}, "logging": map[string]any{}},
+		ServerInfo:      serverInfo{"fermata", "fermata", s.o.Version},
+	}, nil
+}
