@@ -116,6 +116,32 @@ func TestSnapshotLeavesTheRepositoryAlone(t *testing.T) {
 	}
 }
 
+// A file that changed in the same instant in which the index was written looks
+// as if it had not; git looks twice at such files, if it knows the instant.
+func TestSnapshotSeesAChangeInTheSameInstant(t *testing.T) {
+	dir := newRepo(t)
+	git(t, dir, "config", "core.trustctime", "false")
+	at := time.Now().Add(-time.Hour).Truncate(time.Second)
+	same := func(names ...string) {
+		for _, name := range names {
+			if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	same("a")
+	git(t, dir, "add", "a")
+	put(t, dir, "a", "2\n")
+	same("a", ".git/index")
+	r, tree, err := snapshots(t).take(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := r.git(t.Context(), "", "cat-file", "blob", tree+":a"); err != nil || text != "2\n" {
+		t.Errorf("in the picture a is %q, %v", text, err)
+	}
+}
+
 // A turn in which nothing changes has no diff, and no picture is taken for a
 // command that only looks.
 func TestSnapshotOnlyWhenNeeded(t *testing.T) {
@@ -215,12 +241,16 @@ func TestGitTakeBack(t *testing.T) {
 	if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(filepath.Join(dir, "deep/er"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "deep/er/f", "f\n")
 	git(t, dir, "add", "-A")
 	git(t, dir, "commit", "-q", "-m", "more")
 	put(t, dir, "a", "edited before the turn\n")
 	before := work(t, dir)
 	d := inTurn(t, s, dir, &fakeHost{}, "mkdir -p new/dir; echo n > new/dir/n; echo 2 > a; rm loose link; printf '1\\r\\n' > crlf; chmod -x run; chmod +x a",
-		"rm -r staged; echo done > 'name with space'; echo late > a")
+		"rm -r staged deep; echo done > 'name with space'; echo late > a")
 	b, err := s.TakeBack(t.Context(), *d.Trees)
 	if err != nil {
 		t.Fatal(err)

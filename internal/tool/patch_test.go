@@ -211,6 +211,23 @@ func TestPatchThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
+// A lameFS can prepare everything, and then neither go on nor back.
+type lameFS struct{ patch.OS }
+
+func (lameFS) Rename(string, string) error { return errors.New("disk gone") }
+func (lameFS) Remove(string) error         { return errors.New("disk gone") }
+
+// When it is not known what became of a patch, nobody says that it is.
+func TestPatchThatIsNotSettled(t *testing.T) {
+	dir := realDir(t)
+	put(t, dir, "a", "1\n")
+	res := (&Patch{Files: lameFS{}, Changes: &Changes{}}).Run(t.Context(), patchCall(&fakeHost{}, dir, update("a", "1", "2")))
+	if r := res.Output.Patch; !res.Output.Failed || r == nil || r.Applied || !r.Unsettled || res.Diff != nil ||
+		strings.Contains(res.Output.Output, "Nothing was applied") {
+		t.Errorf("output %+v, patch %+v", res.Output, r)
+	}
+}
+
 // A stop before the decision leaves nothing, and one after it everything.
 func TestPatchStopped(t *testing.T) {
 	for _, at := range []int{1, 2} {
