@@ -338,3 +338,40 @@ func TestShutdownStopsWhatRunsAndKeepsWhatWaits(t *testing.T) {
 		}
 	})
 }
+
+// Somebody who only looks sees a conversation grow that another process runs.
+func TestTailFromOutside(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		other := enginetest.New(t, enginetest.Options{Store: e.Store})
+		ctx, cancel := context.WithCancel(t.Context())
+		var lines []string
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for ev, err := range other.Tail(ctx, id) {
+				if err != nil {
+					return
+				}
+				lines = append(lines, enginetest.Line(ev))
+			}
+		}()
+		e.Say(id, "talk")
+		r := e.Request()
+		r.Delta("one ")
+		time.Sleep(time.Second)
+		r.Delta("two")
+		time.Sleep(time.Second)
+		r.Answer("one two three")
+		w.Expect("turn_ended completed")
+		time.Sleep(time.Second)
+		cancel()
+		<-done
+		want := []string{
+			"conversation_started", "turn_started", "user_message talk", "model_requested 1", "delta 1.1.0 0 one", "delta 1.1.0 4 two",
+			"delta 1.1.0 7  three", "assistant_message one two three", "model_ended", "turn_ended completed",
+		}
+		if d := cmp.Diff(want, lines); d != "" {
+			t.Errorf("events (-want +got):\n%s", d)
+		}
+	})
+}

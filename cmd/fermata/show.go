@@ -17,7 +17,7 @@ import (
 )
 
 func showCommand(s streams) *cobra.Command {
-	var asJSON bool
+	var asJSON, follow bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "show a conversation",
@@ -32,12 +32,17 @@ func showCommand(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if follow {
+				ctx, _ := stopSignals(cmd.Context())
+				return followed(ctx, tailTo(ctx, e, id, s.out, asJSON))
+			}
 			if asJSON {
 				return showJSON(cmd.Context(), e, id, s.out)
 			}
 			return show(cmd.Context(), e, id, s.out)
 		},
 	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as another process goes on, until Ctrl-C")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the events, one JSON object a line")
 	return cmd
 }
@@ -50,6 +55,41 @@ func showJSON(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Wr
 		}
 		if err := enc.Encode(ev); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// followed is how a tail ends: by the signal that it waits for, or by an error.
+func followed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// tailTo prints events as they come. Items are printed when they are finished,
+// or all their pieces with asJSON.
+func tailTo(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Writer, asJSON bool) error {
+	var t transcript.Transcript
+	enc := json.NewEncoder(w)
+	for ev, err := range e.Tail(ctx, id) {
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			if err := enc.Encode(ev); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, it := range t.Apply(ev) {
+			if it.Status == transcript.Open {
+				continue
+			}
+			if _, err := fmt.Fprintf(w, "%s\n", drawn(it)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
