@@ -64,9 +64,16 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 			cancel(nil)
 		}
 	}()
-	var pr drawing = newPrinter(o)
-	if o.JSON {
+	quit := make(chan struct{})
+	defer close(quit)
+	var pr drawing
+	switch human := newPrinter(o); {
+	case o.JSON:
 		pr = newJSONPrinter(o, func() { cancel(ErrAnswer) })
+	case o.ErrTerminal:
+		pr = watch(human, quit)
+	default:
+		pr = human
 	}
 	done, parked := make(chan struct{}), make(chan struct{})
 	var end engine.TurnEnd
@@ -162,6 +169,7 @@ func GoOn(id p.ConversationID) string { return fmt.Sprintf("fermata exec resume 
 
 // finish prints the last line and, if the turn completed, the answer.
 func (pr *printer) finish(end engine.TurnEnd) error {
+	pr.clear()
 	pr.endLine(end)
 	if end.End.Reason != p.Completed || pr.live && pr.o.OutTerminal {
 		return nil

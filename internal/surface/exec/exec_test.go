@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -247,4 +248,30 @@ func TestPark(t *testing.T) {
 			t.Errorf("answer %q", out.String())
 		}
 	})
+}
+
+// On a terminal a line shows that something goes on; nothing of it stays, and
+// a pipe never sees it.
+func TestStatusLine(t *testing.T) {
+	for _, tty := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := start(t, func(o *Options) { o.ErrTerminal = tty })
+			m := r.e.Request()
+			m.Call("c", "work", "{}")
+			m.End()
+			w := r.e.Run()
+			_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"make", "all"}})
+			time.Sleep(3*time.Second + frameTime/2)
+			w.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{}})
+			r.e.Request().Answer("built")
+			<-r.done
+			got := r.err.String()
+			if tty != strings.Contains(got, "3 s · make all · 11 tokens") || tty != strings.Contains(got, clearLine) {
+				t.Errorf("terminal %t: %q", tty, got)
+			}
+			if last := got[strings.LastIndex(got, "\r")+1:]; tty && strings.ContainsAny(last, string(frames)) {
+				t.Errorf("the line stays: %q", last)
+			}
+		})
+	}
 }

@@ -29,6 +29,7 @@ type printer struct {
 	lines   map[string]int   // lines of each command's output that are on screen
 	over    map[string]bool  // commands whose end is on screen
 	pending *transcript.Item // a finished message that may be the answer
+	shows   bool             // the status line is on screen
 	midLine bool             // the last thing printed did not end its line
 }
 
@@ -244,8 +245,17 @@ func (pr *printer) text(s string) {
 	if s == "" {
 		return
 	}
+	pr.clear()
 	_, _ = io.WriteString(pr.w, s)
 	pr.midLine = !strings.HasSuffix(s, "\n")
+}
+
+// clear takes the status line off the screen.
+func (pr *printer) clear() {
+	if pr.shows {
+		pr.shows = false
+		_, _ = io.WriteString(pr.w, clearLine)
+	}
 }
 
 func (pr *printer) endOfLine() {

@@ -1,0 +1,111 @@
+package exec
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A watched drawing is one on a terminal: below what was printed, a line shows
+// that something goes on. Its goroutine is the only one that draws.
+type watched struct {
+	pr     *printer
+	events chan p.Event
+	end    chan engine.TurnEnd
+	result chan error // has room for one
+	quit   <-chan struct{}
+}
+
+const frameTime = 120 * time.Millisecond
+
+// watch draws until finish, or until quit is closed.
+func watch(pr *printer, quit <-chan struct{}) *watched {
+	w := &watched{pr, make(chan p.Event), make(chan engine.TurnEnd), make(chan error, 1), quit}
+	go w.run()
+	return w
+}
+
+func (w *watched) run() {
+	tick := time.NewTicker(frameTime)
+	defer tick.Stop()
+	for frame := 0; ; {
+		select {
+		case e := <-w.events:
+			w.pr.event(e)
+		case now := <-tick.C:
+			frame++
+			w.pr.status(frame, now)
+		case end := <-w.end:
+			w.result <- w.pr.finish(end)
+			return
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+func (w *watched) event(e p.Event) {
+	select {
+	case w.events <- e:
+	case <-w.quit:
+	}
+}
+
+func (w *watched) finish(end engine.TurnEnd) error {
+	select {
+	case w.end <- end:
+		return <-w.result
+	case <-w.quit:
+		return nil
+	}
+}
+
+var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+
+// clearLine goes back to the start of the line and empties it.
+const clearLine = "\r\x1b[K"
+
+// status draws the line that shows what goes on, unless a message is being
+// written where it would stand.
+func (pr *printer) status(frame int, now time.Time) {
+	if !pr.tr.Active || pr.midLine {
+		return
+	}
+	parts := []string{fmt.Sprintf("%.0f s", now.Sub(pr.tr.Started).Seconds())}
+	if it := pr.current(); it != nil {
+		parts = append(parts, callLine(it))
+	}
+	if n := pr.tr.Usage.Total; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", n))
+	}
+	if pr.tr.Stopping {
+		parts = append(parts, "stopping…")
+	}
+	line := string(frames[frame%len(frames)]) + " " + strings.Join(parts, " · ")
+	_, _ = fmt.Fprint(pr.w, clearLine+clipped(clean(line)))
+	pr.shows = true
+}
+
+// statusWidth fits every terminal that people use.
+const statusWidth = 78
+
+func clipped(s string) string {
+	if r := []rune(s); len(r) > statusWidth {
+		return string(r[:statusWidth-1]) + "…"
+	}
+	return s
+}
+
+// current is the command that runs.
+func (pr *printer) current() *transcript.Item {
+	for i := len(pr.tr.Items) - 1; i >= 0; i-- {
+		if it := pr.tr.Items[i]; it.Kind == transcript.Call && it.Status == transcript.Open {
+			return it
+		}
+	}
+	return nil
+}
