@@ -118,7 +118,7 @@ func TestCallKnowsThePatchesOfItsTurn(t *testing.T) {
 		r := e.Request()
 		r.Call("c", "work", "{}")
 		r.End()
-		e.Run().Ask("rm", "x")
+		e.Run().Question(p.ApprovalRequested{Kind: p.ApprovePatch, Detail: json.RawMessage(`{"/w/a":"delete"}`)})
 		e.Idle()
 		e = kill(t, e, id, enginetest.Options{})
 		snap, err := e.Resume(t.Context(), id)
@@ -127,6 +127,9 @@ func TestCallKnowsThePatchesOfItsTurn(t *testing.T) {
 		}
 		e.Must(id, p.Approve{Call: snap.Asking[0], Decision: p.Approved})
 		run = e.Run()
+		if string(run.Call.Asked) != `{"/w/a":"delete"}` || run.Call.Grant != p.Approved {
+			t.Errorf("it asked %s and was told %s", run.Call.Asked, run.Call.Grant)
+		}
 		if len(run.Call.Patches) != 1 || string(run.Call.Patches[0]) != `"back"` {
 			t.Errorf("after the first patch: %s", run.Call.Patches)
 		}

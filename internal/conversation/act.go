@@ -210,6 +210,9 @@ func (o *owner) startTool(b p.CallStarted) {
 		ID: b.Call, WireID: asked.WireID, Name: asked.Name, Arguments: asked.Arguments, Grant: b.Grant,
 		Grants: o.grants, Settings: o.now, Patches: o.kept, Host: &host{o.conv, b.Call, scope},
 	}
+	if ask := o.asked[b.Call]; ask != nil {
+		call.Asked = ask.Detail
+	}
 	o.work(func(ctx context.Context) (h turn.Happening) {
 		defer scope.Seal()
 		defer guard(func(err *p.Error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -91,6 +92,9 @@ func (t *Patch) apply(ctx context.Context, call Call, text, dir string) Result {
 	if err != nil {
 		return failed("error: " + err.Error())
 	}
+	if call.Grant != "" && !sameJSON(call.Asked, changes) {
+		call.Grant = "" // a file changed meanwhile: somebody said yes to something else
+	}
 	ruling := t.rules(call).Patch(policy.PatchRequest{Paths: plan.Paths(), Answer: call.Grant})
 	switch ruling.Verdict {
 	case policy.Refuse:
@@ -111,6 +115,11 @@ func (t *Patch) apply(ctx context.Context, call Call, text, dir string) Result {
 		},
 		Diff: t.Changes.diff(ctx, call),
 	}
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // write records the patch, then writes it. The records tell whoever opens the

@@ -159,7 +159,7 @@ func TestPatchIsRecordedFirst(t *testing.T) {
 	dir := realDir(t)
 	h := &watchingHost{look: func() string { return fmt.Sprint(files(t, dir)) }}
 	c := patchCall(h, dir, add("a"))
-	c.Grant = protocol.Approved
+	c.Grant, c.Asked = protocol.Approved, json.RawMessage(fmt.Sprintf(`{ %q: {"add":{"content":"a\n"}}}`, filepath.Join(dir, "a")))
 	(&Patch{}).Run(t.Context(), c)
 	if len(h.events) != 2 {
 		t.Fatalf("events %v", h.events)
@@ -295,12 +295,32 @@ func TestPatchApproval(t *testing.T) {
 			if a := res.Ask; a.Kind != protocol.ApprovePatch || !strings.Contains(string(a.Detail), where) || a.Reason == "" || len(h.events) > 0 {
 				t.Errorf("asked %+v, recorded %v", a, h.events)
 			}
-			c.Grant = protocol.Approved
+			c.Grant, c.Asked = protocol.Approved, res.Ask.Detail
 			if res := (&Patch{}).Run(t.Context(), c); res.Ask != nil || !res.Output.Patch.Applied {
 				t.Errorf("approved: %+v", res)
 			}
 		}
 	}
+}
+
+// A yes is for what was shown. If a file has changed since, it is asked again.
+func TestPatchApprovalIsForWhatWasShown(t *testing.T) {
+	dir := realDir(t)
+	put(t, dir, "a", "1\nx\n")
+	c := patchCall(&fakeHost{}, dir, begin("*** Delete File: a\n*** Add File: b\n+b\n"))
+	c.Settings.Approval = protocol.ApprovalUntrusted
+	c.Asked = (&Patch{}).Run(t.Context(), c).Ask.Detail
+	c.Grant = protocol.Approved
+	put(t, dir, "b", "somebody's\n")
+	again := (&Patch{}).Run(t.Context(), c)
+	if again.Ask == nil || !strings.Contains(string(again.Ask.Detail), "somebody's") {
+		t.Fatalf("b would be overwritten: %+v", again)
+	}
+	c.Asked = again.Ask.Detail
+	if res := (&Patch{}).Run(t.Context(), c); res.Ask != nil || !res.Output.Patch.Applied {
+		t.Errorf("approved again: %+v", res)
+	}
+	wantFiles(t, dir, map[string]string{"b": "b\n"})
 }
 
 // A link in the workspace does not lead out of it unasked, and neither may

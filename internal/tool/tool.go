@@ -35,6 +35,7 @@ type Call struct {
 	Name      string
 	Arguments string
 	Grant     protocol.Decision // the approval it was given, if it asked for one
+	Asked     json.RawMessage   // the Detail of what it asked
 	Grants    policy.Grants     // what was approved for the session
 	Settings  protocol.Settings
 	Patches   []json.RawMessage // what the patches that this turn has applied kept (Back), in order

@@ -62,6 +62,15 @@ func TestPatchItem(t *testing.T) {
 	}
 }
 
+// A patch is not a command that was killed.
+func TestEndLineDoesNotCountPatches(t *testing.T) {
+	tr := fold(&p.TurnStarted{}, &p.ToolCall{Call: call}, &p.ToolOutput{Call: call, Aborted: true, Output: "aborted", Patch: &p.PatchResult{}},
+		&p.TurnEnded{Reason: p.Interrupted})
+	if d := cmp.Diff("call cut | aborted\nend done | stopped after 0 ms\n", show(tr)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 func TestUndoItem(t *testing.T) {
 	tr := fold(&p.PatchStarted{Patch: "u", Undoes: 2, Changes: changes}, &p.PatchCommitted{Patch: "u"},
 		&p.Undone{Of: 2, Patch: "u", Files: []string{"/w/a", "/w/b"}}, &p.Undone{Of: 1})

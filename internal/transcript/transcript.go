@@ -277,7 +277,9 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 	switch it := t.byID[b.Call.String()]; {
 	case b.Aborted:
 		status = Cut
-		t.stats.cut++
+		if b.Patch == nil { // which is over, one way or the other
+			t.stats.cut++
+		}
 	case it != nil && it.Status == Declined:
 		status = Declined
 	case b.Failed || b.Command != nil && (b.Command.ExitCode != 0 || b.Command.TimedOut):
