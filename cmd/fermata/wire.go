@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -35,8 +36,7 @@ func resolve(ctx context.Context, e *engine.Local, name string) (p.ConversationI
 	if name == "" {
 		return "", usage("%w", errWhich)
 	}
-	var near []string
-	var found []engine.Summary
+	var others, found []engine.Summary
 	for s, err := range all(ctx, e, engine.ListOptions{}) {
 		if err != nil {
 			return "", err
@@ -46,8 +46,8 @@ func resolve(ctx context.Context, e *engine.Local, name string) (p.ConversationI
 			return s.ID, nil
 		case strings.HasPrefix(string(s.ID), name), s.Title == name:
 			found = append(found, s)
-		case len(near) < 3:
-			near = append(near, fmt.Sprintf("%s %s", s.ID, s.Title))
+		default:
+			others = append(others, s)
 		}
 	}
 	switch len(found) {
@@ -56,7 +56,7 @@ func resolve(ctx context.Context, e *engine.Local, name string) (p.ConversationI
 	case 0:
 		return "", &exitError{
 			code: exitFailed, err: fmt.Errorf("%q: %w", name, engine.ErrNotFound),
-			hint: nearest(near),
+			hint: nearest(name, others),
 		}
 	}
 	return "", &exitError{
@@ -65,9 +65,40 @@ func resolve(ctx context.Context, e *engine.Local, name string) (p.ConversationI
 	}
 }
 
-func nearest(near []string) string {
-	if len(near) == 0 {
+// nearest names the conversations whose id or title is most like name.
+func nearest(name string, others []engine.Summary) string {
+	if len(others) == 0 {
 		return "there are no conversations yet"
 	}
-	return "the latest are:\n  " + strings.Join(near, "\n  ")
+	like := func(s engine.Summary) int {
+		title := []rune(s.Title)
+		return min(distance([]rune(name), []rune(s.ID)), distance([]rune(name), title[:min(len(title), 2*len(name)+8)]))
+	}
+	slices.SortStableFunc(others, func(a, b engine.Summary) int { return like(a) - like(b) })
+	var lines []string
+	for _, s := range others[:min(3, len(others))] {
+		lines = append(lines, fmt.Sprintf("%s  %s", s.ID, s.Title))
+	}
+	return "the nearest are:\n  " + strings.Join(lines, "\n  ")
+}
+
+// distance is how many letters must be added, taken away or changed to make b of a.
+func distance(a, b []rune) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, r := range a {
+		corner := row[0]
+		row[0] = i + 1
+		for j, s := range b {
+			change := corner
+			if r != s {
+				change++
+			}
+			corner = row[j+1]
+			row[j+1] = min(change, row[j]+1, corner+1)
+		}
+	}
+	return row[len(b)]
 }
