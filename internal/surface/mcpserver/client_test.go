@@ -26,7 +26,8 @@ type client struct {
 	lines chan string
 	ended chan error
 	stop  context.CancelCauseFunc
-	id    string // of the first conversation it hears of; C in what is compared
+	back  []string // read too early
+	id    string   // of the first conversation it hears of; C in what is compared
 }
 
 // connect starts a server in a bubble. The client says what it can do.
@@ -101,28 +102,53 @@ type heard struct {
 // next is the next line, and what is in it.
 func (c *client) next() (string, heard) {
 	c.t.Helper()
+	if len(c.back) > 0 {
+		line := c.back[0]
+		c.back = c.back[1:]
+		return c.read(line)
+	}
 	select {
 	case line, ok := <-c.lines:
 		if !ok {
 			c.t.Fatal("the stream has ended")
 		}
-		var h heard
-		if err := json.Unmarshal([]byte(line), &h); err != nil {
-			c.t.Fatalf("%v: %s", err, line)
-		}
-		for _, id := range []any{h.Params.Msg["session_id"], h.Result.Structured["conversation_id"], h.Result.ConversationID} {
-			if id, ok := id.(string); ok && id != "" && c.id == "" {
-				c.id = id
-			}
-		}
-		if c.id != "" {
-			line = strings.ReplaceAll(line, c.id, "C")
-		}
-		return line, h
+		return c.read(line)
 	case <-time.After(time.Hour):
 		c.t.Fatal("nothing comes")
 	}
 	return "", heard{}
+}
+
+// take reads up to the answer to a request and keeps what came before, for
+// events and answers are in no order.
+func (c *client) take(id string) {
+	c.t.Helper()
+	var before []string
+	for {
+		line, h := c.next()
+		if h.Method == "" && bare(h.ID) == id {
+			c.back = append(before, c.back...)
+			return
+		}
+		before = append(before, line)
+	}
+}
+
+func (c *client) read(line string) (string, heard) {
+	c.t.Helper()
+	var h heard
+	if err := json.Unmarshal([]byte(line), &h); err != nil {
+		c.t.Fatalf("%v: %s", err, line)
+	}
+	for _, id := range []any{h.Params.Msg["session_id"], h.Result.Structured["conversation_id"], h.Result.ConversationID} {
+		if id, ok := id.(string); ok && id != "" && c.id == "" {
+			c.id = id
+		}
+	}
+	if c.id != "" {
+		line = strings.ReplaceAll(line, c.id, "C")
+	}
+	return line, h
 }
 
 // want compares the next lines, as JSON.
@@ -175,6 +201,9 @@ func (c *client) hear(want ...string) {
 func (c *client) nothing() {
 	c.t.Helper()
 	synctest.Wait()
+	if len(c.back) > 0 {
+		c.t.Fatalf("unexpected %s", c.back[0])
+	}
 	select {
 	case line := <-c.lines:
 		c.t.Fatalf("unexpected %s", line)

@@ -179,12 +179,8 @@ func (t *turnCall) event(e p.Event) {
 }
 
 func (t *turnCall) tell(e p.Event) {
-	id := ""
-	if e.Turn != 0 {
-		id = strconv.Itoa(int(e.Turn))
-	}
 	for _, m := range t.events.translate(e) {
-		t.send(id, e.Seq, m)
+		t.send(eventID(e), e.Seq, m)
 	}
 }
 

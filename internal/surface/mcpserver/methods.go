@@ -12,14 +12,14 @@ type empty struct{}
 // methods is the table of everything that is answered.
 func (s *Server) methods() []jsonrpc.Method {
 	nothing := func(context.Context, *jsonrpc.Request, empty) (empty, error) { return empty{}, nil }
-	return []jsonrpc.Method{
+	return append([]jsonrpc.Method{
 		jsonrpc.Handle("initialize", s.initialize),
 		jsonrpc.Listen("notifications/initialized", func(context.Context, empty) {}),
 		jsonrpc.Handle("ping", nothing),
 		jsonrpc.Handle("logging/setLevel", nothing),
 		jsonrpc.Handle("tools/list", s.listTools),
 		jsonrpc.Handle("tools/call", s.callTool).InLane(toolLane),
-	}
+	}, s.directMethods()...)
 }
 
 // A tool is a row of the table that tools/list and tools/call share.

@@ -1,0 +1,225 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// directMethods are the requests that clients make without MCP.
+func (s *Server) directMethods() []jsonrpc.Method {
+	return []jsonrpc.Method{
+		jsonrpc.Handle("newConversation", s.newConversation),
+		jsonrpc.Handle("sendUserMessage", s.sendUserMessage).InLane(directLane),
+		jsonrpc.Handle("sendUserTurn", s.sendUserTurn).InLane(directLane),
+		jsonrpc.Handle("interruptConversation", s.interruptConversation).InLane(directLane),
+		jsonrpc.Handle("addConversationListener", s.addListener).InLane(directLane),
+		jsonrpc.Handle("removeConversationListener", s.removeListener),
+		jsonrpc.Handle("listConversations", s.listConversations),
+		jsonrpc.Handle("resumeConversation", s.resumeConversation),
+		jsonrpc.Handle("archiveConversation", s.archiveConversation).InLane(directLane),
+		jsonrpc.Handle("getUserAgent", s.userAgent),
+		jsonrpc.Handle("getAuthStatus", authStatus),
+		jsonrpc.Handle("loginChatGpt", noLogin),
+		jsonrpc.Handle("cancelLoginChatGpt", noLogin),
+		jsonrpc.Handle("logoutChatGpt", noLogin),
+	}
+}
+
+type conversationWish struct {
+	Model                 string         `json:"model,omitempty"`
+	Profile               string         `json:"profile,omitempty"`
+	Cwd                   string         `json:"cwd,omitempty"`
+	ApprovalPolicy        string         `json:"approvalPolicy,omitempty" enum:"untrusted,on-failure,on-request,never"`
+	Sandbox               string         `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
+	Config                map[string]any `json:"config,omitempty"`
+	BaseInstructions      string         `json:"baseInstructions,omitempty"`
+	IncludePlanTool       bool           `json:"includePlanTool,omitempty"`
+	IncludeApplyPatchTool bool           `json:"includeApplyPatchTool,omitempty"`
+}
+
+func (w conversationWish) wish() Wish {
+	return Wish{
+		Model: w.Model, Profile: w.Profile, Cwd: w.Cwd, Approval: w.ApprovalPolicy, Sandbox: w.Sandbox,
+		Config: w.Config, Instructions: w.BaseInstructions,
+	}
+}
+
+type conversationResult struct {
+	ConversationID p.ConversationID `json:"conversationId"`
+	Model          string           `json:"model"`
+	Initial        []msg            `json:"initialMessages,omitempty"`
+}
+
+func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in conversationWish) (conversationResult, error) {
+	c, err := s.create(context.WithoutCancel(ctx), in.wish())
+	if err != nil {
+		return conversationResult{}, err
+	}
+	return conversationResult{ConversationID: c.id, Model: c.model}, nil
+}
+
+type messageParams struct {
+	ConversationID string `json:"conversationId"`
+	Items          []item `json:"items"`
+}
+
+func (s *Server) sendUserMessage(ctx context.Context, _ *jsonrpc.Request, in messageParams) (empty, error) {
+	return s.submitTurn(ctx, in, nil)
+}
+
+type turnParams struct {
+	messageParams
+	Cwd            string           `json:"cwd"`
+	ApprovalPolicy p.ApprovalPolicy `json:"approvalPolicy" enum:"untrusted,on-failure,on-request,never"`
+	SandboxPolicy  p.SandboxPolicy  `json:"sandboxPolicy"`
+	Model          string           `json:"model"`
+	Effort         *string          `json:"effort,omitempty"`
+	Summary        *string          `json:"summary,omitempty"`
+}
+
+func (s *Server) sendUserTurn(ctx context.Context, _ *jsonrpc.Request, in turnParams) (empty, error) {
+	return s.submitTurn(ctx, in.messageParams, &p.Overrides{
+		Cwd: &in.Cwd, Approval: &in.ApprovalPolicy, Sandbox: &in.SandboxPolicy, Model: &in.Model, Effort: in.Effort, Summary: in.Summary,
+	})
+}
+
+func (s *Server) submitTurn(ctx context.Context, in messageParams, over *p.Overrides) (empty, error) {
+	life := context.WithoutCancel(ctx)
+	c, snap, err := s.lookUp(life, in.ConversationID)
+	if err != nil {
+		return empty{}, err
+	}
+	content, err := contents(in.Items, snap.Settings.Cwd)
+	if err != nil {
+		return empty{}, jsonrpc.Errorf(jsonrpc.CodeParams, "%v", err)
+	}
+	_, err = s.o.Engine.Submit(life, c.id, p.UserTurn{Content: content, WhenBusy: p.Queue, Overrides: over})
+	if errors.Is(err, engine.ErrEmpty) {
+		err = jsonrpc.Errorf(jsonrpc.CodeParams, "%v", err)
+	}
+	return empty{}, err
+}
+
+type conversationName struct {
+	ConversationID string `json:"conversationId"`
+}
+
+type interruptResult struct {
+	AbortReason *string `json:"abortReason"` // nil: there was nothing to stop
+}
+
+// interruptConversation is answered when the turn has ended and every listener
+// has been told.
+func (s *Server) interruptConversation(ctx context.Context, r *jsonrpc.Request, in conversationName) (interruptResult, error) {
+	ctx = r.UntilEnd(ctx)
+	life := context.WithoutCancel(ctx)
+	id, err := p.ParseConversationID(in.ConversationID)
+	if err != nil {
+		return interruptResult{}, requestError(err.Error())
+	}
+	receipt, err := s.o.Engine.Submit(life, id, p.Interrupt{}) // nothing is asked first: the turn might end meanwhile
+	r.Release()
+	switch {
+	case errors.Is(err, engine.ErrNothingToStop):
+		return interruptResult{}, nil
+	case errors.Is(err, engine.ErrNotFound):
+		return interruptResult{}, &unknownError{id}
+	case err != nil:
+		return interruptResult{}, err
+	}
+	end, err := engine.FollowTurn(life, s.o.Engine, id, receipt.Turn, receipt.Seq, func(p.Event) {})
+	if err != nil {
+		return interruptResult{}, err
+	}
+	s.told(ctx, id, receipt.Turn)
+	if end.End.Reason == p.Completed || end.End.Reason == p.Failed {
+		return interruptResult{}, nil // it was over before
+	}
+	return interruptResult{new(abortReason(end.End.Reason))}, nil
+}
+
+type subscription struct {
+	ID string `json:"subscriptionId"`
+}
+
+// addListener answers, then tells events until the listener is removed. Its handler runs
+// that long.
+func (s *Server) addListener(ctx context.Context, r *jsonrpc.Request, in conversationName) (subscription, error) {
+	c, snap, err := s.lookUp(context.WithoutCancel(ctx), in.ConversationID)
+	if err != nil {
+		return subscription{}, err
+	}
+	id := string(p.NewConversationID(time.Now()))
+	l := s.newListener(ctx, c, snap)
+	s.listeners.Store(id, l)
+	defer s.listeners.Delete(id)
+	r.Reply(subscription{id}, nil)
+	r.Release()
+	ending := r.UntilEnd(ctx)
+	stop := context.AfterFunc(ending, func() {
+		if ctx.Err() == nil {
+			l.finish(context.WithoutCancel(ctx))
+		}
+	})
+	defer stop()
+	l.run(l.ctx)
+	return subscription{}, nil
+}
+
+func (s *Server) removeListener(_ context.Context, _ *jsonrpc.Request, in subscription) (empty, error) {
+	l, ok := s.listeners.LoadAndDelete(in.ID)
+	if !ok {
+		return empty{}, jsonrpc.Errorf(jsonrpc.CodeRequest, "unknown subscription: %s", in.ID)
+	}
+	l.(*listener).cancel()
+	<-l.(*listener).done
+	return empty{}, nil
+}
+
+// A directAsk is an approval in the form of the direct requests.
+type directAsk struct {
+	ConversationID p.ConversationID `json:"conversation_id"`
+	CallID         string           `json:"call_id"`
+	Command        []string         `json:"command,omitempty"`
+	Cwd            string           `json:"cwd,omitempty"`
+	Changes        json.RawMessage  `json:"file_changes,omitempty"`
+	Reason         string           `json:"reason,omitempty"`
+}
+
+func directApproval(id p.ConversationID, q question) (string, any) {
+	ask := directAsk{ConversationID: id, CallID: q.wireID, Reason: q.Reason}
+	if q.Kind == p.ApprovePatch {
+		ask.Changes = changes(q.Detail)
+		return "applyPatchApproval", ask
+	}
+	ask.Command, ask.Cwd = q.Command, q.Cwd
+	return "execCommandApproval", ask
+}
+
+type userAgentResult struct {
+	UserAgent string `json:"userAgent"`
+}
+
+func (s *Server) userAgent(context.Context, *jsonrpc.Request, empty) (userAgentResult, error) {
+	return userAgentResult{"fermata/" + s.o.Version}, nil
+}
+
+type authResult struct {
+	Method    *string `json:"authMethod,omitempty"`
+	Preferred string  `json:"preferredAuthMethod"`
+}
+
+// authStatus says that nobody is logged in anywhere: keys are the configuration's.
+func authStatus(context.Context, *jsonrpc.Request, empty) (authResult, error) {
+	return authResult{Preferred: "apikey"}, nil
+}
+
+func noLogin(context.Context, *jsonrpc.Request, empty) (empty, error) {
+	return empty{}, requestError("fermata has no hosted login: set the key of a model provider in the environment")
+}

@@ -1,0 +1,146 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A follower gives a client a conversation: what has been, then what happens,
+// without a gap. How that is told is the caller's.
+type follower struct {
+	s     *Server
+	c     *conversation
+	show  p.Cursor // what is told begins after it
+	from  p.Cursor // where reading begins: earlier, if that is needed to know what calls are called
+	snap  engine.Snapshot
+	asks  func(question) (method string, params any)
+	tell  func(e p.Event, id string, m msg)
+	live  func() // what has been is told: from here on it is live
+	ended sync.Map
+	done  chan struct{} // closed when it follows no more
+}
+
+// run follows until ctx ends or the conversation is closed. Approvals that were asked for
+// earlier are put when the rest has been told.
+func (f *follower) run(ctx context.Context) {
+	defer close(f.done)
+	asks := newAsker(context.WithoutCancel(ctx), f.s, f.c.id, f.asks)
+	defer asks.close()
+	asks.hold = true
+	catchUp := func() {
+		asks.hold = false
+		f.live()
+		asks.resume()
+	}
+	if f.from >= f.snap.Last {
+		catchUp()
+	}
+	events := newTranslator(f.snap.Settings.ContextWindow)
+	for e, err := range f.s.o.Engine.Subscribe(ctx, f.c.id, f.from) {
+		if err != nil || ctx.Err() != nil {
+			return
+		}
+		for _, m := range events.translate(e) {
+			if e.Seq == 0 || e.Seq > f.show {
+				f.tell(e, eventID(e), m)
+			}
+		}
+		asks.event(e)
+		if asks.hold && e.Seq >= f.snap.Last {
+			catchUp()
+		}
+		if _, ok := e.Body.(*p.TurnEnded); ok {
+			close(f.end(e.Turn))
+		}
+	}
+}
+
+// end is closed when the end of the turn has been told.
+func (f *follower) end(turn p.TurnID) chan struct{} {
+	ch, _ := f.ended.LoadOrStore(turn, make(chan struct{}))
+	return ch.(chan struct{})
+}
+
+// eventID is the name of an event's turn.
+func eventID(e p.Event) string {
+	if e.Turn == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(e.Turn))
+}
+
+// A listener is a follower that was asked for by addConversationListener.
+type listener struct {
+	*follower
+	ctx    context.Context // what it follows for
+	cancel context.CancelFunc
+}
+
+type listenerParams struct {
+	ConversationID p.ConversationID `json:"conversationId"`
+	ID             string           `json:"id"`
+	Msg            msg              `json:"msg"`
+}
+
+// newListener makes a listener that tells everything since this client came to the
+// conversation.
+func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.Snapshot) *listener {
+	f := &follower{s: s, c: c, show: c.start, from: c.start, snap: snap, live: func() {}, done: make(chan struct{})}
+	if c.mid {
+		f.from = 0
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	f.tell = func(_ p.Event, id string, m msg) {
+		_ = s.conn.Notify(ctx, "codex/event/"+m.kind(), listenerParams{c.id, id, m}) // if it fails nobody listens
+	}
+	f.asks = func(q question) (string, any) { return directApproval(c.id, q) }
+	return &listener{f, ctx, cancel}
+}
+
+// finish ends the listener because the client will say nothing more. A turn
+// that runs is stopped first, and its end told; one that waits for a person goes on waiting.
+func (l *listener) finish(life context.Context) {
+	defer l.cancel()
+	snap, err := l.s.o.Engine.Resume(life, l.c.id)
+	if err != nil || snap.Waiting {
+		return
+	}
+	receipt, err := l.s.o.Engine.Submit(life, l.c.id, p.Interrupt{})
+	if err != nil {
+		return
+	}
+	select {
+	case <-l.end(receipt.Turn):
+	case <-l.done:
+	}
+}
+
+// told waits until every listener has told the end of a turn.
+func (s *Server) told(ctx context.Context, id p.ConversationID, turn p.TurnID) {
+	s.listeners.Range(func(_, v any) bool {
+		if l := v.(*listener); l.c.id == id {
+			select {
+			case <-l.end(turn):
+			case <-l.done:
+			case <-ctx.Done():
+			}
+		}
+		return true
+	})
+}
+
+// lookUp is find with an error in the form of the direct requests.
+func (s *Server) lookUp(ctx context.Context, name string) (*conversation, engine.Snapshot, error) {
+	c, snap, err := s.find(ctx, name)
+	var own *jsonrpc.Error
+	if errors.As(err, &own) {
+		return nil, snap, &jsonrpc.Error{Code: own.Code, Message: err.Error()}
+	}
+	return c, snap, err
+}
