@@ -116,8 +116,8 @@ func directLane(params json.RawMessage) string {
 }
 
 func (s *Server) tools() []tool {
-	return []tool{
+	return append([]tool{
 		newTool("codex", "Codex", "Begin a conversation with a coding agent and let it work on a prompt.", s.codex),
 		newTool("codex-reply", "Codex Reply", "Go on with a conversation. While a turn runs, the prompt joins it.", s.codexReply),
-	}
+	}, s.conversationTools()...)
 }

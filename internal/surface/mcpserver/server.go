@@ -88,6 +88,8 @@ type conversation struct {
 	start p.Cursor
 	mid   bool // a turn was under way then
 
+	created atomic.Pointer[json.RawMessage] // the request that began it, if that was a tool's
+
 	// events tells for each turn which call's client is told about it: the first
 	// one's. p.TurnID to *turnCall.
 	events sync.Map

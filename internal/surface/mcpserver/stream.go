@@ -1,0 +1,251 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// conversationTools are those whose events are asked for by conversationStream.
+func (s *Server) conversationTools() []tool {
+	return []tool{
+		newTool("conversationCreate", "Create Conversation", "Begin a conversation. A prompt, if there is one, is its first message.", s.conversationCreate),
+		newTool("conversationSendMessage", "Send Message", "Send a message to a conversation. Cancelling it stops its turn.", s.conversationSend),
+		newTool("conversationStream", "Stream Conversation", "Get what has happened in a conversation, then what happens. Cancelling it pauses the stream.", s.conversationStream),
+		newTool("conversationsList", "List Conversations", "List conversations, those changed last first.", s.conversationsList),
+	}
+}
+
+// structured is a result whose text is its JSON.
+func structured(v any, failed bool) toolResult {
+	text, err := json.Marshal(v)
+	if err != nil { // only texts and numbers are in it
+		text = []byte("{}")
+	}
+	return toolResult{Content: texts(string(text)), IsError: &failed, Structured: v}
+}
+
+type createArguments struct {
+	Prompt           string         `json:"prompt" doc:"the first message; none if empty"`
+	Cwd              string         `json:"cwd" doc:"where to work"`
+	Model            string         `json:"model,omitempty"`
+	ApprovalPolicy   string         `json:"approval_policy,omitempty" enum:"untrusted,on-failure,on-request,never"`
+	Sandbox          string         `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
+	Config           map[string]any `json:"config,omitempty"`
+	Profile          string         `json:"profile,omitempty"`
+	BaseInstructions string         `json:"base_instructions,omitempty"`
+}
+
+type createResult struct {
+	ConversationID p.ConversationID `json:"conversation_id"`
+	Model          string           `json:"model"`
+}
+
+type problem struct {
+	Message string `json:"message"`
+}
+
+func (s *Server) conversationCreate(ctx context.Context, r *jsonrpc.Request, _ callParams, a createArguments) (toolResult, error) {
+	life := context.WithoutCancel(ctx)
+	c, err := s.create(life, Wish{
+		Model: a.Model, Profile: a.Profile, Cwd: a.Cwd, Approval: a.ApprovalPolicy, Sandbox: a.Sandbox,
+		Config: a.Config, Instructions: a.BaseInstructions,
+	})
+	if err != nil {
+		return structured(problem{err.Error()}, true), nil
+	}
+	c.created.Store(&r.ID)
+	if a.Prompt != "" {
+		if _, err := s.o.Engine.Submit(life, c.id, p.UserTurn{Content: p.Text(a.Prompt)}); err != nil {
+			return structured(problem{err.Error()}, true), nil
+		}
+	}
+	return structured(createResult{c.id, c.model}, false), nil
+}
+
+type sendArguments struct {
+	ConversationID string `json:"conversation_id"`
+	Content        []item `json:"content"`
+	ParentMessage  string `json:"parent_message_id,omitempty"`
+	Model          string `json:"model,omitempty"`
+	Cwd            string `json:"cwd,omitempty"`
+	ApprovalPolicy string `json:"approval_policy,omitempty" enum:"untrusted,on-failure,on-request,never"`
+	Sandbox        string `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
+}
+
+type sendResult struct {
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
+func notSent(text string) toolResult { return structured(sendResult{"error", text}, true) }
+
+// conversationSend answers when the message is accepted. It runs on until its turn has
+// ended, so that it can be cancelled.
+func (s *Server) conversationSend(ctx context.Context, r *jsonrpc.Request, _ callParams, a sendArguments) (toolResult, error) {
+	c, snap, err := s.find(context.WithoutCancel(ctx), a.ConversationID)
+	if errors.Is(err, errUnknown) {
+		return notSent("Session does not exist"), nil
+	}
+	if err != nil {
+		return notSent(err.Error()), nil
+	}
+	content, err := contents(a.Content, snap.Settings.Cwd)
+	if err != nil {
+		return notSent(err.Error()), nil
+	}
+	taken := func(p.Receipt) {
+		r.Reply(structured(sendResult{Status: "ok"}, false), nil)
+		r.Release()
+	}
+	turn := p.UserTurn{Content: content, Overrides: a.overrides()}
+	if _, err := engine.RunTurn(r.UntilEnd(ctx), submitHook{s.o.Engine, taken}, c.id, turn, func(p.Event) {}); err != nil {
+		return notSent(err.Error()), nil // if it was accepted the answer has gone
+	}
+	return toolResult{}, nil
+}
+
+func (a sendArguments) overrides() *p.Overrides {
+	var o p.Overrides
+	if a.Model != "" {
+		o.Model = &a.Model
+	}
+	if a.Cwd != "" {
+		o.Cwd = &a.Cwd
+	}
+	if a.ApprovalPolicy != "" {
+		o.Approval = new(p.ApprovalPolicy(a.ApprovalPolicy))
+	}
+	if a.Sandbox != "" {
+		o.Sandbox = &p.SandboxPolicy{Mode: p.SandboxMode(a.Sandbox)}
+	}
+	if o.Model == nil && o.Cwd == nil && o.Approval == nil && o.Sandbox == nil {
+		return nil
+	}
+	return &o
+}
+
+type streamArguments struct {
+	ConversationID string  `json:"conversation_id"`
+	Cursor         *uint64 `json:"cursor,omitempty" doc:"give only what came after the event of this number"`
+}
+
+// conversationStream answers, then tells what has been in one notification, then
+// what happens, until it is cancelled.
+func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ callParams, a streamArguments) (toolResult, error) {
+	c, snap, err := s.find(context.WithoutCancel(ctx), a.ConversationID)
+	if err != nil {
+		return toolResult{Content: texts(), IsError: new(true)}, nil
+	}
+	r.Reply(structured(empty{}, false), nil)
+	r.Release()
+	ctx = r.UntilEnd(ctx)
+	st := &stream{s: s, c: c, ctx: ctx, numbered: a.Cursor != nil}
+	request := r.ID
+	if created := c.created.Load(); created != nil {
+		request = *created
+	}
+	f := &follower{
+		s: s, c: c, snap: snap, tell: st.tell, live: st.begin, done: make(chan struct{}),
+		asks: func(q question) (string, any) { return s.elicitation(q, request) },
+	}
+	if a.Cursor != nil {
+		f.show = p.Cursor(*a.Cursor)
+	}
+	f.run(ctx)
+	return toolResult{}, nil
+}
+
+// A stream tells one client of one conversation.
+type stream struct {
+	s        *Server
+	c        *conversation
+	ctx      context.Context
+	numbered bool
+	live     bool
+	past     []streamEvent
+}
+
+type streamEvent struct {
+	Msg msg   `json:"msg"`
+	Seq p.Seq `json:"seq,omitempty"`
+}
+
+type initialState struct {
+	Meta struct {
+		ConversationID p.ConversationID `json:"conversationId"`
+	} `json:"_meta"`
+	State struct {
+		Events []streamEvent `json:"events"`
+	} `json:"initial_state"`
+}
+
+func (st *stream) tell(e p.Event, _ string, m msg) {
+	delete(m, "model_context_window") // these clients know no such member
+	ev := streamEvent{Msg: m}
+	if st.numbered {
+		ev.Seq = e.Seq
+	}
+	if st.live {
+		_ = st.s.conn.Notify(st.ctx, m.kind(), ev) // if it fails nobody streams
+		return
+	}
+	if !m.delta() { // what is finished stands for its pieces
+		st.past = slices.DeleteFunc(st.past, func(old streamEvent) bool { return pieceOf(old.Msg, m) })
+	}
+	st.past = append(st.past, ev)
+}
+
+// pieceOf reports whether a delta is of what m finishes.
+func pieceOf(delta, m msg) bool {
+	switch delta.kind() {
+	case "agent_message_delta":
+		return m.kind() == "agent_message"
+	case "agent_reasoning_delta":
+		return m.kind() == "agent_reasoning"
+	case "exec_command_output_delta":
+		return m.kind() == "exec_command_end" && m["call_id"] == delta["call_id"]
+	}
+	return false
+}
+
+// begin tells what has been.
+func (st *stream) begin() {
+	var state initialState
+	state.Meta.ConversationID = st.c.id
+	state.State.Events = append([]streamEvent{}, st.past...)
+	st.live, st.past = true, nil
+	_ = st.s.conn.Notify(st.ctx, "notifications/initial_state", state)
+}
+
+type conversationsArguments struct {
+	Limit  int    `json:"limit,omitempty"`
+	Cursor string `json:"cursor,omitempty"`
+}
+
+type titled struct {
+	ConversationID p.ConversationID `json:"conversation_id"`
+	Title          string           `json:"title"`
+}
+
+type conversationsResult struct {
+	Conversations []titled `json:"conversations"`
+	Next          string   `json:"next_cursor,omitempty"`
+}
+
+func (s *Server) conversationsList(ctx context.Context, _ *jsonrpc.Request, _ callParams, a conversationsArguments) (toolResult, error) {
+	page, err := s.o.Engine.List(ctx, engine.ListOptions{Limit: a.Limit, Cursor: a.Cursor})
+	if err != nil {
+		return structured(problem{err.Error()}, true), nil
+	}
+	res := conversationsResult{Conversations: []titled{}, Next: page.Next}
+	for _, it := range page.Items {
+		res.Conversations = append(res.Conversations, titled{it.ID, it.Title})
+	}
+	return structured(res, false), nil
+}

@@ -1,0 +1,226 @@
+package mcpserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+func (c *client) tool(id, name, arguments string) {
+	c.t.Helper()
+	c.send(`{"id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, name, arguments)
+}
+
+// toolCreated begins a conversation by the tool.
+func toolCreated(t *testing.T, capabilities string) *client {
+	t.Helper()
+	c := connect(t, capabilities)
+	c.tool("10", "conversationCreate", `{"prompt":"","model":"o3","cwd":"/nowhere"}`)
+	c.want(`{"jsonrpc":"2.0","id":10,"result":{"content":[{"type":"text","text":"{\"conversation_id\":\"C\",\"model\":\"o3\"}"}],"isError":false,"structuredContent":{"conversation_id":"C","model":"o3"}}}`)
+	return c
+}
+
+func (c *client) say(id string) {
+	c.t.Helper()
+	c.tool(id, "conversationSendMessage", `{"conversation_id":"C","content":[{"type":"text","text":"hi"}]}`)
+}
+
+// modelSays answers the next model request, without a count of tokens.
+func (c *client) modelSays(text string) {
+	c.t.Helper()
+	m := c.e.Request()
+	m.Usage = nil
+	m.Answer(text)
+}
+
+func sent(id string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":"{\"status\":\"ok\"}"}],"isError":false,"structuredContent":{"status":"ok"}}}`
+}
+
+// stream connects; the answer comes first, then the state.
+func (c *client) stream(id string, events ...string) {
+	c.t.Helper()
+	c.tool(id, "conversationStream", `{"conversation_id":"C"}`)
+	c.want(`{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"{}"}],"isError":false,"structuredContent":{}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initial_state","params":{"_meta":{"conversationId":"C"},"initial_state":{"events":[`+strings.Join(events, ",")+`]}}}`)
+}
+
+func live(m string) string {
+	kind := strings.Split(strings.Split(m, `"type":"`)[1], `"`)[0]
+	return `{"jsonrpc":"2.0","method":"` + kind + `","params":{"msg":` + m + `}}`
+}
+
+// turn is a finished turn, as the state has it.
+func turn(text string) []string {
+	return []string{
+		`{"msg":{"type":"task_started"}}`, fmt.Sprintf(`{"msg":{"message":%q,"type":"agent_message"}}`, text),
+		fmt.Sprintf(`{"msg":{"last_agent_message":%q,"type":"task_complete"}}`, text),
+	}
+}
+
+func TestStreamThenSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, noAsks)
+		c.stream("11")
+		c.say("12")
+		c.take("12")
+		c.modelSays("Done")
+		c.want(live(`{"type":"task_started"}`), live(`{"type":"agent_message","message":"Done"}`), live(`{"type":"task_complete","last_agent_message":"Done"}`))
+		c.nothing()
+	})
+}
+
+func TestStreamCancelledAndReconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, noAsks)
+		c.stream("11")
+		c.say("12")
+		c.take("12")
+		c.modelSays("Done 1")
+		c.want(live(`{"type":"task_started"}`), live(`{"type":"agent_message","message":"Done 1"}`), live(`{"type":"task_complete","last_agent_message":"Done 1"}`))
+		c.cancel("11")
+		synctest.Wait()
+		c.say("13")
+		c.modelSays("Done 2")
+		c.want(sent("13"))
+		c.nothing()
+		c.stream("14", append(turn("Done 1"), turn("Done 2")...)...)
+		c.stream("15", append(turn("Done 1"), turn("Done 2")...)...)
+		c.say("16")
+		c.modelSays("Done 3")
+		synctest.Wait()
+		counts := map[string]int{}
+		for len(c.lines) > 0 {
+			_, h := c.next()
+			counts[h.Method]++
+		}
+		if d := cmp.Diff(map[string]int{"": 1, "task_started": 2, "agent_message": 2, "task_complete": 2}, counts); d != "" {
+			t.Errorf("two streams (-want +got):\n%s", d)
+		}
+		c.tool("17", "conversationStream", `{"conversation_id":"C","cursor":13}`)
+		c.skip("17")
+		line, _ := c.next()
+		if !strings.Contains(line, `"events":[{"msg":{"type":"task_started"},"seq":14},`) || !strings.Contains(line, "Done 3") {
+			t.Errorf("after a cursor: %s", line)
+		}
+	})
+}
+
+func TestStreamInMidSentence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, noAsks)
+		c.say("11")
+		c.want(sent("11"))
+		m := c.e.Request()
+		m.Usage = nil
+		m.Delta("Half ")
+		m.Delta("a sen")
+		synctest.Wait()
+		c.stream("12", `{"msg":{"type":"task_started"}}`)
+		c.want(live(`{"type":"agent_message_delta","delta":"Half a sen"}`))
+		m.Delta("tence")
+		synctest.Wait()
+		m.Answer("Half a sentence")
+		c.want(live(`{"type":"agent_message_delta","delta":"tence"}`), live(`{"type":"agent_message","message":"Half a sentence"}`),
+			live(`{"type":"task_complete","last_agent_message":"Half a sentence"}`))
+		c.nothing()
+	})
+}
+
+func TestCancelledMessageStopsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, noAsks)
+		c.stream("11")
+		c.say("12")
+		m := c.e.Request()
+		c.take("12")
+		c.want(live(`{"type":"task_started"}`))
+		c.cancel("12")
+		m.Stopped()
+		c.want(live(`{"type":"turn_aborted","reason":"interrupted"}`))
+		c.nothing()
+	})
+}
+
+func TestHeldApproval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, asks)
+		c.say("11")
+		c.want(sent("11"))
+		m := c.e.Request()
+		m.Usage = nil
+		m.Call("call_1", "work", "{}")
+		m.End()
+		c.e.Run().Ask("rm", "x")
+		c.nothing() // nobody streams: it is held
+		request := `{"type":"exec_approval_request","call_id":"call_1","command":["rm","x"],"cwd":"","reason":"why not"}`
+		c.stream("12", `{"msg":{"type":"task_started"}}`, `{"msg":`+request+`}`)
+		c.want(`{"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"Allow to run ` + "`rm x` in ``" + `?","requestedSchema":{"type":"object","properties":{}},` +
+			`"codex_elicitation":"exec-approval","codex_mcp_tool_call_id":"10","codex_event_id":"1","codex_call_id":"call_1","codex_command":["rm","x"]}}`)
+		c.cancel("12") // the stream is paused: the question goes, and stays open
+		c.want(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"nobody follows the conversation any more"}}`)
+		c.nothing()
+		c.stream("13", `{"msg":{"type":"task_started"}}`, `{"msg":`+request+`}`)
+		_, h := c.next()
+		if h.Method != "elicitation/create" || bare(h.ID) != "1" {
+			t.Fatalf("asked again: %+v", h)
+		}
+		c.send(`{"id":1,"result":{"action":"accept"}}`)
+		c.e.Run().Finish("removed")
+		c.modelSays("gone")
+		c.want(live(`{"type":"agent_message","message":"gone"}`), live(`{"type":"task_complete","last_agent_message":"gone"}`))
+
+		c.stream("14", append([]string{`{"msg":{"type":"task_started"}}`, `{"msg":` + request + `}`}, turn("gone")[1:]...)...)
+		c.nothing() // what is resolved is not asked
+	})
+}
+
+func TestConversationToolErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, noAsks)
+		const nobody = "00000000-0000-0000-0000-000000000000"
+		c.tool("1", "conversationSendMessage", `{"conversation_id":"`+nobody+`","content":[{"type":"text","text":"x"}]}`)
+		c.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"status\":\"error\",\"message\":\"Session does not exist\"}"}],"isError":true,"structuredContent":{"status":"error","message":"Session does not exist"}}}`)
+		c.tool("2", "conversationStream", `{"conversation_id":"`+nobody+`"}`)
+		c.want(`{"jsonrpc":"2.0","id":2,"result":{"content":[],"isError":true}}`)
+		c.tool("3", "conversationSendMessage", `{"conversation_id":"C","content":[]}`)
+		if got := c.skip("3"); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"status":"error"`) {
+			t.Error(got)
+		}
+		c.tool("4", "conversationCreate", `{"prompt":"","cwd":"/w","model":"bad"}`)
+		c.want(`{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"{\"message\":\"there is no model bad\"}"}],"isError":true,"structuredContent":{"message":"there is no model bad"}}}`)
+		c.tool("5", "conversationSendMessage", `{"conversation_id":"C","content":[{"type":"sound"}]}`)
+		if got := c.skip("5"); !strings.Contains(got, `there are no items of type`) {
+			t.Error(got)
+		}
+		c.e.Idle()
+	})
+}
+
+func TestCreateWithPromptAndList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.tool("1", "conversationCreate", `{"prompt":"the first","cwd":"/w"}`)
+		c.skip("1")
+		m := c.e.Request()
+		if got := m.Inputs(); got[len(got)-1] != "user the first" {
+			t.Errorf("the model was told %q", got)
+		}
+		m.Answer("ok")
+		c.tool("2", "conversationSendMessage", `{"conversation_id":"C","content":[{"type":"text","text":"x"}],"model":"m2","cwd":"/v","approval_policy":"never","sandbox":"read-only"}`)
+		c.skip("2")
+		c.e.Request().Answer("ok")
+		snap, err := c.e.Resume(t.Context(), p.ConversationID(c.id))
+		want := p.Settings{Cwd: "/v", Model: "m2", Approval: p.ApprovalNever, Sandbox: p.SandboxPolicy{Mode: p.SandboxReadOnly}}
+		if d := cmp.Diff(want, snap.Settings); d != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, d)
+		}
+		c.tool("3", "conversationsList", `{"limit":5}`)
+		c.want(`{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"conversations\":[{\"conversation_id\":\"C\",\"title\":\"the first\"}]}"}],"isError":false,"structuredContent":{"conversations":[{"conversation_id":"C","title":"the first"}]}}}`)
+	})
+}
