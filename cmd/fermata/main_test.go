@@ -49,6 +49,9 @@ func (c cleaned) Run() int {
 // commands of testscript there are exits, conversation, readonly and tmpfs, and the
 // conditions mount and readonly, which say whether the latter two can be had.
 func TestScripts(t *testing.T) {
+	if raceDetector {
+		t.Skip("with the race detector this takes minutes; the packages below are tested with it")
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
