@@ -21,7 +21,7 @@ type Command struct {
 	tty    *terminal // nil without Pty
 	output *pump
 
-	onRunning func() // called when the command has begun
+	refill func() // asks for a new spare
 
 	releaseOnce sync.Once
 	released    chan struct{}
@@ -128,7 +128,11 @@ func (c *Command) run(ctx context.Context) {
 	c.output.finish(drainLimit)
 	closeFiles(c.shim.stdout, c.shim.stderr) // with a terminal nobody read them
 	c.tty.close()
+	c.refill()
 }
+
+// refillDelay keeps the start of a new spare from slowing a short command.
+const refillDelay = 50 * time.Millisecond
 
 // sources is where output comes from.
 func (c *Command) sources() []source {
@@ -158,6 +162,7 @@ type watch struct {
 	began    time.Time // zero before release
 	timeout  *time.Timer
 	patience *time.Timer // after it the shim is given up
+	spare    *time.Timer // after it a new spare is wanted
 
 	stopping bool
 	gaveUp   bool
@@ -170,9 +175,10 @@ type watch struct {
 
 // run returns when the shim is dead.
 func (w *watch) run(ctx context.Context) {
-	w.timeout, w.patience = stoppedTimer(), stoppedTimer()
+	w.timeout, w.patience, w.spare = stoppedTimer(), stoppedTimer(), stoppedTimer()
 	defer w.timeout.Stop()
 	defer w.patience.Stop()
+	defer w.spare.Stop()
 	released, cancelled := w.released, ctx.Done()
 	for {
 		select {
@@ -186,6 +192,8 @@ func (w *watch) run(ctx context.Context) {
 			w.stop(Result{Stopped: true, Cause: cause})
 		case <-w.timeout.C:
 			w.stop(Result{TimedOut: true})
+		case <-w.spare.C:
+			w.refill()
 		case <-w.patience.C:
 			w.gaveUp = true
 			_ = w.shim.process.Kill()
@@ -237,7 +245,7 @@ func (w *watch) hear(r report) {
 	switch {
 	case r.Running != nil:
 		w.tty.closeSlave()
-		w.onRunning()
+		w.spare.Reset(refillDelay)
 	case r.Failed != nil:
 		w.failed = r.Failed
 	case r.Exited != nil:

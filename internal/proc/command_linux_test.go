@@ -152,7 +152,7 @@ func TestCancelledContextStopsWithCause(t *testing.T) {
 	s := newSpawner(t, Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the user said so")
-	r := s.Run(ctx, Spec{Argv: []string{"sh", "-c", "echo up; sleep 1000"}}, func(Stream, []byte) { cancel(cause) })
+	r := s.Run(ctx, Spec{Argv: []string{"sh", "-c", "echo up; sleep 100"}}, func(Stream, []byte) { cancel(cause) })
 	if !r.Stopped || r.TimedOut || r.Cause != cause || r.Signal == "" || r.Killed == 0 || r.Err != nil {
 		t.Errorf("result %+v, want stopped for %q", r, cause)
 	}
@@ -162,7 +162,7 @@ func TestCancelledContextStopsWithCause(t *testing.T) {
 // it is still there: a stop then ends the rest and does not change the result.
 func TestStopAfterEndIsNoStop(t *testing.T) {
 	s := newSpawner(t, Options{})
-	c, err := s.Start(t.Context(), Spec{Argv: []string{"sh", "-c", "sleep 1000 & exit 5"}, Linger: time.Hour}, nil)
+	c, err := s.Start(t.Context(), Spec{Argv: []string{"sh", "-c", "sleep 100 & exit 5"}, Linger: time.Hour}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestPoliteEnd(t *testing.T) {
 
 func TestNoGrace(t *testing.T) {
 	s := newSpawner(t, Options{})
-	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "1000"}, Grace: -1}, nil)
+	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "100"}, Grace: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestNoGrace(t *testing.T) {
 func TestBackgroundChildrenAreEnded(t *testing.T) {
 	s := newSpawner(t, Options{})
 	mark := newMark()
-	r, out := runScript(t, s, "sleep 1000."+mark+" & sleep 1000."+mark+" & echo done; exit 4")
+	r, out := runScript(t, s, "sleep 100."+mark+" & sleep 100."+mark+" & echo done; exit 4")
 	noneMarked(t, mark)
 	if r.ExitCode != 4 || r.Killed != 2 || r.Stopped || r.Err != nil || out.Text() != "done\n" {
 		t.Errorf("result %+v, output %q, want exit code 4 and two processes killed", r, out.Text())
@@ -236,7 +236,7 @@ func TestLastWordsOfSubstitution(t *testing.T) {
 
 func TestNoLinger(t *testing.T) {
 	r, out := runSpec(t, newSpawner(t, Options{}), Spec{
-		Argv:   []string{"sh", "-c", "(sleep 1000; echo last) & echo first"},
+		Argv:   []string{"sh", "-c", "(sleep 100; echo last) & echo first"},
 		Linger: -1,
 	})
 	if r.Killed < 1 || out.Text() != "first\n" {

@@ -27,9 +27,11 @@
 //
 // What is not: an ordinary user cannot end a process that gained other rights
 // (sudo); such a process is reported by ErrSurvivors. If something kills shim
-// and fermata in the same instant, the rest is found by Reclaim, with the limits
-// named there. The command may signal its shim (it has the same user) unless
-// the confinement or Options.Namespace forbids it; it may not trace it.
+// and fermata in the same instant, or a command halts its shim again and again
+// while fermata is killed, the rest is found by Reclaim, with the limits named
+// there. The command may signal its shim (it has the same user) unless the
+// confinement or Options.Namespace forbids it; an ordinary user's command may
+// not trace it.
 //
 // On other Unix systems there is no subreaper: see other.go for what remains.
 //

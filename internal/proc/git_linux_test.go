@@ -18,7 +18,7 @@ func TestStoppedCommitLeavesNoLock(t *testing.T) {
 	r, out := runSpec(t, s, Spec{Dir: dir, Argv: []string{"sh", "-ec", `
 		git init -q . && git config user.email a@example.com && git config user.name a
 		echo 1 > f && git add f && git commit -qm one && echo 2 > f
-		printf '#!/bin/sh\nsleep 1000 &\ntouch ready\nwait\n' > .git/hooks/pre-commit
+		printf '#!/bin/sh\nsleep 100 &\ntouch ready\nwait\n' > .git/hooks/pre-commit
 		chmod +x .git/hooks/pre-commit`}})
 	if r.ExitCode != 0 || r.Err != nil {
 		t.Fatalf("result %+v, output %q", r, out.Text())

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -79,32 +78,48 @@ func newMark() string { return fmt.Sprintf("%d", 1e15+rand.Int64N(8e15)) }
 
 // marked lists the living processes with mark in their arguments or environment,
 // except this one.
-func marked(tb testing.TB, mark string) []string {
+func marked(tb testing.TB, mark string) []process {
 	tb.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*")
+	table, err := processTable()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var found []string
-	for _, dir := range dirs {
-		if dir == fmt.Sprintf("/proc/%d", os.Getpid()) {
-			continue
-		}
-		// A dead process that was not waited for has neither.
-		args, _ := os.ReadFile(dir + "/cmdline")
-		env, _ := os.ReadFile(dir + "/environ")
-		if bytes.Contains(args, []byte(mark)) || bytes.Contains(env, []byte(mark)) {
-			found = append(found, dir+" "+strings.ReplaceAll(string(args), "\x00", " "))
+	var found []process
+	for _, p := range table {
+		env, _ := os.ReadFile("/proc/" + itoa(p.pid) + "/environ")
+		if p.pid != os.Getpid() && (strings.Contains(arguments(p), mark) || bytes.Contains(env, []byte(mark))) {
+			found = append(found, p)
 		}
 	}
 	return found
 }
 
+// arguments of a process; a dead one that was not waited for has none.
+func arguments(p process) string {
+	text, _ := os.ReadFile("/proc/" + itoa(p.pid) + "/cmdline")
+	return strings.ReplaceAll(string(text), "\x00", " ")
+}
+
 // noneMarked fails if something with mark lives.
 func noneMarked(tb testing.TB, mark string) {
 	tb.Helper()
-	if left := marked(tb, mark); len(left) > 0 {
-		tb.Fatalf("still alive:\n%s", strings.Join(left, "\n"))
+	for _, p := range marked(tb, mark) {
+		tb.Errorf("still alive: %+v %s", p, arguments(p))
+	}
+	if tb.Failed() {
+		tb.FailNow()
+	}
+}
+
+// killMarked ends what a broken stop left, so that it does not disturb others.
+func killMarked(tb testing.TB, mark string) {
+	tb.Helper()
+	l := &ladder{
+		bound: time.Minute, signal: signalProcess, signalGroup: signalGroup,
+		living: func() ([]process, error) { return marked(tb, mark), nil },
+	}
+	if hit, left := l.run(); hit+left > 0 {
+		tb.Errorf("%d processes were left, %d could not be killed", hit, left)
 	}
 }
 

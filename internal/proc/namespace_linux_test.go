@@ -11,7 +11,7 @@ func TestNamespace(t *testing.T) {
 		t.Skip("no namespaces here")
 	}
 	mark := newMark()
-	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "1000." + mark}}, nil)
+	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "100." + mark}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

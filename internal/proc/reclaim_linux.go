@@ -36,7 +36,7 @@ func Reclaim(id Identity) (killed int, err error) {
 		return 0, nil // everything of that boot is gone
 	}
 
-	found := make(map[int]bool)
+	found := make(map[int]process)
 	look := lookFor(id, found)
 	awaitShim(id, look)
 	freeze(look)
@@ -54,18 +54,25 @@ func Reclaim(id Identity) (killed int, err error) {
 	return len(found), nil
 }
 
-// lookFor returns a function that lists the leftovers of id, and notes them.
-func lookFor(id Identity, found map[int]bool) func() ([]process, error) {
+// lookFor returns a function that lists the leftovers of id and notes them in
+// found. What was found once stays on the list while it lives, also when those
+// who proved that it belongs here are dead.
+func lookFor(id Identity, found map[int]process) func() ([]process, error) {
 	return func() ([]process, error) {
 		table, err := processTable()
 		if err != nil {
 			return nil, err
 		}
-		list := leftovers(table, id, carriesToken)
-		for _, p := range list {
-			found[p.pid] = true
+		for _, p := range leftovers(table, id, carriesToken) {
+			found[p.pid] = p
 		}
-		return list, nil
+		var list []process
+		for _, p := range table {
+			if known, ok := found[p.pid]; ok && known.start == p.start {
+				list = append(list, p)
+			}
+		}
+		return alive(list), nil
 	}
 }
 

@@ -26,12 +26,12 @@ func murder(t *testing.T, a *agent) {
 
 func TestReclaimWithoutShim(t *testing.T) {
 	for _, c := range []struct{ name, script string }{
-		{"plain", `sleep 1000.$MARK & touch $READY; wait`},
-		{"own session", `setsid sh -c 'trap "" TERM; touch $READY; while :; do sleep 1000.$MARK; done' $MARK & wait`},
-		{"empty environment in the session", `env -i PATH="$PATH" sleep 1000.$MARK & touch $READY; wait`},
+		{"plain", `sleep 100.$MARK & touch $READY; wait`},
+		{"own session", `setsid sh -c 'trap "" TERM; touch $READY; for i in 1 2 3; do sleep 100.$MARK; done' $MARK & wait`},
+		{"empty environment in the session", `env -i PATH="$PATH" sleep 100.$MARK & touch $READY; wait`},
 		{
 			"empty environment and own session below one with the token",
-			`setsid sh -c 'env -i PATH="$PATH" setsid sleep 1000.$MARK & touch $READY; wait' $MARK & wait`,
+			`setsid sh -c 'env -i PATH="$PATH" setsid sleep 100.$MARK & touch $READY; wait' $MARK & wait`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestReclaimWithoutShim(t *testing.T) {
 // when fermata dies the shim cannot act.
 func TestReclaimWithHaltedShim(t *testing.T) {
 	needs(t, "perl")
-	sc := victim{script: `exec perl -e '$SIG{TERM} = "IGNORE"; $p = getppid; open F, ">", $ENV{READY}; close F; kill "STOP", $p while 1' $MARK`}.scene(t)
+	sc := victim{script: halter}.scene(t)
 	a := startAgent(t, agentJob{Spec: sc.spec})
 	sc.awaitReady(t)
 	a.kill()
@@ -72,7 +72,7 @@ func TestReclaimWithHaltedShim(t *testing.T) {
 }
 
 func TestReclaimLeavesStrangersAlone(t *testing.T) {
-	sc := victim{script: `touch $READY; exec sleep 1000.$MARK`}.scene(t)
+	sc := victims[0].scene(t)
 	a := startAgent(t, agentJob{Spec: sc.spec})
 	sc.awaitReady(t)
 	for _, c := range []struct {
@@ -94,6 +94,8 @@ func TestReclaimLeavesStrangersAlone(t *testing.T) {
 			}
 		})
 	}
+	a.kill()
+	eventually(t, "the command is gone", func() bool { return len(marked(t, sc.mark)) == 0 })
 }
 
 func TestLeftovers(t *testing.T) {

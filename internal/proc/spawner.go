@@ -196,7 +196,7 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 		sh.dismiss()
 		return nil, fmt.Errorf("start command: %w", err)
 	}
-	c.onRunning = func() { s.warm(k) }
+	c.refill = func() { s.warm(k) }
 	go c.run(ctx)
 	return c, nil
 }

@@ -65,14 +65,29 @@ func TestSpareServesOneCommand(t *testing.T) {
 
 func TestSpareIsReplaced(t *testing.T) {
 	s := newSpawner(t, Options{})
+	hasSpare := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.spare != nil
+	}
 	if r := s.Run(t.Context(), Spec{Argv: []string{"true"}}, nil); r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.spare == nil {
+	if !hasSpare() {
 		t.Error("no spare after a command")
 	}
+
+	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "100"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hasSpare() {
+		t.Error("a new spare before the command has begun")
+	}
+	c.Release()
+	eventually(t, "there is a new spare while a command runs", hasSpare)
+	c.Stop(nil)
+	c.Wait()
 }
 
 func TestCloseEndsSpare(t *testing.T) {

@@ -43,7 +43,7 @@ func TestReadProcess(t *testing.T) {
 }
 
 func TestSignalProcessMindsStartTime(t *testing.T) {
-	cmd := exec.Command("sleep", "1000")
+	cmd := exec.Command("sleep", "100")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,17 +76,17 @@ func TestSignalGroupSparesOwn(t *testing.T) {
 // TestOrphansAreNotOurOtherChildren has other children beside a command whose
 // shim was killed: they must be left alone, alive or dead.
 func TestOrphansAreNotOurOtherChildren(t *testing.T) {
-	daemon := exec.Command("sleep", "1000")
+	daemon := exec.Command("sleep", "100")
 	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
 	awaitTick(t)
-	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{Argv: []string{"sh", "-c", "sleep 1000 & kill -9 $PPID; wait"}}, nil)
+	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{Argv: []string{"sh", "-c", "sleep 100 & kill -9 $PPID; wait"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	alive, dead := exec.Command("sleep", "1000"), exec.Command("sh", "-c", "exit 5")
+	alive, dead := exec.Command("sleep", "100"), exec.Command("sh", "-c", "exit 5")
 	for _, cmd := range []*exec.Cmd{alive, dead} {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
