@@ -115,8 +115,8 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err == nil {
 		cause = ErrEnd
 	}
+	c.failPending() // first, so that nobody takes back a question that nobody will answer
 	c.end(cause)
-	c.failPending()
 	c.drain(base, kill)
 	return err
 }

@@ -55,7 +55,11 @@ func attach(t *testing.T, e *enginetest.Engine) *client {
 		if w.Model == "" {
 			w.Model = "puppet"
 		}
-		return p.Settings{Cwd: w.Cwd, Model: w.Model}, nil
+		settings := p.Settings{Cwd: w.Cwd, Model: w.Model}
+		if w.Model == "o3" {
+			settings.ContextWindow = 200_000
+		}
+		return settings, nil
 	}})
 	go func() {
 		c.ended <- s.Serve(ctx, inR, outW)

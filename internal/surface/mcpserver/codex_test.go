@@ -235,6 +235,27 @@ func TestSteeredReply(t *testing.T) {
 	})
 }
 
+func TestReplyToAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		c.e.Request().Answer("one")
+		c.skip("1")
+		c.reply("2", "")
+		m := c.e.Request()
+		c.reply("3", "") // does not wait for the end of the one before
+		synctest.Wait()
+		m.Answer("two")
+		if got := c.e.Request().Inputs(); got[len(got)-1] != "user more" {
+			t.Errorf("the model was told %q", got)
+		}
+		c.cancel("2")
+		if got := c.skip("3"); !strings.Contains(got, "turn interrupted") {
+			t.Error(got)
+		}
+	})
+}
+
 func TestCancelOfASteeredReplyStopsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, noAsks)

@@ -129,12 +129,14 @@ func TestMessagesAreQueued(t *testing.T) {
 		c.message("2", "one")
 		c.message("3", "two")
 		c.want(`{"jsonrpc":"2.0","id":2,"result":{}}`, `{"jsonrpc":"2.0","id":3,"result":{}}`)
+		c.listen("4")
 		c.e.Request().Answer("1")
 		second := c.e.Request()
 		if got := second.Inputs(); got[len(got)-1] != "user two" {
 			t.Errorf("the model was told %q", got)
 		}
 		second.Answer("2")
+		c.hear("task_started 1", "agent_message 1", "task_complete 1", "task_started 2", "agent_message 2", "task_complete 2")
 	})
 }
 
@@ -170,6 +172,24 @@ func TestListenerGetsWhatItMissed(t *testing.T) {
 		c.listen("5")
 		c.hear("task_started 1", "exec_approval_request 1", "agent_message 1", "task_complete 1")
 		c.nothing() // what was approved is not asked again
+	})
+}
+
+func TestResolvedApprovalIsNotAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := direct(t)
+		c.message("2", "one")
+		c.take("2")
+		m := c.e.Request()
+		m.Call("call_1", "work", "{}")
+		m.End()
+		c.e.Run().Ask("rm", "x")
+		synctest.Wait()
+		c.e.Must(p.ConversationID(c.id), p.Approve{Call: p.CallID{Turn: 1, Response: 1}, Decision: p.Approved})
+		c.e.Run() // it runs, and the turn goes on
+		c.listen("3")
+		c.hear("task_started 1", "exec_approval_request 1")
+		c.nothing()
 	})
 }
 

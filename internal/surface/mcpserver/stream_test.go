@@ -224,3 +224,27 @@ func TestCreateWithPromptAndList(t *testing.T) {
 		c.want(`{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"conversations\":[{\"conversation_id\":\"C\",\"title\":\"the first\"}]}"}],"isError":false,"structuredContent":{"conversations":[{"conversation_id":"C","title":"the first"}]}}}`)
 	})
 }
+
+// Pieces that are read before what finishes them are not told twice.
+func TestStateHoldsWholeThings(t *testing.T) {
+	st := &stream{c: &conversation{}}
+	for _, m := range []msg{
+		{"type": "agent_reasoning_delta", "delta": "h"},
+		{"type": "agent_reasoning", "text": "hm"},
+		{"type": "agent_message_delta", "delta": "D"},
+		{"type": "agent_message", "message": "Done"},
+		{"type": "exec_command_output_delta", "call_id": "a"},
+		{"type": "exec_command_output_delta", "call_id": "b"},
+		{"type": "exec_command_end", "call_id": "a"},
+		{"type": "agent_message_delta", "delta": "op"},
+	} {
+		st.tell(p.Event{}, "", m)
+	}
+	var got []string
+	for _, e := range st.past {
+		got = append(got, e.Msg.kind())
+	}
+	if d := cmp.Diff([]string{"agent_reasoning", "agent_message", "exec_command_output_delta", "exec_command_end", "agent_message_delta"}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
