@@ -171,6 +171,12 @@ func (k *killing) nothingMissing(when, id string) (last string) {
 	ended := 0
 	for line := range strings.SplitSeq(k.seen, "\n") {
 		line = strings.TrimRight(line, "\r")
+		if i := strings.LastIndex(line, "\x1b[K"); i >= 0 {
+			line = line[i+len("\x1b[K"):] // what stood there before was taken off the screen
+		}
+		if strings.ContainsAny(line, "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏") {
+			continue // the status line says how it goes, not what there is
+		}
 		if callEnd.MatchString(line) {
 			ended++
 			continue
