@@ -104,6 +104,9 @@ func (s *Server) conversationSend(ctx context.Context, r *jsonrpc.Request, _ cal
 		r.Release()
 	}
 	turn := p.UserTurn{Content: content, Overrides: a.overrides()}
+	if turn.Overrides != nil { // a turn that runs cannot change; the next one does
+		turn.WhenBusy = p.Queue
+	}
 	if _, err := engine.RunTurn(r.UntilEnd(ctx), submitHook{s.o.Engine, taken}, c.id, turn, func(p.Event) {}); err != nil {
 		return notSent(err.Error()), nil // if it was accepted the answer has gone
 	}

@@ -211,9 +211,9 @@ func TestCreateWithPromptAndList(t *testing.T) {
 		if got := m.Inputs(); got[len(got)-1] != "user the first" {
 			t.Errorf("the model was told %q", got)
 		}
-		m.Answer("ok")
 		c.tool("2", "conversationSendMessage", `{"conversation_id":"C","content":[{"type":"text","text":"x"}],"model":"m2","cwd":"/v","approval_policy":"never","sandbox":"read-only"}`)
 		c.skip("2")
+		m.Answer("ok") // what the message changes is not for the turn that runs
 		c.e.Request().Answer("ok")
 		snap, err := c.e.Resume(t.Context(), p.ConversationID(c.id))
 		want := p.Settings{Cwd: "/v", Model: "m2", Approval: p.ApprovalNever, Sandbox: p.SandboxPolicy{Mode: p.SandboxReadOnly}}
