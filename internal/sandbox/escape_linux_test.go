@@ -20,6 +20,7 @@ type escape struct {
 	dir    string // below the workspace
 	byExit bool
 
+	apart    bool // would change the mounts of this machine, if not confined
 	rootOnly bool // works for root alone, even with full access
 	userOnly bool // tells nothing if done by root
 	mounts   bool // is prevented by mounts alone
@@ -76,10 +77,10 @@ var escapes = []escape{
 	{name: "remove the repository", script: `rm -rf .git`},
 	{name: "move the repository aside", script: `mv .git other && mkdir .git`},
 	{name: "exchange the repository", script: `mkdir other && t exchange other .git`},
-	{name: "mount over the repository", script: `t mount sub .git`, byExit: true, rootOnly: true},
-	{name: "unmount the protection", script: `t umount .git; echo x > .git/hooks/new`},
-	{name: "remount the protection", script: `t remount .git; echo x > .git/hooks/new`},
-	{name: "remount the world", script: `t remount /; echo x > $OUT/new`},
+	{name: "mount over the repository", script: `t mount sub .git`, byExit: true, rootOnly: true, apart: true},
+	{name: "unmount the protection", script: `t umount .git; echo x > .git/hooks/new`, apart: true},
+	{name: "remount the protection", script: `t remount .git; echo x > .git/hooks/new`, apart: true},
+	{name: "remount the world", script: `t remount /; echo x > $OUT/new`, apart: true},
 	{name: "fermata's home", script: `echo x >> .fermata/config.toml`},
 	{name: "new in fermata's home", script: `echo x > .fermata/new`},
 	{name: "move fermata's home", script: `mv .fermata other && mkdir .fermata`},
@@ -155,8 +156,12 @@ func (e escape) try(t *testing.T, a *agent, ability Ability, policy protocol.San
 	cwd, err := os.Getwd()
 	must(t, err)
 	c := w.confinement(t, ability, policy)
+	script := e.script
+	if e.apart && c == nil && os.Getuid() == 0 {
+		script = "exec unshare -m sh -c '" + toolkit + script + "'"
+	}
 	before := w.snapshot(t, a.shared)
-	r, output := a.run(t, w, c, e.dir, e.script,
+	r, output := a.run(t, w, c, e.dir, script,
 		"VICTIM="+itoa(victim.Process.Pid), "I386="+program386(t, w), "SETUID="+os.Getenv(setuidVariable),
 		"UP="+strings.Repeat("/..", strings.Count(cwd, "/")))
 	output = fmt.Sprintf("exit %d %s: %s", r.ExitCode, r.Signal, output)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/proc"
-	"github.com/fermata-agent/fermata/protocol"
 )
 
 // TestNamesAreFixed has a workspace in a directory that can be written too. Whoever
@@ -17,19 +16,23 @@ import (
 func TestNamesAreFixed(t *testing.T) {
 	a := newAgent(t)
 	ability := canConfine(t)
-	// Not mv: where it cannot rename it copies, and here that would be all of /tmp.
-	const rename = `perl -e 'rename($ARGV[0], $ARGV[1]) or exit 1' `
 	for _, script := range []string{
-		rename + `$WS ${WS}2`, rename + `$UPPER ${UPPER}2`, rename + `$UPPER/.. ${UPPER}2`, `cd $UPPER && ` + rename + `ws ws2`,
-		`rm -rf $WS/.git`, `rm -rf $WS`, `rm -rf $UPPER`, `mkdir $UPPER/x && t exchange $UPPER/x $WS`,
-		`t exchange $UPPER/outside $WS`,
+		`mv $UPPER/ws $UPPER/x`, `mv $UPPER $TOP/x`, `cd $UPPER && mv ws x`, `mkdir $TOP/x && t exchange $TOP/x $UPPER`,
+		`rm -rf $UPPER/ws/.git`, `rm -rf $UPPER/ws`, `rm -rf $UPPER`, `mkdir $UPPER/x && t exchange $UPPER/x $UPPER/ws`,
+		`ln -s x $TOP/y && t exchange $TOP/y $UPPER`,
 	} {
 		w := newWorld(t)
-		policy := protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite, WritableRoots: []string{filepath.Dir(w.base)}}
-		c := w.confinement(t, ability, policy)
+		upper := filepath.Join(w.outside, "upper")
+		must(t, os.Mkdir(upper, 0o755))
+		must(t, os.Rename(w.ws, filepath.Join(upper, "ws")))
+		w.ws = filepath.Join(upper, "ws")
+		policy := onlyWorkspace()
+		policy.WritableRoots = []string{w.outside}
+		c, err := newWith(ability, policy, Place{Cwd: w.ws})
+		must(t, err)
 		git := filepath.Join(w.ws, ".git")
 		before := treeOf(t, git)
-		r, out := a.run(t, w, c, "", script, "UPPER="+w.base)
+		r, out := a.run(t, w, c, "", script, "UPPER="+upper, "TOP="+w.outside)
 		if after := treeOf(t, git); r.ExitCode == 0 || after != before {
 			t.Errorf("%s: exit %d %s, repository %q, was %q", script, r.ExitCode, out, after, before)
 		}

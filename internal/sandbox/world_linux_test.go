@@ -65,7 +65,11 @@ func newDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "sb")
 	must(tb, err)
-	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Errorf("something is left: %v", err)
+		}
+	})
 	dir, err = filepath.EvalSymlinks(dir)
 	must(tb, err)
 	return dir
