@@ -1,0 +1,238 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	conv "github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/model"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A dice is a random source that goroutines share.
+type dice struct {
+	mu sync.Mutex
+	r  *rand.Rand
+}
+
+func (d *dice) n(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.r.IntN(n)
+}
+
+// A chatterbox is a model that talks for a random while, and sometimes fails.
+type chatterbox struct{ d *dice }
+
+func (b chatterbox) Stream(ctx context.Context, _ model.Prompt, sink model.Sink) (model.End, error) {
+	text := ""
+	for range b.d.n(4) {
+		select {
+		case <-time.After(time.Duration(b.d.n(50)) * time.Millisecond):
+		case <-ctx.Done():
+			return model.End{}, context.Cause(ctx)
+		}
+		sink.Delta(0, p.DeltaMessage, "word ")
+		text += "word "
+	}
+	if b.d.n(10) == 0 {
+		return model.End{}, enginetest.Refused()
+	}
+	sink.Done(0, &p.AssistantMessage{Text: text + "end"})
+	return model.End{}, nil
+}
+
+// A randomClient counts what it asks and what it is answered.
+type randomClient struct {
+	*client
+	next      int
+	asked     map[string]string // request id to what
+	answered  map[string]int
+	cancelled map[string]bool
+	listened  map[string][]string // conversation to what its listener was told
+	last      map[string]p.Seq    // request id to the last event's number
+}
+
+func newRandomClient(t *testing.T, e *enginetest.Engine) *randomClient {
+	return &randomClient{
+		client: attach(t, e), asked: map[string]string{}, answered: map[string]int{}, cancelled: map[string]bool{},
+		listened: map[string][]string{}, last: map[string]p.Seq{},
+	}
+}
+
+func (c *randomClient) ask(method, params string) string {
+	c.next++
+	id := fmt.Sprint(c.next)
+	c.asked[id] = method + " " + params
+	c.send(`{"id":%s,"method":%q,"params":%s}`, id, method, params)
+	return id
+}
+
+// hearAll reads everything that has come, and checks it.
+func (c *randomClient) hearAll() {
+	synctest.Wait()
+	for len(c.lines) > 0 {
+		line := <-c.lines
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				Meta           eventMeta `json:"_meta"`
+				Msg            msg
+				ConversationID string
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			c.t.Fatalf("%v: %s", err, line)
+		}
+		switch {
+		case m.Method == "":
+			c.answered[bare(m.ID)]++
+		case strings.HasPrefix(m.Method, "codex/event/") && !m.Params.Msg.delta():
+			text, _ := json.Marshal(m.Params.Msg)
+			c.listened[m.Params.ConversationID] = append(c.listened[m.Params.ConversationID], string(text))
+		case m.Method == "codex/event":
+			c.event(m.Params.Meta, line)
+		}
+	}
+}
+
+// event checks that a call is told of its own conversation, in order, and only while it
+// is not answered.
+func (c *randomClient) event(meta eventMeta, line string) {
+	id := bare(meta.RequestID)
+	want := c.asked[id]
+	if !strings.Contains(want, string(meta.ConversationID)) {
+		c.t.Errorf("%s is told %s", want, line)
+	}
+	if c.answered[id] > 0 {
+		c.t.Errorf("request %s was answered before %s", id, line)
+	}
+	if meta.Seq != 0 && meta.Seq < c.last[id] {
+		c.t.Errorf("after event %d: %s", c.last[id], line)
+	}
+	c.last[id] = max(c.last[id], meta.Seq)
+}
+
+// step does something at random.
+func (c *randomClient) step(d *dice, ids []string) {
+	id := ids[d.n(len(ids))]
+	switch d.n(7) {
+	case 0, 1:
+		mode := []string{"", `,"whenBusy":"steer"`, `,"whenBusy":"queue"`, `,"whenBusy":"replace"`}[d.n(4)]
+		c.ask("tools/call", fmt.Sprintf(`{"name":"codex-reply","arguments":{"threadId":%q,"prompt":"x"%s}}`, id, mode))
+	case 2:
+		c.ask("sendUserMessage", fmt.Sprintf(`{"conversationId":%q,"items":[{"type":"text","data":{"text":"y"}}]}`, id))
+	case 3:
+		c.ask("interruptConversation", fmt.Sprintf(`{"conversationId":%q}`, id))
+	case 4:
+		c.ask("tools/call", fmt.Sprintf(`{"name":"conversationSendMessage","arguments":{"conversation_id":%q,"content":[{"type":"text","text":"z"}]}}`, id))
+	case 5:
+		c.ask("tools/call", fmt.Sprintf(`{"name":"conversationStream","arguments":{"conversation_id":%q}}`, id))
+	case 6:
+		victim := fmt.Sprint(1 + d.n(c.next+1))
+		if !strings.HasPrefix(c.asked[victim], "addConversationListener") { // it may name nothing
+			c.cancelled[victim] = true
+			c.cancel(victim)
+		}
+	}
+}
+
+// settled checks that every request was answered once, or cancelled.
+func (c *randomClient) settled() {
+	c.t.Helper()
+	for id, what := range c.asked {
+		if n := c.answered[id]; n > 1 || n == 0 && !c.cancelled[id] {
+			c.t.Errorf("%d answers to request %s: %s", n, id, what)
+		}
+	}
+	for id := range c.answered {
+		if c.asked[id] == "" {
+			c.t.Errorf("an answer to %s, which nobody asked", id)
+		}
+	}
+}
+
+func TestRandomClients(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { randomRun(t, &dice{r: rand.New(rand.NewPCG(seed, 8))}) })
+		})
+	}
+}
+
+func randomRun(t *testing.T, d *dice) {
+	e := enginetest.New(t, enginetest.Options{Config: func(cfg *conv.Config) {
+		cfg.Model = func(p.Settings) (model.Client, error) { return chatterbox{d}, nil }
+	}})
+	var ids []string
+	for range 4 {
+		ids = append(ids, string(e.Begin()))
+	}
+	clients := []*randomClient{newRandomClient(t, e), newRandomClient(t, e)}
+	for _, c := range clients {
+		for _, id := range ids {
+			c.ask("addConversationListener", fmt.Sprintf(`{"conversationId":%q}`, id))
+		}
+		c.hearAll() // all listen before anything happens
+	}
+	leaver := newRandomClient(t, e) // goes away in the middle
+	for i := range 40 {
+		for _, c := range clients {
+			c.step(d, ids)
+		}
+		if i < 20 {
+			leaver.step(d, ids)
+		} else if i == 20 {
+			leaver.in.Close()
+			<-leaver.ended
+			leaver.hearAll()
+			leaver.settled()
+		}
+		time.Sleep(time.Duration(d.n(60)) * time.Millisecond)
+		for _, c := range clients {
+			c.hearAll()
+		}
+	}
+	time.Sleep(time.Minute) // what is queued runs
+	for _, c := range clients {
+		c.hearAll()
+		c.settled()
+	}
+	sameStory(t, e, ids, clients)
+}
+
+// sameStory checks that every listener was told the same as a stream that begins now.
+func sameStory(t *testing.T, e *enginetest.Engine, ids []string, clients []*randomClient) {
+	t.Helper()
+	judge := attach(t, e)
+	for _, id := range ids {
+		judge.send(`{"id":1,"method":"tools/call","params":{"name":"conversationStream","arguments":{"conversation_id":%q}}}`, id)
+		judge.skip("1")
+		line, _ := judge.next()
+		var state struct{ Params initialState }
+		if err := json.Unmarshal([]byte(line), &state); err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for _, ev := range state.Params.State.Events {
+			text, _ := json.Marshal(ev.Msg)
+			want = append(want, string(text))
+		}
+		for _, c := range clients {
+			if d := cmp.Diff(want, c.listened[id]); d != "" {
+				t.Errorf("a listener of %s (-journal +told):\n%s", id, d)
+			}
+		}
+	}
+}
