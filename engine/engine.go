@@ -124,7 +124,11 @@ func (l *Local) Create(ctx context.Context, s p.Settings) (p.ConversationID, err
 		}
 		cfg := l.cfg
 		cfg.ID, cfg.Settings = id, s
-		return conversation.Start(l.base, cfg, j)
+		c, err := conversation.Start(l.base, cfg, j)
+		if err != nil {
+			_ = store.Delete(string(id)) // nobody was told of it
+		}
+		return c, err
 	})
 	if err != nil {
 		return "", err

@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -281,4 +285,40 @@ func TestEphemeralLeavesNothing(t *testing.T) {
 			t.Errorf("listed: %+v", page.Items)
 		}
 	})
+}
+
+// A call whose output was lost with a damaged record gets one when the
+// conversation is opened, and that is recorded.
+func TestLostOutputIsRepairedAtOpen(t *testing.T) {
+	home := t.TempDir()
+	store := journal.NewFileStore(home, journal.FileOptions{})
+	e := enginetest.New(t, enginetest.Options{Store: store})
+	id := e.Begin()
+	w := e.Watch(id, 0)
+	e.Say(id, "go")
+	r := e.Request()
+	r.Call("c", "work", "{}")
+	r.End()
+	e.Run().Finish("precious")
+	e.Request().Answer("done")
+	w.Expect("turn_ended completed")
+	if err := e.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(filepath.Join(home, "conversations/*/*/*/*.jsonl"))
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], bytes.Replace(text, []byte("precious"), []byte("garbled!"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	e = enginetest.New(t, enginetest.Options{Store: store})
+	e.Say(id, "and now")
+	want := []string{"user go", "call c", "output c aborted", "assistant done", "user and now"}
+	if d := cmp.Diff(want, e.Request().Inputs()[1:]); d != "" {
+		t.Errorf("prompt (-want +got):\n%s", d)
+	}
+	e.Watch(id, 0).Expect("damaged", "turn_ended completed", "tool_output 1.1.0 aborted")
 }

@@ -175,6 +175,9 @@ func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, answerT
 		fmt.Fprintf(s.err, "fermata: conversation %s waits for an approval\nto answer: fermata approve %[1]s [--deny]\n", o.Conversation)
 		return &exitError{code: exitWaiting}
 	}
+	if errors.Is(err, exec.ErrUnread) { // nor would anybody read what we say of it
+		return &exitError{code: signalCode(stopped())}
+	}
 	if err != nil {
 		return err
 	}

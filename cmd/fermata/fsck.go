@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -61,8 +61,9 @@ func chosen(ctx context.Context, e *engine.Local, names []string) ([]p.Conversat
 }
 
 func fsckAll(ctx context.Context, e *engine.Local, s streams, ids []p.ConversationID, repair bool) error {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CONVERSATION\tEVENTS\tTURNS\tSTATE")
+	const row = "%-36s  %6v  %5v  %s\n"
+	w := bufio.NewWriter(s.out)
+	fmt.Fprintf(w, row, "CONVERSATION", "EVENTS", "TURNS", "STATE")
 	bad := 0
 	for _, id := range ids {
 		r, err := e.Check(ctx, id)
@@ -80,7 +81,7 @@ func fsckAll(ctx context.Context, e *engine.Local, s streams, ids []p.Conversati
 			bad++
 			state = fmt.Sprintf("%d wrong", n)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", id, r.Events, r.Turns, state)
+		fmt.Fprintf(w, row, id, r.Events, r.Turns, state)
 		for _, problem := range append(r.Problems, r.Lost...) {
 			fmt.Fprintf(w, "  %s\n", problem)
 		}

@@ -23,7 +23,8 @@ func mcpServerCommand(s streams) *cobra.Command {
 		Use:     "mcp-server",
 		Aliases: []string{"mcp"},
 		Short:   "let other programs use fermata, over MCP on stdin and stdout",
-		Long: "Serve MCP on stdin and stdout, one message per line: the tools codex and codex-reply.\n" +
+		Long: "Serve MCP on stdin and stdout, one message per line: the tools codex and codex-reply, tools for conversations that are streamed,\n" +
+			"and the direct requests of Codex's clients; fermata mcp-server schema lists them all.\n" +
 			"The end of stdin, SIGINT and SIGTERM stop all turns and everything they run; their conversations can be resumed.",
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), s, f) },
@@ -50,7 +51,7 @@ func serveMCP(ctx context.Context, s streams, f runFlags) error {
 	defer r.close()
 	ctx, stopped := stopSignals(ctx)
 	server := mcpserver.New(ctx, mcpserver.Options{
-		Engine: r.engine, Version: version(), Settings: r.wish,
+		Engine: r.engine, Version: version(), Settings: r.wish, Local: local{r},
 		Log: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	err = server.Serve(ctx, s.in, s.out)

@@ -165,8 +165,10 @@ func (o *owner) reclaim(ctx context.Context, process json.RawMessage) (int, erro
 // repairHistory answers calls whose output was lost with a damaged record.
 func (o *owner) repairHistory() {
 	open := map[p.CallID]bool{}
-	for _, id := range o.state.OpenCalls() {
-		open[id] = true
+	if o.state.Active { // its calls will still be answered
+		for _, id := range o.state.OpenCalls() {
+			open[id] = true
+		}
 	}
 	for _, id := range o.history.Missing() {
 		if open[id] {

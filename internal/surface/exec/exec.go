@@ -51,6 +51,10 @@ const unread = time.Second
 // ErrParked says that the turn waits for an approval, and was left so.
 var ErrParked = errors.New("waiting for an approval")
 
+// ErrUnread says that the turn completed, and that nobody read its answer
+// before the run was stopped.
+var ErrUnread = errors.New("nobody read the answer")
+
 // ErrAnswer says that the turn completed and its answer could not be written.
 var ErrAnswer = errors.New("write the answer")
 
@@ -160,6 +164,9 @@ func stopped(ctx context.Context, e engine.Engine, id p.ConversationID, done cha
 	case <-done:
 		return *end, *err
 	case t := <-over:
+		if t.End.Reason == p.Completed {
+			return t, ErrUnread
+		}
 		return t, nil
 	}
 }

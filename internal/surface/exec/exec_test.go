@@ -183,6 +183,22 @@ func TestStopWhenNobodyReads(t *testing.T) {
 	})
 }
 
+// A turn that completed while nobody read, and was then stopped, is no success.
+func TestStopWhenNobodyReadTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pipe := stuck{make(chan struct{})}
+		r := start(t, func(o *Options) { o.Out = pipe })
+		r.e.Request().Answer("hello")
+		synctest.Wait()
+		r.cancel()
+		<-r.done
+		if !errors.Is(r.failed, ErrUnread) {
+			t.Errorf("end %+v, %v", r.end, r.failed)
+		}
+		close(pipe.closed)
+	})
+}
+
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }

@@ -107,8 +107,8 @@ func (pr *printer) cutMark(it *transcript.Item) {
 }
 
 func (pr *printer) call(it *transcript.Item) {
-	if pr.over[it.ID] {
-		return // a call that was declined is answered as well
+	if pr.over[it.ID] || it.Tool == "" && len(it.Command) == 0 && it.Approval == nil {
+		return // declined and answered as well; or begun before we were there to see what it is
 	}
 	if _, begun := pr.shown[it.ID]; !begun {
 		if len(it.Command)+len(it.Changes) == 0 && it.Status == transcript.Open {
@@ -142,12 +142,19 @@ func (pr *printer) begin(it *transcript.Item) {
 	}
 }
 
+// callLine is a call in one line, cut if it is a whole program.
 func callLine(it *transcript.Item) string {
-	if line := it.CommandLine(); line != "" {
-		return line
+	line := it.CommandLine()
+	if line == "" {
+		line = it.Tool + " " + it.Arguments
 	}
-	return it.Tool + " " + it.Arguments
+	if r := []rune(line); len(r) > callLength {
+		return string(r[:callLength-1]) + "…"
+	}
+	return line
 }
+
+const callLength = 1000
 
 // output shows the whole lines that have arrived since, up to a limit.
 func (pr *printer) output(it *transcript.Item) {

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// git runs git in the working directory.
+func (s *mcpSite) git(args ...string) string {
+	s.t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
+	cmd.Dir, cmd.Env = s.work, s.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestMCPOneOffCommand(t *testing.T) {
+	s := newMCPSite(t, "never")
+	c := s.connect()
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"execOneOffCommand","params":{"command":["sh","-c","pwd; echo bad >&2; exit 3"],"cwd":"/"}}`)
+	if got := c.answer(1); got != `{"exitCode":3,"stderr":"bad\n","stdout":"/\n"}` {
+		t.Errorf("answer %s", got)
+	}
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"execOneOffCommand","params":{"command":["sleep","63"],"timeoutMs":100}}`)
+	contains(t, "a command that takes too long", c.answer(2), `"exitCode":-1`)
+	c.send(`{"jsonrpc":"2.0","id":3,"method":"execOneOffCommand","params":{"command":[]}}`)
+	c.send(`{"jsonrpc":"2.0","id":4,"method":"execOneOffCommand","params":{"command":["no-such-command"]}}`)
+	for n := 0; n < 2; n++ {
+		m := c.await("an error", func(m map[string]any) bool { return m["error"] != nil })
+		want := map[any]float64{3.0: -32602, 4.0: -32603}[m["id"]]
+		if m["error"].(map[string]any)["code"] != want {
+			t.Errorf("%v, want code %v", m, want)
+		}
+	}
+	// What still runs when the client goes is stopped.
+	c.send(`{"jsonrpc":"2.0","id":5,"method":"execOneOffCommand","params":{"command":["sh","-c","touch begun; sleep 64"]}}`)
+	eventually(t, "the command runs", func() bool {
+		_, err := os.Stat(filepath.Join(s.work, "begun"))
+		return err == nil
+	})
+	c.in.Close()
+	contains(t, "the command that was stopped", c.answer(5), `"exitCode":-1`)
+	if code := c.code(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, c.err.String())
+	}
+}
+
+func TestMCPGitDiffToRemote(t *testing.T) {
+	s := newMCPSite(t, "never")
+	c := s.connect()
+	s.git("init", "-q", "-b", "main")
+	s.file("a", "one\n")
+	s.git("add", "a")
+	s.git("commit", "-q", "-m", "first")
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"gitDiffToRemote","params":{"cwd":%q}}`, s.work)
+	m := c.await("an error", func(m map[string]any) bool { return m["id"] == 1.0 })
+	if e, _ := m["error"].(map[string]any); e["code"] != -32600.0 {
+		t.Errorf("without a remote: %v", m)
+	}
+
+	remote := filepath.Join(s.dir, "remote.git")
+	s.git("init", "-q", "--bare", remote)
+	s.git("remote", "add", "origin", remote)
+	s.git("push", "-q", "-u", "origin", "main")
+	sha := s.git("rev-parse", "HEAD")
+	s.file("a", "two\n")
+	s.git("commit", "-q", "-a", "-m", "not pushed")
+	s.file("new file", "three\n")
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"gitDiffToRemote","params":{"cwd":%q}}`, s.work)
+	var got struct{ SHA, Diff string }
+	if err := json.Unmarshal([]byte(c.answer(2)), &got); err != nil || got.SHA != sha {
+		t.Errorf("sha %q, want %q: %v", got.SHA, sha, err)
+	}
+	contains(t, "diff", got.Diff, "-one\n+two\n", "+++ b/new file", "+three\n")
+}
+
+func TestMCPSavedConfig(t *testing.T) {
+	c := newMCPSite(t, "never").connect("-c", `model_reasoning_effort="low"`)
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"getUserSavedConfig"}`)
+	want := `{"config":{"approvalPolicy":"never","model":"mock-model","profiles":{},"sandboxMode":"danger-full-access"}}`
+	if got := c.answer(1); got != want {
+		t.Errorf("answer %s\nwant %s", got, want)
+	}
+}
