@@ -118,9 +118,6 @@ func (l *Local) summary(in journal.Info) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	if len(head) == 0 {
-		return Summary{}, errEmpty // it was killed before anything was recorded
-	}
 	for _, r := range head {
 		s.begin(event(r))
 	}
@@ -179,8 +176,6 @@ func (s *Summary) rename(v journal.View) {
 		}
 	}
 }
-
-var errEmpty = errors.New("nothing is recorded")
 
 const lineLength = 100
 
