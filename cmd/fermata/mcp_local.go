@@ -162,5 +162,13 @@ func (l local) SavedConfig() mcpserver.SavedConfig {
 			*field.to = field.value
 		}
 	}
+	for _, key := range []string{"writable_roots", "network_access", "exclude_tmpdir_env_var", "exclude_slash_tmp"} {
+		if w := cfg.WorkspaceWrite; cfg.Source("sandbox_workspace_write."+key).Kind == config.FromFile {
+			saved.SandboxSettings = &mcpserver.SavedSandbox{
+				WritableRoots: append([]string{}, w.WritableRoots...), NetworkAccess: w.NetworkAccess,
+				ExcludeTmpdirEnvVar: w.ExcludeTmpdirEnvVar, ExcludeSlashTmp: w.ExcludeSlashTmp,
+			}
+		}
+	}
 	return saved
 }

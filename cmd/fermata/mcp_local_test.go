@@ -82,9 +82,19 @@ func TestMCPGitDiffToRemote(t *testing.T) {
 }
 
 func TestMCPSavedConfig(t *testing.T) {
-	c := newMCPSite(t, "never").connect("-c", `model_reasoning_effort="low"`)
+	s := newMCPSite(t, "never")
+	file := filepath.Join(s.dir, "home", "fermata", "config.toml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(text, "\n[sandbox_workspace_write]\nnetwork_access = true\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := s.connect("-c", `model_reasoning_effort="low"`)
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"getUserSavedConfig"}`)
-	want := `{"config":{"approvalPolicy":"never","model":"mock-model","profiles":{},"sandboxMode":"danger-full-access"}}`
+	want := `{"config":{"approvalPolicy":"never","model":"mock-model","profiles":{},"sandboxMode":"danger-full-access",` +
+		`"sandboxSettings":{"excludeSlashTmp":false,"excludeTmpdirEnvVar":false,"networkAccess":true,"writableRoots":[]}}}`
 	if got := c.answer(1); got != want {
 		t.Errorf("answer %s\nwant %s", got, want)
 	}

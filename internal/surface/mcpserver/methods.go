@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 )
@@ -12,14 +13,14 @@ type empty struct{}
 // methods is the table of everything that is answered.
 func (s *Server) methods() []jsonrpc.Method {
 	nothing := func(context.Context, *jsonrpc.Request, empty) (empty, error) { return empty{}, nil }
-	return append([]jsonrpc.Method{
+	return slices.Concat([]jsonrpc.Method{
 		jsonrpc.Handle("initialize", s.initialize),
 		jsonrpc.Listen("notifications/initialized", func(context.Context, empty) {}),
 		jsonrpc.Handle("ping", nothing),
 		jsonrpc.Handle("logging/setLevel", nothing),
 		jsonrpc.Handle("tools/list", s.listTools),
 		jsonrpc.Handle("tools/call", s.callTool).InLane(toolLane),
-	}, s.directMethods()...)
+	}, s.directMethods(), s.localMethods())
 }
 
 // A tool is a row of the table that tools/list and tools/call share.

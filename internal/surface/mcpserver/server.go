@@ -46,6 +46,8 @@ type Options struct {
 	// Settings makes a client's wish settings, or says what is wrong with it.
 	Settings func(Wish) (p.Settings, error)
 
+	Local Local // what can be asked about the machine
+
 	Log *slog.Logger // nil: nowhere
 }
 
