@@ -267,7 +267,9 @@ func (s *supervisor) follow(o order) {
 	case <-s.reaper.exited:
 		s.say(report{Exited: s.reaper.status()})
 		s.linger(o.Linger)
-		s.say(report{Gone: s.end(o)})
+		after := s.end(o)
+		s.say(report{Gone: after})
+		s.insist(after)
 	case <-s.stop:
 		after := s.end(o)
 		s.sayEnd(after)
@@ -285,6 +287,18 @@ func (s *supervisor) sayEnd(after *aftermath) {
 		s.say(report{Exited: st})
 	}
 	s.say(report{Gone: after})
+	s.insist(after)
+}
+
+// insist goes on where the bound ended the ladder: fermata has its answer, or is
+// dead, and nobody but us is left to end what still runs.
+func (s *supervisor) insist(after *aftermath) {
+	for range 60 {
+		if after == nil || after.Left == 0 {
+			return
+		}
+		after = s.end(order{Bound: time.Second})
+	}
 }
 
 // end runs the ladder over the tree.
