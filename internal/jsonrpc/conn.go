@@ -128,20 +128,42 @@ func (c *Conn) drain(base context.Context, kill context.CancelCauseFunc) {
 		c.serving.Wait()
 		close(done)
 	}()
+	c.waitFor(done)
+	kill(ErrClosed)
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(base))
+	defer cancel()
+	flushed := make(chan struct{})
+	go func() { // ends with ctx at the latest
+		defer close(flushed)
+		_ = c.out.flush(ctx) // a peer that does not read gets no more
+	}()
+	c.waitFor(flushed)
+	c.out.stop(ErrClosed)
+}
+
+// unread is how long the end waits for a peer that reads nothing at all.
+const unread = 500 * time.Millisecond
+
+// waitFor waits for done, but not for ever, nor for a peer that does not read: nothing
+// more is written to that.
+func (c *Conn) waitFor(done <-chan struct{}) {
 	timer := time.NewTimer(c.o.Drain)
 	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		kill(ErrClosed)
+	tick := time.NewTicker(unread / 5)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-timer.C:
+			return
+		case <-tick.C:
+			if c.out.stuck(unread) {
+				c.out.stop(ErrClosed)
+			}
+		}
 	}
-	ctx, cancel := context.WithTimeout(base, c.o.Drain)
-	if context.Cause(base) != nil { // those that would not end have had their time
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(base), c.o.Drain/3)
-	}
-	defer cancel()
-	_ = c.out.flush(ctx) // a peer that does not read gets no more
-	c.out.stop(ErrClosed)
 }
 
 type readLine struct {

@@ -423,6 +423,52 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("EPIPE") }
 
+// A handler that waits for such a peer does not hold up the end.
+func TestEndWithPeerThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, Options{MaxQueue: 1000, Drain: time.Minute, Methods: []Method{Handle("talk", func(ctx context.Context, r *Request, _ struct{}) (any, error) {
+			for r.Conn.Notify(ctx, "tick", strings.Repeat("x", 100)) == nil {
+			}
+			return nil, nil
+		})}})
+		w.send(`{"id":1,"method":"talk"}`)
+		synctest.Wait()
+		time.Sleep(unread / 2)
+		begin := time.Now()
+		w.in.Close()
+		if err := <-w.ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		if took := time.Since(begin); took > unread {
+			t.Errorf("the end took %v", took)
+		}
+	})
+}
+
+// A slow one gets everything.
+func TestEndWithSlowPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, Options{Drain: time.Minute, Methods: []Method{echo}})
+		text := strings.Repeat("x", 10*piece)
+		go func() {
+			w.send(`{"id":1,"method":"echo","params":{"text":"` + text + `"}}`)
+			w.in.Close()
+		}()
+		slow := bufio.NewReaderSize(slowly{w.out}, 1<<20)
+		line, err := slow.ReadString('\n')
+		if err != nil || !strings.Contains(line, text) {
+			t.Errorf("got %d bytes, %v", len(line), err)
+		}
+	})
+}
+
+type slowly struct{ r io.Reader }
+
+func (s slowly) Read(b []byte) (int, error) {
+	time.Sleep(unread / 2)
+	return s.r.Read(b[:min(len(b), piece)])
+}
+
 func TestPeerThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, send := io.Pipe()

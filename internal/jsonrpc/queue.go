@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"time"
 )
 
 // A queue writes lines in the order they were put, in a goroutine of its own,
@@ -14,6 +15,7 @@ type queue struct {
 	mu     sync.Mutex
 	lines  []byte        // not yet handed to the writer; guarded by mu
 	busy   bool          // the writer writes; guarded by mu
+	moved  time.Time     // when it last got rid of something, or began; guarded by mu
 	err    error         // why nothing is written any more; guarded by mu
 	change chan struct{} // closed when any of these changes; guarded by mu
 }
@@ -88,7 +90,7 @@ func (q *queue) take() ([]byte, bool) {
 			q.mu.Unlock()
 			return nil, false
 		case len(lines) > 0:
-			q.lines, q.busy = nil, true
+			q.lines, q.busy, q.moved = nil, true, time.Now()
 			q.changed()
 			q.mu.Unlock()
 			return lines, true
@@ -96,6 +98,16 @@ func (q *queue) take() ([]byte, bool) {
 		q.mu.Unlock()
 		<-change
 	}
+}
+
+// piece is how much is written at once: little enough to see that it goes on.
+const piece = 64 << 10
+
+// stuck reports whether nobody has read for a while, though there is something to read.
+func (q *queue) stuck(since time.Duration) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.busy && time.Since(q.moved) >= since
 }
 
 // run writes until stop or an error, which it returns. A write that nobody
@@ -106,9 +118,16 @@ func (q *queue) run(out io.Writer) error {
 		if !ok {
 			return nil
 		}
-		if _, err := out.Write(lines); err != nil {
-			q.stop(err)
-			return err
+		for len(lines) > 0 {
+			n := min(len(lines), piece)
+			if _, err := out.Write(lines[:n]); err != nil {
+				q.stop(err)
+				return err
+			}
+			lines = lines[n:]
+			q.mu.Lock()
+			q.moved = time.Now()
+			q.mu.Unlock()
 		}
 		q.mu.Lock()
 		q.busy = false
