@@ -49,6 +49,9 @@
 // leave set-uid files of its own user in a root; take locks on files it can
 // read; use up memory, disk and processor.
 //
-// A confined command cannot signal what another command left running, and
-// /dev/shm, System V IPC and the names in /dev/pts are its own.
+// What honest commands notice: they cannot signal what another command left
+// running; /dev/shm, System V IPC and the names in /dev/pts are their own; nothing
+// can be traced, so debuggers and leak checkers that do so fail; 32-bit programs
+// are killed; moving files between roots may mean to copy them; and an ordinary
+// user sees the files of others as nobody's.
 package sandbox

@@ -10,8 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe finds out, once, what this machine can do. It takes a few milliseconds.
-var Probe = sync.OnceValue(func() Ability {
+// Probe finds out what this machine can do. The first call takes a few
+// milliseconds, the others nothing.
+func Probe() Ability { return probe() }
+
+var probe = sync.OnceValue(func() Ability {
 	a := Ability{System: "linux", Landlock: landlockVersion(), Seccomp: haveFilter && seccompWorks()}
 	a.outside, _ = mountNamespace()
 	var why error

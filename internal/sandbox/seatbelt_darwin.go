@@ -12,8 +12,10 @@ import (
 
 const seatbeltProgram = "/usr/bin/sandbox-exec"
 
-// Probe finds out, once, what this machine can do.
-var Probe = sync.OnceValue(func() Ability {
+// Probe finds out what this machine can do.
+func Probe() Ability { return probe() }
+
+var probe = sync.OnceValue(func() Ability {
 	info, err := os.Stat(seatbeltProgram)
 	return Ability{System: "darwin", Seatbelt: err == nil && info.Mode().IsRegular()}
 })

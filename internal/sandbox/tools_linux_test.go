@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/fermata-agent/fermata/internal/proc"
 	"golang.org/x/sys/unix"
 )
 
@@ -42,6 +43,7 @@ var tools = map[string]func(args []string) error{
 	"shared":     sharedTool,
 	"exchange":   exchangeTool,
 	"given":      givenTool,
+	"agent":      agentTool,
 	"fchmod":     fchmodTool,
 	"x32":        x32Tool,
 	"thread":     threadTool,
@@ -341,6 +343,27 @@ func givenTool(args []string) error {
 		return err
 	}
 	return unix.Connect(fds[0], &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+}
+
+// agentTool is a fermata that runs a script confined to a directory.
+func agentTool(args []string) error {
+	s, err := proc.NewSpawner(proc.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	policy := onlyWorkspace()
+	c, err := New(policy, Place{Cwd: args[0]})
+	if err != nil {
+		return err
+	}
+	spec := proc.Spec{Argv: []string{"sh", "-c", args[1]}}
+	if err := c.Set(&spec); err != nil {
+		return err
+	}
+	r := s.Run(context.Background(), spec, func(_ proc.Stream, b []byte) { _, _ = os.Stdout.Write(b) })
+	fmt.Println("exit", r.ExitCode, r.Err, "mounts", c.plan.Mounts != mountsNone)
+	return nil
 }
 
 // exchangeTool swaps two files.

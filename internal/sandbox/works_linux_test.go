@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -145,6 +146,23 @@ func TestTemporaryFiles(t *testing.T) {
 	}
 }
 
+// TestGoBuild compiles with its caches among the temporary files.
+func TestGoBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles the runtime library")
+	}
+	needs(t, "go")
+	a := newAgent(t)
+	w := newWorld(t)
+	t.Setenv("TMPDIR", w.outside)
+	c := w.confinement(t, canConfine(t), protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite, ExcludeSlashTmp: true})
+	r, out := a.run(t, w, c, "", `echo module x > go.mod; printf 'package main\nfunc main() { println("built") }\n' > main.go; go build -buildvcs=false -o x . && ./x`,
+		"TMPDIR="+w.outside, "GOCACHE="+w.outside+"/cache", "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local")
+	if r.ExitCode != 0 || out != "built\n" {
+		t.Errorf("exit %d: %s", r.ExitCode, out)
+	}
+}
+
 // TestNetworkAccess has the network, and all else is confined.
 func TestNetworkAccess(t *testing.T) {
 	a := newAgent(t)
@@ -226,17 +244,35 @@ func TestInPIDNamespace(t *testing.T) {
 	}
 }
 
-// TestRightsOfRoot looks at what is left of them.
-func TestRightsOfRoot(t *testing.T) {
+// TestFermataInside runs a fermata in the sandbox of another one: no namespaces,
+// but the rest works, and commands are confined to what both allow.
+func TestFermataInside(t *testing.T) {
+	a := newAgent(t)
+	w := newWorld(t)
+	script := `echo x > $WS/sub/new && echo sub; echo x > $WS/file && echo file; echo x > $OUT/file && echo outside; kill -CONT $PPID && echo shim`
+	_, out := a.run(t, w, w.confinement(t, canConfine(t), onlyWorkspace()), "", `t agent $WS/sub "$SCRIPT" 2>&1`, "SCRIPT=exec 2>/dev/null; "+script)
+	if want := "sub\nexit 1 <nil> mounts false\n"; out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	if text, err := os.ReadFile(filepath.Join(w.ws, "file")); err != nil || string(text) != "inside\n" {
+		t.Errorf("the inner sandbox does not hold: %q, %v", text, err)
+	}
+}
+
+// TestRights looks at what is left of them.
+func TestRights(t *testing.T) {
+	const kept = "00000000000004fb"
+	want := map[string]string{"CapInh:": noRights, "CapAmb:": noRights, "CapPrm:": noRights, "CapEff:": noRights, "NoNewPrivs:": "1", "Seccomp:": "2"}
+	if os.Getuid() == 0 {
+		want["CapPrm:"], want["CapEff:"], want["CapBnd:"] = kept, kept, kept
+	}
+	if os.Getenv(boundVariable) != "" {
+		delete(want, "CapBnd:")
+	}
+
 	a := newAgent(t)
 	w := newWorld(t)
 	_, out := a.run(t, w, w.confinement(t, canConfine(t), onlyWorkspace()), "", `grep -E 'Cap|NoNewPrivs|Seccomp:' /proc/self/status`)
-	all := "00000000000004fb"
-	none := strings.Repeat("0", 16)
-	want := map[string]string{"CapInh:": none, "CapAmb:": none, "CapPrm:": none, "CapEff:": none, "NoNewPrivs:": "1", "Seccomp:": "2"}
-	if os.Getuid() == 0 {
-		want["CapPrm:"], want["CapEff:"], want["CapBnd:"] = all, all, all
-	}
 	for line := range strings.Lines(out) {
 		f := strings.Fields(line)
 		if value, ok := want[f[0]]; ok && value != f[1] {
@@ -246,5 +282,27 @@ func TestRightsOfRoot(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("missing %v in %q", want, out)
+	}
+}
+
+var noRights = strings.Repeat("0", 16)
+
+// boundVariable says that the bound of rights cannot be lowered.
+const boundVariable = "FERMATA_SANDBOX_BOUND"
+
+// TestRightsWithoutBounds is a root who may not lower the bound of rights, as in
+// some containers.
+func TestRightsWithoutBounds(t *testing.T) {
+	canConfine(t)
+	needs(t, "setpriv")
+	if os.Getuid() != 0 {
+		t.Skip("for root only")
+	}
+	exe, err := os.Executable()
+	must(t, err)
+	cmd := exec.CommandContext(t.Context(), "setpriv", "--bounding-set", "-setpcap", exe, "-test.run=^TestRights$", "-test.v")
+	cmd.Env = append(os.Environ(), boundVariable+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestRights") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
