@@ -280,7 +280,11 @@ func (c *Conn) notice(base context.Context, m message) {
 }
 
 // Notify sends a notification. It waits while too much waits for the peer.
+// When ctx has ended nothing is sent.
 func (c *Conn) Notify(ctx context.Context, method string, params any) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("notify %s: %w", method, context.Cause(ctx))
+	}
 	if err := c.out.room(ctx); err != nil {
 		return fmt.Errorf("notify %s: %w", method, err)
 	}

@@ -487,6 +487,18 @@ func TestPeerThatIsGone(t *testing.T) {
 	})
 }
 
+func TestNotifyForSomethingThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := w.conn.Notify(ctx, "tick", nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("notify: %v", err)
+		}
+		w.nothing()
+	})
+}
+
 func TestNotificationIsHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := make(chan string, 2)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -14,14 +15,19 @@ import (
 // A follower gives a client a conversation: what has been, then what happens,
 // without a gap. How that is told is the caller's.
 type follower struct {
-	s     *Server
-	c     *conversation
-	show  p.Cursor // what is told begins after it
-	from  p.Cursor // where reading begins: earlier, if that is needed to know what calls are called
-	snap  engine.Snapshot
-	asks  func(question) (method string, params any)
-	tell  func(e p.Event, id string, m msg)
-	live  func() // what has been is told: from here on it is live
+	s    *Server
+	c    *conversation
+	show p.Cursor // what is told begins after it
+	from p.Cursor // where reading begins: earlier, if that is needed to know what calls are called
+	snap engine.Snapshot
+	asks func(question) (method string, params any)
+	tell func(e p.Event, id string, m msg)
+	live func() // what has been is told: from here on it is live
+
+	// wait is how long live waits for the text so far of what is not finished;
+	// the engine does not say whether there is any.
+	wait time.Duration
+
 	ended sync.Map
 	done  chan struct{} // closed when it follows no more
 }
@@ -38,27 +44,69 @@ func (f *follower) run(ctx context.Context) {
 		f.live()
 		asks.resume()
 	}
-	if f.from >= f.snap.Last {
-		catchUp()
-	}
-	events := newTranslator(f.snap.Settings.ContextWindow)
-	for e, err := range f.s.o.Engine.Subscribe(ctx, f.c.id, f.from) {
-		if err != nil || ctx.Err() != nil {
+	var unfinished <-chan time.Time // no longer is waited for a piece of what is not finished
+	reached := func() {
+		if f.wait == 0 || !f.snap.Active || f.snap.Waiting {
+			catchUp()
 			return
 		}
-		for _, m := range events.translate(e) {
-			if e.Seq == 0 || e.Seq > f.show {
-				f.tell(e, eventID(e), m)
+		unfinished = time.After(f.wait)
+	}
+	if f.from >= f.snap.Last {
+		reached()
+	}
+	translator := newTranslator(f.snap.Settings.ContextWindow)
+	for events := f.subscribe(ctx); ; {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			f.take(e, translator, asks)
+			switch {
+			case asks.hold && unfinished != nil:
+				catchUp()
+			case asks.hold && e.Seq >= f.snap.Last:
+				reached()
+			}
+		case <-unfinished:
+			if asks.hold {
+				catchUp()
 			}
 		}
-		asks.event(e)
-		if asks.hold && e.Seq >= f.snap.Last {
-			catchUp()
-		}
-		if _, ok := e.Body.(*p.TurnEnded); ok {
-			close(f.end(e.Turn))
+	}
+}
+
+// take tells one event.
+func (f *follower) take(e p.Event, translator *translator, asks *asker) {
+	for _, m := range translator.translate(e) {
+		if e.Seq == 0 || e.Seq > f.show {
+			f.tell(e, eventID(e), m)
 		}
 	}
+	asks.event(e)
+	if _, ok := e.Body.(*p.TurnEnded); ok {
+		close(f.end(e.Turn))
+	}
+}
+
+// subscribe gives the events until ctx ends or there are no more.
+func (f *follower) subscribe(ctx context.Context) <-chan p.Event {
+	events := make(chan p.Event)
+	go func() { // ends with ctx
+		defer close(events)
+		for e, err := range f.s.o.Engine.Subscribe(ctx, f.c.id, f.from) {
+			if err != nil {
+				return
+			}
+			select {
+			case events <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return events
 }
 
 // end is closed when the end of the turn has been told.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -154,7 +155,7 @@ func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ c
 		request = *created
 	}
 	f := &follower{
-		s: s, c: c, snap: snap, tell: st.tell, live: st.begin, done: make(chan struct{}),
+		s: s, c: c, snap: snap, tell: st.tell, live: st.begin, wait: textWait, done: make(chan struct{}),
 		asks: func(q question) (string, any) { return s.elicitation(q, request) },
 	}
 	if a.Cursor != nil {
@@ -163,6 +164,9 @@ func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ c
 	f.run(ctx)
 	return toolResult{}, nil
 }
+
+// textWait is how long the state may wait for the text so far.
+const textWait = 20 * time.Millisecond
 
 // A stream tells one client of one conversation.
 type stream struct {

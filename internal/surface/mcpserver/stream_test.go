@@ -121,14 +121,28 @@ func TestStreamInMidSentence(t *testing.T) {
 		m.Delta("Half ")
 		m.Delta("a sen")
 		synctest.Wait()
-		c.stream("12", `{"msg":{"type":"task_started"}}`)
-		c.want(live(`{"type":"agent_message_delta","delta":"Half a sen"}`))
+		c.stream("12", `{"msg":{"type":"task_started"}}`, `{"msg":{"type":"agent_message_delta","delta":"Half a sen"}}`)
+		c.nothing()
 		m.Delta("tence")
 		synctest.Wait()
 		m.Answer("Half a sentence")
 		c.want(live(`{"type":"agent_message_delta","delta":"tence"}`), live(`{"type":"agent_message","message":"Half a sentence"}`),
 			live(`{"type":"task_complete","last_agent_message":"Half a sentence"}`))
 		c.nothing()
+	})
+}
+
+// A turn that has said nothing yet does not hold up the state.
+func TestStreamBeforeTheFirstWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, noAsks)
+		c.say("11")
+		c.want(sent("11"))
+		m := c.e.Request()
+		m.Usage = nil
+		c.stream("12", `{"msg":{"type":"task_started"}}`)
+		m.Delta("Wo")
+		c.want(live(`{"type":"agent_message_delta","delta":"Wo"}`))
 	})
 }
 
