@@ -318,6 +318,29 @@ func TestEndTellsListeners(t *testing.T) {
 	})
 }
 
+// A turn that only waits for a person goes on waiting when the client goes.
+func TestEndWhileADirectApprovalIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := direct(t)
+		c.listen("2")
+		c.message("3", "work")
+		c.take("3")
+		m := c.e.Request()
+		m.Call("call_1", "work", "{}")
+		m.End()
+		c.e.Run().Ask("rm", "x")
+		c.hear("task_started 1", "exec_approval_request 1", "execCommandApproval")
+		c.in.Close()
+		if err := <-c.ended; err != nil {
+			t.Error(err)
+		}
+		snap, err := c.e.Resume(t.Context(), p.ConversationID(c.id))
+		if err != nil || !snap.Waiting {
+			t.Errorf("the turn waits no more: %+v, %v", snap, err)
+		}
+	})
+}
+
 func TestWhoAmI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, "")
