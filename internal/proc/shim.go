@@ -194,6 +194,7 @@ func (s *supervisor) supervise() {
 		s.abandon()
 		return
 	case <-s.reaper.gone:
+		s.sayUnable()
 		return
 	}
 

@@ -176,9 +176,22 @@ func TestKilledStageIsReported(t *testing.T) {
 	if err := syscall.Kill(c.Identity().Leader, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if r := c.Wait(); r.Err == nil || r.ExitCode != -1 || r.Stopped {
-		t.Errorf("result %+v, want an error without a release", r)
+	if r := c.Wait(); r.Err == nil || errors.Is(r.Err, ErrShimLost) || r.ExitCode != -1 || r.Stopped {
+		t.Errorf("result %+v, want an error without a release, and not of the shim", r)
 	}
+}
+
+// TestSpawnErrorBeforeRelease has a command that cannot run, which is known
+// before anybody lets it.
+func TestSpawnErrorBeforeRelease(t *testing.T) {
+	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{Argv: []string{"no-such-program"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := c.Wait(); !errors.Is(r.Err, fs.ErrNotExist) || r.ExitCode != -1 {
+		t.Errorf("result %+v, want %v", r, fs.ErrNotExist)
+	}
+	c.Release()
 }
 
 func TestNothingRunsBeforeRelease(t *testing.T) {

@@ -68,8 +68,12 @@ func TestSignalProcessMindsStartTime(t *testing.T) {
 }
 
 func TestSignalGroupSparesOwn(t *testing.T) {
-	if err := signalGroup(syscall.Getpgrp(), syscall.SIGKILL); err != nil {
+	const none = syscall.Signal(99) // the kernel refuses it, if it is asked
+	if err := signalGroup(syscall.Getpgrp(), none); err != nil {
 		t.Error(err)
+	}
+	if err := signalGroup(1, none); err == nil {
+		t.Error("another group was not signalled")
 	}
 }
 
