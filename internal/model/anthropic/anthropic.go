@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -60,13 +59,8 @@ func New(o Options) model.Client {
 	if o.Key != "" {
 		c.headers["x-api-key"] = o.Key
 	}
-	base, query, _ := strings.Cut(o.BaseURL, "?")
-	address := strings.TrimRight(base, "/") + "/messages"
-	if query != "" {
-		address += "?" + query
-	}
 	c.caller, c.bad = wire.NewCaller(wire.Options{
-		URL: address, Headers: o.Headers, Query: o.Query, Secrets: []string{o.Key}, HTTP: o.HTTP, Idle: o.IdleTimeout,
+		URL: wire.Address(o.BaseURL, "messages"), Headers: o.Headers, Query: o.Query, Secrets: []string{o.Key}, HTTP: o.HTTP, Idle: o.IdleTimeout,
 	})
 	return c
 }

@@ -9,7 +9,6 @@ package chat
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -54,13 +53,8 @@ func New(o Options) model.Client {
 	if o.Key != "" {
 		c.headers["Authorization"] = "Bearer " + o.Key
 	}
-	base, query, _ := strings.Cut(o.BaseURL, "?")
-	address := strings.TrimRight(base, "/") + "/chat/completions"
-	if query != "" {
-		address += "?" + query
-	}
 	c.caller, c.bad = wire.NewCaller(wire.Options{
-		URL: address, Headers: o.Headers, Query: o.Query, Secrets: []string{o.Key}, HTTP: o.HTTP, Idle: o.IdleTimeout,
+		URL: wire.Address(o.BaseURL, "chat/completions"), Headers: o.Headers, Query: o.Query, Secrets: []string{o.Key}, HTTP: o.HTTP, Idle: o.IdleTimeout,
 	})
 	return c
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -65,13 +64,8 @@ func New(o Options) model.Client {
 	if o.Key != "" {
 		c.headers["Authorization"] = "Bearer " + o.Key
 	}
-	base, query, _ := strings.Cut(o.BaseURL, "?")
-	address := strings.TrimRight(base, "/") + "/responses"
-	if query != "" {
-		address += "?" + query
-	}
 	c.caller, c.bad = wire.NewCaller(wire.Options{
-		URL: address, Headers: o.Headers, Query: o.Query, Secrets: []string{o.Key}, HTTP: o.HTTP, Idle: o.IdleTimeout,
+		URL: wire.Address(o.BaseURL, "responses"), Headers: o.Headers, Query: o.Query, Secrets: []string{o.Key}, HTTP: o.HTTP, Idle: o.IdleTimeout,
 	})
 	return c
 }

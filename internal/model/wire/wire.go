@@ -62,6 +62,16 @@ type Caller struct {
 // are worth keeping from one request to the next.
 var shared = newTransport()
 
+// Address is the address of an element below a base address, whose query is kept.
+func Address(base, element string) string {
+	base, query, _ := strings.Cut(base, "?")
+	address := strings.TrimRight(base, "/") + "/" + element
+	if query != "" {
+		address += "?" + query
+	}
+	return address
+}
+
 // NewCaller returns a Caller. The error says that the URL cannot be one.
 func NewCaller(o Options) (*Caller, error) {
 	u, err := url.Parse(o.URL)
