@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 )
 
@@ -29,20 +28,16 @@ func doctor(s streams, f runFlags) error {
 		fmt.Fprintf(s.out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
 	}
 	line("version", "%s", version())
-	cwd, err := workdir(f.dir)
-	if err != nil {
-		return err
-	}
-	load := config.Options{Cwd: cwd, Env: os.Getenv, Profile: f.profile, Overrides: f.config, Flags: f.typed}
-	cfg, warnings, err := config.Load(load)
-	for _, w := range warnings {
+	l, err := f.load()
+	for _, w := range l.warnings {
 		line("warning", "%v", w)
 	}
 	if err != nil {
-		return configError(err)
+		return err
 	}
+	cfg := l.config
 	line("home", "%s%s", cfg.Home, writable(cfg.Home))
-	m := &models{load: load, config: cfg}
+	m := &models{load: l.options, config: cfg}
 	if choice, err := m.choose(""); err != nil {
 		line("model", "none: %v", err)
 	} else {

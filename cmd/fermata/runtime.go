@@ -47,6 +47,34 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&t.Demo, "demo", false, "use the built-in demo model: no key, no network")
 }
 
+// loaded is the configuration for some flags.
+type loaded struct {
+	options  config.Options // its Cwd is the directory to work in
+	config   *config.Config
+	warnings []config.Warning
+}
+
+// load reads the configuration. The warnings are there also with an error.
+func (f *runFlags) load() (loaded, error) {
+	cwd, err := workdir(f.dir)
+	if err != nil {
+		return loaded{}, err
+	}
+	l := loaded{options: config.Options{Cwd: cwd, Env: os.Getenv, Profile: f.profile, Overrides: f.config, Flags: f.typed}}
+	l.config, l.warnings, err = config.Load(l.options)
+	if err != nil {
+		return l, configError(err)
+	}
+	return l, nil
+}
+
+// warn shows the warnings.
+func (l loaded) warn(s streams) {
+	for _, w := range l.warnings {
+		fmt.Fprintf(s.err, "fermata: warning: %v\n", w)
+	}
+}
+
 // A runtime is an engine and what it runs on.
 type runtime struct {
 	engine  *engine.Local
@@ -59,26 +87,19 @@ type runtime struct {
 
 // runtime puts everything together for running turns.
 func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
-	cwd, err := workdir(f.dir)
+	l, err := f.load()
+	l.warn(s)
 	if err != nil {
 		return nil, err
-	}
-	load := config.Options{Cwd: cwd, Env: os.Getenv, Profile: f.profile, Overrides: f.config, Flags: f.typed}
-	cfg, warnings, err := config.Load(load)
-	for _, w := range warnings {
-		fmt.Fprintf(s.err, "fermata: warning: %v\n", w)
-	}
-	if err != nil {
-		return nil, configError(err)
 	}
 	spawner, err := proc.NewSpawner(proc.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("prepare for running commands: %w", err)
 	}
-	m := &models{load: load, config: cfg}
-	kit := &toolkit{config: cfg, spawner: spawner, models: m}
+	m := &models{load: l.options, config: l.config}
+	kit := &toolkit{config: l.config, spawner: spawner, models: m}
 	if f.snapshot {
-		kit.snapshots = snapshots(cfg.Home)
+		kit.snapshots = snapshots(l.config.Home)
 	}
 	e, err := openEngine(ctx, conversation.Config{
 		Model:   m.client,
@@ -89,7 +110,7 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runtime{e, spawner, cfg, m, cwd, ctx}, nil
+	return &runtime{e, spawner, l.config, m, l.options.Cwd, ctx}, nil
 }
 
 // A toolkit makes the tools of a turn.

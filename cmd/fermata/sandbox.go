@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -29,14 +28,11 @@ func sandboxCommand(s streams) *cobra.Command {
 }
 
 func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) error {
-	cwd, err := workdir(f.dir)
+	l, err := f.load()
 	if err != nil {
 		return err
 	}
-	cfg, _, err := config.Load(config.Options{Cwd: cwd, Env: os.Getenv, Profile: f.profile, Overrides: f.config, Flags: f.typed})
-	if err != nil {
-		return configError(err)
-	}
+	cfg, cwd := l.config, l.options.Cwd
 	spec := proc.Spec{Argv: argv, Dir: cwd, Env: environ(cfg)()}
 	box, err := sandbox.New(cfg.Settings(config.Choice{}, cwd, "").Sandbox, sandbox.Place{Cwd: cwd, Home: cfg.Home, Env: spec.Env})
 	if err != nil {
