@@ -1,0 +1,147 @@
+// Package composer is the box in which a person writes: an editor of several
+// lines with history, search, completion of commands and file names, and pastes
+// that are folded while they are edited and whole when they are sent.
+//
+// It does no I/O by itself. The history's file and the names of files come
+// through small interfaces, and are touched only inside a tea.Cmd. Everything
+// else happens in Update, which says by its Action what the person wants. Start
+// reading at Update in keys.go; the editor itself is package edit.
+package composer
+
+import (
+	"context"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// History keeps what was sent, across conversations. Load returns the oldest
+// entry first. Both are called from a tea.Cmd, so from any goroutine, and
+// possibly at the same time.
+type History interface {
+	Load() ([]string, error)
+	Add(entry string) error
+}
+
+// Files returns the paths that fit what was typed after an @, the best first.
+// It is called from a tea.Cmd; ctx ends when the answer is no longer wanted.
+type Files func(ctx context.Context, typed string) []string
+
+// A Command is something that can be typed after a slash.
+type Command struct {
+	Name   string // without the slash
+	Args   string // what may follow, such as "[ID]"; empty if nothing does
+	Help   string // one line
+	Hidden bool   // works, but is not offered; for other names of a command
+}
+
+// Options are what a composer is given by its surroundings. Each may be left
+// out; without History or Files there is just none.
+type Options struct {
+	Context     context.Context // ends the search for files; needed with Files
+	History     History
+	Files       Files
+	Commands    []Command
+	Placeholder string // shown while nothing is typed
+}
+
+// An Action is what the person wants of the application. It is nil when the
+// composer has no use for a message: then a key is free for the application
+// (Esc, Ctrl-C, Page Up and so on).
+type Action interface{ isAction() }
+
+type (
+	// Used says that the message had its effect inside the composer. An Esc
+	// that closed a popup or a search is Used, too.
+	Used struct{}
+
+	// Submit is a message to send. The composer is empty afterwards.
+	Submit struct {
+		Text   string   // with folded pastes written out
+		Images []string // paths of images, in the order of their labels in Text
+		Mode   p.WhenBusy
+	}
+
+	// Slash is a command of Options.Commands. The composer is empty afterwards.
+	Slash struct{ Name, Args string }
+
+	// Unknown is a slash and a word that is no command. The text stays.
+	Unknown struct{ Name string }
+
+	// Shell is a line after a first exclamation mark, to be run as a command.
+	// The composer is empty afterwards; an application that cannot run it now
+	// gives it back with SetText.
+	Shell struct{ Line string }
+
+	// Editor asks for the external editor on Text.
+	Editor struct{}
+
+	// Failed says that the history could not be read or written. What was typed
+	// is still in memory.
+	Failed struct{ Err error }
+)
+
+func (Used) isAction()    {}
+func (Submit) isAction()  {}
+func (Slash) isAction()   {}
+func (Unknown) isAction() {}
+func (Shell) isAction()   {}
+func (Editor) isAction()  {}
+func (Failed) isAction()  {}
+
+// A Composer is used by one goroutine, the one that runs Update and View.
+type Composer struct {
+	theme   *theme.Theme
+	opts    Options
+	busy    bool
+	focused bool
+}
+
+// New returns an empty composer that has the focus.
+func New(t *theme.Theme, o Options) *Composer {
+	return &Composer{theme: t, opts: o, focused: true}
+}
+
+// Init returns the command that loads the history.
+func (c *Composer) Init() tea.Cmd { return nil }
+
+// Update takes a key, a paste or an answer to one of its own commands. It costs
+// nothing to give it every message. While a turn runs Enter steers, Tab and
+// Alt-Enter queue, Ctrl-S replaces.
+func (c *Composer) Update(msg tea.Msg) (Action, tea.Cmd) { return nil, nil }
+
+// View returns the box, at most maxHeight lines (at least one) of at most width
+// columns, and where the cursor is in it: nil without the focus.
+func (c *Composer) View(width, maxHeight int) ([]string, *tea.Cursor) { return []string{""}, nil }
+
+// Popup returns the completion popup, to be drawn above the box; nil if it is
+// closed. It has at most eight lines.
+func (c *Composer) Popup(width int) []string { return nil }
+
+// Text returns what is written, with folded pastes written out.
+func (c *Composer) Text() string { return "" }
+
+// Empty reports whether nothing is written.
+func (c *Composer) Empty() bool { return true }
+
+// SetText replaces what is written; undo brings it back. Pastes that were folded
+// and are in text unchanged are folded again.
+func (c *Composer) SetText(text string) {}
+
+// Insert writes text at the cursor as if it were typed.
+func (c *Composer) Insert(text string) {}
+
+// AddImage puts the label of an image at the cursor.
+func (c *Composer) AddImage(path string) {}
+
+// Focus shows the cursor and takes keys.
+func (c *Composer) Focus() { c.focused = true }
+
+// Blur hides the cursor; keys are not used until Focus.
+func (c *Composer) Blur() { c.focused = false }
+
+// SetBusy says whether a turn runs. It decides what Tab and Alt-Enter do, and
+// the hints in the box.
+func (c *Composer) SetBusy(busy bool) { c.busy = busy }
