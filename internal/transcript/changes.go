@@ -16,7 +16,8 @@ type Change struct {
 	Kind    string // add, delete or update
 	Move    string // for an update: where the file moves to, absolute
 	Added   int    // lines
-	Removed int    // lines; not known of a file that is deleted
+	Removed int    // lines; not known of a file that is to be deleted
+	Diff    string // hunks in unified format, without a file header
 }
 
 // Changes reads the changes that a PatchStarted or an approval of a patch
@@ -51,28 +52,15 @@ func change(path string, raw json.RawMessage) (Change, bool) {
 	switch err := json.Unmarshal(raw, &c); {
 	case err != nil:
 	case c.Add != nil:
-		return Change{Path: path, Kind: "add", Added: lines(c.Add.Content)}, true
+		out := Change{Path: path, Kind: "add"}
+		out.setDiff(addition(c.Add.Content))
+		return out, true
 	case c.Update != nil:
 		out := Change{Path: path, Kind: "update", Move: c.Update.Move}
-		for line := range strings.Lines(c.Update.Diff) {
-			switch line[0] { // there is no file header
-			case '+':
-				out.Added++
-			case '-':
-				out.Removed++
-			}
-		}
+		out.setDiff(c.Update.Diff)
 		return out, true
 	}
 	return Change{}, false
-}
-
-func lines(s string) int {
-	n := strings.Count(s, "\n")
-	if s != "" && !strings.HasSuffix(s, "\n") {
-		n++
-	}
-	return n
 }
 
 var letters = map[string]string{"add": "A", "delete": "D", "update": "M"}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,8 +16,8 @@ var changes = json.RawMessage(`{"/w/new":{"add":{"content":"a\nb"}},"/w/old":"de
 
 func TestChanges(t *testing.T) {
 	want := []Change{
-		{Path: "/w/mod", Kind: "update", Move: "/w/to", Added: 2, Removed: 1},
-		{Path: "/w/new", Kind: "add", Added: 2},
+		{Path: "/w/mod", Kind: "update", Move: "/w/to", Added: 2, Removed: 1, Diff: "@@ -1,2 +1,3 @@\n a\n--- b\n+b\n+c\n"},
+		{Path: "/w/new", Kind: "add", Added: 2, Diff: "+a\n+b\n\\ No newline at end of file\n"},
 		{Path: "/w/old", Kind: "delete"},
 		{Path: "/x/far", Kind: "add"},
 	}
@@ -81,5 +82,91 @@ func TestUndoItem(t *testing.T) {
 	tr.Apply(p.Event{Body: &p.TurnDiff{Diff: "d"}})
 	if tr.Apply(p.Event{Turn: 2, Body: &p.TurnStarted{}}); tr.Diff != "" {
 		t.Error("a new turn begins with the diff of the last")
+	}
+}
+
+const turnDiff = `diff --git a/new.txt b/new.txt
+new file mode 100644
+--- /dev/null
++++ b/new.txt
+@@ -0,0 +1 @@
++n
+diff --git a/m.txt b/sub/moved.txt
+rename from m.txt
+rename to sub/moved.txt
+--- a/m.txt
++++ b/sub/moved.txt
+@@ -1,2 +1,2 @@
+ one
+--- two
++2
+diff --git a/gone.txt b/gone.txt
+deleted file mode 100644
+--- a/gone.txt
++++ /dev/null
+@@ -1 +0,0 @@
+-gone
+diff --git a/bin b/bin
+Binary files a/bin and b/bin differ
+`
+
+func TestParseDiff(t *testing.T) {
+	want := []Change{
+		{Path: "new.txt", Kind: "add", Added: 1, Diff: "@@ -0,0 +1 @@\n+n\n"},
+		{Path: "m.txt", Kind: "update", Move: "sub/moved.txt", Added: 1, Removed: 1, Diff: "@@ -1,2 +1,2 @@\n one\n--- two\n+2\n"},
+		{Path: "gone.txt", Kind: "delete", Removed: 1, Diff: "@@ -1 +0,0 @@\n-gone\n"},
+		{Path: "bin", Kind: "update", Diff: "Binary files a/bin and b/bin differ\n"},
+	}
+	if d := cmp.Diff(want, ParseDiff(turnDiff)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := ParseDiff("no diff\n@@ -1 +1 @@\n+x\n"); got != nil {
+		t.Errorf("nonsense is %+v", got)
+	}
+}
+
+// An applied patch shows what was in the files that it deleted.
+func TestAppliedPatchHasItsDiff(t *testing.T) {
+	raw := json.RawMessage(`{"/w/gone.txt":"delete","/w/m.txt":{"update":{"unified_diff":"@@ -2 +2 @@\n-two\n+2\n","move_path":"/w/sub/moved.txt"}}}`)
+	tr := fold(&p.TurnStarted{}, &p.PatchStarted{Call: call, Cwd: "/w", Changes: raw},
+		&p.ToolOutput{Call: call, Patch: &p.PatchResult{Applied: true, Diff: turnDiff}})
+	want := []Change{
+		{Path: "/w/gone.txt", Kind: "delete", Removed: 1, Diff: "@@ -1 +0,0 @@\n-gone\n"},
+		{Path: "/w/m.txt", Kind: "update", Move: "/w/sub/moved.txt", Added: 1, Removed: 1, Diff: "@@ -1,2 +1,2 @@\n one\n--- two\n+2\n"},
+	}
+	if d := cmp.Diff(want, tr.Items[0].Changes); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestEndLineCountsFiles(t *testing.T) {
+	second := p.CallID{Turn: 1, Response: 1, Index: 2}
+	patch := func(c p.CallID, path string, applied bool) []p.Body {
+		raw := json.RawMessage(`{"` + path + `":{"add":{"content":"x\n"}}}`)
+		return []p.Body{&p.PatchStarted{Call: c, Changes: raw}, &p.ToolOutput{Call: c, Patch: &p.PatchResult{Applied: applied}}}
+	}
+	stop := &p.TurnEnded{Reason: p.Interrupted, Elapsed: 12 * time.Second}
+	for name, tt := range map[string]struct {
+		events []p.Body
+		want   string
+	}{
+		"one patch twice": {append(patch(call, "/w/a", true), patch(second, "/w/a", true)...), "1 file changed"},
+		"two files":       {append(patch(call, "/w/a", true), patch(second, "/w/b", true)...), "2 files changed"},
+		"not applied":     {patch(call, "/w/a", false), ""},
+		"the diff knows":  {append(patch(call, "/w/a", true), &p.TurnDiff{Diff: turnDiff}), "4 files changed"},
+		"changed back":    {append(patch(call, "/w/a", true), &p.TurnDiff{}), ""},
+	} {
+		tr := fold(append(append([]p.Body{&p.TurnStarted{}}, tt.events...), stop)...)
+		want := "stopped after 12 s"
+		if tt.want != "" {
+			want += " · " + tt.want
+		}
+		if got := tr.Items[len(tr.Items)-1].Text; got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+		tr.Apply(p.Event{Turn: 2, Body: &p.TurnStarted{}})
+		if tr.files() != 0 {
+			t.Errorf("%s: a new turn begins with %d files", name, tr.files())
+		}
 	}
 }

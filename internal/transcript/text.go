@@ -17,8 +17,8 @@ var verbs = map[p.EndReason]string{
 }
 
 // endLine is the one line that tells how a turn ended, such as
-// "stopped after 3.2 s · 1 command, 3 processes killed · reply kept".
-func endLine(b *p.TurnEnded, s stats) string {
+// "stopped after 12 s · 1 command, 3 processes killed · 2 files changed · reply kept".
+func endLine(b *p.TurnEnded, s stats, files int) string {
 	parts := []string{verbs[b.Reason] + " after " + seconds(b.Elapsed)}
 	if b.Error != nil {
 		parts[0] += ": " + b.Error.Message
@@ -35,6 +35,9 @@ func endLine(b *p.TurnEnded, s stats) string {
 	}
 	if len(killed) > 0 {
 		parts = append(parts, strings.Join(killed, ", ")+" killed")
+	}
+	if files > 0 {
+		parts = append(parts, count(files, "file")+" changed")
 	}
 	if s.kept {
 		parts = append(parts, "reply kept")
@@ -57,6 +60,8 @@ func seconds(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
 		return d.Round(time.Second).String()
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.0f s", d.Seconds())
 	case d < 95*time.Millisecond:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}

@@ -85,8 +85,9 @@ type Transcript struct {
 	Inputs   []p.ReturnedInput // messages that wait
 	Returned []p.ReturnedInput // messages that the last stop handed back
 
-	byID  map[string]*Item
-	stats stats
+	byID   map[string]*Item
+	stats  stats
+	diffed bool // the turn has told what it changed
 }
 
 // stats is what the last line of a cut turn tells.
@@ -94,6 +95,17 @@ type stats struct {
 	cut    int // commands and calls that were cut
 	killed int
 	kept   bool // there is a partial reply
+
+	patched map[string]bool // files that patches changed
+}
+
+// files is the number of files that the turn changed: by its diff, which knows
+// of commands as well and of what was changed back, or else by its patches.
+func (t *Transcript) files() int {
+	if t.diffed {
+		return len(ParseDiff(t.Diff))
+	}
+	return len(t.stats.patched)
 }
 
 // Apply folds one event, deltas included, and returns the items that it added
@@ -108,9 +120,9 @@ func (t *Transcript) Apply(e p.Event) []*Item {
 		t.Title = b.Title
 	case *p.TurnStarted:
 		t.Active, t.Stopping, t.Turn, t.Started, t.Returned, t.stats = true, false, e.Turn, e.Time, nil, stats{}
-		t.Diff = ""
+		t.Diff, t.diffed = "", false
 	case *p.TurnDiff:
-		t.Diff = b.Diff
+		t.Diff, t.diffed = b.Diff, true
 	case *p.StopRequested:
 		t.Stopping = true
 	case *p.InputAccepted:
@@ -287,6 +299,9 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 	}
 	return t.put(e, b.Call.String(), Call, status, func(it *Item) {
 		it.Approval, it.Patch = nil, b.Patch
+		if b.Patch != nil {
+			t.patched(it)
+		}
 		c := b.Command
 		if c == nil {
 			it.Output = b.Output
@@ -297,6 +312,20 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 	})
 }
 
+// patched notes what a patch did, once that is known.
+func (t *Transcript) patched(it *Item) {
+	if !it.Patch.Applied {
+		return
+	}
+	it.Changes = withDiff(it.Changes, it.Patch.Diff, it.Cwd)
+	if t.stats.patched == nil {
+		t.stats.patched = map[string]bool{}
+	}
+	for _, c := range it.Changes {
+		t.stats.patched[c.Path] = true
+	}
+}
+
 func (t *Transcript) endTurn(e p.Event, b *p.TurnEnded) []*Item {
 	t.Active, t.Stopping = false, false
 	if b.Reason == p.Completed {
@@ -304,7 +333,7 @@ func (t *Transcript) endTurn(e p.Event, b *p.TurnEnded) []*Item {
 	}
 	t.stats.killed = max(t.stats.killed, b.Killed)
 	return t.put(e, "e"+seq(e), End, Done, func(it *Item) {
-		it.Text, it.Warn = endLine(b, t.stats), b.Reason == p.Failed || b.Reason == p.Crashed
+		it.Text, it.Warn = endLine(b, t.stats, t.files()), b.Reason == p.Failed || b.Reason == p.Crashed
 	})
 }
 
