@@ -67,6 +67,7 @@ var (
 	ErrBusy          = turn.ErrBusy
 	ErrEmpty         = turn.ErrEmpty
 	ErrDecision      = turn.ErrDecision
+	ErrNoBackground  = turn.ErrNoBackground
 	ErrRevert        = conversation.ErrRevert
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/conversation"
@@ -27,6 +28,7 @@ func (l *Local) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (p.Co
 	if err := restart(entries, fork, id); err != nil {
 		return "", err
 	}
+	entries = append(entries, leftBehind(entries)...)
 	_, err = l.slot(ctx, fork, func() (*conversation.Conversation, error) {
 		j, err := l.store.Create(string(fork), now)
 		if err != nil {
@@ -75,6 +77,32 @@ func forkEntries(v journal.View, upTo p.Seq) ([]journal.Entry, error) {
 			return entries[:whole], nil
 		}
 	}
+}
+
+// leftBehind ends, for the fork, the background commands that run: they are the
+// original's, and go on there.
+func leftBehind(entries []journal.Entry) []journal.Entry {
+	var running []p.BackgroundID
+	for _, e := range entries {
+		var b struct {
+			ID p.BackgroundID `json:"id"`
+		}
+		switch e.Kind {
+		case "background_started":
+			_ = json.Unmarshal(e.Body, &b) // what cannot be read ends nothing
+			running = append(running, b.ID)
+		case "background_ended":
+			_ = json.Unmarshal(e.Body, &b)
+			running = slices.DeleteFunc(running, func(id p.BackgroundID) bool { return id == b.ID })
+		}
+	}
+	var ends []journal.Entry
+	for _, id := range running {
+		end := &p.BackgroundEnded{ID: id, Reason: p.Interrupted, Result: p.CommandResult{ExitCode: -1}}
+		body, _ := json.Marshal(end) // numbers and words: cannot fail
+		ends = append(ends, journal.Entry{Kind: p.Kind(end), Body: body})
+	}
+	return ends
 }
 
 // restart makes the first entry that of a conversation of its own.

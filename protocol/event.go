@@ -83,6 +83,7 @@ type (
 	// TurnStarted begins a turn.
 	TurnStarted struct {
 		Compact bool `json:"compact,omitempty"` // a turn that only compacts
+		Shell   bool `json:"shell,omitempty"`   // a turn that runs a command of the user's own
 	}
 
 	// InputAccepted says that a message arrived while a turn ran, and waits.
@@ -274,6 +275,30 @@ type (
 	}
 )
 
+// The life of a background command: one that goes on after its call was
+// answered. It belongs to the conversation, so that its events have no turn; its
+// output is in the deltas of [BackgroundID.Item].
+type (
+	// BackgroundStarted says that the command of a call has become a background
+	// command.
+	BackgroundStarted struct {
+		ID      BackgroundID    `json:"id"`
+		Call    CallID          `json:"call"` // which started it
+		Command []string        `json:"command"`
+		Cwd     string          `json:"cwd"`
+		Process json.RawMessage `json:"process,omitempty"` // how to find it after a crash
+	}
+
+	// BackgroundEnded says that nothing of it runs any more, always and exactly
+	// once. The reason is completed if it ended by itself, interrupted if it was
+	// stopped, crashed if it was found when the conversation was opened.
+	BackgroundEnded struct {
+		ID     BackgroundID  `json:"id"`
+		Reason EndReason     `json:"reason"`
+		Result CommandResult `json:"result"` // its output is what it printed since BackgroundStarted
+	}
+)
+
 // A ReturnedInput is a message that is handed back.
 type ReturnedInput struct {
 	Input   InputID   `json:"input"`
@@ -298,6 +323,9 @@ type CommandResult struct {
 	Omitted  int64         `json:"omitted,omitempty"`
 	Killed   int           `json:"killed,omitempty"`
 	Elapsed  time.Duration `json:"elapsed"` // nanoseconds
+	// Background, if set, says that it has not ended: it goes on as this
+	// background command, and ExitCode means nothing.
+	Background BackgroundID `json:"background,omitempty"`
 }
 
 // A PatchResult is what became of a patch.
@@ -391,6 +419,8 @@ func (*ToolOutput) isBody()          {}
 func (*HistoryRepaired) isBody()     {}
 func (*StopRequested) isBody()       {}
 func (*TurnEnded) isBody()           {}
+func (*BackgroundStarted) isBody()   {}
+func (*BackgroundEnded) isBody()     {}
 func (*Delta) isBody()               {}
 
 // kinds gives each kind of event its name on the wire and in the journal.
@@ -430,6 +460,8 @@ var kinds = []struct {
 	{"history_repaired", func() Body { return new(HistoryRepaired) }},
 	{"stop_requested", func() Body { return new(StopRequested) }},
 	{"turn_ended", func() Body { return new(TurnEnded) }},
+	{"background_started", func() Body { return new(BackgroundStarted) }},
+	{"background_ended", func() Body { return new(BackgroundEnded) }},
 	{"delta", func() Body { return new(Delta) }},
 }
 

@@ -63,6 +63,13 @@ type TurnID int
 // An InputID numbers the messages that clients sent to one conversation.
 type InputID int
 
+// A BackgroundID numbers the background commands of one conversation: 1, 2, 3 …
+type BackgroundID int
+
+// Item is what the output of the background command is known by. No item of a
+// turn has this form.
+func (id BackgroundID) Item() ItemID { return ItemID{Index: int(id)} }
+
 // An ItemID names one item of a conversation: the turn it belongs to, the model
 // response within the turn (1, 2, …; 0 for what the user said), and its place
 // in that response. A call's own id is only unique within a response, because

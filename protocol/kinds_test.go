@@ -16,7 +16,18 @@ import (
 
 // ops is every op; TestOpsAreListed keeps it so.
 var ops = []Op{
-	UserTurn{}, Interrupt{}, Approve{}, Configure{}, Compact{}, Rename{}, Revert{}, Undo{}, EditInput{}, DeleteInput{},
+	UserTurn{},
+	UserShell{},
+	KillBackground{},
+	Interrupt{},
+	Approve{},
+	Configure{},
+	Compact{},
+	Rename{},
+	Revert{},
+	Undo{},
+	EditInput{},
+	DeleteInput{},
 }
 
 // receivers returns the types of this package that have the named method,

@@ -12,6 +12,18 @@ type (
 		Overrides *Overrides `json:"overrides,omitempty"` // for the turn it starts and those after it
 	}
 
+	// UserShell runs a command line of the user's own, in a turn without a model
+	// request. The model hears of it with the next message. Only an idle
+	// conversation takes it.
+	UserShell struct {
+		Command string `json:"command"`
+	}
+
+	// KillBackground ends a background command.
+	KillBackground struct {
+		ID BackgroundID `json:"id"`
+	}
+
 	// Interrupt stops the turn that is active when it is read. Turn, if set,
 	// restricts it to that turn, so that a late one cannot hit the next.
 	Interrupt struct {
@@ -67,16 +79,18 @@ type (
 	}
 )
 
-func (UserTurn) isOp()    {}
-func (Interrupt) isOp()   {}
-func (Approve) isOp()     {}
-func (Configure) isOp()   {}
-func (Compact) isOp()     {}
-func (Rename) isOp()      {}
-func (Revert) isOp()      {}
-func (Undo) isOp()        {}
-func (EditInput) isOp()   {}
-func (DeleteInput) isOp() {}
+func (UserTurn) isOp()       {}
+func (UserShell) isOp()      {}
+func (KillBackground) isOp() {}
+func (Interrupt) isOp()      {}
+func (Approve) isOp()        {}
+func (Configure) isOp()      {}
+func (Compact) isOp()        {}
+func (Rename) isOp()         {}
+func (Revert) isOp()         {}
+func (Undo) isOp()           {}
+func (EditInput) isOp()      {}
+func (DeleteInput) isOp()    {}
 
 // WhenBusy says what becomes of a message that arrives while a turn runs. The
 // zero value steers, or replaces a turn that only waits for an approval.

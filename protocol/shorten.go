@@ -34,6 +34,17 @@ func Shorten(s string) string {
 	return h + mark + t
 }
 
+// CutMiddle returns a text of at most n bytes, and a mark: if s is longer, its
+// beginning and its end with the mark between.
+func CutMiddle(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	head := cutHead(s, n/2)
+	tail := cutTail(s, n-n/2)
+	return fmt.Sprintf("%s\n[... omitted %d of %d bytes ...]\n%s", head, len(s)-len(head)-len(tail), len(s), tail)
+}
+
 // cutHead returns at most n bytes from the start of s, cut between runes.
 func cutHead(s string, n int) string {
 	if len(s) <= n {

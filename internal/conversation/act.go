@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -46,12 +47,21 @@ func (o *owner) stopWorkers(reason p.EndReason) {
 		o.model.Seal() // what the model says after the stop is not recorded
 	}
 	o.cancel(&StoppedError{reason})
+	o.stopBackground(o.state.Own(), &StoppedError{reason})
 	stopTimer(&o.retry)
+	o.startStop()
+}
+
+// startStop sees to it that what was told to stop is not waited for without end.
+func (o *owner) startStop() {
+	stopTimer(&o.stop)
 	o.stop = time.NewTimer(o.cfg.StopBound)
 }
 
 func (o *owner) endTurn() {
-	stopTimer(&o.stop)
+	if !o.ending() { // else background commands may still be waited for
+		stopTimer(&o.stop)
+	}
 	stopTimer(&o.retry)
 	if o.cancel != nil {
 		o.cancel(nil)
@@ -154,7 +164,9 @@ func (o *owner) prompt() model.Prompt {
 		return pr
 	}
 	for _, t := range o.tools {
-		pr.Tools = append(pr.Tools, t.Spec())
+		if spec := t.Spec(); spec.Name != turn.UserShell {
+			pr.Tools = append(pr.Tools, spec)
+		}
 	}
 	return pr
 }
@@ -208,7 +220,8 @@ func (o *owner) startTool(b p.CallStarted) {
 	scope := o.journal.Open(b.Call.String())
 	call := tool.Call{
 		ID: b.Call, WireID: asked.WireID, Name: asked.Name, Arguments: asked.Arguments, Grant: b.Grant,
-		Grants: o.grants, Settings: o.now, Patches: o.kept, Host: &host{o.conv, b.Call, scope},
+		Grants: o.grants, Settings: o.now, Patches: o.kept, Background: maps.Clone(o.jobs), Told: maps.Clone(o.told),
+		Host: &host{o.conv, b.Call, scope},
 	}
 	if ask := o.asked[b.Call]; ask != nil {
 		call.Asked = ask.Detail

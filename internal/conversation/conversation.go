@@ -191,4 +191,6 @@ type Snapshot struct {
 	Usage    p.Usage
 	Ended    p.EndReason // how the last turn ended
 	Repaired []string    // what opening it found and did, in words
+
+	Background []p.BackgroundStarted // the background commands that run
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/history"
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -41,6 +43,7 @@ func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {
 	return &owner{
 		base: ctx, conv: c, cfg: cfg.withDefaults(), journal: j,
 		history: &history.History{}, asked: map[p.CallID]*p.ApprovalRequested{},
+		jobs: map[p.BackgroundID]tool.Background{}, told: map[string]bool{},
 	}
 }
 
@@ -69,8 +72,17 @@ func (o *owner) begin(ctx context.Context) (*Conversation, error) {
 
 // A process that was recorded, and whose end was not.
 type leftover struct {
-	call    p.CallID
-	process json.RawMessage
+	call       p.CallID
+	background p.BackgroundID // 0 while it is that of a call
+	process    json.RawMessage
+}
+
+// name says whose process it is.
+func (l leftover) name() string {
+	if l.background != 0 {
+		return fmt.Sprintf("background command %d", l.background)
+	}
+	return fmt.Sprintf("call %s", l.call)
 }
 
 // replay folds what is in the journal, and returns the processes that were
@@ -101,13 +113,13 @@ func (o *owner) replay() ([]leftover, error) {
 func track(left []leftover, body p.Body) []leftover {
 	switch b := body.(type) {
 	case *p.CommandStarted:
-		return append(left, leftover{b.Call, b.Process})
+		return append(left, leftover{call: b.Call, process: b.Process})
+	case *p.BackgroundStarted:
+		return append(left, leftover{background: b.ID, process: b.Process})
 	case *p.ToolOutput:
-		for i := range left {
-			if left[i].call == b.Call {
-				return append(left[:i:i], left[i+1:]...)
-			}
-		}
+		return slices.DeleteFunc(left, func(l leftover) bool { return l.background == 0 && l.call == b.Call })
+	case *p.BackgroundEnded:
+		return slices.DeleteFunc(left, func(l leftover) bool { return l.background == b.ID })
 	}
 	return left
 }
@@ -124,13 +136,16 @@ func (o *owner) recover(ctx context.Context, left []leftover) {
 		n, err := o.reclaim(ctx, l.process)
 		lost.Killed += n
 		if err != nil {
-			o.repaired = append(o.repaired, fmt.Sprintf("processes of call %s may still run: %v", l.call, err))
+			o.repaired = append(o.repaired, fmt.Sprintf("processes of %s may still run: %v", l.name(), err))
 		}
 	}
 	if lost.Killed > 0 {
 		o.repaired = append(o.repaired, fmt.Sprintf("%d processes that were left running were ended", lost.Killed))
 	}
 	settled := o.settle(&lost)
+	for _, b := range o.state.Background {
+		o.repaired = append(o.repaired, fmt.Sprintf("background command %d (%s) was cut", b.ID, strings.Join(b.Command, " ")))
+	}
 	cut := o.state.Active && !o.state.Waiting()
 	o.step(lost)
 	if cut {
@@ -180,12 +195,13 @@ func (o *owner) repairHistory() {
 }
 
 // partials returns what there is of the items that are not finished, those of
-// one response if within names one, else those of the turn.
+// one response if within names one, else those of the turn and of background
+// commands.
 func (o *owner) partials(within p.ItemID) []turn.Partial {
 	var open []turn.Partial
 	for _, c := range o.journal.OpenItems() {
 		id, err := p.ParseItemID(c.Item)
-		if err != nil || id.Turn != within.Turn || within.Response != 0 && id.Response != within.Response {
+		if err != nil || !wanted(within, id) {
 			continue
 		}
 		if n := len(open); n == 0 || open[n-1].Item != id {
@@ -200,6 +216,13 @@ func (o *owner) partials(within p.ItemID) []turn.Partial {
 	return open
 }
 
+func wanted(within, id p.ItemID) bool {
+	if within.Response != 0 {
+		return id.Turn == within.Turn && id.Response == within.Response
+	}
+	return id.Turn == within.Turn || id.Turn == 0
+}
+
 // checkpointEvery is how many bytes are recorded between two checkpoints: as
 // many as can be read back without anybody noticing.
 const checkpointEvery = 4 << 20
@@ -212,26 +235,33 @@ type saved struct {
 	Ended    p.EndReason      `json:"ended,omitempty"`
 	Turn     p.TurnID         `json:"turn"`
 	Inputs   p.InputID        `json:"inputs"`
+	Jobs     p.BackgroundID   `json:"jobs,omitempty"`
 	History  json.RawMessage  `json:"history"`
 }
 
 // checkpoint keeps the state between two turns, so that opening need not read
 // everything. It can be rebuilt, so that failing to write one does no harm.
 func (o *owner) checkpoint(seq p.Seq) {
-	if o.grown < checkpointEvery || o.state.Active || len(o.state.Inputs) > 0 || len(o.patches) > 0 || seq != o.last || o.failed != nil {
+	if o.grown < checkpointEvery || o.failed != nil || seq != o.last || !o.quiet() {
 		return
 	}
 	hist, err := o.history.Save()
 	if err != nil {
 		return
 	}
-	data, err := json.Marshal(saved{o.id, o.settings, o.title, o.usage, o.ended, o.state.Turn, o.state.LastInput(), hist})
+	data, err := json.Marshal(saved{o.id, o.settings, o.title, o.usage, o.ended, o.state.Turn, o.state.LastInput(), o.state.LastBackground(), hist})
 	if err != nil {
 		return
 	}
 	o.grown = 0
 	j := o.journal
 	go func() { _ = j.Checkpoint(uint64(seq), data) }() // one short write; the owner does not wait for the disk
+}
+
+// quiet reports whether nothing goes on or waits.
+func (o *owner) quiet() bool {
+	s := o.state
+	return !s.Active && len(s.Inputs) == 0 && len(s.Background) == 0 && len(o.patches) == 0
 }
 
 // restore begins at the checkpoint, if there is one, and returns its number.
@@ -247,6 +277,6 @@ func (o *owner) restore() uint64 {
 	}
 	o.history, o.id, o.settings, o.title = hist, in.ID, in.Settings, in.Title
 	o.usage, o.ended, o.last = in.Usage, in.Ended, p.Seq(found.CheckpointSeq)
-	o.state = turn.Restore(in.Turn, in.Inputs)
+	o.state = turn.Restore(in.Turn, in.Inputs, in.Jobs)
 	return found.CheckpointSeq
 }

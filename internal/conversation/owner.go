@@ -35,6 +35,7 @@ type owner struct {
 	asked    map[p.CallID]*p.ApprovalRequested // approvals that are open
 	patches  []openPatch                       // those whose outcome is not recorded
 	kept     []json.RawMessage                 // of the patches that this turn has applied
+	told     map[string]bool                   // warnings that people had
 	last     p.Seq
 
 	// What waits for the disk.
@@ -53,6 +54,10 @@ type owner struct {
 	began  bool          // something of the latest response arrived
 	budget int           // how often the latest request may be made again
 	stray  int           // late messages of workers that were given up
+
+	// What goes on beside the turns: background commands, and those that have
+	// ended and whose last words a call may still ask for.
+	jobs map[p.BackgroundID]tool.Background
 
 	grants   policy.Grants // what was approved for the session: for as long as we have it open
 	closing  []chan answer // who waits for the conversation to close
@@ -76,6 +81,7 @@ type message struct {
 	happen  turn.Happening
 	record  p.Body       // or: record this, and
 	durable chan<- error // say when it is done; has room for one
+	keep    *keep        // or: a command that becomes a background command
 }
 
 var errQuit = errors.New("the program ends")
@@ -98,7 +104,7 @@ func (o *owner) run() {
 			o.durable()
 		case <-timerC(o.stop):
 			o.stop = nil
-			o.step(turn.Lost{Open: o.partials(p.ItemID{Turn: o.state.Turn})})
+			o.step(turn.Lost{Open: o.partials(p.ItemID{Turn: o.state.Turn}), All: o.ending()})
 		case <-timerC(o.retry):
 			o.retry = nil
 			o.step(turn.RetryDue{})
@@ -119,12 +125,15 @@ func timerC(t *time.Timer) <-chan time.Time {
 // over reports whether the owner has nothing left to do: it was asked to close,
 // or its journal failed, and the turn has ended.
 func (o *owner) over() bool {
-	if len(o.closing) == 0 && o.failed == nil {
+	if !o.ending() {
 		return false
 	}
 	idle := !o.state.Active || o.state.Waiting() && o.failed == nil
-	return idle && len(o.acts) == 0 && len(o.replies) == 0
+	return idle && len(o.state.Background) == 0 && len(o.acts) == 0 && len(o.replies) == 0
 }
+
+// ending reports whether the owner only waits for the end of what runs.
+func (o *owner) ending() bool { return len(o.closing) > 0 || o.failed != nil }
 
 // finish releases the journal; everything appended is durable afterwards.
 func (o *owner) finish() {
@@ -140,6 +149,7 @@ func (o *owner) kill() {
 	if o.cancel != nil {
 		o.cancel(errQuit)
 	}
+	o.stopBackground(o.state.Background, errQuit)
 }
 
 // take answers one op.
@@ -189,6 +199,12 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 		err := o.stepErr(turn.Summarise{})
 		receipt.Turn = o.state.Turn
 		return err
+	case p.UserShell:
+		err := o.stepErr(turn.Shell{Command: op.Command})
+		receipt.Turn = o.state.Turn
+		return err
+	case p.KillBackground:
+		return o.killBackground(op.ID)
 	case p.Rename:
 		o.record(0, &p.Renamed{Title: op.Title})
 	case p.Revert:
@@ -254,16 +270,28 @@ func (o *owner) close(to chan answer) {
 	if !o.state.Waiting() {
 		_ = o.stepErr(turn.Stop{Reason: p.Interrupted}) // idle or stopping already is fine
 	}
+	o.endBackground()
 	to <- answer{}
 }
 
 // receive takes a message of a worker.
 func (o *owner) receive(m message) {
+	if done, ok := m.happen.(turn.BackgroundDone); ok { // of no turn, and never late
+		o.step(done)
+		return
+	}
 	if m.turn != o.state.Turn || !o.state.Active {
 		o.stray++ // given up by a Lost: the one place where late messages are dropped
 		if m.durable != nil {
 			m.durable <- context.Canceled
 		}
+		if m.keep != nil {
+			m.keep.answer <- kept{err: context.Canceled}
+		}
+		return
+	}
+	if m.keep != nil {
+		o.keep(m.keep)
 		return
 	}
 	if m.durable != nil {
@@ -352,7 +380,7 @@ func (o *owner) snapshot() Snapshot {
 	s := Snapshot{
 		ID: o.id, Settings: o.settings, Title: o.title, Last: o.last, Turn: o.state.Turn,
 		Active: o.state.Active, Waiting: o.state.Waiting(), Asking: o.state.Asking(),
-		Usage: o.usage, Ended: o.ended, Repaired: o.repaired,
+		Usage: o.usage, Ended: o.ended, Repaired: o.repaired, Background: o.state.Background,
 	}
 	for _, in := range o.state.Inputs {
 		s.Inputs = append(s.Inputs, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})

@@ -43,19 +43,29 @@ func (o *owner) record(id p.TurnID, bodies ...p.Body) {
 		if err != nil {
 			panic(fmt.Sprintf("encode %s event: %v", p.Kind(b), err)) // our own types: a defect
 		}
-		entries[i] = journal.Entry{Turn: int(id), Kind: p.Kind(b), Body: data, Closes: closes(id, b)}
+		entries[i] = journal.Entry{Turn: int(turnOf(id, b)), Kind: p.Kind(b), Body: data, Closes: closes(id, b)}
 		o.grown += int64(len(data))
 	}
 	seq := p.Seq(o.journal.Append(entries...)) - p.Seq(len(bodies))
 	now := time.Now()
 	for _, b := range bodies {
 		seq++
-		o.fold(p.Event{Seq: seq, Time: now, Turn: id, Body: b})
+		o.fold(p.Event{Seq: seq, Time: now, Turn: turnOf(id, b), Body: b})
 		o.prepare(b)
 		if acted(b) {
 			o.acts = append(o.acts, act{seq, b})
 		}
 	}
+}
+
+// turnOf is the turn an event belongs to if turn id is running. Background
+// commands belong to none.
+func turnOf(id p.TurnID, b p.Body) p.TurnID {
+	switch b.(type) {
+	case *p.BackgroundStarted, *p.BackgroundEnded:
+		return 0
+	}
+	return id
 }
 
 // closes names the open items that an event finishes.
@@ -67,6 +77,8 @@ func closes(id p.TurnID, b p.Body) string {
 		return b.Item.String()
 	case *p.ToolOutput:
 		return b.Call.String()
+	case *p.BackgroundEnded:
+		return b.ID.Item().String()
 	case *p.ModelEnded:
 		return fmt.Sprintf("%d.%d.", id, b.Response)
 	case *p.TurnEnded:
@@ -95,6 +107,10 @@ func (o *owner) fold(e p.Event) {
 		}
 	case *p.Compacted:
 		o.size = 0
+	case *p.Notice:
+		if b.Warn {
+			o.told[b.Text] = true
+		}
 	case *p.ApprovalRequested:
 		o.asked[b.Call] = b
 	case *p.ToolOutput:
@@ -131,5 +147,6 @@ func (o *owner) fail(err error) {
 		Kind: p.ErrorJournal, Message: o.failed.Error(),
 		Hint: "make room or fix the disk, then resume; what was recorded before is safe",
 	}})
+	o.endBackground()
 	o.durable()
 }

@@ -51,6 +51,9 @@ type Checker struct {
 	items     map[p.ItemID]bool
 	inputs    map[p.InputID]*input
 	missing   map[p.CallID]bool // calls of earlier turns that have no output
+
+	background  map[p.BackgroundID]p.CallID // background commands that run
+	backgrounds p.BackgroundID              // the last one
 }
 
 type call struct {
@@ -78,6 +81,7 @@ var rules = []struct {
 	{"calls", (*Checker).called},
 	{"approvals", (*Checker).approvals},
 	{"messages", (*Checker).messages},
+	{"background", (*Checker).backgroundCommands},
 	{"ends", (*Checker).ends},
 }
 
@@ -85,7 +89,7 @@ var rules = []struct {
 func (c *Checker) Apply(e p.Event) {
 	if c.calls == nil {
 		c.calls, c.items, c.inputs = map[p.CallID]*call{}, map[p.ItemID]bool{}, map[p.InputID]*input{}
-		c.missing = map[p.CallID]bool{}
+		c.missing, c.background = map[p.CallID]bool{}, map[p.BackgroundID]p.CallID{}
 	}
 	if _, ok := e.Body.(*p.Damaged); ok {
 		c.blind, c.lossy = true, true
@@ -113,6 +117,9 @@ func (c *Checker) End() []Problem {
 	}
 	if c.active != 0 && !c.waiting() {
 		problem("turns", "turn %d has not ended (opening the conversation ends it)", c.active)
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.background)) {
+		problem("background", "background command %d has not ended (opening the conversation ends it)", id)
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.inputs)) {
 		in := c.inputs[id]
@@ -244,7 +251,7 @@ func (c *Checker) finished(e p.Event) string {
 func (c *Checker) called(e p.Event) string {
 	switch b := e.Body.(type) {
 	case *p.ToolCall:
-		c.calls[b.Call] = &call{}
+		c.calls[b.Call] = &call{ended: b.Call.Response == 0} // the user's own is part of no response
 		c.order = append(c.order, b.Call)
 	case *p.CallStarted:
 		k := c.calls[b.Call]
@@ -343,6 +350,33 @@ func (c *Checker) messages(e p.Event) string {
 	return ""
 }
 
+func (c *Checker) backgroundCommands(e p.Event) string {
+	switch b := e.Body.(type) {
+	case *p.BackgroundStarted:
+		want := c.backgrounds + 1
+		c.backgrounds = b.ID
+		c.background[b.ID] = b.Call
+		k := c.calls[b.Call]
+		switch {
+		case e.Turn != 0:
+			return fmt.Sprintf("background command %d belongs to turn %d", b.ID, e.Turn)
+		case b.ID != want:
+			return fmt.Sprintf("background command %d follows %d", b.ID, want-1)
+		case k == nil || k.outputs > 0 || k.started == k.asked || c.stop:
+			return fmt.Sprintf("background command %d comes of call %s, which does not run", b.ID, b.Call)
+		}
+	case *p.BackgroundEnded:
+		if _, ok := c.background[b.ID]; !ok {
+			return fmt.Sprintf("background command %d ends and does not run", b.ID)
+		}
+		delete(c.background, b.ID)
+		if e.Turn != 0 {
+			return fmt.Sprintf("the end of background command %d belongs to turn %d", b.ID, e.Turn)
+		}
+	}
+	return ""
+}
+
 // ends checks what must be true when a turn ends.
 func (c *Checker) ends(e p.Event) string {
 	b, ok := e.Body.(*p.TurnEnded)
@@ -357,6 +391,11 @@ func (c *Checker) ends(e p.Event) string {
 	}
 	if c.streaming {
 		return fmt.Sprintf("turn %d ended in the middle of response %d", e.Turn, c.response)
+	}
+	for id, call := range c.background {
+		if call.Turn == e.Turn && c.stop {
+			return fmt.Sprintf("turn %d was stopped and ended; background command %d, which it started, runs on", e.Turn, id)
+		}
 	}
 	if stopped := b.Reason != p.Completed; stopped != c.stop {
 		return fmt.Sprintf("turn %d ended %s, stop asked for: %t", e.Turn, b.Reason, c.stop)

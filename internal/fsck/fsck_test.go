@@ -87,6 +87,12 @@ var (
 
 func resolve(d p.Decision) p.Body { return &p.ApprovalResolved{Call: id(1, 1, 0), Decision: d} }
 
+func keep(n int) p.Body {
+	return at{Body: &p.BackgroundStarted{ID: p.BackgroundID(n), Call: id(1, 1, 0)}, turn: noTurn}
+}
+
+func bgEnd(n int) p.Body { return at{Body: &p.BackgroundEnded{ID: p.BackgroundID(n)}, turn: noTurn} }
+
 func accept(input p.InputID) p.Body { return &p.InputAccepted{Input: input, Mode: p.Queue} }
 
 func giveBack(inputs ...p.InputID) p.Body {
@@ -124,6 +130,14 @@ func TestCleanLogs(t *testing.T) {
 		"same ids in the next turn": until(aCall, over, run, output, again, overAgain, completed,
 			start, &p.UserMessage{Item: id(2, 0, 0), Input: 2}, request, &p.ToolCall{Call: id(2, 1, 0)}, over,
 			&p.CallStarted{Call: id(2, 1, 0)}, &p.ToolOutput{Call: id(2, 1, 0)}, again, overAgain, completed),
+		"a background command":                        until(aCall, over, run, keep(1), output, again, overAgain, completed, bgEnd(1)),
+		"a background command, stopped with its turn": until(aCall, over, run, keep(1), output, again, stop, bgEnd(1), overAgain, cut),
+		"a background command of an earlier turn": until(aCall, over, run, keep(1), output, again, overAgain, completed,
+			start, &p.UserMessage{Item: id(2, 0, 0), Input: 2}, request, stop, over, cut, bgEnd(1)),
+		"the user's own command": {
+			begin, &p.TurnStarted{Shell: true}, hello, &p.ToolCall{Call: id(1, 0, 1)},
+			&p.CallStarted{Call: id(1, 0, 1), Grant: p.Approved}, &p.ToolOutput{Call: id(1, 0, 1)}, completed,
+		},
 		"compaction":                           {begin, &p.TurnStarted{Compact: true}, request, &p.AssistantMessage{Item: id(1, 1, 0)}, over, &p.Compacted{}, completed},
 		"between turns":                        {begin, &p.Configured{}, &p.Renamed{}, &p.Notice{}, &p.Reverted{Before: 1}, &p.Unknown{Kind: "new"}},
 		"configured during a turn":             until(at{Body: &p.Configured{}, turn: noTurn}, over, completed),
@@ -330,6 +344,44 @@ var plantedFaults = []struct {
 	},
 
 	{
+		"background: of a call that does not run", until(aCall, over, keep(1), bgEnd(1), run, output, again, overAgain, completed),
+		[]string{"event 7: background: background command 1 comes of call 1.1.0, which does not run"},
+	},
+	{
+		"background: after the output", until(aCall, over, run, output, keep(1), again, overAgain, completed, bgEnd(1)),
+		[]string{"event 9: background: background command 1 comes of call 1.1.0, which does not run"},
+	},
+	{
+		"background: after the stop", until(aCall, over, run, stop, keep(1), output, bgEnd(1), cut),
+		[]string{"event 9: background: background command 1 comes of call 1.1.0, which does not run"},
+	},
+	{
+		"background: numbers", until(aCall, over, run, keep(2), output, again, overAgain, completed, bgEnd(2)),
+		[]string{"event 8: background: background command 2 follows 0"},
+	},
+	{
+		"background: ends twice", until(aCall, over, run, keep(1), output, again, overAgain, completed, bgEnd(1), bgEnd(1)),
+		[]string{"event 14: background: background command 1 ends and does not run"},
+	},
+	{
+		"background: never ends", until(aCall, over, run, keep(1), output, again, overAgain, completed),
+		[]string{"background: background command 1 has not ended (opening the conversation ends it)"},
+	},
+	{
+		"background: of a turn",
+		until(aCall, over, run, keep(1).(at).Body, output, again, overAgain, bgEnd(1).(at).Body, completed),
+		[]string{
+			"event 8: background: background command 1 belongs to turn 1",
+			"event 12: background: the end of background command 1 belongs to turn 1",
+		},
+	},
+	{
+		"ends: a background command outlives the stop of its turn",
+		until(aCall, over, run, keep(1), output, again, stop, overAgain, cut, bgEnd(1)),
+		[]string{"event 13: ends: turn 1 was stopped and ended; background command 1, which it started, runs on"},
+	},
+
+	{
 		"ends: a call without output", until(aCall, over, run, stop, cut),
 		[]string{"event 9: ends: turn 1 ended; call 1.1.0 has 0 outputs, approval open: false"},
 	},
@@ -427,6 +479,7 @@ func TestEveryRuleHasAFault(t *testing.T) {
 	for _, log := range [][]p.Body{
 		{&p.Notice{}, at{Body: &p.Damaged{}, seq: 7}},
 		until(again, aCall, aCall, run, ask, accept(2), accept(2), stop, stop, cut),
+		until(over, keep(1), completed),
 		{begin, at{Body: start, turn: 3}},
 	} {
 		var c Checker

@@ -12,6 +12,7 @@ type savedHistory struct {
 	Next      *p.Settings     `json:"next,omitempty"`
 	Compacted p.TurnID        `json:"compacted,omitempty"`
 	Lead      int             `json:"lead"`
+	Lost      []string        `json:"lost,omitempty"`
 	Entries   json.RawMessage `json:"entries"`
 }
 
@@ -30,9 +31,9 @@ type savedEntry struct {
 }
 
 // Save returns the history in a form that Restore reads. It must be called
-// between turns, when no call lacks an output.
+// between turns, when no call lacks an output and no background command runs.
 func (h *History) Save() ([]byte, error) {
-	out := savedHistory{Settings: h.settings, Next: h.next, Compacted: h.compacted, Lead: len(h.lead), Entries: h.saved}
+	out := savedHistory{Settings: h.settings, Next: h.next, Compacted: h.compacted, Lead: len(h.lead), Lost: h.lost, Entries: h.saved}
 	if h.saved != nil {
 		return json.Marshal(out)
 	}
@@ -60,7 +61,7 @@ func Restore(data []byte) (*History, error) {
 	}
 	return &History{
 		saved: in.Entries, settings: in.Settings, next: in.Next, compacted: in.Compacted,
-		lead: make([]*entry, in.Lead),
+		lead: make([]*entry, in.Lead), lost: in.Lost,
 	}, nil
 }
 

@@ -32,6 +32,8 @@ type History struct {
 	known     map[p.CallID]bool
 	group     group
 	turn      turnNotes
+	running   map[p.BackgroundID]string // background commands, in words
+	lost      []string                  // those that were ended, not yet told
 }
 
 // An entry is a prompt item and where it came from.
@@ -56,10 +58,15 @@ type group struct {
 type turnNotes struct {
 	cut     []string // calls that were cut
 	partial bool     // the last message was cut
+	shell   bool     // the user runs a command, and the model knows nothing of the turn
+	command string   // that command
 }
 
 // Apply folds one event into the history.
 func (h *History) Apply(e p.Event) {
+	if h.applyShell(e) {
+		return
+	}
 	switch b := e.Body.(type) {
 	case *p.ConversationStarted:
 		h.start(b.Settings)
@@ -67,8 +74,9 @@ func (h *History) Apply(e p.Event) {
 		h.next = &b.Settings
 	case *p.TurnStarted:
 		h.closeGroup() // the end of the turn before may have been lost
-		h.turn = turnNotes{}
+		h.turn = turnNotes{shell: b.Shell}
 		h.configure()
+		h.tellLost()
 	case *p.UserMessage:
 		if e.Turn == h.group.turn {
 			h.group.partial = nil // a request follows, as below
@@ -78,6 +86,7 @@ func (h *History) Apply(e p.Event) {
 	case *p.ModelRequested:
 		h.group.partial = nil // the model is asked again, and will say it again
 		h.closeGroup()
+		h.turn.shell = false
 		h.group = group{turn: e.Turn, response: b.Response}
 	case *p.Reasoning:
 		if !b.Partial {
@@ -93,6 +102,10 @@ func (h *History) Apply(e p.Event) {
 		h.endTurn(e.Turn, b)
 	case *p.Reverted:
 		h.revert(b.Before)
+	case *p.BackgroundStarted:
+		h.background(b)
+	case *p.BackgroundEnded:
+		h.backgroundEnded(b)
 	case *p.Undone:
 		h.closeGroup()
 		h.add(0, 0, user(undoneText(b)))
@@ -371,7 +384,7 @@ func (h *History) patched() []*p.PromptItem {
 
 func (h *History) endTurn(turn p.TurnID, b *p.TurnEnded) {
 	h.closeGroup()
-	if text := abortedText(b, h.turn); text != "" {
+	if text := abortedText(b, h.turn); text != "" && !h.turn.shell {
 		h.add(turn, 0, user(text))
 	}
 	h.group, h.turn = group{}, turnNotes{}

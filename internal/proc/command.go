@@ -101,11 +101,17 @@ func (c *Command) Wait() Result {
 	return c.result
 }
 
-// Write sends input to the command's terminal. Without one it is an error.
+// writeLimit is how long Write waits for a command that does not read.
+const writeLimit = time.Second
+
+// Write sends input to the command's terminal. Without one it is an error. If the
+// command does not read and the terminal is full, it gives up with
+// os.ErrDeadlineExceeded and says how much was taken.
 func (c *Command) Write(p []byte) (int, error) {
 	if c.tty == nil {
 		return 0, errNoTerminal
 	}
+	_ = c.tty.master.SetWriteDeadline(time.Now().Add(writeLimit)) // fails when it is closed, which Write says
 	return c.tty.master.Write(p)
 }
 

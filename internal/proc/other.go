@@ -64,5 +64,11 @@ func identifyLeader(*Identity) error { return nil }
 
 func endOrphans(Identity, time.Duration, time.Duration) (killed, left int) { return 0, 0 }
 
+// End cannot tell a process from a later one with the same number here.
+func End(Identity) (bool, error) { return false, errors.ErrUnsupported }
+
+// Running cannot either.
+func Running(Identity) bool { return false }
+
 // Reclaim does nothing on this system: see Identity.
 func Reclaim(Identity) (killed int, err error) { return 0, nil }

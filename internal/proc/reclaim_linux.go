@@ -54,6 +54,35 @@ func Reclaim(id Identity) (killed int, err error) {
 	return len(found), nil
 }
 
+// End ends a command whose fermata may still run, from any process, and waits
+// until its supervisor is gone. It returns false if there is none: then the
+// command has ended, or Reclaim finds what is left of it.
+func End(id Identity) (bool, error) {
+	boot, err := bootID()
+	if err != nil {
+		return false, fmt.Errorf("end process %d: %w", id.PID, err)
+	}
+	shim := shimOf(id)
+	if id.Boot != boot || len(shim) == 0 {
+		return false, nil
+	}
+	_ = signalProcess(shim[0], syscall.SIGCONT) // somebody may have halted it
+	if err := signalProcess(shim[0], endSignal); err != nil {
+		return false, fmt.Errorf("end process %d: %w", id.PID, err)
+	}
+	l := &ladder{living: func() ([]process, error) { return shimOf(id), nil }}
+	if !l.await(2 * defaultBound) {
+		return false, fmt.Errorf("end process %d: %w", id.PID, ErrSurvivors)
+	}
+	return true, nil
+}
+
+// Running reports whether a command is supervised: it has not ended.
+func Running(id Identity) bool {
+	boot, err := bootID()
+	return err == nil && id.Boot == boot && len(shimOf(id)) > 0
+}
+
 // lookFor returns a function that lists the leftovers of id and notes them in
 // found. What was found once stays on the list while it lives, also when those
 // who proved that it belongs here are dead.

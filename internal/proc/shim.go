@@ -72,14 +72,14 @@ type supervisor struct {
 
 	orders  chan order    // one, or closed
 	release chan struct{} // closed when released
-	stop    chan struct{} // closed at the end of the lifeline
+	stop    chan struct{} // closed at the end of the lifeline, or when somebody asks for the end
 	failed  chan *failure // one value: nil when the stage became the command
 	reaper  *reaper
 }
 
 // superviseMain sets the stage up and supervises it.
 func superviseMain(k kind) int {
-	catchSignals()
+	asked := catchSignals()
 	if err := prepareShim(); err != nil {
 		return 1
 	}
@@ -100,20 +100,36 @@ func superviseMain(k kind) int {
 		reaper:  newReaper(leader),
 	}
 	go s.reaper.run()
-	go s.readControl()
+	lifeline := make(chan struct{})
+	go s.readControl(lifeline)
+	go func() {
+		select {
+		case <-lifeline:
+		case <-asked:
+		}
+		close(s.stop)
+	}()
 	go s.readFailure(stageFailed)
 	s.say(report{Hello: &hello{Leader: leader}})
 	s.supervise()
 	return 0
 }
 
-// catchSignals makes the shim deaf to polite signals. They are caught and not
-// ignored, because the command would inherit the latter.
-func catchSignals() {
+// endSignal asks a shim to end its tree: it is how another process than fermata
+// does so, see End.
+const endSignal = syscall.SIGUSR2
+
+// catchSignals makes the shim deaf to polite signals but one, on which it
+// returns a channel. They are caught and not ignored, because the command would
+// inherit the latter.
+func catchSignals() <-chan os.Signal {
 	signal.Notify(make(chan os.Signal, 1),
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
+		syscall.SIGUSR1, syscall.SIGALRM)
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, endSignal)
+	return asked
 }
 
 // startStage starts the second half of the shim, in its own session. It returns
@@ -151,8 +167,8 @@ func startStage(k kind) (orders, failed *os.File, leader int, err error) {
 }
 
 // readControl reads the lifeline until fermata dies or wants the end.
-func (s *supervisor) readControl() {
-	defer close(s.stop)
+func (s *supervisor) readControl(ended chan<- struct{}) {
+	defer close(ended)
 	in := json.NewDecoder(os.NewFile(controlFD, "control"))
 	var o order
 	if in.Decode(&o) != nil {

@@ -60,7 +60,11 @@ type shellArgs struct {
 	Workdir string  `json:"workdir"`
 	Timeout float64 `json:"timeout_ms"`
 	Alias   float64 `json:"timeout"` // models write both
+	escalation
+}
 
+// An escalation is a model's wish to run a command outside the sandbox.
+type escalation struct {
 	Escalated     bool   `json:"with_escalated_permissions"`
 	Justification string `json:"justification"`
 }
@@ -101,41 +105,95 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 		Argv: a.Command, Dir: within(call.Settings.Cwd, a.Workdir), Timeout: s.timeout(a),
 		Grace: s.Grace, Bound: stopBound, Env: s.environ(),
 	}
-	if found, ok := patch.Extract(a.Command); ok && s.Patch != nil {
-		return s.Patch.apply(ctx, call, found.Patch, within(spec.Dir, found.Dir))
+	l, instead := s.clear(ctx, call, spec, a.escalation)
+	if instead != nil {
+		return *instead
 	}
-	rules := s.rules(call)
-	ruling := rules.Command(policy.CommandRequest{
-		Argv: a.Command, Cwd: spec.Dir, Escalated: a.Escalated, Justification: a.Justification, Answer: call.Grant,
-	})
-	switch ruling.Verdict {
-	case policy.Refuse:
-		return failed(ruling.Text)
-	case policy.Ask:
-		return ask(spec, ruling.Text, a.Justification)
-	}
-	if ruling.Harden {
-		spec.Env = policy.Harden(spec.Env)
-	}
-	box, err := s.confine(&spec, call, ruling)
-	if err != nil {
-		return failed("the command was not run: " + err.Error())
-	}
-	if !ruling.Harden && ruling.Mode != protocol.SandboxReadOnly { // it may write
-		s.Changes.before(ctx, call)
-	}
-	res, out, err := s.run(ctx, call, spec)
+	res, out, err := s.run(ctx, call, l.spec)
 	if err != nil {
 		return notRun(ctx, err)
 	}
-	if ruling.Verdict == policy.RunConfinedAskOnDenial && !res.Stopped {
-		if what, denied := box.Denied(sandbox.Attempt{Dir: spec.Dir, Result: res, Output: out.capture.Text()}); denied {
-			return ask(spec, rules.Denied().Text+": "+what, "")
-		}
+	if ask := l.denied(res, out.capture.Text()); ask != nil {
+		return *ask
 	}
+	s.after(ctx, call, l)
 	result := out.result(res, spec.Timeout)
 	result.Diff = s.Changes.ran(ctx, call)
 	return result
+}
+
+// A launch is a command that policy lets run.
+type launch struct {
+	spec   proc.Spec
+	rules  policy.Rules
+	ruling policy.Ruling
+	box    *sandbox.Confinement // nil: not confined
+}
+
+// clear asks policy about a command and puts the sandbox around it. If it must
+// not run, or not yet, or is a patch, the second result is the call's.
+func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalation) (launch, *Result) {
+	if found, ok := patch.Extract(spec.Argv); ok && s.Patch != nil {
+		res := s.Patch.apply(ctx, call, found.Patch, within(spec.Dir, found.Dir))
+		return launch{}, &res
+	}
+	l := launch{spec: spec, rules: s.rules(call)}
+	l.ruling = l.rules.Command(policy.CommandRequest{
+		Argv: spec.Argv, Cwd: spec.Dir, Escalated: e.Escalated, Justification: e.Justification, Answer: call.Grant,
+	})
+	var instead Result
+	switch l.ruling.Verdict {
+	case policy.Refuse:
+		instead = failed(l.ruling.Text)
+		return l, &instead
+	case policy.Ask:
+		instead = ask(spec, l.ruling.Text, e.Justification)
+		return l, &instead
+	}
+	if l.ruling.Harden {
+		l.spec.Env = policy.Harden(l.spec.Env)
+	}
+	box, err := s.confine(&l.spec, call, l.ruling)
+	if err != nil {
+		instead = failed("the command was not run: " + err.Error())
+		return l, &instead
+	}
+	l.box = box
+	tell(ctx, call, box.Notes())
+	if !l.ruling.Harden && l.ruling.Mode != protocol.SandboxReadOnly { // it may write
+		s.Changes.before(ctx, call)
+	}
+	return l, nil
+}
+
+// denied is a question, if the sandbox kept the command from doing its work and
+// policy says to ask then.
+func (l launch) denied(res proc.Result, output string) *Result {
+	if l.ruling.Verdict != policy.RunConfinedAskOnDenial || res.Stopped {
+		return nil
+	}
+	what, denied := l.box.Denied(sandbox.Attempt{Dir: l.spec.Dir, Result: res, Output: output})
+	if !denied {
+		return nil
+	}
+	question := ask(l.spec, l.rules.Denied().Text+": "+what, "")
+	return &question
+}
+
+// after tells what can only be seen when a command has run.
+func (s *Shell) after(ctx context.Context, call Call, l launch) {
+	for _, path := range l.box.Appeared() {
+		tell(ctx, call, []string{"the command made " + path + ", which is protected from now on; look at it before you trust it"})
+	}
+}
+
+// tell shows notes to people, each once in a conversation.
+func tell(ctx context.Context, call Call, notes []string) {
+	for _, text := range notes {
+		if !call.Told[text] {
+			_ = call.Host.Record(ctx, &protocol.Notice{Text: text, Warn: true}) // a stop or a full disk is told elsewhere
+		}
+	}
 }
 
 // rules are what is in force for a call.
@@ -264,16 +322,14 @@ func (o *output) flush() {
 // result makes the output of a call from how its command ended.
 func (o *output) result(r proc.Result, timeout time.Duration) Result {
 	text := o.capture.Text()
-	c := &protocol.CommandResult{
-		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Output: text,
-		Omitted: o.capture.Omitted(), Killed: r.Killed, Elapsed: r.Duration,
-	}
+	c := result(r)
+	c.Output, c.Omitted = text, o.capture.Omitted()
 	if c.Omitted == 0 {
 		for _, rg := range o.capture.StderrRanges() {
 			c.Stderr = append(c.Stderr, [2]int{int(rg.Start), int(rg.End)})
 		}
 	}
-	out := protocol.ToolOutput{Command: c, Elapsed: r.Duration}
+	out := protocol.ToolOutput{Command: &c, Elapsed: r.Duration}
 	shown := protocol.Shorten(text)
 	switch {
 	case r.Stopped:

@@ -23,6 +23,8 @@ type fakeHost struct {
 	kinds   map[protocol.DeltaKind]string
 	events  []protocol.Body
 	refuse  error
+	kept    []Background
+	later   string // what background commands printed
 	onWrite func(string)
 }
 
@@ -42,6 +44,17 @@ func (h *fakeHost) Record(_ context.Context, b protocol.Body) error {
 		h.events = append(h.events, b)
 	}
 	return h.refuse
+}
+
+// Keep takes a command over, and remembers it.
+func (h *fakeHost) Keep(_ context.Context, b protocol.BackgroundStarted, job Background) (protocol.BackgroundID, func(protocol.DeltaKind, string), error) {
+	if h.refuse != nil {
+		return 0, nil, h.refuse
+	}
+	b.ID = protocol.BackgroundID(len(h.kept) + 1)
+	h.events = append(h.events, &b)
+	h.kept = append(h.kept, job)
+	return b.ID, func(_ protocol.DeltaKind, text string) { h.later += text }, nil
 }
 
 func shell(t *testing.T) *Shell {

@@ -39,7 +39,12 @@ type Call struct {
 	Grants    policy.Grants     // what was approved for the session
 	Settings  protocol.Settings
 	Patches   []json.RawMessage // what the patches that this turn has applied kept (Back), in order
+	Told      map[string]bool   // notices that the conversation has had
 	Host      Host
+
+	// Background are the background commands of the conversation, those that
+	// ended among them.
+	Background map[protocol.BackgroundID]Background
 }
 
 // A Host is what a tool may use of the conversation it works for.
@@ -52,6 +57,22 @@ type Host interface {
 	// with an error if it never will be or ctx ends. What an event describes must not be done
 	// before Record has returned.
 	Record(ctx context.Context, body protocol.Body) error
+
+	// Keep makes the command of this call a background command: from then on the
+	// conversation stops it and waits for it, and the call may return. What it
+	// prints is to go to the returned function. An error says that it was not
+	// taken over: the call has to end it.
+	Keep(ctx context.Context, started protocol.BackgroundStarted, b Background) (protocol.BackgroundID, func(protocol.DeltaKind, string), error)
+}
+
+// A Background is a command that goes on after its call was answered.
+type Background interface {
+	// Stop ends it and everything it started. It does not wait.
+	Stop(cause error)
+
+	// Wait returns how it ended, and whether somebody stopped it, when nothing of
+	// it runs any more.
+	Wait() (result protocol.CommandResult, stopped bool)
 }
 
 // A Result is how a run ended: an output, or a question.

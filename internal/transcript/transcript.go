@@ -19,14 +19,15 @@ type Kind string
 
 // The kinds of item.
 const (
-	User      Kind = "user"      // what the user said
-	Message   Kind = "message"   // what the model said
-	Reasoning Kind = "reasoning" // what it thought
-	Call      Kind = "call"      // a tool at work: a command if Command is set, a patch if Changes is
-	Plan      Kind = "plan"
-	Notice    Kind = "notice"
-	Retry     Kind = "retry"
-	End       Kind = "end" // how a turn ended, unless it just completed
+	User       Kind = "user"       // what the user said
+	Message    Kind = "message"    // what the model said
+	Reasoning  Kind = "reasoning"  // what it thought
+	Call       Kind = "call"       // a tool at work: a command if Command is set, a patch if Changes is
+	Background Kind = "background" // a command that went on after its call
+	Plan       Kind = "plan"
+	Notice     Kind = "notice"
+	Retry      Kind = "retry"
+	End        Kind = "end" // how a turn ended, unless it just completed
 )
 
 // A Status says how far an item is.
@@ -51,21 +52,22 @@ type Item struct {
 	Start  time.Time
 	End    time.Time
 
-	Text      string // of a message, reasoning, user message, notice, end
-	Tool      string // of a call
-	Arguments string
-	Command   []string
-	Cwd       string
-	Output    string // of a call: what it printed so far, or what it answered
-	Omitted   int64
-	ExitCode  int
-	TimedOut  bool
-	Killed    int
-	Approval  *p.ApprovalRequested
-	Changes   []Change // of a patch
-	Patch     *p.PatchResult
-	Plan      []p.PlanStep
-	Warn      bool
+	Text       string // of a message, reasoning, user message, notice, end
+	Tool       string // of a call
+	Arguments  string
+	Command    []string
+	Cwd        string
+	Output     string // of a call: what it printed so far, or what it answered
+	Omitted    int64
+	ExitCode   int
+	TimedOut   bool
+	Killed     int
+	Background p.BackgroundID // of a background command, and of the call that started one
+	Approval   *p.ApprovalRequested
+	Changes    []Change // of a patch
+	Patch      *p.PatchResult
+	Plan       []p.PlanStep
+	Warn       bool
 
 	grown strings.Builder // behind Text or Output while it is open: adding to it copies nothing
 }
@@ -80,10 +82,11 @@ type Transcript struct {
 	Active   bool
 	Stopping bool
 	Turn     p.TurnID
-	Started  time.Time         // of the turn
-	Diff     string            // what the turn has changed in files so far
-	Inputs   []p.ReturnedInput // messages that wait
-	Returned []p.ReturnedInput // messages that the last stop handed back
+	Started  time.Time             // of the turn
+	Running  []p.BackgroundStarted // background commands
+	Diff     string                // what the turn has changed in files so far
+	Inputs   []p.ReturnedInput     // messages that wait
+	Returned []p.ReturnedInput     // messages that the last stop handed back
 
 	byID   map[string]*Item
 	stats  stats
@@ -220,8 +223,9 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 		return t.put(e, "p"+b.Call.String(), Plan, Done, func(it *Item) { it.Text, it.Plan = b.Explanation, b.Plan })
 	case *p.ToolOutput:
 		return t.output(e, b)
+	default:
+		return t.applyBackground(e)
 	}
-	return nil
 }
 
 func ended(partial bool) Status {
@@ -309,6 +313,7 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 		}
 		t.stats.killed += c.Killed
 		it.Output, it.Omitted, it.ExitCode, it.TimedOut, it.Killed = c.Output, c.Omitted, c.ExitCode, c.TimedOut, c.Killed
+		it.Background = c.Background
 	})
 }
 

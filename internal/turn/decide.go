@@ -39,18 +39,23 @@ func (s State) decideIdle(env Env, in Happening) ([]p.Body, error) {
 		return s.begin(env, s.Inputs[0]), nil
 	case Summarise:
 		return []p.Body{&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}}, nil
+	case Shell:
+		return s.beginShell(in)
 	case Stop:
 		return nil, ErrNothingToStop
 	case Approval:
 		return nil, ErrNoApproval
-	case Edit, Delete: // a message may wait for the turn that is about to start
+	case Edit, Delete, Keep, BackgroundDone: // a message may wait for the turn that is about to start
 		d := &decision{state: s}
 		err := d.take(in)
 		return d.events, err
 	case Lost:
+		d := &decision{state: s}
+		d.loseBackground(in)
 		if back := s.handBack(p.Crashed); in.Crash && len(back) > 0 {
-			return []p.Body{&p.InputReturned{Inputs: back}}, nil
+			d.add(&p.InputReturned{Inputs: back})
 		}
+		return d.events, nil
 	}
 	return nil, nil
 }
@@ -83,8 +88,12 @@ func (d *decision) take(in Happening) error {
 	switch in := in.(type) {
 	case User:
 		return d.takeUser(in)
-	case Summarise:
+	case Summarise, Shell:
 		return ErrBusy
+	case Keep:
+		return d.takeKeep(in)
+	case BackgroundDone:
+		d.takeBackgroundDone(in)
 	case Stop:
 		return d.takeStop(in)
 	case Approval:
@@ -310,6 +319,7 @@ func (d *decision) takeToolDone(in ToolDone) {
 }
 
 func (d *decision) takeLost(in Lost) {
+	d.loseBackground(in)
 	if d.state.Waiting() {
 		return // nothing ran: the approval is as good as it was
 	}
@@ -353,7 +363,7 @@ func (d *decision) settle(lost bool) {
 	s := d.state
 	switch {
 	case s.Waiting() && lost:
-	case s.working() && !lost && s.stopping != "", s.streaming:
+	case (s.working() || len(s.Own()) > 0) && !lost && s.stopping != "", s.streaming:
 	case s.stopping != "":
 		d.end(s.stopping)
 	case len(s.calls) > 0:
@@ -361,7 +371,7 @@ func (d *decision) settle(lost bool) {
 	case s.backoff:
 	case s.Compacting():
 		d.endCompaction()
-	case s.called || slices.ContainsFunc(s.Inputs, Input.Joins):
+	case s.called && s.response > 0 || slices.ContainsFunc(s.Inputs, Input.Joins):
 		d.request()
 	default:
 		d.end(p.Completed)

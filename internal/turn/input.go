@@ -18,6 +18,20 @@ type (
 		Overrides *p.Overrides
 	}
 
+	// Shell is a command line of the user's own.
+	Shell struct{ Command string }
+
+	// Keep asks to let the command of a running call go on after the call was
+	// answered. Started is without an ID.
+	Keep struct{ Started p.BackgroundStarted }
+
+	// BackgroundDone says that nothing of a background command runs any more.
+	BackgroundDone struct {
+		ID      p.BackgroundID
+		Stopped bool // it did not end by itself
+		Result  p.CommandResult
+	}
+
 	// Next asks whether a waiting message starts a turn now.
 	Next struct{}
 
@@ -85,22 +99,26 @@ type (
 		// Patches says what became of the patches of calls that were cut.
 		Patches map[p.CallID]p.PatchResult
 		Crash   bool // found when the conversation was opened
+		All     bool // background commands of other turns are given up as well
 	}
 )
 
-func (User) isHappening()      {}
-func (Next) isHappening()      {}
-func (Summarise) isHappening() {}
-func (Stop) isHappening()      {}
-func (Approval) isHappening()  {}
-func (Edit) isHappening()      {}
-func (Delete) isHappening()    {}
-func (ModelItem) isHappening() {}
-func (ModelDone) isHappening() {}
-func (RetryDue) isHappening()  {}
-func (ToolAsked) isHappening() {}
-func (ToolDone) isHappening()  {}
-func (Lost) isHappening()      {}
+func (User) isHappening()           {}
+func (Next) isHappening()           {}
+func (Shell) isHappening()          {}
+func (Keep) isHappening()           {}
+func (BackgroundDone) isHappening() {}
+func (Summarise) isHappening()      {}
+func (Stop) isHappening()           {}
+func (Approval) isHappening()       {}
+func (Edit) isHappening()           {}
+func (Delete) isHappening()         {}
+func (ModelItem) isHappening()      {}
+func (ModelDone) isHappening()      {}
+func (RetryDue) isHappening()       {}
+func (ToolAsked) isHappening()      {}
+func (ToolDone) isHappening()       {}
+func (Lost) isHappening()           {}
 
 // A Partial is what there is of an item that was not finished.
 type Partial struct {
@@ -134,4 +152,5 @@ var (
 	ErrBusy          = errors.New("a turn is running")
 	ErrEmpty         = errors.New("the message is empty")
 	ErrDecision      = errors.New("unknown decision")
+	ErrNoBackground  = errors.New("no such background command is running")
 )

@@ -39,6 +39,10 @@ func turnOf(s State, b p.Body) p.TurnID {
 	if _, ok := b.(*p.TurnStarted); ok {
 		return s.Turn + 1
 	}
+	switch b.(type) {
+	case *p.BackgroundStarted, *p.BackgroundEnded:
+		return 0
+	}
 	if !s.Active {
 		return 0
 	}

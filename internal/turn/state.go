@@ -26,26 +26,30 @@ type State struct {
 	Active bool
 	Turn   p.TurnID // the current turn, or the last one
 	Inputs []Input  // accepted and not yet consumed, in order
+	// Background are the background commands that run, in order.
+	Background []p.BackgroundStarted
 
-	inputs    p.InputID // how many messages were ever accepted
-	started   time.Time
-	compact   bool        // the turn only compacts
-	summing   bool        // the latest request asks for a summary, to go on from
-	summed    bool        // the history was compacted in this turn
-	messages  int         // user messages of this turn
-	response  int         // the latest model response of this turn
-	streaming bool        // it is under way
-	called    bool        // it asked for a tool
-	said      string      // its last message
-	items     []p.ItemID  // what it has finished
-	backoff   bool        // a retry is waiting for its time
-	attempts  int         // retries since the last response that worked
-	refused   []string    // call ids that the provider complained about in this turn
-	lone      []string    // those of them that the history does not know
-	stopping  p.EndReason // why, once somebody asked to stop
-	cause     *p.Error    // with stopping: what failed
-	killed    int
-	calls     []call // without an output, in order
+	backgrounds p.BackgroundID // how many there ever were
+	inputs      p.InputID      // how many messages were ever accepted
+	started     time.Time
+	compact     bool        // the turn only compacts
+	shell       bool        // the turn runs a command of the user's own
+	summing     bool        // the latest request asks for a summary, to go on from
+	summed      bool        // the history was compacted in this turn
+	messages    int         // user messages of this turn
+	response    int         // the latest model response of this turn
+	streaming   bool        // it is under way
+	called      bool        // it asked for a tool
+	said        string      // its last message
+	items       []p.ItemID  // what it has finished
+	backoff     bool        // a retry is waiting for its time
+	attempts    int         // retries since the last response that worked
+	refused     []string    // call ids that the provider complained about in this turn
+	lone        []string    // those of them that the history does not know
+	stopping    p.EndReason // why, once somebody asked to stop
+	cause       *p.Error    // with stopping: what failed
+	killed      int
+	calls       []call // without an output, in order
 }
 
 // An Input is a message that waits.
@@ -89,7 +93,8 @@ func (s State) Evolve(e p.Event) State {
 	case *p.TurnStarted:
 		s = State{
 			Active: true, Turn: e.Turn, Inputs: slices.Clone(s.Inputs), inputs: s.inputs,
-			started: e.Time, compact: b.Compact,
+			started: e.Time, compact: b.Compact, shell: b.Shell,
+			Background: s.Background, backgrounds: s.backgrounds,
 		}
 		for i := range s.Inputs { // they waited for this turn, and now wait like any other
 			s.Inputs[i].After = false
@@ -117,8 +122,39 @@ func (s State) Evolve(e p.Event) State {
 	default:
 		s.evolveModel(e)
 		s.evolveCall(e)
+		s.evolveBackground(e)
 	}
 	return s
+}
+
+func (s *State) evolveBackground(e p.Event) {
+	switch b := e.Body.(type) {
+	case *p.BackgroundStarted:
+		s.backgrounds = b.ID
+		s.Background = append(slices.Clip(s.Background), *b)
+	case *p.BackgroundEnded:
+		i := s.background(b.ID)
+		if i < 0 {
+			return
+		}
+		if s.stopping != "" && s.own(s.Background[i]) {
+			s.killed += b.Result.Killed
+		}
+		s.Background = slices.Delete(slices.Clone(s.Background), i, i+1)
+	}
+}
+
+func (s State) background(id p.BackgroundID) int {
+	return slices.IndexFunc(s.Background, func(b p.BackgroundStarted) bool { return b.ID == id })
+}
+
+// own reports whether a background command was started by the running turn.
+func (s State) own(b p.BackgroundStarted) bool { return s.Active && b.Call.Turn == s.Turn }
+
+// Own returns the background commands that the running turn started: they are
+// stopped with it.
+func (s State) Own() []p.BackgroundStarted {
+	return slices.DeleteFunc(slices.Clone(s.Background), func(b p.BackgroundStarted) bool { return !s.own(b) })
 }
 
 func (s *State) evolveModel(e p.Event) {
@@ -258,8 +294,14 @@ func (s State) Call(id p.CallID) Call {
 // LastInput is the number of the last message that was accepted.
 func (s State) LastInput() p.InputID { return s.inputs }
 
-// Restore returns the state between two turns, when no message waits.
-func Restore(last p.TurnID, inputs p.InputID) State { return State{Turn: last, inputs: inputs} }
+// LastBackground is the number of the last background command.
+func (s State) LastBackground() p.BackgroundID { return s.backgrounds }
+
+// Restore returns the state between two turns, when no message waits and no
+// background command runs.
+func Restore(last p.TurnID, inputs p.InputID, backgrounds p.BackgroundID) State {
+	return State{Turn: last, inputs: inputs, backgrounds: backgrounds}
+}
 
 // Response is the number of the turn's latest model response.
 func (s State) Response() int { return s.response }

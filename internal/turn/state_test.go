@@ -80,7 +80,7 @@ func TestEventsThatChangeNothing(t *testing.T) {
 // A conversation that is taken up from a checkpoint goes on like the original.
 func TestRestore(t *testing.T) {
 	s := fold(with(started(), &p.ModelEnded{Response: 1}, ended(p.Completed))...)
-	r := Restore(s.Turn, s.LastInput())
+	r := Restore(s.Turn, s.LastInput(), s.LastBackground())
 	for _, col := range theInputs {
 		want, wantErr := s.Decide(env(), col.in)
 		got, err := r.Decide(env(), col.in)

@@ -76,7 +76,7 @@ func (w *walk) env() Env {
 // isOp reports whether a client asked for it: only such a one can be refused.
 func isOp(in Happening) bool {
 	switch in.(type) {
-	case User, Summarise, Stop, Approval, Edit, Delete:
+	case User, Summarise, Shell, Keep, Stop, Approval, Edit, Delete:
 		return true
 	}
 	return false

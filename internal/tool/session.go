@@ -1,0 +1,160 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// A session is a command on a terminal, which may outlive the call that started
+// it. A goroutine of its own takes what the command prints, so that a call can
+// read it while it comes, and ends when nothing of the command runs any more.
+type session struct {
+	cmd    *proc.Command
+	began  time.Time
+	chunks chan []byte   // what it prints; taken by run
+	asks   chan reading  // of calls; taken by run
+	done   chan struct{} // closed when the rest is final
+	end    proc.Result   // final
+	since  proc.Capture  // what it printed as a background command; final
+	rest   chan seen     // after the end: what no call has read; holds one
+	write  func(kind protocol.DeltaKind, text string)
+	unread *proc.Capture
+	text   decoder
+	held   string // a carriage return at the end
+	kept   bool   // it has become a background command
+}
+
+// A reading takes what was printed since the last one. With write set, what is
+// printed from then on goes there.
+type reading struct {
+	write  func(kind protocol.DeltaKind, text string)
+	answer chan seen // has room for one
+}
+
+// seen is what a call gets to see of a command's output.
+type seen struct {
+	text    string
+	omitted int64
+}
+
+// startSession starts a command on a terminal; it waits to be released.
+func startSession(ctx context.Context, sp *proc.Spawner, spec proc.Spec, write func(protocol.DeltaKind, string)) (*session, error) {
+	s := &session{
+		chunks: make(chan []byte), asks: make(chan reading), done: make(chan struct{}), rest: make(chan seen, 1),
+		write: write, unread: &proc.Capture{},
+	}
+	// The end of a call or of its turn does not end it: whoever answers for it does.
+	cmd, err := sp.Start(context.WithoutCancel(ctx), spec, func(_ proc.Stream, b []byte) {
+		s.chunks <- bytes.Clone(b)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.cmd, s.began = cmd, time.Now()
+	go s.run() // ended by the end of the command; waited for through done
+	return s, nil
+}
+
+func (s *session) run() {
+	for {
+		select {
+		case b := <-s.chunks:
+			s.put(s.text.decode(b), false)
+		case a := <-s.asks:
+			if a.write != nil {
+				s.write, s.kept = a.write, true
+			}
+			a.answer <- s.take()
+		case <-s.cmd.Done():
+			s.put(s.text.rest(), true)
+			s.end = s.cmd.Wait()
+			s.rest <- s.take()
+			close(s.done)
+			return
+		}
+	}
+}
+
+// put passes a text on, with a terminal's line ends made ours. One that may be
+// half of a line end waits for what follows it.
+func (s *session) put(text string, last bool) {
+	text = strings.ReplaceAll(s.held+text, "\r\n", "\n")
+	s.held = ""
+	if !last && strings.HasSuffix(text, "\r") {
+		text, s.held = text[:len(text)-1], "\r"
+	}
+	if text == "" {
+		return
+	}
+	s.unread.Write(proc.Stdout, []byte(text))
+	if s.kept {
+		s.since.Write(proc.Stdout, []byte(text))
+	}
+	s.write(protocol.DeltaStdout, text)
+}
+
+func (s *session) take() seen {
+	out := seen{s.unread.Text(), s.unread.Omitted()}
+	s.unread = &proc.Capture{}
+	return out
+}
+
+// read returns what was printed since the last read.
+func (s *session) read(write func(protocol.DeltaKind, string)) seen {
+	a := reading{write, make(chan seen, 1)}
+	select {
+	case s.asks <- a:
+		return <-a.answer
+	case <-s.done:
+	}
+	select {
+	case last := <-s.rest:
+		return last
+	default:
+		return seen{}
+	}
+}
+
+// ended reports whether nothing of it runs any more.
+func (s *session) ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// await waits until the command has ended, the time is over or ctx ends.
+func (s *session) await(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Stop ends it and everything it started.
+func (s *session) Stop(cause error) { s.cmd.Stop(cause) }
+
+// Wait returns how it ended, with what it printed as a background command.
+func (s *session) Wait() (protocol.CommandResult, bool) {
+	<-s.done
+	r := result(s.end)
+	r.Output, r.Omitted = s.since.Text(), s.since.Omitted()
+	return r, s.end.Stopped
+}
+
+// result is how a command ended, without what it printed.
+func result(r proc.Result) protocol.CommandResult {
+	return protocol.CommandResult{
+		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Killed: r.Killed, Elapsed: r.Duration,
+	}
+}

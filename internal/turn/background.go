@@ -1,0 +1,78 @@
+package turn
+
+import (
+	"encoding/json"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// UserShell is the name of the tool that runs a user's own command line. No
+// model is told of it.
+const UserShell = "user_shell"
+
+// beginShell begins a turn that only runs a command. That the user typed it is
+// its approval.
+func (s State) beginShell(in Shell) ([]p.Body, error) {
+	if in.Command == "" {
+		return nil, ErrEmpty
+	}
+	args, err := json.Marshal(map[string]string{"command": in.Command})
+	if err != nil {
+		return nil, err
+	}
+	id := s.Turn + 1
+	call := p.CallID{Turn: id, Index: 1}
+	return []p.Body{
+		&p.TurnStarted{Shell: true},
+		&p.UserMessage{Item: p.ItemID{Turn: id}, Input: s.inputs + 1, Content: p.Text("!" + in.Command)},
+		&p.ToolCall{Call: call, WireID: "user", Kind: p.CallFunction, Name: UserShell, Arguments: string(args)},
+		&p.CallStarted{Call: call, Grant: p.Approved},
+	}, nil
+}
+
+// takeKeep makes the command of a call a background command. From then on the
+// conversation answers for it, not the call.
+func (d *decision) takeKeep(in Keep) error {
+	i := d.state.find(in.Started.Call)
+	switch {
+	case d.state.stopping != "":
+		return ErrStopping
+	case i < 0 || d.state.calls[i].stage != running:
+		return ErrNoBackground
+	}
+	b := in.Started
+	b.ID = d.state.backgrounds + 1
+	d.add(&b)
+	return nil
+}
+
+func (d *decision) takeBackgroundDone(in BackgroundDone) {
+	if d.state.background(in.ID) < 0 {
+		return // given up before
+	}
+	reason := p.Completed
+	if in.Stopped {
+		reason = p.Interrupted
+	}
+	d.add(&p.BackgroundEnded{ID: in.ID, Reason: reason, Result: in.Result})
+}
+
+// loseBackground ends the background commands of which nothing more will be
+// heard, with what is known of their output.
+func (d *decision) loseBackground(in Lost) {
+	for _, b := range d.state.Background {
+		if !in.Crash && !in.All && !d.state.own(b) {
+			continue
+		}
+		end := &p.BackgroundEnded{ID: b.ID, Reason: p.Interrupted, Result: p.CommandResult{ExitCode: -1}}
+		if in.Crash {
+			end.Reason = p.Crashed
+		}
+		for _, o := range in.Open {
+			if o.Item == b.ID.Item() {
+				end.Result.Output, end.Result.Stderr = o.Text, o.Stderr
+			}
+		}
+		d.add(end)
+	}
+}
