@@ -1,0 +1,44 @@
+package tui
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// background are the commands that run on beside the turns.
+func (m *model) background() []*transcript.Item { return nil }
+
+func (m *model) ps(string) tea.Cmd {
+	list := m.background()
+	if len(list) == 0 {
+		return m.hintf(theme.Accent, "no background commands")
+	}
+	var b strings.Builder
+	for i, it := range list {
+		fmt.Fprintf(&b, "%3d  %s\n", i+1, it.CommandLine())
+	}
+	m.page("Background commands; /kill N ends one", b.String())
+	return nil
+}
+
+func (m *model) kill(args string) tea.Cmd {
+	n, err := strconv.Atoi(args)
+	if err != nil || n < 1 {
+		return m.hintf(theme.Warn, "/kill N: N is the number that /ps shows")
+	}
+	e := say(p.KillBackground{ID: p.BackgroundID(n)})
+	e.then = func(_ p.Receipt, err error) tea.Cmd {
+		if err != nil {
+			return m.complain(err)
+		}
+		return m.hintf(theme.OK, "background command %d was ended", n)
+	}
+	return m.send(e)
+}

@@ -1,0 +1,316 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A slash is a command that is typed after a slash.
+type slash struct {
+	composer.Command
+	run func(m *model, args string) tea.Cmd
+}
+
+// slashes are the commands, in the order in which they are offered.
+func slashes() []slash {
+	cmd := func(name, args, help string, run func(*model, string) tea.Cmd) slash {
+		return slash{composer.Command{Name: name, Args: args, Help: help}, run}
+	}
+	return []slash{
+		cmd("resume", "", "take up another conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.pickConversation) }),
+		cmd("new", "", "begin a new conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.newTalk) }),
+		cmd("fork", "", "go on with a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
+		cmd("compact", "", "let the model go on from a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
+		cmd("diff", "", "show what was changed in files", (*model).diff),
+		cmd("undo-turn", "[N]", "put back the files that a turn changed", (*model).undo),
+		cmd("model", "[NAME]", "choose the model", (*model).chooseModel),
+		cmd("approvals", "", "choose when to be asked, and what commands may touch", func(m *model, _ string) tea.Cmd { return m.pickLeash() }),
+		cmd("ps", "", "list background commands", (*model).ps),
+		cmd("kill", "N", "end a background command", (*model).kill),
+		cmd("status", "", "show the settings and what was used", (*model).showStatus),
+		cmd("help", "", "list commands and keys", (*model).help),
+		cmd("quit", "", "leave; the conversation can be taken up again", func(m *model, _ string) tea.Cmd { return m.quit() }),
+		{composer.Command{Name: "exit", Help: "leave", Hidden: true}, func(m *model, _ string) tea.Cmd { return m.quit() }},
+	}
+}
+
+func commandList() []composer.Command {
+	var list []composer.Command
+	for _, s := range slashes() {
+		list = append(list, s.Command)
+	}
+	return list
+}
+
+func (m *model) command(name, args string) tea.Cmd {
+	for _, s := range slashes() {
+		if s.Name == name {
+			return s.run(m, strings.TrimSpace(args))
+		}
+	}
+	return nil
+}
+
+// idle does something only when no turn runs.
+func (m *model) idle(do func() tea.Cmd) tea.Cmd {
+	if m.busy() {
+		return m.complain(engine.ErrBusy)
+	}
+	return do()
+}
+
+// newTalk begins a new conversation. It is created with its first message.
+func (m *model) newTalk() tea.Cmd {
+	m.begin("", engine.Snapshot{}, 0)
+	return tea.Batch(m.preview(), m.branch())
+}
+
+// configure changes the settings of the turns to come.
+func (m *model) configure(o p.Overrides, said string) tea.Cmd {
+	if m.talk.id == "" {
+		m.wish = merge(m.wish, o)
+		return m.hintf(theme.OK, "%s", said)
+	}
+	e := say(p.Configure{Overrides: o})
+	e.then = func(_ p.Receipt, err error) tea.Cmd {
+		if err != nil {
+			return m.complain(err)
+		}
+		return m.hintf(theme.OK, "%s", said)
+	}
+	return m.send(e)
+}
+
+// merge lays b over a, as far as this program sets them.
+func merge(a, b p.Overrides) p.Overrides {
+	if b.Provider != nil {
+		a.Provider = b.Provider
+	}
+	if b.Model != nil {
+		a.Model = b.Model
+	}
+	if b.Approval != nil {
+		a.Approval = b.Approval
+	}
+	if b.Sandbox != nil {
+		a.Sandbox = b.Sandbox
+	}
+	return a
+}
+
+func (m *model) chooseModel(name string) tea.Cmd {
+	if name == "" {
+		return m.pickModel()
+	}
+	return m.configure(p.Overrides{Model: &name}, "the model is "+name)
+}
+
+// diff shows what the last turn changed, else what differs in the working tree.
+func (m *model) diff(string) tea.Cmd {
+	if d := m.talk.tr.Diff; d != "" {
+		m.showDiff("What the last turn changed", d)
+		return nil
+	}
+	if m.o.Changes == nil {
+		return m.hintf(theme.Accent, "the last turn changed no files")
+	}
+	ctx, f, dir := m.ctx, m.o.Changes, m.settings().Cwd
+	return func() tea.Msg {
+		d, err := f(ctx, dir)
+		return answer{func() tea.Cmd {
+			switch {
+			case err != nil:
+				return m.complain(err)
+			case strings.TrimSpace(d) == "":
+				return m.hintf(theme.Accent, "the last turn changed no files, and nothing differs from the last commit")
+			}
+			m.showDiff("What differs from the last commit", d)
+			return nil
+		}}
+	}
+}
+
+func (m *model) showDiff(title, d string) {
+	m.screen = &pager{theme: m.theme, title: title, draw: func(width int) []string {
+		fence := "```"
+		for strings.Contains(d, fence) {
+			fence += "`"
+		}
+		return markdown.Render(fence+"diff\n"+strings.TrimRight(d, "\n")+"\n"+fence, width, m.theme)
+	}}
+}
+
+// undo shows what putting a turn's files back would do, and asks.
+func (m *model) undo(args string) tea.Cmd {
+	turn := 0
+	if args != "" {
+		var err error
+		if turn, err = strconv.Atoi(args); err != nil || turn < 1 {
+			return m.hintf(theme.Warn, "/undo-turn N: N is the number of a turn")
+		}
+	}
+	switch {
+	case m.talk.id == "":
+		return m.complain(errNoConversation)
+	case m.busy():
+		return m.complain(engine.ErrBusy)
+	case m.o.Undo == nil:
+		return m.complain(errors.New("undo is not to be had here"))
+	}
+	ctx, f, id := m.ctx, m.o.Undo, m.talk.id
+	return func() tea.Msg {
+		u, err := f(ctx, id, p.TurnID(turn))
+		return answer{func() tea.Cmd {
+			if err != nil {
+				return m.complain(err)
+			}
+			return m.confirmUndo(id, u)
+		}}
+	}
+}
+
+func (m *model) confirmUndo(id p.ConversationID, u *Undo) tea.Cmd {
+	if m.talk.id != id || m.busy() {
+		return m.hintf(theme.Warn, "nothing was undone: the conversation went on")
+	}
+	if u.Files == 0 {
+		return m.hintf(theme.Accent, "the files are what they were before turn %d", u.Turn)
+	}
+	ctx := m.ctx
+	m.screen = nil
+	m.dialog = &asking{
+		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
+			Title: fmt.Sprintf("Put %s back to before turn %d?", count(u.Files, "file"), u.Turn),
+			Body:  u.Notes, Diff: u.Diff, Default: 1,
+			Choices: []dialog.Choice{{ID: "yes", Key: "y", Label: "put them back"}, {ID: "no", Key: "n", Label: "leave them"}},
+		}),
+		done: func(a dialog.Action) tea.Cmd {
+			if a.Choice != "yes" {
+				return m.hintf(theme.Accent, "nothing was undone")
+			}
+			return func() tea.Msg {
+				err := u.Do(ctx)
+				return answer{func() tea.Cmd {
+					if err != nil {
+						return m.complain(err)
+					}
+					return m.hintf(theme.OK, "turn %d is undone", u.Turn)
+				}}
+			}
+		},
+	}
+	return nil
+}
+
+func (m *model) showStatus(string) tea.Cmd {
+	s, t := m.settings(), &m.talk
+	u := t.base.Add(t.tr.Usage)
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-14s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("fermata", "%s", m.o.Version)
+	if t.id != "" {
+		line("conversation", "%s", t.id)
+		line("title", "%s", t.tr.Title)
+		line("turns", "%d", t.tr.Turn)
+		line("to resume", "fermata resume %s", t.id)
+	}
+	line("model", "%s (%s)", s.Model, s.Provider)
+	line("directory", "%s", s.Cwd)
+	if m.where != "" {
+		line("branch", "%s", m.where)
+	}
+	line("sandbox", "%s", s.Sandbox.Mode)
+	line("asks", "%s", s.Approval)
+	line("tokens", "%d in (%d of them cached), %d out", u.Input, u.Cached, u.Output)
+	if t.context > 0 {
+		line("context", "%d tokens of %s", t.context, window(s.ContextWindow))
+	}
+	line("background", "%d", len(m.background()))
+	m.page("Status", b.String())
+	return nil
+}
+
+func window(n int64) string {
+	if n == 0 {
+		return "an unknown number"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+const keyHelp = `
+Enter          send; while it works: join in with the next request
+Tab, Alt-Enter while it works: wait until the turn has ended, then send
+Ctrl-S         while it works: stop the turn, send this instead
+↑ when empty   take the last waiting message back; else the history
+Ctrl-R         search the history
+Ctrl-J, Shift-Enter  a new line
+@              complete the name of a file
+!COMMAND       run a command; the model sees its output with the next message
+Ctrl-G         write in your editor ($VISUAL, $EDITOR)
+
+Esc, Ctrl-C    stop the turn and all that it runs; what was not delivered is
+               back in the composer
+Ctrl-C twice   leave, when nothing runs; Ctrl-D too
+Ctrl-O         unfold or fold the last long item; Ctrl-T all
+PgUp, PgDn, wheel  scroll (hold Shift to select text with the mouse)
+Ctrl-L         draw again      Ctrl-Z  suspend
+`
+
+func (m *model) help(string) tea.Cmd {
+	var b strings.Builder
+	for _, s := range slashes() {
+		if !s.Hidden {
+			fmt.Fprintf(&b, "%-14s %s\n", strings.TrimSpace("/"+s.Name+" "+s.Args), s.Help)
+		}
+	}
+	m.page("Commands and keys", b.String()+keyHelp)
+	return nil
+}
+
+// editor lets the person write in their own editor.
+func (m *model) editor() tea.Cmd {
+	if m.o.Editor == nil {
+		return m.hintf(theme.Warn, "no editor: set VISUAL or EDITOR")
+	}
+	ctx, f, text := m.ctx, m.o.Editor, m.comp.Text()
+	return func() tea.Msg {
+		cmd, read, err := f(ctx, text)
+		if err != nil {
+			return edited{err: err}
+		}
+		return answer{func() tea.Cmd {
+			return tea.ExecProcess(cmd, func(err error) tea.Msg {
+				text, readErr := read() // also when it failed, so that the file goes
+				return edited{text, errors.Join(err, readErr)}
+			})
+		}}
+	}
+}
+
+// edited is what the editor left.
+type edited struct {
+	text string
+	err  error
+}
+
+func (m *model) onEdited(e edited) tea.Cmd {
+	if e.err != nil {
+		return m.complain(fmt.Errorf("the editor: %w", e.err))
+	}
+	m.comp.SetText(strings.TrimRight(e.text, "\n"))
+	return nil
+}
+

@@ -1,0 +1,201 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// onBatch folds what happened.
+func (m *model) onBatch(b batch) tea.Cmd {
+	if b.from != m.talk.feed {
+		return nil // of a conversation that is no longer on the screen
+	}
+	var broken *panicError
+	if errors.As(b.err, &broken) {
+		panic(broken)
+	}
+	t := &m.talk
+	ran, cwd := t.tr.Active, t.tr.Settings.Cwd
+	for _, e := range b.events {
+		m.apply(e)
+	}
+	var cmds []tea.Cmd
+	if ran && !t.tr.Active || cwd != t.tr.Settings.Cwd {
+		m.view.SetDir(t.tr.Settings.Cwd)
+		cmds = append(cmds, m.branch())
+	}
+	if b.err == nil {
+		return tea.Batch(append(cmds, t.feed.next)...)
+	}
+	t.feed = nil
+	if m.leaving != nil {
+		return tea.Quit // this was the last there is to see
+	}
+	if !errors.Is(b.err, context.Canceled) {
+		cmds = append(cmds, m.complain(b.err))
+	}
+	return tea.Batch(cmds...)
+}
+
+func (m *model) apply(e p.Event) {
+	t := &m.talk
+	before, caught := t.tr.Usage, t.caught()
+	for _, it := range t.tr.Apply(e) {
+		m.show(it)
+	}
+	if e.Seq != 0 {
+		t.last = e.Seq
+	}
+	if now := t.tr.Usage; now != before {
+		t.context = now.Input - before.Input + now.Output - before.Output
+	}
+	m.takeReturned(caught)
+	if !caught && t.caught() {
+		m.caughtUp()
+	}
+	if !t.tr.Active {
+		m.stopTurn = 0
+	}
+}
+
+// show puts an item on the screen and notices whether it asks for something.
+func (m *model) show(it *transcript.Item) {
+	m.view.Put(it)
+	t := &m.talk
+	i := slices.Index(t.asks, it)
+	switch {
+	case it.Status == transcript.Asking && i < 0:
+		t.asks = append(t.asks, it)
+	case it.Status != transcript.Asking && i >= 0:
+		t.asks = slices.Delete(t.asks, i, i+1)
+	}
+}
+
+// takeReturned puts messages that a stop handed back into the composer.
+// Those of long ago were dealt with then.
+func (m *model) takeReturned(caught bool) {
+	t := &m.talk
+	if len(t.tr.Returned) < t.returned { // a new turn has begun
+		t.returned = 0
+	}
+	news := t.tr.Returned[t.returned:]
+	t.returned = len(t.tr.Returned)
+	if caught {
+		m.giveBack(texts(news)...)
+	}
+}
+
+func texts(inputs []p.ReturnedInput) []string {
+	var list []string
+	for _, in := range inputs {
+		if !in.Deleted { // else whoever took it back has it
+			list = append(list, p.PlainText(in.Content))
+		}
+	}
+	return list
+}
+
+// caughtUp is called when all that was there has been seen: what the last stop
+// or crash handed back, and nobody has sent again, is put into the composer.
+func (m *model) caughtUp() {
+	t := &m.talk
+	t.base = sub(t.found.Usage, t.tr.Usage)
+	if t.from == 0 {
+		t.base = p.Usage{}
+	}
+	if !t.tr.Active {
+		m.giveBack(texts(t.tr.Returned)...)
+	}
+}
+
+func sub(a, b p.Usage) p.Usage {
+	return p.Usage{
+		Input: a.Input - b.Input, Cached: a.Cached - b.Cached, CacheWrite: a.CacheWrite - b.CacheWrite,
+		Output: a.Output - b.Output, Reasoning: a.Reasoning - b.Reasoning, Total: a.Total - b.Total,
+	}
+}
+
+// guardTime is how long nobody must have typed before a dialog takes keys.
+const guardTime = 400 * time.Millisecond
+
+// ask opens the dialog of the next approval, and closes one that was answered
+// by somebody else.
+func (m *model) ask() tea.Cmd {
+	t := &m.talk
+	if !t.caught() {
+		return nil
+	}
+	var cmds []tea.Cmd
+	if d := m.dialog; d != nil && d.item != nil && !slices.Contains(t.asks, d.item) {
+		m.dialog = nil
+		if call := d.item.ID; !t.answeredID(call) && t.tr.Active && !m.stopping() {
+			cmds = append(cmds, m.hintf(theme.Accent, "that was answered elsewhere"))
+		}
+	}
+	if m.dialog == nil {
+		if i := slices.IndexFunc(t.asks, func(it *transcript.Item) bool { return !t.answeredID(it.ID) }); i >= 0 {
+			cmds = append(cmds, m.askFor(t.asks[i]))
+		}
+	}
+	if m.dialog != nil && m.dialog.item != nil {
+		m.dialog.SetPosition(1+slices.Index(t.asks, m.dialog.item), len(t.asks))
+	}
+	return tea.Batch(cmds...)
+}
+
+func (t *talk) answeredID(id string) bool {
+	call, err := p.ParseItemID(id)
+	return err == nil && t.answered[call]
+}
+
+func (m *model) askFor(it *transcript.Item) tea.Cmd {
+	req := *it.Approval
+	m.dialog = &asking{
+		item: it,
+		Model: dialog.NewApproval(m.theme, dialog.Approval{
+			Request: req, Changes: it.Changes, Diff: approvalDiff(req.Detail, m.settings().Cwd), Dir: m.settings().Cwd,
+		}),
+		done: func(a dialog.Action) tea.Cmd { return m.approve(req.Call, a) },
+	}
+	return m.dialog.Guard(guardTime)
+}
+
+// approved is the answer to an approval's answer.
+type approved struct {
+	call p.CallID
+	err  error
+}
+
+func (m *model) approve(call p.CallID, a dialog.Action) tea.Cmd {
+	m.talk.answered[call] = true
+	if a.Decision == p.Abort {
+		m.stopTurn = m.talk.tr.Turn
+	}
+	ctx, e, id := m.ctx, m.o.Engine, m.talk.id
+	return func() tea.Msg {
+		_, err := e.Submit(ctx, id, p.Approve{Call: call, Decision: a.Decision, Message: a.Message})
+		return approved{call, err}
+	}
+}
+
+func (m *model) onApproved(a approved) tea.Cmd {
+	if a.err == nil {
+		return nil
+	}
+	m.stopTurn = 0
+	if errors.Is(a.err, engine.ErrNoApproval) {
+		return m.hintf(theme.Accent, "that was answered elsewhere")
+	}
+	delete(m.talk.answered, a.call) // ask again
+	return m.complain(a.err)
+}

@@ -1,0 +1,193 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A tap is a subscription that the test fills.
+type tap chan happened
+
+func (t tap) events(ctx context.Context) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		for {
+			select {
+			case h := <-t:
+				if !yield(h.event, h.err) || h.err != nil {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func followed(t *testing.T) (tap, *feed) {
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	in := make(tap)
+	return in, follow(ctx, in.events(ctx), stop)
+}
+
+func delta(index int, offset int64, text string) p.Event {
+	return p.Event{Body: &p.Delta{Item: p.ItemID{Turn: 1, Response: 1, Index: index}, Kind: p.DeltaMessage, Offset: offset, Text: text}}
+}
+
+func described(b batch) string {
+	var words []string
+	for _, e := range b.events {
+		switch body := e.Body.(type) {
+		case *p.Delta:
+			words = append(words, fmt.Sprintf("%s@%d:%s", body.Item, body.Offset, body.Text))
+		default:
+			words = append(words, fmt.Sprintf("%d", e.Seq))
+		}
+	}
+	if b.err != nil {
+		words = append(words, "error:"+b.err.Error())
+	}
+	return strings.Join(words, " ")
+}
+
+func TestFeedPutsDeltasTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, f := followed(t)
+		shared := delta(0, 0, "a")
+		for _, e := range []p.Event{
+			shared, delta(0, 1, "b"), delta(0, 2, "c"), // one
+			delta(1, 0, "x"),                     // another item
+			delta(0, 3, "d"), delta(0, 9, "gap"), // a gap stays one
+			{Seq: 7, Body: &p.Notice{}},
+			delta(0, 12, "e"), delta(0, 13, "f"),
+		} {
+			in <- happened{event: e}
+		}
+		synctest.Wait()
+		want := "1.1.0@0:abc 1.1.1@0:x 1.1.0@3:d 1.1.0@9:gap 7 1.1.0@12:ef"
+		if d := cmp.Diff(want, described(f.next().(batch))); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		if got := shared.Body.(*p.Delta).Text; got != "a" {
+			t.Errorf("the engine's own event was changed to %q", got)
+		}
+	})
+}
+
+// 20,000 deltas a second become at most one message for each frame, and all
+// of the text arrives.
+func TestFeedGivesOneBatchForEachFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, f := followed(t)
+		const n = 20_000
+		go func() {
+			for i := range n {
+				in <- happened{event: delta(0, int64(i), "x")}
+				if i%20 == 19 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			in <- happened{err: errors.New("end")}
+		}()
+		began := time.Now()
+		batches, text := 0, 0
+		for {
+			b := f.next().(batch)
+			batches++
+			for _, e := range b.events {
+				text += len(e.Body.(*p.Delta).Text)
+			}
+			if b.err != nil {
+				break
+			}
+		}
+		if most := int(time.Since(began)/frame) + 2; batches > most || text != n {
+			t.Errorf("%d batches with %d bytes in %v, want at most %d with %d", batches, text, time.Since(began), most, n)
+		}
+	})
+}
+
+// The first event after a silence is not held back.
+func TestFeedIsPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, f := followed(t)
+		for range 3 {
+			time.Sleep(time.Second)
+			began := time.Now()
+			in <- happened{event: p.Event{Seq: 1, Body: &p.Notice{}}}
+			if f.next(); time.Since(began) != 0 {
+				t.Errorf("it took %v", time.Since(began))
+			}
+		}
+	})
+}
+
+func TestFeedIsBounded(t *testing.T) {
+	for name, text := range map[string]string{"events": "", "bytes": strings.Repeat("x", 1000)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				in, f := followed(t)
+				taken := 0
+				go func() {
+					for i := range 100_000 {
+						e := p.Event{Seq: p.Seq(i + 1), Body: &p.Notice{}}
+						if text != "" {
+							e = delta(i, 0, text)
+						}
+						select {
+						case in <- happened{event: e}:
+							taken++
+						case <-t.Context().Done():
+							return
+						}
+					}
+				}()
+				synctest.Wait()
+				if taken > batchEvents+3 {
+					t.Errorf("%d were read and nobody took them", taken)
+				}
+				if b := f.next().(batch); b.size > batchBytes+2000 || len(b.events) > batchEvents {
+					t.Errorf("a batch of %d events, %d bytes", len(b.events), b.size)
+				}
+			})
+		})
+	}
+}
+
+func TestFeedEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, f := followed(t)
+		in <- happened{event: delta(0, 0, "a")}
+		in <- happened{err: errors.New("no more")}
+		synctest.Wait()
+		if d := cmp.Diff("1.1.0@0:a error:no more", described(f.next().(batch))); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		f.stop()
+		if msg := f.next(); msg != nil {
+			t.Errorf("after the end: %v", msg)
+		}
+	})
+}
+
+func TestFeedPassesAPanicOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		f := follow(ctx, func(func(p.Event, error) bool) { panic("ouch") }, stop)
+		var is *panicError
+		if b := f.next().(batch); !errors.As(b.err, &is) || !strings.Contains(b.err.Error(), "ouch") {
+			t.Errorf("got %v", b.err)
+		}
+		stop()
+	})
+}

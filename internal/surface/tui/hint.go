@@ -1,0 +1,52 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+)
+
+// hintTime is how long a hint is shown if no key is pressed.
+const hintTime = 8 * time.Second
+
+// A hint is a short word to the person in place of the status line.
+type hint struct {
+	role theme.Role
+	text string
+	n    int // which one
+}
+
+type hintOver struct{ n int }
+
+func (m *model) hintf(role theme.Role, format string, args ...any) tea.Cmd {
+	m.hint = hint{role: role, text: plain.Line(fmt.Sprintf(format, args...)), n: m.hint.n + 1}
+	n := m.hint.n
+	return tea.Tick(hintTime, func(time.Time) tea.Msg { return hintOver{n} })
+}
+
+func (m *model) clearHint() { m.hint.text = "" }
+
+// complain shows an error.
+func (m *model) complain(err error) tea.Cmd {
+	return m.hintf(theme.Error, "%s", explain(err))
+}
+
+// explain says an error to a person, with what to do about it.
+func explain(err error) string {
+	var held *heldError
+	switch {
+	case errors.As(err, &held):
+		return "that conversation is open in " + held.who + ": go on there, or end that process (nothing is lost by that), then try again"
+	case errors.Is(err, engine.ErrBusy):
+		return "not while a turn runs: stop it first (Esc)"
+	case errors.Is(err, engine.ErrClosed):
+		return "the conversation was closed"
+	}
+	return err.Error()
+}

@@ -1,0 +1,140 @@
+package tui
+
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+)
+
+// wheelLines is how far a notch of the mouse wheel scrolls.
+const wheelLines = 3
+
+// input takes what a person does: keys, pastes, the wheel.
+func (m *model) input(msg tea.Msg) tea.Cmd {
+	key, isKey := msg.(tea.KeyPressMsg)
+	if isKey && key.String() != "ctrl+c" {
+		m.armed = time.Time{}
+		m.clearHint()
+	}
+	if m.leaving != nil {
+		return nil
+	}
+	if isKey {
+		if cmd, used := m.always(key); used {
+			return cmd
+		}
+	}
+	if m.screen != nil {
+		cmd, _, gone := m.screen.update(msg)
+		if gone {
+			m.screen = nil
+		}
+		return cmd
+	}
+	if d := m.dialog; d != nil {
+		a, cmd := d.Update(msg)
+		if a.Done {
+			m.dialog = nil
+			return tea.Batch(cmd, d.done(a))
+		}
+		if a.Used {
+			return cmd
+		}
+	}
+	if wheel, ok := msg.(tea.MouseWheelMsg); ok {
+		return m.wheel(wheel)
+	}
+	return m.write(msg)
+}
+
+// always are the keys that mean the same everywhere.
+func (m *model) always(key tea.KeyPressMsg) (tea.Cmd, bool) {
+	switch key.String() {
+	case "ctrl+c":
+		return m.ctrlC(), true
+	case "ctrl+z":
+		return tea.Suspend, true
+	case "ctrl+l":
+		return tea.ClearScreen, true
+	}
+	return nil, false
+}
+
+func (m *model) wheel(msg tea.MouseWheelMsg) tea.Cmd {
+	switch msg.Button {
+	case tea.MouseWheelUp:
+		return m.scrollUp(func() { m.view.ScrollBy(-wheelLines) })
+	case tea.MouseWheelDown:
+		m.view.ScrollBy(wheelLines)
+	}
+	return nil
+}
+
+// scrollUp scrolls, and loads what comes before when the top is reached.
+func (m *model) scrollUp(scroll func()) tea.Cmd {
+	above := m.view.Below()
+	scroll()
+	if m.view.Below() == above && !m.view.Following() {
+		return m.loadEarlier()
+	}
+	return nil
+}
+
+// write gives a key to the composer, and uses it if the composer does not.
+func (m *model) write(msg tea.Msg) tea.Cmd {
+	key, isKey := msg.(tea.KeyPressMsg)
+	if isKey && key.String() == "up" && m.comp.Empty() && (len(m.talk.tr.Inputs) > 0 || len(m.out.waiting) > 0) {
+		return m.takeBack()
+	}
+	action, cmd := m.comp.Update(msg)
+	switch a := action.(type) {
+	case composer.Submit:
+		return tea.Batch(cmd, m.submit(a))
+	case composer.Slash:
+		return tea.Batch(cmd, m.command(a.Name, a.Args))
+	case composer.Shell:
+		return tea.Batch(cmd, m.shell(a.Line))
+	case composer.Editor:
+		return tea.Batch(cmd, m.editor())
+	case composer.Unknown:
+		return tea.Batch(cmd, m.hintf(theme.Warn, "there is no /%s; /help lists what there is", a.Name))
+	case composer.Failed:
+		return tea.Batch(cmd, m.complain(a.Err))
+	case nil:
+		if isKey {
+			return tea.Batch(cmd, m.free(key))
+		}
+	}
+	return cmd
+}
+
+// free are the keys that the composer has no use for.
+func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
+	switch key.String() {
+	case "esc":
+		if m.busy() {
+			return m.stop()
+		}
+		m.view.Bottom()
+	case "ctrl+d":
+		if m.comp.Empty() {
+			return m.quit()
+		}
+	case "ctrl+o":
+		m.view.Toggle(false)
+	case "ctrl+t":
+		m.view.Toggle(true)
+	case "pgup", "shift+up":
+		return m.scrollUp(m.view.PageUp)
+	case "pgdown", "shift+down":
+		m.view.PageDown()
+	case "ctrl+home", "home":
+		return m.scrollUp(m.view.Top)
+	case "ctrl+end", "end":
+		m.view.Bottom()
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package tui
+
+import (
+	"context"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/scroll"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A model is the state of the program. It belongs to the goroutine that calls
+// Update and View.
+type model struct {
+	ctx context.Context // ends with the program
+	o   Options
+
+	width, height int
+	theme         *theme.Theme // the widgets share it, so that it is changed in place
+	dark, color   bool
+
+	talk  talk
+	view  *scroll.View
+	comp  *composer.Composer
+	fresh p.Settings  // of the next conversation
+	wish  p.Overrides // of this person, for a conversation that has not begun
+
+	dialog *asking // in place of the composer
+	screen screen  // in place of everything; nil if there is none
+
+	out      outbox
+	opening  bool
+	stopTurn p.TurnID  // the turn that was told to stop
+	stopNext bool      // stop what the message leads to that is on its way
+	armed    time.Time // when the first Ctrl-C came
+	leaving  *leave    // the program is about to end
+
+	hint     hint
+	where    string // the branch
+	spinning bool
+	frame    int
+	said     int // how many notes there were
+}
+
+// A screen takes the place of everything else.
+type screen interface {
+	// update takes a message; gone says that the screen is to be left.
+	update(tea.Msg) (cmd tea.Cmd, used, gone bool)
+	view(width, height int) ([]string, *tea.Cursor)
+}
+
+// An asking is a dialog and what its answer leads to.
+type asking struct {
+	*dialog.Model
+	item *transcript.Item // of an approval
+	done func(dialog.Action) tea.Cmd
+}
+
+func newModel(ctx context.Context, o Options) *model {
+	m := &model{ctx: ctx, o: o, width: 80, height: 24, dark: o.Dark, color: o.Color}
+	m.theme = theme.New(theme.Options{Dark: m.dark, Color: m.color})
+	m.view = scroll.New(m.theme)
+	m.comp = composer.New(m.theme, composer.Options{
+		Context: ctx, History: o.History, Files: o.Files, Commands: commandList(), Placeholder: "what is to be done?",
+	})
+	m.fresh.Cwd = o.Dir
+	m.begin("", engine.Snapshot{}, 0)
+	return m
+}
+
+// Init begins with a conversation, with the choice of one, or with a new one.
+func (m *model) Init() tea.Cmd {
+	cmds := []tea.Cmd{tea.RequestBackgroundColor, m.comp.Init(), m.preview(), m.branch()}
+	for _, text := range m.o.Notices {
+		m.note(true, "%s", text)
+	}
+	switch {
+	case m.o.Resume != "":
+		cmds = append(cmds, m.open(m.o.Resume))
+	case m.o.Pick:
+		cmds = append(cmds, m.pickConversation())
+	}
+	if m.o.Prompt != "" {
+		cmds = append(cmds, m.submit(composer.Submit{Text: m.o.Prompt, Images: m.o.Images}))
+	}
+	return tea.Batch(cmds...)
+}
+
+// preview looks up what a new conversation would begin with.
+func (m *model) preview() tea.Cmd {
+	ctx, f := m.ctx, m.o.Settings
+	return func() tea.Msg {
+		s, err := f(ctx)
+		return previewed{s, err}
+	}
+}
+
+type previewed struct {
+	settings p.Settings
+	err      error
+}
+
+// branch looks up where we are.
+func (m *model) branch() tea.Cmd {
+	if m.o.Branch == nil {
+		return nil
+	}
+	ctx, f, dir := m.ctx, m.o.Branch, m.settings().Cwd
+	return func() tea.Msg { return branched(f(ctx, dir)) }
+}
+
+type branched string
+
+// tick turns the spinner while something goes on.
+type tick struct{}
+
+const tickTime = 100 * time.Millisecond
+
+func (m *model) spin() tea.Cmd {
+	if m.spinning || !m.busy() && !m.opening && m.talk.loading == nil && m.leaving == nil && len(m.out.waiting) == 0 {
+		return nil
+	}
+	m.spinning = true
+	return tea.Tick(tickTime, func(time.Time) tea.Msg { return tick{} })
+}
+
+// Update takes a message of the terminal, of the engine or of one of our own
+// commands.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	cmd := m.take(msg)
+	m.comp.SetBusy(m.busy())
+	return m, tea.Batch(cmd, m.ask(), m.spin())
+}
+
+func (m *model) take(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.KeyPressMsg, tea.PasteMsg, tea.MouseWheelMsg:
+		return m.input(msg)
+	case tea.WindowSizeMsg:
+		m.width, m.height = max(1, msg.Width), max(1, msg.Height)
+	case tea.BackgroundColorMsg:
+		m.repaint(msg.IsDark(), m.color)
+	case tea.ColorProfileMsg:
+		m.repaint(m.dark, m.color && msg.Profile > colorprofile.ASCII)
+	case batch:
+		return m.onBatch(msg)
+	case sent:
+		return m.onSent(msg)
+	case interrupted:
+		return m.onInterrupted(msg)
+	case approved:
+		return m.onApproved(msg)
+	case opened:
+		return m.onOpened(msg)
+	case loaded:
+		return m.onLoaded(msg)
+	case forked:
+		return m.onForked(msg)
+	default:
+		return m.takeSmall(msg)
+	}
+	return nil
+}
+
+func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tick:
+		m.spinning = false
+		m.frame++
+	case hintOver:
+		if msg.n == m.hint.n {
+			m.clearHint()
+		}
+	case disarm:
+		if msg.at.Equal(m.armed) {
+			m.armed = time.Time{}
+		}
+	case previewed:
+		m.fresh = msg.settings
+		if msg.err != nil {
+			m.fresh.Cwd = m.o.Dir
+			m.note(true, "%s", explain(msg.err))
+		}
+	case branched:
+		m.where = string(msg)
+	case leave:
+		return m.leave(msg)
+	case shut:
+		return m.onShut(msg)
+	case gone:
+		return tea.Quit
+	case edited:
+		return m.onEdited(msg)
+	case answer:
+		return msg.then()
+	default:
+		return m.forward(msg)
+	}
+	return nil
+}
+
+// answer is the result of a command that something in Update waits for.
+type answer struct{ then func() tea.Cmd }
+
+// forward gives a message that is not ours to the widgets: it may be the
+// answer to a command of theirs.
+func (m *model) forward(msg tea.Msg) tea.Cmd {
+	var cmds []tea.Cmd
+	if m.screen != nil {
+		cmd, _, gone := m.screen.update(msg)
+		if gone {
+			m.screen = nil
+		}
+		cmds = append(cmds, cmd)
+	}
+	if m.dialog != nil {
+		_, cmd := m.dialog.Update(msg)
+		cmds = append(cmds, cmd)
+	}
+	action, cmd := m.comp.Update(msg)
+	if failed, ok := action.(composer.Failed); ok {
+		cmds = append(cmds, m.complain(failed.Err))
+	}
+	return tea.Batch(append(cmds, cmd)...)
+}
+
+// repaint changes the colours of everything.
+func (m *model) repaint(dark, color bool) {
+	m.dark, m.color = dark, color
+	*m.theme = *theme.New(theme.Options{Dark: dark, Color: color})
+	m.view.SetTheme(m.theme)
+}

@@ -1,0 +1,296 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A talk is the conversation on the screen.
+type talk struct {
+	id    p.ConversationID // empty until the first message
+	tr    *transcript.Transcript
+	feed  *feed // nil if it is not followed
+	last  p.Seq // the last event seen
+	found engine.Snapshot
+	from  p.Cursor // what is up to here is not loaded
+
+	asks     []*transcript.Item   // open approvals, oldest first
+	answered map[p.CallID]bool    // by this person
+	notes    []*transcript.Item   // what this program has to say
+	returned int                  // how many of tr.Returned were seen
+	base     p.Usage              // of what is not loaded
+	context  int64                // tokens that the last request and its response took
+	loading  *atomic.Uint64       // how far the earlier part is read; nil if it is not being
+	stopLoad context.CancelFunc
+}
+
+// caught reports whether everything that was there when the conversation was
+// opened has been seen.
+func (t *talk) caught() bool { return t.last >= t.found.Last }
+
+// begin puts a conversation on the screen and follows it after the cursor.
+func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor) {
+	m.endTalk()
+	m.talk = talk{
+		id: id, tr: &transcript.Transcript{Settings: snap.Settings, Title: snap.Title}, found: snap,
+		last: after, from: after, answered: map[p.CallID]bool{},
+	}
+	m.stopTurn = 0
+	m.view.Reset()
+	m.view.SetDir(m.settings().Cwd)
+	m.dialog = nil
+	if id != "" {
+		m.follow(after)
+	}
+}
+
+func (m *model) endTalk() {
+	if m.talk.feed != nil {
+		m.talk.feed.stop()
+	}
+	if m.talk.stopLoad != nil {
+		m.talk.stopLoad()
+	}
+}
+
+func (m *model) follow(after p.Cursor) {
+	ctx, stop := context.WithCancel(m.ctx)
+	m.talk.feed = follow(ctx, m.o.Engine.Subscribe(ctx, m.talk.id, after), stop)
+}
+
+// settings are those in force, or those that the next conversation begins with.
+func (m *model) settings() p.Settings {
+	if m.talk.id != "" {
+		return m.talk.tr.Settings
+	}
+	return m.wish.Apply(m.fresh)
+}
+
+// opened is the answer to open.
+type opened struct {
+	id    p.ConversationID
+	snap  engine.Snapshot
+	after p.Cursor
+	err   error
+}
+
+// A heldError says who has a conversation open.
+type heldError struct {
+	who string
+	err error
+}
+
+func (e *heldError) Error() string { return e.err.Error() }
+func (e *heldError) Unwrap() error { return e.err }
+
+// open takes a conversation up.
+func (m *model) open(id p.ConversationID) tea.Cmd {
+	m.opening = true
+	ctx, o := m.ctx, m.o
+	return tea.Batch(m.spin(), func() tea.Msg {
+		snap, err := o.Engine.Resume(ctx, id)
+		if err != nil {
+			return opened{id: id, err: held(o, err)}
+		}
+		if err := override(ctx, o, snap); err != nil {
+			return opened{id: id, err: err}
+		}
+		after, err := tail(ctx, o.Engine, id, snap.Last)
+		return opened{id, snap, after, err}
+	})
+}
+
+func held(o Options, err error) error {
+	var locked *engine.LockedError
+	if !errors.As(err, &locked) {
+		return err
+	}
+	who := "another process"
+	if locked.PID != 0 {
+		who = fmt.Sprintf("process %d", locked.PID)
+		if o.Owner != nil {
+			if what := o.Owner(locked.PID); what != "" {
+				who += " (" + what + ")"
+			}
+		}
+	}
+	return &heldError{who, err}
+}
+
+// override applies what this run says differs.
+func override(ctx context.Context, o Options, snap engine.Snapshot) error {
+	if o.Overrides == nil || snap.ID != o.Resume {
+		return nil
+	}
+	over := o.Overrides(snap.Settings)
+	if reflect.DeepEqual(over.Apply(snap.Settings), snap.Settings) {
+		return nil
+	}
+	_, err := o.Engine.Submit(ctx, snap.ID, p.Configure{Overrides: over})
+	return err
+}
+
+// tailEvents is how much of a long conversation is loaded at first. A screen
+// shows a few dozen; decoding these takes a moment that nobody notices.
+const tailEvents = 2000
+
+// tail returns the cursor from which a conversation is loaded at first: its
+// beginning, or that of a turn near its end.
+func tail(ctx context.Context, e engine.Engine, id p.ConversationID, last p.Seq) (p.Cursor, error) {
+	for n := p.Seq(tailEvents); n < last; n *= 4 {
+		for ev, err := range e.Subscribe(ctx, id, last-n) {
+			if err != nil {
+				return 0, err
+			}
+			if _, ok := ev.Body.(*p.TurnStarted); ok {
+				return ev.Seq - 1, nil
+			}
+			if ev.Seq >= last {
+				break // not even the beginning of the last turn
+			}
+		}
+	}
+	return 0, nil
+}
+
+func (m *model) onOpened(o opened) tea.Cmd {
+	m.opening = false
+	if o.err != nil {
+		return m.notOpened(o)
+	}
+	m.screen = nil
+	m.begin(o.id, o.snap, o.after)
+	return tea.Batch(m.talk.feed.next, m.flush(), m.branch())
+}
+
+// notOpened says why, and lets the person choose another conversation.
+func (m *model) notOpened(o opened) tea.Cmd {
+	words := explain(o.err)
+	if pick, ok := m.screen.(*pick); ok && pick.resuming {
+		pick.SetNote(words)
+		return nil
+	}
+	cmd := m.pickConversation()
+	m.screen.(*pick).SetNote(words)
+	return cmd
+}
+
+// loaded is the whole of a conversation of which a part was shown.
+type loaded struct {
+	id  p.ConversationID
+	tr  *transcript.Transcript
+	to  p.Seq
+	err error
+}
+
+// loadEarlier reads what was left out when the conversation was opened. It is
+// folded beside, and takes the place of what is shown when it is whole.
+func (m *model) loadEarlier() tea.Cmd {
+	t := &m.talk
+	if t.from == 0 || t.loading != nil || !t.caught() {
+		return nil
+	}
+	ctx, stop := context.WithCancel(m.ctx)
+	at := &atomic.Uint64{}
+	t.loading, t.stopLoad = at, stop
+	e, id, to := m.o.Engine, t.id, t.last
+	return tea.Batch(m.spin(), func() tea.Msg {
+		defer stop()
+		out := loaded{id: id, tr: &transcript.Transcript{}}
+		for ev, err := range e.Subscribe(ctx, id, 0) {
+			if err != nil {
+				out.err = err
+				return out
+			}
+			if ev.Seq == 0 {
+				continue // a delta: it comes again
+			}
+			out.tr.Apply(ev)
+			out.to = ev.Seq
+			at.Store(uint64(ev.Seq))
+			if ev.Seq >= to {
+				break
+			}
+		}
+		return out
+	})
+}
+
+func (m *model) onLoaded(l loaded) tea.Cmd {
+	t := &m.talk
+	if l.id != t.id || t.loading == nil {
+		return nil
+	}
+	t.loading, t.stopLoad = nil, nil
+	if l.err != nil {
+		return m.complain(l.err)
+	}
+	if t.feed != nil {
+		t.feed.stop()
+	}
+	below := m.view.Below()
+	t.tr, t.last, t.from, t.base = l.tr, l.to, 0, p.Usage{}
+	t.returned, t.asks = len(l.tr.Returned), nil
+	m.view.Reset()
+	for _, it := range l.tr.Items {
+		m.show(it)
+	}
+	for _, it := range t.notes {
+		m.view.Put(it)
+	}
+	m.view.ScrollBy(-below) // what is below the window is what it was
+	m.follow(t.last)
+	return t.feed.next
+}
+
+// percent is how far loading the earlier part has come.
+func (t *talk) percent() int {
+	return int(100 * t.loading.Load() / max(1, uint64(t.last)))
+}
+
+// note is a remark of this program in the conversation.
+func (m *model) note(warn bool, format string, args ...any) {
+	m.said++
+	it := &transcript.Item{
+		ID: fmt.Sprintf("tui%d", m.said), Kind: transcript.Notice, Status: transcript.Done, Warn: warn,
+		Text: fmt.Sprintf(format, args...),
+	}
+	m.talk.notes = append(m.talk.notes, it)
+	m.view.Put(it)
+}
+
+// fork goes on with a copy of the conversation.
+func (m *model) fork() tea.Cmd {
+	if m.talk.id == "" {
+		return m.complain(errNoConversation)
+	}
+	ctx, e, id := m.ctx, m.o.Engine, m.talk.id
+	m.opening = true
+	return tea.Batch(m.spin(), func() tea.Msg {
+		to, err := e.Fork(ctx, id, 0)
+		return forked{to, err}
+	})
+}
+
+type forked struct {
+	id  p.ConversationID
+	err error
+}
+
+func (m *model) onForked(f forked) tea.Cmd {
+	m.opening = false
+	if f.err != nil {
+		return m.complain(f.err)
+	}
+	return tea.Batch(m.open(f.id), m.hintf(theme.OK, "this is a copy; the original is as it was"))
+}

@@ -1,0 +1,210 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// The first page is a screenful and is there at once; the others follow.
+const (
+	firstPage = 50
+	nextPages = 1000
+)
+
+// pickConversation lets the person choose a conversation.
+func (m *model) pickConversation() tea.Cmd {
+	s := &pick{resuming: true, Model: picker.New(m.theme, picker.Options{
+		Title: "Conversations",
+		Columns: []picker.Column{
+			{Title: "when", Width: 12},
+			{Title: "ended", Width: 11, Drop: 2},
+			{Title: "directory", Min: 12, Drop: 3},
+			{Title: "title", Min: 20},
+			{Title: "last line", Min: 20, Drop: 4},
+		},
+		Empty: "There are no conversations yet. Esc goes back.",
+	})}
+	s.done = func(id string) tea.Cmd {
+		s.SetNote("opening…")
+		return m.open(p.ConversationID(id))
+	}
+	s.SetLoading(true)
+	m.screen = s
+	return m.listPage(s, engine.ListOptions{Limit: firstPage})
+}
+
+// listPage gives the picker a page of conversations, and goes on with the next.
+func (m *model) listPage(s *pick, o engine.ListOptions) tea.Cmd {
+	ctx, e := m.ctx, m.o.Engine
+	return func() tea.Msg {
+		page, err := e.List(ctx, o)
+		return answer{func() tea.Cmd {
+			if m.screen != screen(s) {
+				return nil
+			}
+			if err != nil {
+				s.SetLoading(false)
+				s.SetNote(err.Error())
+				return nil
+			}
+			s.Append(m.rows(page.Items)...)
+			if page.Next == "" {
+				s.SetLoading(false)
+				return nil
+			}
+			return m.listPage(s, engine.ListOptions{Limit: nextPages, Cursor: page.Next})
+		}}
+	}
+}
+
+func (m *model) rows(list []engine.Summary) []picker.Row {
+	now := time.Now()
+	var rows []picker.Row
+	for _, c := range list {
+		if c.Turns == 0 { // nothing was said in it
+			continue
+		}
+		rows = append(rows, picker.Row{
+			ID: string(c.ID), Marked: c.ID == m.talk.id,
+			Columns: []string{ago(now, c.Updated), ending(c), m.shortDir(c.Cwd), plain.Line(c.Title), plain.Line(c.LastLine)},
+		})
+	}
+	return rows
+}
+
+func (m *model) shortDir(dir string) string {
+	if home := m.o.Home; home != "" && (dir == home || strings.HasPrefix(dir, home+"/")) {
+		dir = "~" + strings.TrimPrefix(dir, home)
+	}
+	return plain.Line(dir)
+}
+
+// ending says how the last turn ended.
+func ending(c engine.Summary) string {
+	switch c.Ended {
+	case "":
+		return "open"
+	case p.Interrupted:
+		return "stopped"
+	}
+	return string(c.Ended)
+}
+
+// ago says when something was.
+func ago(now, at time.Time) string {
+	d := now.Sub(at)
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	case d < 7*24*time.Hour:
+		return fmt.Sprintf("%d d ago", int(d.Hours()/24))
+	}
+	return at.Local().Format(time.DateOnly)
+}
+
+// pickModel lets the person choose a model.
+func (m *model) pickModel() tea.Cmd {
+	if m.o.Models == nil {
+		return m.complain(fmt.Errorf("the models are not known; /model NAME takes one"))
+	}
+	s := &pick{Model: picker.New(m.theme, picker.Options{
+		Title:   "Models for the turns to come",
+		Columns: []picker.Column{{Title: "model", Min: 20}, {Title: "provider", Width: 14}, {Title: "", Min: 10, Drop: 1}},
+		Empty:   "No model was found.",
+	})}
+	var found []ModelRow
+	s.done = func(id string) tea.Cmd {
+		for i := range found {
+			if fmt.Sprint(i) == id {
+				return m.configure(p.Overrides{Provider: &found[i].Provider, Model: &found[i].Model}, "the model is "+found[i].Model)
+			}
+		}
+		return nil
+	}
+	s.SetLoading(true)
+	m.screen = s
+	ctx, list := m.ctx, m.o.Models
+	return func() tea.Msg {
+		models, err := list(ctx)
+		return answer{func() tea.Cmd {
+			s.SetLoading(false)
+			if err != nil {
+				s.SetNote(err.Error())
+			}
+			found = models
+			now := m.settings()
+			var rows []picker.Row
+			for i, row := range models {
+				rows = append(rows, picker.Row{
+					ID: fmt.Sprint(i), Columns: []string{row.Model, row.Provider, row.Note},
+					Marked: row.Model == now.Model && row.Provider == now.Provider,
+				})
+			}
+			s.SetRows(rows)
+			return nil
+		}}
+	}
+}
+
+// A leash is how far the model may go without being asked about it.
+type leash struct {
+	name, help string
+	approval   p.ApprovalPolicy
+	mode       p.SandboxMode
+}
+
+var leashes = []leash{
+	{"careful", "reads freely; asks before anything it does not know to be harmless", p.ApprovalUntrusted, p.SandboxReadOnly},
+	{"read-only", "reads freely; asks before it writes or uses the network", p.ApprovalOnRequest, p.SandboxReadOnly},
+	{"workspace", "writes below the directory; asks for more", p.ApprovalOnRequest, p.SandboxWorkspaceWrite},
+	{"hands-off", "writes below the directory; asks when a command fails for being confined", p.ApprovalOnFailure, p.SandboxWorkspaceWrite},
+	{"no questions", "writes below the directory; what needs more fails", p.ApprovalNever, p.SandboxWorkspaceWrite},
+	{"unconfined", "everything, without a question: only where nothing can be harmed", p.ApprovalNever, p.SandboxFullAccess},
+}
+
+// pickLeash lets the person choose when to be asked.
+func (m *model) pickLeash() tea.Cmd {
+	s := &pick{Model: picker.New(m.theme, picker.Options{
+		Title: "Approvals and sandbox for the turns to come",
+		Columns: []picker.Column{
+			{Title: "", Width: 13},
+			{Title: "what it may do", Min: 20},
+			{Title: "sandbox", Width: 18, Drop: 1},
+			{Title: "asks", Width: 11, Drop: 2},
+		},
+	})}
+	now := m.settings()
+	var rows []picker.Row
+	for _, l := range leashes {
+		rows = append(rows, picker.Row{
+			ID: l.name, Columns: []string{l.name, l.help, string(l.mode), string(l.approval)},
+			Marked: l.approval == now.Approval && l.mode == now.Sandbox.Mode,
+		})
+	}
+	s.SetRows(rows)
+	s.done = func(id string) tea.Cmd {
+		for _, l := range leashes {
+			if l.name == id {
+				sandbox := m.settings().Sandbox
+				sandbox.Mode = l.mode
+				return m.configure(p.Overrides{Approval: &l.approval, Sandbox: &sandbox}, l.name+": "+l.help)
+			}
+		}
+		return nil
+	}
+	m.screen = s
+	return nil
+}
+

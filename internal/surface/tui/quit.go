@@ -1,0 +1,147 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/transcript"
+)
+
+// leave says that the program has to end.
+type leave struct {
+	because error // the signal; nil if the person said so
+	ran     bool  // a turn ran when it came
+}
+
+// shut says that nothing runs any more, or that the bound is over.
+type shut struct{ err error }
+
+// gone ends the program.
+type gone struct{}
+
+// quit ends the program, after a question if that ends background commands.
+func (m *model) quit() tea.Cmd {
+	running := m.background()
+	n := len(running)
+	if n == 0 || m.leaving != nil {
+		return m.leave(leave{})
+	}
+	body := []string{"Quitting ends them:"}
+	for _, it := range running {
+		body = append(body, it.CommandLine())
+	}
+	m.screen = nil
+	m.dialog = &asking{
+		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
+			Title: count(n, "background command") + " still running", Body: body, Default: 1,
+			Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "quit and end them"}, {ID: "stay", Key: "n", Label: "stay"}},
+		}),
+		done: func(a dialog.Action) tea.Cmd {
+			if a.Choice != "quit" {
+				return nil
+			}
+			return m.leave(leave{})
+		},
+	}
+	return nil
+}
+
+// leave stops what runs and ends the program when that has ended. What is
+// written and was not sent is kept in the history.
+func (m *model) leave(l leave) tea.Cmd {
+	if m.leaving != nil {
+		return nil
+	}
+	l.ran = m.busy()
+	m.leaving, m.screen, m.dialog = &l, nil, nil
+	ctx, e, history, draft := m.ctx, m.o.Engine, m.o.History, m.draft()
+	if history == nil {
+		draft = ""
+	}
+	if !l.ran && draft == "" {
+		return tea.Quit
+	}
+	return tea.Batch(m.spin(), func() tea.Msg {
+		if draft != "" {
+			_ = history.Add(draft) // there is nobody left to tell
+		}
+		if !l.ran {
+			return gone{}
+		}
+		ctx, cancel := context.WithTimeout(ctx, shutdownBound)
+		defer cancel()
+		return shut{e.Shutdown(ctx)}
+	})
+}
+
+// draft is what was written and not taken by the conversation.
+func (m *model) draft() string {
+	var parts []string
+	for _, e := range m.out.waiting {
+		if e.begins {
+			parts = append(parts, e.text)
+		}
+	}
+	parts = append(parts, m.comp.Text())
+	return strings.TrimSpace(strings.Join(parts, "\n\n"))
+}
+
+// lastWords is how long the last events may take to arrive when all has ended.
+const lastWords = 300 * time.Millisecond
+
+func (m *model) onShut(s shut) tea.Cmd {
+	if s.err != nil {
+		m.leaving.because = errors.Join(m.leaving.because, s.err)
+	}
+	if m.talk.feed == nil {
+		return tea.Quit
+	}
+	return tea.Tick(lastWords, func(time.Time) tea.Msg { return gone{} })
+}
+
+// result says how the program was left.
+func (m *model) result() Result {
+	t := &m.talk
+	r := Result{Conversation: t.id}
+	if t.id == "" {
+		return r
+	}
+	if m.leaving != nil && m.leaving.ran {
+		r.Lines = append(r.Lines, m.lastLine())
+	}
+	if n := len(t.tr.Inputs); n > 0 {
+		r.Lines = append(r.Lines, count(n, "message")+" not delivered: in the composer when you resume")
+	}
+	r.Lines = append(r.Lines, "to go on: fermata resume "+string(t.id))
+	return r
+}
+
+// lastLine says what became of the turn that ran.
+func (m *model) lastLine() string {
+	tr := m.talk.tr
+	switch {
+	case len(m.talk.asks) > 0:
+		return fmt.Sprintf("turn %d waits for an approval; it is asked again when you resume", tr.Turn)
+	case tr.Active:
+		return fmt.Sprintf("turn %d was being stopped; what was cut is told when you resume", tr.Turn)
+	}
+	for i := len(tr.Items) - 1; i >= 0; i-- {
+		if it := tr.Items[i]; it.Kind == transcript.End && it.Turn == tr.Turn {
+			return it.Text
+		}
+	}
+	return fmt.Sprintf("turn %d completed", tr.Turn)
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

@@ -1,0 +1,234 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// An errand is an op on its way to the conversation.
+type errand struct {
+	make func(context.Context) (p.Op, error) // called from a command
+	text string                              // of a message: to give back if it is refused
+	mode p.WhenBusy
+	// begins says that it starts a conversation if there is none.
+	begins bool
+	then   func(p.Receipt, error) tea.Cmd // called by Update; nil shows the error
+}
+
+// say is an errand with an op that needs nothing made.
+func say(op p.Op) *errand {
+	return &errand{make: func(context.Context) (p.Op, error) { return op, nil }}
+}
+
+// sent is the answer to an errand.
+type sent struct {
+	errand  *errand
+	conv    p.ConversationID
+	created bool
+	receipt p.Receipt
+	err     error
+}
+
+// An outbox holds what a person wants until the conversation has taken it. Commands
+// run side by side; messages must not overtake each other.
+type outbox struct {
+	waiting []*errand
+	flying  *errand
+}
+
+// messages are the texts that have not been taken yet.
+func (b *outbox) messages() []*errand {
+	var list []*errand
+	for _, e := range append([]*errand{b.flying}, b.waiting...) {
+		if e != nil && e.begins {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// send puts an errand into the outbox.
+func (m *model) send(e *errand) tea.Cmd {
+	m.out.waiting = append(m.out.waiting, e)
+	return tea.Batch(m.flush(), m.spin())
+}
+
+// flush sends the next errand, if none is on its way.
+func (m *model) flush() tea.Cmd {
+	if m.out.flying != nil || m.opening || len(m.out.waiting) == 0 || m.leaving != nil {
+		return nil
+	}
+	e := m.out.waiting[0]
+	m.out.waiting = m.out.waiting[1:]
+	if m.talk.id == "" && !e.begins {
+		return m.answered(e, p.Receipt{}, errNoConversation)
+	}
+	m.out.flying = e
+	return m.carry(e)
+}
+
+var errNoConversation = errors.New("there is no conversation yet: say something first")
+
+// carry is the command that submits an errand, in a new conversation if there
+// is none.
+func (m *model) carry(e *errand) tea.Cmd {
+	ctx, o, id, wish := m.ctx, m.o, m.talk.id, m.wish
+	return func() tea.Msg {
+		out := sent{errand: e, conv: id}
+		op, err := e.make(ctx)
+		if err != nil {
+			out.err = err
+			return out
+		}
+		if id == "" {
+			if out.conv, out.err = create(ctx, o, wish); out.err != nil {
+				return out
+			}
+			out.created = true
+		}
+		out.receipt, out.err = o.Engine.Submit(ctx, out.conv, op)
+		return out
+	}
+}
+
+func create(ctx context.Context, o Options, wish p.Overrides) (p.ConversationID, error) {
+	s, err := o.Settings(ctx)
+	if err != nil {
+		return "", err
+	}
+	return o.Engine.Create(ctx, wish.Apply(s))
+}
+
+// onSent takes the answer to an errand.
+func (m *model) onSent(s sent) tea.Cmd {
+	m.out.flying = nil
+	if s.err != nil && m.leaving != nil {
+		return m.keep(s.errand.text)
+	}
+	if s.created {
+		m.begin(s.conv, engine.Snapshot{}, 0)
+	}
+	if m.talk.feed == nil && s.err == nil { // it had ended; the conversation is open again
+		m.follow(m.talk.last)
+		return tea.Batch(m.talk.feed.next, m.answered(s.errand, s.receipt, s.err), m.flush())
+	}
+	cmd := m.answered(s.errand, s.receipt, s.err)
+	if s.created {
+		cmd = tea.Batch(cmd, m.talk.feed.next)
+	}
+	return tea.Batch(cmd, m.flush())
+}
+
+// keep puts a text that can no longer be given back into the history.
+func (m *model) keep(text string) tea.Cmd {
+	if text == "" || m.o.History == nil {
+		return nil
+	}
+	history := m.o.History
+	return func() tea.Msg {
+		_ = history.Add(text) // there is nobody left to tell
+		return nil
+	}
+}
+
+// answered deals with what became of an errand.
+func (m *model) answered(e *errand, r p.Receipt, err error) tea.Cmd {
+	if err != nil && e.begins {
+		m.giveBack(e.text)
+		m.stopNext = false
+	}
+	if e.then != nil {
+		return e.then(r, err)
+	}
+	if err != nil {
+		return m.complain(err)
+	}
+	if e.begins && m.stopNext {
+		return m.stopTaken(e, r)
+	}
+	return nil
+}
+
+// submit sends what was written.
+func (m *model) submit(a composer.Submit) tea.Cmd {
+	m.view.Bottom()
+	image := m.o.Image
+	return m.send(&errand{
+		begins: true, text: a.Text, mode: a.Mode,
+		make: func(context.Context) (p.Op, error) {
+			content := p.Text(a.Text)
+			for _, file := range a.Images {
+				if image == nil {
+					break
+				}
+				c, err := image(file)
+				if err != nil {
+					return nil, err
+				}
+				content = append(content, c)
+			}
+			return p.UserTurn{Content: content, WhenBusy: a.Mode}, nil
+		},
+	})
+}
+
+// shell runs a command of the person's own.
+func (m *model) shell(line string) tea.Cmd {
+	text := "!" + line
+	if m.busy() {
+		m.comp.SetText(text)
+		return m.hintf(theme.Warn, "a command of your own can run when the turn has ended")
+	}
+	m.view.Bottom()
+	e := say(p.UserShell{Command: line})
+	e.begins, e.text = true, text
+	return m.send(e)
+}
+
+// giveBack puts a text that was not delivered before what is written.
+func (m *model) giveBack(texts ...string) {
+	texts = slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
+	if len(texts) == 0 {
+		return
+	}
+	if now := m.comp.Text(); strings.TrimSpace(now) != "" {
+		texts = append(texts, now)
+	}
+	m.comp.SetText(strings.Join(texts, "\n\n"))
+}
+
+// takeBack takes the last message that waits back for editing.
+func (m *model) takeBack() tea.Cmd {
+	if n := len(m.out.waiting); n > 0 && m.out.waiting[n-1].begins {
+		e := m.out.waiting[n-1]
+		m.out.waiting = m.out.waiting[:n-1]
+		m.giveBack(e.text)
+		return nil
+	}
+	waiting := m.talk.tr.Inputs
+	if len(waiting) == 0 {
+		return nil
+	}
+	in := waiting[len(waiting)-1]
+	e := say(p.DeleteInput{Input: in.Input})
+	e.then = func(_ p.Receipt, err error) tea.Cmd {
+		if errors.Is(err, engine.ErrNoInput) {
+			return m.hintf(theme.Warn, "too late: the message has been delivered")
+		}
+		if err != nil {
+			return m.complain(err)
+		}
+		m.giveBack(p.PlainText(in.Content))
+		return nil
+	}
+	return m.send(e)
+}

@@ -1,0 +1,113 @@
+package tui
+
+import (
+	"errors"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// busy reports whether a turn runs, or a message that starts one is on its way.
+func (m *model) busy() bool { return m.talk.tr.Active || len(m.out.messages()) > 0 }
+
+// stopping reports whether what runs has been told to stop.
+func (m *model) stopping() bool {
+	tr := m.talk.tr
+	return m.stopNext || tr.Active && (tr.Stopping || m.stopTurn == tr.Turn)
+}
+
+// stop stops the turn. It is shown before anybody has answered. What was not
+// taken by the conversation yet is given back; what is just being taken is
+// stopped when it is.
+func (m *model) stop() tea.Cmd {
+	if !m.busy() || m.stopping() {
+		return nil
+	}
+	var texts []string
+	var keep []*errand
+	for _, e := range m.out.waiting {
+		if e.begins {
+			texts = append(texts, e.text)
+			continue
+		}
+		keep = append(keep, e)
+	}
+	m.out.waiting = keep
+	m.giveBack(texts...)
+	m.stopNext = m.out.flying != nil && m.out.flying.begins
+	if !m.talk.tr.Active {
+		return nil
+	}
+	m.stopTurn = m.talk.tr.Turn
+	return m.interrupt(m.stopTurn)
+}
+
+// interrupted is the answer to an interrupt.
+type interrupted struct {
+	turn p.TurnID
+	err  error
+}
+
+// interrupt does not go through the outbox: a stop waits for nothing. It names
+// the turn that the person saw, so that it cannot hit the next.
+func (m *model) interrupt(turn p.TurnID) tea.Cmd {
+	ctx, e, id := m.ctx, m.o.Engine, m.talk.id
+	return func() tea.Msg {
+		_, err := e.Submit(ctx, id, p.Interrupt{Turn: turn})
+		return interrupted{turn, err}
+	}
+}
+
+func (m *model) onInterrupted(i interrupted) tea.Cmd {
+	if i.err == nil || errors.Is(i.err, engine.ErrNothingToStop) { // it had just ended
+		return nil
+	}
+	if m.stopTurn == i.turn {
+		m.stopTurn = 0
+	}
+	return m.complain(i.err)
+}
+
+// stopTaken stops what a message led to that was on its way when the person
+// said stop.
+func (m *model) stopTaken(e *errand, r p.Receipt) tea.Cmd {
+	m.stopNext = false
+	if r.State == p.TakenStarted || r.State == "" {
+		m.stopTurn = r.Turn
+		return m.interrupt(r.Turn)
+	}
+	back := say(p.DeleteInput{Input: r.Input})
+	back.then = func(_ p.Receipt, err error) tea.Cmd {
+		if err == nil {
+			m.giveBack(e.text)
+		}
+		return nil // else the stop has handed it back, or it was consumed before
+	}
+	return m.send(back)
+}
+
+// armTime is how long the first Ctrl-C counts.
+const armTime = 3 * time.Second
+
+type disarm struct{ at time.Time }
+
+// ctrlC stops what runs. When nothing does, or the stop does not come to an
+// end, the second one quits.
+func (m *model) ctrlC() tea.Cmd {
+	if m.busy() && !m.stopping() {
+		return m.stop()
+	}
+	if !m.armed.IsZero() {
+		return m.quit()
+	}
+	m.armed = time.Now()
+	at := m.armed
+	return tea.Batch(
+		m.hintf(theme.Accent, "press Ctrl-C again to quit; nothing is lost, and how to go on is printed"),
+		tea.Tick(armTime, func(time.Time) tea.Msg { return disarm{at} }),
+	)
+}

@@ -1,0 +1,127 @@
+// Package tui is fermata in a terminal: a conversation that scrolls, a box to
+// write in, and a line that says what goes on. It is a client of the engine
+// like any other; everything else it needs of the world comes in through
+// [Options].
+//
+// The model (model.go) is all the state there is, and what is shown of the
+// conversation is transcript's fold of the events, nothing else. Update does no
+// I/O. What happens comes in from a feed (feed.go), at most once a frame; what a
+// person wants goes out through the outbox (send.go), in order; a stop goes out
+// at once (stop.go). Start reading at model.Update.
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Options are what the terminal UI is given. The functions are called from
+// commands, never from Update, except where it is said; those that are nil are
+// not offered.
+type Options struct {
+	Engine engine.Engine
+
+	// Settings are those of a new conversation.
+	Settings func(context.Context) (p.Settings, error)
+	// Overrides are what this run says differs from a conversation's settings.
+	Overrides func(p.Settings) p.Overrides
+
+	Resume  p.ConversationID // the conversation to begin with; empty is a new one
+	Pick    bool             // begin by choosing one
+	Prompt  string           // the first message, if any
+	Images  []string         // of the first message: files
+	Notices []string         // to show at the start, such as warnings
+
+	Dir     string // the directory to work in
+	Home    string // the user's home, shown as ~
+	Version string
+
+	History composer.History
+	Files   composer.Files
+
+	Image   func(file string) (p.Content, error)
+	Branch  func(ctx context.Context, dir string) string
+	Changes func(ctx context.Context, dir string) (diff string, err error) // of the working tree
+	Undo    func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*Undo, error)
+	Models  func(ctx context.Context) ([]ModelRow, error)
+	Owner   func(pid int) string // what a process is, in words
+
+	// Editor makes the command that edits a text, and the function that returns
+	// what became of it.
+	Editor func(ctx context.Context, text string) (*exec.Cmd, func() (string, error), error)
+
+	In    io.Reader
+	Out   io.Writer
+	Env   []string
+	Color bool
+	Dark  bool // what to assume of a terminal that does not say
+}
+
+// An Undo is what putting a turn's files back would do.
+type Undo struct {
+	Turn  p.TurnID
+	Files int
+	Diff  string
+	Notes []string                    // what will not be put back
+	Do    func(context.Context) error // called from a command
+}
+
+// A ModelRow is a model to choose.
+type ModelRow struct {
+	Provider, Model, Note string
+}
+
+// A Result is how the program was left.
+type Result struct {
+	Conversation p.ConversationID // the one on the screen; empty if nothing was said
+	Lines        []string         // what to print
+}
+
+// shutdownBound is how long the end of a running turn is waited for.
+const shutdownBound = 3 * time.Second
+
+// Run shows the terminal UI until the person quits or ctx ends. Either way a
+// turn that runs is stopped, within a bound, and the terminal is what it was.
+// A Result is there also with an error.
+func Run(ctx context.Context, o Options) (Result, error) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	m := newModel(life, o)
+	prog := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
+	over := make(chan struct{})
+	go func() { // ends with the program
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+		}
+		go prog.Send(leave{because: context.Cause(ctx)}) // blocks while an editor has the terminal
+		select {
+		case <-over:
+		case <-time.After(2 * shutdownBound):
+			prog.Kill()
+		}
+	}()
+	_, err := prog.Run()
+	close(over)
+	if errors.Is(err, tea.ErrProgramPanic) {
+		err = errPanic
+	} else if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	} else if err != nil {
+		err = fmt.Errorf("the terminal: %w", err)
+	}
+	return m.result(), err
+}
+
+var errPanic = errors.New("fermata has a bug and could not go on; what it was is above")

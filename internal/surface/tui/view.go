@@ -1,0 +1,154 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// View draws the screen: always exactly as many lines as it is high.
+func (m *model) View() tea.View {
+	lines, cursor := m.draw(time.Now())
+	v := tea.NewView(strings.Join(lines, "\n"))
+	v.AltScreen = true
+	v.MouseMode = tea.MouseModeCellMotion
+	v.Cursor = cursor
+	return v
+}
+
+func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
+	if m.screen != nil {
+		lines, cursor := m.screen.view(m.width, m.height)
+		return exactly(lines, m.height), cursor
+	}
+	room := m.height - 1 // for the status line
+	box, popup, cursor := m.box(room)
+	chips := m.chips(min(3, room-len(box)))
+	below := m.below(room - len(box) - len(popup) - len(chips))
+	top := max(0, room-len(box)-len(popup)-len(chips)-len(below))
+
+	m.view.SetSize(m.width, top)
+	lines := m.view.Lines(now)
+	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 {
+		lines = exactly(m.welcome(), top)
+	}
+	lines = append(exactly(lines, top), below...)
+	lines = append(lines, chips...)
+	lines = append(lines, popup...)
+	if cursor != nil {
+		at := *cursor
+		at.Y += len(lines)
+		cursor = &at
+	}
+	lines = append(lines, box...)
+	return append(exactly(lines, room), m.status(now)), cursor
+}
+
+// box is the composer, or the dialog in its place, and the popup above it.
+func (m *model) box(room int) (box, popup []string, cursor *tea.Cursor) {
+	if m.dialog != nil {
+		box, cursor = m.dialog.View(m.width, max(1, min(room, max(room*2/3, 8))))
+		return box, nil, cursor
+	}
+	box, cursor = m.comp.View(m.width, max(1, min(12, room*2/3)))
+	popup = m.comp.Popup(m.width)
+	if most := room - len(box) - 1; len(popup) > most {
+		popup = popup[:max(0, most)]
+	}
+	return box, popup, cursor
+}
+
+// chips are the messages that wait, one line each, the last ones if there are
+// many.
+func (m *model) chips(most int) []string {
+	var list []string
+	for _, in := range m.talk.tr.Inputs {
+		list = append(list, m.chip(word(in.Mode), p.PlainText(in.Content)))
+	}
+	for _, e := range m.out.messages() {
+		if m.talk.tr.Active || m.opening { // else it is there in a moment
+			list = append(list, m.chip("sending", e.text))
+		}
+	}
+	if most = max(0, most); len(list) > most {
+		list = list[len(list)-most:]
+	}
+	return list
+}
+
+func word(mode p.WhenBusy) string {
+	switch mode {
+	case p.Queue:
+		return "next"
+	case p.Replace:
+		return "instead"
+	}
+	return "joins in"
+}
+
+func (m *model) chip(what, text string) string {
+	line := strings.Join(strings.Fields(plain.Clean(text)), " ")
+	line = cut(fmt.Sprintf("  ⤷ %s: %s", what, line), m.width-14)
+	return m.theme.Paint(theme.User, line) + m.theme.Paint(theme.Dim, cut("  (↑ edits)", m.width-plain.Width(line)))
+}
+
+// below says how much there is below the window.
+func (m *model) below(room int) []string {
+	if m.view.Following() || room < 3 {
+		return nil
+	}
+	n := m.view.Below()
+	if n == 0 {
+		return nil
+	}
+	return []string{m.theme.Paint(theme.Dim, cut(fmt.Sprintf("  ↓ %d more lines below (Esc or End goes there)", n), m.width))}
+}
+
+// welcome is what a conversation shows that has not begun.
+func (m *model) welcome() []string {
+	s := m.settings()
+	lines := []string{
+		m.theme.Paint(theme.Heading, "fermata "+m.o.Version),
+		"",
+	}
+	if s.Model != "" {
+		lines = append(lines, "model      "+s.Model+" ("+s.Provider+")")
+	}
+	lines = append(lines,
+		"directory  "+m.place(s.Cwd),
+		"commands   "+string(s.Sandbox.Mode)+", "+asks(s.Approval),
+		"",
+		m.theme.Paint(theme.Dim, "Enter sends · Esc stops · /resume takes up an earlier conversation · /help lists the rest"),
+		m.theme.Paint(theme.Dim, "It can be stopped at any instant; nothing is lost."),
+	)
+	for i, line := range lines {
+		lines[i] = ansi.Truncate("  "+line, m.width, "…")
+	}
+	return append([]string{""}, lines...)
+}
+
+// exactly makes a list n lines long.
+func exactly(lines []string, n int) []string {
+	if len(lines) > n {
+		return lines[:max(0, n)]
+	}
+	for len(lines) < n {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// cut shortens a text without escape codes to a width.
+func cut(s string, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	return ansi.Truncate(s, width, "…")
+}
