@@ -10,9 +10,11 @@ package composer
 
 import (
 	"context"
+	"fmt"
+	"path"
+	"path/filepath"
 
-	tea "charm.land/bubbletea/v2"
-
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -95,52 +97,69 @@ func (Failed) isAction()  {}
 type Composer struct {
 	theme   *theme.Theme
 	opts    Options
+	buf     edit.Buffer
 	busy    bool
 	focused bool
+	images  int // that were ever added
+	pastes  int // that were ever folded
+	past    past
+	search  *search // nil unless Ctrl-R is at work
+	popup   popup
 }
 
 // New returns an empty composer that has the focus.
 func New(t *theme.Theme, o Options) *Composer {
-	return &Composer{theme: t, opts: o, focused: true}
+	c := &Composer{theme: t, opts: o, focused: true}
+	c.buf.SetWidth(80)
+	return c
 }
 
-// Init returns the command that loads the history.
-func (c *Composer) Init() tea.Cmd { return nil }
+// Text returns what is written, with folded pastes written out and images as
+// their paths.
+func (c *Composer) Text() string { return c.whole(c.buf.Text()) }
 
-// Update takes a key, a paste or an answer to one of its own commands. It costs
-// nothing to give it every message. While a turn runs Enter steers, Tab and
-// Alt-Enter queue, Ctrl-S replaces.
-func (c *Composer) Update(msg tea.Msg) (Action, tea.Cmd) { return nil, nil }
-
-// View returns the box, at most maxHeight lines (at least one) of at most width
-// columns, and where the cursor is in it: nil without the focus.
-func (c *Composer) View(width, maxHeight int) ([]string, *tea.Cursor) { return []string{""}, nil }
-
-// Popup returns the completion popup, to be drawn above the box; nil if it is
-// closed. It has at most eight lines.
-func (c *Composer) Popup(width int) []string { return nil }
-
-// Text returns what is written, with folded pastes written out.
-func (c *Composer) Text() string { return "" }
+func (c *Composer) whole(raw string) string {
+	return c.buf.Expand(raw, func(f edit.Fold) string { return f.Text })
+}
 
 // Empty reports whether nothing is written.
-func (c *Composer) Empty() bool { return true }
+func (c *Composer) Empty() bool { return c.buf.Empty() }
 
 // SetText replaces what is written; undo brings it back. Pastes that were folded
-// and are in text unchanged are folded again.
-func (c *Composer) SetText(text string) {}
+// and are in text unchanged are folded again, and so are the labels of images:
+// a message that was sent and handed back is what it was.
+func (c *Composer) SetText(text string) {
+	c.search = nil
+	c.past.leave()
+	c.closePopup()
+	c.popup.closed = token{}
+	c.buf.SetText(c.buf.Refold(text))
+}
 
 // Insert writes text at the cursor as if it were typed.
-func (c *Composer) Insert(text string) {}
+func (c *Composer) Insert(text string) {
+	c.past.leave()
+	c.closePopup()
+	c.buf.Insert(text)
+}
 
 // AddImage puts the label of an image at the cursor.
-func (c *Composer) AddImage(path string) {}
+func (c *Composer) AddImage(file string) {
+	c.past.leave()
+	c.images++
+	label := fmt.Sprintf("[image #%d %s]", c.images, edit.Clean(path.Base(filepath.ToSlash(file))))
+	c.buf.InsertFold(edit.Fold{Label: label, Text: file, Image: true})
+}
 
 // Focus shows the cursor and takes keys.
 func (c *Composer) Focus() { c.focused = true }
 
 // Blur hides the cursor; keys are not used until Focus.
-func (c *Composer) Blur() { c.focused = false }
+func (c *Composer) Blur() {
+	c.focused = false
+	c.search = nil
+	c.closePopup()
+}
 
 // SetBusy says whether a turn runs. It decides what Tab and Alt-Enter do, and
 // the hints in the box.

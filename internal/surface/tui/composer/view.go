@@ -1,0 +1,185 @@
+package composer
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+)
+
+const (
+	prompt   = "› "
+	minBoxed = 20 // narrower than this, or lower than three lines, there is no border
+)
+
+// View returns the box, at most maxHeight lines (at least one) of at most width
+// columns, and where the cursor is in it: nil without the focus.
+func (c *Composer) View(width, maxHeight int) ([]string, *tea.Cursor) {
+	boxed := width >= minBoxed && maxHeight >= 3
+	left, frame := 2, 2 // columns of the prompt and of what is around the text
+	rows := max(maxHeight, 1)
+	if boxed {
+		left, frame = 4, 5
+		rows -= 2
+	}
+	b := &c.buf
+	if c.search != nil {
+		b = &c.search.found
+	}
+	c.buf.SetWidth(width - frame)
+	b.SetWidth(width - frame)
+	f := b.View(rows, func(label string) string { return c.theme.Paint(theme.Accent, label) })
+	if b.Empty() && c.search == nil {
+		f.Rows[0] = c.theme.Paint(theme.Dim, ansi.Truncate(c.opts.Placeholder, max(width-frame, 0), "…"))
+	}
+
+	lines := make([]string, 0, len(f.Rows)+2)
+	for i, r := range f.Rows {
+		lines = append(lines, c.prompt(i == 0 && !f.Above)+r)
+	}
+	y := f.Y
+	if boxed {
+		lines = c.box(lines, f, width)
+		y++
+	}
+	for i := range lines {
+		if ansi.StringWidth(lines[i]) > width { // narrower than anybody can read
+			lines[i] = ansi.Truncate(lines[i], max(width, 0), "")
+		}
+	}
+	if !c.focused {
+		return lines, nil
+	}
+	return lines, tea.NewCursor(min(left+f.X, max(width-1, 0)), y)
+}
+
+// prompt is what stands before a row of the text.
+func (c *Composer) prompt(first bool) string {
+	switch {
+	case !first:
+		return strings.Repeat(" ", ansi.StringWidth(prompt))
+	case c.search != nil:
+		return c.theme.Paint(theme.Dim, prompt)
+	case strings.HasPrefix(c.buf.Line(0), "!"):
+		return c.theme.Paint(theme.Warn, prompt)
+	}
+	return c.theme.Paint(theme.Accent, prompt)
+}
+
+// box draws the border, with a hint in its lower edge.
+func (c *Composer) box(rows []string, f edit.Frame, width int) []string {
+	side := c.theme.Paint(theme.Border, "│")
+	lines := make([]string, 0, len(rows)+2)
+	lines = append(lines, c.edge("╭", "╮", "", more(f.Above, "↑ more"), width))
+	for _, r := range rows {
+		pad := max(width-3-ansi.StringWidth(r), 0)
+		lines = append(lines, side+" "+r+strings.Repeat(" ", pad)+side)
+	}
+	return append(lines, c.edge("╰", "╯", c.hint(), more(f.Below, "↓ more"), width))
+}
+
+func more(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}
+
+// edge draws one horizontal line of the border with words at its left and right.
+func (c *Composer) edge(from, to, left, right string, width int) string {
+	room := width - 4 // corners, and a dash beside each
+	if right != "" {
+		right = " " + right + " "
+		room -= ansi.StringWidth(right)
+	}
+	if left != "" {
+		left = " " + ansi.Truncate(left, max(room-2, 0), "…") + " "
+		room -= ansi.StringWidth(left)
+	}
+	line := func(s string) string { return c.theme.Paint(theme.Border, s) }
+	words := func(s string) string { return c.theme.Paint(theme.Dim, s) }
+	return line(from+"─") + words(left) + line(strings.Repeat("─", max(room, 0))) + words(right) + line("─"+to)
+}
+
+// hint says what the keys do just now.
+func (c *Composer) hint() string {
+	switch {
+	case c.search != nil:
+		return c.search.hint()
+	case strings.HasPrefix(c.buf.Line(0), "!"):
+		return "enter runs the command · the model sees its output"
+	case c.busy:
+		return "enter steer · tab queue · ctrl-s replace"
+	case c.buf.Lines() > 1:
+		return "enter send · ctrl-j newline"
+	}
+	return ""
+}
+
+func (s *search) hint() string {
+	switch {
+	case s.query == "":
+		return "search: type a word · esc back"
+	case len(s.matches) == 0:
+		return fmt.Sprintf("search: %s · nothing found · esc back", s.query)
+	}
+	return fmt.Sprintf("search: %s · %d of %d · ctrl-r older · enter take", s.query, s.nth+1, len(s.matches))
+}
+
+// Popup returns the completion popup, to be drawn above the box; nil if it is
+// closed. It has at most eight lines.
+func (c *Composer) Popup(width int) []string {
+	u := &c.popup
+	if !u.open() {
+		return nil
+	}
+	if len(u.list) == 0 {
+		return []string{c.theme.Paint(theme.Dim, ansi.Truncate("  looking for files…", max(width, 0), ""))}
+	}
+	first := min(max(u.at-popupLines+1, 0), len(u.list))
+	shown := u.list[first:min(first+popupLines, len(u.list))]
+	column := 0
+	for _, pr := range shown {
+		column = max(column, ansi.StringWidth(pr.title(u.token.kind)))
+	}
+	lines := make([]string, 0, len(shown))
+	for i, pr := range shown {
+		lines = append(lines, c.proposal(pr, first+i == u.at, column, width))
+	}
+	return lines
+}
+
+func (pr proposal) title(kind byte) string {
+	if kind == '@' {
+		return pr.name
+	}
+	return strings.TrimSpace("/" + pr.name + " " + pr.args)
+}
+
+// proposal draws one line of the popup. Of a path that is too long its end is seen.
+func (c *Composer) proposal(pr proposal, selected bool, column, width int) string {
+	mark := "  "
+	if selected {
+		mark = "› "
+	}
+	title := pr.title(c.popup.token.kind)
+	room := max(width-2, 0)
+	if over := ansi.StringWidth(title) - room; over > 0 && c.popup.token.kind == '@' {
+		title = ansi.TruncateLeft(title, over+1, "…")
+	}
+	text := mark + ansi.Truncate(title, room, "…")
+	help := ""
+	if pr.help != "" {
+		help = strings.Repeat(" ", max(column-ansi.StringWidth(title), 0)+2) + pr.help
+		help = ansi.Truncate(help, max(width-ansi.StringWidth(text), 0), "…")
+	}
+	if selected {
+		line := text + help
+		return c.theme.Paint(theme.Selected, ansi.Truncate(line+strings.Repeat(" ", max(width-ansi.StringWidth(line), 0)), max(width, 0), ""))
+	}
+	return ansi.Truncate(text+c.theme.Paint(theme.Dim, help), max(width, 0), "")
+}
