@@ -6,9 +6,11 @@
 package cell
 
 import (
+	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -24,20 +26,147 @@ type Options struct {
 
 // Render draws an item. It returns nothing if there is nothing to show.
 func Render(it *transcript.Item, o Options) []string {
-	text := it.Text
-	if text == "" {
-		text = it.CommandLine() + "\n" + it.Output
-	}
-	return markdown.Render(text, o.Width, o.Theme)
+	lines, _ := draw(it, o)
+	return lines
 }
 
 // Foldable reports whether the item looks different when it is expanded.
-func Foldable(it *transcript.Item, o Options) bool { return false }
+func Foldable(it *transcript.Item, o Options) bool {
+	o.Expanded = false
+	_, folded := draw(it, o)
+	return folded
+}
 
-// A Live draws one item whenever it has changed. For a message that is being
-// written the cost does not depend on how long it is. The zero value is ready.
-type Live struct{}
+// draw draws an item and reports whether some of it is folded away.
+func draw(it *transcript.Item, o Options) ([]string, bool) {
+	p := &pen{Options: o}
+	switch it.Kind {
+	case transcript.User:
+		p.user(it)
+	case transcript.Message:
+		p.message(it)
+	case transcript.Reasoning:
+		p.reasoning(it)
+	case transcript.Plan:
+		p.plan(it)
+	case transcript.Retry:
+		p.para("↻ ", theme.Warn, it.Text, theme.Warn)
+	case transcript.End:
+		p.end(it)
+	case transcript.Notice:
+		p.notice(it)
+	default:
+		p.call(it)
+	}
+	return p.lines, p.folded
+}
 
-// Render is [Render] for an item that may have grown since the last time. The
-// lines are valid until the next call.
-func (l *Live) Render(it *transcript.Item, o Options) []string { return Render(it, o) }
+// How much of an item is shown folded.
+const (
+	userLines   = 20
+	tailLines   = 5 // of a command's output
+	scriptLines = 4 // of a command
+	diffLines   = 16
+	diffFiles   = 8
+)
+
+// liveLines bounds what is shown expanded of output that still grows, because
+// it is drawn again with every frame.
+const liveLines = 200
+
+func (p *pen) user(it *transcript.Item) {
+	lines := plain.Wrap(strings.TrimRight(plain.Clean(it.Text), " \n"), p.room(2))
+	rest := p.fold(len(lines), userLines)
+	for i, l := range lines[:len(lines)-rest] {
+		mark := "  "
+		if i == 0 {
+			mark = "› "
+		}
+		p.add(p.Theme.Paint(theme.User, strings.TrimRight(mark+l, " ")))
+	}
+	p.more(rest, "line")
+}
+
+func (p *pen) message(it *transcript.Item) {
+	p.lines = markdown.Render(it.Text, p.Width, p.Theme)
+	p.cutMark(it)
+}
+
+// cutMark says that the text was cut where it ends.
+func (p *pen) cutMark(it *transcript.Item) {
+	if it.Status == transcript.Cut {
+		p.lines = append(p.lines, plain.Fit(p.Theme.Paint(theme.Warn, "■ cut here"), p.Width))
+	}
+}
+
+func (p *pen) reasoning(it *transcript.Item) {
+	text := strings.TrimSpace(plain.Clean(it.Text))
+	word := "thought"
+	switch it.Status {
+	case transcript.Open:
+		word = "thinking"
+	case transcript.Cut:
+		word = "thought, cut"
+	}
+	head := "∴ " + word
+	if took := p.took(it); took != "" {
+		head += " " + took
+	}
+	if text == "" {
+		if it.Status == transcript.Open {
+			p.add(p.Theme.Paint(theme.Dim, plain.Cut(head, p.Width)))
+		}
+		return
+	}
+	p.folded = true
+	if !p.Expanded {
+		p.add(p.Theme.Paint(theme.Dim, plain.Cut(head+": "+gist(text), p.Width)))
+		return
+	}
+	p.add(p.Theme.Paint(theme.Dim, plain.Cut(head, p.Width)))
+	for _, l := range plain.Wrap(text, p.room(2)) {
+		p.add(p.Theme.Paint(theme.Dim, "  "+l))
+	}
+}
+
+// gist is the last heading of some reasoning, or else its first line.
+func gist(text string) string {
+	if i := strings.LastIndex(text, "\n**"); i >= 0 {
+		text = text[i+1:]
+	}
+	return strings.Trim(plain.First(text), "*# ")
+}
+
+func (p *pen) plan(it *transcript.Item) {
+	head := "plan"
+	if text := plain.First(it.Text); text != "" {
+		head += ": " + text
+	}
+	p.para("◇ ", theme.Accent, head, theme.Bold)
+	for _, s := range it.Plan {
+		switch s.Status {
+		case "completed":
+			p.para("  ✓ ", theme.OK, s.Step, theme.Dim)
+		case "in_progress":
+			p.para("  ▸ ", theme.Accent, s.Step, theme.Bold)
+		default:
+			p.para("  ☐ ", theme.Dim, s.Step, theme.Text)
+		}
+	}
+}
+
+func (p *pen) end(it *transcript.Item) {
+	role := theme.Warn
+	if it.Warn {
+		role = theme.Error
+	}
+	p.para("■ ", role, it.Text, role)
+}
+
+func (p *pen) notice(it *transcript.Item) {
+	if it.Warn {
+		p.para("! ", theme.Warn, it.Text, theme.Warn)
+		return
+	}
+	p.para("· ", theme.Dim, it.Text, theme.Dim)
+}

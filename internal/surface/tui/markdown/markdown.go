@@ -40,5 +40,9 @@ func (s *Stream) Len() int { return s.src.Len() }
 // Lines draws what is new and returns all lines, which are valid until the next
 // Write. They are what [Render] returns for the whole text.
 func (s *Stream) Lines() []string {
-	return strings.Split(ansiWrap(plain.Clean(s.src.String()), s.width), "\n")
+	lines := plain.Wrap(plain.Clean(s.src.String()), s.width)
+	for i := range lines {
+		lines[i] = plain.Fit(lines[i], s.width)
+	}
+	return lines
 }

@@ -58,6 +58,46 @@ func Line(s string) string {
 	return sc.String()
 }
 
+// Show makes a text safe to show without obeying any of it: control characters
+// become the signs for them, and characters that cannot be seen become "�". It is
+// for what a person has to judge, such as a command, where [Line] would hide what
+// is printed over. Newlines are kept, tabs are spaces, and the carriage return
+// before a newline is left out.
+func Show(s string) string {
+	if isClean(s) {
+		return s
+	}
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = showLine(strings.TrimSuffix(l, "\r"))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ShowLine is [Show] for what must stay one line, such as a path.
+func ShowLine(s string) string { return strings.ReplaceAll(Show(s), "\n", "␊") }
+
+func showLine(s string) string {
+	var sc screen
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == '\t':
+			sc.tab()
+		case r < ' ':
+			sc.put(string(0x2400+r), 1)
+		case r == 0x7f:
+			sc.put("␡", 1)
+		case r == utf8.RuneError && n == 1, hidden(r):
+			sc.put(string(utf8.RuneError), 1)
+		default:
+			n = sc.cluster(s)
+		}
+		s = s[n:]
+	}
+	return sc.String()
+}
+
 // isClean reports whether there is nothing to do, newlines aside.
 func isClean(s string) bool {
 	for i := 0; i < len(s); {

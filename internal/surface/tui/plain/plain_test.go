@@ -55,6 +55,21 @@ func TestCleanKeepsLines(t *testing.T) {
 	}
 }
 
+// What a person has to judge is not printed over.
+func TestShow(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain 漢字":          "plain 漢字",
+		"rm -rf /\rls   \n": "rm -rf /␍ls   \n",
+		"\x1b[31mx\x00\x7f": "␛[31mx␀␡",
+		"a\tb\r\nc":         "a   b\nc",
+		"\u202ex\u009b\xff": "�x��",
+	} {
+		if got := Show(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestWrap(t *testing.T) {
 	for _, tt := range []struct {
 		in    string
@@ -134,6 +149,9 @@ func check(t *testing.T, s string, width int) {
 	squeeze := func(s string) string { return strings.NewReplacer(" ", "", "\n", "").Replace(s) }
 	if got := squeeze(strings.Join(Wrap(c, w), "\n")); got != squeeze(c) {
 		t.Errorf("wrapping %q lost text: %q", c, got)
+	}
+	if shown := Show(s); !isClean(shown) || strings.Count(shown, "\n") != strings.Count(s, "\n") {
+		t.Errorf("%q is shown as %q", s, shown)
 	}
 	line, joined := Line(s), ""
 	for _, r := range Hard(line, w) {

@@ -1,0 +1,81 @@
+package cell
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/transcript"
+)
+
+// A pen collects the lines of one item.
+type pen struct {
+	Options
+	lines  []string
+	folded bool // something is left out, or would be if it were not expanded
+}
+
+// add adds a line that is painted.
+func (p *pen) add(line string) { p.lines = append(p.lines, plain.Fit(line, p.Width)) }
+
+// room is the width that is left beside an indentation.
+func (p *pen) room(indent int) int { return max(1, p.Width-indent) }
+
+// para adds text of others as a paragraph behind a mark. A text that is empty
+// still has the mark.
+func (p *pen) para(mark string, markRole theme.Role, text string, role theme.Role) {
+	indent := plain.Width(mark)
+	text = strings.TrimSpace(plain.Show(text))
+	for i, l := range plain.Wrap(text, p.room(indent)) {
+		lead := strings.Repeat(" ", indent)
+		if i == 0 {
+			lead = p.Theme.Paint(markRole, mark)
+		}
+		p.add(lead + p.Theme.Paint(role, l))
+	}
+}
+
+// fold returns how many of n lines to leave out so that about most are shown.
+// One that would be left out alone is shown: saying so takes as much room.
+func (p *pen) fold(n, most int) int {
+	if n <= most+1 {
+		return 0
+	}
+	p.folded = true
+	if p.Expanded {
+		return 0
+	}
+	return n - most
+}
+
+// more says that something was left out.
+func (p *pen) more(n int, what string) {
+	if n > 0 {
+		p.add(p.Theme.Paint(theme.Dim, "  … "+count(n, "more "+what)))
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// took is how long an item took, or has taken until now. It is empty if that is
+// not known, as of an item whose beginning was not seen.
+func (p *pen) took(it *transcript.Item) string {
+	if it.Start.IsZero() || it.End.IsZero() && p.Now.IsZero() {
+		return ""
+	}
+	return it.Elapsed(p.Now)
+}
+
+// short is a path as it is shown.
+func (p *pen) short(path string) string {
+	if p.Dir != "" {
+		path = strings.TrimPrefix(path, strings.TrimSuffix(p.Dir, "/")+"/")
+	}
+	return plain.ShowLine(path)
+}
