@@ -79,7 +79,8 @@ func (c *Composer) box(rows []string, f edit.Frame, width int) []string {
 		pad := max(width-3-ansi.StringWidth(r), 0)
 		lines = append(lines, side+" "+r+strings.Repeat(" ", pad)+side)
 	}
-	return append(lines, c.edge("╰", "╯", c.hint(), more(f.Below, "↓ more"), width))
+	below := more(f.Below, "↓ more")
+	return append(lines, c.edge("╰", "╯", c.hint(width-8-ansi.StringWidth(below)), below, width))
 }
 
 func more(is bool, text string) string {
@@ -105,29 +106,35 @@ func (c *Composer) edge(from, to, left, right string, width int) string {
 	return line(from+"─") + words(left) + line(strings.Repeat("─", max(room, 0))) + words(right) + line("─"+to)
 }
 
-// hint says what the keys do just now.
-func (c *Composer) hint() string {
+// hint says what the keys do just now, as much of it as there is room for.
+func (c *Composer) hint(room int) string {
+	var long, short string
 	switch {
 	case c.search != nil:
-		return c.search.hint()
+		long, short = c.search.hint()
 	case strings.HasPrefix(c.buf.Line(0), "!"):
-		return "enter runs the command · the model sees its output"
+		long, short = "enter runs the command · the model sees its output", "enter runs the command"
 	case c.busy:
-		return "enter steer · tab queue · ctrl-s replace"
+		long, short = "enter steer · tab queue · ctrl-s replace", "⏎ steer · tab queue · ^S replace"
 	case c.buf.Lines() > 1:
-		return "enter send · ctrl-j newline"
+		long, short = "enter send · ctrl-j newline", "⏎ send · ^J newline"
 	}
-	return ""
+	if ansi.StringWidth(long) <= room {
+		return long
+	}
+	return short
 }
 
-func (s *search) hint() string {
+func (s *search) hint() (long, short string) {
 	switch {
 	case s.query == "":
-		return "search: type a word · esc back"
+		return "search: type a word · esc back", "search:"
 	case len(s.matches) == 0:
-		return fmt.Sprintf("search: %s · nothing found · esc back", s.query)
+		short = fmt.Sprintf("search: %s · nothing found", s.query)
+		return short + " · esc back", short
 	}
-	return fmt.Sprintf("search: %s · %d of %d · ctrl-r older · enter take", s.query, s.nth+1, len(s.matches))
+	short = fmt.Sprintf("search: %s · %d of %d", s.query, s.nth+1, len(s.matches))
+	return short + " · ctrl-r older · enter take", short
 }
 
 // Popup returns the completion popup, to be drawn above the box; nil if it is

@@ -61,7 +61,7 @@ type change struct {
 	before, after Pos // of the cursor
 }
 
-// maxUndo bounds the steps that are remembered.
+// maxUndo is how many steps are remembered at least; twice as many at most.
 const maxUndo = 1000
 
 func (b *Buffer) init() {

@@ -18,7 +18,7 @@ func (b *Buffer) record(c change) {
 		return
 	}
 	b.past = append(b.past, c)
-	if len(b.past) > maxUndo {
+	if len(b.past) >= 2*maxUndo {
 		b.past = append(b.past[:0:0], b.past[len(b.past)-maxUndo:]...)
 	}
 }
