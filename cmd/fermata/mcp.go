@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +53,7 @@ func serveMCP(ctx context.Context, s streams, f runFlags) error {
 	defer r.close()
 	ctx, stopped := stopSignals(ctx)
 	server := mcpserver.New(ctx, mcpserver.Options{
-		Engine: r.engine, Version: version(), Settings: r.wish, Local: local{r},
+		Engine: r.engine, Version: version(), Settings: r.wish, Change: r.change, Local: local{r},
 		Log: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	err = server.Serve(ctx, s.in, s.out)
@@ -62,33 +64,103 @@ func serveMCP(ctx context.Context, s streams, f runFlags) error {
 }
 
 // wish makes what a client asks for settings: as if it were on our own command line.
-func (r *runtime) wish(w mcpserver.Wish) (p.Settings, error) {
+func (r *runtime) wish(w mcpserver.Wish) (p.Settings, []string, error) {
 	load := r.models.load
-	load.Cwd = r.cwd
-	if w.Cwd != "" {
-		load.Cwd = existing(filepath.Join(r.cwd, w.Cwd))
-		if filepath.IsAbs(w.Cwd) {
-			load.Cwd = existing(filepath.Clean(w.Cwd))
-		}
-	}
+	load.Cwd = r.place(w.Cwd)
 	load.Profile = either(w.Profile, load.Profile)
 	load.Flags.Model = either(w.Model, load.Flags.Model)
-	load.Flags.Approval = either(w.Approval, load.Flags.Approval)
+	load.Flags.Approval = either(w.ApprovalPolicy, load.Flags.Approval)
 	load.Flags.Sandbox = either(w.Sandbox, load.Flags.Sandbox)
-	load.Overrides = slices.Clone(load.Overrides)
-	for _, key := range slices.Sorted(maps.Keys(w.Config)) {
-		load.Overrides = append(load.Overrides, config.Override(key, w.Config[key]))
-	}
+	load.Overrides = append(slices.Clone(load.Overrides), overrides(w)...)
 	cfg, _, err := config.Load(load)
 	if err != nil {
-		return p.Settings{}, fmt.Errorf("configuration: %w", err)
+		return p.Settings{}, nil, fmt.Errorf("configuration: %w", err)
 	}
 	choice, err := cfg.Choose(os.Getenv, probe)
 	if err != nil {
-		return p.Settings{}, err
+		return p.Settings{}, nil, err
 	}
 	docs, _ := config.Instructions(cfg.Home, load.Cwd, cfg.ProjectDocMaxBytes)
-	return cfg.Settings(choice, load.Cwd, docs.Text), nil
+	s := cfg.Settings(choice, load.Cwd, docs.Text)
+	if w.BaseInstructions != "" {
+		s.Instructions = w.BaseInstructions
+	}
+	s.Provider, err = r.models.define(s.Provider, providerOverrides(w))
+	return s, ineffective(w, processWide), err
+}
+
+// change makes what a client asks for changes of a conversation. Only what the client names
+// counts: what we were started with was for conversations that we begin.
+func (r *runtime) change(now p.Settings, w mcpserver.Wish) (p.Overrides, []string, error) {
+	if w.BaseInstructions != "" {
+		return p.Overrides{}, nil, errors.New("the instructions of a conversation that has begun cannot be changed")
+	}
+	cfg, _, err := config.Load(config.Options{
+		Home: r.config.Home, Cwd: now.Cwd, Env: os.Getenv, Profile: w.Profile, Overrides: overrides(w),
+		Flags: config.Flags{Model: w.Model, Approval: w.ApprovalPolicy, Sandbox: w.Sandbox},
+	})
+	if err != nil {
+		return p.Overrides{}, nil, fmt.Errorf("configuration: %w", err)
+	}
+	o := cfg.Overrides(now)
+	if w.Cwd != "" {
+		o.Cwd = new(r.place(w.Cwd))
+	}
+	if defined := providerOverrides(w); o.Provider != nil || len(defined) > 0 {
+		name := now.Provider
+		if o.Provider != nil {
+			name = *o.Provider
+		}
+		if name, err = r.models.define(name, defined); err != nil {
+			return o, nil, err
+		}
+		if _, err = r.models.choose(name); err != nil {
+			return o, nil, err
+		}
+		o.Provider = &name
+	}
+	return o, ineffective(w, append(slices.Clone(processWide), onceOnly...)), nil
+}
+
+// overrides are the configuration values of a wish, in order.
+func overrides(w mcpserver.Wish) []string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(w.Config)) {
+		list = append(list, config.Override(key, w.Config[key]))
+	}
+	return list
+}
+
+// Keys that a wish can name in vain: processWide is the same for all that a process runs,
+// onceOnly is settled when a conversation begins.
+var (
+	processWide = []string{
+		"shell_environment_policy", "command_timeout_ms", "stop_grace_ms", "mcp_servers", "notify", "history", "tools",
+		"experimental_use_exec_command_tool", "model_max_output_tokens",
+	}
+	onceOnly = []string{"model_verbosity", "model_context_window", "instructions", "experimental_instructions_file", "project_doc_max_bytes"}
+)
+
+// ineffective says which values of a wish have no effect.
+func ineffective(w mcpserver.Wish, keys []string) []string {
+	var remarks []string
+	for _, key := range slices.Sorted(maps.Keys(w.Config)) {
+		if first, _, _ := strings.Cut(key, "."); slices.Contains(keys, first) {
+			remarks = append(remarks, fmt.Sprintf("config: %s has no effect here: set it where the server is started, with -c", key))
+		}
+	}
+	return remarks
+}
+
+// place is a directory as a client names it.
+func (r *runtime) place(cwd string) string {
+	switch {
+	case cwd == "":
+		return r.cwd
+	case filepath.IsAbs(cwd):
+		return existing(filepath.Clean(cwd))
+	}
+	return existing(filepath.Join(r.cwd, cwd))
 }
 
 // existing is a directory by its one name, or dir if there is none: only what

@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/pelletier/go-toml/v2"
 
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -19,17 +23,9 @@ import (
 // local answers clients' questions about this machine.
 type local struct{ r *runtime }
 
-// within is a directory as a client names it.
-func (l local) within(cwd string) string {
-	if filepath.IsAbs(cwd) {
-		return filepath.Clean(cwd)
-	}
-	return filepath.Join(l.r.cwd, cwd)
-}
-
 // RunOnce runs a command outside of any conversation.
 func (l local) RunOnce(ctx context.Context, command []string, cwd string, timeout time.Duration, policy *p.SandboxPolicy) (mcpserver.OneOff, error) {
-	cfg, dir := l.r.config, l.within(cwd)
+	cfg, dir := l.r.config, l.r.place(cwd)
 	spec := proc.Spec{Argv: command, Dir: dir, Env: environ(cfg)(), Timeout: timeout}
 	if timeout == 0 {
 		spec.Timeout = cfg.CommandTimeout
@@ -88,7 +84,7 @@ var errNoRemote = errors.New("no remote branch is known")
 // DiffToRemote compares a working tree with the newest commit of its own history
 // that a remote has. Nothing is fetched.
 func (l local) DiffToRemote(ctx context.Context, cwd string) (mcpserver.RemoteDiff, error) {
-	dir := l.within(cwd)
+	dir := l.r.place(cwd)
 	sha := ""
 	for _, ref := range []string{"@{upstream}", "refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master"} {
 		if out, err := l.git(ctx, dir, 0, "merge-base", "HEAD", ref); err == nil {
@@ -142,33 +138,34 @@ func (l local) git(ctx context.Context, dir string, fine int, args ...string) (s
 	return out.String(), nil
 }
 
-// SavedConfig gives what the configuration file says.
-func (l local) SavedConfig() mcpserver.SavedConfig {
-	cfg := l.r.config
-	saved := mcpserver.SavedConfig{Profiles: map[string]any{}}
-	for key, field := range map[string]struct {
-		to    *string
-		value string
-	}{
-		"approval_policy":         {&saved.ApprovalPolicy, string(cfg.Approval)},
-		"sandbox_mode":            {&saved.SandboxMode, string(cfg.SandboxMode)},
-		"model":                   {&saved.Model, cfg.Model},
-		"model_reasoning_effort":  {&saved.Effort, cfg.Effort},
-		"model_reasoning_summary": {&saved.Summary, cfg.Summary},
-		"model_verbosity":         {&saved.Verbosity, cfg.Verbosity},
-		"profile":                 {&saved.Profile, cfg.Profile},
-	} {
-		if cfg.Source(key).Kind == config.FromFile {
-			*field.to = field.value
-		}
+// SavedConfig reads what the configuration file says now.
+func (l local) SavedConfig() (mcpserver.SavedConfig, error) {
+	saved := mcpserver.SavedConfig{Profiles: map[string]mcpserver.SavedProfile{}}
+	file := filepath.Join(l.r.config.Home, config.FileName)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return saved, nil
 	}
-	for _, key := range []string{"writable_roots", "network_access", "exclude_tmpdir_env_var", "exclude_slash_tmp"} {
-		if w := cfg.WorkspaceWrite; cfg.Source("sandbox_workspace_write."+key).Kind == config.FromFile {
-			saved.SandboxSettings = &mcpserver.SavedSandbox{
-				WritableRoots: append([]string{}, w.WritableRoots...), NetworkAccess: w.NetworkAccess,
-				ExcludeTmpdirEnvVar: w.ExcludeTmpdirEnvVar, ExcludeSlashTmp: w.ExcludeSlashTmp,
-			}
-		}
+	if err != nil {
+		return saved, fmt.Errorf("read the configuration: %w", err)
 	}
-	return saved
+	if err := toml.Unmarshal(text, &saved); err != nil {
+		return saved, fmt.Errorf("read %s: %w", file, err)
+	}
+	if s := saved.SandboxSettings; s != nil && s.WritableRoots == nil {
+		s.WritableRoots = []string{}
+	}
+	if t := saved.Tools; t != nil && t.WebSearch == nil {
+		t.WebSearch = t.Request
+	}
+	return saved, nil
+}
+
+// Key gives the key of the provider that conversations begin with.
+func (l local) Key() string {
+	choice, err := l.r.models.choose("")
+	if err != nil {
+		return ""
+	}
+	return choice.Key.Reveal()
 }

@@ -83,19 +83,54 @@ func TestMCPGitDiffToRemote(t *testing.T) {
 
 func TestMCPSavedConfig(t *testing.T) {
 	s := newMCPSite(t, "never")
-	file := filepath.Join(s.dir, "home", "fermata", "config.toml")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, append(text, "\n[sandbox_workspace_write]\nnetwork_access = true\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := s.connect("-c", `model_reasoning_effort="low"`)
+	c := s.connect("-c", `model_reasoning_effort="low"`) // which is nothing that is saved
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"getUserSavedConfig"}`)
-	want := `{"config":{"approvalPolicy":"never","model":"mock-model","profiles":{},"sandboxMode":"danger-full-access",` +
-		`"sandboxSettings":{"excludeSlashTmp":false,"excludeTmpdirEnvVar":false,"networkAccess":true,"writableRoots":[]}}}`
-	if got := c.answer(1); got != want {
+	if got, want := c.answer(1), `{"config":{"approvalPolicy":"never","model":"mock-model","profiles":{},"sandboxMode":"danger-full-access"}}`; got != want {
 		t.Errorf("answer %s\nwant %s", got, want)
+	}
+	s.configure("\n[sandbox_workspace_write]\nnetwork_access = true\n[tools]\nweb_search_request = true\nview_image = false\n" +
+		"[profiles.quick]\nmodel = \"small\"\napproval_policy = \"untrusted\"\nmodel_reasoning_effort = \"low\"\n")
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"getUserSavedConfig","params":null}`)
+	want := `{"config":{"approvalPolicy":"never","model":"mock-model","profiles":{"quick":{"approvalPolicy":"untrusted","model":"small","modelReasoningEffort":"low"}},` +
+		`"sandboxMode":"danger-full-access","sandboxSettings":{"networkAccess":true,"writableRoots":[]},"tools":{"viewImage":false,"webSearch":true}}}`
+	if got := c.answer(2); got != want {
+		t.Errorf("as it is saved now: %s\nwant %s", got, want)
+	}
+	s.configure("\nnot toml")
+	c.send(`{"jsonrpc":"2.0","id":3,"method":"getUserSavedConfig"}`)
+	if m := c.await("an error", func(m map[string]any) bool { return m["id"] == 3.0 }); m["error"] == nil {
+		t.Errorf("a file that cannot be read: %v", m)
+	}
+}
+
+// configure adds to the configuration file.
+func (s *mcpSite) configure(more string) {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.dir, "home", "fermata", "config.toml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(more); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestMCPAuthStatus(t *testing.T) {
+	s := newMCPSite(t, "never")
+	c := s.connect()
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"getAuthStatus","params":{"includeToken":true}}`)
+	if got, want := c.answer(1), `{"preferredAuthMethod":"apikey"}`; got != want {
+		t.Errorf("without a key: %s, want %s", got, want)
+	}
+	s.env = append(s.env, "MOCK_KEY=sesame")
+	c = s.connect("-c", `model_providers.mock_provider.env_key="MOCK_KEY"`)
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"getAuthStatus","params":{}}`)
+	if got, want := c.answer(1), `{"authMethod":"apikey","preferredAuthMethod":"apikey"}`; got != want {
+		t.Errorf("with a key: %s, want %s", got, want)
+	}
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"getAuthStatus","params":{"includeToken":true,"refreshToken":true}}`)
+	if got, want := c.answer(2), `{"authMethod":"apikey","authToken":"sesame","preferredAuthMethod":"apikey"}`; got != want {
+		t.Errorf("asked for the key: %s, want %s", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,16 +24,26 @@ import (
 type models struct {
 	load    config.Options
 	config  *config.Config
-	clients sync.Map // provider id to model.Client
+	clients sync.Map // provider, by the name that settings have, to *provided
+}
+
+// A provided is a provider with its client.
+type provided struct {
+	choice config.Choice
+	client model.Client
 }
 
 // choose picks the provider: the named one, or what the configuration says.
 func (m *models) choose(provider string) (config.Choice, error) {
 	cfg := m.config
 	if provider != "" && provider != cfg.Provider {
+		id, values, err := m.defined(provider)
+		if err != nil {
+			return config.Choice{}, err
+		}
 		o := m.load
-		o.Flags = config.Flags{Provider: provider, Model: m.load.Flags.Model}
-		var err error
+		o.Flags = config.Flags{Provider: id, Model: m.load.Flags.Model}
+		o.Overrides = append(slices.Clone(o.Overrides), values...)
 		if cfg, _, err = config.Load(o); err != nil {
 			return config.Choice{}, err
 		}
@@ -40,19 +51,11 @@ func (m *models) choose(provider string) (config.Choice, error) {
 	return cfg.Choose(os.Getenv, probe)
 }
 
-// retries returns how often the provider's requests are made again.
-func (m *models) retries(s p.Settings) (request, stream int) {
-	choice, err := m.choose(s.Provider)
-	if err != nil {
-		return 0, 0
-	}
-	return choice.Provider.RequestMaxRetries, choice.Provider.StreamMaxRetries
-}
-
-// client returns the client for the settings of a turn.
-func (m *models) client(s p.Settings) (model.Client, error) {
+// get returns the provider for the settings of a turn. What a provider's name stands for
+// does not change while we run.
+func (m *models) get(s p.Settings) (*provided, error) {
 	if c, ok := m.clients.Load(s.Provider); ok {
-		return c.(model.Client), nil
+		return c.(*provided), nil
 	}
 	choice, err := m.choose(s.Provider)
 	if err != nil {
@@ -62,8 +65,26 @@ func (m *models) client(s p.Settings) (model.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.clients.Store(s.Provider, c)
-	return c, nil
+	got, _ := m.clients.LoadOrStore(s.Provider, &provided{choice, c})
+	return got.(*provided), nil
+}
+
+// retries returns how often the provider's requests are made again.
+func (m *models) retries(s p.Settings) (request, stream int) {
+	c, err := m.get(s)
+	if err != nil {
+		return 0, 0
+	}
+	return c.choice.Provider.RequestMaxRetries, c.choice.Provider.StreamMaxRetries
+}
+
+// client returns the client for the settings of a turn.
+func (m *models) client(s p.Settings) (model.Client, error) {
+	c, err := m.get(s)
+	if err != nil {
+		return nil, err
+	}
+	return c.client, nil
 }
 
 func newClient(c config.Choice, originator string) (model.Client, error) {

@@ -28,7 +28,58 @@ type client struct {
 	stop  context.CancelCauseFunc
 	back  []string // read too early
 	id    string   // of the first conversation it hears of; C in what is compared
+	local fakeLocal
 }
+
+// puppetSettings is a configuration with three models: puppet, o3 and, with something to
+// remark, odd.
+func puppetSettings(w Wish) (p.Settings, []string, error) {
+	if w.Model == "bad" {
+		return p.Settings{}, nil, errors.New("there is no model bad")
+	}
+	if w.Model == "" {
+		w.Model = "puppet"
+	}
+	settings := p.Settings{Cwd: w.Cwd, Model: w.Model, Instructions: w.BaseInstructions}
+	switch w.Model {
+	case "o3":
+		settings.ContextWindow = 200_000
+	case "odd":
+		return settings, []string{"odd is odd"}, nil
+	}
+	return settings, nil, nil
+}
+
+func puppetChange(now p.Settings, w Wish) (p.Overrides, []string, error) {
+	var o p.Overrides
+	switch {
+	case w.Model == "bad":
+		return o, nil, errors.New("there is no model bad")
+	case w.Model != "":
+		o.Model = &w.Model
+	}
+	if w.Cwd != "" {
+		o.Cwd = &w.Cwd
+	}
+	if w.ApprovalPolicy != "" {
+		o.Approval = new(p.ApprovalPolicy(w.ApprovalPolicy))
+	}
+	if w.Sandbox != "" {
+		o.Sandbox = &p.SandboxPolicy{Mode: p.SandboxMode(w.Sandbox)}
+	}
+	if effort, ok := w.Config["model_reasoning_effort"].(string); ok {
+		o.Effort = &effort
+	}
+	return o, nil, nil
+}
+
+// A fakeLocal is a machine with a key and nothing else.
+type fakeLocal struct {
+	Local
+	key string
+}
+
+func (l *fakeLocal) Key() string { return l.key }
 
 // connect starts a server in a bubble. The client says what it can do.
 func connect(t *testing.T, capabilities string) *client {
@@ -48,19 +99,7 @@ func attach(t *testing.T, e *enginetest.Engine) *client {
 	outR, outW := io.Pipe()
 	ctx, stop := context.WithCancelCause(t.Context())
 	c := &client{t: t, e: e, in: inW, lines: make(chan string, 10000), ended: make(chan error, 1), stop: stop}
-	s := New(ctx, Options{Engine: c.e, Version: "1.2.3", Settings: func(w Wish) (p.Settings, error) {
-		if w.Model == "bad" {
-			return p.Settings{}, errors.New("there is no model bad")
-		}
-		if w.Model == "" {
-			w.Model = "puppet"
-		}
-		settings := p.Settings{Cwd: w.Cwd, Model: w.Model}
-		if w.Model == "o3" {
-			settings.ContextWindow = 200_000
-		}
-		return settings, nil
-	}})
+	s := New(ctx, Options{Engine: c.e, Version: "1.2.3", Settings: puppetSettings, Change: puppetChange, Local: &c.local})
 	go func() {
 		c.ended <- s.Serve(ctx, inR, outW)
 		outW.Close()

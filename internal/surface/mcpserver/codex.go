@@ -24,26 +24,24 @@ func newTool[A any](name, title, about string, fn func(context.Context, *jsonrpc
 }
 
 type codexArguments struct {
-	Prompt           string         `json:"prompt" doc:"what to do"`
-	Model            string         `json:"model,omitempty"`
-	Profile          string         `json:"profile,omitempty" doc:"a profile of the configuration"`
-	Cwd              string         `json:"cwd,omitempty" doc:"where to work; relative to where the server runs"`
-	ApprovalPolicy   string         `json:"approval-policy,omitempty" enum:"untrusted,on-failure,on-request,never"`
-	Sandbox          string         `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
-	Config           map[string]any `json:"config,omitempty" doc:"configuration values by dotted key"`
-	BaseInstructions string         `json:"base-instructions,omitempty" doc:"instead of the built-in instructions"`
-	IncludePlanTool  bool           `json:"include-plan-tool,omitempty"`
+	Prompt string `json:"prompt" doc:"what to do"`
 }
 
 func (s *Server) codex(ctx context.Context, r *jsonrpc.Request, in callParams, a codexArguments) (toolResult, error) {
-	c, err := s.create(context.WithoutCancel(ctx), Wish{
-		Model: a.Model, Profile: a.Profile, Cwd: a.Cwd, Approval: a.ApprovalPolicy, Sandbox: a.Sandbox,
-		Config: a.Config, Instructions: a.BaseInstructions,
-	})
+	wish, err := in.wish()
 	if err != nil {
 		return failed(err.Error()), nil
 	}
-	return s.newTurnCall(ctx, r, in, c, 0).run(ctx, p.UserTurn{Content: p.Text(a.Prompt)}, true)
+	if a.Prompt == "" { // nothing is begun for nothing
+		return failed("prompt is empty"), nil
+	}
+	c, settings, err := s.create(context.WithoutCancel(ctx), wish)
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	t := s.newTurnCall(ctx, r, in, c, settings)
+	t.model = settings.Model
+	return t.run(ctx, p.UserTurn{Content: p.Text(a.Prompt)})
 }
 
 // replyNames are the names that a conversation goes by.
@@ -96,8 +94,8 @@ func (s *Server) codexReply(ctx context.Context, r *jsonrpc.Request, in callPara
 	if err != nil {
 		return failed(err.Error()), nil
 	}
-	t := s.newTurnCall(ctx, r, in, c, snap.Settings.ContextWindow)
-	return t.run(ctx, p.UserTurn{Content: p.Text(a.Prompt), WhenBusy: a.WhenBusy}, false)
+	t := s.newTurnCall(ctx, r, in, c, snap.Settings)
+	return t.run(ctx, p.UserTurn{Content: p.Text(a.Prompt), WhenBusy: a.WhenBusy})
 }
 
 // A turnCall is a call of codex or codex-reply under way.
@@ -105,6 +103,7 @@ type turnCall struct {
 	s      *Server
 	r      *jsonrpc.Request
 	c      *conversation
+	model  string          // of a conversation that begins with the call
 	token  json.RawMessage // for progress; nil if nobody asked
 	life   context.Context // not ended by a cancel: the end of the turn is told all the same
 	events *translator
@@ -115,14 +114,14 @@ type turnCall struct {
 	mine     bool     // whether those are told for this call
 }
 
-func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callParams, c *conversation, window int64) *turnCall {
-	t := &turnCall{s: s, r: r, c: c, token: in.Meta.ProgressToken, life: context.WithoutCancel(ctx), events: newTranslator(window)}
+func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callParams, c *conversation, now p.Settings) *turnCall {
+	t := &turnCall{s: s, r: r, c: c, token: in.Meta.ProgressToken, life: context.WithoutCancel(ctx), events: newTranslator(now.ContextWindow)}
 	t.asks = newAsker(t.life, s, c.id, t.elicit)
 	return t
 }
 
 // run submits the message and sees its turn to the end.
-func (t *turnCall) run(ctx context.Context, ut p.UserTurn, first bool) (toolResult, error) {
+func (t *turnCall) run(ctx context.Context, ut p.UserTurn) (toolResult, error) {
 	defer t.asks.close()
 	taken := func(receipt p.Receipt) {
 		switch receipt.State {
@@ -131,8 +130,8 @@ func (t *turnCall) run(ctx context.Context, ut p.UserTurn, first bool) (toolResu
 		case p.TakenSteered: // the turn's events stay with the call that has them
 			t.c.events.LoadOrStore(receipt.Turn, t)
 		}
-		if first { // now nobody can be quicker than us with a reply
-			t.send("", 0, msg{"type": "session_configured", "session_id": t.c.id, "model": t.c.model, "history_log_id": 0, "history_entry_count": 0})
+		if t.model != "" { // now nobody can be quicker than us with a reply
+			t.send("", 0, configured(t.c.id, t.model))
 		}
 		t.r.Release()
 	}

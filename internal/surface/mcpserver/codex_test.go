@@ -114,7 +114,7 @@ func TestCodexCall(t *testing.T) {
 		configured := `},"id":"","msg":{"type":"session_configured","session_id":"C","model":"puppet","history_log_id":0,"history_entry_count":0}`
 		c.want(line("codex/event", configured), line("session_configured", configured))
 		for _, e := range []string{
-			`,"seq":2},"id":"1","msg":{"type":"task_started"}`,
+			`,"seq":2},"id":"1","msg":{"type":"task_started","model_context_window":null}`,
 			`},"id":"1","msg":{"type":"agent_message_delta","delta":"Do"}`,
 			`},"id":"1","msg":{"type":"agent_message_delta","delta":"ne"}`,
 			`,"seq":5},"id":"1","msg":{"type":"agent_message","message":"Done"}`,

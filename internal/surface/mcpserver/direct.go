@@ -24,29 +24,9 @@ func (s *Server) directMethods() []jsonrpc.Method {
 		jsonrpc.Handle("resumeConversation", s.resumeConversation),
 		jsonrpc.Handle("archiveConversation", s.archiveConversation).InLane(directLane),
 		jsonrpc.Handle("getUserAgent", s.userAgent),
-		jsonrpc.Handle("getAuthStatus", authStatus),
 		jsonrpc.Handle("loginChatGpt", noLogin),
 		jsonrpc.Handle("cancelLoginChatGpt", noLogin),
 		jsonrpc.Handle("logoutChatGpt", noLogin),
-	}
-}
-
-type conversationWish struct {
-	Model                 string         `json:"model,omitempty"`
-	Profile               string         `json:"profile,omitempty"`
-	Cwd                   string         `json:"cwd,omitempty"`
-	ApprovalPolicy        string         `json:"approvalPolicy,omitempty" enum:"untrusted,on-failure,on-request,never"`
-	Sandbox               string         `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
-	Config                map[string]any `json:"config,omitempty"`
-	BaseInstructions      string         `json:"baseInstructions,omitempty"`
-	IncludePlanTool       bool           `json:"includePlanTool,omitempty"`
-	IncludeApplyPatchTool bool           `json:"includeApplyPatchTool,omitempty"`
-}
-
-func (w conversationWish) wish() Wish {
-	return Wish{
-		Model: w.Model, Profile: w.Profile, Cwd: w.Cwd, Approval: w.ApprovalPolicy, Sandbox: w.Sandbox,
-		Config: w.Config, Instructions: w.BaseInstructions,
 	}
 }
 
@@ -56,12 +36,12 @@ type conversationResult struct {
 	Initial        []msg            `json:"initialMessages,omitempty"`
 }
 
-func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in conversationWish) (conversationResult, error) {
-	c, err := s.create(context.WithoutCancel(ctx), in.wish())
+func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in Wish) (conversationResult, error) {
+	c, settings, err := s.create(context.WithoutCancel(ctx), in)
 	if err != nil {
 		return conversationResult{}, err
 	}
-	return conversationResult{ConversationID: c.id, Model: c.model}, nil
+	return conversationResult{ConversationID: c.id, Model: settings.Model}, nil
 }
 
 type messageParams struct {
@@ -208,16 +188,6 @@ type userAgentResult struct {
 
 func (s *Server) userAgent(context.Context, *jsonrpc.Request, empty) (userAgentResult, error) {
 	return userAgentResult{"fermata/" + s.o.Version}, nil
-}
-
-type authResult struct {
-	Method    *string `json:"authMethod,omitempty"`
-	Preferred string  `json:"preferredAuthMethod"`
-}
-
-// authStatus says that nobody is logged in anywhere: keys are the configuration's.
-func authStatus(context.Context, *jsonrpc.Request, empty) (authResult, error) {
-	return authResult{Preferred: "apikey"}, nil
 }
 
 func noLogin(context.Context, *jsonrpc.Request, empty) (empty, error) {

@@ -41,9 +41,9 @@ func (s *Server) listConversations(ctx context.Context, _ *jsonrpc.Request, in l
 }
 
 type resumeParams struct {
-	Path           string            `json:"path,omitempty"`
-	ConversationID string            `json:"conversationId,omitempty"`
-	Overrides      *conversationWish `json:"overrides,omitempty"`
+	Path           string `json:"path,omitempty"`
+	ConversationID string `json:"conversationId,omitempty"`
+	Overrides      *Wish  `json:"overrides,omitempty"`
 }
 
 // resumeConversation opens a conversation by its file or its id, and tells what was said in it.
@@ -61,18 +61,18 @@ func (s *Server) resumeConversation(ctx context.Context, _ *jsonrpc.Request, in 
 	if err != nil {
 		return conversationResult{}, err
 	}
-	if err := s.override(life, c, snap.Settings, in.Overrides); err != nil {
+	settings, err := s.override(life, c, snap.Settings, in.Overrides)
+	if err != nil {
 		return conversationResult{}, err
 	}
 	initial, err := s.said(ctx, c.id, snap.Last)
 	if err != nil {
 		return conversationResult{}, err
 	}
-	configured := msg{"type": "session_configured", "session_id": c.id, "model": c.model, "history_log_id": 0, "history_entry_count": 0}
-	if err := s.conn.Notify(ctx, "codex/event", eventParams{Msg: configured}); err != nil {
+	if err := s.conn.Notify(ctx, "codex/event", eventParams{Msg: configured(c.id, settings.Model)}); err != nil {
 		return conversationResult{}, err
 	}
-	return conversationResult{c.id, c.model, initial}, nil
+	return conversationResult{c.id, settings.Model, initial}, nil
 }
 
 // byPath finds the conversation that is kept in a file.
@@ -94,31 +94,17 @@ func (s *Server) byPath(ctx context.Context, path string) (engine.Summary, error
 	}
 }
 
-// override gives a conversation the settings that a client names.
-func (s *Server) override(ctx context.Context, c *conversation, now p.Settings, wish *conversationWish) error {
+// override gives a conversation the settings that a client names, and returns them.
+func (s *Server) override(ctx context.Context, c *conversation, now p.Settings, wish *Wish) (p.Settings, error) {
 	if wish == nil {
-		return nil
+		return now, nil
 	}
-	w := wish.wish()
-	if w.Cwd == "" {
-		w.Cwd = now.Cwd
+	over, err := s.change(ctx, now, *wish)
+	if err != nil || over == nil {
+		return now, err
 	}
-	want, err := s.o.Settings(w)
-	if err != nil {
-		return jsonrpc.Errorf(jsonrpc.CodeRequest, "%v", err)
-	}
-	over := p.Overrides{Cwd: &want.Cwd}
-	if w.Model != "" {
-		over.Model = &want.Model
-	}
-	if w.Approval != "" {
-		over.Approval = &want.Approval
-	}
-	if w.Sandbox != "" {
-		over.Sandbox = &want.Sandbox
-	}
-	_, err = s.o.Engine.Submit(ctx, c.id, p.Configure{Overrides: over})
-	return err
+	_, err = s.o.Engine.Submit(ctx, c.id, p.Configure{Overrides: *over})
+	return over.Apply(now), err
 }
 
 // said is what was said in a conversation up to an event.

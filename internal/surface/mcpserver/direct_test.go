@@ -62,7 +62,7 @@ func TestDirectFlow(t *testing.T) {
 		m := c.e.Request()
 		m.Usage = nil
 		m.Answer("Done")
-		c.want(told("1", `{"type":"task_started"}`), told("1", `{"type":"agent_message","message":"Done"}`), told("1", `{"type":"task_complete","last_agent_message":"Done"}`))
+		c.want(told("1", `{"type":"task_started","model_context_window":null}`), told("1", `{"type":"agent_message","message":"Done"}`), told("1", `{"type":"task_complete","last_agent_message":"Done"}`))
 		c.send(`{"id":4,"method":"removeConversationListener","params":{"subscriptionId":%q}}`, sub)
 		c.want(`{"jsonrpc":"2.0","id":4,"result":{}}`)
 		c.message("5", "again")
@@ -286,8 +286,8 @@ func TestListResumeArchive(t *testing.T) {
 		other := attach(t, c.e)
 		other.id = c.id
 		other.send(`{"id":1,"method":"resumeConversation","params":{"conversationId":"C","overrides":{"model":"other"}}}`)
-		other.want(`{"jsonrpc":"2.0","method":"codex/event","params":{"id":"","msg":{"type":"session_configured","session_id":"C","model":"puppet","history_log_id":0,"history_entry_count":0}}}`,
-			`{"jsonrpc":"2.0","id":1,"result":{"conversationId":"C","model":"puppet","initialMessages":[{"type":"user_message","message":"remember me","kind":"plain"},{"type":"agent_message","message":"I do"}]}}`)
+		other.want(`{"jsonrpc":"2.0","method":"codex/event","params":{"id":"","msg":{"type":"session_configured","session_id":"C","model":"other","history_log_id":0,"history_entry_count":0}}}`,
+			`{"jsonrpc":"2.0","id":1,"result":{"conversationId":"C","model":"other","initialMessages":[{"type":"user_message","message":"remember me","kind":"plain"},{"type":"agent_message","message":"I do"}]}}`)
 		other.listen("2") // hears only what comes from here on
 		other.nothing()
 		c.message("4", "more")
@@ -346,8 +346,13 @@ func TestWhoAmI(t *testing.T) {
 		c := connect(t, "")
 		c.send(`{"id":1,"method":"getUserAgent"}`)
 		c.want(`{"jsonrpc":"2.0","id":1,"result":{"userAgent":"fermata/1.2.3"}}`)
-		c.send(`{"id":2,"method":"getAuthStatus","params":{}}`)
+		c.send(`{"id":2,"method":"getAuthStatus","params":{"includeToken":true}}`)
 		c.want(`{"jsonrpc":"2.0","id":2,"result":{"preferredAuthMethod":"apikey"}}`)
+		c.local.key = "k"
+		c.send(`{"id":3,"method":"getAuthStatus","params":{}}`)
+		c.want(`{"jsonrpc":"2.0","id":3,"result":{"authMethod":"apikey","preferredAuthMethod":"apikey"}}`)
+		c.send(`{"id":4,"method":"getAuthStatus","params":{"includeToken":true,"refreshToken":false}}`)
+		c.want(`{"jsonrpc":"2.0","id":4,"result":{"authMethod":"apikey","preferredAuthMethod":"apikey","authToken":"k"}}`)
 	})
 }
 

@@ -23,9 +23,10 @@ func (m msg) delta() bool { return strings.HasSuffix(m.kind(), "_delta") }
 // A translator makes our events those of the clients. It must see a turn from
 // its start to know what its calls are called.
 type translator struct {
-	window int64 // of the model, in tokens; 0 is unknown
-	calls  map[p.CallID]*call
-	last   any // the last whole message of the turn, nil if none
+	window  int64 // of the model, in tokens; 0 is unknown
+	calls   map[p.CallID]*call
+	running map[p.BackgroundID][]string // background commands
+	last    any                         // the last whole message of the turn, nil if none
 }
 
 // A call is what an event about it does not repeat.
@@ -36,7 +37,7 @@ type call struct {
 }
 
 func newTranslator(window int64) *translator {
-	return &translator{window: window, calls: map[p.CallID]*call{}}
+	return &translator{window: window, calls: map[p.CallID]*call{}, running: map[p.BackgroundID][]string{}}
 }
 
 // call is what is known of a call. One that was never seen is called by our own name.
@@ -88,11 +89,31 @@ func (t *translator) translate(e p.Event) []msg {
 		return t.ended(b)
 	case *p.Configured:
 		t.window = b.Settings.ContextWindow
+	case *p.BackgroundStarted:
+		t.running[b.ID] = b.Command
+	case *p.BackgroundEnded:
+		return t.backgroundEnded(b)
 	default:
 		return remark(e.Body)
 	}
 	return nil
 }
+
+// backgroundEnded tells of the end of what went on after its call had ended.
+func (t *translator) backgroundEnded(b *p.BackgroundEnded) []msg {
+	how := "exit code " + strconv.Itoa(b.Result.ExitCode)
+	if b.Reason != p.Completed {
+		how = string(b.Reason)
+	}
+	text := "background command " + strconv.Itoa(int(b.ID)) + " has ended (" + how + ")"
+	if command, ok := t.running[b.ID]; ok {
+		delete(t.running, b.ID)
+		text += ": " + shellQuoted(command)
+	}
+	return []msg{background(text)}
+}
+
+func background(text string) msg { return msg{"type": "background_event", "message": text} }
 
 // remark tells people what they should know and clients have no form for.
 func remark(b p.Body) []msg {
@@ -113,12 +134,17 @@ func remark(b p.Body) []msg {
 	default:
 		return nil
 	}
-	return []msg{{"type": "background_event", "message": text}}
+	return []msg{background(text)}
+}
+
+// configured is the first word about a conversation.
+func configured(id p.ConversationID, model string) msg {
+	return msg{"type": "session_configured", "session_id": id, "model": model, "history_log_id": 0, "history_entry_count": 0}
 }
 
 func (t *translator) started() []msg {
 	t.last = nil
-	m := msg{"type": "task_started"}
+	m := msg{"type": "task_started", "model_context_window": nil}
 	if t.window > 0 {
 		m["model_context_window"] = t.window
 	}
@@ -145,9 +171,12 @@ func (t *translator) delta(b *p.Delta) []msg {
 	case p.DeltaReasoning:
 		return []msg{{"type": "agent_reasoning_delta", "delta": b.Text}}
 	}
-	c := t.call(b.Item)
+	c := t.calls[b.Item]
+	if c == nil || !c.commands { // what a background command prints comes after its call's end
+		return nil
+	}
 	var list []msg
-	for text := b.Text; c.commands && text != ""; {
+	for text := b.Text; text != ""; {
 		n := min(len(text), maxChunk)
 		chunk := base64.StdEncoding.EncodeToString([]byte(text[:n]))
 		list = append(list, msg{"type": "exec_command_output_delta", "call_id": c.wireID, "stream": string(b.Kind), "chunk": chunk})
@@ -220,10 +249,14 @@ func commandEnd(c *call, b *p.ToolOutput) msg {
 	if r == nil { // it did not get as far as running
 		r = &p.CommandResult{ExitCode: -1, Output: b.Output, Stderr: [][2]int{{0, len(b.Output)}}, Elapsed: b.Elapsed}
 	}
+	code := r.ExitCode
+	if r.Background != 0 { // it goes on, so that there is none yet
+		code = 0
+	}
 	stdout, stderr := split(r.Output, r.Stderr)
 	return msg{
 		"type": "exec_command_end", "call_id": c.wireID, "stdout": stdout, "stderr": stderr, "aggregated_output": r.Output,
-		"exit_code": r.ExitCode, "duration": duration(r.Elapsed), "formatted_output": b.Output,
+		"exit_code": code, "duration": duration(r.Elapsed), "formatted_output": b.Output,
 	}
 }
 

@@ -21,7 +21,7 @@ func TestTranslate(t *testing.T) {
 		body   p.Body
 		want   string // a line for each msg
 	}{
-		"start":             {nil, &p.TurnStarted{}, `{"type":"task_started"}`},
+		"start":             {nil, &p.TurnStarted{}, `{"type":"task_started","model_context_window":null}`},
 		"window":            {[]p.Body{&p.Configured{Settings: p.Settings{ContextWindow: 9}}}, &p.TurnStarted{}, `{"type":"task_started","model_context_window":9}`},
 		"message":           {nil, &p.AssistantMessage{Text: "<hi>"}, `{"type":"agent_message","message":"<hi>"}`},
 		"no message":        {nil, &p.AssistantMessage{}, ``},
@@ -50,6 +50,19 @@ func TestTranslate(t *testing.T) {
 		"no tokens":         {nil, &p.ModelEnded{Usage: &p.Usage{}}, ``},
 		"retry":             {nil, &p.ModelRetry{Attempt: 1, Max: 5, Wait: time.Second, Reason: "cut"}, `{"type":"stream_error","message":"attempt 1 of 5 in 1s: cut"}`},
 		"notice":            {nil, &p.Notice{Text: "n"}, `{"type":"background_event","message":"n"}`},
+		"goes on": {
+			[]p.Body{call, begun},
+			&p.ToolOutput{Call: id, Output: "still running", Command: &p.CommandResult{ExitCode: -1, Output: "a", Background: 1}},
+			`{"type":"exec_command_end","call_id":"call_1","stdout":"a","stderr":"","aggregated_output":"a","exit_code":0,"duration":{"secs":0,"nanos":0},"formatted_output":"still running"}`,
+		},
+		"background output": {[]p.Body{call, begun}, &p.Delta{Item: p.BackgroundID(1).Item(), Kind: p.DeltaStdout, Text: "x"}, ``},
+		"background begins": {nil, &p.BackgroundStarted{ID: 1, Command: []string{"a b"}}, ``},
+		"background ended": {
+			[]p.Body{&p.BackgroundStarted{ID: 1, Command: []string{"sh", "-c", "a b"}}},
+			&p.BackgroundEnded{ID: 1, Reason: p.Completed, Result: p.CommandResult{ExitCode: 3}},
+			`{"type":"background_event","message":"background command 1 has ended (exit code 3): sh -c 'a b'"}`,
+		},
+		"background killed": {nil, &p.BackgroundEnded{ID: 2, Reason: p.Interrupted}, `{"type":"background_event","message":"background command 2 has ended (interrupted)"}`},
 		"compacted":         {nil, &p.Compacted{}, `{"type":"background_event","message":"the conversation was compacted"}`},
 		"damaged":           {nil, &p.Damaged{File: "f"}, `{"type":"background_event","message":"a part of the conversation could not be read and was set aside in f"}`},
 		"handed back":       {nil, &p.InputReturned{Inputs: []p.ReturnedInput{{Content: p.Text("a")}, {Content: p.Text("b")}}}, `{"type":"background_event","message":"not delivered: \"a\", \"b\""}`},

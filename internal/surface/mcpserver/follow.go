@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -15,20 +15,17 @@ import (
 // A follower gives a client a conversation: what has been, then what happens,
 // without a gap. How that is told is the caller's.
 type follower struct {
-	s    *Server
-	c    *conversation
-	show p.Cursor // what is told begins after it
-	from p.Cursor // where reading begins: earlier, if that is needed to know what calls are called
-	snap engine.Snapshot
-	asks func(question) (method string, params any)
-	tell func(e p.Event, id string, m msg)
-	live func() // what has been is told: from here on it is live
+	s      *Server
+	c      *conversation
+	show   p.Cursor // what is told begins after it
+	from   p.Cursor // where reading begins: earlier, if that is needed to know what calls are called
+	window int64    // of the model, where reading begins
+	asks   func(question) (method string, params any)
+	tell   func(e p.Event, id string, m msg)
+	live   func() // what has been is told: from here on it is live
 
-	// wait is how long live waits for the text so far of what is not finished;
-	// the engine does not say whether there is any.
-	wait time.Duration
-
-	ended sync.Map
+	last  atomic.Int64  // the turn whose end was told last
+	ended sync.Map      // p.TurnID to a channel, for whoever waits for the end to be told
 	done  chan struct{} // closed when it follows no more
 }
 
@@ -39,41 +36,16 @@ func (f *follower) run(ctx context.Context) {
 	asks := newAsker(context.WithoutCancel(ctx), f.s, f.c.id, f.asks)
 	defer asks.close()
 	asks.hold = true
-	catchUp := func() {
-		asks.hold = false
+	live := func() {
 		f.live()
 		asks.resume()
 	}
-	var unfinished <-chan time.Time // no longer is waited for a piece of what is not finished
-	reached := func() {
-		if f.wait == 0 || !f.snap.Active || f.snap.Waiting {
-			catchUp()
+	translator := newTranslator(f.window)
+	for e, err := range f.s.o.Engine.Attach(ctx, f.c.id, f.from, live) {
+		if err != nil {
 			return
 		}
-		unfinished = time.After(f.wait)
-	}
-	if f.from >= f.snap.Last {
-		reached()
-	}
-	translator := newTranslator(f.snap.Settings.ContextWindow)
-	for events := f.subscribe(ctx); ; {
-		select {
-		case e, ok := <-events:
-			if !ok {
-				return
-			}
-			f.take(e, translator, asks)
-			switch {
-			case asks.hold && unfinished != nil:
-				catchUp()
-			case asks.hold && e.Seq >= f.snap.Last:
-				reached()
-			}
-		case <-unfinished:
-			if asks.hold {
-				catchUp()
-			}
-		}
+		f.take(e, translator, asks)
 	}
 }
 
@@ -86,33 +58,24 @@ func (f *follower) take(e p.Event, translator *translator, asks *asker) {
 	}
 	asks.event(e)
 	if _, ok := e.Body.(*p.TurnEnded); ok {
-		close(f.end(e.Turn))
+		f.last.Store(int64(e.Turn))
+		f.wake(e.Turn)
 	}
 }
 
-// subscribe gives the events until ctx ends or there are no more.
-func (f *follower) subscribe(ctx context.Context) <-chan p.Event {
-	events := make(chan p.Event)
-	go func() { // ends with ctx
-		defer close(events)
-		for e, err := range f.s.o.Engine.Subscribe(ctx, f.c.id, f.from) {
-			if err != nil {
-				return
-			}
-			select {
-			case events <- e:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return events
+// end is closed when the end of the turn has been told.
+func (f *follower) end(turn p.TurnID) <-chan struct{} {
+	ch, _ := f.ended.LoadOrStore(turn, make(chan struct{}))
+	if f.last.Load() >= int64(turn) {
+		f.wake(turn)
+	}
+	return ch.(chan struct{})
 }
 
-// end is closed when the end of the turn has been told.
-func (f *follower) end(turn p.TurnID) chan struct{} {
-	ch, _ := f.ended.LoadOrStore(turn, make(chan struct{}))
-	return ch.(chan struct{})
+func (f *follower) wake(turn p.TurnID) {
+	if ch, ok := f.ended.LoadAndDelete(turn); ok {
+		close(ch.(chan struct{}))
+	}
 }
 
 // eventID is the name of an event's turn.
@@ -139,7 +102,7 @@ type listenerParams struct {
 // newListener makes a listener that tells everything since this client came to the
 // conversation.
 func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.Snapshot) *listener {
-	f := &follower{s: s, c: c, show: c.start, from: c.start, snap: snap, live: func() {}, done: make(chan struct{})}
+	f := &follower{s: s, c: c, show: c.start, from: c.start, window: snap.Settings.ContextWindow, live: func() {}, done: make(chan struct{})}
 	if c.mid {
 		f.from = 0
 	}

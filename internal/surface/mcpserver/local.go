@@ -20,7 +20,10 @@ type Local interface {
 	DiffToRemote(ctx context.Context, cwd string) (RemoteDiff, error)
 
 	// SavedConfig gives what the configuration file says.
-	SavedConfig() SavedConfig
+	SavedConfig() (SavedConfig, error)
+
+	// Key gives the key of the model provider, empty if there is none.
+	Key() string
 }
 
 // A OneOff is how a command ended that was run outside of any conversation.
@@ -36,25 +39,45 @@ type RemoteDiff struct {
 	Diff string `json:"diff"`
 }
 
-// A SavedConfig is what the configuration file says, as far as clients know it.
+// A SavedConfig is what the configuration file says, as far as clients know it. The
+// file's names are beside theirs.
 type SavedConfig struct {
-	ApprovalPolicy  string         `json:"approvalPolicy,omitempty"`
-	SandboxMode     string         `json:"sandboxMode,omitempty"`
-	SandboxSettings *SavedSandbox  `json:"sandboxSettings,omitempty"`
-	Model           string         `json:"model,omitempty"`
-	Effort          string         `json:"modelReasoningEffort,omitempty"`
-	Summary         string         `json:"modelReasoningSummary,omitempty"`
-	Verbosity       string         `json:"modelVerbosity,omitempty"`
-	Profile         string         `json:"profile,omitempty"`
-	Profiles        map[string]any `json:"profiles"`
+	ApprovalPolicy  string                  `json:"approvalPolicy,omitempty" toml:"approval_policy"`
+	SandboxMode     string                  `json:"sandboxMode,omitempty" toml:"sandbox_mode"`
+	SandboxSettings *SavedSandbox           `json:"sandboxSettings,omitempty" toml:"sandbox_workspace_write"`
+	Model           string                  `json:"model,omitempty" toml:"model"`
+	Effort          string                  `json:"modelReasoningEffort,omitempty" toml:"model_reasoning_effort"`
+	Summary         string                  `json:"modelReasoningSummary,omitempty" toml:"model_reasoning_summary"`
+	Verbosity       string                  `json:"modelVerbosity,omitempty" toml:"model_verbosity"`
+	Tools           *SavedTools             `json:"tools,omitempty" toml:"tools"`
+	Profile         string                  `json:"profile,omitempty" toml:"profile"`
+	Profiles        map[string]SavedProfile `json:"profiles" toml:"profiles"`
 }
 
 // A SavedSandbox is what the file says about the sandbox mode workspace-write.
 type SavedSandbox struct {
-	WritableRoots       []string `json:"writableRoots"`
-	NetworkAccess       bool     `json:"networkAccess"`
-	ExcludeTmpdirEnvVar bool     `json:"excludeTmpdirEnvVar"`
-	ExcludeSlashTmp     bool     `json:"excludeSlashTmp"`
+	WritableRoots       []string `json:"writableRoots" toml:"writable_roots"`
+	NetworkAccess       *bool    `json:"networkAccess,omitempty" toml:"network_access"`
+	ExcludeTmpdirEnvVar *bool    `json:"excludeTmpdirEnvVar,omitempty" toml:"exclude_tmpdir_env_var"`
+	ExcludeSlashTmp     *bool    `json:"excludeSlashTmp,omitempty" toml:"exclude_slash_tmp"`
+}
+
+// SavedTools is what the file says about tools.
+type SavedTools struct {
+	WebSearch *bool `json:"webSearch,omitempty" toml:"web_search"`
+	Request   *bool `json:"-" toml:"web_search_request"` // an older name of it
+	ViewImage *bool `json:"viewImage,omitempty" toml:"view_image"`
+}
+
+// A SavedProfile is a profile of the file.
+type SavedProfile struct {
+	Model          string `json:"model,omitempty" toml:"model"`
+	ModelProvider  string `json:"modelProvider,omitempty" toml:"model_provider"`
+	ApprovalPolicy string `json:"approvalPolicy,omitempty" toml:"approval_policy"`
+	Effort         string `json:"modelReasoningEffort,omitempty" toml:"model_reasoning_effort"`
+	Summary        string `json:"modelReasoningSummary,omitempty" toml:"model_reasoning_summary"`
+	Verbosity      string `json:"modelVerbosity,omitempty" toml:"model_verbosity"`
+	ChatGPTBaseURL string `json:"chatgptBaseUrl,omitempty" toml:"chatgpt_base_url"`
 }
 
 // localMethods are the requests about the machine.
@@ -63,6 +86,7 @@ func (s *Server) localMethods() []jsonrpc.Method {
 		jsonrpc.Handle("execOneOffCommand", s.runOnce),
 		jsonrpc.Handle("gitDiffToRemote", s.diffToRemote),
 		jsonrpc.Handle("getUserSavedConfig", s.savedConfig),
+		jsonrpc.Handle("getAuthStatus", s.authStatus),
 	}
 }
 
@@ -100,5 +124,33 @@ type savedResult struct {
 }
 
 func (s *Server) savedConfig(context.Context, *jsonrpc.Request, empty) (savedResult, error) {
-	return savedResult{s.o.Local.SavedConfig()}, nil
+	saved, err := s.o.Local.SavedConfig()
+	if err != nil {
+		return savedResult{}, requestError(err.Error())
+	}
+	return savedResult{saved}, nil
+}
+
+type authParams struct {
+	IncludeToken *bool `json:"includeToken,omitempty" doc:"give the key, too"`
+	RefreshToken *bool `json:"refreshToken,omitempty" doc:"makes no difference: a key does not age"`
+}
+
+type authResult struct {
+	Method    string `json:"authMethod,omitempty"`
+	Preferred string `json:"preferredAuthMethod"`
+	Token     string `json:"authToken,omitempty"`
+}
+
+// authStatus says whether there is a key: there is no other way of being known to a provider.
+func (s *Server) authStatus(_ context.Context, _ *jsonrpc.Request, in authParams) (authResult, error) {
+	res := authResult{Preferred: "apikey"}
+	key := s.o.Local.Key()
+	if key != "" {
+		res.Method = "apikey"
+	}
+	if in.IncludeToken != nil && *in.IncludeToken {
+		res.Token = key
+	}
+	return res, nil
 }

@@ -17,7 +17,7 @@ func (s *Server) methods() []jsonrpc.Method {
 		jsonrpc.Handle("initialize", s.initialize),
 		jsonrpc.Listen("notifications/initialized", func(context.Context, empty) {}),
 		jsonrpc.Handle("ping", nothing),
-		jsonrpc.Handle("logging/setLevel", nothing),
+		jsonrpc.Handle("logging/setLevel", s.setLevel),
 		jsonrpc.Handle("tools/list", s.listTools),
 		jsonrpc.Handle("tools/call", s.callTool).InLane(toolLane),
 	}, s.directMethods(), s.localMethods())
@@ -118,7 +118,7 @@ func directLane(params json.RawMessage) string {
 
 func (s *Server) tools() []tool {
 	return append([]tool{
-		newTool("codex", "Codex", "Begin a conversation with a coding agent and let it work on a prompt.", s.codex),
+		newTool("codex", "Codex", "Begin a conversation with a coding agent and let it work on a prompt.", s.codex).withWish(kebab),
 		newTool("codex-reply", "Codex Reply", "Go on with a conversation. While a turn runs, the prompt joins it.", s.codexReply),
 	}, s.conversationTools()...)
 }

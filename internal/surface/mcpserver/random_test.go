@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +100,7 @@ func (c *randomClient) hearAll() {
 		case m.Method == "":
 			c.answered[bare(m.ID)]++
 		case strings.HasPrefix(m.Method, "codex/event/") && !m.Params.Msg.delta():
+			delete(m.Params.Msg, "model_context_window") // streams do not have it
 			text, _ := json.Marshal(m.Params.Msg)
 			c.listened[m.Params.ConversationID] = append(c.listened[m.Params.ConversationID], string(text))
 		case m.Method == "codex/event":
@@ -186,6 +188,10 @@ func randomRun(t *testing.T, d *dice) {
 		}
 		c.hearAll() // all listen before anything happens
 	}
+	var streamers []*streamer
+	for _, id := range ids {
+		streamers = append(streamers, newStreamer(t, e, id))
+	}
 	leaver := newRandomClient(t, e) // goes away in the middle
 	for i := range 40 {
 		for _, c := range clients {
@@ -203,18 +209,100 @@ func randomRun(t *testing.T, d *dice) {
 		for _, c := range clients {
 			c.hearAll()
 		}
+		for _, st := range streamers {
+			st.step(d)
+		}
 	}
 	time.Sleep(time.Minute) // what is queued runs
 	for _, c := range clients {
 		c.hearAll()
 		c.settled()
 	}
-	sameStory(t, e, ids, clients)
+	story := sameStory(t, e, ids, clients)
+	for _, st := range streamers {
+		st.check(story[st.id])
+	}
 }
 
-// sameStory checks that every listener was told the same as a stream that begins now.
-func sameStory(t *testing.T, e *enginetest.Engine, ids []string, clients []*randomClient) {
+// A streamer streams one conversation, leaves, and comes back.
+type streamer struct {
+	*client
+	id    string
+	next  int
+	told  []string   // by the stream it has: the state, then live events
+	parts [][]string // by earlier ones
+}
+
+func newStreamer(t *testing.T, e *enginetest.Engine, id string) *streamer {
+	st := &streamer{client: attach(t, e), id: id}
+	st.connect()
+	return st
+}
+
+func (st *streamer) connect() {
+	st.next++
+	st.send(`{"id":%d,"method":"tools/call","params":{"name":"conversationStream","arguments":{"conversation_id":%q}}}`, st.next, st.id)
+}
+
+// step hears what has come and sometimes begins anew, at once.
+func (st *streamer) step(d *dice) {
+	st.hear()
+	if d.n(5) == 0 {
+		st.cancel(fmt.Sprint(st.next))
+		st.hear()
+		st.parts = append(st.parts, st.told)
+		st.told = nil
+		st.connect()
+	}
+}
+
+func (st *streamer) hear() {
+	synctest.Wait()
+	for len(st.lines) > 0 {
+		line := <-st.lines
+		var m struct {
+			Method string
+			Params struct {
+				initialState
+				Msg msg
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			st.t.Fatalf("%v: %s", err, line)
+		}
+		events := m.Params.State.Events
+		if m.Params.Msg != nil {
+			events = []streamEvent{{Msg: m.Params.Msg}}
+		}
+		for _, ev := range events {
+			if !ev.Msg.delta() {
+				text, _ := json.Marshal(ev.Msg)
+				st.told = append(st.told, string(text))
+			}
+		}
+	}
+}
+
+// check compares what each of its streams told with the whole: the last told all, those
+// that were left told it as far as it had come.
+func (st *streamer) check(want []string) {
+	st.t.Helper()
+	st.hear()
+	if d := cmp.Diff(want, st.told); d != "" {
+		st.t.Errorf("the last stream of %s (-journal +told):\n%s", st.id, d)
+	}
+	for i, part := range st.parts {
+		if len(part) > len(want) || !slices.Equal(want[:len(part)], part) {
+			st.t.Errorf("stream %d of %s told %q", i, st.id, part)
+		}
+	}
+}
+
+// sameStory checks that every listener was told the same as a stream that begins now, and
+// returns that.
+func sameStory(t *testing.T, e *enginetest.Engine, ids []string, clients []*randomClient) map[string][]string {
 	t.Helper()
+	story := map[string][]string{}
 	judge := attach(t, e)
 	for _, id := range ids {
 		judge.send(`{"id":1,"method":"tools/call","params":{"name":"conversationStream","arguments":{"conversation_id":%q}}}`, id)
@@ -229,10 +317,12 @@ func sameStory(t *testing.T, e *enginetest.Engine, ids []string, clients []*rand
 			text, _ := json.Marshal(ev.Msg)
 			want = append(want, string(text))
 		}
+		story[id] = want
 		for _, c := range clients {
 			if d := cmp.Diff(want, c.listened[id]); d != "" {
 				t.Errorf("a listener of %s (-journal +told):\n%s", id, d)
 			}
 		}
 	}
+	return story
 }

@@ -26,25 +26,23 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A Wish is what a client wants a conversation to be run with. A zero field
-// leaves it to the configuration.
-type Wish struct {
-	Model        string
-	Profile      string
-	Cwd          string
-	Approval     string
-	Sandbox      string
-	Config       map[string]any // dotted keys
-	Instructions string         // replaces the built-in instructions
+// An Engine is what runs the conversations.
+type Engine interface {
+	engine.Engine
+	engine.Attacher
 }
 
 // Options are what a server is made of.
 type Options struct {
-	Engine  engine.Engine
+	Engine  Engine
 	Version string
 
-	// Settings makes a client's wish settings, or says what is wrong with it.
-	Settings func(Wish) (p.Settings, error)
+	// Settings makes a client's wish the settings of a new conversation, or says
+	// what is wrong with it. The remarks are for people: what of it has no effect.
+	Settings func(Wish) (s p.Settings, remarks []string, err error)
+
+	// Change says what a wish changes about a conversation that there is already.
+	Change func(now p.Settings, w Wish) (o p.Overrides, remarks []string, err error)
 
 	Local Local // what can be asked about the machine
 
@@ -57,7 +55,8 @@ type Server struct {
 	conn *jsonrpc.Conn
 
 	initialized atomic.Bool
-	elicits     atomic.Bool // the client can be asked
+	elicits     atomic.Bool  // the client can be asked
+	level       atomic.Int32 // the least that is logged to the client
 
 	known     sync.Map // p.ConversationID to *conversation
 	listeners sync.Map // subscription id to *listener
@@ -65,7 +64,11 @@ type Server struct {
 
 // New makes a server.
 func New(ctx context.Context, o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	s := &Server{o: o}
+	s.level.Store(levelWarning)
 	s.conn = jsonrpc.New(ctx, jsonrpc.Options{Methods: s.methods(), Cancel: "notifications/cancelled", Log: o.Log})
 	return s
 }
@@ -82,8 +85,7 @@ func Schema() map[string]any { return jsonrpc.Schema((&Server{}).methods()) }
 
 // A conversation is what the server remembers of one.
 type conversation struct {
-	id    p.ConversationID
-	model string
+	id p.ConversationID
 
 	// start is where the conversation stood when this client came to it: listeners
 	// get everything after it.
@@ -95,24 +97,6 @@ type conversation struct {
 	// events tells for each turn which call's client is told about it: the first
 	// one's. p.TurnID to *turnCall.
 	events sync.Map
-}
-
-// create begins a conversation.
-func (s *Server) create(ctx context.Context, w Wish) (*conversation, error) {
-	settings, err := s.o.Settings(w)
-	if err != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeRequest, "%v", err)
-	}
-	if w.Instructions != "" {
-		settings.Instructions = w.Instructions
-	}
-	id, err := s.o.Engine.Create(ctx, settings)
-	if err != nil {
-		return nil, err
-	}
-	c := &conversation{id: id, model: settings.Model}
-	s.known.Store(id, c)
-	return c, nil
 }
 
 // errUnknown says that there is no such conversation.
@@ -131,7 +115,7 @@ func (s *Server) find(ctx context.Context, name string) (*conversation, engine.S
 	if err != nil {
 		return nil, snap, err
 	}
-	c := &conversation{id: id, model: snap.Settings.Model, start: snap.Last, mid: snap.Active}
+	c := &conversation{id: id, start: snap.Last, mid: snap.Active}
 	got, _ := s.known.LoadOrStore(id, c)
 	return got.(*conversation), snap, nil
 }

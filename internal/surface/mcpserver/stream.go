@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -15,8 +14,8 @@ import (
 // conversationTools are those whose events are asked for by conversationStream.
 func (s *Server) conversationTools() []tool {
 	return []tool{
-		newTool("conversationCreate", "Create Conversation", "Begin a conversation. A prompt, if there is one, is its first message.", s.conversationCreate),
-		newTool("conversationSendMessage", "Send Message", "Send a message to a conversation. Cancelling it stops its turn.", s.conversationSend),
+		newTool("conversationCreate", "Create Conversation", "Begin a conversation. A prompt, if there is one, is its first message.", s.conversationCreate).withWish(snake),
+		newTool("conversationSendMessage", "Send Message", "Send a message to a conversation. Cancelling it stops its turn.", s.conversationSend).withWish(snake),
 		newTool("conversationStream", "Stream Conversation", "Get what has happened in a conversation, then what happens. Cancelling it pauses the stream.", s.conversationStream),
 		newTool("conversationsList", "List Conversations", "List conversations, those changed last first.", s.conversationsList),
 	}
@@ -32,14 +31,8 @@ func structured(v any, failed bool) toolResult {
 }
 
 type createArguments struct {
-	Prompt           string         `json:"prompt" doc:"the first message; none if empty"`
-	Cwd              string         `json:"cwd" doc:"where to work"`
-	Model            string         `json:"model,omitempty"`
-	ApprovalPolicy   string         `json:"approval_policy,omitempty" enum:"untrusted,on-failure,on-request,never"`
-	Sandbox          string         `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
-	Config           map[string]any `json:"config,omitempty"`
-	Profile          string         `json:"profile,omitempty"`
-	BaseInstructions string         `json:"base_instructions,omitempty"`
+	Prompt string `json:"prompt" doc:"the first message; none if empty"`
+	Cwd    string `json:"cwd" doc:"where to work"`
 }
 
 type createResult struct {
@@ -51,12 +44,13 @@ type problem struct {
 	Message string `json:"message"`
 }
 
-func (s *Server) conversationCreate(ctx context.Context, r *jsonrpc.Request, _ callParams, a createArguments) (toolResult, error) {
+func (s *Server) conversationCreate(ctx context.Context, r *jsonrpc.Request, in callParams, a createArguments) (toolResult, error) {
 	life := context.WithoutCancel(ctx)
-	c, err := s.create(life, Wish{
-		Model: a.Model, Profile: a.Profile, Cwd: a.Cwd, Approval: a.ApprovalPolicy, Sandbox: a.Sandbox,
-		Config: a.Config, Instructions: a.BaseInstructions,
-	})
+	wish, err := in.wish()
+	if err != nil {
+		return structured(problem{err.Error()}, true), nil
+	}
+	c, settings, err := s.create(life, wish)
 	if err != nil {
 		return structured(problem{err.Error()}, true), nil
 	}
@@ -66,17 +60,13 @@ func (s *Server) conversationCreate(ctx context.Context, r *jsonrpc.Request, _ c
 			return structured(problem{err.Error()}, true), nil
 		}
 	}
-	return structured(createResult{c.id, c.model}, false), nil
+	return structured(createResult{c.id, settings.Model}, false), nil
 }
 
 type sendArguments struct {
 	ConversationID string `json:"conversation_id"`
 	Content        []item `json:"content"`
-	ParentMessage  string `json:"parent_message_id,omitempty"`
-	Model          string `json:"model,omitempty"`
-	Cwd            string `json:"cwd,omitempty"`
-	ApprovalPolicy string `json:"approval_policy,omitempty" enum:"untrusted,on-failure,on-request,never"`
-	Sandbox        string `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
+	ParentMessage  string `json:"parent_message_id,omitempty" doc:"refused: a message goes to the end of its conversation"`
 }
 
 type sendResult struct {
@@ -88,7 +78,7 @@ func notSent(text string) toolResult { return structured(sendResult{"error", tex
 
 // conversationSend answers when the message is accepted. It runs on until its turn has
 // ended, so that it can be cancelled.
-func (s *Server) conversationSend(ctx context.Context, r *jsonrpc.Request, _ callParams, a sendArguments) (toolResult, error) {
+func (s *Server) conversationSend(ctx context.Context, r *jsonrpc.Request, in callParams, a sendArguments) (toolResult, error) {
 	c, snap, err := s.find(context.WithoutCancel(ctx), a.ConversationID)
 	if errors.Is(err, errUnknown) {
 		return notSent("Session does not exist"), nil
@@ -96,7 +86,7 @@ func (s *Server) conversationSend(ctx context.Context, r *jsonrpc.Request, _ cal
 	if err != nil {
 		return notSent(err.Error()), nil
 	}
-	content, err := contents(a.Content, snap.Settings.Cwd)
+	turn, err := s.message(ctx, in, a, snap.Settings)
 	if err != nil {
 		return notSent(err.Error()), nil
 	}
@@ -104,34 +94,32 @@ func (s *Server) conversationSend(ctx context.Context, r *jsonrpc.Request, _ cal
 		r.Reply(structured(sendResult{Status: "ok"}, false), nil)
 		r.Release()
 	}
-	turn := p.UserTurn{Content: content, Overrides: a.overrides()}
-	if turn.Overrides != nil { // a turn that runs cannot change; the next one does
-		turn.WhenBusy = p.Queue
-	}
 	if _, err := engine.RunTurn(r.UntilEnd(ctx), submitHook{s.o.Engine, taken}, c.id, turn, func(p.Event) {}); err != nil {
 		return notSent(err.Error()), nil // if it was accepted the answer has gone
 	}
 	return toolResult{}, nil
 }
 
-func (a sendArguments) overrides() *p.Overrides {
-	var o p.Overrides
-	if a.Model != "" {
-		o.Model = &a.Model
+var errNoParent = errors.New("parent_message_id: a message goes to the end of its conversation, not below another")
+
+// message is what is sent, and what it changes.
+func (s *Server) message(ctx context.Context, in callParams, a sendArguments, now p.Settings) (p.UserTurn, error) {
+	if a.ParentMessage != "" {
+		return p.UserTurn{}, errNoParent
 	}
-	if a.Cwd != "" {
-		o.Cwd = &a.Cwd
+	wish, err := in.wish()
+	if err != nil {
+		return p.UserTurn{}, err
 	}
-	if a.ApprovalPolicy != "" {
-		o.Approval = new(p.ApprovalPolicy(a.ApprovalPolicy))
+	turn := p.UserTurn{}
+	if turn.Overrides, err = s.change(ctx, now, wish); err != nil {
+		return turn, err
 	}
-	if a.Sandbox != "" {
-		o.Sandbox = &p.SandboxPolicy{Mode: p.SandboxMode(a.Sandbox)}
+	if turn.Overrides != nil { // a turn that runs cannot change; the next one does
+		turn.WhenBusy = p.Queue
 	}
-	if o.Model == nil && o.Cwd == nil && o.Approval == nil && o.Sandbox == nil {
-		return nil
-	}
-	return &o
+	turn.Content, err = contents(a.Content, now.Cwd)
+	return turn, err
 }
 
 type streamArguments struct {
@@ -155,7 +143,7 @@ func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ c
 		request = *created
 	}
 	f := &follower{
-		s: s, c: c, snap: snap, tell: st.tell, live: st.begin, wait: textWait, done: make(chan struct{}),
+		s: s, c: c, window: snap.Settings.ContextWindow, tell: st.tell, live: st.begin, done: make(chan struct{}),
 		asks: func(q question) (string, any) { return s.elicitation(q, request) },
 	}
 	if a.Cursor != nil {
@@ -164,9 +152,6 @@ func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ c
 	f.run(ctx)
 	return toolResult{}, nil
 }
-
-// textWait is how long the state may wait for the text so far.
-const textWait = 20 * time.Millisecond
 
 // A stream tells one client of one conversation.
 type stream struct {

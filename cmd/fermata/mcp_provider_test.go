@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agent/fermata/internal/model/modeltest"
+)
+
+// codexWith calls codex with some configuration and returns the answer's text and the conversation.
+func (c *mcpClient) codexWith(id int, config map[string]any) (text, conversation string) {
+	c.t.Helper()
+	args, err := json.Marshal(map[string]any{"prompt": "hi", "config": config})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.send(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"codex","arguments":%s}}`, id, args)
+	return c.textOf(id)
+}
+
+func (c *mcpClient) replyTo(id int, conversation string) string {
+	c.t.Helper()
+	c.send(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"codex-reply","arguments":{"threadId":%q,"prompt":"more"}}}`, id, conversation)
+	text, _ := c.textOf(id)
+	return text
+}
+
+// textOf is the text of an answer to tools/call.
+func (c *mcpClient) textOf(id int) (text, conversation string) {
+	c.t.Helper()
+	var got struct {
+		Content           []struct{ Text string }
+		StructuredContent struct{ ThreadID string }
+	}
+	if err := json.Unmarshal([]byte(c.answer(float64(id))), &got); err != nil || len(got.Content) == 0 {
+		c.t.Fatalf("answer %+v, %v", got, err)
+	}
+	return got.Content[0].Text, got.StructuredContent.ThreadID
+}
+
+// A call brings its own provider. Others may call theirs the same, and the configured one
+// stays what it is, in this process and the next.
+func TestMCPProviderOfAConversation(t *testing.T) {
+	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("configured")), modeltest.Respond(modeltest.Say("configured again")))
+	one := modeltest.New(t, modeltest.Respond(modeltest.Say("one")), modeltest.Respond(modeltest.Say("one again")), modeltest.Respond(modeltest.Say("one for the last time")))
+	two := modeltest.New(t, modeltest.Respond(modeltest.Say("two")), modeltest.Respond(modeltest.Say("two again")))
+	c := s.connect()
+	provider := func(id string, srv *modeltest.Server) map[string]any {
+		return map[string]any{"model_provider": id, "model_providers." + id: map[string]any{
+			"name": "own", "base_url": srv.URL(), "wire_api": "chat", "request_max_retries": 0, "stream_max_retries": 0,
+			"http_headers": map[string]any{"X-Own": "secret-header"},
+		}}
+	}
+	for i, x := range []struct {
+		want   string
+		config map[string]any
+	}{{"one", provider("own", one)}, {"two", provider("own", two)}, {"configured", nil}} {
+		text, id := c.codexWith(10+i, x.config)
+		if text != x.want {
+			t.Errorf("codex: %q, want %q", text, x.want)
+		}
+		if got := c.replyTo(20+i, id); got != x.want+" again" {
+			t.Errorf("codex-reply: %q, want %q", got, x.want+" again")
+		}
+		if i > 0 {
+			continue
+		}
+		c.in.Close()
+		c.code()
+		c = s.connect()
+		if got := c.replyTo(30, id); got != "one for the last time" {
+			t.Errorf("codex-reply to another process: %q", got)
+		}
+		s.must("fsck", id)
+	}
+	if got := one.Wait(1).Header.Get("X-Own"); got != "secret-header" {
+		t.Errorf("header %q", got)
+	}
+	s.secret("secret-header")
+}
+
+// secret checks that only we can read the files that hold a text, and that no journal does.
+func (s *mcpSite) secret(text string) {
+	s.t.Helper()
+	found := 0
+	home := filepath.Join(s.dir, "home", "fermata")
+	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(b), text) {
+			return err
+		}
+		found++
+		info, err := d.Info()
+		if err == nil && (info.Mode().Perm() != 0o600 || strings.HasSuffix(path, ".jsonl")) {
+			s.t.Errorf("%s (%v) holds %q", path, info.Mode(), text)
+		}
+		return err
+	})
+	if err != nil || found == 0 {
+		s.t.Errorf("%d files hold it, %v", found, err)
+	}
+}
+
+// A part of a provider is enough: the rest is what the configuration says.
+func TestMCPPartOfAProvider(t *testing.T) {
+	s := newMCPSite(t, "never")
+	other := modeltest.New(t, modeltest.Respond(modeltest.Say("elsewhere")), modeltest.Respond(modeltest.Say("elsewhere too")))
+	c := s.connect()
+	text, id := c.codexWith(1, map[string]any{"model_providers.mock_provider.base_url": other.URL()})
+	if text != "elsewhere" {
+		t.Errorf("answer %q", text)
+	}
+	if got := c.replyTo(2, id); got != "elsewhere too" {
+		t.Errorf("answer %q", got)
+	}
+	if text, _ = c.codexWith(3, map[string]any{"model_providers.mock_provider.wire_api": "telegraph"}); !strings.Contains(text, "wire_api") {
+		t.Errorf("a bad definition: %q", text)
+	}
+	if text, _ = c.codexWith(4, map[string]any{"model_provider": "nobody"}); !strings.Contains(text, "nobody") {
+		t.Errorf("an unknown provider: %q", text)
+	}
+	if err := os.RemoveAll(filepath.Join(s.dir, "home", "fermata", "providers")); err != nil {
+		t.Fatal(err)
+	}
+	c.in.Close()
+	c.code()
+	contains(t, "without the definition", s.connect().replyTo(1, id), "provider mock_provider was defined by the client")
+}
+
+// A conversation that there is already is changed by what is named, and by nothing else.
+func TestMCPChangeOfAConversation(t *testing.T) {
+	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("a")), modeltest.Respond(modeltest.Say("b")), modeltest.Respond(modeltest.Say("c")))
+	s.configure("\n[profiles.quick]\nmodel = \"small\"\n")
+	other := modeltest.New(t, modeltest.Respond(modeltest.Say("elsewhere")))
+	c := s.connect("-c", `model="by-flag"`)
+	c.send(`{"id":1,"method":"tools/call","params":{"name":"conversationCreate","arguments":{"prompt":"","cwd":%q}}}`, s.work)
+	var made struct {
+		StructuredContent struct {
+			ID    string `json:"conversation_id"`
+			Model string
+		}
+	}
+	if err := json.Unmarshal([]byte(c.answer(1)), &made); err != nil || made.StructuredContent.Model != "by-flag" {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	id := made.StructuredContent.ID
+	c.send(`{"id":2,"method":"tools/call","params":{"name":"conversationStream","arguments":{"conversation_id":%q}}}`, id)
+	say := func(request int, more string) string {
+		c.send(`{"id":%d,"method":"tools/call","params":{"name":"conversationSendMessage","arguments":{"conversation_id":%q,"content":[{"type":"text","text":"hi"}]%s}}}`, request, id, more)
+		return c.answer(float64(request))
+	}
+	for i, x := range []struct{ more, model string }{
+		{"", "by-flag"},
+		{`,"profile":"quick"`, "small"},
+		{fmt.Sprintf(`,"config":{"model":"by-config","model_reasoning_effort":"high"},"cwd":%q`, s.work), "by-config"},
+	} {
+		contains(t, "answer", say(10+i, x.more), `"status":"ok"`)
+		if got := s.srv.Wait(i + 1).Body["model"]; got != x.model {
+			t.Errorf("%s: the model is %v, want %s", x.more, got, x.model)
+		}
+		c.notice("task_complete")
+	}
+	contains(t, "answer", say(20, fmt.Sprintf(`,"config":{"model_providers.mock_provider.base_url":%q}`, other.URL())), `"status":"ok"`)
+	if got := other.Wait(1).Body["model"]; got != "by-config" {
+		t.Errorf("at the other provider the model is %v", got)
+	}
+	c.notice("task_complete")
+	for more, want := range map[string]string{
+		`,"base_instructions":"be brief"`:             "instructions",
+		`,"parent_message_id":"m1"`:                   "parent_message_id",
+		`,"profile":"none"`:                           "none",
+		`,"config":{"approval_policy":"perhaps"}`:     "perhaps",
+		`,"config":{"model_provider":"nobody"}`:       "nobody",
+		`,"sandbox":7`:                                "sandbox",
+		`,"config":{"model_providers.x.wire_api":""}`: "wire_api",
+	} {
+		contains(t, more, say(30, more), `"isError":true`, want)
+	}
+}
+
+// What of a call's configuration is the server's own is said to have no effect.
+func TestMCPConfigThatHasNoEffect(t *testing.T) {
+	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("ok")))
+	c := s.connect()
+	args := `{"prompt":"hi","config":{"shell_environment_policy.inherit":"none"}}`
+	c.send(`{"id":1,"method":"tools/call","params":{"name":"codex","arguments":%s}}`, args)
+	m := c.await("a remark", func(m map[string]any) bool { return m["method"] == "notifications/message" })
+	got, _ := json.Marshal(m["params"])
+	want := `{"data":"config: shell_environment_policy.inherit has no effect here: set it where the server is started, with -c","level":"warning","logger":"fermata"}`
+	if string(got) != want {
+		t.Errorf("remark %s\nwant %s", got, want)
+	}
+	c.answer(1)
+}

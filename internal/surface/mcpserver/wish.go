@@ -1,0 +1,110 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A Wish is what a client wants a conversation to be run with. A zero field
+// leaves it to the configuration. The direct requests spell it as here, the tools in their
+// own ways; any spelling is understood by all.
+type Wish struct {
+	Model                 string         `json:"model,omitempty"`
+	Profile               string         `json:"profile,omitempty" doc:"a profile of the configuration"`
+	Cwd                   string         `json:"cwd,omitempty" doc:"where to work; relative to where the server runs"`
+	ApprovalPolicy        string         `json:"approvalPolicy,omitempty" enum:"untrusted,on-failure,on-request,never"`
+	Sandbox               string         `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
+	Config                map[string]any `json:"config,omitempty" doc:"configuration values by dotted key"`
+	BaseInstructions      string         `json:"baseInstructions,omitempty" doc:"instead of the built-in instructions"`
+	IncludePlanTool       bool           `json:"includePlanTool,omitempty" doc:"makes no difference: the model always has it"`
+	IncludeApplyPatchTool bool           `json:"includeApplyPatchTool,omitempty" doc:"makes no difference: the model always has it"`
+}
+
+// kebab and snake are how tools spell their arguments.
+func kebab(name string) string { return spell(name, '-') }
+func snake(name string) string { return spell(name, '_') }
+
+func spell(name string, sep rune) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteRune(sep)
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// camel is the one spelling of a name.
+func camel(name string) string {
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' })
+	for i := 1; i < len(parts); i++ {
+		parts[i] = strings.ToUpper(parts[i][:1]) + parts[i][1:]
+	}
+	return strings.Join(parts, "")
+}
+
+// withWish adds a wish to the arguments of a tool, as it spells them.
+func (t tool) withWish(spelling func(string) string) tool {
+	own := t.schema["properties"].(map[string]any)
+	for name, s := range jsonrpc.SchemaOf(reflect.TypeFor[Wish]())["properties"].(map[string]any) {
+		if _, ok := own[spelling(name)]; !ok {
+			own[spelling(name)] = s
+		}
+	}
+	return t
+}
+
+// wish is the wish in the arguments of a tool.
+func (in callParams) wish() (Wish, error) {
+	var given map[string]json.RawMessage
+	_ = json.Unmarshal(in.Arguments, &given) // it was an object
+	spelled := map[string]json.RawMessage{}
+	for name, value := range maps.All(given) {
+		spelled[camel(name)] = value
+	}
+	arguments, err := json.Marshal(spelled)
+	if err != nil {
+		return Wish{}, err
+	}
+	var w Wish
+	return w, jsonrpc.Decode(arguments, &w)
+}
+
+// create begins a conversation.
+func (s *Server) create(ctx context.Context, w Wish) (*conversation, p.Settings, error) {
+	settings, remarks, err := s.o.Settings(w)
+	if err != nil {
+		return nil, settings, requestError(err.Error())
+	}
+	s.remark(ctx, remarks)
+	id, err := s.o.Engine.Create(ctx, settings)
+	if err != nil {
+		return nil, settings, err
+	}
+	c := &conversation{id: id}
+	s.known.Store(id, c)
+	return c, settings, nil
+}
+
+// change is what a wish changes about a conversation that there is already; nil if
+// nothing.
+func (s *Server) change(ctx context.Context, now p.Settings, w Wish) (*p.Overrides, error) {
+	w.IncludePlanTool, w.IncludeApplyPatchTool = false, false
+	if reflect.DeepEqual(w, Wish{}) {
+		return nil, nil
+	}
+	over, remarks, err := s.o.Change(now, w)
+	if err != nil {
+		return nil, requestError(err.Error())
+	}
+	s.remark(ctx, remarks)
+	return &over, nil
+}
