@@ -383,7 +383,7 @@ func (d *decision) settle(lost bool) {
 func (d *decision) endCompaction() {
 	if strings.TrimSpace(d.state.said) == "" {
 		d.add(&p.StopRequested{Reason: p.Failed, Error: &p.Error{Kind: p.ErrorModel, Message: "the model gave no summary"}})
-		d.end(p.Failed)
+		d.settle(false) // background commands of the turn end first
 		return
 	}
 	d.add(&p.Compacted{Summary: d.state.said})
