@@ -36,7 +36,7 @@ type State struct {
 	shell       bool        // the turn runs a command of the user's own
 	summing     bool        // the latest request asks for a summary, to go on from
 	summed      bool        // the history was compacted in this turn
-	messages    int         // user messages of this turn
+	messages    int         // what the user said in this turn
 	response    int         // the latest model response of this turn
 	streaming   bool        // it is under way
 	called      bool        // it asked for a tool
@@ -190,6 +190,9 @@ func (s *State) evolveCall(e p.Event) {
 		s.called = true
 		s.items = append(slices.Clip(s.items), b.Call)
 		s.calls = append(slices.Clip(s.calls), call{Call: Call{b.Call, b.WireID, b.Name, b.Arguments}})
+		if b.Call.Response == 0 {
+			s.messages++ // a command of the user's own is numbered with what the user says
+		}
 	case *p.CallStarted:
 		s.setStage(b.Call, running, e.Time)
 	case *p.ApprovalRequested:
