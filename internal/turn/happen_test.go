@@ -15,6 +15,8 @@ func (w *walk) step() {
 		w.crash()
 	case k < 5 && w.state.Active:
 		w.stopNow()
+	case k < 15 && w.state.any(running):
+		_ = w.happen(Keep{*kept(0, pick(w.r, w.state.OpenCalls()...))}) // it may not be the one that runs
 	case !w.state.Active && k < 40:
 		w.happenOK(Next{})
 	case k < 22, !w.state.Active && k < 90:
@@ -34,9 +36,13 @@ func (w *walk) step() {
 func (w *walk) op() Happening {
 	texts := [][]p.Content{p.Text("a"), p.Text("b"), {{Type: p.ContentImage, ImageURL: "data:,"}}, nil}
 	input := p.InputID(int(w.state.LastInput()) - w.r.IntN(3))
-	switch w.r.IntN(12) {
+	switch w.r.IntN(16) {
 	case 0:
 		return Summarise{}
+	case 12:
+		return Shell{Command: pick(w.r, "ls", "ls", "")}
+	case 13, 14, 15:
+		return Keep{*kept(w.r.IntN(3), w.someCall())}
 	case 1:
 		return Edit{Input: input, Content: pick(w.r, texts...)}
 	case 2:
@@ -122,7 +128,19 @@ func (w *walk) partials() []Partial {
 			Text: pick(w.r, "", "hal", "half"),
 		})
 	}
+	for range w.r.IntN(2) {
+		item := p.BackgroundID(1 + w.r.IntN(int(w.state.LastBackground())+1)).Item()
+		open = append(open, Partial{Item: item, Kind: p.DeltaStdout, Text: "printed", Stderr: [][2]int{{1, 3}}})
+	}
 	return open
+}
+
+// background is mostly a command that runs.
+func (w *walk) background() p.BackgroundID {
+	if len(w.state.Background) > 0 && w.r.IntN(6) > 0 {
+		return pick(w.r, w.state.Background...).ID
+	}
+	return p.BackgroundID(w.r.IntN(int(w.state.LastBackground()) + 2))
 }
 
 // someCall is mostly one that is open.
@@ -136,13 +154,19 @@ func (w *walk) someCall() p.CallID {
 	return p.CallID{Turn: w.state.Turn, Response: max(1, w.response()), Index: w.r.IntN(6)}
 }
 
+func (w *walk) backgroundDone(id p.BackgroundID) Happening {
+	return BackgroundDone{ID: id, Stopped: w.r.IntN(2) == 0, Result: p.CommandResult{Output: "printed", Killed: w.r.IntN(3)}}
+}
+
 // worker is something that a tool, or a timer, reports.
 func (w *walk) worker() Happening {
-	switch w.r.IntN(12) {
+	switch w.r.IntN(14) {
 	case 0, 1:
 		return RetryDue{}
 	case 2:
-		return Lost{Killed: w.r.IntN(3), Open: w.partials()}
+		return Lost{Killed: w.r.IntN(3), Open: w.partials(), All: w.r.IntN(3) == 0}
+	case 12, 13:
+		return w.backgroundDone(w.background())
 	case 3, 4, 5, 6:
 		return ToolAsked{Request: p.ApprovalRequested{Call: w.someCall(), Kind: p.ApproveCommand}}
 	}

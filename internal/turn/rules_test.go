@@ -37,6 +37,11 @@ type rules struct {
 	retries int
 	blamed  map[string]bool // calls that the provider complained about
 	killed  int
+
+	shell      bool // the turn runs a command of the user's own
+	steered    bool // and a message has joined it
+	background map[p.BackgroundID]p.CallID
+	jobs       p.BackgroundID // the last one
 }
 
 // mail is a message that waits.
@@ -46,7 +51,7 @@ type mail struct {
 }
 
 func newRules(lost map[p.Seq]int) *rules {
-	return &rules{lost: lost, waiting: map[p.InputID]*mail{}}
+	return &rules{lost: lost, waiting: map[p.InputID]*mail{}, background: map[p.BackgroundID]p.CallID{}}
 }
 
 func readOnly(tool string) bool { return strings.HasPrefix(tool, "look") }
@@ -56,7 +61,7 @@ func (r *rules) apply(e p.Event) error {
 	if err := r.stopped(e.Body); err != nil {
 		return err
 	}
-	for _, check := range []func(p.Event) error{r.life, r.mail, r.model, r.call} {
+	for _, check := range []func(p.Event) error{r.life, r.mail, r.model, r.call, r.beside} {
 		if err := check(e); err != nil {
 			return fmt.Errorf("event %d (%T): %w", e.Seq, e.Body, err)
 		}
@@ -83,7 +88,7 @@ func (r *rules) stopped(b p.Body) error {
 		if b.Decision == p.Cancelled {
 			return nil
 		}
-	case *p.ToolCall, *p.CallStarted, *p.ApprovalRequested, *p.ModelRequested, *p.ModelRetry, *p.UserMessage, *p.Compacted:
+	case *p.BackgroundStarted, *p.ToolCall, *p.CallStarted, *p.ApprovalRequested, *p.ModelRequested, *p.ModelRetry, *p.UserMessage, *p.Compacted:
 	default:
 		return nil
 	}
@@ -96,6 +101,7 @@ func (r *rules) life(e p.Event) error {
 		*r = rules{
 			lost: r.lost, waiting: r.waiting, last: r.last, turn: e.Turn, compact: b.Compact,
 			grants: map[p.CallID]p.Decision{}, crash: r.crash,
+			shell: b.Shell, background: r.background, jobs: r.jobs,
 			tools: map[p.CallID]string{}, busy: map[p.CallID]bool{}, refused: map[p.CallID]bool{}, blamed: map[string]bool{},
 		}
 		for _, m := range r.waiting {
@@ -115,7 +121,12 @@ func (r *rules) life(e p.Event) error {
 }
 
 func (r *rules) end(e p.Event, b *p.TurnEnded) error {
-	r.stop = false
+	for id, call := range r.background {
+		if r.stop && call.Turn == r.turn {
+			return fmt.Errorf("stopped, and background command %d of call %s runs", id, call)
+		}
+	}
+	r.stop, r.turn = false, 0
 	if want := r.killed + r.lost[e.Seq]; b.Killed != want || b.Elapsed < 0 {
 		return fmt.Errorf("%d killed, want %d; took %v", b.Killed, want, b.Elapsed)
 	}
@@ -169,6 +180,7 @@ func (r *rules) mail(e p.Event) error {
 	case *p.UserMessage:
 		m := r.waiting[b.Input]
 		delete(r.waiting, b.Input)
+		r.steered = m != nil
 		switch {
 		case r.compact:
 			return fmt.Errorf("message %d in a compaction", b.Input)
@@ -185,6 +197,9 @@ func (r *rules) mail(e p.Event) error {
 func (r *rules) model(e p.Event) error {
 	switch b := e.Body.(type) {
 	case *p.ModelRequested:
+		if r.shell && !r.steered && !r.summing && !b.Compact && b.Response == 1 {
+			return errors.New("the model is asked about a command of the user's own")
+		}
 		for id, m := range r.waiting {
 			if m.Mode == p.Steer && !m.after && !r.compact && !b.Compact && b.Response > 1 {
 				return fmt.Errorf("message %d should have joined", id)
@@ -222,6 +237,12 @@ func (r *rules) call(e p.Event) error {
 		if r.compact || r.summing {
 			return errors.New("in a summary")
 		}
+		if b.Call.Response == 0 { // the user typed it
+			if !r.shell {
+				return errors.New("a command of the user's own in another turn")
+			}
+			r.grants[b.Call] = p.Approved
+		}
 		r.order = append(r.order, b.Call)
 		r.tools[b.Call] = b.Name
 	case *p.CallStarted:
@@ -245,6 +266,28 @@ func (r *rules) call(e p.Event) error {
 			r.killed += b.Command.Killed
 		}
 		r.order = slices.DeleteFunc(slices.Clone(r.order), func(id p.CallID) bool { return id == b.Call })
+	}
+	return nil
+}
+
+// beside checks the life of background commands.
+func (r *rules) beside(e p.Event) error {
+	switch b := e.Body.(type) {
+	case *p.BackgroundStarted:
+		r.jobs++
+		if b.ID != r.jobs || e.Turn != 0 || !r.busy[b.Call] {
+			return fmt.Errorf("number %d of turn %d, call %s runs: %t", b.ID, e.Turn, b.Call, r.busy[b.Call])
+		}
+		r.background[b.ID] = b.Call
+	case *p.BackgroundEnded:
+		call, ok := r.background[b.ID]
+		if !ok || e.Turn != 0 {
+			return fmt.Errorf("%d ends in turn %d, and runs: %t", b.ID, e.Turn, ok)
+		}
+		if r.stop && call.Turn == r.turn {
+			r.killed += b.Result.Killed
+		}
+		delete(r.background, b.ID)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,7 +70,7 @@ func TestEventsThatChangeNothing(t *testing.T) {
 		&p.ConversationStarted{}, &p.Configured{}, &p.Renamed{}, &p.Reverted{}, &p.Notice{}, &p.Damaged{},
 		&p.CommandStarted{Call: id(1, 1, 0)}, &p.PlanUpdated{}, &p.Delta{}, &p.Unknown{},
 		&p.CallStarted{Call: id(9, 9, 9)}, &p.ApprovalRequested{Call: id(9, 9, 9)}, &p.ApprovalResolved{Call: id(9, 9, 9)},
-		&p.ToolOutput{Call: id(9, 9, 9), Repaired: true}, &p.InputEdited{Input: 9}, &p.InputReturned{Inputs: []p.ReturnedInput{{Input: 9}}},
+		&p.BackgroundEnded{ID: 9}, &p.ToolOutput{Call: id(9, 9, 9), Repaired: true}, &p.InputEdited{Input: 9}, &p.InputReturned{Inputs: []p.ReturnedInput{{Input: 9}}},
 	} {
 		if got := s.Evolve(p.Event{Turn: 1, Time: now, Body: b}); !reflect.DeepEqual(got, s) {
 			t.Errorf("%T changes the state to %+v", b, got)
@@ -79,9 +80,14 @@ func TestEventsThatChangeNothing(t *testing.T) {
 
 // A conversation that is taken up from a checkpoint goes on like the original.
 func TestRestore(t *testing.T) {
-	s := fold(with(started(), &p.ModelEnded{Response: 1}, ended(p.Completed))...)
+	s := fold(with(toolRuns(),
+		kept(1, id(1, 1, 0)), kept(2, id(1, 1, 0)), &p.BackgroundEnded{ID: 2}, &p.BackgroundEnded{ID: 1},
+		&p.ToolOutput{Call: id(1, 1, 0)}, ended(p.Completed))...)
+	if s.LastBackground() != 2 || len(s.Background) != 0 {
+		t.Fatalf("last %d, running %v", s.LastBackground(), s.Background)
+	}
 	r := Restore(s.Turn, s.LastInput(), s.LastBackground())
-	for _, col := range theInputs {
+	for _, col := range slices.Concat(theInputs, besides) {
 		want, wantErr := s.Decide(env(), col.in)
 		got, err := r.Decide(env(), col.in)
 		if diff := cmp.Diff(want, got); diff != "" || err != wantErr {
@@ -89,6 +95,7 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	after := p.Event{Turn: 2, Time: t0, Body: &p.TurnStarted{}}
+	s.Background = nil // as good as empty
 	if got, want := r.Evolve(after), s.Evolve(after); !reflect.DeepEqual(got, want) {
 		t.Errorf("after the next start\ngot  %+v\nwant %+v", got, want)
 	}

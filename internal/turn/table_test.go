@@ -17,6 +17,9 @@ func words(b p.Body) string {
 		if b.Compact {
 			return "TurnStarted to compact"
 		}
+		if b.Shell {
+			return "TurnStarted for a command"
+		}
 	case *p.UserMessage:
 		return fmt.Sprintf("UserMessage #%d", b.Input)
 	case *p.InputAccepted:
@@ -47,6 +50,10 @@ func words(b p.Body) string {
 		return "ApprovalResolved " + string(b.Decision)
 	case *p.CallStarted:
 		return strings.TrimSpace("CallStarted " + string(b.Grant))
+	case *p.BackgroundStarted:
+		return fmt.Sprintf("BackgroundStarted %d", b.ID)
+	case *p.BackgroundEnded:
+		return fmt.Sprintf("BackgroundEnded %d %s", b.ID, b.Reason)
 	case *p.StopRequested:
 		return "StopRequested " + string(b.Reason)
 	case *p.TurnEnded:

@@ -121,6 +121,7 @@ func (w *walk) caused(in Happening, events []p.Body) {
 		}
 		return false
 	}
+	w.causedBeside(in, events)
 	ended, replaced := false, false
 	recorded := map[p.ItemID]bool{}
 	for _, b := range events {
@@ -157,6 +158,43 @@ func (w *walk) caused(in Happening, events []p.Body) {
 	for _, o := range open {
 		if ended && o.Text != "" && o.Kind != p.DeltaStdout && w.state.unfinished(o.Item) && !recorded[o.Item] {
 			w.fail("%#v: %s: what was seen of %s is dropped", in, answer(events, nil), o.Item)
+		}
+	}
+}
+
+// causedBeside checks that a background command is not called over before it
+// has reported, or was given up by a Lost that means it, and that nothing seen of
+// it is dropped.
+func (w *walk) causedBeside(in Happening, events []p.Body) {
+	for _, b := range events {
+		end, ok := b.(*p.BackgroundEnded)
+		if !ok {
+			continue
+		}
+		reason, result := p.Completed, p.CommandResult{ExitCode: -1}
+		switch in := in.(type) {
+		case BackgroundDone:
+			result = in.Result
+			if in.Stopped {
+				reason = p.Interrupted
+			}
+			ok = in.ID == end.ID
+		case Lost:
+			ok = in.All || in.Crash || w.state.Active && w.rules.background[end.ID].Turn == w.rules.turn
+			reason = p.Interrupted
+			if in.Crash {
+				reason = p.Crashed
+			}
+			for _, o := range in.Open {
+				if o.Item == end.ID.Item() {
+					result.Output, result.Stderr = o.Text, o.Stderr
+				}
+			}
+		default:
+			ok = false
+		}
+		if !ok || end.Reason != reason || !reflect.DeepEqual(end.Result, result) {
+			w.fail("%#v: background command %d ends %s with %+v", in, end.ID, end.Reason, end.Result)
 		}
 	}
 }
@@ -202,6 +240,7 @@ func (w *walk) apart(after State) {
 		for _, b := range []p.Body{
 			&p.InputAccepted{Input: 99}, &p.ToolCall{Call: id(9, 9, 9)}, &p.HistoryRepaired{WireID: "zz", Lone: true},
 			&p.CallStarted{Call: id(9, 9, 9)}, &p.AssistantMessage{Item: id(9, 9, 8)},
+			&p.BackgroundStarted{ID: 99}, &p.BackgroundEnded{ID: w.background()},
 		} {
 			s = s.Evolve(p.Event{Turn: s.Turn, Body: b})
 		}
@@ -215,6 +254,7 @@ func (w *walk) apart(after State) {
 func freeze(s State) State {
 	s.Inputs, s.calls, s.items = slices.Clone(s.Inputs), slices.Clone(s.calls), slices.Clone(s.items)
 	s.refused, s.lone = slices.Clone(s.refused), slices.Clone(s.lone)
+	s.Background = slices.Clone(s.Background)
 	return s
 }
 
@@ -228,6 +268,8 @@ func (w *walk) crash() {
 	w.happenOK(Lost{Crash: true, Killed: w.r.IntN(3), Open: w.partials()})
 	w.rules.crash = false
 	switch {
+	case len(w.state.Background) > 0:
+		w.fail("after a crash %v goes on", w.state.Background)
 	case waited && !w.state.Waiting():
 		w.fail("only a person was waited for, and the crash ended that")
 	case w.state.Active && !w.state.Waiting():
@@ -251,11 +293,15 @@ func (w *walk) stopNow() {
 	if w.r.IntN(4) == 0 {
 		w.happenOK(Lost{Killed: w.r.IntN(3)})
 	}
+	others := slices.DeleteFunc(slices.Clone(w.state.Background), func(b p.BackgroundStarted) bool { return b.Call.Turn == w.state.Turn })
 	reports := []Happening{ModelDone{Response: w.state.Response(), Error: w.fault(), Open: w.partials()}}
 	for _, call := range w.state.OpenCalls() {
 		out := p.ToolOutput{Call: call, Aborted: w.r.IntN(2) == 0}
 		reports = append(reports, pick[Happening](w.r, ToolDone{Output: out}, ToolDone{Output: out, NotRun: true},
 			ToolAsked{Request: p.ApprovalRequested{Call: call}}))
+	}
+	for _, b := range w.state.Own() {
+		reports = append(reports, w.backgroundDone(b.ID))
 	}
 	w.r.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
 	for _, in := range reports {
@@ -263,6 +309,9 @@ func (w *walk) stopNow() {
 	}
 	if w.state.Active {
 		w.fail("stopped, all workers have reported, and the turn goes on: %+v", w.state)
+	}
+	if !reflect.DeepEqual(others, slices.Clone(w.state.Background)) {
+		w.fail("a stop left %+v of %+v", w.state.Background, others)
 	}
 }
 
@@ -277,6 +326,9 @@ func (w *walk) finish() {
 		}
 		w.happenOK(Next{})
 		w.stopNow()
+	}
+	for _, b := range w.state.Background {
+		w.happenOK(pick[Happening](w.r, w.backgroundDone(b.ID), Lost{All: true}, Lost{Crash: true}))
 	}
 	if problems := w.judge.End(); len(problems) > 0 {
 		w.fail("%v", problems)
@@ -306,7 +358,7 @@ func (w *walk) decoded() {
 }
 
 func TestRandomWalks(t *testing.T) {
-	ends := map[p.EndReason]int{}
+	ends, beside, shells := map[p.EndReason]int{}, map[p.EndReason]int{}, 0
 	for seed := range uint64(*walks) {
 		w := newWalk(t, seed)
 		for range 15 + w.r.IntN(40) {
@@ -319,8 +371,15 @@ func TestRandomWalks(t *testing.T) {
 		}
 		w.finish()
 		for _, e := range w.log {
-			if b, ok := e.Body.(*p.TurnEnded); ok {
+			switch b := e.Body.(type) {
+			case *p.TurnEnded:
 				ends[b.Reason]++
+			case *p.BackgroundEnded:
+				beside[b.Reason]++
+			case *p.TurnStarted:
+				if b.Shell {
+					shells++
+				}
 			}
 		}
 		if t.Failed() {
@@ -331,5 +390,13 @@ func TestRandomWalks(t *testing.T) {
 		if ends[reason] < *walks/20 {
 			t.Errorf("only %d turns ended %s: the walks do not get there", ends[reason], reason)
 		}
+	}
+	for _, reason := range []p.EndReason{p.Completed, p.Interrupted, p.Crashed} {
+		if beside[reason] < *walks/100 {
+			t.Errorf("only %d background commands ended %s: the walks do not get there", beside[reason], reason)
+		}
+	}
+	if shells < *walks/20 {
+		t.Errorf("only %d commands of the user's own: the walks do not get there", shells)
 	}
 }
