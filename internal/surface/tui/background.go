@@ -7,22 +7,27 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// background are the commands that run on beside the turns.
-func (m *model) background() []*transcript.Item { return nil }
+// jobLine is a background command in one line.
+func jobLine(b p.BackgroundStarted) string {
+	it := transcript.Item{Command: b.Command}
+	return fmt.Sprintf("%d  %s", b.ID, plain.Line(it.CommandLine()))
+}
 
+// ps lists the commands that run on beside the turns.
 func (m *model) ps(string) tea.Cmd {
-	list := m.background()
+	list := m.talk.tr.Running
 	if len(list) == 0 {
-		return m.hintf(theme.Accent, "no background commands")
+		return m.hintf(theme.Accent, "no background command runs")
 	}
 	var b strings.Builder
-	for i, it := range list {
-		fmt.Fprintf(&b, "%3d  %s\n", i+1, it.CommandLine())
+	for _, job := range list {
+		fmt.Fprintln(&b, jobLine(job))
 	}
 	m.page("Background commands; /kill N ends one", b.String())
 	return nil
@@ -38,7 +43,7 @@ func (m *model) kill(args string) tea.Cmd {
 		if err != nil {
 			return m.complain(err)
 		}
-		return m.hintf(theme.OK, "background command %d was ended", n)
+		return m.hintf(theme.OK, "background command %d is being ended", n)
 	}
 	return m.send(e)
 }

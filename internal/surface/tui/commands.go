@@ -238,7 +238,7 @@ func (m *model) showStatus(string) tea.Cmd {
 	if t.context > 0 {
 		line("context", "%d tokens of %s", t.context, window(s.ContextWindow))
 	}
-	line("background", "%d", len(m.background()))
+	line("background", "%d", len(m.talk.tr.Running))
 	m.page("Status", b.String())
 	return nil
 }

@@ -109,9 +109,9 @@ func texts(inputs []p.ReturnedInput) []string {
 // or crash handed back, and nobody has sent again, is put into the composer.
 func (m *model) caughtUp() {
 	t := &m.talk
-	t.base = sub(t.found.Usage, t.tr.Usage)
-	if t.from == 0 {
-		t.base = p.Usage{}
+	if t.from > 0 { // what is not loaded counts too
+		t.base = sub(t.found.Usage, t.tr.Usage)
+		t.tr.Running = slices.Clone(t.found.Background)
 	}
 	if !t.tr.Active {
 		m.giveBack(texts(t.tr.Returned)...)
@@ -163,7 +163,7 @@ func (m *model) askFor(it *transcript.Item) tea.Cmd {
 	m.dialog = &asking{
 		item: it,
 		Model: dialog.NewApproval(m.theme, dialog.Approval{
-			Request: req, Changes: it.Changes, Diff: approvalDiff(req.Detail, m.settings().Cwd), Dir: m.settings().Cwd,
+			Request: req, Changes: it.Changes, Diff: diffOf(it.Changes, m.settings().Cwd), Dir: m.settings().Cwd,
 		}),
 		done: func(a dialog.Action) tea.Cmd { return m.approve(req.Call, a) },
 	}

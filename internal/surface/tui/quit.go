@@ -27,14 +27,14 @@ type gone struct{}
 
 // quit ends the program, after a question if that ends background commands.
 func (m *model) quit() tea.Cmd {
-	running := m.background()
+	running := m.talk.tr.Running
 	n := len(running)
 	if n == 0 || m.leaving != nil {
 		return m.leave(leave{})
 	}
 	body := []string{"Quitting ends them:"}
-	for _, it := range running {
-		body = append(body, it.CommandLine())
+	for _, job := range running {
+		body = append(body, jobLine(job))
 	}
 	m.screen = nil
 	m.dialog = &asking{

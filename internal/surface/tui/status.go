@@ -74,7 +74,7 @@ func (m *model) facts() []fact {
 		list = append(list, fact{tokens(n) + " tokens", 3})
 	}
 	list = append(list, fact{string(s.Sandbox.Mode), 5}, fact{asks(s.Approval), 4})
-	if n := len(m.background()); n > 0 {
+	if n := len(m.talk.tr.Running); n > 0 {
 		list = append(list, fact{fmt.Sprintf("%d in background", n), 8})
 	}
 	return slices.DeleteFunc(list, func(f fact) bool { return f.text == "" })

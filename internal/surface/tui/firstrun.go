@@ -1,0 +1,234 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+)
+
+// FirstOptions are what the screen of the first run is given.
+type FirstOptions struct {
+	Why    string // what is missing
+	Offers []Offer
+	// Probe says whether a model server on this machine answers, and what it has.
+	// It is called from a command.
+	Probe func(context.Context) (string, bool)
+
+	In          io.Reader
+	Out         io.Writer
+	Env         []string
+	Color, Dark bool
+}
+
+// An Offer is a service that needs a key.
+type Offer struct {
+	Provider string
+	Variable string // where the key is looked for
+}
+
+// A Choice is what the person chose: nothing if Provider is empty.
+type Choice struct {
+	Provider string
+	Variable string
+	Key      string // for this run only
+}
+
+// FirstRun asks which model to use when none is set up. A key that is entered
+// is returned and kept nowhere: whoever wants to keep one sets the variable.
+func FirstRun(ctx context.Context, o FirstOptions) (Choice, error) {
+	m := &first{o: o, ctx: ctx, theme: theme.New(theme.Options{Dark: o.Dark, Color: o.Color}), width: 80, height: 24}
+	prog := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
+	_, err := prog.Run()
+	switch {
+	case errors.Is(err, tea.ErrProgramPanic):
+		return Choice{}, errPanic
+	case ctx.Err() != nil:
+		return Choice{}, context.Cause(ctx)
+	}
+	return m.chosen, err
+}
+
+// first is the screen of the first run.
+type first struct {
+	o             FirstOptions
+	ctx           context.Context
+	theme         *theme.Theme
+	width, height int
+	row           int
+	local         string // what the local server has
+	answers       bool
+	asked         bool // the local server was
+	key           *keyEntry
+	said          string
+	chosen        Choice
+}
+
+// A keyEntry is a key that is being entered.
+type keyEntry struct {
+	offer Offer
+	text  []rune
+}
+
+type probed struct {
+	has string
+	ok  bool
+}
+
+func (f *first) Init() tea.Cmd { return tea.Batch(tea.RequestBackgroundColor, f.probe()) }
+
+func (f *first) probe() tea.Cmd {
+	ctx, probe := f.ctx, f.o.Probe
+	if probe == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		has, ok := probe(ctx)
+		return probed{has, ok}
+	}
+}
+
+func (f *first) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		f.width, f.height = max(1, msg.Width), max(1, msg.Height)
+	case tea.BackgroundColorMsg:
+		f.theme = theme.New(theme.Options{Dark: msg.IsDark(), Color: f.o.Color})
+	case probed:
+		f.local, f.answers, f.asked = msg.has, msg.ok, true
+	case tea.PasteMsg:
+		if f.key != nil {
+			f.key.text = append(f.key.text, []rune(strings.TrimSpace(msg.Content))...)
+		}
+	case tea.KeyPressMsg:
+		if f.key != nil {
+			return f, f.typeKey(msg)
+		}
+		return f, f.press(msg)
+	}
+	return f, nil
+}
+
+// rows are the keys and the local server, the demo, and the way out.
+func (f *first) rows() int { return len(f.o.Offers) + 3 }
+
+func (f *first) press(key tea.KeyPressMsg) tea.Cmd {
+	f.said = ""
+	switch k := key.String(); k {
+	case "ctrl+c", "ctrl+d", "esc", "q":
+		return tea.Quit
+	case "ctrl+l":
+		return tea.ClearScreen
+	case "ctrl+z":
+		return tea.Suspend
+	case "up", "k":
+		f.row = (f.row + f.rows() - 1) % f.rows()
+	case "down", "j", "tab":
+		f.row = (f.row + 1) % f.rows()
+	case "enter":
+		return f.choose(f.row)
+	case "r":
+		f.asked = false
+		return f.probe()
+	default:
+		if len(k) == 1 && k[0] >= '1' && int(k[0]-'1') < f.rows() {
+			f.row = int(k[0] - '1')
+			return f.choose(f.row)
+		}
+	}
+	return nil
+}
+
+func (f *first) choose(row int) tea.Cmd {
+	n := len(f.o.Offers)
+	switch {
+	case row < n:
+		f.key = &keyEntry{offer: f.o.Offers[row]}
+		return nil
+	case row == n && !f.answers:
+		f.said = "no Ollama answers on this machine: start it, then press r"
+		return nil
+	case row == n:
+		f.chosen = Choice{Provider: "ollama"}
+	case row == n+1:
+		f.chosen = Choice{Provider: "demo"}
+	}
+	return tea.Quit
+}
+
+func (f *first) typeKey(key tea.KeyPressMsg) tea.Cmd {
+	k := f.key
+	switch key.String() {
+	case "esc", "ctrl+c":
+		f.key = nil
+	case "enter":
+		text := strings.TrimSpace(string(k.text))
+		if text == "" {
+			f.key = nil
+			return nil
+		}
+		f.chosen = Choice{Provider: k.offer.Provider, Variable: k.offer.Variable, Key: text}
+		return tea.Quit
+	case "backspace":
+		k.text = k.text[:max(0, len(k.text)-1)]
+	case "ctrl+u":
+		k.text = nil
+	default:
+		k.text = append(k.text, []rune(key.Text)...)
+	}
+	return nil
+}
+
+func (f *first) View() tea.View {
+	v := tea.NewView(strings.Join(exactly(f.lines(), f.height), "\n"))
+	v.AltScreen = true
+	return v
+}
+
+func (f *first) lines() []string {
+	out := []string{"", "  " + f.theme.Paint(theme.Heading, "fermata"), "", "  No model is set up yet. Choose one:", ""}
+	for i := range f.rows() {
+		name, note := f.label(i)
+		line := fmt.Sprintf("  %d  %-28s", i+1, name)
+		if i == f.row {
+			line = f.theme.Paint(theme.Selected, line)
+		}
+		out = append(out, line+" "+f.theme.Paint(theme.Dim, cut(note, f.width-plain.Width(line)-2)))
+	}
+	out = append(out, "")
+	if f.key != nil {
+		out = append(out,
+			"  Key for "+f.key.offer.Provider+": "+strings.Repeat("•", min(len(f.key.text), 40))+"▏",
+			"  "+f.theme.Paint(theme.Dim, cut("Kept for this run only, in memory, and not given to commands. To keep it, set "+f.key.offer.Variable+".", f.width-2)),
+			"  "+f.theme.Paint(theme.Dim, "Enter takes it · Esc goes back"))
+		return out
+	}
+	if f.said != "" {
+		out = append(out, "  "+f.theme.Paint(theme.Warn, cut(f.said, f.width-2)))
+	}
+	return append(out, "  "+f.theme.Paint(theme.Dim, cut("↑↓ and Enter, or the number · r looks for Ollama again · q leaves", f.width-2)))
+}
+
+func (f *first) label(row int) (name, note string) {
+	n := len(f.o.Offers)
+	switch {
+	case row < n:
+		o := f.o.Offers[row]
+		return "enter a key for " + o.Provider, "or set " + o.Variable + " and start again"
+	case row == n && !f.asked:
+		return "a model on this machine", "looking for Ollama…"
+	case row == n && f.answers:
+		return "a model on this machine", "Ollama answers: " + plain.Line(f.local)
+	case row == n:
+		return "a model on this machine", "no Ollama answers here"
+	case row == n+1:
+		return "the built-in demo", "no key, no network: it does what you tell it"
+	}
+	return "leave", ""
+}
