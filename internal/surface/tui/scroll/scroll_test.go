@@ -1,0 +1,204 @@
+package scroll
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/transcript"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
+		t.Errorf("%s (-want +got):\n%s", path, d)
+	}
+}
+
+var (
+	mono  = theme.New(theme.Options{})
+	start = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	now   = start.Add(12 * time.Second)
+)
+
+func message(id int, text string) *transcript.Item {
+	return &transcript.Item{ID: fmt.Sprint(id), Kind: transcript.Message, Status: transcript.Done, Text: text, Start: start, End: now}
+}
+
+func command(id int, status transcript.Status, output string) *transcript.Item {
+	it := &transcript.Item{
+		ID: fmt.Sprint(id), Kind: transcript.Call, Status: status, Tool: "shell", Command: []string{"bash", "-lc", "run"},
+		Output: output, Start: start,
+	}
+	if status != transcript.Open {
+		it.End = now
+	}
+	return it
+}
+
+func numbers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "line %d\n", i+1)
+	}
+	return b.String()
+}
+
+// frame is the window as a person sees it.
+func frame(title string, v *View) string {
+	var b strings.Builder
+	lines := v.Lines(now)
+	fmt.Fprintf(&b, "-- %s (following %v, %d below)\n", title, v.Following(), v.Below())
+	for _, line := range lines {
+		line = ansi.Strip(line)
+		b.WriteString(line + strings.Repeat(" ", max(0, v.w-ansi.StringWidth(line))) + "│\n")
+	}
+	return b.String()
+}
+
+func TestFrames(t *testing.T) {
+	v := New(mono)
+	v.SetSize(40, 10)
+	got := frame("empty", v)
+	v.Put(&transcript.Item{ID: "u", Kind: transcript.User, Status: transcript.Done, Text: "please run it"})
+	v.Put(command(1, transcript.Open, numbers(3)))
+	got += frame("little", v)
+	v.Put(command(1, transcript.Done, numbers(30)))
+	v.Put(message(2, "It ran.\n\n漢字 and **more** words that go on and on until they do not fit"))
+	got += frame("full", v)
+	v.ScrollBy(-3)
+	got += frame("up by three", v)
+	v.Put(message(3, "news below"))
+	got += frame("news below do not move it", v)
+	v.Toggle(false)
+	got += frame("the command expanded", v)
+	v.PageDown()
+	got += frame("page down", v)
+	v.SetSize(60, 8)
+	got += frame("wider and lower", v)
+	v.Toggle(false)
+	got += frame("folded again", v)
+	v.Top()
+	got += frame("top", v)
+	v.Bottom()
+	got += frame("bottom", v)
+	golden(t, "frames", got)
+}
+
+func TestLinesAreExactlyTheHeight(t *testing.T) {
+	v := New(mono)
+	for _, h := range []int{0, 1, 5, 100} {
+		v.SetSize(20, h)
+		if n := len(v.Lines(now)); n != h {
+			t.Errorf("empty: %d lines, want %d", n, h)
+		}
+	}
+	for i := range 50 {
+		v.Put(message(i, "some words that need more than one line"))
+	}
+	for _, h := range []int{0, 1, 5, 100, 1000} {
+		v.SetSize(20, h)
+		if n := len(v.Lines(now)); n != h {
+			t.Errorf("full: %d lines, want %d", n, h)
+		}
+	}
+}
+
+func TestRunningTimePasses(t *testing.T) {
+	v := New(mono)
+	v.SetSize(40, 4)
+	v.Put(command(1, transcript.Open, ""))
+	for _, after := range []int{12, 13} {
+		got := strings.Join(v.Lines(start.Add(time.Duration(after)*time.Second)), "\n")
+		if want := fmt.Sprintf("running · %d s", after); !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestAt(t *testing.T) {
+	v := New(mono)
+	v.SetSize(40, 5)
+	v.Put(message(1, "one"))
+	v.Put(message(2, "two"))
+	v.Lines(now)
+	var got []string
+	for line := -1; line < 6; line++ {
+		got = append(got, v.At(line))
+	}
+	if want := "|1|2|2|||"; strings.Join(got, "|") != want {
+		t.Errorf("got %q, want %q", strings.Join(got, "|"), want)
+	}
+}
+
+// What is far away is not kept, and is drawn again when one comes back.
+func TestForgets(t *testing.T) {
+	v := New(mono)
+	v.SetSize(40, 10)
+	const n = 3000
+	for i := range n {
+		v.Put(message(i, fmt.Sprintf("message %d", i)))
+	}
+	v.Top()
+	for range n {
+		v.PageDown()
+		v.Lines(now)
+	}
+	held := 0
+	for _, e := range v.cells {
+		held += len(e.lines)
+	}
+	if held > mostLines || len(v.drawn) > mostCells+10 || held != v.lines {
+		t.Errorf("%d lines of %d cells are kept, counted as %d", held, len(v.drawn), v.lines)
+	}
+	v.Top()
+	if got := strings.TrimSpace(ansi.Strip(v.Lines(now)[0])); got != "message 0" {
+		t.Errorf("first line %q", got)
+	}
+	v.Bottom()
+	if got := strings.TrimSpace(ansi.Strip(v.Lines(now)[9])); got != fmt.Sprintf("message %d", n-1) {
+		t.Errorf("last line %q", got)
+	}
+}
+
+// One cell with more lines than are kept is still shown.
+func TestForgetsAroundAGiant(t *testing.T) {
+	v := New(mono)
+	v.SetSize(40, 3)
+	v.Put(command(1, transcript.Done, numbers(mostLines+100)))
+	v.Put(message(2, "end"))
+	v.Toggle(true)
+	v.Bottom()
+	for range 5 {
+		if got := v.Lines(now); !strings.Contains(got[2], "end") {
+			t.Fatalf("got %q", got)
+		}
+	}
+	v.Top()
+	if got := v.Lines(now); !strings.Contains(ansi.Strip(got[1]), "line 1") {
+		t.Errorf("got %q", got)
+	}
+}
