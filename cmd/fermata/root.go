@@ -119,12 +119,6 @@ func newRoot(s streams) *cobra.Command {
 		SilenceUsage:  true,
 		Version:       version(),
 		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("unknown command %q", args[0])
-			}
-			return cmd.Help()
-		},
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)
@@ -132,6 +126,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetVersionTemplate("fermata {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	root.AddCommand(execCommand(s), approveCommand(s), configCommand(s), doctorCommand(s), sandboxCommand(s), listCommand(s), showCommand(s), undoCommand(s), fsckCommand(s), mcpServerCommand(s), versionCommand(s), demoModelCommand(s))
+	interactive(root, s)
 	return root
 }
 

@@ -313,4 +313,3 @@ func (m *model) onEdited(e edited) tea.Cmd {
 	m.comp.SetText(strings.TrimRight(e.text, "\n"))
 	return nil
 }
-

@@ -24,13 +24,13 @@ type talk struct {
 	found engine.Snapshot
 	from  p.Cursor // what is up to here is not loaded
 
-	asks     []*transcript.Item   // open approvals, oldest first
-	answered map[p.CallID]bool    // by this person
-	notes    []*transcript.Item   // what this program has to say
-	returned int                  // how many of tr.Returned were seen
-	base     p.Usage              // of what is not loaded
-	context  int64                // tokens that the last request and its response took
-	loading  *atomic.Uint64       // how far the earlier part is read; nil if it is not being
+	asks     []*transcript.Item // open approvals, oldest first
+	answered map[p.CallID]bool  // by this person
+	notes    []*transcript.Item // what this program has to say
+	returned int                // how many of tr.Returned were seen
+	base     p.Usage            // of what is not loaded
+	context  int64              // tokens that the last request and its response took
+	loading  *atomic.Uint64     // how far the earlier part is read; nil if it is not being
 	stopLoad context.CancelFunc
 }
 

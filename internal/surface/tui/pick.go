@@ -207,4 +207,3 @@ func (m *model) pickLeash() tea.Cmd {
 	m.screen = s
 	return nil
 }
-

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func resumeCommand(s streams) *cobra.Command {
+	var t talk
+	cmd := &cobra.Command{
+		Use:   "resume [ID|--last] [PROMPT]",
+		Short: "go on with a conversation in the terminal",
+		Long: "Go on with a conversation in the terminal. ID is an id, the beginning of one, or a title; " +
+			"without one, a list is shown to choose from.",
+		Args: args(cobra.MaximumNArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			switch {
+			case t.last && len(a) > 1:
+				return usage("resume: --last takes one prompt; got %d", len(a))
+			case t.last:
+				t.prompt = a
+			case len(a) == 0:
+				t.pick = true
+			default:
+				t.name, t.prompt = a[0], a[1:]
+			}
+			if why := noTerminal(s); why != "" {
+				return t.exec(cmd, s, why)
+			}
+			return t.run(cmd.Context(), s)
+		},
+	}
+	t.flags.register(cmd.Flags())
+	cmd.Flags().BoolVar(&t.last, "last", false, "the conversation changed last in this directory")
+	cmd.Flags().BoolVar(&t.all, "all", false, "with --last: in any directory")
+	return cmd
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/surface/tui"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// tuiFlags are the flags of what a person sits in front of.
+type tuiFlags struct {
+	runFlags
+	images []string
+}
+
+func (f *tuiFlags) register(fs *pflag.FlagSet) {
+	f.runFlags.register(fs)
+	fs.StringArrayVarP(&f.images, "image", "i", nil, "show the model this image with the first message; several are separated by commas")
+}
+
+// interactive makes the root command, and resume, a conversation in the terminal.
+func interactive(root *cobra.Command, s streams) {
+	var f tuiFlags
+	f.register(root.Flags())
+	root.Use = "fermata [PROMPT]"
+	root.Long = "A coding agent that can be stopped at any instant and picked up again.\n\n" +
+		"Without a command it is a conversation in the terminal, begun with PROMPT if there is one."
+	root.RunE = func(cmd *cobra.Command, a []string) error {
+		switch {
+		case len(a) > 1:
+			return usage("one prompt, please, in quotes; got %d words, and %q is no command", len(a), a[0])
+		case len(a) == 1 && cmd.ArgsLenAtDash() < 0 && !strings.ContainsAny(a[0], " \t\n"):
+			return &exitError{code: exitUsage, err: fmt.Errorf("unknown command %q", a[0]), hint: rootHint(cmd, a[0])}
+		}
+		t := talk{flags: f, prompt: a}
+		if why := noTerminal(s); why != "" {
+			return t.exec(cmd, s, why)
+		}
+		return t.run(cmd.Context(), s)
+	}
+	root.AddCommand(resumeCommand(s))
+}
+
+// rootHint says what somebody may have meant who typed one word. A word that is
+// meant for the model is rare; a command with a slip is not, and would cost a turn.
+func rootHint(cmd *cobra.Command, word string) string {
+	text := "fermata --help shows how it is used; fermata -- " + word + " says it to the model"
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		text = "did you mean " + strings.Join(near, " or ") + "? " + text
+	}
+	return text
+}
+
+// noTerminal says why there can be no conversation in the terminal; empty if
+// there can be.
+func noTerminal(s streams) string {
+	switch {
+	case !terminal(s.in):
+		return "stdin is not a terminal"
+	case !terminal(s.out):
+		return "stdout is not a terminal"
+	case os.Getenv("TERM") == "dumb", os.Getenv("TERM") == "":
+		return fmt.Sprintf("TERM is %q", os.Getenv("TERM"))
+	}
+	return ""
+}
+
+// A talk is a conversation in the terminal that is to begin, or go on.
+type talk struct {
+	flags  tuiFlags
+	prompt []string // one, or none
+	name   string   // the conversation to resume
+	last   bool     // resume the last one
+	all    bool     // of any directory
+	pick   bool     // let the person choose
+}
+
+// exec is what is done without a terminal: one turn, in words.
+func (t talk) exec(cmd *cobra.Command, s streams, why string) error {
+	f := execFlags{runFlags: t.flags.runFlags, images: t.flags.images, last: t.last, all: t.all, color: "auto"}
+	if t.pick {
+		return usage("resume: %w %s, so name it, or say --last", errWhich, why)
+	}
+	if len(t.prompt) == 0 && t.name == "" && !t.last {
+		if !piped(s.in) {
+			return cmd.Help()
+		}
+		text, err := readText(s)
+		if err != nil {
+			return err
+		}
+		if text == "" {
+			return cmd.Help()
+		}
+		s.in, t.prompt = strings.NewReader(""), []string{text}
+	}
+	fmt.Fprintf(s.err, "fermata: %s: this runs as fermata exec\n", why)
+	return runExec(cmd.Context(), s, f, t.name, t.prompt)
+}
+
+// run shows the conversation until the person leaves.
+func (t talk) run(ctx context.Context, s streams) error {
+	if t.name == "" && !t.last && !t.pick {
+		if err := t.flags.firstRun(ctx, s); err != nil {
+			return err
+		}
+	}
+	var warned strings.Builder // nobody would see it behind the screen
+	r, err := t.flags.runtime(ctx, streams{s.in, s.out, &warned})
+	if err != nil {
+		fmt.Fprint(s.err, warned.String())
+		return err
+	}
+	defer r.close()
+	o := r.screen(t.flags)
+	o.In, o.Out, o.Pick = s.in, s.out, t.pick
+	o.Notices = strings.FieldsFunc(warned.String(), func(r rune) bool { return r == '\n' })
+	o.Images = imageFiles(t.flags.images)
+	if len(t.prompt) > 0 {
+		o.Prompt = t.prompt[0]
+	}
+	if t.name != "" || t.last {
+		f := execFlags{runFlags: t.flags.runFlags, all: t.all}
+		if o.Resume, err = f.find(ctx, r, t.name); err != nil {
+			return err
+		}
+	}
+	ctx, stopped := screenSignals(ctx, s)
+	left, err := tui.Run(ctx, o)
+	r.close() // before anything is said: what runs has ended then
+	for _, line := range left.Lines {
+		fmt.Fprintln(s.err, line)
+	}
+	if stopped() != nil {
+		return &exitError{code: signalCode(stopped())}
+	}
+	return err
+}
+
+// screen is what the terminal UI is given of the world.
+func (r *runtime) screen(f tuiFlags) tui.Options {
+	home, _ := os.UserHomeDir() // only to shorten what is shown
+	var history composer.History
+	if r.config.History.Persistence != "none" {
+		history = store.NewHistory(filepath.Join(r.config.Home, "history.jsonl"))
+	}
+	return tui.Options{
+		Engine:   r.engine,
+		Settings: func(context.Context) (p.Settings, error) { return r.talkSettings() },
+		Overrides: func(now p.Settings) p.Overrides {
+			over := r.config.Overrides(now)
+			if f.dir != "" {
+				over.Cwd = &r.cwd
+			}
+			return over
+		},
+		Dir: r.cwd, Home: home, Version: version(),
+		History: history, Files: store.NewFiles(gitFiles(r.cwd), store.Walk(r.cwd, filesMax)).Find,
+		Image: readImage, Branch: branch, Changes: treeChanges, Undo: r.undo, Models: r.modelRows,
+		Owner: processName, Editor: editorCommand,
+		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
+	}
+}
+
+// filesMax is how many files are offered where git does not list them.
+const filesMax = 50_000
+
+// lightByEnv reports whether a terminal that sets COLORFGBG has a light background.
+func lightByEnv(v string) bool {
+	i := strings.LastIndexByte(v, ';')
+	return i >= 0 && (v[i+1:] == "7" || v[i+1:] == "15")
+}
+
+// talkSettings are those of a new conversation with somebody who can be asked.
+func (r *runtime) talkSettings() (p.Settings, error) {
+	choice, err := r.models.choose("")
+	if err != nil {
+		return p.Settings{}, err
+	}
+	docs, _ := config.Instructions(r.config.Home, r.cwd, r.config.ProjectDocMaxBytes)
+	s := r.config.Settings(choice, r.cwd, docs.Text)
+	if choice.Provider.ID == config.Demo && r.config.Source("sandbox_mode").Kind == config.FromDefault {
+		s.Sandbox = p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite} // as in settings
+	}
+	return s, nil
+}
+
+// screenSignals ends the context at the first SIGINT, SIGTERM or SIGHUP. In raw
+// mode Ctrl-C is a key, so these come from elsewhere. The second one ends the program,
+// with the terminal as it was.
+func screenSignals(ctx context.Context, s streams) (context.Context, func() os.Signal) {
+	signal.Ignore(unix.SIGPIPE)
+	ctx, cancel := context.WithCancelCause(ctx)
+	restore := restorer(s)
+	var first atomic.Pointer[signalError]
+	signals := make(chan os.Signal, 2) // room for the two that matter
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
+	if !signal.Ignored(unix.SIGHUP) { // nohup means it
+		signal.Notify(signals, unix.SIGHUP)
+	}
+	go func() { // for as long as the program runs
+		e := &signalError{<-signals}
+		first.Store(e)
+		cancel(e)
+		sig := <-signals
+		restore()
+		os.Exit(signalCode(sig)) // what runs dies with us: see package proc
+	}()
+	return ctx, func() os.Signal {
+		if e := first.Load(); e != nil {
+			return e.sig
+		}
+		return nil
+	}
+}
+
+// leaveScreen leaves the alternate screen, shows the cursor, and turns off the
+// mouse, pastes in brackets and keyboard enhancements.
+const leaveScreen = "\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[>4;0m\x1b[<u"
+
+// restorer remembers what the terminal is like.
+func restorer(s streams) func() {
+	in, ok := s.in.(*os.File)
+	if !ok {
+		return func() {}
+	}
+	state, err := term.GetState(in.Fd())
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		_, _ = s.out.Write([]byte(leaveScreen))
+		_ = term.Restore(in.Fd(), state)
+	}
+}
+
+// firstRun asks for a model if there is none.
+func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
+	l, err := f.load()
+	if err != nil {
+		l.warn(s)
+		return err
+	}
+	_, err = l.config.Choose(os.Getenv, probe)
+	var missing *config.MissingKeyError
+	if !errors.Is(err, config.ErrNoProvider) && !errors.As(err, &missing) {
+		return nil // what else is wrong is told later
+	}
+	ctx, stopped := screenSignals(ctx, s)
+	c, err := tui.FirstRun(ctx, tui.FirstOptions{
+		In: s.in, Out: s.out, Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
+		Why: err.Error(), Offers: offers(l), Probe: func(context.Context) (string, bool) { return probeLocal(l) },
+	})
+	if stopped() != nil {
+		return &exitError{code: signalCode(stopped())}
+	}
+	if err != nil {
+		return err
+	}
+	if c.Provider == "" {
+		return &exitError{code: exitOK}
+	}
+	f.typed.Provider = c.Provider
+	f.typed.Demo = c.Provider == config.Demo
+	if c.Key != "" {
+		return os.Setenv(c.Variable, c.Key) // of this process only; commands do not get it
+	}
+	return nil
+}
