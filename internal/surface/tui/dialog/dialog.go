@@ -1,14 +1,17 @@
 // Package dialog is what stands in the composer's place when a person has to
 // choose: an approval that a call waits for, or a question of the application's
 // own. A dialog never answers by accident: what would stop the turn takes a key
-// of its own or two presses of Esc.
+// of its own or two presses of Esc, and Guard keeps it from taking the letters of
+// somebody who is typing. What a person has to judge is shown as it is: control
+// characters and characters that cannot be seen are made visible.
+//
+// It does no I/O. Start reading at Model.Update.
 package dialog
 
 import (
-	"time"
+	"fmt"
 
-	tea "charm.land/bubbletea/v2"
-
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -50,26 +53,52 @@ type Action struct {
 
 // A Model is an open dialog. It is used by one goroutine.
 type Model struct {
-	theme *theme.Theme
+	theme    *theme.Theme
+	approval bool
+	title    string
+	place    string // "1 of 3"
+	body     body
+	facts    []string // short lines between the body and the choices
+	choices  []Choice
+	at       int // the choice that Enter takes
+	words    *edit.Buffer // the line for words to the model, when it is open
+	escaped  bool         // Esc was the last key
+	guard    guard
 }
 
 // NewApproval returns the dialog of an approval.
-func NewApproval(t *theme.Theme, a Approval) *Model { return &Model{theme: t} }
+func NewApproval(t *theme.Theme, a Approval) *Model {
+	m := &Model{theme: t, approval: true, title: "Allow this command?", choices: []Choice{
+		{string(p.Approved), "y", "yes"},
+		{string(p.ApprovedForSession), "a", "yes, for this session"},
+		{string(p.Denied), "n", "no, and tell the model why"},
+		{string(p.Abort), "s", "stop the turn"},
+	}}
+	if a.Request.Kind == p.ApprovePatch {
+		m.title = "Allow these changes?"
+	}
+	m.body = approvalBody(t, a)
+	if a.Request.Cwd != "" {
+		m.facts = append(m.facts, "in "+a.Request.Cwd)
+	}
+	if a.Request.Reason != "" {
+		m.facts = append(m.facts, "why: "+a.Request.Reason)
+	}
+	return m
+}
 
 // NewConfirm returns the dialog of a question.
-func NewConfirm(t *theme.Theme, c Confirm) *Model { return &Model{theme: t} }
+func NewConfirm(t *theme.Theme, c Confirm) *Model {
+	m := &Model{theme: t, title: c.Title, choices: c.Choices}
+	m.at = min(max(c.Default, 0), max(len(c.Choices)-1, 0))
+	m.body = confirmBody(t, c)
+	return m
+}
 
 // SetPosition says that this is the nth of total open approvals, from 1.
-func (m *Model) SetPosition(n, total int) {}
-
-// Guard leaves keys to the application (Action.Used is false) until none came
-// for quiet. It keeps the letters of somebody who is just typing from answering
-// a dialog that opened under their hands.
-func (m *Model) Guard(quiet time.Duration) tea.Cmd { return nil }
-
-// Update takes a key, a paste, the mouse wheel, or an answer to a command of its own.
-func (m *Model) Update(msg tea.Msg) (Action, tea.Cmd) { return Action{}, nil }
-
-// View returns the dialog, at most maxHeight lines of at most width columns,
-// and the cursor while a text is written: else nil.
-func (m *Model) View(width, maxHeight int) ([]string, *tea.Cursor) { return []string{""}, nil }
+func (m *Model) SetPosition(n, total int) {
+	m.place = ""
+	if total > 1 {
+		m.place = fmt.Sprintf("%d of %d", n, total)
+	}
+}

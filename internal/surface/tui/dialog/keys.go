@@ -1,0 +1,171 @@
+package dialog
+
+import (
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// guard keeps keys from a dialog that opened under somebody's hands.
+type guard struct {
+	quiet time.Duration
+	on    bool
+	n     int // counts the keys, so that only the last timer ends the guard
+}
+
+// unguard ends the guard if no key came after the nth.
+type unguard struct {
+	to *Model
+	n  int
+}
+
+// Guard leaves keys to the application (Action.Used is false) until none came
+// for quiet. It keeps the letters of somebody who is just typing from answering
+// a dialog that opened under their hands.
+func (m *Model) Guard(quiet time.Duration) tea.Cmd {
+	m.guard.quiet, m.guard.on = quiet, true
+	return m.wait()
+}
+
+func (m *Model) wait() tea.Cmd {
+	m.guard.n++
+	end := unguard{m, m.guard.n}
+	return tea.Tick(m.guard.quiet, func(time.Time) tea.Msg { return end })
+}
+
+var used = Action{Used: true}
+
+// Update takes a key, a paste, the mouse wheel, or an answer to a command of its own.
+func (m *Model) Update(msg tea.Msg) (Action, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.KeyPressMsg:
+		if m.guard.on {
+			return Action{}, m.wait()
+		}
+		return m.key(msg), nil
+	case tea.PasteMsg:
+		if m.words == nil {
+			return Action{Used: !m.guard.on}, nil // nobody answers by pasting
+		}
+		m.words.Insert(msg.Content)
+		return used, nil
+	case tea.MouseWheelMsg:
+		return m.wheel(msg), nil
+	case unguard:
+		if msg.to != m {
+			return Action{}, nil
+		}
+		if msg.n == m.guard.n {
+			m.guard.on = false
+		}
+		return used, nil
+	}
+	return Action{}, nil
+}
+
+func (m *Model) wheel(msg tea.MouseWheelMsg) Action {
+	switch msg.Button {
+	case tea.MouseWheelUp:
+		m.body.scroll(-3)
+	case tea.MouseWheelDown:
+		m.body.scroll(3)
+	default:
+		return Action{}
+	}
+	return used
+}
+
+func (m *Model) key(k tea.KeyPressMsg) Action {
+	if m.words != nil {
+		return m.wordsKey(k)
+	}
+	name := k.Keystroke()
+	escaped := m.escaped
+	m.escaped = name == "esc"
+	if id, ok := m.named(k); ok {
+		return m.choose(id)
+	}
+	switch name {
+	case "enter":
+		if len(m.choices) == 0 {
+			return Action{Used: true, Done: true}
+		}
+		return m.choose(m.choices[m.at].ID)
+	case "up", "left", "shift+tab", "ctrl+p":
+		m.step(-1)
+	case "down", "right", "tab", "ctrl+n":
+		m.step(1)
+	case "esc":
+		if !m.approval {
+			return Action{Used: true, Done: true}
+		}
+		if escaped {
+			return m.choose(string(p.Abort))
+		}
+	default:
+		// A letter that means nothing is swallowed; other keys are free.
+		return Action{Used: m.body.key(name) || k.Text != ""}
+	}
+	return used
+}
+
+// named returns the choice that a key stands for, whether or not Caps Lock is on.
+func (m *Model) named(k tea.KeyPressMsg) (string, bool) {
+	for _, c := range m.choices {
+		if c.Key == k.String() || c.Key == k.Keystroke() {
+			return c.ID, true
+		}
+	}
+	for _, c := range m.choices {
+		if k.Text != "" && strings.EqualFold(c.Key, k.Text) {
+			return c.ID, true
+		}
+	}
+	return "", false
+}
+
+func (m *Model) step(n int) {
+	if size := len(m.choices); size > 0 {
+		m.at = (m.at + n + size) % size
+	}
+}
+
+// choose takes a choice. A no of an approval first asks for words.
+func (m *Model) choose(id string) Action {
+	if !m.approval {
+		return Action{Used: true, Done: true, Choice: id}
+	}
+	if id == string(p.Denied) {
+		m.words = &edit.Buffer{}
+		return used
+	}
+	return Action{Used: true, Done: true, Decision: p.Decision(id)}
+}
+
+// wordsKey takes the keys of the line for words to the model.
+func (m *Model) wordsKey(k tea.KeyPressMsg) Action {
+	switch name := k.Keystroke(); name {
+	case "enter":
+		return Action{Used: true, Done: true, Decision: p.Denied, Message: strings.TrimSpace(m.words.Text())}
+	case "esc": // back to the choices; it is not the first of two
+		m.words = nil
+	case "ctrl+j", "shift+enter", "alt+enter":
+		m.words.Type("\n")
+	case "up":
+		m.words.Up()
+	case "down":
+		m.words.Down()
+	case "pgup", "pgdown":
+		m.body.key(name)
+	default:
+		if name == "ctrl+d" && m.words.Empty() {
+			return Action{}
+		}
+		return Action{Used: m.words.Key(k)}
+	}
+	return used
+}

@@ -1,0 +1,141 @@
+package dialog
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+var states = []struct {
+	name string
+	make func(t *theme.Theme) *Model
+	keys string
+}{
+	{"command", func(t *theme.Theme) *Model { return NewApproval(t, command("rm -rf build && make install")) }, ""},
+	{"command of several lines", func(t *theme.Theme) *Model {
+		return NewApproval(t, command("for f in *; do\n\tcat \"$f\"\ndone | sort | uniq -c | sort -rn | head -20 # the most frequent lines of all files"))
+	}, "down"},
+	{"wide characters", func(t *theme.Theme) *Model {
+		a := command("echo 漢字かな交じり文は折り返しが必要です👍🏽漢字かな交じり文は折り返しが必要です")
+		a.Request.Reason, a.Request.Cwd = "ここに書き込みます。ここに書き込みます。ここに書き込みます。", "/家/プロジェクト"
+		return NewApproval(t, a)
+	}, ""},
+	{"second of three", func(t *theme.Theme) *Model {
+		m := NewApproval(t, command("make"))
+		m.SetPosition(2, 3)
+		return m
+	}, ""},
+	{"patch", func(t *theme.Theme) *Model { return NewApproval(t, patch()) }, ""},
+	{"patch scrolled", func(t *theme.Theme) *Model { return NewApproval(t, patch()) }, "pgdown"},
+	{"no", func(t *theme.Theme) *Model { return NewApproval(t, command("make")) }, "n"},
+	{"no with words", func(t *theme.Theme) *Model { return NewApproval(t, command("make")) }, "n u s e space 漢 字 space 👍"},
+	{"esc", func(t *theme.Theme) *Model { return NewApproval(t, command("make")) }, "esc"},
+	{"guarded", func(t *theme.Theme) *Model {
+		m := NewApproval(t, command("make"))
+		m.Guard(1)
+		return m
+	}, ""},
+	{"nothing known", func(t *theme.Theme) *Model { return NewApproval(t, Approval{}) }, ""},
+	{"long reason", func(t *theme.Theme) *Model {
+		a := command("make")
+		a.Request.Reason = strings.Repeat("because of this and that ", 20)
+		return NewApproval(t, a)
+	}, ""},
+	{"undo", func(t *theme.Theme) *Model { return NewConfirm(t, undo()) }, ""},
+	{"quit", func(t *theme.Theme) *Model {
+		return NewConfirm(t, Confirm{
+			Title:   "Quit?",
+			Body:    []string{"2 background commands are still running:", "  1  npm run dev", "  2  tail -f log"},
+			Choices: []Choice{{"quit", "q", "kill them and quit"}, {"stay", "esc", "stay"}},
+			Default: 1,
+		})
+	}, ""},
+}
+
+func draw(t *testing.T, m *Model, width, height int) string {
+	t.Helper()
+	lines, cursor := m.View(width, height)
+	keytest.CheckWidth(t, lines, width)
+	if len(lines) == 0 || len(lines) > height {
+		t.Errorf("%d lines in a height of %d", len(lines), height)
+	}
+	return keytest.Frame(lines, cursor, width)
+}
+
+func TestGoldenFrames(t *testing.T) {
+	for _, size := range [][2]int{{40, 9}, {40, 20}, {80, 18}, {120, 30}} {
+		var all strings.Builder
+		for _, s := range states {
+			m := s.make(noColour)
+			m.View(size[0], size[1])
+			press(m, strings.Fields(s.keys)...)
+			fmt.Fprintf(&all, "== %s\n%s", s.name, draw(t, m, size[0], size[1]))
+		}
+		keytest.Golden(t, fmt.Sprintf("frames-%dx%d", size[0], size[1]), all.String())
+	}
+	m := NewApproval(theme.New(theme.Options{Dark: true, Color: true}), patch())
+	keytest.Golden(t, "frames-colour", draw(t, m, 60, 24))
+}
+
+// The choices are what a person needs; they are seen on any screen.
+func TestChoicesAreAlwaysSeen(t *testing.T) {
+	for height := 3; height < 30; height++ {
+		for _, width := range []int{40, 80} {
+			for _, a := range []Approval{command("make"), patch()} {
+				frame := draw(t, NewApproval(noColour, a), width, height)
+				for _, want := range []string{"y", "yes", "session", "no", "stop"} {
+					if !strings.Contains(frame, want) {
+						t.Fatalf("%d×%d: %q is missing in\n%s", width, height, want, frame)
+					}
+				}
+				if height >= 6 && !strings.Contains(frame, "make") && !strings.Contains(frame, "app.go") {
+					t.Errorf("%d×%d: what is asked about is missing in\n%s", width, height, frame)
+				}
+			}
+		}
+	}
+}
+
+func TestRandomKeysAndSizes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 5))
+	keys := strings.Fields("up down left right tab pgup pgdown home end j k space n n esc x 字 👍 backspace ctrl+w ctrl+j ctrl+c enter y a s")
+	var m *Model
+	for range 10_000 {
+		if m == nil {
+			m = states[rnd.IntN(len(states))].make(noColour)
+			m.guard.on = false
+		}
+		width, height := rnd.IntN(130), rnd.IntN(30)
+		lines, cursor := m.View(width, height)
+		keytest.CheckWidth(t, lines, width)
+		if len(lines) == 0 || len(lines) > max(height, 1) {
+			t.Fatalf("%d lines in a height of %d", len(lines), height)
+		}
+		if cursor != nil && (cursor.Y >= len(lines) || cursor.X >= max(width, 1)) {
+			t.Fatalf("cursor %d,%d in %d×%d", cursor.X, cursor.Y, width, len(lines))
+		}
+		if rnd.IntN(30) == 0 {
+			m.Update(tea.PasteMsg{Content: strings.Repeat("words\n", rnd.IntN(20))})
+		}
+		a := press(m, keys[rnd.IntN(len(keys))])
+		if a.Done && m.approval && a.Decision == "" {
+			t.Fatalf("done without a decision: %v", a)
+		}
+		if !a.Done && (a.Decision != "" || a.Choice != "") {
+			t.Fatalf("decided and not done: %v", a)
+		}
+		if a.Decision == p.Cancelled {
+			t.Fatal("clients do not cancel")
+		}
+		if a.Done {
+			m = nil
+		}
+	}
+}
