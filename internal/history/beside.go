@@ -16,7 +16,11 @@ import (
 func (h *History) applyShell(e p.Event) bool {
 	switch b := e.Body.(type) {
 	case *p.UserMessage:
-		return h.turn.shell && b.Item.Index == 0 // told with its output
+		if !h.turn.shell || b.Item.Index != 0 {
+			return false
+		}
+		h.turn.command = strings.TrimPrefix(p.PlainText(b.Content), "!") // told with its output
+		return true
 	case *p.ToolCall:
 		if b.Call.Response != 0 {
 			return false
@@ -24,18 +28,24 @@ func (h *History) applyShell(e p.Event) bool {
 		var a struct {
 			Command string `json:"command"`
 		}
-		_ = json.Unmarshal([]byte(b.Arguments), &a) // ours: made by package turn
-		h.turn.command = a.Command
+		if json.Unmarshal([]byte(b.Arguments), &a) == nil {
+			h.turn.command = a.Command
+		}
 		return true
 	case *p.ToolOutput:
 		if b.Call.Response != 0 {
 			return false
 		}
-		h.closeGroup()
-		h.add(e.Turn, 0, user(shellText(h.turn.command, b)))
+		h.tellShell(e.Turn, b)
 		return true
 	}
 	return false
+}
+
+func (h *History) tellShell(turn p.TurnID, b *p.ToolOutput) {
+	h.closeGroup()
+	h.add(turn, 0, user(shellText(h.turn.command, b)))
+	h.turn.command = ""
 }
 
 // shellText says what the user ran and what came of it.

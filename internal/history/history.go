@@ -59,7 +59,7 @@ type turnNotes struct {
 	cut     []string // calls that were cut
 	partial bool     // the last message was cut
 	shell   bool     // the user runs a command, and the model knows nothing of the turn
-	command string   // that command
+	command string   // that command, until its output is told
 }
 
 // Apply folds one event into the history.
@@ -384,6 +384,9 @@ func (h *History) patched() []*p.PromptItem {
 
 func (h *History) endTurn(turn p.TurnID, b *p.TurnEnded) {
 	h.closeGroup()
+	if h.turn.command != "" { // the record of its output was damaged, or never made
+		h.tellShell(turn, &p.ToolOutput{Output: "What came of it is not known."})
+	}
 	if text := abortedText(b, h.turn); text != "" && !h.turn.shell {
 		h.add(turn, 0, user(text))
 	}
