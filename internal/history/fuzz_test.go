@@ -42,6 +42,17 @@ var kindsOf = []func(at p.ItemID, n byte) p.Body{
 	func(_ p.ItemID, n byte) p.Body { return &p.Compacted{Summary: fmt.Sprint(n)} },
 	func(p.ItemID, byte) p.Body { return &p.Unknown{Kind: "new"} },
 	func(at p.ItemID, _ byte) p.Body { return &p.Undone{Of: at.Turn} },
+	func(p.ItemID, byte) p.Body { return &p.TurnStarted{Shell: true} },
+	func(at p.ItemID, n byte) p.Body {
+		return &p.ToolCall{Call: p.CallID{Turn: at.Turn, Index: 1}, WireID: "w1", Kind: p.CallFunction, Name: "user_shell"}
+	},
+	func(at p.ItemID, n byte) p.Body {
+		return &p.ToolOutput{Call: p.CallID{Turn: at.Turn, Index: 1}, Aborted: n >= 128}
+	},
+	func(at p.ItemID, n byte) p.Body { return &p.BackgroundStarted{ID: p.BackgroundID(n & 3), Call: at} },
+	func(_ p.ItemID, n byte) p.Body {
+		return &p.BackgroundEnded{ID: p.BackgroundID(n & 3), Reason: []p.EndReason{p.Completed, p.Crashed}[n>>7]}
+	},
 }
 
 // A handed is a prompt as it was when it was handed out.

@@ -44,12 +44,21 @@ func (w *walk) fail(format string, args ...any) {
 	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), b.String())
 }
 
+// aside reports whether an event belongs to no turn.
+func aside(b p.Body) bool {
+	switch b.(type) {
+	case *p.BackgroundStarted, *p.BackgroundEnded:
+		return true
+	}
+	return false
+}
+
 // record folds an event, and asks for the prompt as the owner would.
 func (w *walk) record(b p.Body) {
 	e := p.Event{Seq: p.Seq(len(w.log) + 1), Body: b, Turn: w.state.Turn}
 	if _, ok := b.(*p.TurnStarted); ok {
 		e.Turn++
-	} else if !w.state.Active {
+	} else if !w.state.Active || aside(b) {
 		e.Turn = 0
 	}
 	w.log = append(w.log, e)
@@ -86,18 +95,62 @@ func (w *walk) prompt() {
 	w.broken = false
 	w.kept = append(w.kept, handed{items, lines(items)})
 	w.complete(items)
+	w.toldLost(items)
+}
+
+// toldLost checks that the model is told, once and at the start of the next
+// turn, which background commands did not end by themselves.
+func (w *walk) toldLost(items []*p.PromptItem) {
+	var waiting, want, got []string
+	for _, e := range w.log {
+		switch b := e.Body.(type) {
+		case *p.BackgroundEnded:
+			if b.Reason != p.Completed {
+				waiting = append(waiting, fmt.Sprintf("  - session %d: serve %d", b.ID, b.ID))
+			}
+		case *p.TurnStarted:
+			want, waiting = append(want, waiting...), nil
+		case *p.Compacted:
+			want = nil
+		}
+	}
+	for _, it := range items {
+		for line := range strings.SplitSeq(p.PlainText(it.Content), "\n") {
+			if strings.HasPrefix(line, "  - session") {
+				got = append(got, line)
+			}
+		}
+	}
+	if !slices.Equal(want, got) {
+		w.fail("lost and told differ (-lost +told):\n%s", cmp.Diff(want, got))
+	}
 }
 
 // complete checks that nothing that was said is left out: each message of the
 // user and each call, once and in order, since the last compaction.
 func (w *walk) complete(items []*p.PromptItem) {
 	var want, got []string
+	typed := ""
 	for _, e := range w.log {
 		switch b := e.Body.(type) {
 		case *p.UserMessage:
-			want = append(want, fmt.Sprint(e.Turn, " ", p.PlainText(b.Content)))
+			if text := p.PlainText(b.Content); strings.HasPrefix(text, "!") {
+				typed = "u$ " + text[1:] // told with its output
+			} else {
+				want = append(want, fmt.Sprint(e.Turn, " ", text))
+			}
 		case *p.ToolCall:
-			want = append(want, fmt.Sprint(e.Turn, " ", b.Call))
+			if b.Call.Response != 0 {
+				want = append(want, fmt.Sprint(e.Turn, " ", b.Call))
+			}
+		case *p.ToolOutput:
+			if b.Call.Response == 0 {
+				want, typed = append(want, fmt.Sprint(e.Turn, " ", typed)), ""
+			}
+		case *p.TurnEnded: // a crash cut its record
+			if typed != "" {
+				want, typed = append(want, fmt.Sprint(e.Turn, " ", typed)), ""
+			}
 		case *p.Compacted: // only what is still to be answered is kept
 			want = slices.DeleteFunc(want, func(s string) bool { return !strings.HasPrefix(s, fmt.Sprint(e.Turn, " u")) })
 		case *p.Reverted:
@@ -115,7 +168,10 @@ func (w *walk) complete(items []*p.PromptItem) {
 		switch {
 		case it.Kind == p.PromptCall:
 			got = append(got, it.Call.String())
-		case it.Kind == p.PromptUser && !strings.HasPrefix(it.Content[0].Text, "<"):
+		case it.Kind != p.PromptUser || strings.HasPrefix(it.Content[0].Text, "<"):
+		case strings.HasPrefix(it.Content[0].Text, "I ran"):
+			got = append(got, "u"+strings.Split(it.Content[0].Text, "\n")[1])
+		default:
 			got = append(got, p.PlainText(it.Content))
 		}
 	}
@@ -126,7 +182,7 @@ func (w *walk) complete(items []*p.PromptItem) {
 
 // checkpoint sometimes goes on from what was saved.
 func (w *walk) checkpoint() {
-	if w.r.IntN(4) > 0 {
+	if w.r.IntN(4) > 0 || len(w.state.Background) > 0 {
 		return
 	}
 	before := w.h.Items()
@@ -171,6 +227,8 @@ func (w *walk) step() {
 		w.idle(k, text)
 	case k == 0:
 		w.crash()
+	case k == 39:
+		w.beside()
 	case k < 3:
 		w.happen(turn.Stop{})
 	case k < 6:
@@ -192,8 +250,25 @@ func (w *walk) idle(k int, text string) {
 		w.record(&p.Reverted{Before: w.h.Compacted() + 1 + p.TurnID(w.r.IntN(int(w.state.Turn-w.h.Compacted())))})
 	case k < 6:
 		w.happen(turn.Summarise{})
+	case k < 10:
+		w.happen(turn.Shell{Command: text})
+	case k < 15:
+		w.beside()
 	default:
 		w.happen(turn.User{Content: p.Text(text)})
+	}
+}
+
+// beside lets something happen to background commands.
+func (w *walk) beside() {
+	if calls := w.state.OpenCalls(); len(calls) > 0 {
+		name := fmt.Sprint(w.state.LastBackground() + 1)
+		w.happen(turn.Keep{Started: p.BackgroundStarted{Call: calls[0], Command: []string{"serve", name}}})
+	}
+	for _, b := range w.state.Background {
+		if w.r.IntN(3) == 0 {
+			w.happen(turn.BackgroundDone{ID: b.ID, Stopped: w.r.IntN(2) == 0})
+		}
 	}
 }
 
@@ -202,6 +277,8 @@ func (w *walk) worker(k int) {
 	switch {
 	case k < 25:
 		w.happen(turn.RetryDue{})
+	case len(w.state.Background) > 0 && (k == 25 || w.state.Stopping()):
+		w.happen(turn.BackgroundDone{ID: pick(w.r, w.state.Background...).ID, Stopped: true})
 	case len(calls) == 0:
 	case k < 28:
 		w.happen(turn.ToolAsked{Request: p.ApprovalRequested{Call: pick(w.r, calls...)}})
