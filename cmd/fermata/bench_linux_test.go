@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -113,6 +114,10 @@ type deafHost struct{}
 func (deafHost) Write(protocol.DeltaKind, string) {}
 
 func (deafHost) Record(context.Context, protocol.Body) error { return nil }
+
+func (deafHost) Keep(context.Context, protocol.BackgroundStarted, tool.Background) (protocol.BackgroundID, func(protocol.DeltaKind, string), error) {
+	return 0, nil, errors.New("keeps nothing")
+}
 
 // BenchmarkSpawn runs commands by the shell tool and, for comparison, without
 // anything in between.

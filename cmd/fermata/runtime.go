@@ -83,6 +83,7 @@ type runtime struct {
 	models  *models
 	cwd     string
 	base    context.Context
+	notify  *notifier
 }
 
 // runtime puts everything together for running turns.
@@ -101,7 +102,9 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 	if f.snapshot {
 		kit.snapshots = snapshots(l.config.Home)
 	}
+	notify := &notifier{argv: l.config.Notify}
 	e, err := openEngine(ctx, conversation.Config{
+		Notify:  notify.ended,
 		Model:   m.client,
 		Retries: m.retries,
 		Tools:   kit.tools,
@@ -110,7 +113,7 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runtime{e, spawner, l.config, m, l.options.Cwd, ctx}, nil
+	return &runtime{e, spawner, l.config, m, l.options.Cwd, ctx, notify}, nil
 }
 
 // A toolkit makes the tools of a turn.
@@ -130,14 +133,19 @@ func snapshots(home string) *tool.Snapshots {
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
 	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes}
-	return []tool.Tool{
-		&tool.Shell{
-			Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
-			Environ: environ(k.config), Changes: changes, Patch: patches,
-		},
-		patches,
-		tool.Plan{},
+	shell := &tool.Shell{
+		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
+		Environ: environ(k.config), Changes: changes, Patch: patches,
 	}
+	list := []tool.Tool{shell, patches, tool.Plan{}, &tool.UserShell{Shell: shell}}
+	if k.config.UseExecCommandTool { // one of the two, or models mix them up
+		list[0] = &tool.Exec{Shell: shell}
+		list = append(list, tool.WriteStdin{})
+	}
+	if k.config.ViewImage {
+		list = append(list, tool.ViewImage{})
+	}
+	return list
 }
 
 // freeform reports whether the model takes tools that are held to a grammar.
@@ -188,6 +196,7 @@ func (r *runtime) close() {
 	defer cancel()
 	_ = r.engine.Shutdown(ctx) // a journal that failed has been reported by the turn's end
 	r.spawner.Close()
+	r.notify.wait()
 }
 
 // configError gives an error of the configuration its hint.

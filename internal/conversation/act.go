@@ -105,6 +105,7 @@ func (o *owner) act(a act) {
 			o.retry = time.NewTimer(b.Wait)
 		}
 	case *p.TurnEnded:
+		o.notify()
 		o.checkpoint(a.seq)
 		o.next()
 	}

@@ -40,6 +40,10 @@ type Config struct {
 	// is known. If Settle is nil, patches wait for somebody who has one.
 	Settle func(record json.RawMessage, committed bool) (applied bool, note string, err error)
 
+	// Notify is told of each turn that ended, also of one that a crash had cut. It
+	// must not block. May be nil.
+	Notify func(TurnSummary)
+
 	// ID and Settings are those of a new conversation, and of one whose first
 	// record is lost.
 	ID       p.ConversationID

@@ -36,7 +36,10 @@ type owner struct {
 	patches  []openPatch                       // those whose outcome is not recorded
 	kept     []json.RawMessage                 // of the patches that this turn has applied
 	told     map[string]bool                   // warnings that people had
+	summary  TurnSummary                       // of the turn that runs, or the last one
 	last     p.Seq
+
+	quietTurn bool // the turn only runs a command of the user's own
 
 	// What waits for the disk.
 	acts    []act   // recorded, not yet acted upon

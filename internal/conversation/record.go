@@ -93,6 +93,7 @@ func (o *owner) fold(e p.Event) {
 	o.state = o.state.Evolve(e)
 	o.history.Apply(e)
 	o.foldPatch(e.Body)
+	o.foldSummary(e)
 	switch b := e.Body.(type) {
 	case *p.ConversationStarted:
 		o.id, o.settings = b.ID, b.Settings

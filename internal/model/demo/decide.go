@@ -144,10 +144,10 @@ func (v view) responses() []turnout {
 		}
 		return []turnout{{text: "I do: " + oneLine(v.message), call: call}, {text: v.result(v.message, 0)}}
 	}
-	if v.tool("shell") == "" {
+	look := v.shell("ls")
+	if look == nil {
 		return []turnout{{text: v.summary()}}
 	}
-	look := v.shell("ls")
 	return []turnout{
 		{text: "I am a demo, not a real model. I look around first.", call: look},
 		{text: "In this directory there is:\n" + printed(v.output(0)) + "\n\nI understand:\n" + Help},
@@ -161,13 +161,30 @@ func cutWord(s, word string) (string, bool) {
 	return strings.TrimSpace(s[len(word):]), true
 }
 
-var writes = regexp.MustCompile(`(?is)^write ([^:\n]+): ?(.*)$`)
+var (
+	writes = regexp.MustCompile(`(?is)^write ([^:\n]+): ?(.*)$`)
+	types  = regexp.MustCompile(`(?is)^type (\d+): ?(.*)$`)
+)
 
-// step reads "run: …" or "write …". It reports false if s is neither; the call
-// is nil if no tool for it is offered.
+// step reads what Help says can be done. It reports false if s is nothing of it;
+// the call is nil if no tool for it is offered.
 func (v view) step(s string) (*emit.Call, bool) {
 	if command, ok := cutWord(s, "run:"); ok {
 		return v.shell(command), true
+	}
+	if command, ok := cutWord(s, "start:"); ok {
+		return v.call("exec_command", emit.Object{"cmd": command, "yield_time_ms": 250}), true
+	}
+	if m := types.FindStringSubmatch(s); m != nil {
+		id, _ := strconv.Atoi(m[1])
+		chars := m[2]
+		if chars != "" {
+			chars += "\n"
+		}
+		return v.call("write_stdin", emit.Object{"session_id": id, "chars": chars, "yield_time_ms": 500}), true
+	}
+	if file, ok := cutWord(s, "look at "); ok {
+		return v.call("view_image", emit.Object{"path": file}), true
 	}
 	if m := writes.FindStringSubmatch(s); m != nil {
 		return v.write(strings.TrimSpace(m[1]), m[2]), true
@@ -175,11 +192,19 @@ func (v view) step(s string) (*emit.Call, bool) {
 	return nil, false
 }
 
-func (v view) shell(command string) *emit.Call {
-	if v.tool("shell") == "" {
+// call calls a tool, if it is offered.
+func (v view) call(name string, arguments emit.Object) *emit.Call {
+	if v.tool(name) == "" {
 		return nil
 	}
-	return &emit.Call{Name: "shell", Arguments: emit.Marshal(emit.Object{"command": []string{"bash", "-lc", command}})}
+	return &emit.Call{Name: name, Arguments: emit.Marshal(arguments)}
+}
+
+func (v view) shell(command string) *emit.Call {
+	if v.tool("exec_command") != "" {
+		return v.call("exec_command", emit.Object{"cmd": command})
+	}
+	return v.call("shell", emit.Object{"command": []string{"bash", "-lc", command}})
 }
 
 func (v view) write(file, text string) *emit.Call {

@@ -14,6 +14,7 @@ type past struct {
 	asked   string
 	items   []wirecheck.Item
 	aborted string // what we were told of a cut, without its tag
+	ended   string // what we were told of background commands, without its tag
 }
 
 // lastTurn is the turn before the last message. It reports false if there is none.
@@ -29,6 +30,9 @@ func (v view) lastTurn() (past, bool) {
 			text = strings.TrimPrefix(text, "<turn_aborted>")
 			p.aborted = strings.TrimSpace(strings.TrimSuffix(text, "</turn_aborted>"))
 		}
+		if rest, ok := strings.CutPrefix(text, "<environment_context>"); ok && it.Kind == wirecheck.User && strings.Contains(rest, "background command") {
+			p.ended = "\n" + strings.TrimSpace(strings.TrimSuffix(rest, "</environment_context>"))
+		}
 	}
 	return p, true
 }
@@ -40,9 +44,9 @@ func (v view) story() string {
 		return "Nothing has happened yet: this is the first message I see."
 	}
 	if p.aborted != "" {
-		return p.cut()
+		return p.cut() + p.ended
 	}
-	return p.told()
+	return p.told() + p.ended
 }
 
 var duration = regexp.MustCompile(`after (?:at least )?(\d+(?:\.\d+)? ?(?:ms|s|seconds|m|min)\b)`)

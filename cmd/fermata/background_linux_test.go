@@ -1,0 +1,205 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+const execFlavour = "experimental_use_exec_command_tool=true"
+
+// unhung is foreground without an ear for the end of its terminal.
+const unhung = `sh -c 'trap "" HUP; echo $$ > "$0/unhung"; exec sleep 600' "$PWD/pids"
+`
+
+// gatherBehind is gather with a command that goes on in the background. After it
+// the turn does the given step of the demo model's plan.
+func gatherBehind(t *testing.T, pl *place, then string, parts ...string) *crowd {
+	t.Helper()
+	pids := filepath.Join(pl.work, "pids")
+	for _, err := range []error{os.Mkdir(pids, 0o777), os.Chmod(pids, 0o777)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	pl.file("victim", "echo behind\n"+strings.Join(parts, ""))
+	c := &crowd{process: pl.start("exec", "--demo", "-c", execFlavour, "plan: start: sh victim; "+then), pl: pl}
+	c.id = pl.conversation()
+	pl.awaitEvent(c.id, "the command goes to the background", func(b p.Body) bool { _, ok := b.(*p.BackgroundStarted); return ok })
+	var members []row
+	eventually(t, "all of the command lives", func() bool {
+		members = written(pids)
+		return len(members) == len(parts)
+	})
+	c.rows = append(below(c.cmd.Process.Pid), members...)
+	t.Cleanup(func() {
+		for _, r := range c.rows {
+			if lives(r) {
+				_ = syscall.Kill(r.pid, syscall.SIGKILL)
+			}
+		}
+	})
+	return c
+}
+
+// ended returns how the background command ended.
+func (c *crowd) ended() *p.BackgroundEnded {
+	c.t.Helper()
+	var end *p.BackgroundEnded
+	for _, e := range c.pl.events(c.id) {
+		if b, ok := e.Body.(*p.BackgroundEnded); ok {
+			if end != nil {
+				c.t.Error("it ended twice")
+			}
+			if e.Turn != 0 {
+				c.t.Errorf("its end belongs to turn %d", e.Turn)
+			}
+			end = b
+		}
+	}
+	if end == nil {
+		c.t.Fatal("the background command has no end")
+	}
+	return end
+}
+
+func TestBackgroundCommandIsStoppedWithItsTurn(t *testing.T) {
+	for _, stop := range stops {
+		t.Run(stop.name, func(t *testing.T) {
+			asUsers(t, func(t *testing.T, pl *place) {
+				c := gatherBehind(t, pl, "run: sleep 600", deaf, daemon, foreground)
+				list := pl.must("ps", c.id)
+				if !regexp.MustCompile(`(?m)^1 +running +\d+s +\d+ +sh victim$`).MatchString(list) {
+					t.Errorf("ps:\n%s", list)
+				}
+				c.signal(stop.signal)
+				if code := c.code(); code != stop.code {
+					t.Errorf("exit code %d, want %d", code, stop.code)
+				}
+				for _, r := range c.rows {
+					if lives(r) {
+						t.Errorf("%v lives", r)
+					}
+				}
+				pl.noneLeft(t, c.rows)
+				if end := c.ended(); end.Reason != p.Interrupted || end.Result.Killed == 0 {
+					t.Errorf("it ended as %+v", end)
+				}
+				contains(t, "ps", pl.must("ps", c.id), "no background command runs")
+				contains(t, "what the model was told", pl.sound(c.id), "background commands were ended", "sh victim")
+			})
+		})
+	}
+}
+
+func TestBackgroundCommandEndsWithTheProgram(t *testing.T) {
+	asUsers(t, func(t *testing.T, pl *place) {
+		c := gatherBehind(t, pl, "type 1: ", deaf, daemon, foreground)
+		if code := c.code(); code != exitOK {
+			t.Errorf("exit code %d\n%s", code, c.err.String())
+		}
+		for _, r := range c.rows {
+			if lives(r) {
+				t.Errorf("%v lives", r)
+			}
+		}
+		pl.noneLeft(t, c.rows)
+		if end := c.ended(); end.Reason != p.Interrupted {
+			t.Errorf("it ended as %+v", end)
+		}
+		contains(t, "what the model was told", pl.sound(c.id), "background commands were ended", "sh victim")
+	})
+}
+
+func TestBackgroundCommandDiesWithTheProgram(t *testing.T) {
+	asUsers(t, func(t *testing.T, pl *place) {
+		c := gatherBehind(t, pl, "run: sleep 600", deaf, daemon, foreground)
+		c.signal(syscall.SIGKILL)
+		c.code()
+		pl.noneLeft(t, c.rows)
+		contains(t, "ps", pl.must("ps", c.id), "gone")
+		_, errs, _ := pl.run("exec", "resume", c.id, "what happened?")
+		contains(t, "stderr", errs, "background command 1 (/bin/bash -lc sh victim) was cut")
+		if end := c.ended(); end.Reason != p.Crashed {
+			t.Errorf("it ended as %+v", end)
+		}
+		pl.sound(c.id)
+	})
+}
+
+// If its supervisor is killed together with fermata, opening the conversation
+// ends what is left.
+func TestBackgroundCommandIsReclaimed(t *testing.T) {
+	asUsers(t, func(t *testing.T, pl *place) {
+		c := gatherBehind(t, pl, "run: sleep 600", deaf, unhung)
+		c.signal(syscall.SIGSTOP)
+		for _, r := range c.rows {
+			if r.ppid == c.cmd.Process.Pid {
+				_ = syscall.Kill(r.pid, syscall.SIGKILL)
+			}
+		}
+		c.signal(syscall.SIGKILL)
+		c.code()
+		if n := len(written(filepath.Join(pl.work, "pids"))); n != 2 {
+			t.Fatalf("%d processes are left, so this proves nothing", n)
+		}
+		contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
+		pl.noneLeft(t, c.rows)
+		pl.sound(c.id)
+	})
+}
+
+// Somebody else ends the command; the turn goes on and hears of it.
+func TestBackgroundCommandIsKilledFromOutside(t *testing.T) {
+	asUsers(t, func(t *testing.T, pl *place) {
+		pl.file("hold", "until test -e go; do sleep 0.05; done")
+		c := gatherBehind(t, pl, "run: sh hold; type 1: ", deaf, daemon, foreground)
+		contains(t, "what it printed", pl.must("show", c.id), "behind")
+		contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
+		for _, r := range written(filepath.Join(pl.work, "pids")) {
+			t.Errorf("%v lives", r)
+		}
+		pl.awaitEvent(c.id, "its end is recorded", func(b p.Body) bool { _, ok := b.(*p.BackgroundEnded); return ok })
+		_, errs, code := pl.run("kill", c.id, "1")
+		if code != exitFailed {
+			t.Errorf("killed again: exit code %d", code)
+		}
+		contains(t, "stderr", errs, "background command 1: no such background command is running", "fermata ps ID")
+		pl.file("go", "")
+		if code := c.code(); code != exitOK {
+			t.Errorf("exit code %d\n%s", code, c.err.String())
+		}
+		contains(t, "what the model was told", c.err.String()+c.out.String(), "Process was ended by SIG")
+		pl.sound(c.id)
+	})
+}
+
+func TestKillOfNothing(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	pl.must("exec", "--demo", "talk 1")
+	id := pl.conversation()
+	contains(t, "ps", pl.must("ps", id), "no background command runs")
+	for _, tt := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"kill", id, "1"}, exitFailed, "background command 1: no such background command"},
+		{[]string{"kill", id, "x"}, exitUsage, `"x" is not the number`},
+		{[]string{"kill", id}, exitUsage, "accepts 2 arg"},
+		{[]string{"ps", id, "7"}, exitFailed, "background command 7"},
+		{[]string{"ps", "no such"}, exitFailed, "no such"},
+	} {
+		_, errs, code := pl.run(tt.args...)
+		if code != tt.code {
+			t.Errorf("%q: exit code %d, want %d", tt.args, code, tt.code)
+		}
+		contains(t, strings.Join(tt.args, " "), errs, tt.text)
+	}
+}

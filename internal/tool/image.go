@@ -1,0 +1,83 @@
+package tool
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+// ViewImage shows the model an image file.
+type ViewImage struct{}
+
+// Spec describes the tool to the model.
+func (ViewImage) Spec() model.ToolSpec {
+	return model.ToolSpec{
+		Name: "view_image", Kind: protocol.CallFunction,
+		Description: "Shows you an image file of this machine: PNG, JPEG, GIF or WebP.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"path":{"type":"string","description":"the file, as seen from the working directory of the conversation"}},` +
+			`"required":["path"],"additionalProperties":false}`),
+	}
+}
+
+// ReadOnly reports that images may be looked at side by side.
+func (ViewImage) ReadOnly() bool { return true }
+
+// Run reads the image.
+func (ViewImage) Run(_ context.Context, call Call) Result {
+	var a struct {
+		Path string `json:"path"`
+	}
+	if err := json.Unmarshal([]byte(call.Arguments), &a); err != nil {
+		return failed("failed to parse function arguments: " + err.Error())
+	}
+	if a.Path == "" {
+		return failed("failed to parse function arguments: path is empty")
+	}
+	name := within(call.Settings.Cwd, a.Path)
+	image, err := ReadImage(name)
+	if err != nil {
+		return failed(err.Error())
+	}
+	return Result{Output: protocol.ToolOutput{Output: "image " + name, Content: []protocol.Content{image}}}
+}
+
+// imageMax is the largest file that is sent as an image.
+const imageMax = 20 << 20
+
+// ReadImage makes content of an image file.
+func ReadImage(name string) (protocol.Content, error) {
+	info, err := os.Stat(name) // first: opening a pipe would wait for somebody who writes
+	if err != nil {
+		return protocol.Content{}, fmt.Errorf("image: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return protocol.Content{}, fmt.Errorf("image %s: not a file", name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return protocol.Content{}, fmt.Errorf("image: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, imageMax+1))
+	switch {
+	case err != nil:
+		return protocol.Content{}, fmt.Errorf("image: %w", err)
+	case len(b) > imageMax:
+		return protocol.Content{}, fmt.Errorf("image %s: larger than %d MiB", name, imageMax>>20)
+	}
+	kind := http.DetectContentType(b)
+	switch kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+	default:
+		return protocol.Content{}, fmt.Errorf("image %s: neither PNG, JPEG, GIF nor WebP", name)
+	}
+	return protocol.Content{Type: protocol.ContentImage, ImageURL: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b)}, nil
+}

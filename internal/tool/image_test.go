@@ -1,0 +1,59 @@
+package tool
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+func TestViewImage(t *testing.T) {
+	dir := t.TempDir()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.png"), b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("words"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "big.png"), append(b.Bytes(), make([]byte, imageMax)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"a.png":                       "",
+		filepath.Join(dir, "./a.png"): "",
+		"missing.png":                 "no such file",
+		"a.txt":                       "neither PNG",
+		"big.png":                     "larger than",
+		"pipe":                        "not a file",
+		".":                           "not a file",
+		"":                            "path is empty",
+	} {
+		res := ViewImage{}.Run(t.Context(), call(&fakeHost{}, dir, map[string]string{"path": path}))
+		if want != "" {
+			if !res.Output.Failed || !strings.Contains(res.Output.Output, want) || len(res.Output.Content) > 0 {
+				t.Errorf("%q: %+v, want a failure with %q", path, res.Output, want)
+			}
+			continue
+		}
+		c := res.Output.Content
+		if res.Output.Failed || len(c) != 1 || c[0].Type != protocol.ContentImage || !strings.HasPrefix(c[0].ImageURL, "data:image/png;base64,iVBOR") {
+			t.Errorf("%q: %+v", path, res.Output)
+		}
+	}
+	if res := (ViewImage{}).Run(t.Context(), Call{Arguments: "{"}); !res.Output.Failed {
+		t.Errorf("half an argument: %+v", res.Output)
+	}
+}
