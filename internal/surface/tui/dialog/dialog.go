@@ -60,7 +60,7 @@ type Model struct {
 	body     body
 	facts    []string // short lines between the body and the choices
 	choices  []Choice
-	at       int // the choice that Enter takes
+	at       int          // the choice that Enter takes
 	words    *edit.Buffer // the line for words to the model, when it is open
 	escaped  bool         // Esc was the last key
 	guard    guard

@@ -1,11 +1,14 @@
 // Package picker is a full-screen list to choose one row of: conversations,
-// models, approval modes. What is typed filters it. Rows may arrive late and
-// incomplete, and ten thousand of them cost no more to draw than a screenful.
+// models, approval modes. What is typed filters it: each word has to be in some
+// column, capitals or not. Rows may arrive late, and ten thousand of them cost no
+// more to draw than a screenful.
 package picker
 
 import (
-	tea "charm.land/bubbletea/v2"
+	"slices"
+	"strings"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -14,7 +17,6 @@ type Row struct {
 	ID      string
 	Columns []string
 	Marked  bool // drawn with a mark: the present choice
-	Partial bool // some columns are not known yet; see Wanted
 }
 
 // A Column describes one column of all rows.
@@ -42,41 +44,142 @@ type Action struct {
 
 // A Model is an open picker. It is used by one goroutine.
 type Model struct {
-	theme *theme.Theme
-	opts  Options
+	theme   *theme.Theme
+	opts    Options
+	filter  edit.Buffer
+	rows    []Row
+	texts   []string // what the filter looks at, for the first rows; made when needed
+	words   []string // of the filter that matches holds for
+	matches []int    // rows that the filter lets through; all if there are no words
+	at      int      // the selected one of them
+	chosen  bool     // the person moved the selection
+	top     int      // the first one on the screen
+	page    int      // how many rows the screen has
+	loading bool
+	note    string
 }
 
 // New returns a picker without rows.
-func New(t *theme.Theme, o Options) *Model { return &Model{theme: t, opts: o} }
+func New(t *theme.Theme, o Options) *Model {
+	m := &Model{theme: t, opts: o, page: 10}
+	m.filter.Single = true
+	return m
+}
 
-// SetRows replaces all rows. The selection stays on the same ID if it is there.
-func (m *Model) SetRows(rows []Row) {}
+// SetRows replaces all rows. The selection stays on the same ID if it is there;
+// before anybody moved it, it is on the marked row.
+func (m *Model) SetRows(rows []Row) {
+	old, ok := m.Selected()
+	m.rows = slices.Clone(rows)
+	m.texts = nil
+	m.refilter()
+	m.at = 0
+	if ok && m.chosen {
+		m.Select(old.ID)
+		return
+	}
+	if i := slices.IndexFunc(rows, func(r Row) bool { return r.Marked }); i >= 0 {
+		m.Select(rows[i].ID)
+	}
+}
 
 // Append adds rows at the end.
-func (m *Model) Append(rows ...Row) {}
-
-// Put replaces the row with the same ID, if there is one.
-func (m *Model) Put(row Row) {}
+func (m *Model) Append(rows ...Row) {
+	first := len(m.rows)
+	m.rows = append(m.rows, rows...)
+	if len(m.words) == 0 {
+		return
+	}
+	for i := first; i < len(m.rows); i++ {
+		if m.fits(i) {
+			m.matches = append(m.matches, i)
+		}
+	}
+}
 
 // SetLoading says whether more rows are on their way.
-func (m *Model) SetLoading(loading bool) {}
+func (m *Model) SetLoading(loading bool) { m.loading = loading }
 
 // SetNote shows a line above the keys, such as an error; empty takes it away.
-func (m *Model) SetNote(note string) {}
+func (m *Model) SetNote(note string) { m.note = note }
 
 // Select moves the selection to a row, if the filter lets it through.
-func (m *Model) Select(id string) {}
+func (m *Model) Select(id string) {
+	for i := range m.len() {
+		if m.rows[m.row(i)].ID == id {
+			m.at = i
+			return
+		}
+	}
+}
 
 // Selected returns the row that Enter would choose.
-func (m *Model) Selected() (Row, bool) { return Row{}, false }
+func (m *Model) Selected() (Row, bool) {
+	if m.at >= m.len() {
+		return Row{}, false
+	}
+	return m.rows[m.row(m.at)], true
+}
 
-// Wanted returns the IDs of the partial rows that the last View showed and that
-// were not named before, so that the application can look them up and Put them.
-func (m *Model) Wanted() []string { return nil }
+// len returns how many rows the filter lets through.
+func (m *Model) len() int {
+	if len(m.words) == 0 {
+		return len(m.rows)
+	}
+	return len(m.matches)
+}
 
-// Update takes a key, a paste or the mouse wheel.
-func (m *Model) Update(msg tea.Msg) (Action, tea.Cmd) { return Action{}, nil }
+// row returns the number of the ith row that the filter lets through.
+func (m *Model) row(i int) int {
+	if len(m.words) == 0 {
+		return i
+	}
+	return m.matches[i]
+}
 
-// View returns exactly height lines of at most width columns, and the cursor in
-// the filter.
-func (m *Model) View(width, height int) ([]string, *tea.Cursor) { return make([]string, height), nil }
+// refilter finds the rows for the words that are typed. Words that only grew can
+// match nothing new, so then just the matches are looked through.
+func (m *Model) refilter() {
+	words := strings.Fields(strings.ToLower(m.filter.Text()))
+	if narrower(words, m.words) && m.texts != nil {
+		m.words = words
+		m.matches = slices.DeleteFunc(m.matches, func(i int) bool { return !m.fits(i) })
+		return
+	}
+	m.words, m.matches = words, m.matches[:0]
+	if len(words) == 0 {
+		return
+	}
+	for i := range m.rows {
+		if m.fits(i) {
+			m.matches = append(m.matches, i)
+		}
+	}
+}
+
+// narrower reports whether each old word is the beginning of the new one in its
+// place.
+func narrower(words, old []string) bool {
+	if len(old) == 0 || len(words) < len(old) {
+		return false
+	}
+	for i := range old {
+		if !strings.HasPrefix(words[i], old[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// fits reports whether all words are in a row.
+func (m *Model) fits(i int) bool {
+	for n := len(m.texts); n <= i; n++ {
+		m.texts = append(m.texts, strings.ToLower(strings.Join(m.rows[n].Columns, "\n")))
+	}
+	for _, w := range m.words {
+		if !strings.Contains(m.texts[i], w) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,229 @@
+package picker
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+)
+
+const (
+	margin = 3 // for the signs before a row
+	gap    = 2 // between columns
+	keys   = "type to filter · ↑↓ choose · enter take · esc back"
+)
+
+// View returns exactly height lines of at most width columns, and the cursor in
+// the filter.
+func (m *Model) View(width, height int) ([]string, *tea.Cursor) {
+	height = max(height, 1)
+	head, x := m.head(width, height)
+	y := len(head) - 1
+	widths := m.widths(width - margin)
+	foot := m.foot(widths, width, height)
+	if titles := m.titles(widths); titles != "" && height >= 10 {
+		head = append(head, m.theme.Paint(theme.Dim, titles))
+	}
+	room := max(height-len(head)-len(foot), 0)
+	lines := append(head, m.body(widths, width, room)...)
+	for len(lines) < height-len(foot) {
+		lines = append(lines, "")
+	}
+	lines = append(lines, foot...)[:height]
+	for i := range lines {
+		lines[i] = plain.Fit(lines[i], max(width, 0))
+	}
+	return lines, tea.NewCursor(min(x, max(width-1, 0)), y)
+}
+
+// head draws the title, how many rows there are, and the filter in its last line.
+func (m *Model) head(width, height int) (lines []string, x int) {
+	if height >= 4 {
+		count := m.count()
+		title := plain.Cut(plain.Line(m.opts.Title), max(width-plain.Width(count)-1, 0))
+		pad := strings.Repeat(" ", max(width-plain.Width(title)-plain.Width(count), 0))
+		lines = append(lines, m.theme.Paint(theme.Heading, title)+pad+m.theme.Paint(theme.Dim, count))
+	}
+	m.filter.SetWidth(max(width-2, 0))
+	f := m.filter.View(1, func(s string) string { return s })
+	return append(lines, m.theme.Paint(theme.Accent, "› ")+f.Rows[f.Y]), f.X + 2
+}
+
+func (m *Model) count() string {
+	s := fmt.Sprint(len(m.rows))
+	if len(m.rows) == 0 {
+		return "" // the body says why
+	}
+	if len(m.words) > 0 {
+		s = fmt.Sprintf("%d of %s", m.len(), s)
+	}
+	if m.loading {
+		s += " loading…"
+	}
+	return s
+}
+
+// foot draws what the selected row has in columns that are not shown, the note,
+// and the keys.
+func (m *Model) foot(widths []int, width, height int) []string {
+	var lines []string
+	if rest, some := m.rest(widths); some && height >= 8 {
+		lines = append(lines, m.theme.Paint(theme.Dim, plain.Cut(rest, width)))
+	}
+	if m.note != "" && height >= 3 {
+		lines = append(lines, m.theme.Paint(theme.Warn, plain.Cut(plain.First(m.note), width)))
+	}
+	if height < 5 {
+		return lines
+	}
+	text := keys
+	if m.opts.Help != "" {
+		text = m.opts.Help + " · " + text
+	}
+	return append(lines, m.theme.Paint(theme.Dim, plain.Cut(text, width)))
+}
+
+// rest returns the selected row's cells in columns that are not shown. It reports
+// whether there are such columns, so that the line is there for every row or none.
+func (m *Model) rest(widths []int) (string, bool) {
+	row, _ := m.Selected()
+	var cells []string
+	some := false
+	for i, w := range widths {
+		if w > 0 {
+			continue
+		}
+		some = true
+		if i < len(row.Columns) && row.Columns[i] != "" {
+			cells = append(cells, plain.First(row.Columns[i]))
+		}
+	}
+	return strings.Join(cells, " · "), some
+}
+
+// widths shares the room among the columns; 0 is a column that has to go.
+func (m *Model) widths(room int) []int {
+	cols := m.opts.Columns
+	widths := make([]int, len(cols))
+	for i, c := range cols {
+		widths[i] = max(c.Width, c.Min, 1)
+	}
+	for need(widths) > room {
+		last := -1
+		for i, c := range cols {
+			if widths[i] > 0 && c.Drop > 0 && (last < 0 || c.Drop > cols[last].Drop) {
+				last = i
+			}
+		}
+		if last < 0 {
+			break
+		}
+		widths[last] = 0
+	}
+	m.grow(widths, room)
+	return widths
+}
+
+// grow gives what is left to the columns without a fixed width, in equal parts.
+func (m *Model) grow(widths []int, room int) {
+	var shares []int
+	for i, c := range m.opts.Columns {
+		if c.Width == 0 && widths[i] > 0 {
+			shares = append(shares, i)
+		}
+	}
+	rest := room - need(widths)
+	for n, i := range shares {
+		part := max(rest, 0) / (len(shares) - n)
+		widths[i] += part
+		rest -= part
+	}
+}
+
+// need returns how much room columns take with the gaps between them.
+func need(widths []int) int {
+	sum := -gap
+	for _, w := range widths {
+		if w > 0 {
+			sum += w + gap
+		}
+	}
+	return sum
+}
+
+func (m *Model) titles(widths []int) string {
+	cells := make([]string, len(m.opts.Columns))
+	some := false
+	for i, c := range m.opts.Columns {
+		cells[i] = c.Title
+		some = some || c.Title != ""
+	}
+	if !some {
+		return ""
+	}
+	return strings.Repeat(" ", margin) + strings.TrimRight(line(cells, widths), " ")
+}
+
+// line puts cells into their columns.
+func line(cells []string, widths []int) string {
+	var s strings.Builder
+	for i, w := range widths {
+		if w == 0 {
+			continue
+		}
+		if s.Len() > 0 {
+			s.WriteString(strings.Repeat(" ", gap))
+		}
+		cell := ""
+		if i < len(cells) {
+			cell = plain.Cut(plain.First(cells[i]), w)
+		}
+		s.WriteString(cell)
+		s.WriteString(strings.Repeat(" ", max(w-plain.Width(cell), 0)))
+	}
+	return s.String()
+}
+
+// body draws the rows around the selected one, or says why there are none.
+func (m *Model) body(widths []int, width, room int) []string {
+	m.page = max(room, 1)
+	if m.len() == 0 {
+		if room == 0 {
+			return nil
+		}
+		text := "nothing fits"
+		switch {
+		case m.loading:
+			text = "loading…"
+		case len(m.rows) == 0:
+			text = plain.First(m.opts.Empty)
+		}
+		return []string{m.theme.Paint(theme.Dim, plain.Cut("   "+text, width))}
+	}
+	m.top = min(max(m.top, m.at-m.page+1, 0), m.at)
+	m.top = max(min(m.top, m.len()-m.page), 0)
+	var lines []string
+	for i := m.top; i < min(m.top+room, m.len()); i++ {
+		lines = append(lines, m.line(m.rows[m.row(i)], i == m.at, widths, width))
+	}
+	return lines
+}
+
+func (m *Model) line(r Row, selected bool, widths []int, width int) string {
+	mark, star := " ", " "
+	if selected {
+		mark = "›"
+	}
+	if r.Marked {
+		star = "*"
+	}
+	text := mark + star + " " + line(r.Columns, widths)
+	if !selected {
+		return strings.TrimRight(text, " ")
+	}
+	text = plain.Fit(text, max(width, 0))
+	return m.theme.Paint(theme.Selected, text+strings.Repeat(" ", max(width-plain.Width(text), 0)))
+}
