@@ -34,6 +34,7 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 		}
 		return cmd
 	}
+	var guard tea.Cmd // a dialog that does not take keys yet counts them
 	if d := m.dialog; d != nil {
 		a, cmd := d.Update(msg)
 		if a.Done {
@@ -43,11 +44,12 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 		if a.Used {
 			return cmd
 		}
+		guard = cmd
 	}
 	if wheel, ok := msg.(tea.MouseWheelMsg); ok {
 		return m.wheel(wheel)
 	}
-	return m.write(msg)
+	return tea.Batch(guard, m.write(msg))
 }
 
 // always are the keys that mean the same everywhere.

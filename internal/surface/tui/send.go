@@ -62,6 +62,12 @@ func (m *model) send(e *errand) tea.Cmd {
 	return tea.Batch(m.flush(), m.spin())
 }
 
+// sendFirst puts an errand before those that wait.
+func (m *model) sendFirst(e *errand) tea.Cmd {
+	m.out.waiting = slices.Insert(m.out.waiting, 0, e)
+	return m.flush()
+}
+
 // flush sends the next errand, if none is on its way.
 func (m *model) flush() tea.Cmd {
 	if m.out.flying != nil || m.opening || len(m.out.waiting) == 0 || m.leaving != nil {

@@ -82,12 +82,27 @@ func (m *model) stopTaken(e *errand, r p.Receipt) tea.Cmd {
 	}
 	back := say(p.DeleteInput{Input: r.Input})
 	back.then = func(_ p.Receipt, err error) tea.Cmd {
-		if err == nil {
+		switch {
+		case err == nil:
 			m.giveBack(e.text)
+		case errors.Is(err, engine.ErrNoInput):
+			// The stop has handed it back, or the turn had taken it; or it came a
+			// moment after the stop and has started the next turn.
+			return m.sendFirst(stopIfAny(r.Turn + 1))
+		default:
+			return m.complain(err)
 		}
-		return nil // else the stop has handed it back, or it was consumed before
+		return nil
 	}
-	return m.send(back)
+	return m.sendFirst(back)
+}
+
+// stopIfAny stops a turn that may not be there. It goes through the outbox, so
+// that it cannot hit what is sent after it.
+func stopIfAny(turn p.TurnID) *errand {
+	e := say(p.Interrupt{Turn: turn})
+	e.then = func(p.Receipt, error) tea.Cmd { return nil }
+	return e
 }
 
 // armTime is how long the first Ctrl-C counts.

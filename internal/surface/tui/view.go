@@ -55,6 +55,10 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 func (m *model) box(room int) (box, popup []string, cursor *tea.Cursor) {
 	if m.dialog != nil {
 		box, cursor = m.dialog.View(m.width, max(1, min(room, max(room*2/3, 8))))
+		if !m.comp.Empty() && room-len(box) > 6 { // it may be under somebody's hands
+			draft, _ := m.comp.View(m.width, 3)
+			box = append(box, draft...)
+		}
 		return box, nil, cursor
 	}
 	box, cursor = m.comp.View(m.width, max(1, min(12, room*2/3)))

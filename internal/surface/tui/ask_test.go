@@ -1,0 +1,233 @@
+package tui
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// asked brings the conversation to where a command waits for an answer.
+func asked(d *driver, command ...string) {
+	d.t.Helper()
+	d.say("do it", "enter")
+	r := d.e.Request()
+	r.Call("c1", "work", "{}")
+	r.End()
+	d.e.Run().Ask(command...)
+	d.wait(time.Second)
+}
+
+func TestApprove(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "-rf", "x")
+		d.sees("rm -rf x", "waiting for your answer")
+		d.press("y")
+		run := e.Run()
+		if run.Call.Grant != p.Approved {
+			t.Errorf("it was granted %q", run.Call.Grant)
+		}
+		run.Finish("done")
+		e.Request().Answer("I did")
+		d.wait(time.Second)
+		d.sees("I did", "ready")
+		if d.m.dialog != nil {
+			t.Error("the dialog is still open")
+		}
+	})
+}
+
+func TestDenyWithAWord(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "x")
+		d.press("n")
+		d.say("use mv", "enter")
+		found := false
+		for ev := range e.Read(t.Context(), d.m.talk.id) {
+			b, ok := ev.Body.(*p.ApprovalResolved)
+			found = found || ok && b.Decision == p.Denied && b.Message == "use mv"
+		}
+		if !found {
+			t.Error("the words did not arrive")
+		}
+		e.Request().Answer("then not")
+		d.wait(time.Second)
+		d.sees("then not", "ready")
+	})
+}
+
+func TestStopAtAnApproval(t *testing.T) {
+	for _, keys := range [][]string{{"s"}, {"esc", "esc"}, {"ctrl+c"}} {
+		bubble(t, func(t *testing.T, e *enginetest.Engine) {
+			d := drive(t, e)
+			asked(d, "rm", "x")
+			for _, k := range keys {
+				d.step(press(k))
+			}
+			d.sees("stopping…")
+			d.wait(time.Second)
+			d.sees("stopped after", "ready")
+			d.seesNot("answered elsewhere")
+			if d.m.dialog != nil {
+				t.Error("the dialog is still open")
+			}
+		})
+	}
+}
+
+// One Esc is not enough: it may have been meant for something else.
+func TestOneEscDoesNotStopAtAnApproval(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "x")
+		d.press("esc")
+		d.wait(time.Second)
+		d.sees("rm x", "waiting for your answer")
+	})
+}
+
+func TestApprovalAnsweredElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "x")
+		e.Must(d.m.talk.id, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
+		run := e.Run()
+		d.wait(100 * time.Millisecond)
+		d.sees("answered elsewhere")
+		if d.m.dialog != nil {
+			t.Error("the dialog is still open")
+		}
+		run.Finish("done")
+		e.Request().Answer("ok")
+		d.wait(time.Second)
+		d.sees("ok")
+	})
+}
+
+// Somebody else was quicker: the answer is refused, which is not an error.
+func TestSecondAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "x")
+		e.Must(d.m.talk.id, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
+		d.step(press("n")) // what is shown is older than what is
+		d.step(press("enter"))
+		d.settle()
+		e.Run().Finish("done")
+		e.Request().Answer("ok")
+		d.sees("answered elsewhere")
+		d.wait(10 * time.Second)
+		d.sees("ok", "ready")
+	})
+}
+
+// An approval that waits is there again when the conversation is resumed.
+func TestApprovalAfterARestart(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "x")
+		id := d.m.talk.id
+		d.press("ctrl+d") // not used by the dialog
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.settle()
+
+		again := enginetest.New(t, enginetest.Options{Store: e.Store})
+		d = drive(t, again, resuming(id))
+		d.wait(time.Second)
+		d.sees("rm x", "waiting for your answer")
+		d.press("y")
+		again.Run().Finish("done")
+		again.Request().Answer("I did")
+		d.wait(time.Second)
+		d.sees("I did", "ready")
+	})
+}
+
+// Letters that somebody is typing when the dialog opens do not answer it.
+func TestDialogOpensUnderTheHands(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("do it", "enter")
+		r := e.Request()
+		r.Call("c1", "work", "{}")
+		r.End()
+		e.Run().Ask("rm", "x")
+		d.wait(2 * frame)
+		d.sees("rm x")
+		d.press("y", "e", "s")
+		if text := d.m.comp.Text(); text != "yes" || len(d.m.talk.answered) != 0 {
+			t.Fatalf("the composer holds %q; answered: %v", text, d.m.talk.answered)
+		}
+		d.sees("yes")
+		d.wait(time.Second)
+		d.press("y")
+		e.Run().Finish("done")
+		e.Request().Answer("ok")
+		d.wait(time.Second)
+		d.sees("ok")
+	})
+}
+
+func TestSeveralApprovals(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("do it", "enter")
+		r := e.Request()
+		r.Call("c1", "work", "{}")
+		r.Call("c2", "work", "{}")
+		r.End()
+		e.Run().Ask("one")
+		d.wait(time.Second)
+		d.press("y")
+		e.Run().Finish("done")
+		e.Run().Ask("two")
+		d.wait(time.Second)
+		d.sees("two")
+		d.press("a")
+		run := e.Run()
+		if run.Call.Grant != p.ApprovedForSession {
+			t.Errorf("it was granted %q", run.Call.Grant)
+		}
+		run.Finish("done")
+		e.Request().Answer("both")
+		d.wait(time.Second)
+		d.sees("both", "ready")
+	})
+}
+
+func TestApprovalOfAPatchShowsTheDiff(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("do it", "enter")
+		r := e.Request()
+		r.Call("c1", "work", "{}")
+		r.End()
+		e.Run().Question(p.ApprovalRequested{
+			Kind: p.ApprovePatch, Cwd: "/w", Reason: "outside of the workspace",
+			Detail: json.RawMessage(`{"/w/a.go":{"update":{"unified_diff":"@@ -1 +1 @@\n-old line\n+new line\n"}}}`),
+		})
+		d.wait(time.Second)
+		d.sees("a.go", "-old line", "+new line", "outside of the workspace")
+	})
+}
+
+func TestDiffOfChanges(t *testing.T) {
+	got := diffOf([]transcript.Change{
+		{Path: "/w/new", Kind: "add", Diff: "@@ -0,0 +1 @@\n+a\n"},
+		{Path: "/w/old", Kind: "delete"},
+		{Path: "/w/from", Kind: "update", Move: "/w/to", Diff: "@@ -1 +1 @@\n-a\n+b"},
+		{Path: "/x/far", Kind: "update", Diff: "@@ -1 +1 @@\n-a\n+b\n"},
+	}, "/w")
+	want := "--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+a\n--- a/old\n+++ /dev/null\n" +
+		"--- a/from\n+++ b/to\n@@ -1 +1 @@\n-a\n+b\n--- a//x/far\n+++ b//x/far\n@@ -1 +1 @@\n-a\n+b\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,16 @@
+package tui
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+)
+
+var listAll = engine.ListOptions{Limit: 1000}
+
+func press(key string) tea.KeyPressMsg { return keytest.Press(key) }
+
+func count3(text, word string) int { return strings.Count(text, word) }

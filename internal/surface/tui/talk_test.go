@@ -1,0 +1,207 @@
+package tui
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/transcript"
+)
+
+func TestMessageAndAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.sees("fermata test", "puppet", "ready")
+		d.say("hello", "enter")
+		r := e.Request()
+		d.wait(time.Second)
+		d.sees("› hello", "working 1 s")
+		r.Delta("good ")
+		d.wait(frame * 2)
+		d.sees("good")
+		r.Message("good day")
+		r.End()
+		d.wait(frame * 2)
+		d.sees("good day", "ready")
+		d.seesNot("working")
+	})
+}
+
+func TestConversationBeginsWithItsFirstMessage(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.wait(time.Second)
+		if page, err := e.List(t.Context(), listAll); err != nil || len(page.Items) != 0 {
+			t.Fatalf("%v, %v: it was begun before anybody said something", page, err)
+		}
+		if r := d.m.result(); r.Conversation != "" || len(r.Lines) != 0 {
+			t.Errorf("nothing was said, and it prints %v", r)
+		}
+		d.say("hello", "enter")
+		e.Request().Answer("hi")
+		d.wait(time.Second)
+		if r := d.m.result(); r.Conversation == "" || r.Lines[0] != "to go on: fermata resume "+string(r.Conversation) {
+			t.Errorf("it prints %v", r)
+		}
+	})
+}
+
+// Stopping is shown at once, before the engine has answered.
+func TestStopInText(t *testing.T) {
+	for _, key := range []string{"esc", "ctrl+c"} {
+		bubble(t, func(t *testing.T, e *enginetest.Engine) {
+			d := drive(t, e)
+			d.say("hello", "enter")
+			r := e.Request()
+			r.Delta("half a sen")
+			d.wait(frame * 2)
+			d.step(press(key))
+			d.sees("stopping…", "half a sen")
+			r.Stopped()
+			d.wait(100 * time.Millisecond)
+			d.sees("half a sen", "cut", "stopped after", "reply kept", "ready")
+			d.seesNot("stopping…")
+
+			d.say("again", "enter")
+			e.Request().Answer("whole")
+			d.wait(100 * time.Millisecond)
+			d.sees("half a sen", "cut", "whole", "ready")
+		})
+	}
+}
+
+// A stop that comes before the message has been taken stops what it leads to.
+func TestStopWhileTheMessageIsOnItsWay(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("a", "enter")
+		e.Request().Answer("b")
+		d.wait(time.Second)
+
+		d.step(press("c"))
+		d.step(press("enter"))
+		d.sees("sending…")
+		d.step(press("esc"))
+		d.sees("stopping…")
+		d.settle()
+		d.wait(100 * time.Millisecond)
+		d.sees("stopped after", "ready")
+		e.Idle()
+	})
+}
+
+// Messages that the conversation has not taken when the stop comes are back.
+func TestStopGivesBackWhatWasNotTaken(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("a", "enter")
+		r := e.Request()
+		d.wait(time.Second)
+		for _, k := range []string{"o", "n", "e", "enter", "t", "w", "o", "tab", "t", "h", "r", "e", "e", "enter", "esc"} {
+			d.step(press(k))
+		}
+		d.settle()
+		r.Stopped()
+		d.wait(time.Second)
+		d.sees("stopped after", "ready")
+		text := d.m.comp.Text()
+		for _, it := range d.m.talk.tr.Items { // the first may have been taken, and was stopped then
+			if it.Kind == transcript.User && it.Text == "one" {
+				text += it.Text
+			}
+		}
+		for _, word := range []string{"one", "two", "three"} {
+			if count3(text, word) != 1 {
+				t.Errorf("%q is %d times in %q", word, count3(text, word), text)
+			}
+		}
+		e.Idle()
+	})
+}
+
+// What waits when the turn is stopped is back in the composer, before what is
+// being written.
+func TestStopHandsInputBack(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("a", "enter")
+		r := e.Request()
+		d.say("steered", "enter")
+		d.say("queued", "tab")
+		d.sees("joins in: steered", "next: queued")
+		d.say("half", "left")
+		d.press("esc")
+		r.Stopped()
+		d.wait(time.Second)
+		if got, want := d.m.comp.Text(), "steered\n\nqueued\n\nhalf"; got != want {
+			t.Errorf("the composer holds %q, want %q", got, want)
+		}
+		d.seesNot("joins in:", "next:")
+	})
+}
+
+func TestSteerQueueReplace(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("first", "enter")
+		r := e.Request()
+		d.say("second", "enter")
+		d.say("third", "alt+enter")
+		d.sees("joins in: second", "next: third")
+		r.Answer("one")
+		r = e.Request()
+		d.wait(time.Second)
+		d.sees("› second", "next: third")
+		d.seesNot("joins in:")
+		d.say("fourth", "ctrl+s")
+		r.Stopped()
+		d.wait(time.Second)
+		d.sees("replaced after", "› fourth")
+		e.Request().Answer("four")
+		d.wait(time.Second)
+		d.sees("four", "ready")
+	})
+}
+
+func TestTakeAWaitingMessageBack(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("first", "enter")
+		r := e.Request()
+		d.say("one", "tab")
+		d.say("two", "tab")
+		d.press("up")
+		d.wait(time.Second)
+		d.sees("next: one")
+		d.seesNot("next: two")
+		if got := d.m.comp.Text(); got != "two" {
+			t.Fatalf("the composer holds %q", got)
+		}
+		d.say("!", "tab")
+		d.sees("next: one", "next: two!")
+		r.Answer("done")
+		e.Request().Answer("done")
+		e.Request().Answer("done")
+		d.wait(time.Second)
+		d.sees("› one", "› two!", "ready")
+	})
+}
+
+// The message was delivered in the instant before.
+func TestTakeBackTooLate(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("first", "enter")
+		r := e.Request()
+		d.say("one", "enter")
+		r.Answer("ok")
+		e.Request()
+		d.step(press("up")) // what is shown is older than what is
+		d.settle()
+		d.sees("too late")
+		d.wait(time.Second)
+		if text := d.m.comp.Text(); text != "" {
+			t.Errorf("the composer holds %q", text)
+		}
+	})
+}
