@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -202,4 +203,17 @@ func TestKillOfNothing(t *testing.T) {
 		}
 		contains(t, strings.Join(tt.args, " "), errs, tt.text)
 	}
+}
+
+// With pid_namespace a command sees nobody but itself, confined or not.
+func TestPIDNamespace(t *testing.T) {
+	asUsers(t, func(t *testing.T, pl *place) {
+		for _, mode := range []string{"read-only", "workspace-write", "danger-full-access"} {
+			out := pl.must("exec", "--demo", "-s", mode, "-c", "pid_namespace=true", "run: ls -d /proc/[0-9]* | wc -l; test -d /proc/"+strconv.Itoa(os.Getpid())+" && echo sees us")
+			n, err := strconv.Atoi(strings.Fields(strings.TrimPrefix(out, "[demo] It printed:\n"))[0])
+			if err != nil || n > 10 || strings.Contains(out, "sees us") {
+				t.Errorf("%s: %v, it sees\n%s", mode, err, out)
+			}
+		}
+	})
 }

@@ -48,6 +48,9 @@ func doctor(s streams, f runFlags) error {
 	for _, l := range sandbox.Probe().Lines() {
 		line("", "%s", l)
 	}
+	if cfg.PIDNamespace {
+		line("", "each command has a PID namespace of its own, where it can")
+	}
 	return nil
 }
 

@@ -93,13 +93,13 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	spawner, err := proc.NewSpawner(proc.Options{})
+	spawner, err := proc.NewSpawner(proc.Options{Namespace: l.config.PIDNamespace})
 	if err != nil {
 		return nil, fmt.Errorf("prepare for running commands: %w", err)
 	}
 	m := &models{load: l.options, config: l.config}
 	kit := &toolkit{config: l.config, spawner: spawner, models: m}
-	if f.snapshot {
+	if f.snapshot || l.config.Snapshots {
 		kit.snapshots = snapshots(l.config.Home)
 	}
 	notify := &notifier{argv: l.config.Notify}

@@ -82,6 +82,8 @@ func commandKeys() []key {
 		millis("command_timeout_ms", of(func(c *Config) *time.Duration { return &c.CommandTimeout })).or(int64(120_000)),
 		// A stop is over within two seconds; what is left after the grace is for killing.
 		millis("stop_grace_ms", of(func(c *Config) *time.Duration { return &c.StopGrace })).within(0, 1500).or(int64(100)),
+		yesNo("pid_namespace", of(func(c *Config) *bool { return &c.PIDNamespace })).or(false),
+		yesNo("snapshots", of(func(c *Config) *bool { return &c.Snapshots })).or(false),
 		inServer("command", textKind, func(s *MCPServer, _ []string, v any) { s.Command = v.(string) }),
 		inServer("args", listKind, func(s *MCPServer, _ []string, v any) { s.Args = v.([]string) }),
 		inServer("env.*", secretKind, func(s *MCPServer, names []string, v any) {

@@ -266,7 +266,7 @@ func TestKnownKeys(t *testing.T) {
 		model_supports_reasoning_summaries approval_policy sandbox_mode profile notify disable_response_storage hide_agent_reasoning
 		show_raw_agent_reasoning project_doc_max_bytes experimental_resume experimental_instructions_file experimental_use_exec_command_tool
 		preferred_auth_method chatgpt_base_url responses_originator_header_internal_override file_opener tui disable_paste_burst instructions
-		command_timeout_ms stop_grace_ms openai_base_url web_search tools.web_search tools.web_search_request tools.view_image
+		command_timeout_ms stop_grace_ms pid_namespace snapshots openai_base_url web_search tools.web_search tools.web_search_request tools.view_image
 		history.persistence history.max_bytes projects.x.trust_level mcp_servers.x.command mcp_servers.x.args mcp_servers.x.env.X
 		sandbox_workspace_write.writable_roots sandbox_workspace_write.network_access sandbox_workspace_write.exclude_tmpdir_env_var
 		sandbox_workspace_write.exclude_slash_tmp shell_environment_policy.inherit shell_environment_policy.ignore_default_excludes
