@@ -94,7 +94,9 @@ func New(ctx context.Context, o Options) *Conn {
 		calls: map[string]*inflight{}, pending: map[int64]chan<- answer{}, lanes: map[string]*inflight{},
 	}
 	for _, m := range o.Methods {
-		c.methods[m.Name] = m
+		if !m.Ours {
+			c.methods[m.Name] = m
+		}
 	}
 	c.ending, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	return c

@@ -8,11 +8,12 @@ import (
 	"reflect"
 )
 
-// A Method is a row of the table that a connection answers from. [Handle] and
-// [Listen] make one.
+// A Method is a row of the table of everything that is said on a connection: [Handle]
+// and [Listen] make one that the peer uses, [Ask] and [Tell] one that we do.
 type Method struct {
 	Name         string
 	Notification bool
+	Ours         bool // we send it, the peer answers it
 	Params       reflect.Type
 	Result       reflect.Type // nil for a notification
 
@@ -53,6 +54,16 @@ func Listen[P any](name string, fn func(context.Context, P)) Method {
 	}
 }
 
+// Ask describes a request that we make.
+func Ask[P, R any](name string) Method {
+	return Method{Name: name, Ours: true, Params: reflect.TypeFor[P](), Result: reflect.TypeFor[R]()}
+}
+
+// Tell describes a notification that we send.
+func Tell[P any](name string) Method {
+	return Method{Name: name, Ours: true, Notification: true, Params: reflect.TypeFor[P]()}
+}
+
 // InLane returns m with a lane.
 func (m Method) InLane(lane func(json.RawMessage) string) Method {
 	m.Lane = lane
@@ -88,22 +99,29 @@ func paramsProblem(err error) string {
 	if !errors.As(err, &t) {
 		return err.Error()
 	}
-	if t.Field == "" {
-		return "params: a " + t.Value + " does not fit"
+	name := t.Field
+	if name == "" {
+		name = "params"
 	}
-	return t.Field + ": a " + t.Value + " does not fit"
+	return name + ": " + t.Value + " does not fit"
 }
 
-// Schema describes methods in JSON Schema: for each its params and, if it has one, its
-// result.
+// Schema describes methods in JSON Schema: for each who sends it (the client, the server, or
+// both), its params and, if it has one, its result.
 func Schema(methods []Method) map[string]any {
-	properties := map[string]any{}
+	rows := map[string]any{}
 	for _, m := range methods {
-		row := map[string]any{"params": SchemaOf(m.Params), "kind": "notification"}
+		row := map[string]any{"params": SchemaOf(m.Params), "kind": "notification", "from": "client"}
+		if m.Ours {
+			row["from"] = "server"
+		}
 		if !m.Notification {
 			row["kind"], row["result"] = "request", SchemaOf(m.Result)
 		}
-		properties[m.Name] = row
+		if before, ok := rows[m.Name].(map[string]any); ok && before["from"] != row["from"] {
+			row["from"] = "both"
+		}
+		rows[m.Name] = row
 	}
-	return map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "methods": properties}
+	return map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "methods": rows}
 }

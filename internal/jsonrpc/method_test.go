@@ -29,6 +29,10 @@ func TestSchema(t *testing.T) {
 	methods := []Method{
 		Handle("do", func(context.Context, *Request, everything) (inner, error) { return inner{}, nil }),
 		Listen("note", func(context.Context, struct{}) {}),
+		Ask[inner, inner]("may I"),
+		Tell[inner]("look"),
+		Listen("stop", func(context.Context, inner) {}),
+		Tell[inner]("stop"),
 	}
 	got, err := json.MarshalIndent(Schema(methods)["methods"], "", " ")
 	if err != nil {
@@ -37,14 +41,18 @@ func TestSchema(t *testing.T) {
 	var have, want any
 	_ = json.Unmarshal(got, &have)
 	if err := json.Unmarshal([]byte(`{
-		"do": {"kind": "request",
+		"do": {"kind": "request", "from": "client",
 			"params": {"type": "object", "required": ["deep", "mode", "Plain"], "properties": {
 				"deep": {"type": "boolean"}, "mode": {"type": "string", "enum": ["a", "b"], "description": "which one"},
 				"count": {"type": "integer"}, "ratio": {"type": "number"},
 				"list": {"type": "array", "items": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}},
 				"table": {"type": "object", "additionalProperties": {"type": "string"}}, "any": {}, "Plain": {"type": "integer"}}},
 			"result": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}},
-		"note": {"kind": "notification", "params": {"type": "object", "properties": {}}}}`), &want); err != nil {
+		"note": {"kind": "notification", "from": "client", "params": {"type": "object", "properties": {}}},
+		"may I": {"kind": "request", "from": "server", "params": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}},
+			"result": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}},
+		"look": {"kind": "notification", "from": "server", "params": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}},
+		"stop": {"kind": "notification", "from": "both", "params": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}}}`), &want); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, have); d != "" {

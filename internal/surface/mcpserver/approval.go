@@ -96,8 +96,7 @@ func (a *asker) begin(q question) {
 	a.open[q.Call] = put
 	go func() { // ends with the answer, drop or close
 		defer close(put.done)
-		if decision := a.s.decide(ctx, q, a.ask); decision != "" {
-			answer := p.Approve{Call: q.Call, Decision: decision}
+		if answer := a.s.decide(ctx, a.id, q, a.ask); answer.Decision != "" {
 			_, _ = a.s.o.Engine.Submit(a.life, a.id, answer) // somebody else may have been quicker
 		}
 	}()
@@ -125,28 +124,31 @@ func (a *asker) close() {
 }
 
 // decide asks the client. No decision means that there is nobody to give one
-// any more, and that the approval stays open or is over.
-func (s *Server) decide(ctx context.Context, q question, ask func(question) (string, any)) p.Decision {
+// any more, or somebody else to be asked: the approval stays open or is over.
+func (s *Server) decide(ctx context.Context, id p.ConversationID, q question, ask func(question) (string, any)) p.Approve {
+	answer := p.Approve{Call: q.Call, Decision: p.Denied}
 	method, params := ask(q)
+	if method == "" && s.listened(id) {
+		answer.Decision = ""
+		return answer
+	}
 	if method == "" {
-		return p.Denied
+		answer.Message = "nobody can be asked here"
+		return answer
 	}
 	reply, err := s.conn.Call(ctx, method, params)
 	switch {
 	case errors.Is(err, jsonrpc.ErrClosed) || ctx.Err() != nil:
-		return ""
-	case err != nil:
-		return p.Denied
+		answer.Decision = ""
+	case err == nil:
+		answer.Decision = decisionOf(reply)
 	}
-	return decisionOf(reply)
+	return answer
 }
 
 // decisionOf reads an answer in either form. What cannot be read is a no.
 func decisionOf(reply json.RawMessage) p.Decision {
-	var in struct {
-		Decision *p.Decision `json:"decision"`
-		Action   string      `json:"action"`
-	}
+	var in decisionResult
 	if json.Unmarshal(reply, &in) != nil {
 		return p.Denied
 	}

@@ -206,7 +206,7 @@ func (t *turnCall) send(id string, seq p.Seq, m msg) {
 	_ = t.s.conn.Notify(t.life, m.kind(), params)
 	if t.token != nil {
 		t.progress++
-		_ = t.s.conn.Notify(t.life, "notifications/progress", map[string]any{"progressToken": t.token, "progress": t.progress, "message": m.kind()})
+		_ = t.s.conn.Notify(t.life, "notifications/progress", progressParams{t.token, t.progress, m.kind()})
 	}
 }
 

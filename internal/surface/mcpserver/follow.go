@@ -146,6 +146,16 @@ func (s *Server) told(ctx context.Context, id p.ConversationID, turn p.TurnID) {
 	})
 }
 
+// listened reports whether a listener can be asked about a conversation.
+func (s *Server) listened(id p.ConversationID) bool {
+	found := false
+	s.listeners.Range(func(_, v any) bool {
+		found = v.(*listener).c.id == id
+		return !found
+	})
+	return found
+}
+
 // lookUp is find with an error in the form of the direct requests.
 func (s *Server) lookUp(ctx context.Context, name string) (*conversation, engine.Snapshot, error) {
 	c, snap, err := s.find(ctx, name)

@@ -10,17 +10,18 @@ import (
 
 type empty struct{}
 
-// methods is the table of everything that is answered.
+// methods is the table of everything that is answered, and sent.
 func (s *Server) methods() []jsonrpc.Method {
 	nothing := func(context.Context, *jsonrpc.Request, empty) (empty, error) { return empty{}, nil }
 	return slices.Concat([]jsonrpc.Method{
 		jsonrpc.Handle("initialize", s.initialize),
 		jsonrpc.Listen("notifications/initialized", func(context.Context, empty) {}),
+		jsonrpc.Listen(cancelMethod, func(context.Context, cancelParams) {}), // the connection's own
 		jsonrpc.Handle("ping", nothing),
 		jsonrpc.Handle("logging/setLevel", s.setLevel),
 		jsonrpc.Handle("tools/list", s.listTools),
 		jsonrpc.Handle("tools/call", s.callTool).InLane(toolLane),
-	}, s.directMethods(), s.localMethods())
+	}, s.directMethods(), s.localMethods(), sentMethods())
 }
 
 // A tool is a row of the table that tools/list and tools/call share.

@@ -62,6 +62,9 @@ type Server struct {
 	listeners sync.Map // subscription id to *listener
 }
 
+// cancelMethod takes back a request, in both directions.
+const cancelMethod = "notifications/cancelled"
+
 // New makes a server.
 func New(ctx context.Context, o Options) *Server {
 	if o.Log == nil {
@@ -69,7 +72,7 @@ func New(ctx context.Context, o Options) *Server {
 	}
 	s := &Server{o: o}
 	s.level.Store(levelWarning)
-	s.conn = jsonrpc.New(ctx, jsonrpc.Options{Methods: s.methods(), Cancel: "notifications/cancelled", Log: o.Log})
+	s.conn = jsonrpc.New(ctx, jsonrpc.Options{Methods: s.methods(), Cancel: cancelMethod, Log: o.Log})
 	return s
 }
 
@@ -80,8 +83,18 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return s.conn.Serve(ctx, in, out)
 }
 
-// Schema describes everything that is answered, in JSON Schema.
-func Schema() map[string]any { return jsonrpc.Schema((&Server{}).methods()) }
+// Schema describes everything that is answered and sent, and the arguments of the tools,
+// in JSON Schema.
+func Schema() map[string]any {
+	s := &Server{}
+	schema := jsonrpc.Schema(s.methods())
+	tools := map[string]any{}
+	for _, t := range s.tools() {
+		tools[t.name] = t.schema
+	}
+	schema["tools"] = tools
+	return schema
+}
 
 // A conversation is what the server remembers of one.
 type conversation struct {

@@ -1,0 +1,60 @@
+package mcpserver
+
+import (
+	"encoding/json"
+
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// eventTypes are the types of all events that clients are told.
+var eventTypes = []string{
+	"session_configured", "task_started", "task_complete", "turn_aborted", "error", "stream_error", "background_event", "token_count",
+	"agent_message_delta", "agent_message", "agent_reasoning_delta", "agent_reasoning",
+	"exec_approval_request", "exec_command_begin", "exec_command_output_delta", "exec_command_end",
+	"apply_patch_approval_request", "patch_apply_begin", "patch_apply_end", "turn_diff", "plan_update",
+}
+
+// bareParams are those of an event whose method is its type: of a call with what is in
+// codex/event, of a stream with msg alone.
+type bareParams struct {
+	Meta *eventMeta `json:"_meta,omitempty"`
+	ID   string     `json:"id,omitempty"`
+	Msg  msg        `json:"msg"`
+	Seq  p.Seq      `json:"seq,omitempty"`
+}
+
+type progressParams struct {
+	Token    json.RawMessage `json:"progressToken"`
+	Progress int             `json:"progress"`
+	Message  string          `json:"message"`
+}
+
+// decisionResult is how a client answers a question: with a decision, or as MCP has it.
+type decisionResult struct {
+	Decision *p.Decision `json:"decision,omitempty" enum:"approved,approved_for_session,denied,abort"`
+	Action   string      `json:"action,omitempty" enum:"accept,decline,cancel"`
+}
+
+type cancelParams struct {
+	RequestID json.RawMessage `json:"requestId"`
+	Reason    string          `json:"reason,omitempty"`
+}
+
+// sentMethods is the table of everything that clients are sent beside answers.
+func sentMethods() []jsonrpc.Method {
+	list := []jsonrpc.Method{
+		jsonrpc.Tell[cancelParams](cancelMethod),
+		jsonrpc.Tell[progressParams]("notifications/progress"),
+		jsonrpc.Tell[logMessage]("notifications/message"),
+		jsonrpc.Tell[initialState]("notifications/initial_state"),
+		jsonrpc.Tell[eventParams]("codex/event"),
+		jsonrpc.Ask[elicitation, decisionResult]("elicitation/create"),
+		jsonrpc.Ask[directAsk, decisionResult]("execCommandApproval"),
+		jsonrpc.Ask[directAsk, decisionResult]("applyPatchApproval"),
+	}
+	for _, kind := range eventTypes {
+		list = append(list, jsonrpc.Tell[bareParams](kind), jsonrpc.Tell[listenerParams]("codex/event/"+kind))
+	}
+	return list
+}
