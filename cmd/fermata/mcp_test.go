@@ -57,7 +57,18 @@ type mcpClient struct {
 	lines chan string
 }
 
+// connect starts the server and shakes hands with it.
 func (s *mcpSite) connect(args ...string) *mcpClient {
+	s.t.Helper()
+	c := s.start(args...)
+	c.send(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+	c.await("the answer to initialize", func(m map[string]any) bool { return m["id"] == "init" })
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c
+}
+
+// start starts the server.
+func (s *mcpSite) start(args ...string) *mcpClient {
 	s.t.Helper()
 	pr := &process{t: s.t, done: make(chan struct{})}
 	pr.cmd = s.command(context.Background(), append([]string{"mcp-server"}, args...)...)
@@ -79,9 +90,6 @@ func (s *mcpSite) connect(args ...string) *mcpClient {
 		}
 	}()
 	pr.begin(func() { w.Close() })
-	c.send(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
-	c.await("the answer to initialize", func(m map[string]any) bool { return m["id"] == "init" })
-	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c
 }
 
