@@ -47,6 +47,7 @@ var besides = []struct {
 	{"replace", User{Content: p.Text("m"), WhenBusy: p.Replace}},
 	{"abort", Approval{Call: id(1, 1, 0), Decision: p.Abort}},
 	{"stop", Stop{}},
+	{"hand back", HandBack{}},
 	{"lost", Lost{}},
 	{"lost all", Lost{All: true}},
 	{"crash", Lost{Crash: true}},
@@ -71,6 +72,7 @@ user's done      → ∅
 replace          → TurnStarted, UserMessage #1, ModelRequested 1
 abort            → ∅ that approval is no longer open
 stop             → ∅ nothing to stop
+hand back        → ∅
 lost             → ∅
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed
@@ -92,6 +94,7 @@ user's done      → ∅
 replace          → TurnStarted, UserMessage #3, ModelRequested 1
 abort            → ∅ that approval is no longer open
 stop             → ∅ nothing to stop
+hand back        → InputReturned ×1
 lost             → ∅
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, InputReturned ×1
@@ -113,6 +116,7 @@ user's done      → ∅
 replace          → InputAccepted #2 replace after the stop, StopRequested replaced
 abort            → ∅ that approval is no longer open
 stop             → StopRequested interrupted
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, StopRequested crashed, ModelEnded, TurnEnded crashed
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, StopRequested crashed, ModelEnded, TurnEnded crashed
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, StopRequested crashed, ModelEnded, TurnEnded crashed
@@ -134,6 +138,7 @@ user's done      → ∅
 replace          → InputAccepted #2 replace after the stop, StopRequested replaced
 abort            → ∅ that approval is no longer open
 stop             → StopRequested interrupted
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, StopRequested crashed, ToolOutput aborted, TurnEnded crashed
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, StopRequested crashed, ToolOutput aborted, TurnEnded crashed
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, StopRequested crashed, ToolOutput aborted, TurnEnded crashed
@@ -155,6 +160,7 @@ user's done      → ∅
 replace          → InputAccepted #2 replace after the stop, StopRequested replaced
 abort            → ApprovalResolved abort, StopRequested interrupted
 stop             → StopRequested interrupted
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed
@@ -176,6 +182,7 @@ user's done      → ∅
 replace          → InputAccepted #2 replace after the stop, StopRequested replaced
 abort            → ∅ that approval is no longer open
 stop             → StopRequested interrupted
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, StopRequested crashed, TurnEnded crashed
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, StopRequested crashed, TurnEnded crashed
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, StopRequested crashed, TurnEnded crashed
@@ -197,6 +204,7 @@ user's done      → ∅
 replace          → InputAccepted #2 queue after the stop
 abort            → ∅ that approval is no longer open
 stop             → ∅ already stopping
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, ModelEnded, TurnEnded interrupted
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, ModelEnded, TurnEnded interrupted
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, ModelEnded, TurnEnded interrupted
@@ -218,6 +226,7 @@ user's done      → ∅
 replace          → InputAccepted #2 queue after the stop
 abort            → ∅ that approval is no longer open
 stop             → ∅ already stopping
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, ToolOutput aborted, TurnEnded interrupted
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, ToolOutput aborted, TurnEnded interrupted
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, ToolOutput aborted, TurnEnded interrupted
@@ -239,6 +248,7 @@ user's done      → ∅
 replace          → InputAccepted #1 replace after the stop, StopRequested replaced
 abort            → ∅ that approval is no longer open
 stop             → StopRequested interrupted
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, StopRequested crashed, ModelEnded, TurnEnded crashed
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, StopRequested crashed, ModelEnded, TurnEnded crashed
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, StopRequested crashed, ModelEnded, TurnEnded crashed
@@ -260,6 +270,7 @@ user's done      → ∅
 replace          → InputAccepted #2 replace after the stop, StopRequested replaced
 abort            → ∅ that approval is no longer open
 stop             → StopRequested interrupted
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, StopRequested crashed, ModelEnded, TurnEnded crashed
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, StopRequested crashed, ModelEnded, TurnEnded crashed
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, StopRequested crashed, ModelEnded, TurnEnded crashed
@@ -281,6 +292,7 @@ user's done      → ToolOutput, TurnEnded completed
 replace          → InputAccepted #2 replace after the stop, StopRequested replaced
 abort            → ∅ that approval is no longer open
 stop             → StopRequested interrupted
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, StopRequested crashed, ToolOutput aborted, TurnEnded crashed
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, StopRequested crashed, ToolOutput aborted, TurnEnded crashed
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, StopRequested crashed, ToolOutput aborted, TurnEnded crashed
@@ -302,6 +314,7 @@ user's done      → ∅
 replace          → InputAccepted #2 queue after the stop
 abort            → ∅ that approval is no longer open
 stop             → ∅ already stopping
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, ApprovalResolved cancelled, ToolOutput aborted, TurnEnded interrupted
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, ApprovalResolved cancelled, ToolOutput aborted, TurnEnded interrupted
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, ApprovalResolved cancelled, ToolOutput aborted, TurnEnded interrupted
@@ -323,6 +336,7 @@ user's done      → ToolOutput
 replace          → InputAccepted #2 queue after the stop
 abort            → ∅ that approval is no longer open
 stop             → ∅ already stopping
+hand back        → ∅
 lost             → BackgroundEnded 2 interrupted, ToolOutput aborted, TurnEnded interrupted
 lost all         → BackgroundEnded 1 interrupted, BackgroundEnded 2 interrupted, ToolOutput aborted, TurnEnded interrupted
 crash            → BackgroundEnded 1 crashed, BackgroundEnded 2 crashed, ToolOutput aborted, TurnEnded interrupted

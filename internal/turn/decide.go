@@ -37,6 +37,10 @@ func (s State) decideIdle(env Env, in Happening) ([]p.Body, error) {
 			return nil, nil
 		}
 		return s.begin(env, s.Inputs[0]), nil
+	case HandBack:
+		d := &decision{state: s}
+		d.handBackAll()
+		return d.events, nil
 	case Summarise:
 		return []p.Body{&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}}, nil
 	case Shell:
@@ -52,8 +56,8 @@ func (s State) decideIdle(env Env, in Happening) ([]p.Body, error) {
 	case Lost:
 		d := &decision{state: s}
 		d.loseBackground(in)
-		if back := s.handBack(p.Crashed); in.Crash && len(back) > 0 {
-			d.add(&p.InputReturned{Inputs: back})
+		if in.Crash {
+			d.handBackAll()
 		}
 		return d.events, nil
 	}
@@ -449,6 +453,13 @@ func (d *decision) end(reason p.EndReason) {
 		Reason: reason, Error: d.state.cause, Killed: d.state.killed,
 		Elapsed: max(0, d.env.Now.Sub(d.state.started)),
 	})
+}
+
+// handBackAll hands back every message that waits.
+func (d *decision) handBackAll() {
+	if back := d.state.handBack(p.Crashed); len(back) > 0 {
+		d.add(&p.InputReturned{Inputs: back})
+	}
 }
 
 // handBack returns the messages that will not be delivered because the turn

@@ -18,7 +18,7 @@ func (w *walk) step() {
 	case k < 15 && w.state.any(running):
 		_ = w.happen(Keep{*kept(0, pick(w.r, w.state.OpenCalls()...))}) // it may not be the one that runs
 	case !w.state.Active && k < 40:
-		w.happenOK(Next{})
+		w.happenOK(pick[Happening](w.r, Next{}, Next{}, Next{}, Next{}, Next{}, HandBack{}))
 	case k < 22, !w.state.Active && k < 90:
 		in := w.op()
 		err := w.happen(in)

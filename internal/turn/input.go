@@ -35,6 +35,9 @@ type (
 	// Next asks whether a waiting message starts a turn now.
 	Next struct{}
 
+	// HandBack says that nobody will start a turn for the messages that wait.
+	HandBack struct{}
+
 	// Summarise starts a turn that compacts the history.
 	Summarise struct{}
 
@@ -105,6 +108,7 @@ type (
 
 func (User) isHappening()           {}
 func (Next) isHappening()           {}
+func (HandBack) isHappening()       {}
 func (Shell) isHappening()          {}
 func (Keep) isHappening()           {}
 func (BackgroundDone) isHappening() {}
