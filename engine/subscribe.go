@@ -89,6 +89,12 @@ func (f *follower) rest(e p.Event) (p.Event, bool) {
 			return p.Event{}, false
 		}
 		id, kind, text = b.Call, p.DeltaStdout, b.Command.Output
+	case *p.BackgroundEnded:
+		if b.Result.Omitted > 0 {
+			delete(f.seen, b.ID.Item())
+			return p.Event{}, false
+		}
+		id, kind, text = b.ID.Item(), p.DeltaStdout, b.Result.Output
 	default:
 		return p.Event{}, false
 	}
