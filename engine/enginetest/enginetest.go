@@ -37,7 +37,8 @@ type Options struct {
 	Config func(*conversation.Config)
 }
 
-// New starts an engine with two tools, "work" and the read-only "look".
+// New starts an engine with two tools, "work" and the read-only "look", and one
+// for the user's own commands.
 // It is shut down when the test ends.
 func New(t testing.TB, o Options) *Engine {
 	t.Helper()
@@ -48,7 +49,7 @@ func New(t testing.TB, o Options) *Engine {
 	cfg := conversation.Config{
 		Model: func(p.Settings) (model.Client, error) { return client{e}, nil },
 		Tools: func(p.Settings) []tool.Tool {
-			return []tool.Tool{puppet{e, "work", false}, puppet{e, "look", true}}
+			return []tool.Tool{puppet{e, "work", false}, puppet{e, "look", true}, puppet{e, "user_shell", false}}
 		},
 		Version: "test",
 	}

@@ -94,6 +94,20 @@ func (w *Watch) ExpectExactly(lines ...string) {
 	}
 }
 
+// ExpectInAnyOrder is ExpectExactly for events of which either may come first.
+func (w *Watch) ExpectInAnyOrder(lines ...string) {
+	w.t.Helper()
+	var got []string
+	for range lines {
+		line, _ := w.next()
+		got = append(got, line)
+	}
+	slices.Sort(got)
+	if d := cmp.Diff(slices.Sorted(slices.Values(lines)), got); d != "" {
+		w.t.Fatalf("events (-want +got):\n%s", d)
+	}
+}
+
 // Nothing fails the test if another event has come, or comes without anybody
 // doing something.
 func (w *Watch) Nothing() {
@@ -141,6 +155,12 @@ func Line(e p.Event) string {
 	case *p.ToolOutput:
 		add(b.Call)
 		add(firstWords(b.Output))
+	case *p.BackgroundStarted:
+		add(b.ID)
+		add(b.Call)
+	case *p.BackgroundEnded:
+		add(b.ID)
+		add(b.Reason)
 	case *p.ModelRequested:
 		add(b.Response)
 	case *p.ModelEnded:
