@@ -43,6 +43,8 @@ func explain(err error) string {
 	switch {
 	case errors.As(err, &held):
 		return "that conversation is open in " + held.who + ": go on there, or end that process (nothing is lost by that), then try again"
+	case errors.Is(err, engine.ErrNotFound):
+		return "that conversation was not found"
 	case errors.Is(err, engine.ErrBusy):
 		return "not while a turn runs: stop it first (Esc)"
 	case errors.Is(err, engine.ErrClosed):

@@ -88,8 +88,13 @@ func (m *model) scrollUp(scroll func()) tea.Cmd {
 // write gives a key to the composer, and uses it if the composer does not.
 func (m *model) write(msg tea.Msg) tea.Cmd {
 	key, isKey := msg.(tea.KeyPressMsg)
-	if isKey && key.String() == "up" && m.comp.Empty() && (len(m.talk.tr.Inputs) > 0 || len(m.out.waiting) > 0) {
-		return m.takeBack()
+	if isKey && m.comp.Empty() { // keys that would do nothing there
+		switch {
+		case key.String() == "up" && (len(m.talk.tr.Inputs) > 0 || len(m.out.waiting) > 0):
+			return m.takeBack()
+		case key.String() == "home" || key.String() == "end":
+			return m.free(key)
+		}
 	}
 	action, cmd := m.comp.Update(msg)
 	switch a := action.(type) {
@@ -134,7 +139,8 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 	case "pgdown", "shift+down":
 		m.view.PageDown()
 	case "ctrl+home", "home":
-		return m.scrollUp(m.view.Top)
+		m.view.Top()
+		return m.loadEarlier()
 	case "ctrl+end", "end":
 		m.view.Bottom()
 	}

@@ -30,7 +30,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 	}
 	room := m.height - 1 // for the status line
 	box, popup, cursor := m.box(room)
-	chips := m.chips(min(3, room-len(box)))
+	chips := m.chips(min(3, room-len(box)-len(popup)))
 	below := m.below(room - len(box) - len(popup) - len(chips))
 	top := max(0, room-len(box)-len(popup)-len(chips)-len(below))
 
@@ -46,6 +46,9 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 		at := *cursor
 		at.Y += len(lines)
 		cursor = &at
+		if at.Y >= room { // the screen is too small for it
+			cursor = nil
+		}
 	}
 	lines = append(lines, box...)
 	return append(exactly(lines, room), m.status(now)), cursor

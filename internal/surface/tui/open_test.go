@@ -1,0 +1,294 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// told is a conversation with a number of turns.
+func told(e *enginetest.Engine, turns int) p.ConversationID {
+	id := e.Begin()
+	for i := range turns {
+		e.Say(id, fmt.Sprintf("question %d.", i+1))
+		e.Request().Answer(fmt.Sprintf("answer %d.", i+1))
+	}
+	return id
+}
+
+func TestResume(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id := told(e, 2)
+		d := drive(t, e, resuming(id))
+		d.wait(time.Second)
+		d.sees("question 1.", "answer 1.", "question 2.", "answer 2.", "ready")
+		d.say("more", "enter")
+		e.Request().Answer("answer 3.")
+		d.wait(time.Second)
+		d.sees("answer 3.")
+		if d.m.talk.id != id {
+			t.Error("it is another conversation")
+		}
+	})
+}
+
+func TestResumeWithAPrompt(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id := told(e, 1)
+		d := drive(t, e, resuming(id), func(o *Options) { o.Prompt = "and now?" })
+		e.Request().Answer("now this")
+		d.wait(time.Second)
+		d.sees("answer 1.", "and now?", "now this")
+	})
+}
+
+// After a crash the first new line says what was found.
+func TestResumeAfterACrash(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("hello", "enter")
+		r := e.Request()
+		r.Delta("half a sen")
+		d.say("steered", "enter")
+		d.wait(time.Second)
+		id := d.m.talk.id
+		e.Kill()
+
+		again := enginetest.New(t, enginetest.Options{Store: e.Store})
+		d = drive(t, again, resuming(id))
+		d.wait(time.Second)
+		d.sees("half a sen", "cut by a crash", "found when reopening", "│ › steered")
+	})
+}
+
+// What an earlier stop handed back is not put into the composer again when
+// there were turns since.
+func TestResumeDoesNotBringOldInputBack(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("hello", "enter")
+		r := e.Request()
+		d.say("back", "tab")
+		d.press("esc")
+		r.Stopped()
+		d.wait(time.Second)
+		d.press("ctrl+u")
+		d.say("other", "enter")
+		e.Request().Answer("yes")
+		d.wait(time.Second)
+
+		again := drive(t, e, resuming(d.m.talk.id))
+		again.wait(time.Second)
+		if text := again.m.comp.Text(); text != "" {
+			t.Errorf("the composer holds %q", text)
+		}
+	})
+}
+
+func TestOverridesOfThisRun(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id := told(e, 1)
+		model := "other"
+		d := drive(t, e, resuming(id), func(o *Options) {
+			o.Overrides = func(p.Settings) p.Overrides { return p.Overrides{Model: &model} }
+		})
+		d.wait(time.Second)
+		d.sees("other")
+		last := d.m.talk.last
+		again := drive(t, e, resuming(id), func(o *Options) {
+			o.Overrides = func(p.Settings) p.Overrides { return p.Overrides{Model: &model} }
+		})
+		again.wait(time.Second)
+		if again.m.talk.last != last {
+			t.Error("what does not differ was recorded again")
+		}
+	})
+}
+
+// A lockedEngine has a conversation that somebody else has open.
+type lockedEngine struct {
+	engine.Engine
+	id p.ConversationID
+}
+
+func (l lockedEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Snapshot, error) {
+	if id == l.id {
+		return engine.Snapshot{}, fmt.Errorf("open: %w", &engine.LockedError{PID: 4242})
+	}
+	return l.Engine.Resume(ctx, id)
+}
+
+func TestLockedConversation(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		locked, free := told(e, 1), told(e, 1)
+		e.Must(free, p.Rename{Title: "the free one"})
+		d := drive(t, e, resuming(locked), func(o *Options) {
+			o.Engine = lockedEngine{e, locked}
+			o.Owner = func(pid int) string { return fmt.Sprintf("fermata as %d", pid) }
+		})
+		d.wait(time.Second)
+		d.sees("process 4242 (fermata as 4242)", "go on there", "the free one")
+		d.say("free", "enter")
+		d.wait(time.Second)
+		d.sees("question 1.", "ready")
+		if d.m.talk.id != free {
+			t.Error("not the one that was chosen")
+		}
+	})
+}
+
+func TestResumeOfNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, resuming(p.NewConversationID(time.Now())))
+		d.wait(time.Second)
+		d.sees("no conversations yet", "not found")
+		d.press("esc")
+		d.say("hello", "enter")
+		e.Request().Answer("hi")
+		d.wait(time.Second)
+		d.sees("hi", "ready")
+	})
+}
+
+// countingEngine counts the events that are read.
+type countingEngine struct {
+	engine.Engine
+	read *int
+}
+
+func (c countingEngine) Subscribe(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		for e, err := range c.Engine.Subscribe(ctx, id, after) {
+			*c.read++
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Of a long conversation the end is loaded first, from the beginning of a turn;
+// the rest when somebody goes there.
+func TestLongConversation(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		const turns = 1500 // of five events
+		id := told(e, turns)
+		read := 0
+		d := drive(t, e, resuming(id), func(o *Options) { o.Engine = countingEngine{e, &read} })
+		d.wait(time.Second)
+		d.sees(fmt.Sprintf("answer %d.", turns), "ready")
+		if read > tailEvents+100 {
+			t.Errorf("%d events were read", read)
+		}
+		if got, want := d.m.talk.base.Add(d.m.talk.tr.Usage).Total, int64(11*turns); got != want {
+			t.Errorf("it shows %d tokens, want %d", got, want)
+		}
+		first := d.m.talk.tr.Items[0].Text
+		if !strings.HasPrefix(first, "question ") || first == "question 1." {
+			t.Errorf("it begins with %q", first)
+		}
+		d.say("x", "enter") // a turn that runs meanwhile
+		r := e.Request()
+		r.Delta("half of it")
+		d.wait(time.Second)
+		d.press("home")
+		d.wait(5 * time.Second)
+		if n := len(d.m.talk.tr.Items); n < 2*turns {
+			t.Fatalf("%d items are there", n)
+		}
+		if got, want := d.m.talk.base.Add(d.m.talk.tr.Usage).Total, int64(11*turns); got != want {
+			t.Errorf("it shows %d tokens, want %d", got, want)
+		}
+		d.press("home")
+		d.sees("question 1.")
+		d.press("end")
+		d.sees("half of it")
+		r.Message("half of it, and the rest")
+		r.End()
+		d.wait(time.Second)
+		d.sees("half of it, and the rest", "ready")
+	})
+}
+
+// A turn that is longer than what is loaded at first is loaded whole.
+func TestLongTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id := told(e, 1)
+		e.Say(id, "long")
+		for range tailEvents {
+			r := e.Request()
+			r.Call("c", "look", "{}")
+			r.End()
+			e.Run().Finish("ok")
+		}
+		e.Request().Answer("over")
+		d := drive(t, e, resuming(id))
+		d.wait(time.Second)
+		d.sees("over", "ready")
+		if first := d.m.talk.tr.Items[0].Text; first != "long" && first != "question 1." {
+			t.Errorf("it begins with %q", first)
+		}
+	})
+}
+
+// brokenEngine loses its conversation.
+type brokenEngine struct {
+	engine.Engine
+	broken *bool
+}
+
+func (b brokenEngine) Subscribe(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		for e, err := range b.Engine.Subscribe(ctx, id, after) {
+			if *b.broken {
+				yield(p.Event{}, errors.New("the disk is gone"))
+				return
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// A feed that ends is told, and begun again with the next message.
+func TestFeedThatBreaks(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		broken := false
+		d := drive(t, e, func(o *Options) { o.Engine = brokenEngine{e, &broken} })
+		d.say("one", "enter")
+		r := e.Request()
+		broken = true
+		r.Answer("first answer")
+		d.wait(time.Second)
+		d.sees("the disk is gone")
+		broken = false
+		d.say("two", "enter")
+		e.Request().Answer("second answer")
+		d.wait(time.Second)
+		d.sees("first answer", "second answer", "ready")
+	})
+}
+
+func TestPanicOfTheFeedIsOurs(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("one", "enter")
+		e.Request().Answer("x")
+		d.wait(time.Second)
+		defer func() {
+			if r := recover(); r == nil {
+				t.Error("it goes on")
+			}
+		}()
+		d.m.Update(batch{from: d.m.talk.feed, err: &panicError{"ouch", nil}})
+	})
+}

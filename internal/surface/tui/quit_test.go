@@ -1,0 +1,151 @@
+package tui
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine/enginetest"
+)
+
+func TestCtrlCWhenIdle(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.press("ctrl+c")
+		d.sees("Ctrl-C again")
+		d.wait(armTime + time.Second) // it is forgotten
+		d.press("ctrl+c")
+		d.press("x") // another key too
+		d.press("ctrl+c")
+		if d.over {
+			t.Fatal("it has quit")
+		}
+		d.press("ctrl+c")
+		if !d.over {
+			t.Fatal("it has not quit")
+		}
+	})
+}
+
+func TestWaysToQuit(t *testing.T) {
+	for name, leave := range map[string]func(*driver){
+		"ctrl-d": func(d *driver) { d.press("ctrl+d") },
+		"/quit":  func(d *driver) { d.say("/quit", "enter") },
+		"/exit":  func(d *driver) { d.say("/exit", "enter") },
+	} {
+		bubble(t, func(t *testing.T, e *enginetest.Engine) {
+			d := drive(t, e)
+			if leave(d); !d.over {
+				t.Errorf("%s does not quit", name)
+			}
+		})
+	}
+}
+
+// What is written and not sent is kept.
+func TestQuitKeepsTheDraft(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		kept := &memory{}
+		d := drive(t, e, func(o *Options) { o.History = kept })
+		d.say("not sent", "left")
+		d.press("ctrl+c", "ctrl+c")
+		if !d.over || len(kept.added) != 1 || kept.added[0] != "not sent" {
+			t.Errorf("over: %v, kept: %q", d.over, kept.added)
+		}
+	})
+}
+
+// Quitting while a turn runs stops it, says so, and loses nothing.
+func TestQuitWhileATurnRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("hello", "enter")
+		r := e.Request()
+		r.Delta("half")
+		d.say("waits", "tab")
+		d.step(press("ctrl+d"))
+		d.sees("stopping the turn, then quitting")
+		r.Stopped()
+		d.wait(time.Second)
+		if !d.over {
+			t.Fatalf("it has not quit:\n%s", d.screen())
+		}
+		got := strings.Join(d.m.result().Lines, "\n")
+		for _, part := range []string{"stopped after", "reply kept", "to go on: fermata resume "} {
+			if !strings.Contains(got, part) {
+				t.Errorf("it prints\n%s\nwithout %q", got, part)
+			}
+		}
+		id := d.m.result().Conversation
+
+		again := enginetest.New(t, enginetest.Options{Store: e.Store})
+		d = drive(t, again, resuming(id))
+		d.wait(time.Second)
+		d.sees("half", "stopped after", "│ › waits")
+	})
+}
+
+// A model that does not hear that it is stopped cannot keep us.
+func TestQuitIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("hello", "enter")
+		r := e.Request()
+		r.Deaf()
+		d.press("ctrl+c") // stop
+		d.sees("stopping…")
+		d.press("ctrl+c", "ctrl+c") // quit although it has not stopped
+		d.wait(shutdownBound + time.Second)
+		if !d.over {
+			t.Errorf("it has not quit:\n%s", d.screen())
+		}
+		r.Fail(errors.New("at last"))
+	})
+}
+
+func TestSignalQuits(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("hello", "enter")
+		r := e.Request()
+		d.send(leave{because: errors.New("stopped by SIGTERM")})
+		r.Stopped()
+		d.wait(time.Second)
+		if !d.over || !strings.Contains(d.m.result().Lines[0], "stopped after") {
+			t.Errorf("over: %v, %v", d.over, d.m.result())
+		}
+	})
+}
+
+// A message that is just on its way when the program ends is not lost: it is
+// in the conversation, or in the history.
+func TestQuitWithAMessageOnItsWay(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		kept := &memory{}
+		d := drive(t, e, func(o *Options) { o.History = kept })
+		d.wait(time.Second)
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.step(press("x"))
+		d.step(press("enter"))
+		d.step(press("ctrl+d"))
+		d.wait(time.Second)
+		if n := strings.Count(strings.Join(kept.added, "|"), "x"); !d.over || n == 0 {
+			t.Errorf("over: %v, kept: %q", d.over, kept.added)
+		}
+	})
+}
+
+func TestApprovalIsKeptByQuitting(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "x")
+		d.send(leave{})
+		d.wait(time.Second)
+		if lines := d.m.result().Lines; !d.over || !strings.Contains(lines[0], "waits for an approval") {
+			t.Errorf("over: %v, %q", d.over, lines)
+		}
+	})
+}
