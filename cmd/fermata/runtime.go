@@ -105,6 +105,7 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 	notify := &notifier{argv: l.config.Notify}
 	e, err := openEngine(ctx, conversation.Config{
 		Notify:  notify.ended,
+		Window:  func(s p.Settings) int64 { return l.config.Window(s.Model) },
 		Model:   m.client,
 		Retries: m.retries,
 		Tools:   kit.tools,

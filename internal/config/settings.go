@@ -13,13 +13,14 @@ import (
 func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.Settings {
 	s := protocol.Settings{
 		Cwd: cwd, Provider: c.Provider, Model: c.Model,
-		Effort: c.Effort, Summary: c.Summary, Verbosity: c.Verbosity, ContextWindow: c.ContextWindow,
+		Effort: c.Effort, Summary: c.Summary, Verbosity: c.Verbosity,
 		Approval: c.Approval, Sandbox: c.sandbox(),
 		Instructions: c.Instructions, UserInstructions: c.userText(userInstructions),
 	}
 	if choice.Provider.ID != "" {
 		s.Provider, s.Model = choice.Provider.ID, choice.Model
 	}
+	s.ContextWindow = c.Window(s.Model)
 	return s
 }
 

@@ -40,6 +40,10 @@ type Config struct {
 	// is known. If Settle is nil, patches wait for somebody who has one.
 	Settle func(record json.RawMessage, committed bool) (applied bool, note string, err error)
 
+	// Window returns how many tokens the model of some settings takes, 0 if that is
+	// not known. May be nil.
+	Window func(p.Settings) int64
+
 	// Notify is told of each turn that ended, also of one that a crash had cut. It
 	// must not block. May be nil.
 	Notify func(TurnSummary)

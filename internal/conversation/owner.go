@@ -197,7 +197,7 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 	case p.Approve:
 		return o.stepErr(turn.Approval{Call: op.Call, Decision: op.Decision, Message: op.Message})
 	case p.Configure:
-		o.record(0, &p.Configured{Settings: op.Overrides.Apply(o.settings)})
+		o.record(0, &p.Configured{Settings: o.changed(op.Overrides)})
 	case p.Compact:
 		err := o.stepErr(turn.Summarise{})
 		receipt.Turn = o.state.Turn
@@ -228,7 +228,7 @@ func (o *owner) userTurn(op p.UserTurn, receipt *p.Receipt) error {
 	o.next() // what waits comes first
 	busy := o.state.Active
 	if op.Overrides != nil && !busy && len(op.Content) > 0 {
-		o.record(0, &p.Configured{Settings: op.Overrides.Apply(o.settings)})
+		o.record(0, &p.Configured{Settings: o.changed(*op.Overrides)})
 	}
 	if err := o.stepErr(turn.User{Content: op.Content, WhenBusy: op.WhenBusy, Overrides: op.Overrides}); err != nil {
 		return err
@@ -349,9 +349,19 @@ func (o *owner) next() {
 		return
 	}
 	if over := o.state.Inputs[0].Overrides; over != nil {
-		o.record(0, &p.Configured{Settings: over.Apply(o.settings)})
+		o.record(0, &p.Configured{Settings: o.changed(*over)})
 	}
 	o.step(turn.Next{})
+}
+
+// changed returns the settings with some of them changed. Another model may have
+// another context window.
+func (o *owner) changed(by p.Overrides) p.Settings {
+	s := by.Apply(o.settings)
+	if by.Model != nil && o.cfg.Window != nil {
+		s.ContextWindow = o.cfg.Window(s)
+	}
+	return s
 }
 
 // full reports whether the history is about to be too long for the model.
