@@ -98,9 +98,9 @@ func TestViewImageReachesTheModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	pl.file("dot.png", b.String())
-	contains(t, "what the model says", pl.must("exec", "--demo", "look at dot.png"), "The tool says: image "+filepath.Join(pl.work, "dot.png"))
-	contains(t, "what the model says", pl.must("exec", "--demo", "look at none.png"), "no such file")
-	contains(t, "without the tool", pl.must("exec", "--demo", "-c", "tools.view_image=false", "look at dot.png"), "no tool for it")
+	contains(t, "what the model says", pl.must("exec", "--demo", "view: dot.png"), "The tool says: image "+filepath.Join(pl.work, "dot.png"))
+	contains(t, "what the model says", pl.must("exec", "--demo", "view: none.png"), "no such file")
+	contains(t, "without the tool", pl.must("exec", "--demo", "-c", "tools.view_image=false", "view: dot.png"), "no tool for it")
 }
 
 // Two people answer one approval at once: one is heard, the other is told, and

@@ -183,7 +183,7 @@ func (v view) step(s string) (*emit.Call, bool) {
 		}
 		return v.call("write_stdin", emit.Object{"session_id": id, "chars": chars, "yield_time_ms": 500}), true
 	}
-	if file, ok := cutWord(s, "look at "); ok {
+	if file, ok := cutWord(s, "view:"); ok {
 		return v.call("view_image", emit.Object{"path": file}), true
 	}
 	if m := writes.FindStringSubmatch(s); m != nil {

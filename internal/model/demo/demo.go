@@ -39,7 +39,7 @@ write PATH: TEXT — writes a file
 plan: a; b; c — makes a plan and carries it out; a step may be "run: …" or "write …"
 start: COMMAND — starts a command in the background, if exec_command is offered
 type N: TEXT — types a line to background command N and says what it printed
-look at PATH — looks at an image
+view: PATH — looks at an image
 talk N — says N words, slowly
 wait N — says nothing for N seconds
 what happened? — tells what the last turn did, and what was cut of it`
