@@ -25,7 +25,9 @@ var states = []struct {
 	{"wrapped", func(d *desk) {
 		d.write("please look at the function that splits words, it gets-averylongwordthatdoesnotfitanywhereatallbecauseithasnospaces wrong and the rest of it, too")
 	}},
-	{"wide characters", func(d *desk) { d.write("漢字かな交じり文は折り返しが必要です。👍🏽 e\u0301 ").paste("👨‍👩‍👧 🇩🇪 ok").press("left") }},
+	{"wide characters", func(d *desk) {
+		d.write("漢字かな交じり文は折り返しが必要です。👍🏽 e\u0301 ").paste("👨‍👩‍👧 🇩🇪 ok").press("left")
+	}},
 	{"tab and emoji", func(d *desk) { d.paste("a\tb\n\t👍\tc").press("left") }},
 	{"taller than its place", func(d *desk) { d.paste(strings.Repeat("line\n", 9)).press("up", "up", "up") }},
 	{"folded paste", func(d *desk) { d.write("see ").paste(strings.Repeat("x\n", 120)).write(" and ").paste("/tmp/shot.png") }},

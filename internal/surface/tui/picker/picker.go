@@ -22,7 +22,7 @@ type Row struct {
 // A Column describes one column of all rows.
 type Column struct {
 	Title string
-	Width int // fixed; 0 shares what the others leave
+	Width int // fixed; 0 shares what the others leave, in proportion to Min
 	Min   int // of a column that shares: it is worth showing from this width on
 	Drop  int // on a narrow screen the column with the highest Drop goes first; 0 stays
 }

@@ -127,19 +127,23 @@ func (m *Model) widths(room int) []int {
 	return widths
 }
 
-// grow gives what is left to the columns without a fixed width, in equal parts.
+// grow gives what is left to the columns without a fixed width, by their Min.
 func (m *Model) grow(widths []int, room int) {
 	var shares []int
+	weight := 0
 	for i, c := range m.opts.Columns {
 		if c.Width == 0 && widths[i] > 0 {
 			shares = append(shares, i)
+			weight += widths[i]
 		}
 	}
-	rest := room - need(widths)
-	for n, i := range shares {
-		part := max(rest, 0) / (len(shares) - n)
+	rest := max(room-need(widths), 0)
+	for _, i := range shares {
+		w := widths[i]
+		part := rest * w / weight
 		widths[i] += part
 		rest -= part
+		weight -= w
 	}
 }
 

@@ -5,38 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
-)
 
-// press returns the key of a keystroke such as "ctrl+left", "alt+b" or "x".
-func press(name string) tea.KeyPressMsg {
-	var k tea.KeyPressMsg
-	for {
-		mod, rest, ok := strings.Cut(name, "+")
-		m, known := map[string]tea.KeyMod{"ctrl": tea.ModCtrl, "alt": tea.ModAlt, "shift": tea.ModShift}[mod]
-		if !ok || !known {
-			break
-		}
-		k.Mod |= m
-		name = rest
-	}
-	special := map[string]rune{
-		"left": tea.KeyLeft, "right": tea.KeyRight, "up": tea.KeyUp, "down": tea.KeyDown,
-		"home": tea.KeyHome, "end": tea.KeyEnd, "backspace": tea.KeyBackspace, "delete": tea.KeyDelete,
-	}
-	if code, ok := special[name]; ok {
-		k.Code = code
-		return k
-	}
-	k.Code, _ = utf8.DecodeRuneInString(name)
-	if k.Mod == 0 {
-		k.Text = name
-	}
-	return k
-}
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+)
 
 var editKeys = []string{
 	"left", "right", "alt+b", "alt+f", "home", "end", "ctrl+home", "ctrl+end", "backspace", "delete",
@@ -76,7 +49,7 @@ func TestEditorEqualsReference(t *testing.T) {
 				r.replace(r.cur, r.cur, string(firstFold+rune(b.Folds()-1)))
 			default:
 				did = editKeys[rnd.IntN(len(editKeys))]
-				if !b.Key(press(did)) {
+				if !b.Key(keytest.Press(did)) {
 					t.Fatalf("key %s is not used", did)
 				}
 				r.key(did)
@@ -131,7 +104,7 @@ func randomKey(b *Buffer, rnd *rand.Rand) {
 	case n < 70:
 		b.Down()
 	default:
-		b.Key(press(editKeys[rnd.IntN(len(editKeys))]))
+		b.Key(keytest.Press(editKeys[rnd.IntN(len(editKeys))]))
 	}
 }
 
