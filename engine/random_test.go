@@ -122,6 +122,9 @@ func (rd *reader) take(t testing.TB, ev p.Event) {
 	if int64(len(rd.texts[d.Item])) != d.Offset {
 		t.Errorf("item %s: delta at %d, had %d", d.Item, d.Offset, len(rd.texts[d.Item]))
 	}
+	if ev.Turn != d.Item.Turn {
+		t.Errorf("item %s: a delta of turn %d", d.Item, ev.Turn)
+	}
 	rd.texts[d.Item] += d.Text
 	rd.seen[d.Item] = append(rd.seen[d.Item], sawAt{time.Now(), rd.texts[d.Item]})
 }
@@ -141,6 +144,8 @@ func (rd *reader) check(t testing.TB, ev p.Event) {
 		if b.Repaired {
 			return
 		}
+	case *p.BackgroundEnded:
+		id, text = b.ID.Item(), b.Result.Output
 	default:
 		return
 	}
@@ -172,7 +177,9 @@ func (s *scenario) start() {
 	cfg := conversation.Config{
 		Model: func(p.Settings) (model.Client, error) { return s.world, nil },
 		Tools: func(p.Settings) []tool.Tool {
-			return []tool.Tool{randomTool{s.world, "work", false}, randomTool{s.world, "look", true}}
+			return []tool.Tool{
+				randomTool{s.world, "work", false}, randomTool{s.world, "look", true}, randomTool{s.world, "user_shell", false},
+			}
 		},
 		StopBound: stopBound,
 	}
@@ -236,7 +243,7 @@ func (s *scenario) act() {
 		}
 		return rc
 	}
-	switch k := s.r.IntN(24); {
+	switch k := s.r.IntN(29); {
 	case k < 6:
 		mode := []p.WhenBusy{"", p.Steer, p.Queue, p.Replace}[s.r.IntN(4)]
 		submit(p.UserTurn{Content: p.Text("go"), WhenBusy: mode})
@@ -261,6 +268,12 @@ func (s *scenario) act() {
 		s.crash()
 	case k == 23 && s.r.IntN(3) == 0:
 		s.reopen()
+	case k == 24, k == 25:
+		submit(p.UserShell{Command: "ls"})
+	case k > 25:
+		if snap, err := s.engine.Resume(s.ctx, s.id); err == nil && len(snap.Background) > 0 {
+			submit(p.KillBackground{ID: snap.Background[s.r.IntN(len(snap.Background))].ID})
+		}
 	}
 }
 
@@ -306,7 +319,9 @@ func (s *scenario) crash() {
 			s.t.Errorf("call %s ran, and the journal does not know it", id)
 		}
 	}
+	s.world.knownJobs(after)
 	s.readers = nil
+	s.watchEnds()
 	s.attach()
 }
 
@@ -338,6 +353,8 @@ func (s *scenario) nothingLost(after []p.Event, at time.Time, mode journal.Crash
 			if b.Command != nil {
 				texts[b.Call] = b.Command.Output
 			}
+		case *p.BackgroundEnded:
+			texts[b.ID.Item()] = b.Result.Output
 		}
 	}
 	for _, rd := range s.readers {
@@ -353,16 +370,19 @@ func (s *scenario) nothingLost(after []p.Event, at time.Time, mode journal.Crash
 
 // reopen closes the engine as it should be and starts again.
 func (s *scenario) reopen() {
-	if err := s.engine.Shutdown(s.t.Context()); err != nil && !errors.Is(err, errDisk) {
+	err := s.engine.Shutdown(s.t.Context())
+	if err != nil && !errors.Is(err, errDisk) {
 		s.t.Errorf("shutdown: %v", err)
 	}
+	s.world.noJobs()
 	s.end()
 	s.start()
-	if _, err := s.engine.Resume(s.ctx, s.id); err != nil && !errors.Is(err, errDisk) {
+	if _, err = s.engine.Resume(s.ctx, s.id); err != nil && !errors.Is(err, errDisk) {
 		s.t.Fatalf("resume: %v", err)
 	}
 	s.prefix(s.events())
 	s.readers = nil
+	s.watchEnds()
 	s.attach()
 }
 
@@ -448,7 +468,10 @@ func runScenario(t *testing.T, seed uint64, open func(*testing.T, *weather) disk
 		s := &scenario{
 			t: t, r: rand.New(rand.NewPCG(seed, 1)), weather: wth, disk: open(t, wth),
 			accepted: map[p.InputID]bool{},
-			world:    &world{t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{}},
+			world: &world{
+				t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{},
+				jobs: map[p.BackgroundID]*randomJob{},
+			},
 		}
 		s.start()
 		var err error
@@ -482,9 +505,14 @@ func (s *scenario) watchEnds() {
 			if err != nil {
 				return
 			}
-			if _, ok := ev.Body.(*p.TurnEnded); !ok {
+			if b, ok := ev.Body.(*p.BackgroundEnded); ok {
+				w.ended(b)
+			}
+			end, ok := ev.Body.(*p.TurnEnded)
+			if !ok {
 				continue
 			}
+			w.stopped(ev.Turn, end)
 			w.mu.Lock()
 			for id := range w.alive {
 				if id.Turn == ev.Turn && !w.immortal[id] {

@@ -25,6 +25,8 @@ type world struct {
 	alive    map[p.CallID]bool // calls whose work runs now
 	immortal map[p.CallID]bool // of these, the ones that cannot be stopped
 	ran      []p.CallID        // calls that had an effect
+
+	jobs map[p.BackgroundID]*randomJob // background commands that ever ran
 }
 
 func (w *world) rnd(n int) int { w.mu.Lock(); defer w.mu.Unlock(); return w.r.IntN(n) }
@@ -125,6 +127,9 @@ func (t randomTool) Run(ctx context.Context, call tool.Call) tool.Result {
 		if !w.pause(ctx) {
 			return tool.Result{Output: p.ToolOutput{Output: printed, Aborted: true, Command: &p.CommandResult{ExitCode: -1, Output: printed, Killed: 1}}}
 		}
+	}
+	if w.rnd(4) == 0 {
+		return w.keep(call, printed)
 	}
 	return tool.Result{Output: p.ToolOutput{Output: "ok", Command: &p.CommandResult{Output: printed}}}
 }
