@@ -257,7 +257,9 @@ func TestForeignFoldCharactersAreHarmless(t *testing.T) {
 	d := newDesk(t).paste(strings.Repeat("secret\n", 20)).press("enter")
 	d.actions = nil
 	d.paste("\U00108000").press("enter")
-	d.wantActions(Submit{Text: "\uFFFD", Mode: p.Steer})
+	d.c.Insert("\U00108000")
+	d.press("enter")
+	d.wantActions(Submit{Text: "\uFFFD", Mode: p.Steer}, Submit{Text: "\uFFFD", Mode: p.Steer})
 }
 
 func TestPasteIsCleaned(t *testing.T) {

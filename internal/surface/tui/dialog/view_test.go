@@ -86,7 +86,7 @@ func TestGoldenFrames(t *testing.T) {
 
 // The choices are what a person needs; they are seen on any screen.
 func TestChoicesAreAlwaysSeen(t *testing.T) {
-	for height := 3; height < 30; height++ {
+	for height := 1; height < 30; height++ {
 		for _, width := range []int{40, 80} {
 			for _, a := range []Approval{command("make"), patch()} {
 				frame := draw(t, NewApproval(noColour, a), width, height)

@@ -60,8 +60,14 @@ func TestVerticalMotionKeepsItsColumn(t *testing.T) {
 	if diff := cmp.Diff([]int{4, 2, 5, 2, 4, 5}, columns); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
-	b.SetText("one two three four")
+	b.SetText("abcdefg\naa bb cc dd ee")
 	b.SetWidth(8)
+	b.SetCursor(Pos{0, 7})
+	b.Down() // to the end of a row that is drawn as the beginning of the next
+	if f := b.View(10, same); f.Y != 1 {
+		t.Errorf("one row down the cursor is in row %d", f.Y)
+	}
+	b.SetText("one two three four")
 	b.SetCursor(Pos{0, 2})
 	b.Down()
 	if got := b.Cursor(); got != (Pos{0, 10}) {
@@ -111,12 +117,15 @@ func TestUndoSteps(t *testing.T) {
 	b.Key(keytest.Press("backspace"))
 	b.Key(keytest.Press("left"))
 	b.Type("x")
+	b.Key(keytest.Press("left"))
+	b.Key(keytest.Press("right"))
+	b.Type("y")
 	var got []string
 	for b.Undo() {
 		got = append(got, b.Text())
 	}
-	// Erasing is one step, each word is one.
-	if diff := cmp.Diff([]string{"one t", "one two", "one ", ""}, got); diff != "" {
+	// Erasing is one step, each word is one, and a motion begins a new one.
+	if diff := cmp.Diff([]string{"one xt", "one t", "one two", "one ", ""}, got); diff != "" {
 		t.Errorf("undo (-want +got):\n%s", diff)
 	}
 	b.Redo()
@@ -124,6 +133,32 @@ func TestUndoSteps(t *testing.T) {
 	b.Type("!")
 	if b.Redo() || b.Text() != "one two!" {
 		t.Errorf("after a new change redo gave %q", b.Text())
+	}
+}
+
+// A flag comes about when what is between its halves is erased; the next
+// Backspace takes all of it.
+func TestUndoOfJoinedClusters(t *testing.T) {
+	b := &Buffer{}
+	b.SetText("🇩x🇪")
+	b.SetCursor(Pos{0, 5})
+	b.Key(keytest.Press("backspace"))
+	b.Key(keytest.Press("backspace"))
+	var got []string
+	for range 2 {
+		got = append(got, b.Text())
+		b.Undo()
+	}
+	if diff := cmp.Diff([]string{"", "🇩🇪", "🇩x🇪"}, append(got, b.Text())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSetTextCleans(t *testing.T) {
+	b := &Buffer{}
+	b.SetText("a\x1b[1mb\r\nc\U00108000")
+	if got := b.Text(); got != "ab\nc\uFFFD" {
+		t.Errorf("text is %q", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +20,7 @@ const (
 	envPath  = "FERMATA_TEST_HISTORY"
 	envName  = "FERMATA_TEST_NAME"
 	envBytes = "FERMATA_TEST_BYTES"
-	appended = 300
+	appended = 1000
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) {
 	if n, err := strconv.ParseInt(os.Getenv(envBytes), 10, 64); err == nil {
 		h.maxBytes = n
 	}
+	io.Copy(io.Discard, os.Stdin) // until all are ready
 	for i := range appended {
 		if err := h.Add(fmt.Sprintf("%s %d", os.Getenv(envName), i)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -197,22 +199,29 @@ func TestHugeFileIsReadFromItsEnd(t *testing.T) {
 	}
 }
 
-// other starts a process that appends, too.
-func other(t *testing.T, path, name, maxBytes string) *exec.Cmd {
+// other starts a process that appends as soon as its standard input is closed.
+func other(t *testing.T, path, name, maxBytes string) (*exec.Cmd, io.Closer) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envPath+"="+path, envName+"="+name, envBytes+"="+maxBytes)
 	cmd.Stderr = os.Stderr
+	ready, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd
+	return cmd, ready
 }
 
 func TestTwoProcessesAppend(t *testing.T) {
 	for _, maxBytes := range []string{"", "6000"} { // also while the file is shortened
 		path := filepath.Join(t.TempDir(), "history.jsonl")
-		a, b := other(t, path, "a", maxBytes), other(t, path, "b", maxBytes)
+		a, goA := other(t, path, "a", maxBytes)
+		b, goB := other(t, path, "b", maxBytes)
+		goA.Close()
+		goB.Close()
 		for _, cmd := range []*exec.Cmd{a, b} {
 			if err := cmd.Wait(); err != nil {
 				t.Fatal(err)
