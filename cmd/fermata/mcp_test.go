@@ -23,7 +23,7 @@ type mcpSite struct {
 	srv *modeltest.Server
 }
 
-func newMCPSite(t *testing.T, approval string, replies ...modeltest.Reply) *mcpSite {
+func newMCPSite(t testing.TB, approval string, replies ...modeltest.Reply) *mcpSite {
 	t.Helper()
 	pl := newPlace(t)
 	s := &mcpSite{pl, modeltest.New(t, replies...)}

@@ -227,7 +227,9 @@ func TestListenerOfAClientThatCannotBeAsked(t *testing.T) {
 func TestLogging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, noAsks)
-		create := func(id, model string) { c.tool(id, "conversationCreate", `{"prompt":"","cwd":"/w","model":"`+model+`"}`) }
+		create := func(id, model string) {
+			c.tool(id, "conversationCreate", `{"prompt":"","cwd":"/w","model":"`+model+`"}`)
+		}
 		create("1", "odd")
 		c.want(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"fermata","data":"odd is odd"}}`)
 		c.skip("1")
