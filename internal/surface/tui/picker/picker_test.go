@@ -213,13 +213,14 @@ func TestGoldenFrames(t *testing.T) {
 		{"nothing fits", func(m *Model) { press(m, "q", "q") }},
 		{"loading", func(m *Model) { m.SetRows(nil); m.SetLoading(true) }},
 		{"no rows", func(m *Model) { m.SetRows(nil) }},
+		{"long title", func(m *Model) { press(m, "down", "down") }},
 		{"row without its last columns", func(m *Model) { press(m, "down", "down", "down") }},
 		{"note", func(m *Model) {
 			m.SetLoading(true)
 			m.SetNote("open conversation c2: it is owned by process 4711\nof this machine")
 		}},
 	}
-	for _, size := range [][2]int{{40, 8}, {80, 12}, {120, 12}} {
+	for _, size := range [][2]int{{40, 8}, {40, 16}, {80, 12}, {120, 14}} {
 		var all strings.Builder
 		for _, s := range states {
 			m := New(theme.New(theme.Options{}), resume)

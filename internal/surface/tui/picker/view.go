@@ -2,6 +2,7 @@ package picker
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -66,13 +67,10 @@ func (m *Model) count() string {
 	return s
 }
 
-// foot draws what the selected row has in columns that are not shown, the note,
-// and the keys.
+// foot draws what cannot be seen of the selected row, the note, and the keys.
 func (m *Model) foot(widths []int, width, height int) []string {
 	var lines []string
-	if rest, some := m.rest(widths); some && height >= 8 {
-		lines = append(lines, m.theme.Paint(theme.Dim, plain.Cut(rest, width)))
-	}
+	lines = append(lines, m.rest(widths, width, height)...)
 	if m.note != "" && height >= 3 {
 		lines = append(lines, m.theme.Paint(theme.Warn, plain.Cut(plain.First(m.note), width)))
 	}
@@ -86,22 +84,37 @@ func (m *Model) foot(widths []int, width, height int) []string {
 	return append(lines, m.theme.Paint(theme.Dim, plain.Cut(text, width)))
 }
 
-// rest returns the selected row's cells in columns that are not shown. It reports
-// whether there are such columns, so that the line is there for every row or none.
-func (m *Model) rest(widths []int) (string, bool) {
+// rest draws the selected row's cells that are cut, or in columns that had to go.
+// How many lines that takes depends on the screen only, so that nothing jumps.
+func (m *Model) rest(widths []int, width, height int) []string {
+	n := 0
+	switch {
+	case height >= 14:
+		n = 2
+	case height >= 8 && slices.Contains(widths, 0):
+		n = 1
+	}
 	row, _ := m.Selected()
 	var cells []string
-	some := false
-	for i, w := range widths {
-		if w > 0 {
-			continue
-		}
-		some = true
-		if i < len(row.Columns) && row.Columns[i] != "" {
-			cells = append(cells, plain.First(row.Columns[i]))
+	for i, c := range row.Columns {
+		c = plain.First(c)
+		if i < len(widths) && plain.Width(c) > widths[i] {
+			cells = append(cells, c)
 		}
 	}
-	return strings.Join(cells, " · "), some
+	text := plain.Wrap(strings.Join(cells, " · "), max(width, 1))
+	lines := make([]string, n)
+	for i := range lines {
+		switch {
+		case i >= len(text):
+		case i == n-1 && len(text) > n:
+			lines[i] = plain.Cut(strings.Join(text[i:], " "), width)
+		default:
+			lines[i] = text[i]
+		}
+		lines[i] = m.theme.Paint(theme.Dim, lines[i])
+	}
+	return lines
 }
 
 // widths shares the room among the columns; 0 is a column that has to go.
