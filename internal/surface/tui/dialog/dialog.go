@@ -60,9 +60,10 @@ type Model struct {
 	body     body
 	facts    []string // short lines between the body and the choices
 	choices  []Choice
-	at       int          // the choice that Enter takes
-	words    *edit.Buffer // the line for words to the model, when it is open
-	escaped  bool         // Esc was the last key
+	at       int  // the choice that Enter takes
+	writing  bool // words to the model
+	words    edit.Buffer
+	escaped  bool // Esc was the last key
 	guard    guard
 }
 

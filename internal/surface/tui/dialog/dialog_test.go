@@ -82,6 +82,7 @@ func TestApprovalKeys(t *testing.T) {
 		{"n u s e space g o enter", done(p.Denied, "use go")},
 		{"n y a s enter", done(p.Denied, "yas")},
 		{"n x esc y", done(p.Approved, "")},
+		{"n x esc n y enter", done(p.Denied, "xy")},
 		{"n x ctrl+j y enter", done(p.Denied, "x\ny")},
 		{"n x y backspace left z enter", done(p.Denied, "zx")},
 		{"esc", used},

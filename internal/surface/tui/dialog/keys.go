@@ -6,7 +6,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -48,7 +47,7 @@ func (m *Model) Update(msg tea.Msg) (Action, tea.Cmd) {
 		}
 		return m.key(msg), nil
 	case tea.PasteMsg:
-		if m.words == nil {
+		if !m.writing {
 			return Action{Used: !m.guard.on}, nil // nobody answers by pasting
 		}
 		m.words.Insert(msg.Content)
@@ -80,7 +79,7 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) Action {
 }
 
 func (m *Model) key(k tea.KeyPressMsg) Action {
-	if m.words != nil {
+	if m.writing {
 		return m.wordsKey(k)
 	}
 	name := k.Keystroke()
@@ -140,7 +139,7 @@ func (m *Model) choose(id string) Action {
 		return Action{Used: true, Done: true, Choice: id}
 	}
 	if id == string(p.Denied) {
-		m.words = &edit.Buffer{}
+		m.writing = true
 		return used
 	}
 	return Action{Used: true, Done: true, Decision: p.Decision(id)}
@@ -151,8 +150,8 @@ func (m *Model) wordsKey(k tea.KeyPressMsg) Action {
 	switch name := k.Keystroke(); name {
 	case "enter":
 		return Action{Used: true, Done: true, Decision: p.Denied, Message: strings.TrimSpace(m.words.Text())}
-	case "esc": // back to the choices; it is not the first of two
-		m.words = nil
+	case "esc": // back to the choices, words kept; it is not the first of two
+		m.writing = false
 	case "ctrl+j", "shift+enter", "alt+enter":
 		m.words.Type("\n")
 	case "up":

@@ -104,7 +104,7 @@ func (m *Model) factLines(width, maxHeight int) []string {
 
 func (m *Model) foot(width, maxHeight int) foot {
 	switch {
-	case m.words != nil:
+	case m.writing:
 		return m.wordsFoot(width, maxHeight)
 	case maxHeight >= roomy:
 		return foot{lines: m.column(width)}
@@ -234,7 +234,7 @@ func (m *Model) hint() string {
 	switch {
 	case m.guard.on:
 		return "your keys go to your message until you pause"
-	case m.words != nil:
+	case m.writing:
 		return "enter send · esc back"
 	case m.escaped && m.approval:
 		return "esc again stops the turn"

@@ -48,7 +48,6 @@ var keys = map[string]func(*Buffer){
 	"ctrl+shift+-": func(b *Buffer) { b.Undo() },
 	"alt+z":        func(b *Buffer) { b.Undo() },
 	"alt+shift+z":  func(b *Buffer) { b.Redo() },
-	"alt+Z":        func(b *Buffer) { b.Redo() },
 }
 
 // Key does what a key stands for: a motion, a deletion, or its character. It

@@ -251,3 +251,53 @@ func TestTwoProcessesAppend(t *testing.T) {
 		}
 	}
 }
+
+func TestFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("there is no disk that is always full")
+	}
+	path := filepath.Join(t.TempDir(), "history.jsonl")
+	if err := os.Symlink("/dev/full", path); err != nil {
+		t.Fatal(err)
+	}
+	err := NewHistory(path).Add("text")
+	if err == nil || !strings.Contains(err.Error(), "write history") || !strings.Contains(err.Error(), "no space left") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestHomeThatIsAFile(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	if err := os.WriteFile(home, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := NewHistory(filepath.Join(home, "history.jsonl"))
+	if err := h.Add("text"); err == nil || !strings.Contains(err.Error(), "open history") {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := h.Load(); err == nil {
+		t.Error("a history was read from a file that is no directory")
+	}
+}
+
+func TestNewest(t *testing.T) {
+	for _, tc := range []struct {
+		data string
+		room int
+		want string
+	}{
+		{"a\nb\nc\n", 100, "a\nb\nc\n"},
+		{"a\nb\nc\n", 6, "a\nb\nc\n"},
+		{"a\nb\nc\n", 5, "b\nc\n"},
+		{"a\nb\nc\n", 4, "b\nc\n"},
+		{"a\nb\nc\n", 3, "c\n"},
+		{"a\nb\nc\n", 1, "c\n"},
+		{"a\nlong line\n", 5, "long line\n"},
+		{"long line\n", 5, "long line\n"},
+		{"a\ntorn", 2, "torn"},
+	} {
+		if got := string(newest([]byte(tc.data), tc.room)); got != tc.want {
+			t.Errorf("%q in %d is %q, want %q", tc.data, tc.room, got, tc.want)
+		}
+	}
+}
