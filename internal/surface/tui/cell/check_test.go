@@ -37,9 +37,10 @@ func harmless(line string, width int) string {
 	if strings.ContainsAny(line, "\u0085\u009b\u202e\u2028") {
 		return "a hidden character"
 	}
-	on, off := strings.Count(line, "\x1b[1m"), strings.Count(line, "\x1b[22m")
-	if on != off || strings.Count(line, "\x1b[38;5;") != strings.Count(line, "\x1b[39m") {
-		return "a colour that stays on"
+	for on, off := range map[string]string{"38;5;": "39", "1m": "22", "3m": "23", "4m": "24", "7m": "27", "9m": "29"} {
+		if strings.LastIndex(line, "\x1b["+on) > strings.LastIndex(line, "\x1b["+off+"m") {
+			return "a colour that stays on"
+		}
 	}
 	return ""
 }

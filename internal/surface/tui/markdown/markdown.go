@@ -3,18 +3,20 @@
 // [Render] draws a whole text, a [Stream] one that grows. Both cut the text into
 // top-level blocks by the same rule, which never looks ahead, and draw each by
 // itself: so they cannot disagree, and a piece of text that arrives costs no more
-// at the end of a long answer than at its beginning.
+// at the end of a long answer than at its beginning. The price: a link cannot
+// refer to a definition in another block.
 package markdown
 
 import (
-	"strings"
+	"bytes"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
 // Render draws src, no line wider than width. The text may come from anybody:
-// control characters and escape sequences in it are taken out.
+// control characters and escape sequences in it are taken out. Line breaks within
+// a paragraph are kept, as people expect who write to each other.
 func Render(src string, width int, t *theme.Theme) []string {
 	s := NewStream(width, t)
 	s.Write(src)
@@ -23,26 +25,56 @@ func Render(src string, width int, t *theme.Theme) []string {
 
 // A Stream draws a text that grows. Make one with [NewStream].
 type Stream struct {
-	width int
-	theme *theme.Theme
-	src   strings.Builder
+	whole drawing // of the lines that have ended
+	part  []byte  // the line that has not
+	shown []string
+	fresh bool // shown is what there is to show
+	size  int
 }
 
 // NewStream returns an empty stream.
-func NewStream(width int, t *theme.Theme) *Stream { return &Stream{width: width, theme: t} }
+func NewStream(width int, t *theme.Theme) *Stream {
+	return &Stream{whole: drawing{width: max(1, width), theme: t}}
+}
 
-// Write adds text. It draws nothing yet.
-func (s *Stream) Write(text string) { s.src.WriteString(text) }
+// Write adds text.
+func (s *Stream) Write(text string) {
+	if text == "" {
+		return
+	}
+	s.size += len(text)
+	s.fresh = false
+	s.part = append(s.part, text...)
+	for {
+		i := bytes.IndexByte(s.part, '\n')
+		if i < 0 {
+			return
+		}
+		s.whole.line(plain.Line(string(s.part[:i])))
+		s.part = s.part[i+1:]
+	}
+}
 
 // Len is the number of bytes written.
-func (s *Stream) Len() int { return s.src.Len() }
+func (s *Stream) Len() int { return s.size }
 
 // Lines draws what is new and returns all lines, which are valid until the next
 // Write. They are what [Render] returns for the whole text.
 func (s *Stream) Lines() []string {
-	lines := plain.Wrap(plain.Clean(s.src.String()), s.width)
-	for i := range lines {
-		lines[i] = plain.Fit(lines[i], s.width)
+	if s.fresh {
+		return s.shown
 	}
-	return lines
+	end := s.whole // a copy, in which the text ends here
+	if len(s.part) > 0 {
+		end.line(plain.Line(string(s.part)))
+	}
+	end.close(noGap)
+	// What was added lies behind the lines that are settled and will be written
+	// over. Keeping the room saves copying all lines each time.
+	s.whole.out = end.out[:len(s.whole.out)]
+	s.shown, s.fresh = end.out, true
+	if len(s.shown) == 0 {
+		s.shown = nil
+	}
+	return s.shown
 }

@@ -121,11 +121,7 @@ func (v *View) ScrollBy(n int) {
 		v.top.line += v.draw(v.top.cell)
 	}
 	v.top.line = max(0, v.top.line)
-	for v.top.cell < len(v.cells)-1 && v.top.line >= v.draw(v.top.cell) {
-		v.top.line -= v.draw(v.top.cell)
-		v.top.cell++
-	}
-	v.follow = v.atEnd()
+	v.hold()
 }
 
 // PageUp moves the window up by its height less two lines.
@@ -139,7 +135,7 @@ func (v *View) page() int { return max(1, v.h-2) }
 // Top moves the window to the first line.
 func (v *View) Top() {
 	v.top = place{}
-	v.follow = v.atEnd()
+	v.hold()
 }
 
 // Bottom moves the window to the last line and follows it.

@@ -77,11 +77,21 @@ func (v *View) settle() {
 		if h := v.draw(v.top.cell); v.top.line >= h {
 			v.top.line = max(0, h-1)
 		}
-		v.follow = v.atEnd()
+		v.hold()
 	}
 	if v.follow {
 		v.top = v.end()
 	}
+}
+
+// hold makes the top a line that exists, for a line beyond its cell is one of the
+// next, and follows the end if that is there already.
+func (v *View) hold() {
+	for v.top.cell < len(v.cells)-1 && v.top.line >= v.draw(v.top.cell) {
+		v.top.line -= v.draw(v.top.cell)
+		v.top.cell++
+	}
+	v.follow = v.atEnd()
 }
 
 // end is the top of the window that shows the last line.

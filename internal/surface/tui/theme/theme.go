@@ -43,6 +43,7 @@ type Options struct {
 // A Theme paints text. It is immutable.
 type Theme struct {
 	marks [roles][]mark
+	color bool
 }
 
 // A mark is one attribute: how it is switched on and off again. The code that
@@ -51,11 +52,9 @@ type mark struct{ on, off string }
 
 // New makes a theme.
 func New(o Options) *Theme {
-	t := &Theme{}
+	t := &Theme{color: o.Color}
 	for r, l := range looks {
-		for _, a := range l.attributes {
-			t.marks[r] = append(t.marks[r], a)
-		}
+		t.marks[r] = append(t.marks[r], l.attributes...)
 		c := l.light
 		if o.Dark {
 			c = l.dark
@@ -84,3 +83,7 @@ func (t *Theme) Paint(r Role, s string) string {
 	}
 	return s
 }
+
+// Colored reports whether the theme has colours. Who would tell two things apart
+// by colour alone needs a sign besides if it has none.
+func (t *Theme) Colored() bool { return t != nil && t.color }
