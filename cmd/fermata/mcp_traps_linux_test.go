@@ -21,7 +21,7 @@ var traps = []struct{ trap, test string }{
 	// turns and messages
 	{"two readers of one conversation share its events: each gets a part", "mcpserver.TestListenerGetsWhatItMissed"},
 	{"the settings of a turn are ignored if a turn runs", "mcpserver.TestUserTurnWhileATurnRuns"},
-	{"output is sent as a list of numbers", "mcpserver.TestLongOutputInChunks"},
+	{"output is sent as a list of numbers", "event.TestLongOutputInChunks"},
 	{"events of a turn follow its turn_aborted", "TestMCPNothingFollowsTheAbort"},
 	{"a message that joins a turn is sent to the model twice", "TestMCPSteeredMessageIsSentOnce"},
 	{"a message that comes with the last words waits for the next turn", "mcpserver.TestMessageWithTheLastWords"},
@@ -68,10 +68,12 @@ var traps = []struct{ trap, test string }{
 	{"conversationsList is not there", "mcpserver.TestCreateWithPromptAndList"},
 }
 
+const mcpserverDir = "../../internal/surface/mcpserver"
+
 // Every trap has its test.
 func TestTrapsAreTested(t *testing.T) {
 	there := map[string]bool{}
-	for prefix, dir := range map[string]string{"": ".", "mcpserver.": "../../internal/surface/mcpserver"} {
+	for prefix, dir := range map[string]string{"": ".", "mcpserver.": mcpserverDir, "event.": filepath.Join(mcpserverDir, "event")} {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -193,12 +192,12 @@ func (s *Server) elicitation(q question, request json.RawMessage) (string, any) 
 		EventID: strconv.Itoa(int(q.turn)), CallID: q.wireID,
 	}
 	if q.Kind == p.ApprovePatch {
-		e.Kind, e.Changes = "patch-approval", changes(q.Detail)
+		e.Kind, e.Changes = "patch-approval", event.Changes(q.Detail)
 		e.Message = strings.TrimPrefix(q.Reason+"\nAllow these changes?", "\n")
 		return "elicitation/create", e
 	}
 	e.Kind, e.Command, e.Cwd = "exec-approval", q.Command, q.Cwd
-	e.Message = "Allow to run `" + shellQuoted(q.Command) + "` in `" + q.Cwd + "`?"
+	e.Message = "Allow to run `" + event.ShellQuoted(q.Command) + "` in `" + q.Cwd + "`?"
 	return "elicitation/create", e
 }
 
@@ -209,16 +208,4 @@ func bare(id json.RawMessage) string {
 		return s
 	}
 	return string(id)
-}
-
-func shellQuoted(argv []string) string {
-	parts := make([]string, len(argv))
-	for i, a := range argv {
-		q, err := syntax.Quote(a, syntax.LangBash)
-		if err != nil {
-			q = strconv.Quote(a)
-		}
-		parts[i] = q
-	}
-	return strings.Join(parts, " ")
 }

@@ -258,3 +258,11 @@ func (c *client) cancel(id string) {
 	c.t.Helper()
 	c.send(`{"method":"notifications/cancelled","params":{"requestId":%s}}`, id)
 }
+
+func decoded(t *testing.T, text string) (v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return v
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -106,7 +107,7 @@ type turnCall struct {
 	model  string          // of a conversation that begins with the call
 	token  json.RawMessage // for progress; nil if nobody asked
 	life   context.Context // not ended by a cancel: the end of the turn is told all the same
-	events *translator
+	events *event.Translator
 	asks   *asker
 
 	progress int
@@ -115,7 +116,7 @@ type turnCall struct {
 }
 
 func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callParams, c *conversation, now p.Settings) *turnCall {
-	t := &turnCall{s: s, r: r, c: c, token: in.Meta.ProgressToken, life: context.WithoutCancel(ctx), events: newTranslator(now.ContextWindow)}
+	t := &turnCall{s: s, r: r, c: c, token: in.Meta.ProgressToken, life: context.WithoutCancel(ctx), events: event.New(now.ContextWindow)}
 	t.asks = newAsker(t.life, s, c.id, t.elicit)
 	return t
 }
@@ -131,7 +132,7 @@ func (t *turnCall) run(ctx context.Context, ut p.UserTurn) (toolResult, error) {
 			t.c.events.LoadOrStore(receipt.Turn, t)
 		}
 		if t.model != "" { // now nobody can be quicker than us with a reply
-			t.send("", 0, configured(t.c.id, t.model))
+			t.send("", 0, event.Configured(t.c.id, t.model))
 		}
 		t.r.Release()
 	}
@@ -178,7 +179,7 @@ func (t *turnCall) event(e p.Event) {
 }
 
 func (t *turnCall) tell(e p.Event) {
-	for _, m := range t.events.translate(e) {
+	for _, m := range t.events.Translate(e) {
 		t.send(eventID(e), e.Seq, m)
 	}
 }
@@ -192,21 +193,21 @@ type eventMeta struct {
 type eventParams struct {
 	Meta *eventMeta `json:"_meta,omitempty"`
 	ID   string     `json:"id"`
-	Msg  msg        `json:"msg"`
+	Msg  event.Msg  `json:"msg"`
 }
 
 // send tells the client one thing, twice: older clients wait for the bare type.
 // A client that does not read is waited for here, which holds up nobody else.
-func (t *turnCall) send(id string, seq p.Seq, m msg) {
+func (t *turnCall) send(id string, seq p.Seq, m event.Msg) {
 	params := eventParams{&eventMeta{t.r.ID, t.c.id, seq}, id, m}
 	_ = t.s.conn.Notify(t.life, "codex/event", params) // if it fails the client is gone
-	if m.delta() {
+	if m.Delta() {
 		return
 	}
-	_ = t.s.conn.Notify(t.life, m.kind(), params)
+	_ = t.s.conn.Notify(t.life, m.Type(), params)
 	if t.token != nil {
 		t.progress++
-		_ = t.s.conn.Notify(t.life, "notifications/progress", progressParams{t.token, t.progress, m.kind()})
+		_ = t.s.conn.Notify(t.life, "notifications/progress", progressParams{t.token, t.progress, m.Type()})
 	}
 }
 
@@ -223,7 +224,7 @@ func (t *turnCall) result(end engine.TurnEnd) toolResult {
 	case end.End.Reason == p.Completed:
 		res.Content = texts(end.Message)
 	case end.End.Reason == p.Failed:
-		res = failed(failure(&end.End))
+		res = failed(event.Failure(&end.End))
 	case end.Message != "":
 		res = failed("turn interrupted", end.Message)
 	default:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -33,7 +34,7 @@ func (s *Server) directMethods() []jsonrpc.Method {
 type conversationResult struct {
 	ConversationID p.ConversationID `json:"conversationId"`
 	Model          string           `json:"model"`
-	Initial        []msg            `json:"initialMessages,omitempty"`
+	Initial        []event.Msg      `json:"initialMessages,omitempty"`
 }
 
 func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in Wish) (conversationResult, error) {
@@ -121,7 +122,7 @@ func (s *Server) interruptConversation(ctx context.Context, r *jsonrpc.Request, 
 	if end.End.Reason == p.Completed || end.End.Reason == p.Failed {
 		return interruptResult{}, nil // it was over before
 	}
-	return interruptResult{new(abortReason(end.End.Reason))}, nil
+	return interruptResult{new(event.AbortReason(end.End.Reason))}, nil
 }
 
 type subscription struct {
@@ -175,7 +176,7 @@ type directAsk struct {
 func directApproval(id p.ConversationID, q question) (string, any) {
 	ask := directAsk{ConversationID: id, CallID: q.wireID, Reason: q.Reason}
 	if q.Kind == p.ApprovePatch {
-		ask.Changes = changes(q.Detail)
+		ask.Changes = event.Changes(q.Detail)
 		return "applyPatchApproval", ask
 	}
 	ask.Command, ask.Cwd = q.Command, q.Cwd

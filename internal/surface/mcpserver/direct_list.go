@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -69,7 +70,7 @@ func (s *Server) resumeConversation(ctx context.Context, _ *jsonrpc.Request, in 
 	if err != nil {
 		return conversationResult{}, err
 	}
-	if err := s.conn.Notify(ctx, "codex/event", eventParams{Msg: configured(c.id, settings.Model)}); err != nil {
+	if err := s.conn.Notify(ctx, "codex/event", eventParams{Msg: event.Configured(c.id, settings.Model)}); err != nil {
 		return conversationResult{}, err
 	}
 	return conversationResult{c.id, settings.Model, initial}, nil
@@ -108,17 +109,17 @@ func (s *Server) override(ctx context.Context, c *conversation, now p.Settings, 
 }
 
 // said is what was said in a conversation up to an event.
-func (s *Server) said(ctx context.Context, id p.ConversationID, upTo p.Seq) ([]msg, error) {
-	var list []msg
+func (s *Server) said(ctx context.Context, id p.ConversationID, upTo p.Seq) ([]event.Msg, error) {
+	var list []event.Msg
 	for e, err := range s.o.Engine.Subscribe(ctx, id, 0) {
 		if err != nil {
 			return nil, err
 		}
 		switch b := e.Body.(type) {
 		case *p.UserMessage:
-			list = append(list, msg{"type": "user_message", "message": p.PlainText(b.Content), "kind": "plain"})
+			list = append(list, event.Msg{"type": "user_message", "message": p.PlainText(b.Content), "kind": "plain"})
 		case *p.AssistantMessage:
-			list = append(list, msg{"type": "agent_message", "message": b.Text})
+			list = append(list, event.Msg{"type": "agent_message", "message": b.Text})
 		}
 		if e.Seq >= upTo {
 			break

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -21,7 +22,7 @@ type follower struct {
 	from   p.Cursor // where reading begins: earlier, if that is needed to know what calls are called
 	window int64    // of the model, where reading begins
 	asks   func(question) (method string, params any)
-	tell   func(e p.Event, id string, m msg)
+	tell   func(e p.Event, id string, m event.Msg)
 	live   func() // what has been is told: from here on it is live
 
 	last  atomic.Int64  // the turn whose end was told last
@@ -40,7 +41,7 @@ func (f *follower) run(ctx context.Context) {
 		f.live()
 		asks.resume()
 	}
-	translator := newTranslator(f.window)
+	translator := event.New(f.window)
 	for e, err := range f.s.o.Engine.Attach(ctx, f.c.id, f.from, live) {
 		if err != nil {
 			return
@@ -50,8 +51,8 @@ func (f *follower) run(ctx context.Context) {
 }
 
 // take tells one event.
-func (f *follower) take(e p.Event, translator *translator, asks *asker) {
-	for _, m := range translator.translate(e) {
+func (f *follower) take(e p.Event, translator *event.Translator, asks *asker) {
+	for _, m := range translator.Translate(e) {
 		if e.Seq == 0 || e.Seq > f.show {
 			f.tell(e, eventID(e), m)
 		}
@@ -96,7 +97,7 @@ type listener struct {
 type listenerParams struct {
 	ConversationID p.ConversationID `json:"conversationId"`
 	ID             string           `json:"id"`
-	Msg            msg              `json:"msg"`
+	Msg            event.Msg        `json:"msg"`
 }
 
 // newListener makes a listener that tells everything since this client came to the
@@ -107,8 +108,8 @@ func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.S
 		f.from = 0
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	f.tell = func(_ p.Event, id string, m msg) {
-		_ = s.conn.Notify(ctx, "codex/event/"+m.kind(), listenerParams{c.id, id, m}) // if it fails nobody listens
+	f.tell = func(_ p.Event, id string, m event.Msg) {
+		_ = s.conn.Notify(ctx, "codex/event/"+m.Type(), listenerParams{c.id, id, m}) // if it fails nobody listens
 	}
 	f.asks = func(q question) (string, any) { return directApproval(c.id, q) }
 	return &listener{f, ctx, cancel}

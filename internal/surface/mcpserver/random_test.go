@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	conv "github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -89,7 +90,7 @@ func (c *randomClient) hearAll() {
 			Method string
 			Params struct {
 				Meta           eventMeta `json:"_meta"`
-				Msg            msg
+				Msg            event.Msg
 				ConversationID string
 			}
 		}
@@ -99,7 +100,7 @@ func (c *randomClient) hearAll() {
 		switch {
 		case m.Method == "":
 			c.answered[bare(m.ID)]++
-		case strings.HasPrefix(m.Method, "codex/event/") && !m.Params.Msg.delta():
+		case strings.HasPrefix(m.Method, "codex/event/") && !m.Params.Msg.Delta():
 			delete(m.Params.Msg, "model_context_window") // streams do not have it
 			text, _ := json.Marshal(m.Params.Msg)
 			c.listened[m.Params.ConversationID] = append(c.listened[m.Params.ConversationID], string(text))
@@ -264,7 +265,7 @@ func (st *streamer) hear() {
 			Method string
 			Params struct {
 				initialState
-				Msg msg
+				Msg event.Msg
 			}
 		}
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
@@ -275,7 +276,7 @@ func (st *streamer) hear() {
 			events = []streamEvent{{Msg: m.Params.Msg}}
 		}
 		for _, ev := range events {
-			if !ev.Msg.delta() {
+			if !ev.Msg.Delta() {
 				text, _ := json.Marshal(ev.Msg)
 				st.told = append(st.told, string(text))
 			}

@@ -4,23 +4,16 @@ import (
 	"encoding/json"
 
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
-
-// eventTypes are the types of all events that clients are told.
-var eventTypes = []string{
-	"session_configured", "task_started", "task_complete", "turn_aborted", "error", "stream_error", "background_event", "token_count",
-	"agent_message_delta", "agent_message", "agent_reasoning_delta", "agent_reasoning",
-	"exec_approval_request", "exec_command_begin", "exec_command_output_delta", "exec_command_end",
-	"apply_patch_approval_request", "patch_apply_begin", "patch_apply_end", "turn_diff", "plan_update",
-}
 
 // bareParams are those of an event whose method is its type: of a call with what is in
 // codex/event, of a stream with msg alone.
 type bareParams struct {
 	Meta *eventMeta `json:"_meta,omitempty"`
 	ID   string     `json:"id,omitempty"`
-	Msg  msg        `json:"msg"`
+	Msg  event.Msg  `json:"msg"`
 	Seq  p.Seq      `json:"seq,omitempty"`
 }
 
@@ -53,7 +46,7 @@ func sentMethods() []jsonrpc.Method {
 		jsonrpc.Ask[directAsk, decisionResult]("execCommandApproval"),
 		jsonrpc.Ask[directAsk, decisionResult]("applyPatchApproval"),
 	}
-	for _, kind := range eventTypes {
+	for _, kind := range event.Types {
 		list = append(list, jsonrpc.Tell[bareParams](kind), jsonrpc.Tell[listenerParams]("codex/event/"+kind))
 	}
 	return list

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -164,8 +165,8 @@ type stream struct {
 }
 
 type streamEvent struct {
-	Msg msg   `json:"msg"`
-	Seq p.Seq `json:"seq,omitempty"`
+	Msg event.Msg `json:"msg"`
+	Seq p.Seq     `json:"seq,omitempty"`
 }
 
 type initialState struct {
@@ -177,31 +178,31 @@ type initialState struct {
 	} `json:"initial_state"`
 }
 
-func (st *stream) tell(e p.Event, _ string, m msg) {
+func (st *stream) tell(e p.Event, _ string, m event.Msg) {
 	delete(m, "model_context_window") // these clients know no such member
 	ev := streamEvent{Msg: m}
 	if st.numbered {
 		ev.Seq = e.Seq
 	}
 	if st.live {
-		_ = st.s.conn.Notify(st.ctx, m.kind(), ev) // if it fails nobody streams
+		_ = st.s.conn.Notify(st.ctx, m.Type(), ev) // if it fails nobody streams
 		return
 	}
-	if !m.delta() { // what is finished stands for its pieces
+	if !m.Delta() { // what is finished stands for its pieces
 		st.past = slices.DeleteFunc(st.past, func(old streamEvent) bool { return pieceOf(old.Msg, m) })
 	}
 	st.past = append(st.past, ev)
 }
 
 // pieceOf reports whether a delta is of what m finishes.
-func pieceOf(delta, m msg) bool {
-	switch delta.kind() {
+func pieceOf(delta, m event.Msg) bool {
+	switch delta.Type() {
 	case "agent_message_delta":
-		return m.kind() == "agent_message"
+		return m.Type() == "agent_message"
 	case "agent_reasoning_delta":
-		return m.kind() == "agent_reasoning"
+		return m.Type() == "agent_reasoning"
 	case "exec_command_output_delta":
-		return m.kind() == "exec_command_end" && m["call_id"] == delta["call_id"]
+		return m.Type() == "exec_command_end" && m["call_id"] == delta["call_id"]
 	}
 	return false
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -242,7 +243,7 @@ func TestCreateWithPromptAndList(t *testing.T) {
 // Pieces that are read before what finishes them are not told twice.
 func TestStateHoldsWholeThings(t *testing.T) {
 	st := &stream{c: &conversation{}}
-	for _, m := range []msg{
+	for _, m := range []event.Msg{
 		{"type": "agent_reasoning_delta", "delta": "h"},
 		{"type": "agent_reasoning", "text": "hm"},
 		{"type": "agent_message_delta", "delta": "D"},
@@ -256,7 +257,7 @@ func TestStateHoldsWholeThings(t *testing.T) {
 	}
 	var got []string
 	for _, e := range st.past {
-		got = append(got, e.Msg.kind())
+		got = append(got, e.Msg.Type())
 	}
 	if d := cmp.Diff([]string{"agent_reasoning", "agent_message", "exec_command_output_delta", "exec_command_end", "agent_message_delta"}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -1,4 +1,4 @@
-package mcpserver
+package event
 
 import (
 	"encoding/json"
@@ -11,16 +11,22 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
+var (
+	id    = p.CallID{Turn: 1, Response: 1, Index: 0}
+	asked = &p.ToolCall{Call: id, WireID: "call_1", Name: "shell"}
+	begun = &p.CommandStarted{Call: id, Command: []string{"ls", "-l"}, Cwd: "/w"}
+)
+
+// translations are events, those before them, and what is told: a line for each msg.
+type translations map[string]struct {
+	before []p.Body
+	body   p.Body
+	want   string
+}
+
 func TestTranslate(t *testing.T) {
-	id := p.CallID{Turn: 1, Response: 1, Index: 0}
-	call := &p.ToolCall{Call: id, WireID: "call_1", Name: "shell"}
-	begun := &p.CommandStarted{Call: id, Command: []string{"ls", "-l"}, Cwd: "/w"}
 	patch := &p.PatchStarted{Call: id, Changes: json.RawMessage(`{"/w/a":"delete"}`), AutoApproved: true}
-	for name, c := range map[string]struct {
-		before []p.Body
-		body   p.Body
-		want   string // a line for each msg
-	}{
+	check(t, translations{
 		"start":             {nil, &p.TurnStarted{}, `{"type":"task_started","model_context_window":null}`},
 		"window":            {[]p.Body{&p.Configured{Settings: p.Settings{ContextWindow: 9}}}, &p.TurnStarted{}, `{"type":"task_started","model_context_window":9}`},
 		"message":           {nil, &p.AssistantMessage{Text: "<hi>"}, `{"type":"agent_message","message":"<hi>"}`},
@@ -29,20 +35,20 @@ func TestTranslate(t *testing.T) {
 		"reasoning":         {nil, &p.Reasoning{Text: "hm"}, `{"type":"agent_reasoning","text":"hm"}`},
 		"secret reasoning":  {nil, &p.Reasoning{}, ``},
 		"reasoning so far":  {nil, &p.Delta{Kind: p.DeltaReasoning, Text: "h"}, `{"type":"agent_reasoning_delta","delta":"h"}`},
-		"call":              {nil, call, ``},
-		"command":           {[]p.Body{call}, begun, `{"type":"exec_command_begin","call_id":"call_1","command":["ls","-l"],"cwd":"/w","parsed_cmd":[{"type":"list_files","cmd":"ls -l"}]}`},
-		"output so far":     {[]p.Body{call, begun}, &p.Delta{Item: id, Kind: p.DeltaStderr, Text: "x\n"}, `{"type":"exec_command_output_delta","call_id":"call_1","stream":"stderr","chunk":"eAo="}`},
-		"output of no run":  {[]p.Body{call}, &p.Delta{Item: id, Kind: p.DeltaStdout, Text: "x\n"}, ``},
-		"command over":      {[]p.Body{call, begun}, &p.ToolOutput{Call: id, Output: "{}", Command: &p.CommandResult{Output: "outerrout", Stderr: [][2]int{{3, 6}}, ExitCode: 2, Elapsed: 1500 * time.Millisecond}}, `{"type":"exec_command_end","call_id":"call_1","stdout":"outout","stderr":"err","aggregated_output":"outerrout","exit_code":2,"duration":{"secs":1,"nanos":500000000},"formatted_output":"{}"}`},
-		"command not found": {[]p.Body{call, begun}, &p.ToolOutput{Call: id, Output: "no such file", Failed: true}, `{"type":"exec_command_end","call_id":"call_1","stdout":"","stderr":"no such file","aggregated_output":"no such file","exit_code":-1,"duration":{"secs":0,"nanos":0},"formatted_output":"no such file"}`},
-		"denied":            {[]p.Body{call}, &p.ToolOutput{Call: id, Output: "the user said no"}, ``},
+		"call":              {nil, asked, ``},
+		"command":           {[]p.Body{asked}, begun, `{"type":"exec_command_begin","call_id":"call_1","command":["ls","-l"],"cwd":"/w","parsed_cmd":[{"type":"list_files","cmd":"ls -l"}]}`},
+		"output so far":     {[]p.Body{asked, begun}, &p.Delta{Item: id, Kind: p.DeltaStderr, Text: "x\n"}, `{"type":"exec_command_output_delta","call_id":"call_1","stream":"stderr","chunk":"eAo="}`},
+		"output of no run":  {[]p.Body{asked}, &p.Delta{Item: id, Kind: p.DeltaStdout, Text: "x\n"}, ``},
+		"command over":      {[]p.Body{asked, begun}, &p.ToolOutput{Call: id, Output: "{}", Command: &p.CommandResult{Output: "outerrout", Stderr: [][2]int{{3, 6}}, ExitCode: 2, Elapsed: 1500 * time.Millisecond}}, `{"type":"exec_command_end","call_id":"call_1","stdout":"outout","stderr":"err","aggregated_output":"outerrout","exit_code":2,"duration":{"secs":1,"nanos":500000000},"formatted_output":"{}"}`},
+		"command not found": {[]p.Body{asked, begun}, &p.ToolOutput{Call: id, Output: "no such file", Failed: true}, `{"type":"exec_command_end","call_id":"call_1","stdout":"","stderr":"no such file","aggregated_output":"no such file","exit_code":-1,"duration":{"secs":0,"nanos":0},"formatted_output":"no such file"}`},
+		"denied":            {[]p.Body{asked}, &p.ToolOutput{Call: id, Output: "the user said no"}, ``},
 		"unknown call":      {nil, begun, `{"type":"exec_command_begin","call_id":"1.1.0","command":["ls","-l"],"cwd":"/w","parsed_cmd":[{"type":"list_files","cmd":"ls -l"}]}`},
-		"may it run":        {[]p.Body{call}, &p.ApprovalRequested{Call: id, Kind: p.ApproveCommand, Command: []string{"rm"}, Cwd: "/w", Reason: "why"}, `{"type":"exec_approval_request","call_id":"call_1","command":["rm"],"cwd":"/w","reason":"why"}`},
-		"may it patch":      {[]p.Body{call}, &p.ApprovalRequested{Call: id, Kind: p.ApprovePatch, Cwd: "/w", Detail: json.RawMessage(`{"/w/a":{"add":{"content":"x"}}}`)}, `{"type":"apply_patch_approval_request","call_id":"call_1","changes":{"/w/a":{"add":{"content":"x"}}}}`},
-		"patch":             {[]p.Body{call}, patch, `{"type":"patch_apply_begin","call_id":"call_1","auto_approved":true,"changes":{"/w/a":"delete"}}`},
+		"may it run":        {[]p.Body{asked}, &p.ApprovalRequested{Call: id, Kind: p.ApproveCommand, Command: []string{"rm"}, Cwd: "/w", Reason: "why"}, `{"type":"exec_approval_request","call_id":"call_1","command":["rm"],"cwd":"/w","reason":"why"}`},
+		"may it patch":      {[]p.Body{asked}, &p.ApprovalRequested{Call: id, Kind: p.ApprovePatch, Cwd: "/w", Detail: json.RawMessage(`{"/w/a":{"add":{"content":"x"}}}`)}, `{"type":"apply_patch_approval_request","call_id":"call_1","changes":{"/w/a":{"add":{"content":"x"}}}}`},
+		"patch":             {[]p.Body{asked}, patch, `{"type":"patch_apply_begin","call_id":"call_1","auto_approved":true,"changes":{"/w/a":"delete"}}`},
 		"undo":              {nil, &p.PatchStarted{Undoes: 1}, ``},
-		"patch done":        {[]p.Body{call, patch}, &p.ToolOutput{Call: id, Output: "{}", Patch: &p.PatchResult{Applied: true, Summary: "D a"}}, `{"type":"patch_apply_end","call_id":"call_1","stdout":"D a","stderr":"","success":true}`},
-		"patch not done":    {[]p.Body{call, patch}, &p.ToolOutput{Call: id, Output: "no such line", Patch: &p.PatchResult{}}, `{"type":"patch_apply_end","call_id":"call_1","stdout":"","stderr":"no such line","success":false}`},
+		"patch done":        {[]p.Body{asked, patch}, &p.ToolOutput{Call: id, Output: "{}", Patch: &p.PatchResult{Applied: true, Summary: "D a"}}, `{"type":"patch_apply_end","call_id":"call_1","stdout":"D a","stderr":"","success":true}`},
+		"patch not done":    {[]p.Body{asked, patch}, &p.ToolOutput{Call: id, Output: "no such line", Patch: &p.PatchResult{}}, `{"type":"patch_apply_end","call_id":"call_1","stdout":"","stderr":"no such line","success":false}`},
 		"diff":              {nil, &p.TurnDiff{Diff: "d"}, `{"type":"turn_diff","unified_diff":"d"}`},
 		"no diff":           {nil, &p.TurnDiff{}, ``},
 		"plan":              {nil, &p.PlanUpdated{Plan: []p.PlanStep{{Step: "a", Status: "pending"}}}, `{"type":"plan_update","explanation":null,"plan":[{"step":"a","status":"pending"}]}`},
@@ -50,19 +56,6 @@ func TestTranslate(t *testing.T) {
 		"no tokens":         {nil, &p.ModelEnded{Usage: &p.Usage{}}, ``},
 		"retry":             {nil, &p.ModelRetry{Attempt: 1, Max: 5, Wait: time.Second, Reason: "cut"}, `{"type":"stream_error","message":"attempt 1 of 5 in 1s: cut"}`},
 		"notice":            {nil, &p.Notice{Text: "n"}, `{"type":"background_event","message":"n"}`},
-		"goes on": {
-			[]p.Body{call, begun},
-			&p.ToolOutput{Call: id, Output: "still running", Command: &p.CommandResult{ExitCode: -1, Output: "a", Background: 1}},
-			`{"type":"exec_command_end","call_id":"call_1","stdout":"a","stderr":"","aggregated_output":"a","exit_code":0,"duration":{"secs":0,"nanos":0},"formatted_output":"still running"}`,
-		},
-		"background output": {[]p.Body{call, begun}, &p.Delta{Item: p.BackgroundID(1).Item(), Kind: p.DeltaStdout, Text: "x"}, ``},
-		"background begins": {nil, &p.BackgroundStarted{ID: 1, Command: []string{"a b"}}, ``},
-		"background ended": {
-			[]p.Body{&p.BackgroundStarted{ID: 1, Command: []string{"sh", "-c", "a b"}}},
-			&p.BackgroundEnded{ID: 1, Reason: p.Completed, Result: p.CommandResult{ExitCode: 3}},
-			`{"type":"background_event","message":"background command 1 has ended (exit code 3): sh -c 'a b'"}`,
-		},
-		"background killed": {nil, &p.BackgroundEnded{ID: 2, Reason: p.Interrupted}, `{"type":"background_event","message":"background command 2 has ended (interrupted)"}`},
 		"compacted":         {nil, &p.Compacted{}, `{"type":"background_event","message":"the conversation was compacted"}`},
 		"damaged":           {nil, &p.Damaged{File: "f"}, `{"type":"background_event","message":"a part of the conversation could not be read and was set aside in f"}`},
 		"handed back":       {nil, &p.InputReturned{Inputs: []p.ReturnedInput{{Content: p.Text("a")}, {Content: p.Text("b")}}}, `{"type":"background_event","message":"not delivered: \"a\", \"b\""}`},
@@ -75,18 +68,41 @@ func TestTranslate(t *testing.T) {
 		"user":              {nil, &p.UserMessage{Content: p.Text("x")}, ``},
 		"repaired":          {nil, &p.HistoryRepaired{WireID: "x"}, ``}, // a Notice says so
 		"later version":     {nil, &p.Unknown{Kind: "new"}, ``},
-	} {
+	})
+}
+
+func TestTranslateBackground(t *testing.T) {
+	check(t, translations{
+		"goes on": {
+			[]p.Body{asked, begun},
+			&p.ToolOutput{Call: id, Output: "still running", Command: &p.CommandResult{ExitCode: -1, Output: "a", Background: 1}},
+			`{"type":"exec_command_end","call_id":"call_1","stdout":"a","stderr":"","aggregated_output":"a","exit_code":0,"duration":{"secs":0,"nanos":0},"formatted_output":"still running"}`,
+		},
+		"background output": {[]p.Body{asked, begun}, &p.Delta{Item: p.BackgroundID(1).Item(), Kind: p.DeltaStdout, Text: "x"}, ``},
+		"background begins": {nil, &p.BackgroundStarted{ID: 1, Command: []string{"a b"}}, ``},
+		"background ended": {
+			[]p.Body{&p.BackgroundStarted{ID: 1, Command: []string{"sh", "-c", "a b"}}},
+			&p.BackgroundEnded{ID: 1, Reason: p.Completed, Result: p.CommandResult{ExitCode: 3}},
+			`{"type":"background_event","message":"background command 1 has ended (exit code 3): sh -c 'a b'"}`,
+		},
+		"background killed": {nil, &p.BackgroundEnded{ID: 2, Reason: p.Interrupted}, `{"type":"background_event","message":"background command 2 has ended (interrupted)"}`},
+	})
+}
+
+func check(t *testing.T, all translations) {
+	t.Helper()
+	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
-			tr := newTranslator(0)
+			tr := New(0)
 			for _, b := range c.before {
-				tr.translate(p.Event{Body: b})
+				tr.Translate(p.Event{Body: b})
 			}
 			var want []any
 			for line := range strings.Lines(c.want) {
 				want = append(want, decoded(t, line))
 			}
 			var got []any
-			for _, m := range tr.translate(p.Event{Body: c.body}) {
+			for _, m := range tr.Translate(p.Event{Body: c.body}) {
 				text, err := json.Marshal(m)
 				if err != nil {
 					t.Fatal(err)
@@ -110,14 +126,14 @@ func decoded(t *testing.T, text string) (v any) {
 
 func TestLongOutputInChunks(t *testing.T) {
 	id := p.CallID{Turn: 1, Response: 1}
-	tr := newTranslator(0)
-	tr.translate(p.Event{Body: &p.CommandStarted{Call: id}})
-	got := tr.translate(p.Event{Body: &p.Delta{Item: id, Kind: p.DeltaStdout, Text: strings.Repeat("x", 2*maxChunk+1)}})
+	tr := New(0)
+	tr.Translate(p.Event{Body: &p.CommandStarted{Call: id}})
+	got := tr.Translate(p.Event{Body: &p.Delta{Item: id, Kind: p.DeltaStdout, Text: strings.Repeat("x", 2*maxChunk+1)}})
 	if len(got) != 3 || got[2]["chunk"] != "eA==" {
 		t.Errorf("%d chunks", len(got))
 	}
 	for _, m := range got {
-		if !m.delta() {
+		if !m.Delta() {
 			t.Errorf("%v is a delta", m["type"])
 		}
 	}

@@ -1,4 +1,7 @@
-package mcpserver
+// Package event tells what happens in a conversation in the words of the clients: objects
+// whose member type says what they are. A [Translator] makes them of our events; how they go
+// over the wire is the server's.
+package event
 
 import (
 	"encoding/base64"
@@ -7,22 +10,32 @@ import (
 	"strings"
 	"time"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/fermata-agent/fermata/internal/policy"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A msg is an event in the clients' form: an object whose member type says
+// Types are the types of all events that clients are told.
+var Types = []string{
+	"session_configured", "task_started", "task_complete", "turn_aborted", "error", "stream_error", "background_event", "token_count",
+	"agent_message_delta", "agent_message", "agent_reasoning_delta", "agent_reasoning",
+	"exec_approval_request", "exec_command_begin", "exec_command_output_delta", "exec_command_end",
+	"apply_patch_approval_request", "patch_apply_begin", "patch_apply_end", "turn_diff", "plan_update",
+}
+
+// A Msg is an event in the clients' form: an object whose member type says
 // what it is.
-type msg map[string]any
+type Msg map[string]any
 
-func (m msg) kind() string { return m["type"].(string) }
+func (m Msg) Type() string { return m["type"].(string) }
 
-// delta reports whether m is a piece of something that comes again as a whole.
-func (m msg) delta() bool { return strings.HasSuffix(m.kind(), "_delta") }
+// Delta reports whether m is a piece of something that comes again as a whole.
+func (m Msg) Delta() bool { return strings.HasSuffix(m.Type(), "_delta") }
 
-// A translator makes our events those of the clients. It must see a turn from
+// A Translator makes our events those of the clients. It must see a turn from
 // its start to know what its calls are called.
-type translator struct {
+type Translator struct {
 	window  int64 // of the model, in tokens; 0 is unknown
 	calls   map[p.CallID]*call
 	running map[p.BackgroundID][]string // background commands
@@ -36,12 +49,12 @@ type call struct {
 	patches  bool // a patch was begun
 }
 
-func newTranslator(window int64) *translator {
-	return &translator{window: window, calls: map[p.CallID]*call{}, running: map[p.BackgroundID][]string{}}
+func New(window int64) *Translator {
+	return &Translator{window: window, calls: map[p.CallID]*call{}, running: map[p.BackgroundID][]string{}}
 }
 
 // call is what is known of a call. One that was never seen is called by our own name.
-func (t *translator) call(id p.CallID) *call {
+func (t *Translator) call(id p.CallID) *call {
 	c := t.calls[id]
 	if c == nil {
 		c = &call{wireID: id.String()}
@@ -50,8 +63,8 @@ func (t *translator) call(id p.CallID) *call {
 	return c
 }
 
-// translate returns what clients are told about an event, in order.
-func (t *translator) translate(e p.Event) []msg {
+// Translate returns what clients are told about an event, in order.
+func (t *Translator) Translate(e p.Event) []Msg {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
 		return t.started()
@@ -59,7 +72,7 @@ func (t *translator) translate(e p.Event) []msg {
 		return t.said(b)
 	case *p.Reasoning:
 		if b.Text != "" {
-			return []msg{{"type": "agent_reasoning", "text": b.Text}}
+			return []Msg{{"type": "agent_reasoning", "text": b.Text}}
 		}
 	case *p.Delta:
 		return t.delta(b)
@@ -68,21 +81,21 @@ func (t *translator) translate(e p.Event) []msg {
 	case *p.ModelEnded:
 		return usage(b.Usage)
 	case *p.ModelRetry:
-		return []msg{{"type": "stream_error", "message": "attempt " + strconv.Itoa(b.Attempt) + " of " + strconv.Itoa(b.Max) + " in " + b.Wait.String() + ": " + b.Reason}}
+		return []Msg{{"type": "stream_error", "message": "attempt " + strconv.Itoa(b.Attempt) + " of " + strconv.Itoa(b.Max) + " in " + b.Wait.String() + ": " + b.Reason}}
 	case *p.ApprovalRequested:
 		return t.asked(b)
 	case *p.CommandStarted:
 		c := t.call(b.Call)
 		c.commands = true
-		return []msg{{"type": "exec_command_begin", "call_id": c.wireID, "command": b.Command, "cwd": b.Cwd, "parsed_cmd": policy.Parsed(b.Command)}}
+		return []Msg{{"type": "exec_command_begin", "call_id": c.wireID, "command": b.Command, "cwd": b.Cwd, "parsed_cmd": policy.Parsed(b.Command)}}
 	case *p.PatchStarted:
 		return t.patchStarted(b)
 	case *p.TurnDiff:
 		if b.Diff != "" {
-			return []msg{{"type": "turn_diff", "unified_diff": b.Diff}}
+			return []Msg{{"type": "turn_diff", "unified_diff": b.Diff}}
 		}
 	case *p.PlanUpdated:
-		return []msg{{"type": "plan_update", "explanation": orNull(b.Explanation), "plan": b.Plan}}
+		return []Msg{{"type": "plan_update", "explanation": orNull(b.Explanation), "plan": b.Plan}}
 	case *p.ToolOutput:
 		return t.output(b)
 	case *p.TurnEnded:
@@ -100,7 +113,7 @@ func (t *translator) translate(e p.Event) []msg {
 }
 
 // backgroundEnded tells of the end of what went on after its call had ended.
-func (t *translator) backgroundEnded(b *p.BackgroundEnded) []msg {
+func (t *Translator) backgroundEnded(b *p.BackgroundEnded) []Msg {
 	how := "exit code " + strconv.Itoa(b.Result.ExitCode)
 	if b.Reason != p.Completed {
 		how = string(b.Reason)
@@ -108,15 +121,15 @@ func (t *translator) backgroundEnded(b *p.BackgroundEnded) []msg {
 	text := "background command " + strconv.Itoa(int(b.ID)) + " has ended (" + how + ")"
 	if command, ok := t.running[b.ID]; ok {
 		delete(t.running, b.ID)
-		text += ": " + shellQuoted(command)
+		text += ": " + ShellQuoted(command)
 	}
-	return []msg{background(text)}
+	return []Msg{background(text)}
 }
 
-func background(text string) msg { return msg{"type": "background_event", "message": text} }
+func background(text string) Msg { return Msg{"type": "background_event", "message": text} }
 
 // remark tells people what they should know and clients have no form for.
-func remark(b p.Body) []msg {
+func remark(b p.Body) []Msg {
 	var text string
 	switch b := b.(type) {
 	case *p.Notice:
@@ -134,117 +147,117 @@ func remark(b p.Body) []msg {
 	default:
 		return nil
 	}
-	return []msg{background(text)}
+	return []Msg{background(text)}
 }
 
-// configured is the first word about a conversation.
-func configured(id p.ConversationID, model string) msg {
-	return msg{"type": "session_configured", "session_id": id, "model": model, "history_log_id": 0, "history_entry_count": 0}
+// Configured is the first word about a conversation.
+func Configured(id p.ConversationID, model string) Msg {
+	return Msg{"type": "session_configured", "session_id": id, "model": model, "history_log_id": 0, "history_entry_count": 0}
 }
 
-func (t *translator) started() []msg {
+func (t *Translator) started() []Msg {
 	t.last = nil
-	m := msg{"type": "task_started", "model_context_window": nil}
+	m := Msg{"type": "task_started", "model_context_window": nil}
 	if t.window > 0 {
 		m["model_context_window"] = t.window
 	}
-	return []msg{m}
+	return []Msg{m}
 }
 
-func (t *translator) said(b *p.AssistantMessage) []msg {
+func (t *Translator) said(b *p.AssistantMessage) []Msg {
 	if b.Text == "" {
 		return nil
 	}
 	if !b.Partial {
 		t.last = b.Text
 	}
-	return []msg{{"type": "agent_message", "message": b.Text}}
+	return []Msg{{"type": "agent_message", "message": b.Text}}
 }
 
 // maxChunk is how many bytes of output one event carries.
 const maxChunk = 8192
 
-func (t *translator) delta(b *p.Delta) []msg {
+func (t *Translator) delta(b *p.Delta) []Msg {
 	switch b.Kind {
 	case p.DeltaMessage:
-		return []msg{{"type": "agent_message_delta", "delta": b.Text}}
+		return []Msg{{"type": "agent_message_delta", "delta": b.Text}}
 	case p.DeltaReasoning:
-		return []msg{{"type": "agent_reasoning_delta", "delta": b.Text}}
+		return []Msg{{"type": "agent_reasoning_delta", "delta": b.Text}}
 	}
 	c := t.calls[b.Item]
 	if c == nil || !c.commands { // what a background command prints comes after its call's end
 		return nil
 	}
-	var list []msg
+	var list []Msg
 	for text := b.Text; text != ""; {
 		n := min(len(text), maxChunk)
 		chunk := base64.StdEncoding.EncodeToString([]byte(text[:n]))
-		list = append(list, msg{"type": "exec_command_output_delta", "call_id": c.wireID, "stream": string(b.Kind), "chunk": chunk})
+		list = append(list, Msg{"type": "exec_command_output_delta", "call_id": c.wireID, "stream": string(b.Kind), "chunk": chunk})
 		text = text[n:]
 	}
 	return list
 }
 
 // usage is how many tokens a response took, if the model says so.
-func usage(u *p.Usage) []msg {
+func usage(u *p.Usage) []Msg {
 	if u == nil || *u == (p.Usage{}) {
 		return nil
 	}
-	return []msg{{
+	return []Msg{{
 		"type": "token_count", "input_tokens": u.Input, "cached_input_tokens": u.Cached, "output_tokens": u.Output,
 		"reasoning_output_tokens": u.Reasoning, "total_tokens": u.Total,
 	}}
 }
 
-func (t *translator) asked(b *p.ApprovalRequested) []msg {
-	m := msg{"type": "exec_approval_request", "call_id": t.call(b.Call).wireID}
+func (t *Translator) asked(b *p.ApprovalRequested) []Msg {
+	m := Msg{"type": "exec_approval_request", "call_id": t.call(b.Call).wireID}
 	if b.Kind == p.ApprovePatch {
-		m["type"], m["changes"] = "apply_patch_approval_request", changes(b.Detail)
+		m["type"], m["changes"] = "apply_patch_approval_request", Changes(b.Detail)
 	} else {
 		m["command"], m["cwd"] = b.Command, b.Cwd
 	}
 	if b.Reason != "" {
 		m["reason"] = b.Reason
 	}
-	return []msg{m}
+	return []Msg{m}
 }
 
-func changes(raw json.RawMessage) json.RawMessage {
+func Changes(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("{}")
 	}
 	return raw
 }
 
-func (t *translator) patchStarted(b *p.PatchStarted) []msg {
+func (t *Translator) patchStarted(b *p.PatchStarted) []Msg {
 	if b.Call == (p.CallID{}) { // an undo, which clients do not know
 		return nil
 	}
 	c := t.call(b.Call)
 	c.patches = true
-	return []msg{{"type": "patch_apply_begin", "call_id": c.wireID, "auto_approved": b.AutoApproved, "changes": changes(b.Changes)}}
+	return []Msg{{"type": "patch_apply_begin", "call_id": c.wireID, "auto_approved": b.AutoApproved, "changes": Changes(b.Changes)}}
 }
 
 // output is the end of what was begun. A call that began nothing has no end.
-func (t *translator) output(b *p.ToolOutput) []msg {
+func (t *Translator) output(b *p.ToolOutput) []Msg {
 	c := t.call(b.Call)
 	delete(t.calls, b.Call)
 	switch {
 	case c.patches:
-		m := msg{"type": "patch_apply_end", "call_id": c.wireID, "stdout": "", "stderr": "", "success": b.Patch != nil && b.Patch.Applied}
+		m := Msg{"type": "patch_apply_end", "call_id": c.wireID, "stdout": "", "stderr": "", "success": b.Patch != nil && b.Patch.Applied}
 		if m["success"] == true {
 			m["stdout"] = b.Patch.Summary
 		} else {
 			m["stderr"] = b.Output
 		}
-		return []msg{m}
+		return []Msg{m}
 	case c.commands:
-		return []msg{commandEnd(c, b)}
+		return []Msg{commandEnd(c, b)}
 	}
 	return nil
 }
 
-func commandEnd(c *call, b *p.ToolOutput) msg {
+func commandEnd(c *call, b *p.ToolOutput) Msg {
 	r := b.Command
 	if r == nil { // it did not get as far as running
 		r = &p.CommandResult{ExitCode: -1, Output: b.Output, Stderr: [][2]int{{0, len(b.Output)}}, Elapsed: b.Elapsed}
@@ -254,7 +267,7 @@ func commandEnd(c *call, b *p.ToolOutput) msg {
 		code = 0
 	}
 	stdout, stderr := split(r.Output, r.Stderr)
-	return msg{
+	return Msg{
 		"type": "exec_command_end", "call_id": c.wireID, "stdout": stdout, "stderr": stderr, "aggregated_output": r.Output,
 		"exit_code": code, "duration": duration(r.Elapsed), "formatted_output": b.Output,
 	}
@@ -278,25 +291,25 @@ func duration(d time.Duration) map[string]int64 {
 
 // ended is the last word about a turn. A client that knows no crash is told that it was
 // interrupted.
-func (t *translator) ended(b *p.TurnEnded) []msg {
+func (t *Translator) ended(b *p.TurnEnded) []Msg {
 	clear(t.calls)
 	switch b.Reason {
 	case p.Completed:
-		return []msg{{"type": "task_complete", "last_agent_message": t.last}}
+		return []Msg{{"type": "task_complete", "last_agent_message": t.last}}
 	case p.Failed:
-		return []msg{{"type": "error", "message": failure(b)}, {"type": "task_complete", "last_agent_message": nil}}
+		return []Msg{{"type": "error", "message": Failure(b)}, {"type": "task_complete", "last_agent_message": nil}}
 	}
-	return []msg{{"type": "turn_aborted", "reason": abortReason(b.Reason)}}
+	return []Msg{{"type": "turn_aborted", "reason": AbortReason(b.Reason)}}
 }
 
-func abortReason(r p.EndReason) string {
+func AbortReason(r p.EndReason) string {
 	if r == p.Replaced {
 		return "replaced"
 	}
 	return "interrupted"
 }
 
-func failure(b *p.TurnEnded) string {
+func Failure(b *p.TurnEnded) string {
 	switch {
 	case b.Error == nil:
 		return "the turn failed"
@@ -311,4 +324,17 @@ func orNull(s string) any {
 		return nil
 	}
 	return s
+}
+
+// ShellQuoted is a command as it would be typed.
+func ShellQuoted(argv []string) string {
+	parts := make([]string, len(argv))
+	for i, a := range argv {
+		q, err := syntax.Quote(a, syntax.LangBash)
+		if err != nil {
+			q = strconv.Quote(a)
+		}
+		parts[i] = q
+	}
+	return strings.Join(parts, " ")
 }
