@@ -131,6 +131,7 @@ func (c *Command) run(ctx context.Context) {
 	w.run(ctx)
 	_ = c.shim.control.Close() // ends send, whatever it is at
 	c.result = w.result()
+	c.tty.closeSlave() // now nobody has it open, and reading comes to its end
 	c.output.finish(drainLimit)
 	closeFiles(c.shim.stdout, c.shim.stderr) // with a terminal nobody read them
 	c.tty.close()
@@ -250,7 +251,6 @@ func (w *watch) reserve() time.Duration { return w.order.Bound / 6 }
 func (w *watch) hear(r report) {
 	switch {
 	case r.Running != nil:
-		w.tty.closeSlave()
 		w.spare.Reset(refillDelay)
 	case r.Failed != nil:
 		w.failed = r.Failed

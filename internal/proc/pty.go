@@ -14,8 +14,9 @@ import (
 
 var errNoTerminal = errors.New("command has no terminal")
 
-// terminal is a pseudo-terminal. Its slave is kept open until the command has
-// opened it, because the master reads an error while nobody has.
+// terminal is a pseudo-terminal. Its slave is kept open for as long as the
+// command runs: the master reads an error while nobody has it open, which is how
+// output ends, but a command may close its terminal and go on.
 type terminal struct {
 	master *os.File
 	path   string
@@ -79,7 +80,7 @@ func (t *terminal) resize(w Winsize) error {
 	return nil
 }
 
-// closeSlave leaves the slave to the command. Nil is fine.
+// closeSlave lets reading come to its end. Nil is fine.
 func (t *terminal) closeSlave() {
 	if t == nil {
 		return
