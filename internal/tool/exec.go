@@ -73,7 +73,8 @@ func (y yield) wait(def time.Duration) time.Duration {
 	if y.Time == nil {
 		return def
 	}
-	return min(max(0, time.Duration(*y.Time*float64(time.Millisecond))), mostYield)
+	most := float64(mostYield / time.Millisecond) // more may not be a Duration
+	return time.Duration(min(max(0, *y.Time), most) * float64(time.Millisecond))
 }
 
 // shorten cuts the middle out of what is more than the call wants.
