@@ -42,7 +42,11 @@ func explain(err error) string {
 	var held *heldError
 	switch {
 	case errors.As(err, &held):
-		return "that conversation is open in " + held.who + ": go on there, or end that process (nothing is lost by that), then try again"
+		text := "open in " + held.who
+		if held.what != "" {
+			text += " (" + cut(held.what, 24) + ")"
+		}
+		return text + ": go on there, or end it first" // in all, one line of a small screen
 	case errors.Is(err, engine.ErrNotFound):
 		return "that conversation was not found"
 	case errors.Is(err, engine.ErrBusy):

@@ -86,8 +86,9 @@ type opened struct {
 
 // A heldError says who has a conversation open.
 type heldError struct {
-	who string
-	err error
+	who  string
+	what string // its command line, if that is known
+	err  error
 }
 
 func (e *heldError) Error() string { return e.err.Error() }
@@ -115,16 +116,14 @@ func held(o Options, err error) error {
 	if !errors.As(err, &locked) {
 		return err
 	}
-	who := "another process"
+	who, what := "another process", ""
 	if locked.PID != 0 {
 		who = fmt.Sprintf("process %d", locked.PID)
-		if o.Owner != nil {
-			if what := o.Owner(locked.PID); what != "" {
-				who += " (" + what + ")"
-			}
-		}
 	}
-	return &heldError{who, err}
+	if locked.PID != 0 && o.Owner != nil {
+		what = o.Owner(locked.PID)
+	}
+	return &heldError{who, what, err}
 }
 
 // override applies what this run says differs.

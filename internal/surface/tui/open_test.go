@@ -135,7 +135,7 @@ func TestLockedConversation(t *testing.T) {
 			o.Owner = func(pid int) string { return fmt.Sprintf("fermata as %d", pid) }
 		})
 		d.wait(time.Second)
-		d.sees("process 4242 (fermata as 4242)", "go on there", "the free one")
+		d.sees("process 4242 (fermata as 4242): go on there, or end it first", "the free one")
 		d.say("free", "enter")
 		d.wait(time.Second)
 		d.sees("question 1.", "ready")

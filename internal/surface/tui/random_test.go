@@ -102,7 +102,7 @@ func (im improviser) nap(ctx context.Context, ms int) error {
 }
 
 func (im improviser) Spec() wire.ToolSpec { return wire.ToolSpec{Name: "work", Kind: p.CallFunction} }
-func (im improviser) ReadOnly() bool       { return false }
+func (im improviser) ReadOnly() bool      { return false }
 
 func (im improviser) Run(ctx context.Context, call tool.Call) tool.Result {
 	if call.Grant == "" && im.n(3) == 0 {
@@ -160,7 +160,9 @@ func (s *tempest) start() {
 	change := func(o *Options) {
 		o.History = &memory{}
 		o.Files = func(context.Context, string) []string { return []string{"a.go", "dir/漢字.txt"} }
-		o.Models = func(context.Context) ([]ModelRow, error) { return []ModelRow{{"test", "puppet", ""}, {"test", "other", ""}}, nil }
+		o.Models = func(context.Context) ([]ModelRow, error) {
+			return []ModelRow{{"test", "puppet", ""}, {"test", "other", ""}}, nil
+		}
 		o.Changes = func(context.Context, string) (string, error) { return "--- a\n+++ b\n", nil }
 		o.Branch = func(context.Context, string) string { return "main" }
 		o.Undo = func(_ context.Context, _ p.ConversationID, turn p.TurnID) (*Undo, error) {
@@ -211,7 +213,10 @@ func (s *tempest) meddle() {
 		return
 	}
 	ops := []p.Op{
-		p.Interrupt{}, p.UserTurn{Content: p.Text("from elsewhere")}, p.UserTurn{Content: p.Text("later"), WhenBusy: p.Queue}, p.Rename{Title: "t"},
+		p.Interrupt{},
+		p.UserTurn{Content: p.Text("from elsewhere")},
+		p.UserTurn{Content: p.Text("later"), WhenBusy: p.Queue},
+		p.Rename{Title: "t"},
 		p.UserTurn{Content: p.Text("instead"), WhenBusy: p.Replace},
 	}
 	for _, it := range s.d.m.talk.asks {

@@ -16,7 +16,7 @@ var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "
 // status is the last line of the screen: what goes on, and with what. A hint
 // takes its place, but never that of a stop.
 func (m *model) status(now time.Time) string {
-	if m.hint.text != "" && (m.stopping() || m.leaving != nil) == false {
+	if m.hint.text != "" && !m.stopping() && m.leaving == nil {
 		return m.theme.Paint(m.hint.role, cut(m.hint.text, m.width))
 	}
 	state, role := m.state(now)
@@ -39,7 +39,7 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 		return turning + "stopping the turn, then quitting…", theme.Warn
 	case m.stopping():
 		return turning + "stopping…", theme.Warn
-	case m.opening:
+	case m.opening || !m.talk.caught():
 		return turning + "opening…", theme.Accent
 	case tr.Active && len(m.talk.asks) > 0:
 		return "● waiting for your answer " + elapsed(), theme.Warn

@@ -36,7 +36,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 
 	m.view.SetSize(m.width, top)
 	lines := m.view.Lines(now)
-	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 {
+	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() {
 		lines = exactly(m.welcome(), top)
 	}
 	lines = append(exactly(lines, top), below...)

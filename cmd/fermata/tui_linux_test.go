@@ -1,0 +1,221 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestScreenSend(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo())
+	s.sees("what is to be done?", "ready", "workspace-write")
+	s.golden("welcome")
+	s.types("talk 5", "Enter")
+	s.sees("word5", "ready")
+	s.golden("send")
+	s.types("/quit", "Enter")
+	s.sees("to go on: fermata resume ", "exit code 0")
+	s.golden("quit")
+}
+
+func TestScreenStopText(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("'talk 200'"))
+	s.sees("word5", "working")
+	s.keys("Escape")
+	s.sees("stopped after", "reply kept", "ready")
+	s.golden("stop_text")
+	s.types("what happened?", "Enter")
+	s.sees("The turn was cut", "ready")
+}
+
+// A stop in the middle of a command ends the whole tree.
+func TestScreenStopCommand(t *testing.T) {
+	pl := screenPlace(t)
+	pids := filepath.Join(pl.work, "pids")
+	if err := os.Mkdir(pids, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	pl.file("victim", deaf+daemon+foreground)
+	s := newScreen(t, pl, pl.demo("'run: echo begun; sh victim; echo over'"))
+	s.sees("begun")
+	var crowd []row
+	eventually(t, "all of the command lives", func() bool {
+		crowd = written(pids)
+		return len(crowd) == 3
+	})
+	s.keys("C-c")
+	s.sees("stopped after", "killed", "ready")
+	for _, r := range crowd {
+		if lives(r) {
+			t.Errorf("it lives:%v", r)
+		}
+	}
+	s.golden("stop_command")
+}
+
+func TestScreenSteerAndQueue(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("'run: while [ ! -e go ]; do sleep 0.1; done'"))
+	s.sees("running")
+	s.types("talk 3", "Enter")
+	s.sees("joins in: talk 3")
+	s.types("talk 4", "Tab")
+	s.sees("next: talk 4")
+	s.golden("waiting")
+	s.keys("Up")
+	s.sees("› talk 4")
+	s.gone("next: talk 4")
+	s.types("0", "Tab")
+	s.sees("next: talk 40")
+	pl.file("go", "")
+	s.sees("word3", "word40", "ready")
+	s.golden("steer_queue")
+}
+
+// What waits is back in the composer after a stop.
+func TestScreenStopHandsBack(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("'wait 600'"))
+	s.sees("working")
+	s.types("one", "Enter")
+	s.sees("joins in: one")
+	s.types("two", "Tab")
+	s.sees("next: two")
+	s.keys("Escape")
+	s.sees("stopped after", "ready", "│ › one", "│   two")
+	s.golden("handed_back")
+}
+
+func TestScreenReplace(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("'wait 600'"))
+	s.sees("working")
+	s.types("talk 3", "C-s")
+	s.sees("replaced after", "word3", "ready")
+	s.golden("replace")
+}
+
+func TestScreenApproveAndDeny(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("-a", "untrusted"))
+	s.sees("ready")
+	s.types("run: touch yes", "Enter")
+	s.sees("waiting for your answer", "touch yes")
+	s.golden("ask")
+	s.answer("y")
+	s.sees("ready")
+	if _, err := os.Stat(filepath.Join(pl.work, "yes")); err != nil {
+		t.Error(err)
+	}
+	s.golden("approved")
+	s.types("run: touch no", "Enter")
+	s.sees("waiting for your answer", "touch no")
+	s.answer("n")
+	s.sees("What should it do instead?")
+	s.types("not today", "Enter")
+	s.sees("ready")
+	if _, err := os.Stat(filepath.Join(pl.work, "no")); err == nil {
+		t.Error("it ran")
+	}
+	s.golden("denied")
+}
+
+// An approval that waits is there again after the program was left, and the
+// answer runs the command.
+func TestScreenApprovalAfterRestart(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("-a", "untrusted", "'run: touch yes'"))
+	s.sees("waiting for your answer")
+	s.signal(syscall.SIGTERM)
+	s.sees("waits for an approval", "exit code 143")
+	again := newScreenAgain(s, pl.bin+" resume --last; echo exit code $?; exec sleep 600")
+	again.sees("waiting for your answer", "touch yes")
+	again.answer("y")
+	again.sees("ready")
+	if _, err := os.Stat(filepath.Join(pl.work, "yes")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestScreenResumeAfterKill(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("'run: echo printed; sleep 600'"))
+	s.sees("printed")
+	id := pl.conversation()
+	pl.awaitText(id, "printed\n")
+	s.types("waits", "Tab")
+	s.sees("next: waits")
+	s.signal(syscall.SIGKILL)
+	again := newScreenAgain(s, pl.bin+" resume --last; echo exit code $?; exec sleep 600")
+	again.sees("printed", "found when reopening", "ready", "│ › waits")
+	again.golden("after_kill")
+	again.types("", "C-u")
+	again.types("what happened?", "Enter")
+	again.sees("crash", "ready")
+	again.types("/quit", "Enter")
+	again.sees("exit code 0")
+	pl.must("fsck", id)
+}
+
+func TestScreenPicker(t *testing.T) {
+	pl := screenPlace(t)
+	for _, prompt := range []string{"talk 2", "talk 3", "plan: a; b"} {
+		pl.must("exec", "--demo", prompt)
+	}
+	s := newScreen(t, pl, pl.bin+" resume; echo exit code $?; exec sleep 600")
+	s.sees("talk 2", "talk 3", "plan: a; b")
+	s.golden("picker")
+	s.types("talk 3", "Enter")
+	s.sees("word3", "ready")
+	s.types("/resume", "Enter")
+	s.sees("plan: a; b")
+	s.types("plan", "Enter")
+	s.sees("The plan is carried out", "ready")
+	s.golden("plan")
+}
+
+func TestScreenUndo(t *testing.T) {
+	pl := screenPlace(t)
+	file := filepath.Join(pl.work, "a.txt")
+	pl.file("a.txt", "before\n")
+	s := newScreen(t, pl, pl.demo("'write a.txt: after'"))
+	s.sees("a.txt", "ready")
+	eventually(t, "it is written", func() bool { b, _ := os.ReadFile(file); return strings.HasPrefix(string(b), "after") })
+	s.types("/diff", "Enter")
+	s.sees("+after", "Esc goes back")
+	s.golden("diff")
+	s.keys("Escape")
+	s.gone("Esc goes back")
+	s.types("/undo-turn", "Enter")
+	s.sees("Put 1 file back", "+before")
+	s.golden("undo")
+	s.answer("y")
+	s.sees("taken back")
+	if b, err := os.ReadFile(file); err != nil || string(b) != "before\n" {
+		t.Errorf("the file holds %q, %v", b, err)
+	}
+	s.golden("undone")
+}
+
+func TestScreenLocked(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("'wait 600'"))
+	s.sees("working")
+	id := pl.conversation()
+	other := s.window(pl.bin + " resume " + id + "; echo exit code $?; exec sleep 600")
+	other.sees("open in process", "go on there")
+	other.golden("locked")
+}
+
+func TestScreenShellLine(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo())
+	s.sees("ready")
+	s.types("!echo out of the shell", "Enter")
+	s.sees("out of the shell", "ready")
+	s.golden("shell")
+}
