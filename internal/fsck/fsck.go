@@ -96,8 +96,9 @@ func (c *Checker) Apply(e p.Event) {
 	}
 	for _, r := range rules {
 		if text := r.check(c, e); text != "" {
-			// Messages wait across turns, and a lost beginning is recorded again at any time.
-			lost := c.blind || c.lossy && (r.name == "messages" || r.name == "start")
+			// Messages wait and background commands run across turns, and a lost
+			// beginning is recorded again at any time.
+			lost := c.blind || c.lossy && (r.name == "messages" || r.name == "background" || r.name == "start")
 			c.Problems = append(c.Problems, Problem{e.Seq, r.name, text, lost})
 		}
 	}

@@ -453,6 +453,25 @@ func TestLostRecords(t *testing.T) {
 		{"the turn's start", append([]p.Body{begin, damaged, at{Body: request, turn: 1}, at{Body: over, turn: 1}, at{Body: completed, turn: 1}}, at{Body: start, turn: 2}, at{Body: completed, turn: 2}), 5, 0},
 		{"and wrong in the next turn", append(until(over, damaged, completed), start, cut), 1, 1},
 		{"a message handed back, turns later", append(append(until(accept(3), over, damaged, completed), second...), start, completed), 2, 0},
+		{
+			"the start of a background command, which ends turns later",
+			append(append(until(aCall, over, run, damaged, output, again, overAgain, completed), second...), bgEnd(1)), 2, 0,
+		},
+		{
+			"the start of a background command, and one more turns later",
+			append(until(aCall, over, run, damaged, output, again, overAgain, completed),
+				start, &p.UserMessage{Item: id(2, 0, 0), Input: 2}, request, &p.ToolCall{Call: id(2, 1, 0)}, over, &p.CallStarted{Call: id(2, 1, 0)},
+				at{Body: &p.BackgroundStarted{ID: 2, Call: id(2, 1, 0)}, turn: noTurn}, &p.ToolOutput{Call: id(2, 1, 0)}, again, overAgain, completed, bgEnd(2)),
+			2, 0,
+		},
+		{
+			"the end of a background command, which opening ends once more",
+			append(until(aCall, over, run, keep(1), output, again, overAgain, completed), damaged, bgEnd(1)), 1, 0,
+		},
+		{
+			"the end of a background command of a turn that is stopped",
+			until(aCall, over, run, keep(1), output, again, stop, damaged, overAgain, cut, bgEnd(1)), 2, 0,
+		},
 		{"the beginning, recorded again later", append([]p.Body{damaged}, start, hello, request, over, completed, begin), 3, 0},
 	} {
 		var c Checker
