@@ -29,6 +29,8 @@ type Options struct {
 	Err          io.Writer
 	OutTerminal  bool    // Out is a terminal
 	ErrTerminal  bool    // Err is a terminal
+	Plain        bool    // the terminal is one that only prints: no line that shows what goes on
+	Color        bool    // of what is progress; never of the answer on Out
 	Ephemeral    bool    // there will be nothing to resume
 	JSON         bool    // lines of JSON on Out instead
 	Before       p.Usage // what the conversation has used so far, for JSON
@@ -74,7 +76,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	switch human := newPrinter(o); {
 	case o.JSON:
 		pr = newJSONPrinter(o, func() { cancel(ErrAnswer) })
-	case o.ErrTerminal:
+	case o.ErrTerminal && !o.Plain:
 		pr = watch(human, quit)
 	default:
 		pr = human
@@ -182,6 +184,9 @@ func (pr *printer) finish(end engine.TurnEnd) error {
 		return nil
 	}
 	text := end.Message
+	if pr.o.OutTerminal {
+		text = clean(text)
+	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}

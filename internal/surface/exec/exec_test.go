@@ -291,3 +291,6 @@ func TestStatusLine(t *testing.T) {
 		})
 	}
 }
+
+// waitFrames gives the status line time to be drawn, in a bubble.
+func waitFrames() { time.Sleep(5 * frameTime) }

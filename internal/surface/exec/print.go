@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -67,7 +68,7 @@ func (pr *printer) draw(it *transcript.Item) {
 	case transcript.Plan:
 		pr.plan(it)
 	default:
-		pr.line("· " + it.Text)
+		pr.colored(yellow, "· "+it.Text)
 	}
 }
 
@@ -75,8 +76,12 @@ func (pr *printer) draw(it *transcript.Item) {
 // whether it is the answer.
 func (pr *printer) message(it *transcript.Item) {
 	if pr.live {
-		pr.text(it.Text[min(pr.shown[it.ID], len(it.Text)):])
-		pr.shown[it.ID] = len(it.Text)
+		text := it.Text
+		if it.Status == transcript.Open {
+			text = text[:whole(text)]
+		}
+		pr.text(clean(text[min(pr.shown[it.ID], len(text)):]))
+		pr.shown[it.ID] = len(text)
 		if it.Status != transcript.Open {
 			pr.cutMark(it)
 			pr.endOfLine()
@@ -90,11 +95,24 @@ func (pr *printer) message(it *transcript.Item) {
 	pr.pending = it
 }
 
+// whole is how much of a text that grows can be shown: not half a character.
+func whole(s string) int {
+	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
+		if i := len(s) - n; utf8.RuneStart(s[i]) {
+			if !utf8.FullRuneInString(s[i:]) {
+				return i
+			}
+			break
+		}
+	}
+	return len(s)
+}
+
 // flush prints the message that turned out not to be the answer.
 func (pr *printer) flush() {
 	if it := pr.pending; it != nil {
 		pr.pending = nil
-		pr.text(it.Text)
+		pr.text(clean(it.Text))
 		pr.cutMark(it)
 		pr.endOfLine()
 	}
@@ -102,7 +120,7 @@ func (pr *printer) flush() {
 
 func (pr *printer) cutMark(it *transcript.Item) {
 	if it.Status == transcript.Cut {
-		pr.text(" […cut]")
+		pr.text(pr.styled(yellow, " […cut]"))
 	}
 }
 
@@ -120,7 +138,7 @@ func (pr *printer) call(it *transcript.Item) {
 	pr.output(it)
 	switch {
 	case it.Status == transcript.Asking:
-		pr.line("? waits for an approval: " + it.Approval.Reason)
+		pr.colored(yellow, "? waits for an approval: "+it.Approval.Reason)
 	case it.Status != transcript.Open:
 		pr.callEnd(it)
 	}
@@ -129,10 +147,10 @@ func (pr *printer) call(it *transcript.Item) {
 // begin shows what a call is about to do.
 func (pr *printer) begin(it *transcript.Item) {
 	if len(it.Changes) == 0 {
-		pr.line("$ " + callLine(it))
+		pr.colored(bold, "$ "+callLine(it))
 		return
 	}
-	pr.line("$ apply_patch")
+	pr.colored(bold, "$ apply_patch")
 	for i, c := range it.Changes {
 		if i == shownLines {
 			pr.line(fmt.Sprintf("  … %d more files", len(it.Changes)-i))
@@ -167,7 +185,7 @@ func (pr *printer) output(it *transcript.Item) {
 		if !whole && it.Status == transcript.Open {
 			return
 		}
-		pr.line("  " + line)
+		pr.colored(dim, "  "+line)
 		pr.lines[it.ID]++
 		pr.shown[it.ID] += len(rest) - len(after)
 		rest = after
@@ -184,11 +202,11 @@ func (pr *printer) callEnd(it *transcript.Item) {
 	if len(it.Command) > 0 && rest != "" {
 		lines := strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
 		if n := len(lines) - tailLines; n > 0 {
-			pr.line(fmt.Sprintf("  … %d more lines", n))
+			pr.colored(dim, fmt.Sprintf("  … %d more lines", n))
 			lines = lines[n:]
 		}
 		for _, l := range lines {
-			pr.line("  " + l)
+			pr.colored(dim, "  "+l)
 		}
 	}
 	how, took := endings[it.Status], it.Elapsed(time.Time{})
@@ -202,7 +220,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 	case how == "":
 		how = "ok"
 	}
-	pr.line(fmt.Sprintf("  (%s, %s)", how, took))
+	pr.colored(statusStyle(it.Status), fmt.Sprintf("  (%s, %s)", how, took))
 	pr.over[it.ID] = true
 	delete(pr.shown, it.ID)
 	delete(pr.lines, it.ID)
@@ -222,7 +240,7 @@ func (pr *printer) plan(it *transcript.Item) {
 		if box == "" {
 			box = "·"
 		}
-		pr.line("  " + box + " " + s.Step)
+		pr.colored(stepStyles[s.Status], "  "+box+" "+s.Step)
 	}
 }
 
@@ -234,7 +252,7 @@ func (pr *printer) endLine(end engine.TurnEnd) {
 	pr.flush()
 	for _, it := range pr.tr.Items {
 		if it.Kind == transcript.End {
-			pr.line("fermata: " + it.Text)
+			pr.colored(endStyle(end.End.Reason), "fermata: "+it.Text)
 		}
 	}
 	for _, in := range pr.tr.Returned {
@@ -271,15 +289,17 @@ func (pr *printer) endOfLine() {
 	}
 }
 
-func (pr *printer) line(s string) {
+func (pr *printer) line(s string) { pr.colored(plain, s) }
+
+func (pr *printer) colored(st style, s string) {
 	pr.endOfLine()
-	pr.text(clean(s) + "\n")
+	pr.text(pr.styled(st, s) + "\n")
 }
 
 // clean takes out what would move the cursor or change the terminal.
 func clean(s string) string {
 	return string(bytes.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' || r == 0x7f {
+		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
 			return -1
 		}
 		return r

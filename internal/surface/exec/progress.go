@@ -86,7 +86,7 @@ func (pr *printer) status(frame int, now time.Time) {
 		parts = append(parts, "stopping…")
 	}
 	line := string(frames[frame%len(frames)]) + " " + strings.Join(parts, " · ")
-	_, _ = fmt.Fprint(pr.w, clearLine+clipped(clean(line)))
+	_, _ = fmt.Fprint(pr.w, clearLine+pr.styled(dim, clipped(clean(line))))
 	pr.shows = true
 }
 
