@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -58,10 +57,10 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 		return err
 	}
 	answer := p.Approve{Call: call, Decision: f.decision(), Message: f.message}
-	return runTurn(ctx, s, r, exec.Options{
-		Conversation: id, Approve: &answer, Park: true, JSON: f.json, Before: snap.Usage,
-		Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err),
-	}, "", stopped)
+	o := printing(s, colorAuto)
+	o.Conversation, o.Approve, o.Before = id, &answer, snap.Usage
+	o.Park, o.JSON = true, f.json
+	return runTurn(ctx, s, r, o, "", stopped)
 }
 
 func (f approveFlags) decision() p.Decision {

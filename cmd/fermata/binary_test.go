@@ -86,7 +86,7 @@ func newPlace(t testing.TB) *place {
 		t.Fatal(err)
 	}
 	home := filepath.Join(dir, "home")
-	for _, d := range []string{pl.work, home} {
+	for _, d := range []string{pl.work, home, pl.repo()} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -97,6 +97,10 @@ func newPlace(t testing.TB) *place {
 	}
 	return pl
 }
+
+// repo is what makes fermata, but not git, take the place for a git repository,
+// so that only the tests about that need to care.
+func (pl *place) repo() string { return filepath.Join(pl.dir, ".git") }
 
 // newPlaceFor is a place of another user.
 func newPlaceFor(t testing.TB, uid uint32) *place {

@@ -143,7 +143,7 @@ func TestReaderGoesAway(t *testing.T) {
 		out    string
 		errors string
 	}{
-		{"stdout", func(c *exec.Cmd, w *os.File) { c.Stdout = w }, exitFailed, "", "fermata: write the answer: "},
+		{"stdout", func(c *exec.Cmd, w *os.File) { c.Stdout = w }, exitUnread, "", "  (ok, "},
 		{"stderr", func(c *exec.Cmd, w *os.File) { c.Stderr = w }, exitOK, "hello\n", ""},
 	}
 	for _, test := range tests {
@@ -166,6 +166,9 @@ func TestReaderGoesAway(t *testing.T) {
 			}
 			contains(t, "stdout", pr.out.String(), test.out)
 			contains(t, "stderr", pr.err.String(), test.errors)
+			if pr.err.has("fermata:") {
+				t.Errorf("stderr: nothing went wrong, and it says\n%s", pr.err.String())
+			}
 			contains(t, "what the model was told", pl.sound(pl.conversation()), "Nothing was cut")
 		})
 	}

@@ -31,6 +31,7 @@ type execFlags struct {
 	schema    string // file
 	answerTo  string // file
 	color     string
+	skipRepo  bool // work also where there is no git repository
 }
 
 func execCommand(s streams) *cobra.Command {
@@ -40,8 +41,10 @@ func execCommand(s streams) *cobra.Command {
 		Aliases: []string{"e"},
 		Short:   "run one turn: progress on stderr, the answer alone on stdout",
 		Long: "Run one turn and print the answer on stdout; everything else goes to stderr. Without PROMPT, or with -, it is read from stdin.\n" +
-			"Ctrl-C or SIGTERM stops the turn and everything it runs, and prints how to go on; a second one ends fermata at once.\n\n" +
-			"Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for an approval, 130 stopped by SIGINT, 143 by SIGTERM.",
+			"With both, what comes on stdin is put behind PROMPT.\n" +
+			"Ctrl-C, SIGTERM or SIGHUP stops the turn and everything it runs, and prints how to go on; a second one ends fermata at once.\n" +
+			"Outside a git repository it refuses to run, unless --skip-git-repo-check is given, the configuration trusts the directory, or the model is the demo.\n\n" +
+			exitCodes,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return runExec(cmd.Context(), s, f, f.resume, a)
@@ -64,14 +67,14 @@ func (f *execFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "show the model this image; several are separated by commas")
 	fs.StringVar(&f.schema, "output-schema", "", "the answer shall have the form that the JSON schema in this file describes")
 	fs.StringVarP(&f.answerTo, "output-last-message", "o", "", "write the answer to this file as well")
-	fs.StringVar(&f.color, "color", "auto", "always, never or auto")
+	fs.StringVar(&f.color, "color", colorAuto, "colour the progress: always, never, or auto, which is on a terminal only")
+	fs.BoolVar(&f.skipRepo, skipRepoFlag, false, "run outside a git repository too")
 	registerIgnored(fs)
 }
 
 // registerIgnored takes flags that scripts written for Codex pass and that mean
 // nothing here.
 func registerIgnored(fs *pflag.FlagSet) {
-	fs.Bool("skip-git-repo-check", false, "accepted: fermata works anywhere")
 	fs.String("thread-source", "", "accepted and ignored")
 	fs.String("cyber-access-program", "", "accepted and ignored")
 	for _, name := range []string{"thread-source", "cyber-access-program"} {
@@ -133,12 +136,28 @@ func runFork(ctx context.Context, s streams, f execFlags, name string, say bool)
 	return fork, err
 }
 
+// The values of --color.
+const (
+	colorAlways = "always"
+	colorNever  = "never"
+	colorAuto   = "auto"
+)
+
+// printing says where a turn is printed, and how. Colour is for progress only.
+func printing(s streams, color string) exec.Options {
+	o := exec.Options{Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err)}
+	term := os.Getenv("TERM")
+	o.Plain = term == "" || term == "dumb"
+	o.Color = color == colorAlways || color == colorAuto && o.ErrTerminal && !o.Plain && os.Getenv("NO_COLOR") == ""
+	return o
+}
+
 // sdkOriginator is how the Codex SDK for TypeScript introduces itself.
 const sdkOriginator = "codex_sdk_ts"
 
 // runExec runs one turn. name is the conversation to resume, if any.
 func runExec(ctx context.Context, s streams, f execFlags, name string, a []string) error {
-	if !slices.Contains([]string{"always", "never", "auto"}, f.color) {
+	if !slices.Contains([]string{colorAlways, colorNever, colorAuto}, f.color) {
 		return usage("--color: always, never or auto, not %q", f.color)
 	}
 	if len(a) > 1 {
@@ -154,10 +173,9 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	}
 	defer r.close()
 	ctx, stopped := stopSignals(ctx)
-	o := exec.Options{
-		Turn: p.UserTurn{Content: in.content}, Ephemeral: f.ephemeral, JSON: f.json, Park: f.park,
-		Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err),
-	}
+	o := printing(s, f.color)
+	o.Turn.Content = in.content
+	o.Ephemeral, o.JSON, o.Park = f.ephemeral, f.json, f.park
 	if r.config.Originator == sdkOriginator { // it stops a turn by SIGTERM
 		o.OwnStop = func() bool { return stopped() == unix.SIGTERM }
 	}
@@ -170,6 +188,9 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 // runTurn runs the turn and makes its end an exit code. The answer goes to the
 // file answerTo too, if that is set.
 func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, answerTo string, stopped func() os.Signal) error {
+	if o.JSON { // told as it goes: without a reader there is no point in going on
+		ctx = whileRead(ctx, s.out)
+	}
 	end, err := exec.Run(ctx, r.engine, o)
 	if errors.Is(err, exec.ErrParked) {
 		fmt.Fprintf(s.err, "fermata: conversation %s waits for an approval\nto answer: fermata approve %[1]s [--deny]\n", o.Conversation)
@@ -178,7 +199,7 @@ func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, answerT
 	if errors.Is(err, exec.ErrUnread) { // nor would anybody read what we say of it
 		return &exitError{code: signalCode(stopped())}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, exec.ErrAnswer) {
 		return err
 	}
 	if answerTo != "" && end.End.Reason == p.Completed {
@@ -186,7 +207,27 @@ func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, answerT
 			return fmt.Errorf("write the answer: %w", err)
 		}
 	}
+	if err != nil {
+		return unwritten(s, o, end, err)
+	}
 	return exitFor(end, stopped())
+}
+
+// unwritten is how a run ends whose stdout took no more. A reader that has left
+// has seen what it wanted: there is something to say only if the turn was stopped for it.
+func unwritten(s streams, o exec.Options, end engine.TurnEnd, err error) error {
+	left := errors.Is(err, unix.EPIPE)
+	if end.End.Reason == p.Completed && left {
+		return &exitError{code: exitUnread}
+	}
+	exit := &exitError{code: exitFailed, err: err}
+	if left {
+		exit = &exitError{code: exitUnread, err: fmt.Errorf("stopped: %w", errUnread)}
+	}
+	if end.End.Reason != p.Completed && !o.Ephemeral {
+		exit.hint = exec.GoOn(o.Conversation) + " goes on"
+	}
+	return exit
 }
 
 // exitFor is the truthful exit code of a turn.
@@ -194,10 +235,8 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 	switch {
 	case end.End.Reason == p.Completed:
 		return nil
-	case by == unix.SIGTERM:
-		return &exitError{code: exitTerminated}
 	case by != nil:
-		return &exitError{code: exitInterrupted}
+		return &exitError{code: signalCode(by)}
 	}
 	return &exitError{code: exitFailed}
 }
@@ -207,6 +246,9 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 	if name == "" && !f.last {
 		settings, err := r.settings()
 		if err != nil {
+			return err
+		}
+		if err := f.guard(r.config, settings); err != nil {
 			return err
 		}
 		settings.Ephemeral, settings.OutputSchema = f.ephemeral, schema
@@ -230,7 +272,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 		over.Cwd = &r.cwd
 	}
 	o.Conversation, o.Before, o.Turn.Overrides = id, snap.Usage, &over
-	return nil
+	return f.guard(r.config, over.Apply(snap.Settings))
 }
 
 func (f execFlags) find(ctx context.Context, r *runtime, name string) (p.ConversationID, error) {

@@ -59,7 +59,7 @@ func readPrompt(s streams, a []string) (string, error) {
 	if !piped(s.in) {
 		return a[0], nil
 	}
-	more, err := readText(s)
+	more, err := readBeside(s)
 	if err != nil || more == "" {
 		return a[0], err
 	}
@@ -77,16 +77,31 @@ func piped(in io.Reader) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice == 0
 }
 
-// stdinWait is after how long somebody is told that we wait for the end of stdin.
-const stdinWait = 2 * time.Second
-
 // readText reads all of stdin, without white space around it.
 func readText(s streams) (string, error) {
-	waiting := time.AfterFunc(stdinWait, func() {
+	defer tellOfWaiting(s).Stop()
+	return readAll(s.in)
+}
+
+// readBeside reads all of stdin beside a prompt, if something comes.
+func readBeside(s streams) (string, error) {
+	defer tellOfWaiting(s).Stop()
+	if !isComing(s.in) {
+		fmt.Fprintln(s.err, "fermata: nothing came from stdin: going on without it")
+		return "", nil
+	}
+	return readAll(s.in)
+}
+
+// tellOfWaiting tells somebody after a while what we wait for.
+func tellOfWaiting(s streams) *time.Timer {
+	return time.AfterFunc(stdinNotice, func() {
 		fmt.Fprintln(s.err, "fermata: reading stdin until it ends; if nothing comes from there, use </dev/null")
 	})
-	defer waiting.Stop()
-	b, err := io.ReadAll(s.in)
+}
+
+func readAll(in io.Reader) (string, error) {
+	b, err := io.ReadAll(in)
 	if err != nil {
 		return "", fmt.Errorf("read the prompt from stdin: %w", err)
 	}

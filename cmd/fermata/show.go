@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/conversation"
@@ -34,6 +36,7 @@ func showCommand(s streams) *cobra.Command {
 			}
 			if follow {
 				ctx, _ := stopSignals(cmd.Context())
+				ctx = whileRead(ctx, s.out)
 				return followed(ctx, tailTo(ctx, e, id, s.out, asJSON))
 			}
 			if asJSON {
@@ -60,9 +63,13 @@ func showJSON(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Wr
 	return nil
 }
 
-// followed is how a tail ends: by the signal that it waits for, or by an error.
+// followed is how a tail ends: by the signal that it waits for, because nobody
+// reads it any more, or by an error.
 func followed(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(context.Cause(ctx), errUnread), errors.Is(err, unix.EPIPE):
+		return &exitError{code: exitUnread}
+	case ctx.Err() != nil:
 		return nil
 	}
 	return err

@@ -56,12 +56,21 @@ func stoppedBy(sig os.Signal, err error) error {
 	return &exitError{code: signalCode(sig), err: &signalError{sig}}
 }
 
+// signalCode is the exit code that tells which signal stopped us, as a shell
+// gives it to a program that a signal has ended.
 func signalCode(s os.Signal) int {
-	if s == unix.SIGTERM {
-		return exitTerminated
+	if sig, ok := s.(syscall.Signal); ok {
+		return 128 + int(sig)
 	}
-	return exitInterrupted
+	return exitFailed
 }
+
+// exitCodes is what people are told about them.
+const exitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for an approval, " +
+	"129 stopped by SIGHUP, 130 by SIGINT, 143 by SIGTERM, 141 nobody reads stdout any more."
+
+// exitUnread is the exit code of a program that SIGPIPE has ended.
+var exitUnread = signalCode(unix.SIGPIPE)
 
 // terminal reports whether a stream is a terminal.
 func terminal(stream any) bool {

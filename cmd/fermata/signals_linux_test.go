@@ -15,8 +15,9 @@ var stops = []struct {
 	signal syscall.Signal
 	code   int
 }{
-	{"SIGINT", syscall.SIGINT, 130},
-	{"SIGTERM", syscall.SIGTERM, 143},
+	{"SIGINT", syscall.SIGINT, exitInterrupted},
+	{"SIGTERM", syscall.SIGTERM, exitTerminated},
+	{"SIGHUP", syscall.SIGHUP, 129},
 }
 
 // A phase is something a turn can be in the middle of.

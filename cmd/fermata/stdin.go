@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// stdinNotice is after how long somebody is told that we wait for stdin.
+	stdinNotice = 2 * time.Second
+
+	// stdinPatience is how long we wait, beside a prompt, for something to come
+	// from whoever started us.
+	stdinPatience = 5 * time.Second
+
+	// stdinGlance is how often we look who could still write.
+	stdinGlance = time.Second
+)
+
+// isComing waits for something on stdin beside a prompt, or for its end.
+//
+// Many who start a program leave it an open pipe into which nobody ever writes; we
+// must not wait for those. But the slow command before us in a pipeline may take minutes
+// to its first byte, and that must not be lost. So we go on without stdin after a while,
+// unless a process other than those that started us can write to it. Nothing is read
+// meanwhile: what is not for us is left for whoever comes next.
+func isComing(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return true
+	}
+	if ready(f, stdinPatience) {
+		return true
+	}
+	for fed(f) {
+		if ready(f, stdinGlance) {
+			return true
+		}
+	}
+	return false
+}
+
+// ready waits until there is something to read, or the end, and reports whether
+// that came in time. What cannot be waited for is ready.
+func ready(f *os.File, limit time.Duration) bool {
+	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
+	for deadline := time.Now().Add(limit); ; {
+		left := max(time.Until(deadline), 0)
+		n, err := unix.Poll(fds, int(left/time.Millisecond))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil || n > 0:
+			return true
+		case left == 0:
+			return false
+		}
+	}
+}
