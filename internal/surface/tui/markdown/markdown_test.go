@@ -94,6 +94,13 @@ func TestBlocks(t *testing.T) {
 		{"tab", "a\tb", "a   b"},
 		{"link that says itself", "<https://a.b> [https://a.b](https://a.b) <a@b.c>", "https://a.b https://a.b a@b.c"},
 		{"table without room", "|a|b|c|\n|-|-|-|\n|1|2|3|\n|4|5|6|", "a: 1|b: 2|c: 3||a: 4|b: 5|c: 6"},
+		{"table after text", "text\n|a|b|\n|-|-|\n|1|2|", "text|a │ b|──┼──|1 │ 2"},
+		{"bars in a table", "a | b\n--|--\n`x` | y \\| z", "a │ b|──┼──────|x │ y | z"},
+		{"no table", "a|b\n-|-|-\nc", "a|b|-|-|-|c"},
+		{"rule without bars", "a\n---", "a"},
+		{"empty cells", "|a||\n|-|-|\n||x|", "a │|──┼──|  │ x"},
+		{"strike", "~~a~~ ~b~ ~~~c ~~d~", "a b ~~~c ~~d~"},
+		{"not a task", "- [y] a\n- [x]b\n\ntext [x] c", "• [y] a|• [x]b||text [x] c"},
 		{"uneven table", "|a|b|\n|-|-|\n|1|\n|1|2|3|", "a │ b|──┼──|1 │|1 │ 2"},
 	} {
 		width := 60
@@ -120,6 +127,15 @@ func TestLongBlocks(t *testing.T) {
 	}
 	if d := cmp.Diff(strings.Join(wantLoose[:1999], "|"), plainly(strings.Join(loose, "\n"), 60)); d != "" {
 		t.Errorf("loose (-want +got):\n%s", d)
+	}
+}
+
+// The address alone is underlined, not the full stop behind it.
+func TestBareLinks(t *testing.T) {
+	got := Render("see http://a.b/c_d_e, (https://x.y) xhttp://no https:// https://w/a_(b).", 80, mono)[0]
+	want := "see \x1b[4mhttp://a.b/c_d_e\x1b[24m, (\x1b[4mhttps://x.y\x1b[24m) xhttp://no https:// \x1b[4mhttps://w/a_(b)\x1b[24m."
+	if got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 
