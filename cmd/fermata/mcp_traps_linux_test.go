@@ -68,9 +68,32 @@ var traps = []struct{ trap, test string }{
 	{"conversationsList is not there", "mcpserver.TestCreateWithPromptAndList"},
 }
 
+// scenarios are what the tests of those clients do, each with the test that does it to the
+// real server. T is a transcript in testdata/mcp.
+var scenarios = []struct{ scenario, test string }{
+	{"a command is interrupted by a cancelled call, twice", "TestMCPCancelTwice"},
+	{"the same, seen from the wire", "T tool-cancel"},
+	{"a command is interrupted by interruptConversation", "TestMCPInterruptConversation"},
+	{"a command is approved by elicitation", "TestMCPApproval"},
+	{"a patch is approved by elicitation", "TestMCPPatchApproval"},
+	{"the instructions of a call are the model's", "TestMCPWishes"},
+	{"a conversation by direct requests, with a trusted command", "T direct-flow"},
+	{"a turn brings another approval policy", "TestMCPUserTurnChangesThePolicy"},
+	{"a conversation is begun with another model", "TestMCPModelOfAConversation"},
+	{"two messages, one after the other", "T direct-flow"},
+	{"a message to the conversation of a call", "TestMCPMessageToTheConversationOfACall"},
+	{"a message to nobody", "T errors"},
+	{"who is known to the provider", "TestMCPAuthStatus"},
+	{"what is in the configuration file", "TestMCPSavedConfig"},
+	{"a stream, then a message", "TestMCPStream"},
+	{"a message, then a stream", "TestMCPMessageThenStream"},
+	{"a stream is cancelled and catches up", "T stream"},
+	{"conversations are listed in pages and resumed", "TestMCPListPages"},
+}
+
 const mcpserverDir = "../../internal/surface/mcpserver"
 
-// Every trap has its test.
+// Every trap and every scenario has its test.
 func TestTrapsAreTested(t *testing.T) {
 	there := map[string]bool{}
 	for prefix, dir := range map[string]string{"": ".", "mcpserver.": mcpserverDir, "event.": filepath.Join(mcpserverDir, "event")} {
@@ -90,9 +113,21 @@ func TestTrapsAreTested(t *testing.T) {
 			}
 		}
 	}
+	transcripts, err := filepath.Glob(filepath.Join("testdata", "mcp", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range transcripts {
+		there["T "+strings.TrimSuffix(filepath.Base(name), ".txtar")] = true
+	}
 	for _, x := range traps {
 		if !there[x.test] {
 			t.Errorf("%s: there is no %s", x.trap, x.test)
+		}
+	}
+	for _, x := range scenarios {
+		if !there[x.test] {
+			t.Errorf("%s: there is no %s", x.scenario, x.test)
 		}
 	}
 }

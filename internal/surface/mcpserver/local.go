@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -104,7 +105,8 @@ func (s *Server) runOnce(ctx context.Context, r *jsonrpc.Request, in onceParams)
 	if in.TimeoutMS < 0 {
 		return OneOff{}, jsonrpc.Errorf(jsonrpc.CodeParams, "timeoutMs is negative")
 	}
-	return s.o.Local.RunOnce(r.UntilEnd(ctx), in.Command, in.Cwd, time.Duration(in.TimeoutMS)*time.Millisecond, in.Sandbox)
+	timeout := time.Duration(min(in.TimeoutMS, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	return s.o.Local.RunOnce(r.UntilEnd(ctx), in.Command, in.Cwd, timeout, in.Sandbox)
 }
 
 type diffParams struct {
