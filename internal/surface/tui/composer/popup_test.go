@@ -63,6 +63,22 @@ func TestLongPopupScrolls(t *testing.T) {
 	}
 }
 
+func TestSelectedProposalIsSeenInLittleRoom(t *testing.T) {
+	d := newDesk(t).write("/")
+	for i := range 8 {
+		for height := range 12 {
+			lines := d.c.PopupIn(40, height)
+			if len(lines) != min(height, 6) {
+				t.Errorf("%d lines in a height of %d", len(lines), height)
+			}
+			if height > 0 && !strings.Contains(strings.Join(lines, "\n"), "› /") {
+				t.Errorf("proposal %d is not seen in a height of %d", i, height)
+			}
+		}
+		d.press("down")
+	}
+}
+
 func TestLongNamesInThePopup(t *testing.T) {
 	d := newDesk(t)
 	d.c.opts.Files = func(context.Context, string) []string {

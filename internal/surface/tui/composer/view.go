@@ -139,16 +139,20 @@ func (s *search) hint() (long, short string) {
 
 // Popup returns the completion popup, to be drawn above the box; nil if it is
 // closed. It has at most eight lines.
-func (c *Composer) Popup(width int) []string {
+func (c *Composer) Popup(width int) []string { return c.PopupIn(width, popupLines) }
+
+// PopupIn is Popup with at most height lines, the selected one among them.
+func (c *Composer) PopupIn(width, height int) []string {
 	u := &c.popup
-	if !u.open() {
+	height = min(height, popupLines)
+	if !u.open() || height <= 0 {
 		return nil
 	}
 	if len(u.list) == 0 {
 		return []string{c.theme.Paint(theme.Dim, ansi.Truncate("  looking for files…", max(width, 0), ""))}
 	}
-	first := min(max(u.at-popupLines+1, 0), len(u.list))
-	shown := u.list[first:min(first+popupLines, len(u.list))]
+	first := min(max(u.at-height+1, 0), len(u.list))
+	shown := u.list[first:min(first+height, len(u.list))]
 	column := 0
 	for _, pr := range shown {
 		column = max(column, ansi.StringWidth(pr.title(u.token.kind)))
