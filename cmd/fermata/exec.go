@@ -225,7 +225,7 @@ func unwritten(s streams, o exec.Options, end engine.TurnEnd, err error) error {
 		exit = &exitError{code: exitUnread, err: fmt.Errorf("stopped: %w", errUnread)}
 	}
 	if end.End.Reason != p.Completed && !o.Ephemeral {
-		exit.hint = exec.GoOn(o.Conversation) + " goes on"
+		exit.hint = o.GoOn() + " goes on"
 	}
 	return exit
 }
@@ -248,7 +248,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 		if err != nil {
 			return err
 		}
-		if err := f.guard(r.config, settings); err != nil {
+		if err := f.guard(r.config, settings, o); err != nil {
 			return err
 		}
 		settings.Ephemeral, settings.OutputSchema = f.ephemeral, schema
@@ -271,8 +271,8 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 	if f.dir != "" {
 		over.Cwd = &r.cwd
 	}
-	o.Conversation, o.Before, o.Turn.Overrides = id, snap.Usage, &over
-	return f.guard(r.config, over.Apply(snap.Settings))
+	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = id, snap.Usage, &over, snap.Repaired
+	return f.guard(r.config, over.Apply(snap.Settings), o)
 }
 
 func (f execFlags) find(ctx context.Context, r *runtime, name string) (p.ConversationID, error) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -17,8 +18,13 @@ var errNoRepo = errors.New("not in a git repository, where what a model changes 
 // guard refuses a turn in a directory without version control, as programs
 // written for Codex expect. A flag lets it run all the same, and so does a
 // directory that the configuration trusts. The demo model does only what the user types.
-func (f *execFlags) guard(cfg *config.Config, s p.Settings) error {
-	if f.skipRepo || f.typed.Bypass || s.Provider == config.Demo || inRepo(s.Cwd) || trusts(cfg, s.Cwd) {
+// To resume is guarded too, so that whoever needed the flag is told to give it again.
+func (f *execFlags) guard(cfg *config.Config, s p.Settings, o *exec.Options) error {
+	if s.Provider == config.Demo || inRepo(s.Cwd) || trusts(cfg, s.Cwd) {
+		return nil
+	}
+	if f.skipRepo || f.typed.Bypass {
+		o.ResumeFlags = "--" + skipRepoFlag
 		return nil
 	}
 	return &exitError{

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -55,7 +56,11 @@ func TestGuard(t *testing.T) {
 		{name: "trusted elsewhere", cwd: "out", projects: trust("out/side", "trusted", "gone", "trusted"), refused: true},
 	} {
 		s := p.Settings{Cwd: filepath.Join(dir, c.cwd), Provider: c.provider}
-		err := c.flags.guard(&config.Config{Projects: c.projects}, s)
+		var o exec.Options
+		err := c.flags.guard(&config.Config{Projects: c.projects}, s, &o)
+		if needed := c.flags.skipRepo || c.flags.typed.Bypass; needed != (o.ResumeFlags == "--skip-git-repo-check") {
+			t.Errorf("%s: to resume it: %q", c.name, o.ResumeFlags)
+		}
 		if refused := errors.Is(err, errNoRepo); refused != c.refused || !refused && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}

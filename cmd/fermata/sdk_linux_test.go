@@ -19,7 +19,8 @@ import (
 )
 
 // sdkDir is where the Codex SDK is, unchanged and pinned, with the script that
-// drives us through it.
+// drives us through it. What checks the outcome is here and not there, because it needs
+// what the tests of the binary have: places of their own, and a look at the processes left.
 const sdkDir = "../../e2e/codex-sdk"
 
 var errNoNode = errors.New("node and npm are not installed")

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,13 +28,15 @@ type Options struct {
 	Park         bool       // leave a turn that needs an approval, for somebody to answer later
 	Out          io.Writer
 	Err          io.Writer
-	OutTerminal  bool    // Out is a terminal
-	ErrTerminal  bool    // Err is a terminal
-	Plain        bool    // the terminal is one that only prints: no line that shows what goes on
-	Color        bool    // of what is progress; never of the answer on Out
-	Ephemeral    bool    // there will be nothing to resume
-	JSON         bool    // lines of JSON on Out instead
-	Before       p.Usage // what the conversation has used so far, for JSON
+	OutTerminal  bool     // Out is a terminal
+	ErrTerminal  bool     // Err is a terminal
+	Plain        bool     // the terminal is one that only prints: no line that shows what goes on
+	Color        bool     // of what is progress; never of the answer on Out
+	Ephemeral    bool     // there will be nothing to resume
+	JSON         bool     // lines of JSON on Out instead
+	Before       p.Usage  // what the conversation has used so far, for JSON
+	Notices      []string // what there is to know of the conversation, for JSON
+	ResumeFlags  string   // what to resume it needs besides its name
 
 	// OwnStop, if set, tells whether it was the reader of JSON who stopped the
 	// turn. Then there is no turn.failed: the Codex SDK would throw that at its
@@ -173,8 +176,14 @@ func stopped(ctx context.Context, e engine.Engine, id p.ConversationID, done cha
 	}
 }
 
-// GoOn says how to take a conversation up again.
-func GoOn(id p.ConversationID) string { return fmt.Sprintf("fermata exec resume %s PROMPT", id) }
+// GoOn says how to take the conversation up again.
+func (o Options) GoOn() string {
+	words := []string{"fermata exec resume", string(o.Conversation), "PROMPT"}
+	if o.ResumeFlags != "" {
+		words = slices.Insert(words, 1, o.ResumeFlags)
+	}
+	return strings.Join(words, " ")
+}
 
 // finish prints the last line and, if the turn completed, the answer.
 func (pr *printer) finish(end engine.TurnEnd) error {

@@ -19,8 +19,9 @@ type jsonPrinter struct {
 	onFail func() // called once then
 
 	before  p.Usage
-	ownStop func() bool          // see Options.OwnStop
-	items   map[string]*jsonItem // by our id: those that have begun and not ended, and the plan
+	ownStop func() bool               // see Options.OwnStop
+	items   map[string]*jsonItem      // by our id: those that have begun and not ended, and the plan
+	behind  map[p.BackgroundID]string // background commands: the items that show them
 	order   []string
 	count   int
 }
@@ -78,8 +79,11 @@ type jsonUsage struct {
 }
 
 func newJSONPrinter(o Options, onFail func()) *jsonPrinter {
-	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, ownStop: o.OwnStop, items: map[string]*jsonItem{}}
+	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.BackgroundID]string{}}
 	j.line(jsonLine{Type: "thread.started", Thread: o.Conversation})
+	for _, word := range o.Notices {
+		j.once("error", jsonBody{Message: &word})
+	}
 	return j
 }
 
@@ -141,7 +145,28 @@ func (j *jsonPrinter) command(e p.Event) {
 		}
 	case *p.ToolOutput:
 		j.output(b)
+	case *p.BackgroundEnded:
+		j.ended(b)
 	}
+}
+
+// ended finishes the item of a background command: it is shown as one command,
+// from its call to its end.
+func (j *jsonPrinter) ended(b *p.BackgroundEnded) {
+	key := j.behind[b.ID]
+	it := j.items[key]
+	if it == nil {
+		return // another turn's
+	}
+	body, output := it.jsonBody, *it.Output+b.Result.Output
+	body.Output, body.Status = &output, "completed"
+	if b.Reason != p.Completed || b.Result.ExitCode != 0 {
+		body.Status = "failed"
+	}
+	if b.Reason == p.Completed && b.Result.ExitCode >= 0 {
+		body.ExitCode = exitCode(&b.Result.ExitCode)
+	}
+	j.end(key, body)
 }
 
 func (j *jsonPrinter) output(b *p.ToolOutput) {
@@ -159,6 +184,10 @@ func (j *jsonPrinter) output(b *p.ToolOutput) {
 	case it.Status == "declined":
 	case c == nil:
 		body.Status, body.Output = "failed", &b.Output
+	case c.Background != 0: // it goes on
+		it.Output = &c.Output
+		j.behind[c.Background] = b.Call.String()
+		return
 	default:
 		body.Output, body.Status = &c.Output, "completed"
 		if c.ExitCode != 0 || b.Aborted || c.TimedOut {
@@ -251,9 +280,14 @@ func (j *jsonPrinter) write(kind string, it *jsonItem) {
 // finish ends what is open, and says how the turn ended.
 func (j *jsonPrinter) finish(end engine.TurnEnd) error {
 	for _, key := range j.order {
-		if it := j.items[key]; it != nil {
-			j.end(key, it.jsonBody)
+		it := j.items[key]
+		if it == nil {
+			continue
 		}
+		if it.Status == "in_progress" { // it does not outlive us
+			it.Status = "failed"
+		}
+		j.end(key, it.jsonBody)
 	}
 	if end.End.Reason == p.Completed {
 		u := j.before.Add(end.Usage)

@@ -67,6 +67,8 @@ func (pr *printer) draw(it *transcript.Item) {
 		pr.call(it)
 	case transcript.Plan:
 		pr.plan(it)
+	case transcript.Background:
+		pr.background(it)
 	default:
 		pr.colored(yellow, "· "+it.Text)
 	}
@@ -211,6 +213,8 @@ func (pr *printer) callEnd(it *transcript.Item) {
 	}
 	how, took := endings[it.Status], it.Elapsed(time.Time{})
 	switch {
+	case it.Background != 0:
+		how = fmt.Sprintf("goes on in the background as %d", it.Background)
 	case it.TimedOut:
 		how = "timed out"
 	case it.Status == transcript.Failed && it.ExitCode != 0 && len(it.Command) > 0:
@@ -229,6 +233,20 @@ func (pr *printer) callEnd(it *transcript.Item) {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
+}
+
+// background tells of the end of a background command.
+func (pr *printer) background(it *transcript.Item) {
+	how := endings[it.Status]
+	switch it.Status {
+	case transcript.Open:
+		return
+	case transcript.Failed:
+		how = fmt.Sprintf("exit code %d", it.ExitCode)
+	case transcript.Done:
+		how = "ok"
+	}
+	pr.colored(statusStyle(it.Status), fmt.Sprintf("· background command %d has ended (%s)", it.Background, how))
 }
 
 var boxes = map[string]string{"completed": "✓", "in_progress": "▸"}
@@ -262,7 +280,7 @@ func (pr *printer) endLine(end engine.TurnEnd) {
 		pr.line("this end could not be recorded")
 	}
 	if !pr.o.Ephemeral {
-		pr.line("to go on: " + GoOn(pr.o.Conversation))
+		pr.line("to go on: " + pr.o.GoOn())
 	}
 }
 
