@@ -223,3 +223,14 @@ func TestLostBackgroundBeforeAUsersOwnCommand(t *testing.T) {
 	log := append(append(lostThree(), typed(2)...), typedOutput(2, p.ToolOutput{Output: "x"}), end(p.Completed))
 	expect(t, build(log...), env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: x", "assistant: one", lostTwo, ranMyself+"x")
 }
+
+// What is known of a turn whose end was lost is not told of the next one.
+func TestNothingIsToldOfTheWrongTurn(t *testing.T) {
+	log := append([]p.Body{begin()}, typed(1)...)
+	log = append(log, &p.Damaged{}, &p.TurnStarted{}, says(2, "and?"), request(1), over(1), end(p.Completed))
+	expect(t, build(log...), env, "user: and?")
+
+	log = opened(call(1, 0), over(1), aborted(1, 0, "cut"), &p.Damaged{}, &p.TurnStarted{}, says(2, "and?"), request(1), over(1), end(p.Interrupted))
+	expect(t, build(log...), env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: cut", "user: and?",
+		"user: <turn_aborted>\nThe user stopped your previous turn on purpose after 1.5 s.\n</turn_aborted>")
+}
