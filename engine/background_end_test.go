@@ -246,3 +246,36 @@ func TestShutdownWhileAMessageWaitsForTheNextTurn(t *testing.T) {
 		verify(t, e, id)
 	})
 }
+
+// grow makes a turn that records more than is read back without a checkpoint.
+func grow(e *enginetest.Engine, id p.ConversationID) {
+	e.Say(id, strings.Repeat("x", 5<<20))
+	e.Request().Answer("much")
+	synctest.Wait()
+	time.Sleep(time.Second)
+}
+
+// A checkpoint is made when nothing runs: else what runs would be forgotten.
+func TestBackgroundCommandsAndCheckpoints(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		j := e.Job()
+		kept(t, e, id, j)
+		j.Print("up")
+		grow(e, id)
+		e = kill(t, e, id, enginetest.Options{})
+		if _, err := e.Resume(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if got := ends(recorded(t, e, id)); len(got) != 1 || got[0].Reason != p.Crashed || got[0].Result.Output != "up" {
+			t.Fatalf("ends %+v", got)
+		}
+
+		grow(e, id) // now nothing runs
+		e = kill(t, e, id, enginetest.Options{})
+		kept(t, e, id, e.Job())
+		snap, err := e.Resume(t.Context(), id)
+		if err != nil || len(snap.Background) != 1 || snap.Background[0].ID != 2 {
+			t.Errorf("it does not count on: %+v, %v", snap.Background, err)
+		}
+	})
+}
