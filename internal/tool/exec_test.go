@@ -352,3 +352,15 @@ func TestExecSpecs(t *testing.T) {
 		}
 	}
 }
+
+// The end of its call, and of the turn's context, does not end it.
+func TestBackgroundCommandOutlivesItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	h := &termHost{}
+	terminal(t).Run(ctx, on(h, t.TempDir(), "read x; echo still here; exit 6", args{"yield_time_ms": 0}))
+	cancel()
+	WriteStdin{}.Run(t.Context(), typing(h, "\n", 0))
+	if r, stopped := h.jobs[0].Wait(); stopped || r.ExitCode != 6 || !strings.HasSuffix(r.Output, "still here\n") {
+		t.Errorf("result %+v, stopped %t", r, stopped)
+	}
+}
