@@ -168,5 +168,11 @@ func TestEndLineCountsFiles(t *testing.T) {
 		if tr.files() != 0 {
 			t.Errorf("%s: a new turn begins with %d files", name, tr.files())
 		}
+		for _, b := range patch(second, "/w/c", true) {
+			tr.Apply(p.Event{Turn: 2, Body: b})
+		}
+		if tr.files() != 1 {
+			t.Errorf("%s: a new turn with a patch has %d files", name, tr.files())
+		}
 	}
 }

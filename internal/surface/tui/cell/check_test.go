@@ -160,12 +160,31 @@ func TestLive(t *testing.T) {
 	}
 	for i := range len(whole) {
 		it.Text = whole[:i]
-		check(40 + i/50)
+		check(12 + i/10)
 	}
 	it.Text, it.Status = "something else", transcript.Cut
 	check(40)
 	*it = *command(transcript.Open, "ls", "x")
 	check(40)
+}
+
+// What grows is drawn with every frame, so even expanded only its end is shown.
+func TestLongOutputThatGrows(t *testing.T) {
+	o := Options{Width: 80, Theme: mono, Now: now, Expanded: true, Dir: "/w"}
+	if n := len(Render(command(transcript.Open, "ls", numbers(5000)), o)); n > liveLines+5 {
+		t.Errorf("%d lines of a command that runs", n)
+	}
+	if n := len(Render(command(transcript.Done, "ls", numbers(5000)), o)); n != 5002 {
+		t.Errorf("%d lines of a command that is done", n)
+	}
+}
+
+// A progress bar that has been at it for long shows its last state.
+func TestLongProgress(t *testing.T) {
+	lines := Render(command(transcript.Open, "x", strings.Repeat(" 5%\r", 20_000)+"abc\rZ"), Options{Width: 80, Theme: mono, Now: now, Dir: "/w"})
+	if lines[1] != "  Zbc" {
+		t.Errorf("got %q", lines[1])
+	}
 }
 
 func TestDiffOfATurn(t *testing.T) {

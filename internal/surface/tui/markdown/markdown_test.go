@@ -73,6 +73,8 @@ func TestBlocks(t *testing.T) {
 		{"heading and text", "# A\ntext\n## B", "A|text|B"},
 		{"tight list after text", "List:\n- a\n- b\n\nend", "List:|• a|• b||end"},
 		{"loose list", "- a\n\n- b\n\n  more\n\nend", "• a||• b||  more||end"},
+		{"loose list is one list", "1. a\n\n1. b", "1. a||2. b"},
+		{"indented code is one block", "    a\n\n\n    b", "  a|||  b"},
 		{"numbers are aligned", "9. a\n1. b", " 9. a|10. b"},
 		{"tasks", "- [x] a\n- [ ] b\n- c", "☑ a|☐ b|• c"},
 		{"fence between items", "1. a:\n```sh\nls\n```\n2. b", "1. a:||  ls||2. b"},
@@ -100,7 +102,7 @@ func TestBlocks(t *testing.T) {
 		{"rule without bars", "a\n---", "a"},
 		{"empty cells", "|a||\n|-|-|\n||x|", "a │|──┼──|  │ x"},
 		{"strike", "~~a~~ ~b~ ~~~c ~~d~", "a b ~~~c ~~d~"},
-		{"not a task", "- [y] a\n- [x]b\n\ntext [x] c", "• [y] a|• [x]b||text [x] c"},
+		{"not a task", "- [y] a\n- [x]b\n- *c* [x] d\n\ntext [x] e", "• [y] a|• [x]b|• c [x] d||text [x] e"},
 		{"uneven table", "|a|b|\n|-|-|\n|1|\n|1|2|3|", "a │ b|──┼──|1 │|1 │ 2"},
 	} {
 		width := 60

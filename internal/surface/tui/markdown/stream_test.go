@@ -65,6 +65,17 @@ func TestBlocksAreIndependent(t *testing.T) {
 	}
 }
 
+// However long a list grows, only a piece of it is drawn again.
+func TestOpenBlockStaysSmall(t *testing.T) {
+	s := NewStream(80, colours)
+	for i := range 10_000 {
+		s.Write(fmt.Sprintf("%d. some item\n   and more\n", i))
+		if n := len(s.whole.block); n > 2*mostLines {
+			t.Fatalf("%d lines are drawn again and again", n)
+		}
+	}
+}
+
 // harm is what is wrong with a line, if anything.
 func harm(line string, width int) string {
 	if w := ansi.StringWidth(line); w > width {

@@ -90,6 +90,7 @@ func TestWrap(t *testing.T) {
 		{"end   ", 9, "end"},
 		{"👨‍👩‍👧👨‍👩‍👧", 3, "👨‍👩‍👧|👨‍👩‍👧"},
 		{"aa bb cc dd", 5, "aa bb|cc dd"},
+		{"     ab", 3, "ab"},
 		{"word longerword x", 6, "word|longer|word x"},
 	} {
 		if d := cmp.Diff(tt.want, strings.Join(Wrap(tt.in, tt.width), "|")); d != "" {

@@ -114,6 +114,11 @@ type walk struct {
 }
 
 func (w *walk) step() string {
+	if w.IntN(50) == 0 {
+		w.v.Reset()
+		w.m.items, w.m.follow, w.m.cell, w.m.line, w.m.differs = nil, true, 0, 0, map[string]bool{}
+		return "reset"
+	}
 	switch w.IntN(14) {
 	case 0, 1, 2:
 		return w.put(len(w.m.items))

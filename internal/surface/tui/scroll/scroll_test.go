@@ -127,6 +127,30 @@ func TestLinesAreExactlyTheHeight(t *testing.T) {
 	}
 }
 
+func TestReset(t *testing.T) {
+	v := New(mono)
+	v.SetSize(40, 3)
+	for i := range 20 {
+		v.Put(message(i, "words"))
+	}
+	v.Top()
+	v.Lines(now)
+	v.Reset()
+	if got := strings.Join(v.Lines(now), ""); got != "" || !v.Following() || v.Below() != 0 || v.heights.sum(len(v.heights.values)) != 0 {
+		t.Errorf("after a reset: %q, following %v, %d below", got, v.Following(), v.Below())
+	}
+	for i := range 5 {
+		v.Put(message(i, "new"))
+	}
+	v.Top()
+	for i := range v.cells {
+		v.draw(i)
+	}
+	if v.Lines(now); v.Below() != 6 {
+		t.Errorf("%d lines below, want 6", v.Below())
+	}
+}
+
 func TestRunningTimePasses(t *testing.T) {
 	v := New(mono)
 	v.SetSize(40, 4)
