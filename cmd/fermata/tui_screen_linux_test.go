@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -159,25 +160,12 @@ var (
 	pidForm   = regexp.MustCompile(`process \d+`)
 )
 
-// golden compares the screen with testdata/tui/NAME.txt.
+// golden waits until the screen is what testdata/tui/NAME.txt says.
 func (s *screen) golden(name string) {
 	s.t.Helper()
-	text := strings.TrimRight(s.text(), "\n")
-	text = strings.ReplaceAll(text, s.pl.dir, "/place")
-	text = idForm.ReplaceAllString(text, "ID")
-	text = timeForm.ReplaceAllString(text, "N s")
-	text = killForm.ReplaceAllString(text, "N processes")
-	text = wordForm.ReplaceAllString(text, "word1 … wordN")
-	text = spinForm.ReplaceAllString(text, "⠋")
-	text = usedForm.ReplaceAllString(text, "context N")
-	text = sideForm.ReplaceAllString(text, "$1 │")
-	text = pidForm.ReplaceAllString(text, "process PID")
-	lines := strings.Split(text, "\n")
-	lines[len(lines)-1] = gapForm.ReplaceAllString(lines[len(lines)-1], "  ")
-	text = blankForm.ReplaceAllString(strings.Join(lines, "\n"), "\n\n") + "\n"
 	file := filepath.Join("testdata", "tui", name+".txt")
 	if *updateScreens {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(s.quiet()), 0o644); err != nil {
 			s.t.Fatal(err)
 		}
 		return
@@ -186,9 +174,47 @@ func (s *screen) golden(name string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if d := cmp.Diff(string(want), text); d != "" {
-		s.t.Errorf("%s (-want +got; -update-screens rewrites it):\n%s", name, d)
+	var got string
+	defer func() {
+		if d := cmp.Diff(string(want), got); d != "" {
+			s.t.Errorf("%s (-want +got; -update-screens rewrites it):\n%s", name, d)
+		}
+	}()
+	eventually(s.t, "the screen is "+file, func() bool {
+		got = s.normal()
+		return got == string(want)
+	})
+}
+
+// quiet is the screen when it has not changed for a while.
+func (s *screen) quiet() string {
+	last, since := "", time.Now()
+	eventually(s.t, "the screen is quiet", func() bool {
+		if now := s.normal(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > time.Second
+	})
+	return last
+}
+
+// normal is the screen without what differs from run to run.
+func (s *screen) normal() string {
+	s.t.Helper()
+	text := strings.TrimRight(s.text(), "\n")
+	text = strings.ReplaceAll(text, s.pl.dir, "/place")
+	for _, n := range []struct {
+		form *regexp.Regexp
+		as   string
+	}{
+		{idForm, "ID"}, {timeForm, "N s"}, {killForm, "N processes"}, {wordForm, "word1 … wordN"}, {spinForm, "⠋"},
+		{usedForm, "context N"}, {sideForm, "$1 │"}, {pidForm, "process PID"},
+	} {
+		text = n.form.ReplaceAllString(text, n.as)
 	}
+	lines := strings.Split(text, "\n")
+	lines[len(lines)-1] = gapForm.ReplaceAllString(lines[len(lines)-1], "  ")
+	return blankForm.ReplaceAllString(strings.Join(lines, "\n"), "\n\n") + "\n"
 }
 
 // demo is the command line of the binary with the demo model.

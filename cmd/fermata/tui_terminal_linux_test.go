@@ -1,0 +1,170 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// shellScreen is a screen with an interactive shell.
+func shellScreen(t *testing.T, pl *place) *screen {
+	t.Helper()
+	pl.env = append(pl.env, "PS1=shell> ", "PROMPT_COMMAND=", "HISTFILE=")
+	s := newScreen(t, pl, "exec bash --norc --noprofile -i")
+	s.sees("shell>")
+	return s
+}
+
+// flags are what the terminal is switched to.
+func (s *screen) flags() string {
+	return strings.TrimSpace(s.tmux("display-message", "-p", "screen #{alternate_on} cursor #{cursor_flag} mouse #{mouse_any_flag}"))
+}
+
+const plainFlags = "screen 0 cursor 1 mouse 0"
+
+// sane checks that the terminal is as the shell left it.
+func (s *screen) sane() {
+	s.t.Helper()
+	eventually(s.t, "the terminal is plain", func() bool { return s.flags() == plainFlags })
+	s.keys("C-l")
+	s.types("stty -a | tr ';' '\\n' | tr ' ' '\\n' | grep -cx -e icanon -e echo -e isig -e icrnl -e opost", "Enter")
+	s.sees("\n5\n")
+}
+
+func TestScreenSignals(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			pl := screenPlace(t)
+			s := shellScreen(t, pl)
+			s.types(pl.bin+" --demo 'run: echo begun; sleep 600'", "Enter")
+			s.sees("begun", "working")
+			if s.flags() == plainFlags {
+				t.Fatal("the terminal is plain while the program runs")
+			}
+			did := below(s.fermata())
+			s.signal(sig)
+			s.sees("stopped after", "to go on: fermata resume ", "shell>")
+			for _, r := range did {
+				if lives(r) {
+					t.Errorf("it lives:%v", r)
+				}
+			}
+			s.sane()
+			pl.must("fsck", pl.conversation())
+		})
+	}
+}
+
+// A terminal that goes away is a stop like any other.
+func TestScreenHangup(t *testing.T) {
+	pl := screenPlace(t)
+	master, tty, err := pty.Open()
+	if err != nil {
+		t.Skipf("no terminal can be had here: %v", err)
+	}
+	if err := pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(pl.bin, "--demo", "run: echo begun; sleep 600")
+	cmd.Dir, cmd.Env = pl.work, pl.env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	go func() { // ends when the terminal is closed
+		b := make([]byte, 4096)
+		for {
+			if _, err := master.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	id := pl.conversation()
+	pl.awaitText(id, "begun\n")
+	did := below(cmd.Process.Pid)
+	master.Close()
+	_ = cmd.Wait() // a signal's code
+	for _, r := range did {
+		if lives(r) {
+			t.Errorf("it lives:%v", r)
+		}
+	}
+	contains(t, "the conversation", pl.must("show", id), "stopped after")
+	pl.must("fsck", id)
+}
+
+// Ctrl-Z gives the shell its terminal; fg gives it back.
+func TestScreenSuspend(t *testing.T) {
+	pl := screenPlace(t)
+	s := shellScreen(t, pl)
+	s.types(pl.bin+" --demo 'talk 5'", "Enter")
+	s.sees("word5", "ready")
+	s.keys("C-z")
+	s.sees("Stopped", "shell>")
+	s.sane()
+	s.types("fg", "Enter")
+	s.sees("word5", "ready")
+	s.types("talk 7", "Enter")
+	s.sees("word7", "ready")
+	s.types("/quit", "Enter")
+	s.sees("to go on")
+	s.sane()
+}
+
+func TestScreenEditor(t *testing.T) {
+	pl := screenPlace(t)
+	pl.file("editor", "#!/bin/sh\necho ' from the editor' >> \"$2\"\n")
+	pl.env = append(pl.env, "VISUAL="+pl.work+"/editor -flag", "TMPDIR="+pl.dir)
+	s := newScreen(t, pl, pl.demo())
+	s.sees("ready")
+	s.types("text", "C-g")
+	s.sees("│ › text", "from the editor")
+	s.types("", "C-c")
+	left, err := os.ReadDir(pl.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range left {
+		if strings.HasPrefix(f.Name(), "fermata-") {
+			t.Errorf("%s is left", f.Name())
+		}
+	}
+}
+
+// Any size, also while it works.
+func TestScreenResize(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("'talk 400'"))
+	s.sees("word5")
+	for _, size := range [][2]string{{"40", "10"}, {"120", "40"}, {"20", "5"}, {"80", "24"}} {
+		s.tmux("resize-window", "-x", size[0], "-y", size[1])
+		s.sees("working")
+	}
+	s.keys("Escape")
+	s.sees("stopped after", "ready")
+}
+
+func TestScreenFirstRun(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.bin+"; echo exit code $?; exec sleep 600")
+	s.sees("No model is set up yet", "no Ollama answers here")
+	s.golden("first_run")
+	s.keys("1")
+	s.sees("Key for openai")
+	s.types("secret-key", "BSpace")
+	s.sees("•••••••••▏")
+	s.golden("key")
+	s.keys("Escape")
+	s.gone("Key for")
+	s.types("", "4")
+	s.keys("5")
+	s.sees("demo (demo)", "ready")
+	s.types("talk 3", "Enter")
+	s.sees("word3", "ready")
+}
