@@ -135,7 +135,9 @@ func TestReset(t *testing.T) {
 	}
 	v.Top()
 	v.Lines(now)
-	v.Reset()
+	if v.Reset(); !v.Following() || v.Below() != 0 {
+		t.Errorf("reset, but following %v, %d below", v.Following(), v.Below())
+	}
 	if got := strings.Join(v.Lines(now), ""); got != "" || !v.Following() || v.Below() != 0 || v.heights.sum(len(v.heights.values)) != 0 {
 		t.Errorf("after a reset: %q, following %v, %d below", got, v.Following(), v.Below())
 	}
