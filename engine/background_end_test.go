@@ -123,6 +123,9 @@ func TestKillFindsBackgroundCommands(t *testing.T) {
 				return 1, nil
 			}
 		}})
+		if one.Runs() || two.Runs() {
+			t.Error("the engine was ended at once, and what it ran goes on")
+		}
 		snap, err := e.Resume(t.Context(), id)
 		if err != nil || len(snap.Background) > 0 || snap.Ended != p.Crashed {
 			t.Fatalf("after the kill: %+v, %v", snap, err)
