@@ -162,7 +162,10 @@ func TestLive(t *testing.T) {
 		it.Text = whole[:i]
 		check(12 + i/10)
 	}
-	it.Text, it.Status = "something else", transcript.Cut
+	check(40)
+	it.Text = "something else" + it.Text
+	check(40)
+	it.Text, it.Status = "short", transcript.Cut
 	check(40)
 	*it = *command(transcript.Open, "ls", "x")
 	check(40)
