@@ -210,20 +210,14 @@ func fileChanges(raw json.RawMessage) []jsonChange {
 
 func exitCode(n *int) **int { return &n }
 
-// commandLine is a command as it is shown: argv in one string, quoted where needed.
+// commandLine is a command as it is shown: argv in one string, each word quoted
+// as people are shown it.
 func commandLine(argv []string) string {
-	quoted := make([]string, len(argv))
+	words := make([]string, len(argv))
 	for i, a := range argv {
-		quoted[i] = quote(a)
+		words[i] = (&transcript.Item{Command: []string{a}}).CommandLine()
 	}
-	return strings.Join(quoted, " ")
-}
-
-func quote(s string) string {
-	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]{}~#!`") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return strings.Join(words, " ")
 }
 
 const planItem = "plan"
