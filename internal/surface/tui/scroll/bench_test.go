@@ -37,7 +37,7 @@ func typical(i int) *transcript.Item {
 
 // BenchmarkPutAndLines is one piece of text for the last message, and a frame.
 func BenchmarkPutAndLines(b *testing.B) {
-	for _, n := range []int{10, 10_000} {
+	for _, n := range []int{12, 10_000} {
 		b.Run(fmt.Sprint(n, " cells"), func(b *testing.B) {
 			v := long(n)
 			it := message(n, "")
@@ -59,9 +59,10 @@ func BenchmarkPutAndLines(b *testing.B) {
 	}
 }
 
-// BenchmarkResize is a new width and a frame.
+// BenchmarkResize is a new width and a frame. Both views end with the same kinds
+// of cells.
 func BenchmarkResize(b *testing.B) {
-	for _, n := range []int{10, 10_000} {
+	for _, n := range []int{12, 10_000} {
 		b.Run(fmt.Sprint(n, " cells"), func(b *testing.B) {
 			v := long(n)
 			for i := 0; b.Loop(); i++ {
