@@ -335,12 +335,64 @@ func (h *stoppingHost) Keep(context.Context, protocol.BackgroundStarted, Backgro
 
 func TestExecDoesNotRunWhatIsNotRecorded(t *testing.T) {
 	dir := t.TempDir()
-	out := terminal(t).Run(t.Context(), on(&termHost{noEvent: errors.New("disk full")}, dir, "touch ran")).Output
+	h := &patientHost{termHost: termHost{noEvent: errors.New("disk full")}, ran: filepath.Join(dir, "ran")}
+	c := on(&h.termHost, dir, "touch ran")
+	c.Host = h
+	out := terminal(t).Run(t.Context(), c).Output
 	if !out.Failed || !strings.Contains(out.Output, "disk full") {
 		t.Errorf("output %+v", out)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
 		t.Error("it ran")
+	}
+}
+
+// A patientHost takes its time to record, in which a command could run.
+type patientHost struct {
+	termHost
+	ran string
+}
+
+func (h *patientHost) Record(ctx context.Context, b protocol.Body) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range 20 {
+		if _, err := os.Stat(h.ran); err == nil {
+			break
+		}
+		<-tick.C
+	}
+	return h.termHost.Record(ctx, b)
+}
+
+// What was printed before it was kept is the call's, what comes then its own.
+func TestOutputBeforeAndAfterTheKeep(t *testing.T) {
+	e, h := terminal(t), &termHost{}
+	c := on(h, t.TempDir(), "echo before; read -s x; printf 'after\\r'")
+	a := execArgs{Cmd: "echo before; read -s x; printf 'after\\r'", Login: new(bool)}
+	s, process, err := e.start(t.Context(), c, proc.Spec{Argv: a.argv(), Dir: "/", Pty: &execSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has printed", func() bool { shown, _ := h.said(); return shown == "before\n" })
+	res, err := e.background(t.Context(), c, a, s, process)
+	if err != nil || res.Output.Command.Output != "before\n" {
+		t.Fatalf("result %+v, %v", res, err)
+	}
+	WriteStdin{}.Run(t.Context(), typing(h, "\n", 0))
+	r, _ := h.jobs[0].Wait()
+	if shown, later := h.said(); r.Output != "after\r" || later != r.Output || shown != "before\n" {
+		t.Errorf("result %q, shown %q, then %q", r.Output, shown, later)
+	}
+}
+
+func TestExecThatEndsInTheMiddle(t *testing.T) {
+	for script, want := range map[string]string{`printf 'x\r'`: "x\r", `printf 'caf\303'`: "caf\uFFFD", `printf 'x\r\303'`: "x\r\uFFFD"} {
+		h := &termHost{}
+		out := terminal(t).Run(t.Context(), on(h, t.TempDir(), script)).Output
+		if shown, _ := h.said(); out.Command.Output != want || shown != want {
+			t.Errorf("%s: kept %q, shown %q, want %q", script, out.Command.Output, shown, want)
+		}
 	}
 }
 
