@@ -192,9 +192,9 @@ func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, answerT
 		ctx = whileRead(ctx, s.out)
 	}
 	end, err := exec.Run(ctx, r.engine, o)
-	if errors.Is(err, exec.ErrParked) {
-		fmt.Fprintf(s.err, "fermata: conversation %s waits for an approval\nto answer: fermata approve %[1]s [--deny]\n", o.Conversation)
-		return &exitError{code: exitWaiting}
+	var parked *exec.ParkedError
+	if errors.As(err, &parked) {
+		return waiting(s, o, parked)
 	}
 	if errors.Is(err, exec.ErrUnread) { // nor would anybody read what we say of it
 		return &exitError{code: signalCode(stopped())}
@@ -211,6 +211,19 @@ func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, answerT
 		return unwritten(s, o, end, err)
 	}
 	return exitFor(end, stopped())
+}
+
+// waiting tells what a parked turn waits for, and how to answer.
+func waiting(s streams, o exec.Options, e *exec.ParkedError) error {
+	if o.JSON {
+		exec.PrintError(s.out, fmt.Errorf("conversation %s: %w", o.Conversation, e))
+	}
+	fmt.Fprintf(s.err, "fermata: conversation %s waits for an approval\n", o.Conversation)
+	for _, what := range e.Asks {
+		fmt.Fprintf(s.err, "  %s\n", what)
+	}
+	fmt.Fprintf(s.err, "to answer: fermata approve %s [CALL] [--deny]\n", o.Conversation)
+	return &exitError{code: exitWaiting}
 }
 
 // unwritten is how a run ends whose stdout took no more. A reader that has left

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -53,8 +54,14 @@ type drawing interface {
 // unread is how long a stopped run waits for somebody to read what it prints.
 const unread = time.Second
 
-// ErrParked says that the turn waits for an approval, and was left so.
-var ErrParked = errors.New("waiting for an approval")
+// A ParkedError says that the turn waits for approvals, and was left so.
+type ParkedError struct {
+	Asks []string // what for: the call, and what it would do
+}
+
+func (e *ParkedError) Error() string {
+	return "waiting for an approval of " + strings.Join(e.Asks, ", ")
+}
 
 // ErrUnread says that the turn completed, and that nobody read its answer
 // before the run was stopped.
@@ -87,9 +94,9 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	done, parked := make(chan struct{}), make(chan struct{})
 	var end engine.TurnEnd
 	var err error
+	asked := &asked{o: o, e: e, parked: parked}
 	go func() { // ends with the turn; left behind only if its output is not read, or the turn is parked
 		defer close(done)
-		asked := &asked{o: o, e: e, parked: parked}
 		fn := func(ev p.Event) {
 			pr.event(ev)
 			asked.event(ctx, ev)
@@ -104,7 +111,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 		return end, err
 	case <-parked:
 		left = true
-		return engine.TurnEnd{}, ErrParked
+		return engine.TurnEnd{}, &ParkedError{asked.waits}
 	case <-ctx.Done():
 	}
 	select {
@@ -128,12 +135,19 @@ type asked struct {
 	o      Options
 	e      engine.Engine
 	open   bool
+	waits  []string      // what is open; not changed any more when parked is closed
 	parked chan struct{} // closed when the turn is left
 }
 
 func (a *asked) event(ctx context.Context, ev p.Event) {
 	ask, ok := ev.Body.(*p.ApprovalRequested)
 	a.open = a.open || ok
+	if ok {
+		a.waits = append(a.waits, fmt.Sprintf("%s: %s", ask.Call, wanted(ask)))
+	}
+	if b, ok := ev.Body.(*p.ApprovalResolved); ok {
+		a.waits = slices.DeleteFunc(a.waits, func(w string) bool { return strings.HasPrefix(w, b.Call.String()+": ") })
+	}
 	life := context.WithoutCancel(ctx)
 	switch {
 	case ok && !a.o.Park:
@@ -145,6 +159,18 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 			close(a.parked)
 		}
 	}
+}
+
+// wanted is what an approval would allow.
+func wanted(ask *p.ApprovalRequested) string {
+	if ask.Kind != p.ApprovePatch {
+		return (&transcript.Item{Command: ask.Command}).CommandLine()
+	}
+	paths := []string{"apply_patch"}
+	for _, c := range transcript.Changes(ask.Detail) {
+		paths = append(paths, c.Path)
+	}
+	return strings.Join(paths, " ")
 }
 
 // stopped sees a stopped turn to its end when printing is stuck.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -239,7 +240,8 @@ func TestPark(t *testing.T) {
 		m.End()
 		r.e.Run().Ask("rm", "x")
 		<-r.done
-		if !errors.Is(r.failed, ErrParked) {
+		var parked *ParkedError
+		if !errors.As(r.failed, &parked) || !slices.Equal(parked.Asks, []string{"1.1.0: rm x"}) {
 			t.Fatalf("end %+v, %v", r.end, r.failed)
 		}
 		snap, err := r.e.Resume(t.Context(), r.id)
