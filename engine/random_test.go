@@ -403,6 +403,9 @@ func (s *scenario) settle() {
 	synctest.Wait()
 	all := s.events()
 	s.audit(all)
+	for _, b := range ends(all) {
+		s.world.endings[b.Reason]++
+	}
 	for i, rd := range s.readers {
 		rd.mu.Lock()
 		if want := all[min(int(rd.after), len(all)):]; len(rd.events) < len(want) && !rd.ended {
@@ -461,7 +464,7 @@ func (s *scenario) crashedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(s.crashes, func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
 }
 
-func runScenario(t *testing.T, seed uint64, open func(*testing.T, *weather) disk) {
+func runScenario(t *testing.T, seed uint64, open func(*testing.T, *weather) disk, endings map[p.EndReason]int) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Logf("seed %d", seed)
 		wth := &weather{r: rand.New(rand.NewPCG(seed, 3)), fails: seed%5 == 4}
@@ -470,7 +473,7 @@ func runScenario(t *testing.T, seed uint64, open func(*testing.T, *weather) disk
 			accepted: map[p.InputID]bool{},
 			world: &world{
 				t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{},
-				jobs: map[p.BackgroundID]*randomJob{},
+				jobs: map[p.BackgroundID]*randomJob{}, endings: endings,
 			},
 		}
 		s.start()
@@ -546,10 +549,16 @@ func TestRandomInterleavingsInFiles(t *testing.T) {
 }
 
 func runScenarios(t *testing.T, open func(*testing.T, *weather) disk) {
+	endings := map[p.EndReason]int{}
 	for seed := range uint64(*scenarios) {
-		runScenario(t, seed, open)
+		runScenario(t, seed, open, endings)
 		if t.Failed() {
 			return
+		}
+	}
+	for _, reason := range []p.EndReason{p.Completed, p.Interrupted, p.Crashed} {
+		if n := endings[reason]; n < *scenarios/10 {
+			t.Errorf("only %d background commands ended %s: the scenarios do not get there", n, reason)
 		}
 	}
 }

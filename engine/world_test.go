@@ -26,7 +26,8 @@ type world struct {
 	immortal map[p.CallID]bool // of these, the ones that cannot be stopped
 	ran      []p.CallID        // calls that had an effect
 
-	jobs map[p.BackgroundID]*randomJob // background commands that ever ran
+	jobs    map[p.BackgroundID]*randomJob // background commands that ever ran
+	endings map[p.EndReason]int           // how they ended, in all scenarios
 }
 
 func (w *world) rnd(n int) int { w.mu.Lock(); defer w.mu.Unlock(); return w.r.IntN(n) }
@@ -124,11 +125,14 @@ func (t randomTool) Run(ctx context.Context, call tool.Call) tool.Result {
 		piece := fmt.Sprintf("line %d\n", k)
 		printed += piece
 		call.Host.Write([]p.DeltaKind{p.DeltaStdout, p.DeltaStderr}[w.rnd(2)], piece)
+		if w.rnd(5) == 0 {
+			return w.keep(call, printed)
+		}
 		if !w.pause(ctx) {
 			return tool.Result{Output: p.ToolOutput{Output: printed, Aborted: true, Command: &p.CommandResult{ExitCode: -1, Output: printed, Killed: 1}}}
 		}
 	}
-	if w.rnd(4) == 0 {
+	if w.rnd(2) == 0 {
 		return w.keep(call, printed)
 	}
 	return tool.Result{Output: p.ToolOutput{Output: "ok", Command: &p.CommandResult{Output: printed}}}
