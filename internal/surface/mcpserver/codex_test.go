@@ -33,6 +33,10 @@ func TestHandshake(t *testing.T) {
 		c.want(`{"jsonrpc":"2.0","id":4,"result":{}}`)
 		c.send(`{"id":5,"method":"resources/list"}`)
 		c.want(`{"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"there is no method \"resources/list\""}}`)
+		c.send(`{"id":6,"method":"elicitation/create"}`) // that is for us to ask
+		c.want(`{"jsonrpc":"2.0","id":6,"error":{"code":-32601,"message":"there is no method \"elicitation/create\""}}`)
+		c.send(`{"method":"turn_aborted"}`)
+		c.nothing()
 	})
 }
 

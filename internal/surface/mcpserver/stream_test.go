@@ -195,6 +195,26 @@ func TestHeldApproval(t *testing.T) {
 	})
 }
 
+// A message that changes nothing joins the turn that runs.
+func TestMessageThatChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, noAsks)
+		c.say("11")
+		m := c.e.Request()
+		c.tool("12", "conversationSendMessage", `{"conversation_id":"C","content":[{"type":"text","text":"more"}],"include_plan_tool":true}`)
+		c.want(sent("11"), sent("12"))
+		m.Answer("one")
+		if got := c.e.Request().Inputs(); got[len(got)-1] != "user more" || got[len(got)-2] != "assistant one" {
+			t.Errorf("the model was told %q", got)
+		}
+		c.e.Idle()
+		snap, err := c.e.Resume(t.Context(), p.ConversationID(c.id))
+		if err != nil || snap.Turn != 1 {
+			t.Errorf("turn %d, %v", snap.Turn, err)
+		}
+	})
+}
+
 func TestConversationToolErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := toolCreated(t, noAsks)

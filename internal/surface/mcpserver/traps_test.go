@@ -241,6 +241,10 @@ func TestLogging(t *testing.T) {
 		}
 		c.send(`{"id":4,"method":"logging/setLevel","params":{"level":"loud"}}`)
 		c.want(`{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"level: there is no \"loud\""}}`)
+
+		plain := attach(t, c.e) // a client that does not speak MCP
+		plain.send(`{"id":1,"method":"newConversation","params":{"model":"odd"}}`)
+		plain.want(`{"jsonrpc":"2.0","id":1,"result":{"conversationId":"C","model":"odd"}}`)
 	})
 }
 

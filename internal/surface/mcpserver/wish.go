@@ -97,8 +97,7 @@ func (s *Server) create(ctx context.Context, w Wish) (*conversation, p.Settings,
 // change is what a wish changes about a conversation that there is already; nil if
 // nothing.
 func (s *Server) change(ctx context.Context, now p.Settings, w Wish) (*p.Overrides, error) {
-	w.IncludePlanTool, w.IncludeApplyPatchTool = false, false
-	if reflect.DeepEqual(w, Wish{}) {
+	if reflect.DeepEqual(w, Wish{}) { // as most: the configuration need not be read
 		return nil, nil
 	}
 	over, remarks, err := s.o.Change(now, w)
@@ -106,5 +105,8 @@ func (s *Server) change(ctx context.Context, now p.Settings, w Wish) (*p.Overrid
 		return nil, requestError(err.Error())
 	}
 	s.remark(ctx, remarks)
+	if reflect.DeepEqual(over, p.Overrides{}) {
+		return nil, nil
+	}
 	return &over, nil
 }
