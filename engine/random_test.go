@@ -146,6 +146,9 @@ func (rd *reader) check(t testing.TB, ev p.Event) {
 		}
 	case *p.BackgroundEnded:
 		id, text = b.ID.Item(), b.Result.Output
+		if handBackCrashes && b.Reason == p.Crashed && text == "" {
+			return
+		}
 	default:
 		return
 	}
@@ -374,7 +377,7 @@ func (s *scenario) reopen() {
 	if err != nil && !errors.Is(err, errDisk) {
 		s.t.Errorf("shutdown: %v", err)
 	}
-	s.world.noJobs()
+	s.world.noJobs(s.events())
 	s.end()
 	s.start()
 	if _, err = s.engine.Resume(s.ctx, s.id); err != nil && !errors.Is(err, errDisk) {
