@@ -101,6 +101,20 @@ func TestExecAsksOnDenialOnly(t *testing.T) {
 	}
 }
 
+// Where nobody is to be asked, a denial is an answer like any other.
+func TestDenialWithNobodyToAsk(t *testing.T) {
+	needSandbox(t)
+	dir, target := t.TempDir(), filepath.Join(elsewhere(t), "x")
+	for name, res := range map[string]Result{
+		"shell":        shell(t).Run(t.Context(), under(call(&termHost{}, dir, sh("touch "+target)), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite)),
+		"exec_command": terminal(t).Run(t.Context(), under(on(&termHost{}, dir, "touch "+target), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite)),
+	} {
+		if res.Ask != nil || !res.Output.Failed || !strings.Contains(res.Output.Output, target) || exists(target) {
+			t.Errorf("%s: %+v", name, res)
+		}
+	}
+}
+
 // notes are the warnings that people had.
 func (h *termHost) notes() (texts []string) {
 	for _, b := range h.events {

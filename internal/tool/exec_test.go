@@ -51,6 +51,7 @@ func TestExecArguments(t *testing.T) {
 		fail             bool
 	}{
 		{"login shell", `{"cmd":"shopt -q login_shell && echo yes"}`, "yes\n", false},
+		{"login shell, said so", `{"cmd":"shopt -q login_shell && echo yes","login":true}`, "yes\n", false},
 		{"no login shell", `{"cmd":"shopt -q login_shell || echo no","login":false}`, "no\n", false},
 		{"another shell", `{"cmd":"echo $0","shell":"/bin/sh","login":false}`, "/bin/sh\n", false},
 		{"workdir", `{"cmd":"pwd","workdir":"sub","login":false}`, filepath.Join(dir, "sub") + "\n", false},
