@@ -146,6 +146,7 @@ const (
 // printing says where a turn is printed, and how. Colour is for progress only.
 func printing(s streams, color string) exec.Options {
 	o := exec.Options{Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err)}
+	o.Width = func() int { return columns(s.err) }
 	term := os.Getenv("TERM")
 	o.Plain = term == "" || term == "dumb"
 	o.Color = color == colorAlways || color == colorAuto && o.ErrTerminal && !o.Plain && os.Getenv("NO_COLOR") == ""

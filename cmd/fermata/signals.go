@@ -72,6 +72,19 @@ const exitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting f
 // exitUnread is the exit code of a program that SIGPIPE has ended.
 var exitUnread = signalCode(unix.SIGPIPE)
 
+// columns is how wide a terminal is, 0 if that is not known.
+func columns(stream any) int {
+	f, ok := stream.(interface{ Fd() uintptr })
+	if !ok {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
+}
+
 // terminal reports whether a stream is a terminal.
 func terminal(stream any) bool {
 	f, ok := stream.(interface{ Fd() uintptr })

@@ -29,15 +29,16 @@ type Options struct {
 	Park         bool       // leave a turn that needs an approval, for somebody to answer later
 	Out          io.Writer
 	Err          io.Writer
-	OutTerminal  bool     // Out is a terminal
-	ErrTerminal  bool     // Err is a terminal
-	Plain        bool     // the terminal is one that only prints: no line that shows what goes on
-	Color        bool     // of what is progress; never of the answer on Out
-	Ephemeral    bool     // there will be nothing to resume
-	JSON         bool     // lines of JSON on Out instead
-	Before       p.Usage  // what the conversation has used so far, for JSON
-	Notices      []string // what there is to know of the conversation, for JSON
-	ResumeFlags  string   // what to resume it needs besides its name
+	OutTerminal  bool       // Out is a terminal
+	ErrTerminal  bool       // Err is a terminal
+	Plain        bool       // the terminal is one that only prints: no line that shows what goes on
+	Width        func() int // of the terminal; nil or 0 if that is not known
+	Color        bool       // of what is progress; never of the answer on Out
+	Ephemeral    bool       // there will be nothing to resume
+	JSON         bool       // lines of JSON on Out instead
+	Before       p.Usage    // what the conversation has used so far, for JSON
+	Notices      []string   // what there is to know of the conversation, for JSON
+	ResumeFlags  string     // what to resume it needs besides its name
 
 	// OwnStop, if set, tells whether it was the reader of JSON who stopped the
 	// turn. Then there is no turn.failed: the Codex SDK would throw that at its
@@ -49,6 +50,7 @@ type Options struct {
 type drawing interface {
 	event(p.Event)
 	finish(engine.TurnEnd) error
+	leave() // instead of finish: the turn is parked, and has no end
 }
 
 // unread is how long a stopped run waits for somebody to read what it prints.
@@ -111,6 +113,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 		return end, err
 	case <-parked:
 		left = true
+		pr.leave()
 		return engine.TurnEnd{}, &ParkedError{asked.waits}
 	case <-ctx.Done():
 	}

@@ -7,10 +7,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -296,3 +298,54 @@ func TestStatusLine(t *testing.T) {
 
 // waitFrames gives the status line time to be drawn, in a bubble.
 func waitFrames() { time.Sleep(5 * frameTime) }
+
+// However long a command is and however many lines it has, the line is one line.
+func TestStatusLineFits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var width atomic.Int64
+		width.Store(30)
+		r := start(t, func(o *Options) { o.ErrTerminal = true; o.Width = func() int { return int(width.Load()) } })
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		script := "echo a\n\techo 漢字漢字漢字漢字漢字 and so on"
+		_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"bash", "-lc", script}})
+		waitFrames()
+		width.Store(20) // somebody made the window smaller
+		waitFrames()
+		w.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{}})
+		r.e.Request().Answer("ok")
+		<-r.done
+		drawn := strings.Split(r.err.String(), clearLine)[1:]
+		for i, line := range drawn {
+			if i < len(drawn)-1 && (strings.Contains(line, "\n") || ansi.StringWidth(line) > 27) {
+				t.Errorf("line %d: %q", i, line)
+			}
+		}
+		want := []string{"⠹ 0 s · echo a echo 漢字漢…", "⠏ 1 s · echo a e…"}
+		for _, line := range want {
+			if !slices.Contains(drawn, line) {
+				t.Errorf("drawn %q, want in it %q", drawn, line)
+			}
+		}
+	})
+}
+
+// A parked turn leaves no line behind that shows that something goes on.
+func TestStatusLineOfAParkedTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { o.Park, o.ErrTerminal = true, true })
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		waitFrames()
+		w.Ask("rm", "x")
+		<-r.done
+		got := r.err.String()
+		if last := got[strings.LastIndex(got, clearLine)+len(clearLine):]; strings.ContainsAny(last, string(frames)) || !strings.Contains(got, clearLine) {
+			t.Errorf("the line stays: %q", got)
+		}
+	})
+}

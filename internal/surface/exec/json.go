@@ -297,6 +297,9 @@ func (j *jsonPrinter) finish(end engine.TurnEnd) error {
 	return j.result()
 }
 
+// leave leaves what is open as it is: it has not ended.
+func (j *jsonPrinter) leave() {}
+
 func failure(end engine.TurnEnd) string {
 	if e := end.End.Error; e != nil && e.Hint != "" {
 		return e.Message + " · " + e.Hint

@@ -293,6 +293,12 @@ func (pr *printer) text(s string) {
 	pr.midLine = !strings.HasSuffix(s, "\n")
 }
 
+// leave shows what was held back: it is not the answer.
+func (pr *printer) leave() {
+	pr.flush()
+	pr.clear()
+}
+
 // clear takes the status line off the screen.
 func (pr *printer) clear() {
 	if pr.shows {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -16,7 +18,8 @@ type watched struct {
 	pr     *printer
 	events chan p.Event
 	end    chan engine.TurnEnd
-	result chan error // has room for one
+	left   chan struct{} // the turn is left as it is
+	result chan error    // has room for one
 	quit   <-chan struct{}
 }
 
@@ -24,7 +27,7 @@ const frameTime = 120 * time.Millisecond
 
 // watch draws until finish, or until quit is closed.
 func watch(pr *printer, quit <-chan struct{}) *watched {
-	w := &watched{pr, make(chan p.Event), make(chan engine.TurnEnd), make(chan error, 1), quit}
+	w := &watched{pr, make(chan p.Event), make(chan engine.TurnEnd), make(chan struct{}), make(chan error, 1), quit}
 	go w.run()
 	return w
 }
@@ -41,6 +44,10 @@ func (w *watched) run() {
 			w.pr.status(frame, now)
 		case end := <-w.end:
 			w.result <- w.pr.finish(end)
+			return
+		case <-w.left:
+			w.pr.leave()
+			w.result <- nil
 			return
 		case <-w.quit:
 			return
@@ -62,6 +69,11 @@ func (w *watched) finish(end engine.TurnEnd) error {
 	case <-w.quit:
 		return nil
 	}
+}
+
+func (w *watched) leave() {
+	w.left <- struct{}{}
+	<-w.result
 }
 
 var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
@@ -86,18 +98,28 @@ func (pr *printer) status(frame int, now time.Time) {
 		parts = append(parts, "stopping…")
 	}
 	line := string(frames[frame%len(frames)]) + " " + strings.Join(parts, " · ")
-	_, _ = fmt.Fprint(pr.w, clearLine+pr.styled(dim, clipped(clean(line))))
+	_, _ = fmt.Fprint(pr.w, clearLine+pr.styled(dim, oneLine(line, pr.o.width())))
 	pr.shows = true
 }
 
-// statusWidth fits every terminal that people use.
-const statusWidth = 78
+// oneLine makes a text fit into a line of a terminal: a line that is broken
+// cannot be drawn over.
+func oneLine(s string, width int) string {
+	s = strings.Join(strings.Fields(clean(s)), " ")
+	return ansi.Truncate(s, max(width-3, 0), "…") // room for ^C, and none in the last column, where some terminals go on to the next line
+}
 
-func clipped(s string) string {
-	if r := []rune(s); len(r) > statusWidth {
-		return string(r[:statusWidth-1]) + "…"
+// narrow is how wide a terminal is of which nothing is known.
+const narrow = 80
+
+// width is how wide the terminal is now.
+func (o Options) width() int {
+	if o.Width != nil {
+		if n := o.Width(); n > 0 {
+			return n
+		}
 	}
-	return s
+	return narrow
 }
 
 // current is the command that runs.
