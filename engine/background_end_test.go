@@ -284,3 +284,14 @@ func TestBackgroundCommandsAndCheckpoints(t *testing.T) {
 		}
 	})
 }
+
+func TestKillStopsBackgroundCommands(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		j := e.Job()
+		kept(t, e, id, j)
+		e.Kill()
+		if j.Runs() {
+			t.Error("the engine is gone, and the command runs")
+		}
+	})
+}
