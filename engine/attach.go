@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -11,8 +12,8 @@ import (
 // An Attacher is an engine that tells a subscriber where the past ends.
 type Attacher interface {
 	// Attach is Subscribe that calls live once, between two events. What came before it
-	// was there already: the events after the cursor, and of each item that is open the
-	// text so far. What comes after it is new.
+	// was there already: every event that was recorded, also if it had yet to reach the disk,
+	// and of each item that is open the text so far. What comes after it is new.
 	Attach(ctx context.Context, id p.ConversationID, after p.Cursor, live func()) iter.Seq2[p.Event, error]
 }
 
@@ -26,40 +27,57 @@ func (l *Local) Attach(ctx context.Context, id p.ConversationID, after p.Cursor,
 			yield(p.Event{}, err)
 			return
 		}
+		snap, err := c.Snapshot(ctx)
+		if err != nil {
+			yield(p.Event{}, err)
+			return
+		}
 		j := c.Journal()
-		r := &attachedReader{reader: j.Follow(uint64(after)), journal: j, after: uint64(after), live: live}
+		r := &attachedReader{
+			reader: j.Follow(uint64(after)), journal: j, after: uint64(after), past: uint64(snap.Last), given: map[string]int64{}, live: live,
+		}
 		(&follower{reader: r, seen: map[p.ItemID]int64{}}).run(ctx, yield)
 	}
 }
 
-// An attachedReader calls live when whoever reads has been given everything there is.
+// An attachedReader calls live when whoever reads has been given everything there was.
 type attachedReader struct {
 	reader  journal.Reader
 	journal journal.Journal
-	after   uint64
-	open    bool   // the text of open items was given
-	live    func() // nil when it was called
+	after   uint64           // the last record given
+	past    uint64           // the last one of the past
+	given   map[string]int64 // how much of each item
+	text    bool             // the last thing given was the text of open items
+	live    func()           // nil when it was called
 }
 
-// Next implements journal.Reader. A reader gives the bytes of open items only when there
+// Next implements journal.Reader. A reader gives the text of open items only when there
 // are no records left to give, and then of all of them at once. It is asked again when what
-// it gave has been passed on.
+// it gave has been passed on; whoever writes may be quicker than that every time, so the past
+// ends there all the same.
 func (r *attachedReader) Next(ctx context.Context) ([]journal.Record, []journal.Chunk, error) {
-	if r.live != nil && (r.open || r.nothingLeft()) {
+	if r.live != nil && r.after >= r.past && (r.text || !r.textLeft()) {
 		r.live()
 		r.live = nil
 	}
 	recs, chunks, err := r.reader.Next(ctx)
+	if r.live == nil {
+		return recs, chunks, err
+	}
 	if len(recs) > 0 {
 		r.after = recs[len(recs)-1].Seq
 	}
-	r.open = r.open || len(chunks) > 0
+	for _, c := range chunks {
+		r.given[c.Item] = c.Offset + int64(len(c.Text))
+	}
+	r.text = len(chunks) > 0
 	return recs, chunks, err
 }
 
-// nothingLeft reports whether the reader would wait. If something is open, or gets
-// visible meanwhile, it does not.
-func (r *attachedReader) nothingLeft() bool {
-	visible, _ := r.journal.Durable()
-	return r.after >= visible && len(r.journal.OpenItems()) == 0
+// textLeft reports whether there is text of open items that was not given. Then the reader
+// does not wait.
+func (r *attachedReader) textLeft() bool {
+	return slices.ContainsFunc(r.journal.OpenItems(), func(c journal.Chunk) bool {
+		return c.Offset+int64(len(c.Text)) > r.given[c.Item]
+	})
 }

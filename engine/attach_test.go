@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/model"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -96,6 +97,89 @@ func TestAttachTellsWhereThePastEnds(t *testing.T) {
 		synctest.Wait()
 		if got, with := past(attachTo(t, e, id, 0)); with != n+3 {
 			t.Errorf("when it is over: %d events, the last %q", with, got)
+		}
+	})
+}
+
+// What is recorded and on its way to the disk is of the past. Output that was given before it
+// is not waited for again.
+func TestAttachWhileTheDiskIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := journal.NewMemoryStore(journal.MemoryOptions{SyncDelay: func() time.Duration { return time.Second }})
+		e := enginetest.New(t, enginetest.Options{Store: slow})
+		id := e.Begin()
+		e.Say(id, "hi")
+		job := e.Job()
+		m := e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		run := e.Run()
+		if err := run.Keep(job, "1"); err != nil {
+			t.Fatal(err)
+		}
+		job.Print("listening")
+		run.Finish("it runs")
+		m = e.Request()
+		m.Delta("Do")
+		m.Answer("Done")
+		time.Sleep(time.Millisecond) // the owner has recorded the end of the turn; the disk takes its time
+		a := attachTo(t, e, id, 0)
+		if lines := a.all(); slices.Contains(lines, "LIVE") || !slices.Contains(lines, "delta 0.0.1 0 listening") {
+			t.Errorf("before the disk is done: %q", lines)
+		}
+		time.Sleep(3 * time.Second)
+		lines := a.all()
+		if n := len(lines); n < 2 || lines[n-1] != "LIVE" || lines[n-2] != "turn_ended completed" {
+			t.Errorf("when it is done: %q", lines)
+		}
+	})
+}
+
+// A model that never pauses, however quick the reader is, does not hold up the end of the past.
+func TestAttachToOneWhoNeverPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := enginetest.New(t, enginetest.Options{})
+		id := e.Begin()
+		e.Say(id, "hi")
+		m := e.Request()
+		m.Delta("one ")
+		synctest.Wait()
+		live, pieces := false, 0
+		for ev, err := range e.Attach(t.Context(), id, 0, func() { live = true }) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := ev.Body.(*p.Delta); !ok {
+				continue
+			}
+			if pieces++; pieces == 2 {
+				break
+			}
+			m.Delta("more ") // before the reader asks again
+		}
+		if !live {
+			t.Error("the second piece is not new")
+		}
+	})
+}
+
+// A text that is open behind one that is being closed is of the past, too.
+func TestAttachBetweenTwoTexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := journal.NewMemoryStore(journal.MemoryOptions{SyncDelay: func() time.Duration { return time.Second }})
+		e := enginetest.New(t, enginetest.Options{Store: slow})
+		id := e.Begin()
+		e.Say(id, "hi")
+		m := e.Request()
+		m.Delta("first")
+		m.Message("first")
+		m.Delta("second")
+		time.Sleep(time.Millisecond)
+		a := attachTo(t, e, id, 0)
+		time.Sleep(3 * time.Second)
+		lines := a.all()
+		if n := len(lines); n < 3 || lines[n-1] != "LIVE" || lines[n-2] != "delta 1.1.1 0 second" || lines[n-3] != "assistant_message first" {
+			t.Errorf("the past is %q", lines)
 		}
 	})
 }
