@@ -96,6 +96,10 @@ func TestMCPSavedConfig(t *testing.T) {
 	if got := c.answer(2); got != want {
 		t.Errorf("as it is saved now: %s\nwant %s", got, want)
 	}
+	c.send(`{"jsonrpc":"2.0","id":4,"method":"getConfigToml"}`)
+	if got := `{"config":` + c.answer(4) + `}`; got != want {
+		t.Errorf("by its older name: %s\nwant %s", got, want)
+	}
 	s.configure("\nnot toml")
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"getUserSavedConfig"}`)
 	if m := c.await("an error", func(m map[string]any) bool { return m["id"] == 3.0 }); m["error"] == nil {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
 )
 
 // A Method is a row of the table of everything that is said on a connection: [Handle]
@@ -86,9 +88,27 @@ func Decode(params json.RawMessage, to any) error {
 	var given map[string]json.RawMessage
 	_ = json.Unmarshal(params, &given) // it was an object
 	for _, f := range fields(t) {
-		if _, ok := given[f.name]; f.required && !ok {
+		value, ok := given[f.name]
+		if f.required && !ok {
 			return Errorf(CodeParams, "%s is missing", f.name)
 		}
+		if err := f.oneOf(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oneOf checks a value against the tag enum. Nothing, and an empty text, is as if it were
+// not given.
+func (f field) oneOf(value json.RawMessage) error {
+	enum := f.tag.Get("enum")
+	var text string
+	if enum == "" || json.Unmarshal(value, &text) != nil || text == "" {
+		return nil
+	}
+	if list := strings.Split(enum, ","); !slices.Contains(list, text) {
+		return Errorf(CodeParams, "%s: %q is none of %s", f.name, text, strings.Join(list, ", "))
 	}
 	return nil
 }

@@ -60,3 +60,21 @@ func TestSchema(t *testing.T) {
 	}
 	_ = everything{}.secret
 }
+
+func TestDecodeChecksWhatAValueMayBe(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"deep":true,"mode":"a","Plain":1}`:  "",
+		`{"deep":true,"mode":"","Plain":1}`:   "",
+		`{"deep":true,"mode":null,"Plain":1}`: "",
+		`{"deep":true,"mode":"c","Plain":1}`:  `mode: "c" is none of a, b`,
+		`{"deep":true,"Plain":1}`:             "mode is missing",
+	} {
+		got := ""
+		if err := Decode(json.RawMessage(params), new(everything)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", params, got, want)
+		}
+	}
+}

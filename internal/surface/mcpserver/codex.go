@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"strconv"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -85,11 +84,6 @@ func (s *Server) codexReply(ctx context.Context, r *jsonrpc.Request, in callPara
 	name, err := a.name()
 	if err != nil {
 		return failed(err.Error()), nil
-	}
-	switch a.WhenBusy {
-	case "", p.Steer, p.Queue, p.Replace:
-	default:
-		return failed("whenBusy: " + strconv.Quote(string(a.WhenBusy)) + " is none of steer, queue, replace"), nil
 	}
 	c, snap, err := s.find(context.WithoutCancel(ctx), name)
 	if err != nil {

@@ -65,6 +65,9 @@ type turnParams struct {
 }
 
 func (s *Server) sendUserTurn(ctx context.Context, _ *jsonrpc.Request, in turnParams) (empty, error) {
+	if err := checkSandbox(&in.SandboxPolicy); err != nil {
+		return empty{}, err
+	}
 	return s.submitTurn(ctx, in.messageParams, &p.Overrides{
 		Cwd: &in.Cwd, Approval: &in.ApprovalPolicy, Sandbox: &in.SandboxPolicy, Model: &in.Model, Effort: in.Effort, Summary: in.Summary,
 	})

@@ -87,6 +87,7 @@ func (s *Server) localMethods() []jsonrpc.Method {
 		jsonrpc.Handle("execOneOffCommand", s.runOnce),
 		jsonrpc.Handle("gitDiffToRemote", s.diffToRemote),
 		jsonrpc.Handle("getUserSavedConfig", s.savedConfig),
+		jsonrpc.Handle("getConfigToml", s.configToml),
 		jsonrpc.Handle("getAuthStatus", s.authStatus),
 	}
 }
@@ -105,8 +106,24 @@ func (s *Server) runOnce(ctx context.Context, r *jsonrpc.Request, in onceParams)
 	if in.TimeoutMS < 0 {
 		return OneOff{}, jsonrpc.Errorf(jsonrpc.CodeParams, "timeoutMs is negative")
 	}
+	if err := checkSandbox(in.Sandbox); err != nil {
+		return OneOff{}, err
+	}
 	timeout := time.Duration(min(in.TimeoutMS, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	return s.o.Local.RunOnce(r.UntilEnd(ctx), in.Command, in.Cwd, timeout, in.Sandbox)
+}
+
+// checkSandbox refuses a policy that nobody knows, which must not become one that confines
+// less.
+func checkSandbox(policy *p.SandboxPolicy) error {
+	if policy == nil {
+		return nil
+	}
+	switch policy.Mode {
+	case p.SandboxReadOnly, p.SandboxWorkspaceWrite, p.SandboxFullAccess:
+		return nil
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeParams, "sandboxPolicy: there is no mode %q", policy.Mode)
 }
 
 type diffParams struct {
@@ -131,6 +148,12 @@ func (s *Server) savedConfig(context.Context, *jsonrpc.Request, empty) (savedRes
 		return savedResult{}, requestError(err.Error())
 	}
 	return savedResult{saved}, nil
+}
+
+// configToml is what getUserSavedConfig was for a while.
+func (s *Server) configToml(ctx context.Context, r *jsonrpc.Request, in empty) (SavedConfig, error) {
+	res, err := s.savedConfig(ctx, r, in)
+	return res.Config, err
 }
 
 type authParams struct {

@@ -240,7 +240,7 @@ func TestLogging(t *testing.T) {
 			t.Errorf("a warning in spite of the level: %+v", h)
 		}
 		c.send(`{"id":4,"method":"logging/setLevel","params":{"level":"loud"}}`)
-		c.want(`{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"level: there is no \"loud\""}}`)
+		c.want(`{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"level: \"loud\" is none of debug, info, notice, warning, error, critical, alert, emergency"}}`)
 
 		plain := attach(t, c.e) // a client that does not speak MCP
 		plain.send(`{"id":1,"method":"newConversation","params":{"model":"odd"}}`)
