@@ -225,9 +225,6 @@ func TestForkWhileABackgroundCommandRuns(t *testing.T) {
 // A message that waits for the next turn is handed back at the end of the
 // process; that it is must not keep anybody from waiting for the commands.
 func TestShutdownWhileAMessageWaitsForTheNextTurn(t *testing.T) {
-	if handBackCrashes {
-		t.Skip("the owner does not wait for them yet")
-	}
 	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
 		j := e.DeafJob()
 		kept(t, e, id, j)

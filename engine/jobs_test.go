@@ -3,18 +3,12 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
-
-// handBackCrashes says that an owner which closes while a message waits for the
-// next turn still hands it back with a turn.Lost, and so calls commands crashed
-// that it should wait for. It goes away when the owner uses turn.HandBack.
-const handBackCrashes = true
 
 // A randomJob is a background command of a world. Some cannot be stopped.
 type randomJob struct {
@@ -129,10 +123,7 @@ func (w *world) stopped(turn p.TurnID, end *p.TurnEnded) {
 }
 
 // noJobs checks that only what cannot be stopped runs, and was asked to stop.
-func (w *world) noJobs(all []p.Event) {
-	if last := len(all) - 1; handBackCrashes && last >= 0 && crashedBeside(all[max(0, last-10):]) {
-		return
-	}
+func (w *world) noJobs() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, j := range w.jobs {
@@ -140,11 +131,6 @@ func (w *world) noJobs(all []p.Event) {
 			w.t.Errorf("the engine is shut down, and background command %d runs", id)
 		}
 	}
-}
-
-// crashedBeside reports whether a background command was called crashed.
-func crashedBeside(events []p.Event) bool {
-	return slices.ContainsFunc(ends(events), func(b *p.BackgroundEnded) bool { return b.Reason == p.Crashed })
 }
 
 // knownJobs checks that none ran that the journal does not know.

@@ -146,9 +146,6 @@ func (rd *reader) check(t testing.TB, ev p.Event) {
 		}
 	case *p.BackgroundEnded:
 		id, text = b.ID.Item(), b.Result.Output
-		if handBackCrashes && b.Reason == p.Crashed && text == "" {
-			return
-		}
 	default:
 		return
 	}
@@ -377,7 +374,7 @@ func (s *scenario) reopen() {
 	if err != nil && !errors.Is(err, errDisk) {
 		s.t.Errorf("shutdown: %v", err)
 	}
-	s.world.noJobs(s.events())
+	s.world.noJobs()
 	s.end()
 	s.start()
 	if _, err = s.engine.Resume(s.ctx, s.id); err != nil && !errors.Is(err, errDisk) {

@@ -345,7 +345,7 @@ func (o *owner) next() {
 	case o.state.Active || len(o.state.Inputs) == 0 || o.failed != nil:
 		return
 	case len(o.closing) > 0:
-		o.step(turn.Lost{Crash: true}) // nobody will start it: it is handed back
+		o.step(turn.HandBack{}) // nobody will start it
 		return
 	}
 	if over := o.state.Inputs[0].Overrides; over != nil {
