@@ -99,12 +99,11 @@ func Decode(params json.RawMessage, to any) error {
 	return nil
 }
 
-// oneOf checks a value against the tag enum. Nothing, and an empty text, is as if it were
-// not given.
+// oneOf checks a value against the tag enum. What need not be given may be empty.
 func (f field) oneOf(value json.RawMessage) error {
 	enum := f.tag.Get("enum")
 	var text string
-	if enum == "" || json.Unmarshal(value, &text) != nil || text == "" {
+	if enum == "" || json.Unmarshal(value, &text) != nil || text == "" && !f.required {
 		return nil
 	}
 	if list := strings.Split(enum, ","); !slices.Contains(list, text) {

@@ -64,8 +64,8 @@ func TestSchema(t *testing.T) {
 func TestDecodeChecksWhatAValueMayBe(t *testing.T) {
 	for params, want := range map[string]string{
 		`{"deep":true,"mode":"a","Plain":1}`:  "",
-		`{"deep":true,"mode":"","Plain":1}`:   "",
-		`{"deep":true,"mode":null,"Plain":1}`: "",
+		`{"deep":true,"mode":"","Plain":1}`:   `mode: "" is none of a, b`,
+		`{"deep":true,"mode":null,"Plain":1}`: `mode: "" is none of a, b`,
 		`{"deep":true,"mode":"c","Plain":1}`:  `mode: "c" is none of a, b`,
 		`{"deep":true,"Plain":1}`:             "mode is missing",
 	} {

@@ -237,6 +237,7 @@ func TestDirectErrors(t *testing.T) {
 			{"sendUserTurn", `{"conversationId":"C","items":[{"type":"text","text":"x"}],"cwd":"/w","approvalPolicy":"perhaps","sandboxPolicy":{"mode":"read-only"},"model":"m"}`, "-32602"},
 			{"sendUserTurn", `{"conversationId":"C","items":[{"type":"text","text":"x"}],"cwd":"/w","approvalPolicy":"never","sandboxPolicy":{"mode":"cardboard"},"model":"m"}`, "-32602"},
 			{"sendUserTurn", `{"conversationId":"C","items":[{"type":"text","text":"x"}],"cwd":"/w","approvalPolicy":"never","sandboxPolicy":{},"model":"m"}`, "-32602"},
+			{"sendUserTurn", `{"conversationId":"C","items":[{"type":"text","text":"x"}],"cwd":"/w","approvalPolicy":"","sandboxPolicy":{"mode":"read-only"},"model":"m"}`, "-32602"},
 			{"execOneOffCommand", `{"command":["x"],"sandboxPolicy":{"mode":"cardboard"}}`, "-32602"},
 			{"newConversation", `{"sandbox":"cardboard"}`, "-32602"},
 			{"interruptConversation", `{"conversationId":"` + nobody + `"}`, "-32600"},
