@@ -205,7 +205,8 @@ func (f *first) lines() []string {
 	if f.key != nil {
 		out = append(out,
 			"  Key for "+f.key.offer.Provider+": "+strings.Repeat("•", min(len(f.key.text), 40))+"▏",
-			"  "+f.theme.Paint(theme.Dim, cut("Kept for this run only, in memory, and not given to commands. To keep it, set "+f.key.offer.Variable+".", f.width-2)),
+			"  "+f.theme.Paint(theme.Dim, cut("Kept in memory for this run only; commands do not get it.", f.width-2)),
+			"  "+f.theme.Paint(theme.Dim, cut("To keep it for good, set "+f.key.offer.Variable+".", f.width-2)),
 			"  "+f.theme.Paint(theme.Dim, "Enter takes it · Esc goes back"))
 		return out
 	}

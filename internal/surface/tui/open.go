@@ -140,8 +140,8 @@ func override(ctx context.Context, o Options, snap engine.Snapshot) error {
 }
 
 // tailEvents is how much of a long conversation is loaded at first. A screen
-// shows a few dozen; decoding these takes a moment that nobody notices.
-const tailEvents = 2000
+// shows a few dozen, and each may be large.
+const tailEvents = 300
 
 // tail returns the cursor from which a conversation is loaded at first: its
 // beginning, or that of a turn near its end.
