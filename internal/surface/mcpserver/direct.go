@@ -133,24 +133,20 @@ type subscription struct {
 }
 
 // addListener answers, then tells events until the listener is removed. Its handler runs
-// that long.
+// that long; a request that was answered cannot be cancelled any more.
 func (s *Server) addListener(ctx context.Context, r *jsonrpc.Request, in conversationName) (subscription, error) {
-	c, snap, err := s.lookUp(context.WithoutCancel(ctx), in.ConversationID)
+	life := context.WithoutCancel(ctx)
+	c, snap, err := s.lookUp(life, in.ConversationID)
 	if err != nil {
 		return subscription{}, err
 	}
 	id := string(p.NewConversationID(time.Now()))
-	l := s.newListener(ctx, c, snap)
+	l := s.newListener(life, c, snap)
 	s.listeners.Store(id, l)
 	defer s.listeners.Delete(id)
 	r.Reply(subscription{id}, nil)
 	r.Release()
-	ending := r.UntilEnd(ctx)
-	stop := context.AfterFunc(ending, func() {
-		if ctx.Err() == nil {
-			l.finish(context.WithoutCancel(ctx))
-		}
-	})
+	stop := context.AfterFunc(r.UntilEnd(life), func() { l.finish(life) })
 	defer stop()
 	l.run(l.ctx)
 	return subscription{}, nil
