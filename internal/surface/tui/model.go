@@ -234,6 +234,7 @@ func (m *model) forward(msg tea.Msg) tea.Cmd {
 // repaint changes the colours of everything.
 func (m *model) repaint(dark, color bool) {
 	m.dark, m.color = dark, color
-	*m.theme = *theme.New(theme.Options{Dark: dark, Color: color})
-	m.view.SetTheme(m.theme)
+	t := theme.New(theme.Options{Dark: dark, Color: color})
+	*m.theme = *t
+	m.view.SetTheme(t) // another one, so that it sees that it has changed
 }

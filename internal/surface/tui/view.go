@@ -132,7 +132,7 @@ func (m *model) welcome() []string {
 		"directory  "+m.place(s.Cwd),
 		"commands   "+string(s.Sandbox.Mode)+", "+asks(s.Approval),
 		"",
-		m.theme.Paint(theme.Dim, "Enter sends · Esc stops · /resume takes up an earlier conversation · /help lists the rest"),
+		m.theme.Paint(theme.Dim, "Enter sends · Esc stops · /resume opens an earlier conversation · /help"),
 		m.theme.Paint(theme.Dim, "It can be stopped at any instant; nothing is lost."),
 	)
 	for i, line := range lines {

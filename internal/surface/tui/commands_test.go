@@ -1,0 +1,407 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// answered says something and has it answered.
+func answered(d *driver, text, reply string) {
+	d.t.Helper()
+	d.say(text, "enter")
+	d.e.Request().Answer(reply)
+	d.wait(time.Second)
+}
+
+func TestEveryCommandHasHelp(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.send(tea.WindowSizeMsg{Width: 80, Height: 60})
+		d.say("/help", "enter")
+		for _, s := range slashes() {
+			if !s.Hidden {
+				d.sees("/"+s.Name, s.Help)
+			}
+		}
+		d.sees("Ctrl-R", "Esc, Ctrl-C")
+		d.press("esc")
+		d.sees("ready")
+		d.seesNot("Commands and keys")
+		d.say("/nonsense", "enter")
+		d.sees("there is no /nonsense")
+	})
+}
+
+func TestNewConversation(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		answered(d, "one", "first answer")
+		old := d.m.talk.id
+		d.say("/new", "enter")
+		d.wait(time.Second)
+		d.sees("fermata test")
+		d.seesNot("first answer")
+		answered(d, "two", "second answer")
+		if d.m.talk.id == old {
+			t.Error("it is the same conversation")
+		}
+		d.seesNot("first answer")
+	})
+}
+
+func TestForkedConversation(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		answered(d, "one", "first answer")
+		old := d.m.talk.id
+		d.say("/fork", "enter")
+		d.wait(time.Second)
+		d.sees("this is a copy", "first answer")
+		answered(d, "two", "second answer")
+		if d.m.talk.id == old {
+			t.Error("it is the same conversation")
+		}
+		for ev := range e.Read(t.Context(), old) {
+			if b, ok := ev.Body.(*p.AssistantMessage); ok && b.Text == "second answer" {
+				t.Error("the original has changed")
+			}
+		}
+	})
+}
+
+func TestPickedConversation(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		first := told(e, 1)
+		e.Must(first, p.Rename{Title: "the first"})
+		second := told(e, 1)
+		e.Must(second, p.Rename{Title: "the second"})
+		e.Begin() // nothing was said in it
+		d := drive(t, e)
+		d.say("/resume", "enter")
+		d.wait(time.Second)
+		d.sees("the first", "the second", "completed", "just now")
+		if got := strings.Count(d.screen(), "just now"); got != 2 {
+			t.Errorf("%d conversations are offered", got)
+		}
+		d.say("first", "enter")
+		d.wait(time.Second)
+		if d.m.talk.id != first || d.m.screen != nil {
+			t.Errorf("it shows %q", d.m.talk.id)
+		}
+		d.say("/resume", "enter")
+		d.press("esc")
+		d.sees("ready")
+	})
+}
+
+// brokenList cannot list.
+type brokenList struct{ engine.Engine }
+
+func (brokenList) List(context.Context, engine.ListOptions) (engine.Page, error) {
+	return engine.Page{}, errors.New("the disk is gone")
+}
+
+func TestListThatFails(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, func(o *Options) { o.Engine, o.Pick = brokenList{e}, true })
+		d.wait(time.Second)
+		d.sees("the disk is gone")
+	})
+}
+
+// Many conversations arrive page by page.
+func TestManyConversations(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		for range firstPage + 30 {
+			told(e, 1)
+		}
+		d := drive(t, e, func(o *Options) { o.Pick = true })
+		d.wait(time.Second)
+		d.sees("80")
+	})
+}
+
+func TestChooseModel(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, func(o *Options) {
+			o.Models = func(context.Context) ([]ModelRow, error) {
+				return []ModelRow{{"test", "puppet", "here"}, {"far", "other", "there"}}, nil
+			}
+		})
+		d.say("/model", "enter")
+		d.wait(time.Second)
+		d.sees("puppet", "other", "there")
+		d.say("other", "enter")
+		d.sees("the model is other")
+		d.wait(10 * time.Second)
+		d.sees("other ·")
+		answered(d, "one", "yes")
+		if s := d.m.talk.tr.Settings; s.Model != "other" || s.Provider != "far" {
+			t.Errorf("it began with %s of %s", s.Model, s.Provider)
+		}
+		d.say("/model third", "enter")
+		d.wait(time.Second)
+		if s := d.m.talk.tr.Settings; s.Model != "third" {
+			t.Errorf("the model is %s", s.Model)
+		}
+	})
+}
+
+func TestChooseApprovals(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		for _, begun := range []bool{false, true} {
+			if begun {
+				answered(d, "one", "yes")
+			}
+			for _, l := range leashes {
+				d.say("/approvals", "enter")
+				d.sees("unconfined")
+				d.say(l.help, "enter")
+				d.wait(time.Second)
+				if s := d.m.settings(); s.Approval != l.approval || s.Sandbox.Mode != l.mode {
+					t.Errorf("%s gives %s, %s", l.name, s.Approval, s.Sandbox.Mode)
+				}
+			}
+		}
+	})
+}
+
+func TestCommandsThatNeedAConversation(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		for _, line := range []string{"/compact", "/fork", "/undo-turn", "/kill 1"} {
+			d.say(line, "enter")
+			d.sees("no conversation yet")
+			d.press("x", "backspace") // takes the hint away
+		}
+		d.say("/ps", "enter")
+		d.sees("no background command runs")
+		d.say("/kill", "enter")
+		d.sees("/kill N")
+	})
+}
+
+func TestCommandsThatNeedAnIdleConversation(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("one", "enter")
+		r := e.Request()
+		for _, line := range []string{"/new", "/resume", "/fork", "/compact", "/undo-turn"} {
+			d.say(line, "enter")
+			d.sees("not while a turn runs")
+			d.press("x", "backspace")
+		}
+		d.say("!ls", "enter")
+		d.sees("when the turn has ended")
+		if d.m.comp.Text() != "!ls" {
+			t.Errorf("the composer holds %q", d.m.comp.Text())
+		}
+		r.Answer("ok")
+	})
+}
+
+func TestCompact(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		answered(d, "one", "yes")
+		d.say("/compact", "enter")
+		e.Request().Answer("a summary")
+		d.wait(time.Second)
+		d.sees("summarised", "ready")
+	})
+}
+
+func TestDiff(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		tree, fail := "", error(nil)
+		d := drive(t, e, func(o *Options) {
+			o.Changes = func(context.Context, string) (string, error) { return tree, fail }
+		})
+		d.say("/diff", "enter")
+		d.sees("nothing differs")
+		tree = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-```old\n+new\n"
+		d.say("/diff", "enter")
+		d.sees("What differs from the last commit", "-```old", "+new")
+		d.press("q")
+		fail = errors.New("no repository")
+		d.say("/diff", "enter")
+		d.sees("no repository")
+		d.m.talk.tr.Diff = "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"
+		d.say("/diff", "enter")
+		d.sees("What the last turn changed", "b/y")
+	})
+}
+
+func TestUndo(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		did := 0
+		files, fail := 2, error(nil)
+		var asked []p.TurnID
+		d := drive(t, e, func(o *Options) {
+			o.Undo = func(_ context.Context, _ p.ConversationID, turn p.TurnID) (*Undo, error) {
+				asked = append(asked, turn)
+				return &Undo{Turn: 3, Files: files, Diff: "-new\n+old\n", Notes: []string{"commands are not undone"}, Do: func(context.Context) error {
+					did++
+					return fail
+				}}, nil
+			}
+		})
+		answered(d, "one", "yes")
+		d.say("/undo-turn 3", "enter")
+		d.sees("Put 2 files back to before turn 3?", "+old", "commands are not undone")
+		d.press("enter") // the default is no
+		d.sees("nothing was undone")
+		if did != 0 {
+			t.Fatal("it was done")
+		}
+		d.say("/undo-turn", "enter")
+		d.press("y")
+		d.sees("turn 3 is undone")
+		fail = errors.New("a file changed")
+		d.say("/undo-turn", "enter")
+		d.press("y")
+		d.sees("a file changed")
+		files = 0
+		d.say("/undo-turn", "enter")
+		d.sees("are what they were")
+		d.say("/undo-turn x", "enter")
+		d.sees("N is the number of a turn")
+		if did != 2 || len(asked) != 4 || asked[0] != 3 || asked[1] != 0 {
+			t.Errorf("done %d times; asked for %v", did, asked)
+		}
+	})
+}
+
+func TestStatus(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, func(o *Options) { o.Branch = func(context.Context, string) string { return "trunk" } })
+		answered(d, "one", "yes")
+		d.say("/status", "enter")
+		d.sees("conversation", string(d.m.talk.id), "puppet (test)", "trunk", "read-only", "10 in (0 of them cached), 1 out", "11 tokens of an unknown number")
+	})
+}
+
+func TestEditor(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		var given string
+		d := drive(t, e, func(o *Options) {
+			o.Editor = func(_ context.Context, text string) (*exec.Cmd, func() (string, error), error) {
+				given = text
+				return exec.Command("true"), func() (string, error) { return text + " more\n", nil }, nil
+			}
+		})
+		d.say("some", "ctrl+g")
+		if given != "some" {
+			t.Errorf("the editor was given %q", given)
+		}
+		d.send(edited{text: "some more\n"})
+		if got := d.m.comp.Text(); got != "some more" {
+			t.Errorf("the composer holds %q", got)
+		}
+		d.send(edited{err: errors.New("exit status 1")})
+		d.sees("the editor: exit status 1")
+		if got := d.m.comp.Text(); got != "some more" {
+			t.Errorf("after an error the composer holds %q", got)
+		}
+	})
+}
+
+func TestEditorThatIsNotThere(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.press("ctrl+g")
+		d.sees("set VISUAL or EDITOR")
+		d = drive(t, e, func(o *Options) {
+			o.Editor = func(context.Context, string) (*exec.Cmd, func() (string, error), error) { return nil, nil, errors.New("no disk") }
+		})
+		d.press("ctrl+g")
+		d.sees("no disk")
+	})
+}
+
+// Messages with images carry them; one that cannot be read is not sent, and
+// the text is back.
+func TestImages(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		good := func(o *Options) {
+			o.Prompt, o.Images = "look", []string{"a.png"}
+			o.Image = func(file string) (p.Content, error) {
+				return p.Content{Type: p.ContentImage, ImageURL: "data:" + file}, nil
+			}
+		}
+		d := drive(t, e, good)
+		r := e.Request()
+		last := r.Prompt.Items[len(r.Prompt.Items)-1]
+		if len(last.Content) != 2 || last.Content[1].ImageURL != "data:a.png" {
+			t.Errorf("the model is sent %v", last.Content)
+		}
+		r.Answer("a cat")
+		d.wait(time.Second)
+		d.sees("a cat")
+
+		d = drive(t, e, good, func(o *Options) {
+			o.Image = func(string) (p.Content, error) { return p.Content{}, errors.New("not an image") }
+		})
+		d.wait(time.Second)
+		d.sees("not an image")
+		if d.m.comp.Text() != "look" || d.m.talk.id != "" {
+			t.Errorf("the composer holds %q", d.m.comp.Text())
+		}
+	})
+}
+
+// A message that is refused is back in the composer.
+func TestRefusedMessage(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		bad := true
+		d := drive(t, e, func(o *Options) {
+			settings := o.Settings
+			o.Settings = func(ctx context.Context) (p.Settings, error) {
+				if bad {
+					return p.Settings{}, errors.New("no key")
+				}
+				return settings(ctx)
+			}
+		})
+		d.sees("no key")
+		d.say("hello", "enter")
+		d.wait(time.Second)
+		d.sees("no key", "│ › hello")
+		bad = false
+		d.press("enter")
+		e.Request().Answer("hi")
+		d.wait(time.Second)
+		d.sees("hi")
+	})
+}
+
+func TestShellLine(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("!ls -l", "enter")
+		run := e.Run()
+		d.wait(time.Second)
+		d.sees("!ls -l", "working")
+		run.Print("total 0\n")
+		run.Finish("total 0\n")
+		d.wait(time.Second)
+		d.sees("total 0", "ready")
+		e.Idle() // the model was not asked
+		d.say("!sleep 9", "enter")
+		e.Run()
+		d.press("esc")
+		d.wait(time.Second)
+		d.sees("stopped after", "ready")
+	})
+}

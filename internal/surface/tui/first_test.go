@@ -1,0 +1,104 @@
+package tui
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+)
+
+// newFirst is the first run's screen, with or without a local server.
+func newFirst(answers bool) *first {
+	f := &first{
+		theme: theme.New(theme.Options{Dark: true}), width: 80, height: 20,
+		o: FirstOptions{
+			Offers: []Offer{{"openai", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}},
+			Probe:  func(context.Context) (string, bool) { return "llama, qwen", answers },
+		},
+	}
+	return f
+}
+
+// do presses keys; it returns whether the screen is left.
+func (f *first) do(keys ...string) bool {
+	for _, k := range keys {
+		if _, cmd := f.Update(press(k)); cmd != nil {
+			msg := cmd()
+			if _, ok := msg.(tea.QuitMsg); ok {
+				return true
+			}
+			f.Update(msg)
+		}
+	}
+	return false
+}
+
+func (f *first) frame() string {
+	lines := exactly(f.lines(), f.height)
+	for i, l := range lines {
+		lines[i] = ansi.Strip(l)
+	}
+	return keytest.Frame(lines, nil, f.width)
+}
+
+func TestFirstRun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answers bool
+		keys    []string
+		want    Choice
+		stays   bool
+	}{
+		"demo":                {keys: []string{"4"}, want: Choice{Provider: "demo"}},
+		"demo by arrows":      {keys: []string{"down", "down", "down", "enter"}, want: Choice{Provider: "demo"}},
+		"up from the first":   {keys: []string{"up", "up", "enter"}, want: Choice{Provider: "demo"}},
+		"ollama":              {answers: true, keys: []string{"r", "3"}, want: Choice{Provider: "ollama"}},
+		"no ollama":           {keys: []string{"r", "3"}, stays: true},
+		"leave":               {keys: []string{"5"}},
+		"leave by ctrl-c":     {keys: []string{"ctrl+c"}},
+		"leave by q":          {keys: []string{"q"}},
+		"a key":               {keys: []string{"2", "k", "x", "backspace", "1", "enter"}, want: Choice{"anthropic", "ANTHROPIC_API_KEY", "k1"}},
+		"no key":              {keys: []string{"1", "enter"}, stays: true},
+		"a key taken back":    {keys: []string{"1", "k", "esc"}, stays: true},
+		"a key begun again":   {keys: []string{"1", "x", "ctrl+u", "y", "enter"}, want: Choice{"openai", "OPENAI_API_KEY", "y"}},
+		"q is part of a key":  {keys: []string{"1", "q", "enter"}, want: Choice{"openai", "OPENAI_API_KEY", "q"}},
+		"a row that is not":   {keys: []string{"9"}, stays: true},
+		"backspace and empty": {keys: []string{"1", "backspace", "a", "enter"}, want: Choice{"openai", "OPENAI_API_KEY", "a"}},
+	} {
+		f := newFirst(tt.answers)
+		if left := f.do(tt.keys...); left == tt.stays || f.chosen != tt.want {
+			t.Errorf("%s: left %v with %+v, want %+v", name, left, f.chosen, tt.want)
+		}
+	}
+}
+
+func TestPastedKey(t *testing.T) {
+	f := newFirst(false)
+	f.Update(tea.PasteMsg{Content: "nothing"}) // there is nothing to paste into
+	f.do("1")
+	f.Update(tea.PasteMsg{Content: " sk-pasted\n"})
+	if strings.Contains(f.frame(), "sk-") {
+		t.Errorf("the key is to be read:\n%s", f.frame())
+	}
+	if f.do("enter"); f.chosen.Key != "sk-pasted" {
+		t.Errorf("the key is %q", f.chosen.Key)
+	}
+}
+
+func TestFirstRunFrames(t *testing.T) {
+	f := newFirst(true)
+	out := f.frame()
+	f.do("r", "down")
+	out += f.frame()
+	f.do("1", "a", "b")
+	out += f.frame()
+	f = newFirst(false)
+	f.width, f.height = 40, 12
+	f.do("r", "3")
+	out += f.frame()
+	keytest.Golden(t, "first", out)
+}
