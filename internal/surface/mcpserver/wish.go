@@ -14,7 +14,7 @@ import (
 
 // A Wish is what a client wants a conversation to be run with. A zero field
 // leaves it to the configuration. The direct requests spell it as here, the tools in their
-// own ways; any spelling is understood by all.
+// own ways, and understand any.
 type Wish struct {
 	Model                 string         `json:"model,omitempty"`
 	Profile               string         `json:"profile,omitempty" doc:"a profile of the configuration"`
