@@ -207,8 +207,14 @@ func (s *screen) normal() string {
 		form *regexp.Regexp
 		as   string
 	}{
-		{idForm, "ID"}, {timeForm, "N s"}, {killForm, "N processes"}, {wordForm, "word1 … wordN"}, {spinForm, "⠋"},
-		{usedForm, "context N"}, {sideForm, "$1 │"}, {pidForm, "process PID"},
+		{idForm, "ID"},
+		{timeForm, "N s"},
+		{killForm, "N processes"},
+		{wordForm, "word1 … wordN"},
+		{spinForm, "⠋"},
+		{usedForm, "context N"},
+		{sideForm, "$1 │"},
+		{pidForm, "process PID"},
 	} {
 		text = n.form.ReplaceAllString(text, n.as)
 	}

@@ -323,7 +323,9 @@ func TestEditorThatIsNotThere(t *testing.T) {
 		d.press("ctrl+g")
 		d.sees("set VISUAL or EDITOR")
 		d = drive(t, e, func(o *Options) {
-			o.Editor = func(context.Context, string) (*exec.Cmd, func() (string, error), error) { return nil, nil, errors.New("no disk") }
+			o.Editor = func(context.Context, string) (*exec.Cmd, func() (string, error), error) {
+				return nil, nil, errors.New("no disk")
+			}
 		})
 		d.press("ctrl+g")
 		d.sees("no disk")

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,11 +29,16 @@ type driver struct {
 }
 
 // memory is a history that is forgotten.
-type memory struct{ added []string }
+type memory struct {
+	mu    sync.Mutex
+	added []string
+}
 
 func (h *memory) Load() ([]string, error) { return nil, nil }
 
 func (h *memory) Add(s string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.added = append(h.added, s)
 	return nil
 }

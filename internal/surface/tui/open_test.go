@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,13 +162,13 @@ func TestResumeOfNothing(t *testing.T) {
 // countingEngine counts the events that are read.
 type countingEngine struct {
 	engine.Engine
-	read *int
+	read *atomic.Int64
 }
 
 func (c countingEngine) Subscribe(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
 		for e, err := range c.Engine.Subscribe(ctx, id, after) {
-			*c.read++
+			c.read.Add(1)
 			if !yield(e, err) {
 				return
 			}
@@ -181,12 +182,12 @@ func TestLongConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		const turns = 1500 // of five events
 		id := told(e, turns)
-		read := 0
+		var read atomic.Int64
 		d := drive(t, e, resuming(id), func(o *Options) { o.Engine = countingEngine{e, &read} })
 		d.wait(time.Second)
 		d.sees(fmt.Sprintf("answer %d.", turns), "ready")
-		if read > tailEvents+100 {
-			t.Errorf("%d events were read", read)
+		if n := read.Load(); n > tailEvents+100 {
+			t.Errorf("%d events were read", n)
 		}
 		if got, want := d.m.talk.base.Add(d.m.talk.tr.Usage).Total, int64(11*turns); got != want {
 			t.Errorf("it shows %d tokens, want %d", got, want)
@@ -242,13 +243,13 @@ func TestLongTurn(t *testing.T) {
 // brokenEngine loses its conversation.
 type brokenEngine struct {
 	engine.Engine
-	broken *bool
+	broken *atomic.Bool
 }
 
 func (b brokenEngine) Subscribe(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
 		for e, err := range b.Engine.Subscribe(ctx, id, after) {
-			if *b.broken {
+			if b.broken.Load() {
 				yield(p.Event{}, errors.New("the disk is gone"))
 				return
 			}
@@ -262,15 +263,15 @@ func (b brokenEngine) Subscribe(ctx context.Context, id p.ConversationID, after 
 // A feed that ends is told, and begun again with the next message.
 func TestFeedThatBreaks(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		broken := false
+		var broken atomic.Bool
 		d := drive(t, e, func(o *Options) { o.Engine = brokenEngine{e, &broken} })
 		d.say("one", "enter")
 		r := e.Request()
-		broken = true
+		broken.Store(true)
 		r.Answer("first answer")
 		d.wait(time.Second)
 		d.sees("the disk is gone")
-		broken = false
+		broken.Store(false)
 		d.say("two", "enter")
 		e.Request().Answer("second answer")
 		d.wait(time.Second)
