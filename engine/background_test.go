@@ -149,6 +149,21 @@ func TestBackgroundDeltasAddUp(t *testing.T) {
 	})
 }
 
+// Of output with a gap nobody can say where the rest begins.
+func TestBackgroundOutputWithAGap(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		j := e.Job()
+		kept(t, e, id, j)
+		w.Expect("turn_ended completed")
+		c := e.WatchAll(id, w.Last().Seq)
+		j.Print("one")
+		c.ExpectExactly("delta 0.0.1 0 one")
+		j.Return(p.CommandResult{Output: "one [gap] last", Omitted: 50})
+		c.ExpectExactly("background_ended 1 completed")
+		c.Nothing()
+	})
+}
+
 // An interrupt kills the background commands of its turn, and only these; the
 // turn ends when they have ended.
 func TestInterruptEndsTheTurnsBackgroundCommands(t *testing.T) {

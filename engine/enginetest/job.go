@@ -63,6 +63,9 @@ func (j *Job) Exit(code int) {
 	j.finish(jobEnd{result: p.CommandResult{ExitCode: code, Output: j.printed}})
 }
 
+// Return ends the job by itself, with a whole result.
+func (j *Job) Return(r p.CommandResult) { j.finish(jobEnd{result: r}) }
+
 func (j *Job) finish(e jobEnd) { j.ends.Do(func() { j.end <- e }) }
 
 // Stop stops the job, unless it is deaf.
