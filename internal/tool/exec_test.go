@@ -369,8 +369,8 @@ func (h *patientHost) Record(ctx context.Context, b protocol.Body) error {
 // What was printed before it was kept is the call's, what comes then its own.
 func TestOutputBeforeAndAfterTheKeep(t *testing.T) {
 	e, h := terminal(t), &termHost{}
-	c := on(h, t.TempDir(), "echo before; read -s x; printf 'after\\r'")
-	a := execArgs{Cmd: "echo before; read -s x; printf 'after\\r'", Login: new(bool)}
+	c := on(h, t.TempDir(), "stty -echo; echo before; read x; printf 'after\\r'")
+	a := execArgs{Cmd: "stty -echo; echo before; read x; printf 'after\\r'", Login: new(bool)}
 	s, process, err := e.start(t.Context(), c, proc.Spec{Argv: a.argv(), Dir: "/", Pty: &execSize})
 	if err != nil {
 		t.Fatal(err)
