@@ -60,6 +60,7 @@ func interactive(root *cobra.Command, s streams) {
 // meant for the model is rare; a command with a slip is not, and would cost a turn.
 func rootHint(cmd *cobra.Command, word string) string {
 	text := "fermata --help shows how it is used; fermata -- " + word + " says it to the model"
+	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {
 		text = "did you mean " + strings.Join(near, " or ") + "? " + text
 	}

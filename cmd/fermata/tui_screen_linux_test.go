@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,8 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-var updateScreens = flag.Bool("update-screens", false, "rewrite testdata/tui")
 
 // A screen is the binary in a terminal that can be looked at.
 type screen struct {
@@ -164,7 +161,7 @@ var (
 func (s *screen) golden(name string) {
 	s.t.Helper()
 	file := filepath.Join("testdata", "tui", name+".txt")
-	if *updateScreens {
+	if *update {
 		if err := os.WriteFile(file, []byte(s.quiet()), 0o644); err != nil {
 			s.t.Fatal(err)
 		}
@@ -177,7 +174,7 @@ func (s *screen) golden(name string) {
 	var got string
 	defer func() {
 		if d := cmp.Diff(string(want), got); d != "" {
-			s.t.Errorf("%s (-want +got; -update-screens rewrites it):\n%s", name, d)
+			s.t.Errorf("%s (-want +got; -update rewrites it):\n%s", name, d)
 		}
 	}()
 	eventually(s.t, "the screen is "+file, func() bool {
