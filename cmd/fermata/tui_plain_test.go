@@ -48,7 +48,7 @@ func TestPipedPrompt(t *testing.T) {
 func TestOneWord(t *testing.T) {
 	pl := newPlace(t)
 	_, errs, code := pl.run("--demo", "lst")
-	if code != exitUsage || !strings.Contains(errs, "did you mean list?") || !strings.Contains(errs, "fermata -- lst") {
+	if code != exitUsage || !strings.Contains(errs, "did you mean list") || !strings.Contains(errs, "fermata -- lst") {
 		t.Errorf("exit code %d, err %q", code, errs)
 	}
 	if _, errs, code = pl.run("--demo", "fix", "it"); code != exitUsage || !strings.Contains(errs, "in quotes") {

@@ -1,11 +1,13 @@
 package tui
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 func TestMessageAndAnswer(t *testing.T) {
@@ -203,5 +205,55 @@ func TestTakeBackTooLate(t *testing.T) {
 		if text := d.m.comp.Text(); text != "" {
 			t.Errorf("the composer holds %q", text)
 		}
+	})
+}
+
+// A stop that was meant for a turn which has just ended does not hit the next.
+func TestLateStopDoesNotHitTheNextTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("one", "enter")
+		r := e.Request()
+		d.say("two", "tab")
+		r.Answer("first")
+		next := e.Request()
+		d.step(press("esc")) // what is shown is older than what is
+		d.wait(time.Second)
+		d.sees("› two", "working")
+		next.Answer("second")
+		d.wait(time.Second)
+		d.sees("second", "ready")
+		d.seesNot("stopped after")
+	})
+}
+
+// What an old feed still gives is not shown in another conversation.
+func TestOldFeedIsNotHeard(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("one", "enter")
+		e.Request().Answer("first")
+		d.wait(time.Second)
+		old := d.m.talk.feed
+		d.say("/new", "enter")
+		d.send(batch{from: old, events: []p.Event{{Seq: 99, Turn: 7, Body: &p.TurnStarted{}}, {Seq: 100, Turn: 7, Body: &p.Notice{Text: "from before"}}}})
+		d.seesNot("from before", "working")
+	})
+}
+
+// An interrupt that is refused is told, and can be tried again.
+func TestStopThatIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("one", "enter")
+		r := e.Request()
+		d.wait(time.Second)
+		d.m.stopTurn = d.m.talk.tr.Turn
+		d.send(interrupted{turn: d.m.talk.tr.Turn, err: errors.New("no such luck")})
+		d.sees("no such luck")
+		d.press("esc")
+		r.Stopped()
+		d.wait(time.Second)
+		d.sees("stopped after")
 	})
 }
