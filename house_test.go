@@ -27,7 +27,7 @@ var layers = [][]string{
 		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
 		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck",
 	},
-	{"internal/tool"},
+	{"internal/tool", "internal/shim"},
 	{"internal/conversation"},
 	{"engine"},
 	{"internal/surface/exec", "internal/surface/tui", "internal/surface/mcpserver", "internal/surface/appserver"},

@@ -7,16 +7,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/fermata-agent/fermata/internal/proc"
-	"github.com/fermata-agent/fermata/internal/sandbox"
+	_ "github.com/fermata-agent/fermata/internal/shim" // a process that only runs a command ends in there
 )
 
-func main() {
-	if proc.IsShim() { // before any other work: this process only runs a command
-		os.Exit(shim())
-	}
-	os.Exit(run(context.Background(), os.Args[1:], stdio()))
-}
-
-// shim supervises one command, confined if it is to be.
-func shim() int { return proc.ShimMain(sandbox.Apply) }
+func main() { os.Exit(run(context.Background(), os.Args[1:], stdio())) }

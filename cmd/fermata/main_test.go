@@ -16,13 +16,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/proc"
 )
 
 func TestMain(m *testing.M) {
-	if proc.IsShim() { // a command that the scripts' fermata runs
-		os.Exit(shim())
-	}
 	heedHangups()
 	testscript.Main(cleaned{m}, map[string]func(){"fermata": main})
 }
