@@ -110,7 +110,11 @@ func (d *driver) check() {
 			d.t.Fatalf("line %d is %d wide on a screen of %d: %q", i, w, d.width, line)
 		}
 	}
-	if cursor != nil && (cursor.X < 0 || cursor.X >= max(1, d.width)+1 || cursor.Y < 0 || cursor.Y >= d.height) {
+	bottom := d.height
+	if d.m.screen == nil {
+		bottom-- // for the status line
+	}
+	if cursor != nil && (cursor.X < 0 || cursor.X >= max(1, d.width)+1 || cursor.Y < 0 || cursor.Y >= bottom) {
 		d.t.Fatalf("the cursor is at %d,%d on a screen of %d×%d", cursor.X, cursor.Y, d.width, d.height)
 	}
 }

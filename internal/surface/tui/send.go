@@ -118,7 +118,7 @@ func create(ctx context.Context, o Options, wish p.Overrides) (p.ConversationID,
 func (m *model) onSent(s sent) tea.Cmd {
 	m.out.flying = nil
 	if s.err != nil && m.leaving != nil {
-		return m.keep(s.errand.text)
+		return nil // nobody is left to tell; the history has the text
 	}
 	if s.created {
 		m.begin(s.conv, engine.Snapshot{}, 0)
@@ -132,18 +132,6 @@ func (m *model) onSent(s sent) tea.Cmd {
 		cmd = tea.Batch(cmd, m.talk.feed.next)
 	}
 	return tea.Batch(cmd, m.flush())
-}
-
-// keep puts a text that can no longer be given back into the history.
-func (m *model) keep(text string) tea.Cmd {
-	if text == "" || m.o.History == nil {
-		return nil
-	}
-	history := m.o.History
-	return func() tea.Msg {
-		_ = history.Add(text) // there is nobody left to tell
-		return nil
-	}
 }
 
 // answered deals with what became of an errand.

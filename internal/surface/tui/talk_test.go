@@ -2,10 +2,14 @@ package tui
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -59,8 +63,11 @@ func TestStopInText(t *testing.T) {
 			d.wait(frame * 2)
 			d.step(press(key))
 			d.sees("stopping…", "half a sen")
+			d.m.hintf(theme.Error, "something else") // which does not hide it
+			d.sees("stopping…")
 			r.Stopped()
 			d.wait(100 * time.Millisecond)
+			d.m.clearHint()
 			d.sees("half a sen", "cut", "stopped after", "reply kept", "ready")
 			d.seesNot("stopping…")
 
@@ -255,5 +262,27 @@ func TestStopThatIsRefused(t *testing.T) {
 		r.Stopped()
 		d.wait(time.Second)
 		d.sees("stopped after")
+	})
+}
+
+// However small the screen, all of the box is on it.
+func TestBoxIsNeverCut(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("one", "enter")
+		r := e.Request()
+		for _, text := range []string{"two", "three", "four", "five"} {
+			d.say(text, "tab")
+		}
+		d.press("/")
+		for height := 4; height < 24; height++ {
+			d.send(tea.WindowSizeMsg{Width: 80, Height: height})
+			lines := strings.Split(d.screen(), "\n")
+			if box := lines[height-2]; !strings.HasPrefix(box, "╰") && !strings.HasPrefix(box, "› /") {
+				t.Errorf("at a height of %d:\n%s", height, d.screen())
+			}
+		}
+		d.press("ctrl+u")
+		r.Answer("ok")
 	})
 }
