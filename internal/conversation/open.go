@@ -106,6 +106,7 @@ func (o *owner) replay() ([]leftover, error) {
 			}
 			o.fold(p.Event{Seq: p.Seq(r.Seq), Time: r.Time, Turn: p.TurnID(r.Turn), Body: body})
 			left = track(left, body)
+			o.grown += int64(len(r.Body))
 		}
 	}
 }
@@ -223,9 +224,13 @@ func wanted(within, id p.ItemID) bool {
 	return id.Turn == within.Turn || id.Turn == 0
 }
 
-// checkpointEvery is how many bytes are recorded between two checkpoints: as
-// many as can be read back without anybody noticing.
-const checkpointEvery = 4 << 20
+// checkpointEvery is how many bytes are recorded between two checkpoints, at
+// least: as many as can be read back without anybody noticing. A long history is
+// saved less often, so that saving costs the same for each byte recorded.
+const checkpointEvery = 128 << 10
+
+// due reports whether a checkpoint is worth its while.
+func (o *owner) due() bool { return o.grown >= max(checkpointEvery, o.saved/2) }
 
 type saved struct {
 	ID       p.ConversationID `json:"id"`
@@ -242,7 +247,7 @@ type saved struct {
 // checkpoint keeps the state between two turns, so that opening need not read
 // everything. It can be rebuilt, so that failing to write one does no harm.
 func (o *owner) checkpoint(seq p.Seq) {
-	if o.grown < checkpointEvery || o.failed != nil || seq != o.last || !o.quiet() {
+	if !o.due() || o.failed != nil || seq != o.last || !o.quiet() {
 		return
 	}
 	hist, err := o.history.Save()
@@ -253,9 +258,16 @@ func (o *owner) checkpoint(seq p.Seq) {
 	if err != nil {
 		return
 	}
-	o.grown = 0
-	j := o.journal
-	go func() { _ = j.Checkpoint(uint64(seq), data) }() // one short write; the owner does not wait for the disk
+	o.grown, o.saved = 0, int64(len(data))
+	j, before, written := o.journal, o.saving, make(chan struct{})
+	o.saving = written
+	go func() { // one short write; the owner does not wait for the disk, but for this at its end
+		defer close(written)
+		if before != nil {
+			<-before
+		}
+		_ = j.Checkpoint(uint64(seq), data)
+	}()
 }
 
 // quiet reports whether nothing goes on or waits.
@@ -278,5 +290,6 @@ func (o *owner) restore() uint64 {
 	o.history, o.id, o.settings, o.title = hist, in.ID, in.Settings, in.Title
 	o.usage, o.ended, o.last = in.Usage, in.Ended, p.Seq(found.CheckpointSeq)
 	o.state = turn.Restore(in.Turn, in.Inputs, in.Jobs)
+	o.saved = int64(len(found.Checkpoint))
 	return found.CheckpointSeq
 }

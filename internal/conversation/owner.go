@@ -66,6 +66,8 @@ type owner struct {
 	closing  []chan answer // who waits for the conversation to close
 	repaired []string      // what opening found and did
 	grown    int64         // bytes recorded since the last checkpoint
+	saved    int64         // bytes of that checkpoint
+	saving   chan struct{} // closed when it is written; nil if there is none
 }
 
 type act struct {
@@ -140,6 +142,9 @@ func (o *owner) ending() bool { return len(o.closing) > 0 || o.failed != nil }
 
 // finish releases the journal; everything appended is durable afterwards.
 func (o *owner) finish() {
+	if o.saving != nil {
+		<-o.saving
+	}
 	err := o.journal.Close()
 	if o.failed != nil {
 		err = o.failed
