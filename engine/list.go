@@ -157,9 +157,12 @@ func (s *Summary) finish(e p.Event) {
 	}
 }
 
-// rename looks for the last title that was given. Only the kinds of the
-// records are looked at, so this is quick.
+// rename looks for the last title that was given. Most conversations never get
+// one, which is quick to know.
 func (s *Summary) rename(v journal.View) {
+	if ok, err := v.Has("renamed"); err != nil || !ok {
+		return
+	}
 	for after := uint64(0); ; {
 		recs, err := v.Read(after, 1000)
 		if err != nil || len(recs) == 0 {

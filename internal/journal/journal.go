@@ -210,6 +210,10 @@ type View interface {
 	// without reading the whole.
 	Tail(limit int) ([]Record, error)
 
+	// Has reports whether there may be a record of a kind: no is certain, and
+	// found out much faster than by reading.
+	Has(kind string) (bool, error)
+
 	// Check reads everything and returns what is wrong: damage, a torn tail,
 	// gaps and repeats in the numbers.
 	Check() ([]Fault, error)

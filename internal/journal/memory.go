@@ -288,6 +288,8 @@ func (v memoryView) Tail(limit int) ([]Record, error) {
 	return v.log.Read(visible-min(visible, uint64(max(limit, 0))), limit)
 }
 
+func (v memoryView) Has(string) (bool, error) { return true, nil }
+
 func (v memoryView) Check() ([]Fault, error) { return nil, nil }
 
 func (v memoryView) OpenItems() []Chunk { return v.log.OpenItems() }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -95,6 +96,29 @@ func (v *fileView) Tail(limit int) ([]Record, error) {
 		if len(recs) >= limit || from == 0 {
 			return recs[max(len(recs)-limit, 0):], nil
 		}
+	}
+}
+
+// Has implements View. It looks for the letters as they stand in a record's line;
+// in a text they would be quoted, so there they are not found.
+func (v *fileView) Has(kind string) (bool, error) {
+	mark := []byte(`"kind":"` + kind + `"`)
+	buf := make([]byte, readBytes)
+	kept := 0 // bytes of the last piece, which may hold the beginning of the mark
+	for at := int64(0); ; {
+		n, err := v.file.ReadAt(buf[kept:], at)
+		piece := buf[:kept+n]
+		if bytes.Contains(piece, mark) {
+			return true, nil
+		}
+		switch {
+		case errors.Is(err, io.EOF) || n == 0:
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("read journal: %w", err)
+		}
+		at += int64(n)
+		kept = copy(buf, piece[max(0, len(piece)-len(mark)+1):])
 	}
 }
 

@@ -77,6 +77,7 @@ func Run(t *testing.T, open func(t *testing.T, o Options) Harness) {
 		{"ArchiveAndDeleteRefuseOpen", archiveAndDeleteRefuseOpen},
 		{"ViewReadsBesideTheWriter", viewReadsBesideTheWriter},
 		{"ViewTail", viewTail},
+		{"ViewHas", viewHas},
 		{"RepairOfTheUndamaged", repairOfTheUndamaged},
 	} {
 		t.Run(test.name, func(t *testing.T) {

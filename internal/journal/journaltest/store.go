@@ -1,9 +1,11 @@
 package journaltest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -226,6 +228,24 @@ func viewTail(e *env) {
 		}
 	}
 	e.must(v.Close())
+}
+
+// What is there is always found, wherever it stands.
+func viewHas(e *env) {
+	j := e.create()
+	v, err := e.Other.View(e.id)
+	e.must(err)
+	for i := range 40 {
+		j.Append(journal.Entry{Kind: "long", Body: json.RawMessage(`"` + strings.Repeat("x", 1<<16+i*997) + `"`)})
+		kind := fmt.Sprintf("seldom_%d_", i)
+		j.Append(entry(kind, i))
+		e.settle()
+		if ok, err := v.Has(kind); !ok || err != nil {
+			e.Fatalf("%s is not found: %v", kind, err)
+		}
+	}
+	e.must(v.Close())
+	e.must(j.Close())
 }
 
 func repairOfTheUndamaged(e *env) {

@@ -1,0 +1,53 @@
+package journal
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A kind is found wherever its letters stand, also across two pieces that are
+// read, and not in a text that talks of it.
+func TestHas(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	for shift := -40; shift <= 40; shift++ {
+		text := append(bytes.Repeat([]byte(" "), readBytes+shift), `"kind":"renamed"`...)
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OS{}.OpenFile(name, os.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := &fileView{file: f}
+		if ok, err := v.Has("renamed"); !ok || err != nil {
+			t.Errorf("at %d: not found, %v", readBytes+shift, err)
+		}
+		if ok, err := v.Has("rename"); ok || err != nil {
+			t.Errorf("another kind is found, %v", err)
+		}
+		v.Close()
+	}
+}
+
+func TestHasNot(t *testing.T) {
+	s := NewFileStore(t.TempDir(), FileOptions{})
+	j, err := s.Create("0190a000-0000-7000-8000-000000000000", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Append(Entry{Kind: "message", Body: []byte(`{"text":"\"kind\":\"renamed\""}`)})
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.View("0190a000-0000-7000-8000-000000000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	if ok, err := v.Has("renamed"); ok || err != nil {
+		t.Errorf("found in a text, %v", err)
+	}
+}
