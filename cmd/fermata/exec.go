@@ -42,7 +42,7 @@ func execCommand(s streams) *cobra.Command {
 		Short:   "run one turn: progress on stderr, the answer alone on stdout",
 		Long: "Run one turn and print the answer on stdout; everything else goes to stderr. Without PROMPT, or with -, it is read from stdin.\n" +
 			"With both, what comes on stdin is put behind PROMPT.\n" +
-			"Ctrl-C, SIGTERM or SIGHUP stops the turn and everything it runs, and prints how to go on; a second one ends fermata at once.\n" +
+			"Ctrl-C, SIGTERM or SIGHUP stops the turn and everything it runs, and prints how to go on; asking again ends fermata at once.\n" +
 			"Outside a git repository it refuses to run, unless --skip-git-repo-check is given, the configuration trusts the directory, or the model is the demo.\n\n" +
 			exitCodes,
 		Args: args(cobra.MaximumNArgs(1)),

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,9 +23,14 @@ func (e *signalError) Error() string {
 	return fmt.Sprintf("stopped by %v", e.sig)
 }
 
+// sameWish is for how long after a signal another one means the same. timeout(1)
+// sends its signal twice, to us and to our group; a terminal that hangs up and the shell in
+// it both tell us; a wrapper passes on the Ctrl-C that the terminal sent to us as well.
+const sameWish = 200 * time.Millisecond
+
 // stopSignals ends the context at the first SIGINT, SIGTERM or SIGHUP, and the program
-// at the second. The returned function tells which signal came first, nil if none did.
-// A reader that goes away is an error of the write, not the end of us.
+// at one that comes later. The returned function tells which signal came first, nil if none
+// did. A reader that goes away is an error of the write, not the end of us.
 func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
 	signal.Ignore(unix.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -38,7 +44,12 @@ func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
 		e := &signalError{<-signals}
 		first.Store(e)
 		cancel(e)
-		os.Exit(signalCode(<-signals)) // what runs dies with us: see package proc
+		over := time.Now().Add(sameWish)
+		for sig := range signals {
+			if time.Now().After(over) {
+				os.Exit(signalCode(sig)) // what runs dies with us: see package proc
+			}
+		}
 	}()
 	return ctx, func() os.Signal {
 		if e := first.Load(); e != nil {
