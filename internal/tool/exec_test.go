@@ -227,7 +227,7 @@ func TestSessionPutsLineEndsAndCharactersTogether(t *testing.T) {
 	for i := range len(whole) + 1 {
 		for j := i; j <= len(whole); j++ {
 			var shown string
-			s := &session{unread: &proc.Capture{}, kept: true, write: func(_ protocol.DeltaKind, text string) { shown += text }}
+			s := &session{since: newCapture(), unread: &proc.Capture{}, kept: true, write: func(_ protocol.DeltaKind, text string) { shown += text }}
 			for _, piece := range []string{whole[:i], whole[i:j], whole[j:]} {
 				s.put(s.text.decode([]byte(piece)), false)
 			}

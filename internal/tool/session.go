@@ -20,7 +20,7 @@ type session struct {
 	asks   chan reading  // of calls; taken by run
 	done   chan struct{} // closed when the rest is final
 	end    proc.Result   // final
-	since  proc.Capture  // what it printed as a background command; final
+	since  *proc.Capture // what it printed as a background command; final
 	rest   chan seen     // after the end: what no call has read; holds one
 	write  func(kind protocol.DeltaKind, text string)
 	unread *proc.Capture
@@ -28,6 +28,12 @@ type session struct {
 	held   string // a carriage return at the end
 	kept   bool   // it has become a background command
 }
+
+// sessionBytes is how much of the beginning and of the end of an output is kept.
+// There may be many sessions, and one of each is kept after its end.
+const sessionBytes = 256 << 10
+
+func newCapture() *proc.Capture { return &proc.Capture{Head: sessionBytes, Tail: sessionBytes} }
 
 // A reading takes what was printed since the last one. With write set, what is
 // printed from then on goes there.
@@ -46,7 +52,7 @@ type seen struct {
 func startSession(ctx context.Context, sp *proc.Spawner, spec proc.Spec, write func(protocol.DeltaKind, string)) (*session, error) {
 	s := &session{
 		chunks: make(chan []byte), asks: make(chan reading), done: make(chan struct{}), rest: make(chan seen, 1),
-		write: write, unread: &proc.Capture{},
+		write: write, unread: newCapture(), since: newCapture(),
 	}
 	// The end of a call or of its turn does not end it: whoever answers for it does.
 	cmd, err := sp.Start(context.WithoutCancel(ctx), spec, func(_ proc.Stream, b []byte) {
@@ -100,7 +106,7 @@ func (s *session) put(text string, last bool) {
 
 func (s *session) take() seen {
 	out := seen{s.unread.Text(), s.unread.Omitted()}
-	s.unread = &proc.Capture{}
+	s.unread = newCapture()
 	return out
 }
 
