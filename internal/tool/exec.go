@@ -118,6 +118,7 @@ func (e *Exec) Run(ctx context.Context, call Call) Result {
 	if err != nil {
 		return notRun(ctx, err)
 	}
+	s.box = l.box
 	s.await(ctx, a.wait(execYield))
 	if ctx.Err() == nil && !s.ended() {
 		if res, err := e.background(ctx, call, a, s, process); err == nil {
@@ -179,7 +180,7 @@ func (e *Exec) finish(ctx context.Context, call Call, a execArgs, l launch, s *s
 	if ask := l.denied(s.end, out.text); ask != nil {
 		return *ask
 	}
-	e.Shell.after(ctx, call, l)
+	tellAppeared(ctx, call, l.box)
 	c := result(s.end)
 	c.Output, c.Omitted = out.text, out.omitted
 	res := protocol.ToolOutput{Command: &c, Elapsed: c.Elapsed, Failed: c.ExitCode != 0}
@@ -246,6 +247,7 @@ func (WriteStdin) Run(ctx context.Context, call Call) Result {
 	}
 	note := typeTo(s, a.Chars)
 	s.await(ctx, a.wait(stdinYield))
+	tellAppeared(ctx, call, s.box)
 	text := report(s, id, time.Since(s.began), a.shorten(s.read(nil).text))
 	return Result{Output: protocol.ToolOutput{Output: note + text, Aborted: ctx.Err() != nil, Failed: note != ""}}
 }

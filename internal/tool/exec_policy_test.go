@@ -160,6 +160,11 @@ func TestWhatAppearedIsTold(t *testing.T) {
 		"exec_command": func(h *termHost, dir string) Result {
 			return terminal(t).Run(t.Context(), under(on(h, dir, "mkdir .git"), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite))
 		},
+		"write_stdin": func(h *termHost, dir string) Result {
+			c := under(on(h, dir, "read; mkdir .git; echo made", args{"yield_time_ms": 0}), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite)
+			terminal(t).Run(t.Context(), c)
+			return WriteStdin{}.Run(t.Context(), typing(h, "\n", 10_000))
+		},
 	} {
 		dir, h := realDir(t), &termHost{}
 		res := run(h, dir)

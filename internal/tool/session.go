@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -15,6 +16,7 @@ import (
 // read it while it comes, and ends when nothing of the command runs any more.
 type session struct {
 	cmd    *proc.Command
+	box    *sandbox.Confinement // nil: not confined
 	began  time.Time
 	chunks chan []byte   // what it prints; taken by run
 	asks   chan reading  // of calls; taken by run

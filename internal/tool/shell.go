@@ -116,7 +116,7 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 	if ask := l.denied(res, out.capture.Text()); ask != nil {
 		return *ask
 	}
-	s.after(ctx, call, l)
+	tellAppeared(ctx, call, l.box)
 	result := out.result(res, spec.Timeout)
 	result.Diff = s.Changes.ran(ctx, call)
 	return result
@@ -180,9 +180,10 @@ func (l launch) denied(res proc.Result, output string) *Result {
 	return &question
 }
 
-// after tells what can only be seen when a command has run.
-func (s *Shell) after(ctx context.Context, call Call, l launch) {
-	for _, path := range l.box.Appeared() {
+// tellAppeared tells of protected paths that a command has made, which cannot be
+// kept from happening.
+func tellAppeared(ctx context.Context, call Call, box *sandbox.Confinement) {
+	for _, path := range box.Appeared() {
 		tell(ctx, call, []string{"the command made " + path + ", which is protected from now on; look at it before you trust it"})
 	}
 }
