@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/charmbracelet/x/term"
@@ -171,11 +172,22 @@ func (r *runtime) screen(f tuiFlags) tui.Options {
 			return over
 		},
 		Dir: r.cwd, Home: home, Version: version(),
-		History: history, Files: store.NewFiles(gitFiles(r.cwd), store.Walk(r.cwd, filesMax)).Find,
+		History: history, Files: (&finders{}).find,
 		Image: readImage, Branch: branch, Changes: treeChanges, Undo: r.undo, Models: r.modelRows,
 		Owner: processName, Editor: editorCommand,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 	}
+}
+
+// finders find files, each in its directory.
+type finders struct{ byDir sync.Map }
+
+func (f *finders) find(ctx context.Context, dir, typed string) []string {
+	one, ok := f.byDir.Load(dir)
+	if !ok {
+		one, _ = f.byDir.LoadOrStore(dir, store.NewFiles(gitFiles(dir), store.Walk(dir, filesMax)))
+	}
+	return one.(*store.Files).Find(ctx, typed)
 }
 
 // filesMax is how many files are offered where git does not list them.

@@ -219,3 +219,34 @@ func TestScreenShellLine(t *testing.T) {
 	s.sees("out of the shell", "ready")
 	s.golden("shell")
 }
+
+// Background commands are shown, listed and ended; whoever quits is asked.
+func TestScreenBackground(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo("-c", "experimental_use_exec_command_tool=true"))
+	s.sees("ready")
+	s.types("start: sleep 600", "Enter")
+	s.sees("1 in background", "ready")
+	s.types("start: sleep 700", "Enter")
+	s.sees("2 in background", "ready")
+	s.types("/ps", "Enter")
+	s.sees("1  sleep 600", "2  sleep 700")
+	s.golden("ps")
+	s.keys("Escape")
+	s.gone("Background commands") // or the next key would be one with Alt
+	s.types("/kill 1", "Enter")
+	s.sees("is being ended", "cut · 1 process killed")
+	s.keys("C-u") // which takes the hint away
+	s.sees("1 in background")
+	s.types("/quit", "Enter")
+	s.sees("1 background command still running", "sleep 700")
+	s.golden("quit_background")
+	did := below(s.fermata())
+	s.answer("y")
+	s.sees("exit code 0")
+	for _, r := range did {
+		if lives(r) {
+			t.Errorf("it lives:%v", r)
+		}
+	}
+}

@@ -146,7 +146,7 @@ func (s *screen) signal(sig syscall.Signal) {
 // What differs from run to run.
 var (
 	idForm    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	timeForm  = regexp.MustCompile(`\b\d+(\.\d+)? (ms|s)\b`)
+	timeForm  = regexp.MustCompile(`\b\d+(\.\d+)? (ms|s|seconds)\b`)
 	killForm  = regexp.MustCompile(`\b\d+ process(es)?\b`)
 	wordForm  = regexp.MustCompile(`word1\b[\s\S]*word\d+`)
 	spinForm  = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)

@@ -264,7 +264,7 @@ Ctrl-G         write in your editor ($VISUAL, $EDITOR)
 Esc, Ctrl-C    stop the turn and all that it runs; what was not delivered is
                back in the composer
 Ctrl-C twice   leave, when nothing runs; Ctrl-D too
-Ctrl-O         unfold or fold the last long item; Ctrl-T all
+Ctrl-O         unfold or fold the last long item; Alt-O all
 PgUp, PgDn, wheel  scroll (hold Shift to select text with the mouse)
 Ctrl-L         draw again      Ctrl-Z  suspend
 `

@@ -31,7 +31,7 @@ func (m *model) onBatch(b batch) tea.Cmd {
 	}
 	var cmds []tea.Cmd
 	if ran && !t.tr.Active || cwd != t.tr.Settings.Cwd {
-		m.view.SetDir(t.tr.Settings.Cwd)
+		m.setDir(t.tr.Settings.Cwd)
 		cmds = append(cmds, m.branch())
 	}
 	if b.err == nil {
@@ -76,6 +76,9 @@ func (m *model) show(it *transcript.Item) {
 	switch {
 	case it.Status == transcript.Asking && i < 0:
 		t.asks = append(t.asks, it)
+		if m.screen != nil {
+			m.screen.note("an approval waits: Esc goes back to it")
+		}
 	case it.Status != transcript.Asking && i >= 0:
 		t.asks = slices.Delete(t.asks, i, i+1)
 	}

@@ -28,9 +28,12 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 		}
 	}
 	if m.screen != nil {
-		cmd, _, gone := m.screen.update(msg)
+		cmd, gone := m.screen.update(msg)
 		if gone {
 			m.screen = nil
+			if m.opening { // and what was chosen is not wanted any more
+				m.giveUp()
+			}
 		}
 		return cmd
 	}
@@ -132,7 +135,7 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 		}
 	case "ctrl+o":
 		m.view.Toggle(false)
-	case "ctrl+t":
+	case "alt+o":
 		m.view.Toggle(true)
 	case "pgup", "shift+up":
 		return m.scrollUp(m.view.PageUp)

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -37,10 +38,13 @@ type model struct {
 
 	out      outbox
 	opening  bool
-	stopTurn p.TurnID  // the turn that was told to stop
-	stopNext bool      // stop what the message leads to that is on its way
-	armed    time.Time // when the first Ctrl-C came
-	leaving  *leave    // the program is about to end
+	giveUp   context.CancelFunc      // opening
+	before   p.ConversationID        // the one before that on the screen
+	dir      *atomic.Pointer[string] // where files are completed; read by commands
+	stopTurn p.TurnID                // the turn that was told to stop
+	stopNext bool                    // stop what the message leads to that is on its way
+	armed    time.Time               // when the first Ctrl-C came
+	leaving  *leave                  // the program is about to end
 
 	hint     hint
 	where    string // the branch
@@ -52,8 +56,9 @@ type model struct {
 // A screen takes the place of everything else.
 type screen interface {
 	// update takes a message; gone says that the screen is to be left.
-	update(tea.Msg) (cmd tea.Cmd, used, gone bool)
+	update(tea.Msg) (cmd tea.Cmd, gone bool)
 	view(width, height int) ([]string, *tea.Cursor)
+	note(string) // a word to the person
 }
 
 // An asking is a dialog and what its answer leads to.
@@ -64,15 +69,33 @@ type asking struct {
 }
 
 func newModel(ctx context.Context, o Options) *model {
-	m := &model{ctx: ctx, o: o, width: 80, height: 24, dark: o.Dark, color: o.Color}
+	m := &model{
+		ctx: ctx, o: o, width: 80, height: 24, dark: o.Dark, color: o.Color,
+		giveUp: func() {}, dir: &atomic.Pointer[string]{},
+	}
 	m.theme = theme.New(theme.Options{Dark: m.dark, Color: m.color})
 	m.view = scroll.New(m.theme)
 	m.comp = composer.New(m.theme, composer.Options{
-		Context: ctx, History: o.History, Files: o.Files, Commands: commandList(), Placeholder: "what is to be done?",
+		Context: ctx, History: o.History, Files: m.files(), Commands: commandList(), Placeholder: "what is to be done?",
 	})
 	m.fresh.Cwd = o.Dir
 	m.begin("", engine.Snapshot{}, 0)
 	return m
+}
+
+// files completes names of files in the conversation's directory.
+func (m *model) files() composer.Files {
+	find, dir := m.o.Files, m.dir
+	if find == nil {
+		return nil
+	}
+	return func(ctx context.Context, typed string) []string { return find(ctx, *dir.Load(), typed) }
+}
+
+// setDir says where the conversation works.
+func (m *model) setDir(dir string) {
+	m.dir.Store(&dir)
+	m.view.SetDir(dir)
 }
 
 // Init begins with a conversation, with the choice of one, or with a new one.
@@ -121,14 +144,24 @@ type branched string
 // tick turns the spinner while something goes on.
 type tick struct{}
 
-const tickTime = 100 * time.Millisecond
+const (
+	tickTime = 100 * time.Millisecond
+	slowTick = time.Second // for clocks alone
+)
 
 func (m *model) spin() tea.Cmd {
-	if m.spinning || !m.busy() && !m.opening && m.talk.loading == nil && m.leaving == nil && len(m.out.waiting) == 0 {
+	every := tickTime
+	switch {
+	case m.spinning:
+		return nil
+	case m.busy() || m.opening || m.talk.loading != nil || m.leaving != nil || len(m.out.waiting) > 0:
+	case len(m.talk.tr.Running) > 0:
+		every = slowTick
+	default:
 		return nil
 	}
 	m.spinning = true
-	return tea.Tick(tickTime, func(time.Time) tea.Msg { return tick{} })
+	return tea.Tick(every, func(time.Time) tea.Msg { return tick{} })
 }
 
 // Update takes a message of the terminal, of the engine or of one of our own
@@ -184,6 +217,9 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		}
 	case previewed:
 		m.fresh = msg.settings
+		if m.talk.id == "" && msg.err == nil {
+			m.setDir(m.fresh.Cwd)
+		}
 		if msg.err != nil {
 			m.fresh.Cwd = m.o.Dir
 			m.note(true, "%s", explain(msg.err))
@@ -214,7 +250,7 @@ type answer struct{ then func() tea.Cmd }
 func (m *model) forward(msg tea.Msg) tea.Cmd {
 	var cmds []tea.Cmd
 	if m.screen != nil {
-		cmd, _, gone := m.screen.update(msg)
+		cmd, gone := m.screen.update(msg)
 		if gone {
 			m.screen = nil
 		}

@@ -41,13 +41,16 @@ func (t *talk) caught() bool { return t.last >= t.found.Last }
 // begin puts a conversation on the screen and follows it after the cursor.
 func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor) {
 	m.endTalk()
+	if m.talk.id != "" {
+		m.before = m.talk.id
+	}
 	m.talk = talk{
 		id: id, tr: &transcript.Transcript{Settings: snap.Settings, Title: snap.Title}, found: snap,
 		last: after, from: after, answered: map[p.CallID]bool{},
 	}
 	m.stopTurn = 0
 	m.view.Reset()
-	m.view.SetDir(m.settings().Cwd)
+	m.setDir(m.settings().Cwd)
 	m.dialog = nil
 	if id != "" {
 		m.follow(after)
@@ -97,7 +100,9 @@ func (e *heldError) Unwrap() error { return e.err }
 // open takes a conversation up.
 func (m *model) open(id p.ConversationID) tea.Cmd {
 	m.opening = true
-	ctx, o := m.ctx, m.o
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.giveUp = cancel
+	o := m.o
 	return tea.Batch(m.spin(), func() tea.Msg {
 		snap, err := o.Engine.Resume(ctx, id)
 		if err != nil {
@@ -164,6 +169,10 @@ func tail(ctx context.Context, e engine.Engine, id p.ConversationID, last p.Seq)
 
 func (m *model) onOpened(o opened) tea.Cmd {
 	m.opening = false
+	m.giveUp()
+	if errors.Is(o.err, context.Canceled) {
+		return m.flush()
+	}
 	if o.err != nil {
 		return m.notOpened(o)
 	}

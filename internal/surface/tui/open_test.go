@@ -293,3 +293,95 @@ func TestPanicOfTheFeedIsOurs(t *testing.T) {
 		d.m.Update(batch{from: d.m.talk.feed, err: &panicError{"ouch", nil}})
 	})
 }
+
+// Whoever leaves from a new conversation is told of the one before.
+func TestQuitFromANewConversation(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		answered(d, "one", "yes")
+		id := d.m.talk.id
+		d.say("/new", "enter")
+		d.press("ctrl+d")
+		if r := d.m.result(); !d.over || r.Conversation != id || r.Lines[0] != "to go on: fermata resume "+string(id) {
+			t.Errorf("over %v, %+v", d.over, r)
+		}
+	})
+}
+
+// slowEngine takes long to open a conversation.
+type slowEngine struct{ engine.Engine }
+
+func (s slowEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Snapshot, error) {
+	select {
+	case <-time.After(3 * time.Second):
+		return s.Engine.Resume(ctx, id)
+	case <-ctx.Done():
+		return engine.Snapshot{}, context.Cause(ctx)
+	}
+}
+
+// Esc takes the choice back while the conversation is being opened.
+func TestOpeningIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		told(e, 1)
+		d := drive(t, e, func(o *Options) { o.Engine, o.Pick = slowEngine{e}, true })
+		d.wait(time.Second)
+		d.press("enter")
+		d.sees("opening…")
+		d.press("esc")
+		d.wait(5 * time.Second)
+		d.sees("fermata test", "ready")
+		if d.m.talk.id != "" {
+			t.Error("it was opened")
+		}
+	})
+}
+
+// Names of files are completed where the conversation works.
+func TestFilesOfTheConversation(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id, err := e.Create(t.Context(), p.Settings{Cwd: "/elsewhere", Model: "puppet"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := drive(t, e, resuming(id), func(o *Options) {
+			o.Files = func(_ context.Context, dir, _ string) []string { return []string{"in" + dir + "/file"} }
+		})
+		d.wait(time.Second)
+		d.press("@", "f")
+		d.wait(time.Second)
+		d.sees("in/elsewhere/file")
+		d.press("esc", "ctrl+u")
+		d.say("/new", "enter")
+		d.wait(time.Second)
+		d.press("@", "f")
+		d.wait(time.Second)
+		d.sees("in/w/file")
+	})
+}
+
+// An approval that comes while something else is on the screen is told.
+func TestApprovalBehindAScreen(t *testing.T) {
+	for _, line := range []string{"/help", "/approvals"} {
+		bubble(t, func(t *testing.T, e *enginetest.Engine) {
+			d := drive(t, e)
+			d.say("do it", "enter")
+			r := e.Request()
+			d.say(line, "enter")
+			r.Call("c1", "work", "{}")
+			r.End()
+			e.Run().Ask("rm", "x")
+			d.wait(time.Second)
+			d.sees("an approval waits")
+			d.seesNot("rm x")
+			d.press("esc")
+			d.sees("rm x")
+			d.wait(time.Second)
+			d.press("y")
+			e.Run().Finish("done")
+			e.Request().Answer("ok")
+			d.wait(time.Second)
+			d.sees("ok")
+		})
+	}
+}

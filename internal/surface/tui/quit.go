@@ -110,6 +110,9 @@ func (m *model) result() Result {
 	t := &m.talk
 	r := Result{Conversation: t.id}
 	if t.id == "" {
+		r.Conversation = m.before
+	}
+	if r.Conversation == "" {
 		return r
 	}
 	if m.leaving != nil && m.leaving.ran {
@@ -118,7 +121,7 @@ func (m *model) result() Result {
 	if n := len(t.tr.Inputs); n > 0 {
 		r.Lines = append(r.Lines, count(n, "message")+" not delivered: in the composer when you resume")
 	}
-	r.Lines = append(r.Lines, "to go on: fermata resume "+string(t.id))
+	r.Lines = append(r.Lines, "to go on: fermata resume "+string(r.Conversation))
 	return r
 }
 

@@ -159,7 +159,7 @@ func (s *tempest) engine(store func(*enginetest.Options)) {
 func (s *tempest) start() {
 	change := func(o *Options) {
 		o.History = &memory{}
-		o.Files = func(context.Context, string) []string { return []string{"a.go", "dir/漢字.txt"} }
+		o.Files = func(context.Context, string, string) []string { return []string{"a.go", "dir/漢字.txt"} }
 		o.Models = func(context.Context) ([]ModelRow, error) {
 			return []ModelRow{{"test", "puppet", ""}, {"test", "other", ""}}, nil
 		}

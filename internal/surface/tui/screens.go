@@ -17,16 +17,18 @@ type pick struct {
 	done     func(id string) tea.Cmd
 }
 
-func (s *pick) update(msg tea.Msg) (tea.Cmd, bool, bool) {
+func (s *pick) update(msg tea.Msg) (tea.Cmd, bool) {
 	a, cmd := s.Update(msg)
 	if !a.Done {
-		return cmd, a.Used, false
+		return cmd, false
 	}
 	if a.ID == "" {
-		return cmd, true, true
+		return cmd, true
 	}
-	return tea.Batch(cmd, s.done(a.ID)), true, !s.resuming // which stays until the conversation is open
+	return tea.Batch(cmd, s.done(a.ID)), !s.resuming // which stays until the conversation is open
 }
+
+func (s *pick) note(text string) { s.SetNote(text) }
 
 func (s *pick) view(width, height int) ([]string, *tea.Cursor) { return s.View(width, height) }
 
@@ -39,9 +41,12 @@ type pager struct {
 	width int
 	top   int
 	room  int
+	said  string
 }
 
-func (s *pager) update(msg tea.Msg) (tea.Cmd, bool, bool) {
+func (s *pager) note(text string) { s.said = text }
+
+func (s *pager) update(msg tea.Msg) (tea.Cmd, bool) {
 	switch msg := msg.(type) {
 	case tea.MouseWheelMsg:
 		switch msg.Button {
@@ -53,7 +58,7 @@ func (s *pager) update(msg tea.Msg) (tea.Cmd, bool, bool) {
 	case tea.KeyPressMsg:
 		switch msg.String() {
 		case "esc", "q", "enter":
-			return nil, true, true
+			return nil, true
 		case "up", "k":
 			s.top--
 		case "down", "j":
@@ -69,7 +74,7 @@ func (s *pager) update(msg tea.Msg) (tea.Cmd, bool, bool) {
 		}
 	}
 	s.clamp()
-	return nil, true, false
+	return nil, false
 }
 
 func (s *pager) clamp() { s.top = max(0, min(s.top, len(s.lines)-s.room)) }
@@ -86,6 +91,9 @@ func (s *pager) view(width, height int) ([]string, *tea.Cursor) {
 	foot := "Esc goes back"
 	if len(s.lines) > s.room {
 		foot += fmt.Sprintf(" · lines %d–%d of %d", s.top+1, end, len(s.lines))
+	}
+	if s.said != "" {
+		foot = s.said
 	}
 	return append(exactly(out, height-1), s.theme.Paint(theme.Dim, cut(foot, width))), nil
 }

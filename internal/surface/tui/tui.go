@@ -47,7 +47,7 @@ type Options struct {
 	Version string
 
 	History composer.History
-	Files   composer.Files
+	Files   func(ctx context.Context, dir, typed string) []string // as composer.Files
 
 	Image   func(file string) (p.Content, error)
 	Branch  func(ctx context.Context, dir string) string
