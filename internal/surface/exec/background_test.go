@@ -54,6 +54,25 @@ func TestJSONOfABackgroundCommand(t *testing.T) {
 	})
 }
 
+// Of a parked turn, what began is ended, but what waits is not; afterwards
+// nothing is told.
+func TestJSONOfAParkedTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { asJSON(o); o.Park = true })
+		job := keep(t, r)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		r.e.Run().Ask("rm", "x")
+		<-r.done
+		job.Print("more\n")
+		job.Exit(0)
+		synctest.Wait()
+		r.wantLines(t, serveStarted,
+			`{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"serve 1","aggregated_output":"up\n","exit_code":null,"status":"failed"}}`)
+	})
+}
+
 func TestBackgroundCommandForPeople(t *testing.T) {
 	for code, how := range map[int]string{0: "ok", 3: "exit code 3"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -96,12 +96,18 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	done, parked := make(chan struct{}), make(chan struct{})
 	var end engine.TurnEnd
 	var err error
-	asked := &asked{o: o, e: e, parked: parked}
+	asked := &asked{o: o, e: e}
 	go func() { // ends with the turn; left behind only if its output is not read, or the turn is parked
 		defer close(done)
 		fn := func(ev p.Event) {
+			if asked.left { // what happens now is not ours to tell
+				return
+			}
 			pr.event(ev)
-			asked.event(ctx, ev)
+			if asked.event(ctx, ev); asked.left {
+				pr.leave()
+				close(parked)
+			}
 		}
 		end, err = begin(ctx, e, o, fn)
 		if err == nil {
@@ -113,7 +119,6 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 		return end, err
 	case <-parked:
 		left = true
-		pr.leave()
 		return engine.TurnEnd{}, &ParkedError{asked.waits}
 	case <-ctx.Done():
 	}
@@ -135,11 +140,11 @@ func begin(ctx context.Context, e engine.Engine, o Options, fn func(p.Event)) (e
 // asked deals with approvals, which nobody is there to give: the turn is left
 // waiting, or the answer is no.
 type asked struct {
-	o      Options
-	e      engine.Engine
-	open   bool
-	waits  []string      // what is open; not changed any more when parked is closed
-	parked chan struct{} // closed when the turn is left
+	o     Options
+	e     engine.Engine
+	open  bool
+	waits []string // what is open
+	left  bool     // the turn is left; nothing here is changed any more
 }
 
 func (a *asked) event(ctx context.Context, ev p.Event) {
@@ -158,8 +163,7 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 		_, _ = a.e.Submit(life, a.o.Conversation, no) // somebody else may have been quicker
 	case a.open && a.o.Park:
 		if snap, err := a.e.Resume(life, a.o.Conversation); err == nil && snap.Waiting {
-			a.open = false
-			close(a.parked)
+			a.left = true
 		}
 	}
 }

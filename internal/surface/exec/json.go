@@ -34,15 +34,16 @@ type jsonItem struct {
 	open bool
 }
 
-// jsonBody is the members that the types of item have; nil ones are left out.
+// jsonBody is the members that the types of item have; nil ones are left out, empty
+// ones are not: readers count on them.
 type jsonBody struct {
 	Text     *string      `json:"text,omitempty"`
 	Command  *string      `json:"command,omitempty"`
 	Output   *string      `json:"aggregated_output,omitempty"`
 	ExitCode **int        `json:"exit_code,omitempty"` // null while it runs
-	Changes  []jsonChange `json:"changes,omitempty"`
+	Changes  []jsonChange `json:"changes,omitzero"`
 	Status   string       `json:"status,omitempty"`
-	Items    []todo       `json:"items,omitempty"`
+	Items    []todo       `json:"items,omitzero"`
 	Message  *string      `json:"message,omitempty"`
 }
 
@@ -271,17 +272,29 @@ func (j *jsonPrinter) write(kind string, it *jsonItem) {
 	j.line(jsonLine{Type: kind, Item: it})
 }
 
+// leave ends what has begun, for it does not outlive us. A call that waits for an
+// approval has not.
+func (j *jsonPrinter) leave() {
+	for _, key := range j.order {
+		if it := j.items[key]; it != nil && it.open {
+			j.cut(key, it)
+		}
+	}
+}
+
+func (j *jsonPrinter) cut(key string, it *jsonItem) {
+	if it.Status == "in_progress" {
+		it.Status = "failed"
+	}
+	j.end(key, it.jsonBody)
+}
+
 // finish ends what is open, and says how the turn ended.
 func (j *jsonPrinter) finish(end engine.TurnEnd) error {
 	for _, key := range j.order {
-		it := j.items[key]
-		if it == nil {
-			continue
+		if it := j.items[key]; it != nil {
+			j.cut(key, it)
 		}
-		if it.Status == "in_progress" { // it does not outlive us
-			it.Status = "failed"
-		}
-		j.end(key, it.jsonBody)
 	}
 	if end.End.Reason == p.Completed {
 		u := j.before.Add(end.Usage)
@@ -296,9 +309,6 @@ func (j *jsonPrinter) finish(end engine.TurnEnd) error {
 	j.line(jsonLine{Type: "turn.failed", Error: &jsonError{message}})
 	return j.result()
 }
-
-// leave leaves what is open as it is: it has not ended.
-func (j *jsonPrinter) leave() {}
 
 func failure(end engine.TurnEnd) string {
 	if e := end.End.Error; e != nil && e.Hint != "" {

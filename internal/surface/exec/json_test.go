@@ -129,6 +129,24 @@ func TestJSONOfAPlanARetryAndAFailure(t *testing.T) {
 	})
 }
 
+// A list without steps is a list all the same, which readers may walk through.
+func TestJSONOfAnEmptyPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, asJSON)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		_ = w.Call.Host.Record(t.Context(), &p.PlanUpdated{Call: w.Call.ID})
+		w.Finish("Plan updated")
+		r.e.Request().Answer("ok")
+		r.wantLines(t,
+			`{"type":"item.started","item":{"id":"item_0","type":"todo_list","items":[]}}`,
+			`{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"ok"}}`,
+			`{"type":"item.completed","item":{"id":"item_0","type":"todo_list","items":[]}}`, usageOfTwo)
+	})
+}
+
 func TestJSONOfADeclinedCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, asJSON)
