@@ -2,16 +2,15 @@ package main
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -27,7 +26,7 @@ func (f *execFlags) input(s streams, a []string) (in input, err error) {
 		return in, err
 	}
 	for _, name := range imageFiles(f.images) {
-		image, err := readImage(name)
+		image, err := tool.ReadImage(name)
 		if err != nil {
 			return in, err
 		}
@@ -125,32 +124,6 @@ func imageFiles(lists []string) (files []string) {
 		files = append(files, strings.Split(list, ",")...)
 	}
 	return files
-}
-
-// imageMax is the largest file that is sent as an image.
-const imageMax = 20 << 20
-
-// readImage makes content of an image file.
-func readImage(name string) (p.Content, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return p.Content{}, fmt.Errorf("image: %w", err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, imageMax+1))
-	switch {
-	case err != nil:
-		return p.Content{}, fmt.Errorf("image: %w", err)
-	case len(b) > imageMax:
-		return p.Content{}, fmt.Errorf("image %s: larger than %d MiB", name, imageMax>>20)
-	}
-	kind := http.DetectContentType(b)
-	switch kind {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-	default:
-		return p.Content{}, fmt.Errorf("image %s: neither PNG, JPEG, GIF nor WebP", name)
-	}
-	return p.Content{Type: p.ContentImage, ImageURL: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b)}, nil
 }
 
 // readSchema reads the JSON schema that the answer shall follow.

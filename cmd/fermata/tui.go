@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
+	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -173,7 +174,7 @@ func (r *runtime) screen(f tuiFlags) tui.Options {
 		},
 		Dir: r.cwd, Home: home, Version: version(),
 		History: history, Files: (&finders{}).find,
-		Image: readImage, Branch: branch, Changes: treeChanges, Undo: r.undo, Models: r.modelRows,
+		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: r.undo, Models: r.modelRows,
 		Owner: processName, Editor: editorCommand,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 	}
