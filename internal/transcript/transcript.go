@@ -285,6 +285,9 @@ func (t *Transcript) delta(e p.Event, d *p.Delta) []*Item {
 	}
 	it.grown.WriteString(d.Text)
 	*text = it.grown.String()
+	if kind == Call {
+		it.bound()
+	}
 	return []*Item{it}
 }
 
