@@ -221,7 +221,7 @@ func waiting(s streams, o exec.Options, e *exec.ParkedError) error {
 	}
 	fmt.Fprintf(s.err, "fermata: conversation %s waits for an approval\n", o.Conversation)
 	for _, what := range e.Asks {
-		fmt.Fprintf(s.err, "  %s\n", what)
+		fmt.Fprintf(s.err, "  %s\n", exec.Clean(what))
 	}
 	fmt.Fprintf(s.err, "to answer: fermata approve %s [CALL] [--deny]\n", o.Conversation)
 	return &exitError{code: exitWaiting}

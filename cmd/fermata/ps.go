@@ -40,13 +40,13 @@ func psCommand(s streams) *cobra.Command {
 				return err
 			}
 			if len(a) == 1 {
-				return printJobs(s.out, list, time.Now())
+				return printJobs(toPeople(s.out), list, time.Now())
 			}
 			j, err := pickJob(list, a[1])
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(s.out, j.output.String())
+			_, err = io.WriteString(toPeople(s.out), j.output.String())
 			return err
 		},
 	}

@@ -72,9 +72,10 @@ func run(ctx context.Context, args []string, s streams) int {
 		if wantsLines(args) {
 			exec.PrintError(s.out, exit.err)
 		}
-		fmt.Fprintf(s.err, "fermata: %v\n", exit.err)
+		people := toPeople(s.err) // titles and paths are what others wrote
+		fmt.Fprintf(people, "fermata: %v\n", exit.err)
 		if hint := hintFor(exit); hint != "" {
-			fmt.Fprintf(s.err, "hint: %s\n", hint)
+			fmt.Fprintf(people, "hint: %s\n", hint)
 		}
 	}
 	return exit.code

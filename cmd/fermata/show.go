@@ -37,12 +37,12 @@ func showCommand(s streams) *cobra.Command {
 			if follow {
 				ctx, _ := stopSignals(cmd.Context())
 				ctx = whileRead(ctx, s.out)
-				return followed(ctx, tailTo(ctx, e, id, s.out, asJSON))
+				return followed(ctx, tailTo(ctx, e, id, toPeople(s.out), asJSON))
 			}
 			if asJSON {
-				return showJSON(cmd.Context(), e, id, s.out)
+				return showJSON(cmd.Context(), e, id, toPeople(s.out))
 			}
-			return show(cmd.Context(), e, id, s.out)
+			return show(cmd.Context(), e, id, toPeople(s.out))
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as another process goes on, until Ctrl-C")
@@ -91,8 +91,8 @@ func tailTo(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Writ
 			continue
 		}
 		for _, it := range t.Apply(ev) {
-			if it.Status == transcript.Open {
-				continue
+			if it.Status == transcript.Open || it.Status == transcript.Declined && it.Output == "" {
+				continue // there is more to come
 			}
 			if _, err := fmt.Fprintf(w, "%s\n", drawn(it)); err != nil {
 				return err
@@ -110,14 +110,16 @@ func show(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Writer
 		}
 		t.Apply(ev)
 	}
-	fmt.Fprintf(w, "conversation %s\n%s · %s\n", id, t.Settings.Cwd, t.Settings.Model)
+	var b strings.Builder
+	fmt.Fprintf(&b, "conversation %s\n%s · %s\n", id, t.Settings.Cwd, t.Settings.Model)
 	for _, it := range t.Items {
-		fmt.Fprintf(w, "\n%s", drawn(it))
+		fmt.Fprintf(&b, "\n%s", drawn(it))
 	}
 	if t.Active {
-		fmt.Fprintf(w, "\nturn %d has not ended\n", t.Turn)
+		fmt.Fprintf(&b, "\nturn %d has not ended\n", t.Turn)
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // drawn is an item as plain text.

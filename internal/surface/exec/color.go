@@ -35,7 +35,7 @@ func (pr *printer) styled(st style, s string) string {
 	if !pr.o.Color {
 		st = plain
 	}
-	return st.put(clean(s))
+	return st.put(Clean(s))
 }
 
 func statusStyle(s transcript.Status) style {

@@ -227,7 +227,7 @@ func (pr *printer) finish(end engine.TurnEnd) error {
 	}
 	text := end.Message
 	if pr.o.OutTerminal {
-		text = clean(text)
+		text = Clean(text)
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

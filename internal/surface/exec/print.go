@@ -82,7 +82,7 @@ func (pr *printer) message(it *transcript.Item) {
 		if it.Status == transcript.Open {
 			text = text[:whole(text)]
 		}
-		pr.text(clean(text[min(pr.shown[it.ID], len(text)):]))
+		pr.text(Clean(text[min(pr.shown[it.ID], len(text)):]))
 		pr.shown[it.ID] = len(text)
 		if it.Status != transcript.Open {
 			pr.cutMark(it)
@@ -114,7 +114,7 @@ func whole(s string) int {
 func (pr *printer) flush() {
 	if it := pr.pending; it != nil {
 		pr.pending = nil
-		pr.text(clean(it.Text))
+		pr.text(Clean(it.Text))
 		pr.cutMark(it)
 		pr.endOfLine()
 	}
@@ -320,8 +320,8 @@ func (pr *printer) colored(st style, s string) {
 	pr.text(pr.styled(st, s) + "\n")
 }
 
-// clean takes out what would move the cursor or change the terminal.
-func clean(s string) string {
+// Clean takes out what would move the cursor or change the terminal.
+func Clean(s string) string {
 	return string(bytes.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
 			return -1

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// onScreen runs the binary with stdout and stderr on one terminal, and returns
+// what came there.
+func (pl *place) onScreen(args ...string) string {
+	pl.t.Helper()
+	master, tty, err := pty.Open()
+	if err != nil {
+		pl.t.Skipf("no terminal can be had here: %v", err)
+	}
+	defer master.Close()
+	pr := &process{t: pl.t, done: make(chan struct{})}
+	pr.cmd = pl.command(context.Background(), args...)
+	pr.cmd.Stdout, pr.cmd.Stderr = tty, tty
+	read := make(chan struct{})
+	go func() { // ends when the last process with the terminal has ended
+		defer close(read)
+		_, _ = io.Copy(&pr.out, master)
+	}()
+	pr.begin(func() { tty.Close() })
+	pr.code()
+	<-read
+	return pr.out.String()
+}
+
+// What a model, a command or the user of another day wrote does not steer the
+// terminal on which it is shown later. A pipe gets every byte.
+func TestOldTextDoesNotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	pl.must("exec", "--demo", "run: printf '\\033]0;owned\\007\\n' # \x1b[2Ktitle")
+	id := pl.conversation()
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"]0;owned\n", []string{"show", id}},
+		{"[2Ktitle", []string{"list"}},
+		{"[2Ktitle", []string{"show", "another"}}, // it is the nearest
+	} {
+		if out := pl.onScreen(c.args...); strings.ContainsAny(out, "\x1b\a") || !strings.Contains(out, c.want) {
+			t.Errorf("%q: %q", c.args, out)
+		}
+	}
+	contains(t, "in a pipe", pl.must("show", id), "\x1b]0;owned\a\n")
+}
+
+// What somebody is asked to approve is shown as it is: nothing in it can hide
+// the rest.
+func TestApprovalsAreShownWhole(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	_, errs, code := pl.run("exec", "--demo", "--park", "-a", "untrusted", "run: touch made #\x1b[2K\recho harmless")
+	if code != exitWaiting || strings.ContainsAny(errs, "\x1b\r") {
+		t.Errorf("exit code %d, stderr %q", code, errs)
+	}
+	contains(t, "stderr", errs, "  1.1.1: touch made #[2Kecho harmless\n")
+}
+
+// To show something that cannot be written is no success.
+func TestShowToAFullDisk(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	pl.must("exec", "--demo", "run: true")
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"show", pl.conversation()}, {"show", "--json", pl.conversation()}, {"list"}} {
+		cmd := pl.command(t.Context(), args...)
+		cmd.Stdout = full
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitFailed {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// Whoever follows a conversation sees each thing once, when it is over.
+func TestFollowShowsARefusalOnce(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	_, _, _ = pl.run("exec", "--demo", "--park", "-a", "untrusted", "run: touch made")
+	id := pl.conversation()
+	pr := pl.start("show", "--follow", id)
+	eventually(t, "it follows", func() bool { return pr.out.has("[waits for an approval]\n") })
+	pl.must("approve", id, "--deny", "--message", "not today")
+	eventually(t, "the answer is shown", func() bool { return pr.out.has("It printed") })
+	if n := strings.Count(pr.out.String(), "[declined]"); n != 1 || !pr.out.has("touch made [declined]\n  rejected by the user: not today\n") {
+		t.Errorf("followed:\n%s", pr.out.String())
+	}
+}
