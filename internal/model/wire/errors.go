@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -150,11 +151,13 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-var tryAgain = regexp.MustCompile(`(?i)(?:try again|retry) (?:in|after) (\d+(?:\.\d+)?) ?(ms|s\b|sec|m\b|min)`)
+var tryAgain = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:try again|retry) (?:in|after) (\d+(?:\.\d+)?) ?(ms|s\b|sec|m\b|min)`)
+})
 
 // waitIn finds the wait that a rate-limit message names: "try again in 1.5s".
 func waitIn(message string) time.Duration {
-	m := tryAgain.FindStringSubmatch(message)
+	m := tryAgain().FindStringSubmatch(message)
 	if m == nil {
 		return 0
 	}
@@ -316,7 +319,9 @@ func (c *Caller) unreachable(err error) *protocol.Error {
 	return e
 }
 
-var keyLike = regexp.MustCompile(`\b((?:sk|pk|rk)-|Bearer )[A-Za-z0-9_*.\-]{6,}`)
+var keyLike = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b((?:sk|pk|rk)-|Bearer )[A-Za-z0-9_*.\-]{6,}`)
+})
 
 // redact takes secrets out of a text.
 func (c *Caller) redact(s string) string {
@@ -325,7 +330,7 @@ func (c *Caller) redact(s string) string {
 			s = strings.ReplaceAll(s, secret, "***")
 		}
 	}
-	return keyLike.ReplaceAllString(s, "$1***")
+	return keyLike().ReplaceAllString(s, "$1***")
 }
 
 func (c *Caller) clean(e *protocol.Error) *protocol.Error {
