@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"syscall"
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/protocol"
@@ -54,14 +55,17 @@ const imageMax = 20 << 20
 
 // ReadImage makes content of an image file.
 func ReadImage(name string) (protocol.Content, error) {
-	info, err := os.Stat(name) // first: opening a pipe would wait for somebody who writes
+	info, err := os.Stat(name) // first: opening is all that some devices wait for
 	if err != nil {
 		return protocol.Content{}, fmt.Errorf("image: %w", err)
 	}
 	if !info.Mode().IsRegular() {
 		return protocol.Content{}, fmt.Errorf("image %s: not a file", name)
 	}
-	f, err := os.Open(name)
+	if info.Size() == 0 { // the kernel's own files as well, some of which never end
+		return protocol.Content{}, fmt.Errorf("image %s: the file is empty", name)
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe by now
 	if err != nil {
 		return protocol.Content{}, fmt.Errorf("image: %w", err)
 	}

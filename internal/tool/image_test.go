@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -28,6 +29,9 @@ func TestViewImage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "big.png"), append(b.Bytes(), make([]byte, imageMax)...), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "empty.png"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +42,8 @@ func TestViewImage(t *testing.T) {
 		"a.txt":                       "neither PNG",
 		"big.png":                     "larger than",
 		"pipe":                        "not a file",
+		"empty.png":                   "is empty",
+		"/dev/zero":                   "not a file",
 		".":                           "not a file",
 		"":                            "path is empty",
 	} {
@@ -55,5 +61,25 @@ func TestViewImage(t *testing.T) {
 	}
 	if res := (ViewImage{}).Run(t.Context(), Call{Arguments: "{"}); !res.Output.Failed {
 		t.Errorf("half an argument: %+v", res.Output)
+	}
+}
+
+// The kernel's log is a regular file by its mode, and reading it waits for more.
+func TestViewImageOfAFileWithoutEnd(t *testing.T) {
+	const name = "/proc/kmsg"
+	f, err := os.Open(name)
+	if err != nil {
+		t.Skip(err)
+	}
+	f.Close()
+	done := make(chan Result, 1)
+	go func() { done <- ViewImage{}.Run(t.Context(), call(&fakeHost{}, "/", map[string]string{"path": name})) }()
+	select {
+	case res := <-done:
+		if !res.Output.Failed {
+			t.Errorf("%+v", res.Output)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("reading it does not end")
 	}
 }
