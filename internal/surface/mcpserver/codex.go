@@ -155,9 +155,7 @@ func (h submitHook) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p
 // event tells the client about an event of the turn.
 func (t *turnCall) event(e p.Event) {
 	if e.Turn != 0 && e.Turn != t.turn {
-		t.turn = e.Turn
-		owner, _ := t.c.events.LoadOrStore(e.Turn, t)
-		t.mine = owner == t
+		t.turn, t.mine = e.Turn, t.c.tells(t, e)
 		if _, ok := e.Body.(*p.TurnStarted); !ok && t.mine { // it waited until now
 			t.tell(p.Event{Turn: e.Turn, Body: &p.TurnStarted{}})
 		}
@@ -167,9 +165,20 @@ func (t *turnCall) event(e p.Event) {
 	}
 	t.tell(e)
 	t.asks.event(e)
-	if _, ok := e.Body.(*p.TurnEnded); ok {
-		t.c.events.Delete(e.Turn)
+	if _, ok := e.Body.(*p.TurnEnded); ok { // whoever comes later has nothing to tell
+		t.c.events.Store(e.Turn, (*turnCall)(nil))
 	}
+}
+
+// tells reports whether a call tells of the turn of an event. The first call that has to do with
+// the turn does.
+func (c *conversation) tells(t *turnCall, e p.Event) bool {
+	if _, ok := e.Body.(*p.InputReturned); ok { // of a message that need not have been a part of it
+		first, _ := c.events.Load(e.Turn)
+		return first == t
+	}
+	first, _ := c.events.LoadOrStore(e.Turn, t)
+	return first == t
 }
 
 func (t *turnCall) tell(e p.Event) {
@@ -211,19 +220,29 @@ type codexResult struct {
 }
 
 func (t *turnCall) result(end engine.TurnEnd) toolResult {
-	var res toolResult
-	switch {
-	case end.Returned:
-		res = failed("turn interrupted: the message was not delivered")
-	case end.End.Reason == p.Completed:
-		res.Content = texts(end.Message)
-	case end.End.Reason == p.Failed:
-		res = failed(event.Failure(&end.End))
-	case end.Message != "":
-		res = failed("turn interrupted", end.Message)
-	default:
-		res = failed("turn interrupted")
+	res := toolResult{Content: texts(end.Message)}
+	if end.Returned || end.End.Reason != p.Completed {
+		res = failed(problems(end)...)
 	}
 	res.Structured = codexResult{t.c.id, t.c.id}
 	return res
+}
+
+// problems is what went wrong, and the text so far.
+func problems(end engine.TurnEnd) []string {
+	var list []string
+	switch end.End.Reason {
+	case p.Completed:
+	case p.Failed:
+		list = append(list, event.Failure(&end.End))
+	default:
+		list = append(list, "turn interrupted")
+	}
+	if end.Returned {
+		list = append(list, "the message was not delivered")
+	}
+	if end.Message != "" {
+		list = append(list, end.Message)
+	}
+	return list
 }

@@ -10,7 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -275,6 +278,88 @@ func TestCancelOfASteeredReplyStopsTheTurn(t *testing.T) {
 		}
 		c.nothing()
 	})
+}
+
+// A reply that is handed back was never part of the turn that ran: it tells nothing of it, and
+// leaves telling to those that are.
+func TestReplyHandedBackTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := direct(t)
+		c.message("1", "go")
+		m := c.e.Request()
+		c.skip("1")
+		c.reply("2", `,"whenBusy":"queue"`)
+		synctest.Wait()
+		c.cancel("2")
+		c.nothing()
+		c.reply("3", `,"whenBusy":"queue"`)
+		synctest.Wait()
+		c.reply("4", `,"whenBusy":"steer"`)
+		synctest.Wait()
+		m.Answer("one")
+		c.e.Request().Delta("tw")
+		c.interrupt("5")
+		var told []string
+		answers := map[string]string{}
+		for len(answers) < 3 {
+			line, h := c.next()
+			switch {
+			case h.Method == "":
+				answers[bare(h.ID)] = line
+			case h.Method == "codex/event" && h.Params.Msg["type"] != "token_count":
+				told = append(told, h.Params.Msg["type"].(string)+" "+h.Params.ID)
+				if !strings.Contains(line, `"requestId":4`) {
+					t.Errorf("an event of another request: %s", line)
+				}
+			}
+		}
+		want := []string{"task_started 1", "agent_message 1", "agent_message_delta 1", "agent_message 1", "background_event 1", "turn_aborted 1"}
+		if d := cmp.Diff(want, told); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		for id, content := range map[string]string{
+			"3": `[{"type":"text","text":"turn interrupted"},{"type":"text","text":"the message was not delivered"}]`,
+			"4": `[{"type":"text","text":"turn interrupted"},{"type":"text","text":"tw"}]`,
+		} {
+			if want := `{"jsonrpc":"2.0","id":` + id + `,"result":{"content":` + content + `,"isError":true,` + ids + `}}`; answers[id] != want {
+				t.Errorf("got %s\nwant %s", answers[id], want)
+			}
+		}
+		c.nothing()
+	})
+}
+
+// A call that learns of its turn when another has told all of it tells nothing again.
+func TestTurnIsToldByOneCall(t *testing.T) {
+	c := &conversation{}
+	first, second := &turnCall{c: c, asks: &asker{}, turn: 1, mine: true, events: event.New(0)}, &turnCall{c: c}
+	end := p.Event{Turn: 1, Body: &p.TurnEnded{Reason: p.Interrupted}}
+	if !c.tells(first, end) || c.tells(second, end) {
+		t.Error("the first call tells, no other")
+	}
+	first.s = &Server{conn: jsonrpc.New(t.Context(), jsonrpc.Options{})}
+	first.r, first.life = &jsonrpc.Request{}, t.Context()
+	first.event(end)
+	if c.tells(second, end) {
+		t.Error("told twice")
+	}
+}
+
+// What is known when a turn fails is told: why, what became of the message, and the text so far.
+func TestProblemsOfATurn(t *testing.T) {
+	broken := p.TurnEnded{Reason: p.Failed, Error: &p.Error{Message: "no model"}}
+	for want, end := range map[string]engine.TurnEnd{
+		"no model":         {End: broken},
+		"no model|so far":  {End: broken, Message: "so far"},
+		"turn interrupted": {End: p.TurnEnded{Reason: p.Replaced}},
+		"turn interrupted|the message was not delivered":        {Returned: true},
+		"turn interrupted|the message was not delivered|so far": {End: p.TurnEnded{Reason: p.Interrupted}, Returned: true, Message: "so far"},
+		"the message was not delivered|so far":                  {End: p.TurnEnded{Reason: p.Completed}, Returned: true, Message: "so far"},
+	} {
+		if got := strings.Join(problems(end), "|"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
 
 func TestQueuedReplyHasItsOwnEvents(t *testing.T) {

@@ -108,7 +108,7 @@ type conversation struct {
 	created atomic.Pointer[json.RawMessage] // the request that began it, if that was a tool's
 
 	// events tells for each turn which call's client is told about it: the first
-	// one's. p.TurnID to *turnCall.
+	// one's. p.TurnID to *turnCall, nil when its end was told.
 	events sync.Map
 }
 
