@@ -153,7 +153,8 @@ func TestSilentlyPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := serve(t, Options{Methods: []Method{echo}})
 		w.send(`{"method":"unknown"}`, `{"method":"echo"}`, `{"id":5,"result":{}}`, `{"id":"x","error":{"code":1,"message":"m"}}`,
-			`{"method":"notifications/cancelled"}`, `{"method":"notifications/cancelled","params":{"requestId":77}}`, `[{"method":"unknown"}]`)
+			`{"method":"notifications/cancelled"}`, `{"method":"notifications/cancelled","params":{"requestId":77}}`, `[{"method":"unknown"}]`,
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not JSON"}}`)
 		w.nothing()
 	})
 }

@@ -90,7 +90,14 @@ func parseOne(data []byte) message {
 	if err := json.Unmarshal(data, &f); err != nil || f == nil {
 		return refuse("not an object")
 	}
+	failure, failed := f["error"]
+	name, named := f["method"]
+	_, answered := f["result"]
 	if id, ok := f["id"]; ok {
+		if failed && !named && string(id) == "null" {
+			m.reply = true // of a peer that could not read us: two that answer that would never stop
+			return m
+		}
 		if _, ok := idKey(id); !ok {
 			return refuse("an id is a text or a number")
 		}
@@ -100,9 +107,6 @@ func parseOne(data []byte) message {
 		return refuse("this is JSON-RPC 2.0")
 	}
 	m.params, m.result = f["params"], f["result"]
-	failure, failed := f["error"]
-	name, named := f["method"]
-	_, answered := f["result"]
 	switch {
 	case named && (failed || answered):
 		return refuse("both a request and a response")
