@@ -116,6 +116,9 @@ func execForkCommand(s streams, f *execFlags) *cobra.Command {
 
 // runFork copies a conversation. With say it is told how the copy is called.
 func runFork(ctx context.Context, s streams, f execFlags, name string, say bool) (p.ConversationID, error) {
+	if f.ephemeral {
+		return "", usage("%w", errEphemeral)
+	}
 	r, err := f.runtime(ctx, s)
 	if err != nil {
 		return "", err
@@ -156,6 +159,8 @@ func printing(s streams, color string) exec.Options {
 // sdkOriginator is how the Codex SDK for TypeScript introduces itself.
 const sdkOriginator = "codex_sdk_ts"
 
+var errEphemeral = errors.New("--ephemeral keeps nothing, but a turn that is parked and a conversation that is gone on with are kept")
+
 // runExec runs one turn. name is the conversation to resume, if any.
 func runExec(ctx context.Context, s streams, f execFlags, name string, a []string) error {
 	if !slices.Contains([]string{colorAlways, colorNever, colorAuto}, f.color) {
@@ -163,6 +168,9 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	}
 	if len(a) > 1 {
 		return usage("exec: one prompt, please; got %d", len(a))
+	}
+	if f.ephemeral && (f.park || f.last || name != "") {
+		return usage("%w", errEphemeral)
 	}
 	in, err := f.input(s, a)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -54,6 +55,9 @@ func readPrompt(s streams, a []string) (string, error) {
 	}
 	if strings.TrimSpace(a[0]) == "" {
 		return "", &exitError{code: exitFailed, err: errNoPrompt}
+	}
+	if !utf8.ValidString(a[0]) {
+		return "", errNotText
 	}
 	if !piped(s.in) {
 		return a[0], nil
