@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		exit = &exitError{code: exitFailed, err: err}
 	}
 	if exit.err != nil {
-		if wantsLines(args) {
+		if wantsLines(root, args) {
 			exec.PrintError(s.out, exit.err)
 		}
 		people := toPeople(s.err) // titles and paths are what others wrote
@@ -84,14 +85,20 @@ func run(ctx context.Context, args []string, s streams) int {
 // wantsLines reports whether a turn was to be printed as lines of JSON. Then an
 // error is a line too, since a program that reads them may look at nothing else. The
 // arguments are looked at as they are, for the error may be that they make no sense.
-func wantsLines(args []string) bool {
-	if len(args) == 0 || !slices.Contains([]string{"exec", "e", "approve"}, args[0]) {
+func wantsLines(root *cobra.Command, args []string) bool {
+	cmd, _, _ := root.Find(args) // flags may come before its name
+	for cmd.HasParent() && cmd.Parent() != root {
+		cmd = cmd.Parent()
+	}
+	if !slices.Contains([]string{"exec", "approve"}, cmd.Name()) {
 		return false
 	}
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
-	return slices.Contains(args, "--json") || slices.Contains(args, "--experimental-json")
+	return slices.ContainsFunc(args, func(a string) bool {
+		return slices.Contains([]string{"--json", "--experimental-json"}, strings.TrimSuffix(a, "=true"))
+	})
 }
 
 // hintFor says what to do about an error, if that can be guessed.
