@@ -123,6 +123,9 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
+// Ended reports whether the peer will say nothing more.
+func (c *Conn) Ended() bool { return c.ending.Err() != nil }
+
 // drain waits for handlers and for what they wrote, for a while.
 func (c *Conn) drain(base context.Context, kill context.CancelCauseFunc) {
 	done := make(chan struct{})

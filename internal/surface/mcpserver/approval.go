@@ -127,11 +127,10 @@ func (a *asker) close() {
 func (s *Server) decide(ctx context.Context, id p.ConversationID, q question, ask func(question) (string, any)) p.Approve {
 	answer := p.Approve{Call: q.Call, Decision: p.Denied}
 	method, params := ask(q)
-	if method == "" && s.listened(id) {
-		answer.Decision = ""
-		return answer
-	}
 	if method == "" {
+		if !s.unheard(ctx, id) {
+			answer.Decision = ""
+		}
 		answer.Message = "nobody can be asked here"
 		return answer
 	}

@@ -147,12 +147,36 @@ func (s *Server) told(ctx context.Context, id p.ConversationID, turn p.TurnID) {
 	})
 }
 
-// listened reports whether a listener can be asked about a conversation.
-func (s *Server) listened(id p.ConversationID) bool {
-	found := false
+// unheard waits until no listener can be asked about a conversation. It is false if that
+// no longer matters: the question is over, or all go because the client does.
+func (s *Server) unheard(ctx context.Context, id p.ConversationID) bool {
+	for {
+		l := s.listening(id)
+		if l == nil {
+			return !s.conn.Ended()
+		}
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// listening returns a listener of a conversation that follows it still, nil if there is none.
+func (s *Server) listening(id p.ConversationID) (found *listener) {
 	s.listeners.Range(func(_, v any) bool {
-		found = v.(*listener).c.id == id
-		return !found
+		l := v.(*listener)
+		if l.c.id != id {
+			return true
+		}
+		select {
+		case <-l.done:
+			return true
+		default:
+			found = l
+			return false
+		}
 	})
 	return found
 }

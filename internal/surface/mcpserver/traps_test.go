@@ -224,6 +224,52 @@ func TestListenerOfAClientThatCannotBeAsked(t *testing.T) {
 	})
 }
 
+// A call whose client cannot be asked does not wait for a listener that has left.
+func TestListenerLeavesAClientThatCannotBeAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.begin("1")
+		m := c.e.Request()
+		c.hear("session_configured", "task_started 1")
+		sub := c.listen("2")
+		m.Call("call_1", "work", "{}")
+		m.End()
+		c.e.Run().Ask("rm", "x")
+		synctest.Wait()
+		c.send(`{"id":3,"method":"removeConversationListener","params":{"subscriptionId":%q}}`, sub)
+		c.skip("3")
+		c.e.Request().Answer("then not")
+		if got := c.skip("1"); !strings.Contains(got, `"text":"then not"`) {
+			t.Error(got)
+		}
+	})
+}
+
+// A listener that goes with its client leaves the approval open, also if a stream of that
+// client cannot be asked.
+func TestEndOfAClientThatCannotBeAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		c.send(`{"id":1,"method":"newConversation","params":{"cwd":"/w"}}`)
+		c.skip("1")
+		c.listen("2")
+		c.tool("3", "conversationStream", `{"conversation_id":"C"}`)
+		c.skip("3")
+		c.message("4", "go")
+		m := c.e.Request()
+		m.Call("call_1", "work", "{}")
+		m.End()
+		c.e.Run().Ask("rm", "x")
+		synctest.Wait()
+		c.in.Close()
+		<-c.ended
+		snap, err := c.e.Resume(t.Context(), p.ConversationID(c.id))
+		if err != nil || !snap.Waiting {
+			t.Errorf("the approval is not open: %+v, %v", snap, err)
+		}
+	})
+}
+
 func TestLogging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, noAsks)
