@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/conversation"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -88,6 +89,55 @@ func TestNotifyWithoutProgram(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
 	pl.must("exec", "--demo", "-c", `notify=["/no/such/program"]`, "talk 1")
+}
+
+// One argument has a limit that a long message exceeds, all the more if it has to
+// be written with escapes.
+func TestNoticeFitsIntoAnArgument(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\x1b", 20_000)
+	s := conversation.TurnSummary{
+		Cwd: "/", Reason: p.Failed, Inputs: []string{"first"}, Last: "begin" + long + "end", Error: &p.Error{Message: long},
+	}
+	for range 200 {
+		s.Inputs = append(s.Inputs, long)
+	}
+	s.Inputs = append(s.Inputs, "last")
+	text := noticeText(s)
+	var m map[string]any
+	if err := json.Unmarshal([]byte(text), &m); err != nil || len(text) > noticeMost {
+		t.Fatalf("%d bytes: %v", len(text), err)
+	}
+	inputs := m["input-messages"].([]any)
+	if last := m["last-assistant-message"].(string); !strings.HasPrefix(last, "begin") || !strings.HasSuffix(last, "end") || inputs[len(inputs)-1] != "last" {
+		t.Errorf("%.200s", text)
+	}
+}
+
+func TestNotifyOfALongMessage(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	pl.file("tell", "#!/bin/sh\nprintf '%s\\n' \"$2\" >> \"$1\"\n")
+	notify := fmt.Sprintf(`notify=[%q, %q]`, filepath.Join(pl.work, "tell"), filepath.Join(pl.dir, "told"))
+	if _, errs, code := pl.runWith("talk 1"+strings.Repeat(" so", 100_000), "exec", "--demo", "-c", notify, "-"); code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, errs)
+	}
+	said := pl.noticed(1)[0]["input-messages"].([]any)
+	if text := said[0].(string); !strings.HasPrefix(text, "talk 1") || !strings.Contains(text, "omitted") {
+		t.Errorf("%.100s", text)
+	}
+}
+
+// What a command leaves to us when it has killed its supervisor is ended. The
+// user's program is none of it.
+func TestNotifyIsNoOrphan(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	pl.file("tell", "#!/bin/sh\nsleep 1\nprintf '%s\\n' \"$2\" >> \"$1\"\n")
+	notify := fmt.Sprintf(`notify=[%q, %q]`, filepath.Join(pl.work, "tell"), filepath.Join(pl.dir, "told"))
+	pl.must("exec", "--demo", "-s", "danger-full-access", "-c", notify, "-c", "experimental_use_exec_command_tool=true",
+		`start: trap 'kill -9 $PPID' TERM; sleep 100 & wait; sleep 100`)
+	pl.noticed(1)
 }
 
 func TestViewImageReachesTheModel(t *testing.T) {
