@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
+	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -276,7 +277,7 @@ func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
 		return nil // what else is wrong is told later
 	}
 	ctx, stopped := screenSignals(ctx, s)
-	c, err := tui.FirstRun(ctx, tui.FirstOptions{
+	c, err := first.Run(ctx, first.Options{
 		In: s.in, Out: s.out, Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 		Why: err.Error(), Offers: offers(l), Probe: func(context.Context) (string, bool) { return probeLocal(l) },
 	})

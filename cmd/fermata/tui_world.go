@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
+	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -213,14 +214,14 @@ func probeLocal(l loaded) (string, bool) {
 }
 
 // offers are the services that a key can be entered for.
-func offers(l loaded) []tui.Offer {
-	var list []tui.Offer
+func offers(l loaded) []first.Offer {
+	var list []first.Offer
 	for _, id := range []string{"openai", "anthropic", "openrouter"} {
 		m := models{load: l.options, config: l.config}
 		_, err := m.choose(id)
 		var missing *config.MissingKeyError
 		if errors.As(err, &missing) {
-			list = append(list, tui.Offer{Provider: id, Variable: missing.Variables[len(missing.Variables)-1]})
+			list = append(list, first.Offer{Provider: id, Variable: missing.Variables[len(missing.Variables)-1]})
 		}
 	}
 	return list

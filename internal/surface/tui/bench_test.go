@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	wire "github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -48,12 +49,12 @@ func filled(b *testing.B, items int) *model {
 	m := newModel(b.Context(), Options{
 		Dir: "/w", Color: true, Dark: true, Settings: func(context.Context) (p.Settings, error) { return p.Settings{}, nil },
 	})
-	m.talk.id, m.talk.feed = "x", &feed{}
+	m.talk.id, m.talk.feed = "x", &feed.Feed{}
 	m.Update(tea.WindowSizeMsg{Width: 120, Height: 50})
 	events := happenings(items)
 	turn := p.TurnID(items)
 	events = append(events, p.Event{Seq: p.Seq(len(events) + 1), Turn: turn, Body: &p.TurnStarted{}})
-	m.Update(batch{from: m.talk.feed, events: events})
+	m.Update(feed.Batch{From: m.talk.feed, Events: events})
 	m.View()
 	return m
 }
@@ -74,16 +75,17 @@ func BenchmarkFrame(b *testing.B) {
 					item.Index++
 					offset = 0
 				}
-				next := batch{from: m.talk.feed}
+				var text strings.Builder // put together by the feed
 				for i := range perFrame {
-					text := "word "
 					if i%40 == 39 {
-						text = "end.\n\n"
+						text.WriteString("end.\n\n")
+					} else {
+						text.WriteString("word ")
 					}
-					next.add(happened{event: p.Event{Turn: item.Turn, Body: &p.Delta{Item: item, Kind: p.DeltaMessage, Offset: offset, Text: text}}})
-					offset += int64(len(text))
 				}
-				m.Update(next.closed())
+				d := p.Delta{Item: item, Kind: p.DeltaMessage, Offset: offset, Text: text.String()}
+				offset += int64(text.Len())
+				m.Update(feed.Batch{From: m.talk.feed, Events: []p.Event{{Turn: item.Turn, Body: &d}}})
 				m.View()
 			}
 			b.ReportMetric(float64(perFrame)*float64(b.N)/b.Elapsed().Seconds(), "deltas/s")
@@ -209,7 +211,7 @@ func BenchmarkLoadEarlier(b *testing.B) {
 	for b.Loop() {
 		m = newModel(b.Context(), Options{Engine: e, Dir: "/w", Settings: func(context.Context) (p.Settings, error) { return p.Settings{}, nil }})
 		until(b, m, m.open(id), func() bool { return m.talk.id != "" && m.talk.caught() })
-		until(b, m, tea.Batch(m.talk.feed.next, m.loadEarlier()), func() bool { return m.talk.from == 0 })
+		until(b, m, tea.Batch(m.talk.feed.Next, m.loadEarlier()), func() bool { return m.talk.from == 0 })
 	}
 	b.ReportMetric(float64(heap()-before)/(1<<20), "MiB")
 	runtime.KeepAlive(m)

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
+	"github.com/fermata-agent/fermata/internal/surface/tui/page"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -142,13 +143,13 @@ func (m *model) diff(string) tea.Cmd {
 }
 
 func (m *model) showDiff(title, d string) {
-	m.screen = &pager{theme: m.theme, title: title, draw: func(width int) []string {
+	m.screen = paper{page.New(m.theme, title, func(width int) []string {
 		fence := "```"
 		for strings.Contains(d, fence) {
 			fence += "`"
 		}
 		return markdown.Render(fence+"diff\n"+strings.TrimRight(d, "\n")+"\n"+fence, width, m.theme)
-	}}
+	})}
 }
 
 // undo shows what putting a turn's files back would do, and asks.

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -168,7 +169,7 @@ func (d *driver) say(text, key string) {
 		d.step(keytest.Press(k))
 	}
 	d.press(key)
-	d.wait(2 * frame)
+	d.wait(2 * feed.Frame)
 }
 
 // screen is what is to be seen.

@@ -10,23 +10,24 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // onBatch folds what happened.
-func (m *model) onBatch(b batch) tea.Cmd {
-	if b.from != m.talk.feed {
+func (m *model) onBatch(b feed.Batch) tea.Cmd {
+	if b.From != m.talk.feed {
 		return nil // of a conversation that is no longer on the screen
 	}
-	var broken *panicError
-	if errors.As(b.err, &broken) {
+	var broken *feed.PanicError
+	if errors.As(b.Err, &broken) {
 		panic(broken)
 	}
 	t := &m.talk
 	ran, cwd := t.tr.Active, t.tr.Settings.Cwd
-	for _, e := range b.events {
+	for _, e := range b.Events {
 		m.apply(e)
 	}
 	var cmds []tea.Cmd
@@ -34,15 +35,15 @@ func (m *model) onBatch(b batch) tea.Cmd {
 		m.setDir(t.tr.Settings.Cwd)
 		cmds = append(cmds, m.branch())
 	}
-	if b.err == nil {
-		return tea.Batch(append(cmds, t.feed.next)...)
+	if b.Err == nil {
+		return tea.Batch(append(cmds, t.feed.Next)...)
 	}
 	t.feed = nil
 	if m.leaving != nil {
 		return tea.Quit // this was the last there is to see
 	}
-	if !errors.Is(b.err, context.Canceled) {
-		cmds = append(cmds, m.complain(b.err))
+	if !errors.Is(b.Err, context.Canceled) {
+		cmds = append(cmds, m.complain(b.Err))
 	}
 	return tea.Batch(cmds...)
 }

@@ -44,7 +44,7 @@ func explain(err error) string {
 	case errors.As(err, &held):
 		text := "open in " + held.who
 		if held.what != "" {
-			text += " (" + cut(held.what, 24) + ")"
+			text += " (" + plain.Cut(held.what, 24) + ")"
 		}
 		return text + ": go on there, or end it first" // in all, one line of a small screen
 	case errors.Is(err, engine.ErrNotFound):

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/scroll"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -182,7 +183,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		m.repaint(msg.IsDark(), m.color)
 	case tea.ColorProfileMsg:
 		m.repaint(m.dark, m.color && msg.Profile > colorprofile.ASCII)
-	case batch:
+	case feed.Batch:
 		return m.onBatch(msg)
 	case sent:
 		return m.onSent(msg)

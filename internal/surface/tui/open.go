@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -19,8 +20,8 @@ import (
 type talk struct {
 	id    p.ConversationID // empty until the first message
 	tr    *transcript.Transcript
-	feed  *feed // nil if it is not followed
-	last  p.Seq // the last event seen
+	feed  *feed.Feed // nil if it is not followed
+	last  p.Seq      // the last event seen
 	found engine.Snapshot
 	from  p.Cursor // what is up to here is not loaded
 
@@ -59,7 +60,7 @@ func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor)
 
 func (m *model) endTalk() {
 	if m.talk.feed != nil {
-		m.talk.feed.stop()
+		m.talk.feed.Stop()
 	}
 	if m.talk.stopLoad != nil {
 		m.talk.stopLoad()
@@ -68,7 +69,7 @@ func (m *model) endTalk() {
 
 func (m *model) follow(after p.Cursor) {
 	ctx, stop := context.WithCancel(m.ctx)
-	m.talk.feed = follow(ctx, m.o.Engine.Subscribe(ctx, m.talk.id, after), stop)
+	m.talk.feed = feed.Follow(ctx, m.o.Engine.Subscribe(ctx, m.talk.id, after), stop)
 }
 
 // settings are those in force, or those that the next conversation begins with.
@@ -178,7 +179,7 @@ func (m *model) onOpened(o opened) tea.Cmd {
 	}
 	m.screen = nil
 	m.begin(o.id, o.snap, o.after)
-	return tea.Batch(m.talk.feed.next, m.flush(), m.branch())
+	return tea.Batch(m.talk.feed.Next, m.flush(), m.branch())
 }
 
 // notOpened says why, and lets the person choose another conversation.
@@ -244,7 +245,7 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 		return m.complain(l.err)
 	}
 	if t.feed != nil {
-		t.feed.stop()
+		t.feed.Stop()
 	}
 	below := m.view.Below()
 	t.tr, t.last, t.from, t.base = l.tr, l.to, 0, p.Usage{}
@@ -258,7 +259,7 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 	}
 	m.view.ScrollBy(-below) // what is below the window is what it was
 	m.follow(t.last)
-	return t.feed.next
+	return t.feed.Next
 }
 
 // percent is how far loading the earlier part has come.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -290,7 +291,7 @@ func TestPanicOfTheFeedIsOurs(t *testing.T) {
 				t.Error("it goes on")
 			}
 		}()
-		d.m.Update(batch{from: d.m.talk.feed, err: &panicError{"ouch", nil}})
+		d.m.Update(feed.Batch{From: d.m.talk.feed, Err: &feed.PanicError{Value: "ouch"}})
 	})
 }
 

@@ -125,11 +125,11 @@ func (m *model) onSent(s sent) tea.Cmd {
 	}
 	if m.talk.feed == nil && s.err == nil { // it had ended; the conversation is open again
 		m.follow(m.talk.last)
-		return tea.Batch(m.talk.feed.next, m.answered(s.errand, s.receipt, s.err), m.flush())
+		return tea.Batch(m.talk.feed.Next, m.answered(s.errand, s.receipt, s.err), m.flush())
 	}
 	cmd := m.answered(s.errand, s.receipt, s.err)
 	if s.created {
-		cmd = tea.Batch(cmd, m.talk.feed.next)
+		cmd = tea.Batch(cmd, m.talk.feed.Next)
 	}
 	return tea.Batch(cmd, m.flush())
 }

@@ -17,10 +17,10 @@ var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "
 // takes its place, but never that of a stop.
 func (m *model) status(now time.Time) string {
 	if m.hint.text != "" && !m.stopping() && m.leaving == nil {
-		return m.theme.Paint(m.hint.role, cut(m.hint.text, m.width))
+		return m.theme.Paint(m.hint.role, plain.Cut(m.hint.text, m.width))
 	}
 	state, role := m.state(now)
-	line := cut(state, m.width)
+	line := plain.Cut(state, m.width)
 	rest := fit(m.facts(), m.width-plain.Width(line)-3)
 	if rest == "" {
 		return m.theme.Paint(role, line)

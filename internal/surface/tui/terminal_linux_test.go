@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -207,7 +208,7 @@ func TestTerminalAfterAPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newTerminal(t)
 			r, err := x.run(t.Context(), func() { tt.do(x) }, tt.change)
-			if !errors.Is(err, errPanic) {
+			if !errors.Is(err, first.ErrPanic) {
 				t.Errorf("got %v", err)
 			}
 			x.restored()

@@ -22,6 +22,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -115,7 +116,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	_, err := prog.Run()
 	close(over)
 	if errors.Is(err, tea.ErrProgramPanic) {
-		err = errPanic
+		err = first.ErrPanic
 	} else if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	} else if err != nil {
@@ -123,5 +124,3 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	return m.result(), err
 }
-
-var errPanic = errors.New("fermata has a bug and could not go on; what it was is above")

@@ -102,8 +102,8 @@ func word(mode p.WhenBusy) string {
 
 func (m *model) chip(what, text string) string {
 	line := strings.Join(strings.Fields(plain.Clean(text)), " ")
-	line = cut(fmt.Sprintf("  ⤷ %s: %s", what, line), m.width-14)
-	return m.theme.Paint(theme.User, line) + m.theme.Paint(theme.Dim, cut("  (↑ edits)", m.width-plain.Width(line)))
+	line = plain.Cut(fmt.Sprintf("  ⤷ %s: %s", what, line), m.width-14)
+	return m.theme.Paint(theme.User, line) + m.theme.Paint(theme.Dim, plain.Cut("  (↑ edits)", m.width-plain.Width(line)))
 }
 
 // below says how much there is below the window.
@@ -115,7 +115,7 @@ func (m *model) below(room int) []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{m.theme.Paint(theme.Dim, cut(fmt.Sprintf("  ↓ %d more lines below (Esc or End goes there)", n), m.width))}
+	return []string{m.theme.Paint(theme.Dim, plain.Cut(fmt.Sprintf("  ↓ %d more lines below (Esc or End goes there)", n), m.width))}
 }
 
 // welcome is what a conversation shows that has not begun.
@@ -150,12 +150,4 @@ func exactly(lines []string, n int) []string {
 		lines = append(lines, "")
 	}
 	return lines
-}
-
-// cut shortens a text without escape codes to a width.
-func cut(s string, width int) string {
-	if width <= 0 {
-		return ""
-	}
-	return ansi.Truncate(s, width, "…")
 }

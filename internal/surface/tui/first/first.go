@@ -1,4 +1,6 @@
-package tui
+// Package first is the screen of the first run: no model is set up, and this is
+// what can be done about it.
+package first
 
 import (
 	"context"
@@ -13,8 +15,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
-// FirstOptions are what the screen of the first run is given.
-type FirstOptions struct {
+// Options are what the screen is given.
+type Options struct {
 	Why    string // what is missing
 	Offers []Offer
 	// Probe says whether a model server on this machine answers, and what it has.
@@ -40,24 +42,27 @@ type Choice struct {
 	Key      string // for this run only
 }
 
-// FirstRun asks which model to use when none is set up. A key that is entered
+// Run asks which model to use. A key that is entered
 // is returned and kept nowhere: whoever wants to keep one sets the variable.
-func FirstRun(ctx context.Context, o FirstOptions) (Choice, error) {
-	m := &first{o: o, ctx: ctx, theme: theme.New(theme.Options{Dark: o.Dark, Color: o.Color}), width: 80, height: 24}
+func Run(ctx context.Context, o Options) (Choice, error) {
+	m := &screen{o: o, ctx: ctx, theme: theme.New(theme.Options{Dark: o.Dark, Color: o.Color}), width: 80, height: 24}
 	prog := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
 	_, err := prog.Run()
 	switch {
 	case errors.Is(err, tea.ErrProgramPanic):
-		return Choice{}, errPanic
+		return Choice{}, ErrPanic
 	case ctx.Err() != nil:
 		return Choice{}, context.Cause(ctx)
 	}
 	return m.chosen, err
 }
 
-// first is the screen of the first run.
-type first struct {
-	o             FirstOptions
+// ErrPanic says that a bug ended the screen; what it was has been printed.
+var ErrPanic = errors.New("fermata has a bug and could not go on; what it was is above")
+
+// A screen is the program.
+type screen struct {
+	o             Options
 	ctx           context.Context
 	theme         *theme.Theme
 	width, height int
@@ -81,9 +86,9 @@ type probed struct {
 	ok  bool
 }
 
-func (f *first) Init() tea.Cmd { return tea.Batch(tea.RequestBackgroundColor, f.probe()) }
+func (f *screen) Init() tea.Cmd { return tea.Batch(tea.RequestBackgroundColor, f.probe()) }
 
-func (f *first) probe() tea.Cmd {
+func (f *screen) probe() tea.Cmd {
 	ctx, probe := f.ctx, f.o.Probe
 	if probe == nil {
 		return nil
@@ -94,7 +99,7 @@ func (f *first) probe() tea.Cmd {
 	}
 }
 
-func (f *first) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (f *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		f.width, f.height = max(1, msg.Width), max(1, msg.Height)
@@ -116,9 +121,9 @@ func (f *first) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // rows are the keys and the local server, the demo, and the way out.
-func (f *first) rows() int { return len(f.o.Offers) + 3 }
+func (f *screen) rows() int { return len(f.o.Offers) + 3 }
 
-func (f *first) press(key tea.KeyPressMsg) tea.Cmd {
+func (f *screen) press(key tea.KeyPressMsg) tea.Cmd {
 	f.said = ""
 	switch k := key.String(); k {
 	case "ctrl+c", "ctrl+d", "esc", "q":
@@ -145,7 +150,7 @@ func (f *first) press(key tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (f *first) choose(row int) tea.Cmd {
+func (f *screen) choose(row int) tea.Cmd {
 	n := len(f.o.Offers)
 	switch {
 	case row < n:
@@ -162,7 +167,7 @@ func (f *first) choose(row int) tea.Cmd {
 	return tea.Quit
 }
 
-func (f *first) typeKey(key tea.KeyPressMsg) tea.Cmd {
+func (f *screen) typeKey(key tea.KeyPressMsg) tea.Cmd {
 	k := f.key
 	switch key.String() {
 	case "esc", "ctrl+c":
@@ -185,13 +190,22 @@ func (f *first) typeKey(key tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (f *first) View() tea.View {
-	v := tea.NewView(strings.Join(exactly(f.lines(), f.height), "\n"))
+func (f *screen) View() tea.View {
+	v := tea.NewView(strings.Join(f.frame(), "\n"))
 	v.AltScreen = true
 	return v
 }
 
-func (f *first) lines() []string {
+// frame is exactly as many lines as the screen is high.
+func (f *screen) frame() []string {
+	lines := f.lines()
+	for len(lines) < f.height {
+		lines = append(lines, "")
+	}
+	return lines[:f.height]
+}
+
+func (f *screen) lines() []string {
 	out := []string{"", "  " + f.theme.Paint(theme.Heading, "fermata"), "", "  No model is set up yet. Choose one:", ""}
 	for i := range f.rows() {
 		name, note := f.label(i)
@@ -199,24 +213,24 @@ func (f *first) lines() []string {
 		if i == f.row {
 			line = f.theme.Paint(theme.Selected, line)
 		}
-		out = append(out, line+" "+f.theme.Paint(theme.Dim, cut(note, f.width-plain.Width(line)-2)))
+		out = append(out, line+" "+f.theme.Paint(theme.Dim, plain.Cut(note, f.width-plain.Width(line)-2)))
 	}
 	out = append(out, "")
 	if f.key != nil {
 		out = append(out,
 			"  Key for "+f.key.offer.Provider+": "+strings.Repeat("•", min(len(f.key.text), 40))+"▏",
-			"  "+f.theme.Paint(theme.Dim, cut("Kept in memory for this run only; commands do not get it.", f.width-2)),
-			"  "+f.theme.Paint(theme.Dim, cut("To keep it for good, set "+f.key.offer.Variable+".", f.width-2)),
+			"  "+f.theme.Paint(theme.Dim, plain.Cut("Kept in memory for this run only; commands do not get it.", f.width-2)),
+			"  "+f.theme.Paint(theme.Dim, plain.Cut("To keep it for good, set "+f.key.offer.Variable+".", f.width-2)),
 			"  "+f.theme.Paint(theme.Dim, "Enter takes it · Esc goes back"))
 		return out
 	}
 	if f.said != "" {
-		out = append(out, "  "+f.theme.Paint(theme.Warn, cut(f.said, f.width-2)))
+		out = append(out, "  "+f.theme.Paint(theme.Warn, plain.Cut(f.said, f.width-2)))
 	}
-	return append(out, "  "+f.theme.Paint(theme.Dim, cut("↑↓ and Enter, or the number · r looks for Ollama again · q leaves", f.width-2)))
+	return append(out, "  "+f.theme.Paint(theme.Dim, plain.Cut("↑↓ and Enter, or the number · r looks for Ollama again · q leaves", f.width-2)))
 }
 
-func (f *first) label(row int) (name, note string) {
+func (f *screen) label(row int) (name, note string) {
 	n := len(f.o.Offers)
 	switch {
 	case row < n:

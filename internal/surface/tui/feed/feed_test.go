@@ -1,4 +1,4 @@
-package tui
+package feed
 
 import (
 	"context"
@@ -33,20 +33,20 @@ func (t tap) events(ctx context.Context) iter.Seq2[p.Event, error] {
 	}
 }
 
-func followed(t *testing.T) (tap, *feed) {
+func followed(t *testing.T) (tap, *Feed) {
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	in := make(tap)
-	return in, follow(ctx, in.events(ctx), stop)
+	return in, Follow(ctx, in.events(ctx), stop)
 }
 
 func delta(index int, offset int64, text string) p.Event {
 	return p.Event{Body: &p.Delta{Item: p.ItemID{Turn: 1, Response: 1, Index: index}, Kind: p.DeltaMessage, Offset: offset, Text: text}}
 }
 
-func described(b batch) string {
+func described(b Batch) string {
 	var words []string
-	for _, e := range b.events {
+	for _, e := range b.Events {
 		switch body := e.Body.(type) {
 		case *p.Delta:
 			words = append(words, fmt.Sprintf("%s@%d:%s", body.Item, body.Offset, body.Text))
@@ -54,8 +54,8 @@ func described(b batch) string {
 			words = append(words, fmt.Sprintf("%d", e.Seq))
 		}
 	}
-	if b.err != nil {
-		words = append(words, "error:"+b.err.Error())
+	if b.Err != nil {
+		words = append(words, "error:"+b.Err.Error())
 	}
 	return strings.Join(words, " ")
 }
@@ -75,7 +75,7 @@ func TestFeedPutsDeltasTogether(t *testing.T) {
 		}
 		synctest.Wait()
 		want := "1.1.0@0:abc 1.1.1@0:x 1.1.0@3:d 1.1.0@9:gap 7 1.1.0@12:ef"
-		if d := cmp.Diff(want, described(f.next().(batch))); d != "" {
+		if d := cmp.Diff(want, described(f.Next().(Batch))); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
 		if got := shared.Body.(*p.Delta).Text; got != "a" {
@@ -102,16 +102,16 @@ func TestFeedGivesOneBatchForEachFrame(t *testing.T) {
 		began := time.Now()
 		batches, text := 0, 0
 		for {
-			b := f.next().(batch)
+			b := f.Next().(Batch)
 			batches++
-			for _, e := range b.events {
+			for _, e := range b.Events {
 				text += len(e.Body.(*p.Delta).Text)
 			}
-			if b.err != nil {
+			if b.Err != nil {
 				break
 			}
 		}
-		if most := int(time.Since(began)/frame) + 2; batches > most || text != n {
+		if most := int(time.Since(began)/Frame) + 2; batches > most || text != n {
 			t.Errorf("%d batches with %d bytes in %v, want at most %d with %d", batches, text, time.Since(began), most, n)
 		}
 	})
@@ -125,7 +125,7 @@ func TestFeedIsPrompt(t *testing.T) {
 			time.Sleep(time.Second)
 			began := time.Now()
 			in <- happened{event: p.Event{Seq: 1, Body: &p.Notice{}}}
-			if f.next(); time.Since(began) != 0 {
+			if f.Next(); time.Since(began) != 0 {
 				t.Errorf("it took %v", time.Since(began))
 			}
 		}
@@ -156,8 +156,8 @@ func TestFeedIsBounded(t *testing.T) {
 				if taken > batchEvents+3 {
 					t.Errorf("%d were read and nobody took them", taken)
 				}
-				if b := f.next().(batch); b.size > batchBytes+2000 || len(b.events) > batchEvents {
-					t.Errorf("a batch of %d events, %d bytes", len(b.events), b.size)
+				if b := f.Next().(Batch); b.size > batchBytes+2000 || len(b.Events) > batchEvents {
+					t.Errorf("a batch of %d events, %d bytes", len(b.Events), b.size)
 				}
 			})
 		})
@@ -170,11 +170,11 @@ func TestFeedEnds(t *testing.T) {
 		in <- happened{event: delta(0, 0, "a")}
 		in <- happened{err: errors.New("no more")}
 		synctest.Wait()
-		if d := cmp.Diff("1.1.0@0:a error:no more", described(f.next().(batch))); d != "" {
+		if d := cmp.Diff("1.1.0@0:a error:no more", described(f.Next().(Batch))); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
-		f.stop()
-		if msg := f.next(); msg != nil {
+		f.Stop()
+		if msg := f.Next(); msg != nil {
 			t.Errorf("after the end: %v", msg)
 		}
 	})
@@ -183,11 +183,29 @@ func TestFeedEnds(t *testing.T) {
 func TestFeedPassesAPanicOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		f := follow(ctx, func(func(p.Event, error) bool) { panic("ouch") }, stop)
-		var is *panicError
-		if b := f.next().(batch); !errors.As(b.err, &is) || !strings.Contains(b.err.Error(), "ouch") {
-			t.Errorf("got %v", b.err)
+		f := Follow(ctx, func(func(p.Event, error) bool) { panic("ouch") }, stop)
+		var is *PanicError
+		if b := f.Next().(Batch); !errors.As(b.Err, &is) || !strings.Contains(b.Err.Error(), "ouch") {
+			t.Errorf("got %v", b.Err)
 		}
 		stop()
 	})
+}
+
+// BenchmarkBatch puts the deltas of one frame together, at 20,000 a second.
+func BenchmarkBatch(b *testing.B) {
+	var deltas []happened
+	for i := range 20_000 * int(Frame) / int(time.Second) {
+		deltas = append(deltas, happened{event: delta(0, int64(5*i), "word ")})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		var next Batch
+		for _, d := range deltas {
+			next.add(d)
+		}
+		if next = next.closed(); len(next.Events) != 1 {
+			b.Fatal(len(next.Events))
+		}
+	}
 }

@@ -1,4 +1,6 @@
-package tui
+// Package feed follows a conversation for a screen: however fast events come, the
+// program gets at most one batch of them for each frame, in order and whole.
+package feed
 
 import (
 	"context"
@@ -14,8 +16,8 @@ import (
 )
 
 const (
-	// frame is the least time between two batches: as often as anybody sees.
-	frame = 16 * time.Millisecond
+	// Frame is the least time between two batches: as often as anybody sees.
+	Frame = 16 * time.Millisecond
 
 	// A batch that nobody takes does not grow without end. What is not read
 	// stays in the journal, and is read later.
@@ -23,27 +25,27 @@ const (
 	batchBytes  = 1 << 20
 )
 
-// A feed follows one conversation. However fast events come, the program gets
-// at most one batch for each frame.
-type feed struct {
-	batches chan batch // received by next, closed by nobody
+// A Feed follows one conversation.
+type Feed struct {
+	batches chan Batch // received by Next, closed by nobody
 	done    <-chan struct{}
 	stop    context.CancelFunc
 }
 
-// A batch is what happened since the last one. It is a message to the model.
-type batch struct {
-	from   *feed
-	events []p.Event // deltas that follow each other are put together
-	err    error     // the last thing a feed gives
+// A Batch is what happened since the last one. It is a message to the program.
+type Batch struct {
+	From   *Feed
+	Events []p.Event // deltas that follow each other are put together
+	Err    error     // the last thing a feed gives; see [PanicError]
 
 	size int
 	text *strings.Builder // of the last event, if that is a delta
 }
 
-// follow starts a feed. It ends with ctx, with stop, or with an error.
-func follow(ctx context.Context, events iter.Seq2[p.Event, error], stop context.CancelFunc) *feed {
-	f := &feed{batches: make(chan batch), done: ctx.Done(), stop: stop}
+// Follow starts a feed of what a subscription gives. It ends with ctx, which stop
+// ends, or with an error.
+func Follow(ctx context.Context, events iter.Seq2[p.Event, error], stop context.CancelFunc) *Feed {
+	f := &Feed{batches: make(chan Batch), done: ctx.Done(), stop: stop}
 	in := make(chan happened)
 	go read(ctx, events, in) // ends with ctx, at the latest
 	go f.collect(ctx, in)    // the same
@@ -67,7 +69,7 @@ func read(ctx context.Context, events iter.Seq2[p.Event, error], in chan<- happe
 	}
 	defer func() { // a panic here would leave the terminal as it is
 		if r := recover(); r != nil {
-			send(happened{err: &panicError{r, debug.Stack()}})
+			send(happened{err: &PanicError{r, debug.Stack()}})
 		}
 	}()
 	for e, err := range events {
@@ -77,19 +79,19 @@ func read(ctx context.Context, events iter.Seq2[p.Event, error], in chan<- happe
 	}
 }
 
-// A panicError carries a panic of another goroutine to the one that can
+// A PanicError carries a panic of another goroutine to the one that can
 // restore the terminal.
-type panicError struct {
-	value any
-	stack []byte
+type PanicError struct {
+	Value any
+	Stack []byte
 }
 
-func (e *panicError) Error() string { return fmt.Sprintf("%v\n%s", e.value, e.stack) }
+func (e *PanicError) Error() string { return fmt.Sprintf("%v\n%s", e.Value, e.Stack) }
 
-func (f *feed) collect(ctx context.Context, in <-chan happened) {
+func (f *Feed) collect(ctx context.Context, in <-chan happened) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	next := batch{from: f}
+	next := Batch{From: f}
 	due := false
 	for {
 		take, give := in, f.batches
@@ -103,11 +105,11 @@ func (f *feed) collect(ctx context.Context, in <-chan happened) {
 		case h := <-take:
 			next.add(h)
 		case give <- next.closed():
-			if next.err != nil {
+			if next.Err != nil {
 				return
 			}
-			next, due = batch{from: f}, false
-			timer.Reset(frame)
+			next, due = Batch{From: f}, false
+			timer.Reset(Frame)
 		case <-timer.C:
 			due = true
 		case <-ctx.Done():
@@ -116,8 +118,8 @@ func (f *feed) collect(ctx context.Context, in <-chan happened) {
 	}
 }
 
-// next is the command that waits for the next batch.
-func (f *feed) next() tea.Msg {
+// Next is the command that waits for the next batch.
+func (f *Feed) Next() tea.Msg {
 	select {
 	case b := <-f.batches:
 		return b
@@ -126,26 +128,26 @@ func (f *feed) next() tea.Msg {
 	}
 }
 
-func (b *batch) empty() bool { return len(b.events) == 0 && b.err == nil }
+func (b *Batch) empty() bool { return len(b.Events) == 0 && b.Err == nil }
 
-func (b *batch) full() bool {
-	return len(b.events) >= batchEvents || b.size >= batchBytes || b.err != nil
+func (b *Batch) full() bool {
+	return len(b.Events) >= batchEvents || b.size >= batchBytes || b.Err != nil
 }
 
-func (b *batch) add(h happened) {
+func (b *Batch) add(h happened) {
 	if h.err != nil {
-		b.err = h.err
+		b.Err = h.err
 		return
 	}
 	d, ok := h.event.Body.(*p.Delta)
 	if !ok {
 		b.close()
-		b.events = append(b.events, h.event)
+		b.Events = append(b.Events, h.event)
 		return
 	}
 	b.size += len(d.Text)
 	if b.text != nil {
-		last := b.events[len(b.events)-1].Body.(*p.Delta)
+		last := b.Events[len(b.Events)-1].Body.(*p.Delta)
 		if last.Item == d.Item && last.Kind == d.Kind && last.Offset+int64(b.text.Len()) == d.Offset {
 			b.text.WriteString(d.Text)
 			return
@@ -155,27 +157,30 @@ func (b *batch) add(h happened) {
 	own := *d // the other belongs to the engine
 	e := h.event
 	e.Body = &own
-	b.events = append(b.events, e)
+	b.Events = append(b.Events, e)
 	b.text = &strings.Builder{}
 	b.text.WriteString(d.Text)
 }
 
 // close gives the last delta its text.
-func (b *batch) close() {
+func (b *Batch) close() {
 	if b.text == nil {
 		return
 	}
-	b.events[len(b.events)-1].Body.(*p.Delta).Text = b.text.String()
+	b.Events[len(b.Events)-1].Body.(*p.Delta).Text = b.text.String()
 	b.text = nil
 }
 
 // closed is the batch as it is handed over, which may be asked for often and
 // happen later.
-func (b *batch) closed() batch {
+func (b *Batch) closed() Batch {
 	if b.text != nil {
-		b.events[len(b.events)-1].Body.(*p.Delta).Text = b.text.String()
+		b.Events[len(b.Events)-1].Body.(*p.Delta).Text = b.text.String()
 	}
 	out := *b
 	out.text = nil
 	return out
 }
+
+// Stop ends the feed.
+func (f *Feed) Stop() { f.stop() }

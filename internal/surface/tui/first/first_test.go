@@ -1,4 +1,4 @@
-package tui
+package first
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
-// newFirst is the first run's screen, with or without a local server.
-func newFirst(answers bool) *first {
-	f := &first{
+// newScreen is the first run's screen, with or without a local server.
+func newScreen(answers bool) *screen {
+	f := &screen{
 		theme: theme.New(theme.Options{Dark: true}), width: 80, height: 20,
-		o: FirstOptions{
+		o: Options{
 			Offers: []Offer{{"openai", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}},
 			Probe:  func(context.Context) (string, bool) { return "llama, qwen", answers },
 		},
@@ -25,9 +25,9 @@ func newFirst(answers bool) *first {
 }
 
 // do presses keys; it returns whether the screen is left.
-func (f *first) do(keys ...string) bool {
+func (f *screen) do(keys ...string) bool {
 	for _, k := range keys {
-		if _, cmd := f.Update(press(k)); cmd != nil {
+		if _, cmd := f.Update(keytest.Press(k)); cmd != nil {
 			msg := cmd()
 			if _, ok := msg.(tea.QuitMsg); ok {
 				return true
@@ -38,8 +38,8 @@ func (f *first) do(keys ...string) bool {
 	return false
 }
 
-func (f *first) frame() string {
-	lines := exactly(f.lines(), f.height)
+func (f *screen) text() string {
+	lines := f.frame()
 	for i, l := range lines {
 		lines[i] = ansi.Strip(l)
 	}
@@ -69,7 +69,7 @@ func TestFirstRun(t *testing.T) {
 		"a row that is not":   {keys: []string{"9"}, stays: true},
 		"backspace and empty": {keys: []string{"1", "backspace", "a", "enter"}, want: Choice{"openai", "OPENAI_API_KEY", "a"}},
 	} {
-		f := newFirst(tt.answers)
+		f := newScreen(tt.answers)
 		if left := f.do(tt.keys...); left == tt.stays || f.chosen != tt.want {
 			t.Errorf("%s: left %v with %+v, want %+v", name, left, f.chosen, tt.want)
 		}
@@ -77,12 +77,12 @@ func TestFirstRun(t *testing.T) {
 }
 
 func TestPastedKey(t *testing.T) {
-	f := newFirst(false)
+	f := newScreen(false)
 	f.Update(tea.PasteMsg{Content: "nothing"}) // there is nothing to paste into
 	f.do("1")
 	f.Update(tea.PasteMsg{Content: " sk-pasted\n"})
-	if strings.Contains(f.frame(), "sk-") {
-		t.Errorf("the key is to be read:\n%s", f.frame())
+	if strings.Contains(f.text(), "sk-") {
+		t.Errorf("the key is to be read:\n%s", f.text())
 	}
 	if f.do("enter"); f.chosen.Key != "sk-pasted" {
 		t.Errorf("the key is %q", f.chosen.Key)
@@ -90,15 +90,15 @@ func TestPastedKey(t *testing.T) {
 }
 
 func TestFirstRunFrames(t *testing.T) {
-	f := newFirst(true)
-	out := f.frame()
+	f := newScreen(true)
+	out := f.text()
 	f.do("r", "down")
-	out += f.frame()
+	out += f.text()
 	f.do("1", "a", "b")
-	out += f.frame()
-	f = newFirst(false)
+	out += f.text()
+	f = newScreen(false)
 	f.width, f.height = 40, 12
 	f.do("r", "3")
-	out += f.frame()
+	out += f.text()
 	keytest.Golden(t, "first", out)
 }
