@@ -297,7 +297,7 @@ func TestSecondWriterIsToldWhoOwnsTheConversation(t *testing.T) {
 		at := time.Now()
 		_, err := other.Resume(t.Context(), id)
 		var locked *engine.LockedError
-		if !errors.As(err, &locked) || locked.PID == 0 {
+		if !errors.As(err, &locked) || locked.PID == 0 || err.Error() != "open conversation "+string(id)+": "+locked.Error() {
 			t.Fatalf("second writer: %v", err)
 		}
 		if d := time.Since(at); d < 2*time.Second || d > 4*time.Second {

@@ -159,7 +159,7 @@ func (l *Local) find(ctx context.Context, id p.ConversationID) (*conversation.Co
 	return l.slot(ctx, id, func() (*conversation.Conversation, error) {
 		j, err := l.store.Open(ctx, string(id))
 		if err != nil {
-			return nil, fmt.Errorf("open conversation %s: %w", id, err)
+			return nil, err // it says what could not be opened
 		}
 		cfg := l.cfg
 		cfg.ID = id

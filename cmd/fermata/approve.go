@@ -52,13 +52,14 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	if err != nil {
 		return stoppedBy(stopped(), err)
 	}
+	tellRepairs(s, snap)
 	call, err := openCall(snap, a[1:])
 	if err != nil {
 		return err
 	}
 	answer := p.Approve{Call: call, Decision: f.decision(), Message: f.message}
 	o := printing(s, colorAuto)
-	o.Conversation, o.Approve, o.Before = id, &answer, snap.Usage
+	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, snap.Repaired
 	o.Park, o.JSON = true, f.json
 	return runTurn(ctx, s, r, o, "", stopped)
 }

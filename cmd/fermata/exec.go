@@ -285,9 +285,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 	if err != nil {
 		return err
 	}
-	for _, word := range snap.Repaired {
-		fmt.Fprintf(s.err, "fermata: %s\n", word)
-	}
+	tellRepairs(s, snap)
 	over := r.config.Overrides(snap.Settings)
 	over.OutputSchema = append(json.RawMessage{}, schema...) // not nil: that of an earlier run is over
 	if f.dir != "" {
@@ -295,6 +293,13 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 	}
 	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = id, snap.Usage, &over, snap.Repaired
 	return f.guard(r.config, over.Apply(snap.Settings), o)
+}
+
+// tellRepairs says what was put right when a conversation was opened.
+func tellRepairs(s streams, snap engine.Snapshot) {
+	for _, word := range snap.Repaired {
+		fmt.Fprintf(s.err, "fermata: %s\n", word)
+	}
 }
 
 func (f execFlags) find(ctx context.Context, r *runtime, name string) (p.ConversationID, error) {
