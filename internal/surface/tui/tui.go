@@ -5,7 +5,7 @@
 //
 // The model (model.go) is all the state there is, and what is shown of the
 // conversation is transcript's fold of the events, nothing else. Update does no
-// I/O. What happens comes in from a feed (feed.go), at most once a frame; what a
+// I/O. What happens comes in from package feed, at most once a frame; what a
 // person wants goes out through the outbox (send.go), in order; a stop goes out
 // at once (stop.go). Start reading at model.Update.
 package tui

@@ -1,0 +1,169 @@
+package tui
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// happens folds events as if they had come.
+func (d *driver) happens(bodies ...p.Body) {
+	b := feed.Batch{From: d.m.talk.feed}
+	for _, body := range bodies {
+		b.Events = append(b.Events, p.Event{Time: time.Now(), Body: body})
+	}
+	d.send(b)
+}
+
+// Whoever quits while background commands run is asked.
+func TestQuitWithBackgroundCommands(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		answered(d, "one", "yes")
+		d.happens(&p.BackgroundStarted{ID: 1, Command: []string{"bash", "-lc", "npm start"}}, &p.BackgroundStarted{ID: 2, Command: []string{"top"}})
+		d.sees("2 in background")
+		d.say("/ps", "enter")
+		d.sees("1  npm start", "2  top")
+		d.press("esc", "ctrl+d")
+		d.sees("2 background commands still running", "npm start")
+		d.press("enter") // the default is to stay
+		if d.over {
+			t.Fatal("it has quit")
+		}
+		d.press("ctrl+c", "ctrl+c", "y")
+		if !d.over {
+			t.Error("it has not quit")
+		}
+	})
+}
+
+// The clock of a background command runs while nothing else does.
+func TestBackgroundClock(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		answered(d, "one", "yes")
+		d.happens(&p.BackgroundStarted{ID: 1, Command: []string{"top"}})
+		before := d.m.frame
+		d.wait(10 * time.Second)
+		if n := d.m.frame - before; n < 8 || n > 12 {
+			t.Errorf("the screen was drawn %d times in ten seconds", n)
+		}
+		d.sees("running · 10")
+		d.happens(&p.BackgroundEnded{ID: 1, Reason: p.Completed})
+		d.wait(2 * time.Second)
+		before = d.m.frame
+		d.wait(10 * time.Second)
+		if d.m.frame != before {
+			t.Error("the screen is drawn for nothing")
+		}
+	})
+}
+
+func TestKill(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		answered(d, "one", "yes")
+		d.say("/kill 7", "enter")
+		d.wait(time.Second)
+		d.seesNot("is being ended")
+		if d.m.hint.text == "" {
+			t.Error("nothing is said")
+		}
+	})
+}
+
+// stuckEngine takes ops only when it is let.
+type stuckEngine struct {
+	engine.Engine
+	stuck *atomic.Bool
+	free  chan struct{}
+}
+
+func (s stuckEngine) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
+	if _, stop := op.(p.Interrupt); !stop && s.stuck.Load() {
+		<-s.free
+	}
+	return s.Engine.Submit(ctx, id, op)
+}
+
+// With a disk that is slow, what has been sent can be seen, and what has not
+// left yet can be taken back; a stop does not wait.
+func TestSlowEngine(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		s := stuckEngine{e, &atomic.Bool{}, make(chan struct{})}
+		d := drive(t, e, func(o *Options) { o.Engine = s })
+		d.say("one", "enter")
+		r := e.Request()
+		d.wait(time.Second)
+		s.stuck.Store(true)
+		d.say("two", "enter")
+		d.say("three", "enter")
+		d.sees("sending: two", "sending: three")
+		d.press("up")
+		d.seesNot("sending: three")
+		if got := d.m.comp.Text(); got != "three" {
+			t.Errorf("the composer holds %q", got)
+		}
+		d.press("esc")
+		r.Stopped() // although a message is still on its way
+		d.wait(time.Second)
+		d.sees("stopped after", "stopping…")
+		s.stuck.Store(false)
+		close(s.free)
+		d.wait(5 * time.Second)
+		d.sees("ready")
+		e.Idle()
+	})
+}
+
+// A conversation that is locked when it is chosen leaves the list on the screen.
+func TestLockedWhenChosen(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		locked := told(e, 1)
+		d := drive(t, e, func(o *Options) { o.Engine, o.Pick = lockedEngine{e, locked}, true })
+		d.wait(time.Second)
+		d.press("enter")
+		d.wait(time.Second)
+		d.sees("Conversations", "open in process 4242: go on there")
+		d.press("esc")
+		d.say("hello", "enter")
+		e.Request().Answer("hi")
+		d.wait(time.Second)
+		d.sees("hi")
+	})
+}
+
+// What this run was warned of is shown.
+func TestNotices(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, func(o *Options) { o.Notices = []string{"config.toml: what is colour?"} })
+		d.sees("what is colour?")
+	})
+}
+
+// How far the earlier part is loaded can be seen.
+func TestLoadingIsSeen(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id := told(e, 200)
+		d := drive(t, e, resuming(id))
+		d.wait(time.Second)
+		for range 200 { // up to what is loaded, and beyond
+			d.step(press("pgup"))
+			if d.m.talk.loading != nil {
+				break
+			}
+		}
+		d.sees("loading what was before…")
+		d.wait(time.Second)
+		if d.m.talk.from != 0 {
+			t.Error("it was not loaded")
+		}
+		d.seesNot("loading")
+	})
+}
