@@ -254,6 +254,14 @@ func (c *client) nothing() {
 	}
 }
 
+// drain forgets what has come.
+func (c *client) drain() {
+	synctest.Wait()
+	for c.back = nil; len(c.lines) > 0; {
+		<-c.lines
+	}
+}
+
 func (c *client) cancel(id string) {
 	c.t.Helper()
 	c.send(`{"method":"notifications/cancelled","params":{"requestId":%s}}`, id)

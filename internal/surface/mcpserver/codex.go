@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"reflect"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -130,7 +131,7 @@ func (t *turnCall) run(ctx context.Context, ut p.UserTurn) (toolResult, error) {
 		}
 		t.r.Release()
 	}
-	end, err := engine.RunTurn(t.r.UntilEnd(ctx), submitHook{t.s.o.Engine, taken}, t.c.id, ut, t.event)
+	end, err := engine.RunTurn(t.r.UntilEnd(ctx), submitHook{t.s.o.Engine, taken, t.life}, t.c.id, ut, t.event)
 	if err != nil {
 		return failed(err.Error()), nil
 	}
@@ -142,6 +143,16 @@ func (t *turnCall) run(ctx context.Context, ut p.UserTurn) (toolResult, error) {
 type submitHook struct {
 	engine.Engine
 	taken func(p.Receipt)
+	leave context.Context // ends when the events are to be followed no more
+}
+
+func (h submitHook) Subscribe(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(h.leave, cancel)()
+		h.Engine.Subscribe(ctx, id, after)(yield)
+	}
 }
 
 func (h submitHook) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {

@@ -135,7 +135,8 @@ type subscription struct {
 // addListener answers, then tells events until the listener is removed. Its handler runs
 // that long; a request that was answered cannot be cancelled any more.
 func (s *Server) addListener(ctx context.Context, r *jsonrpc.Request, in conversationName) (subscription, error) {
-	life := context.WithoutCancel(ctx)
+	life, over := context.WithCancel(context.WithoutCancel(ctx))
+	defer over()
 	c, snap, err := s.lookUp(life, in.ConversationID)
 	if err != nil {
 		return subscription{}, err
@@ -146,7 +147,10 @@ func (s *Server) addListener(ctx context.Context, r *jsonrpc.Request, in convers
 	defer s.listeners.Delete(id)
 	r.Reply(subscription{id}, nil)
 	r.Release()
-	stop := context.AfterFunc(r.UntilEnd(life), func() { l.finish(life) })
+	stop := context.AfterFunc(r.UntilEnd(life), func() {
+		l.finish(life)
+		l.cancel()
+	})
 	defer stop()
 	l.run(l.ctx)
 	return subscription{}, nil

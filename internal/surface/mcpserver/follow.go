@@ -115,22 +115,26 @@ func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.S
 	return &listener{f, ctx, cancel}
 }
 
-// finish ends the listener because the client will say nothing more. A turn
-// that runs is stopped first, and its end told; one that waits for a person goes on waiting.
-func (l *listener) finish(life context.Context) {
-	defer l.cancel()
-	snap, err := l.s.o.Engine.Resume(life, l.c.id)
-	if err != nil || snap.Waiting {
+// finish sees the conversation to an end because the client will say nothing more. A turn
+// that runs is stopped, and its end told; one that waits for a person goes on waiting.
+func (f *follower) finish(life context.Context) {
+	if f.s.waits(life, f.c.id) {
 		return
 	}
-	receipt, err := l.s.o.Engine.Submit(life, l.c.id, p.Interrupt{})
+	receipt, err := f.s.o.Engine.Submit(life, f.c.id, p.Interrupt{})
 	if err != nil {
 		return
 	}
 	select {
-	case <-l.end(receipt.Turn):
-	case <-l.done:
+	case <-f.end(receipt.Turn):
+	case <-f.done:
 	}
+}
+
+// waits reports whether a conversation only waits for a person.
+func (s *Server) waits(ctx context.Context, id p.ConversationID) bool {
+	snap, err := s.o.Engine.Resume(ctx, id)
+	return err == nil && snap.Waiting
 }
 
 // told waits until every listener has told the end of a turn.

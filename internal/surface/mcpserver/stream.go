@@ -95,10 +95,28 @@ func (s *Server) conversationSend(ctx context.Context, r *jsonrpc.Request, in ca
 		r.Reply(structured(sendResult{Status: "ok"}, false), nil)
 		r.Release()
 	}
-	if _, err := engine.RunTurn(r.UntilEnd(ctx), submitHook{s.o.Engine, taken}, c.id, turn, func(p.Event) {}); err != nil {
+	ctx, leave, over := s.untilWaiting(ctx, r, c.id)
+	defer over()
+	if _, err := engine.RunTurn(ctx, submitHook{s.o.Engine, taken, leave}, c.id, turn, func(p.Event) {}); err != nil {
 		return notSent(err.Error()), nil // if it was accepted the answer has gone
 	}
 	return toolResult{}, nil
+}
+
+// untilWaiting returns ctx, ending also when the client will say nothing more: then a turn is
+// stopped. One that only waits for a person goes on waiting, which ends leave instead.
+func (s *Server) untilWaiting(ctx context.Context, r *jsonrpc.Request, id p.ConversationID) (run, leave context.Context, over func()) {
+	run, stop := context.WithCancelCause(ctx)
+	leave, left := context.WithCancel(context.WithoutCancel(ctx))
+	end := r.UntilEnd(ctx)
+	forget := context.AfterFunc(end, func() {
+		if ctx.Err() == nil && s.waits(leave, id) {
+			left()
+			return
+		}
+		stop(context.Cause(end))
+	})
+	return run, leave, func() { forget(); stop(nil); left() }
 }
 
 var errNoParent = errors.New("parent_message_id: a message goes to the end of its conversation, not below another")
@@ -137,7 +155,9 @@ func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ c
 	}
 	r.Reply(structured(empty{}, false), nil)
 	r.Release()
-	ctx = r.UntilEnd(ctx)
+	asked := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	st := &stream{s: s, c: c, ctx: ctx, numbered: a.Cursor != nil}
 	request := r.ID
 	if created := c.created.Load(); created != nil {
@@ -150,6 +170,13 @@ func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ c
 	if a.Cursor != nil {
 		f.show = p.Cursor(*a.Cursor)
 	}
+	stop := context.AfterFunc(r.UntilEnd(asked), func() {
+		if asked.Err() == nil { // it is not the stream that is cancelled
+			f.finish(context.WithoutCancel(asked))
+		}
+		cancel()
+	})
+	defer stop()
 	f.run(ctx)
 	return toolResult{}, nil
 }

@@ -1,10 +1,12 @@
 package mcpserver
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -192,6 +194,71 @@ func TestHeldApproval(t *testing.T) {
 
 		c.stream("14", append([]string{`{"msg":{"type":"task_started"}}`, `{"msg":` + request + `}`}, turn("gone")[1:]...)...)
 		c.nothing() // what is resolved is not asked
+	})
+}
+
+// At the end of the client a turn is stopped, and the streams are told so.
+func TestEndTellsStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, noAsks)
+		c.stream("11")
+		c.stream("12")
+		c.message("13", "go")
+		m := c.e.Request()
+		synctest.Wait()
+		c.cancel("11") // that ends one stream and no turn
+		synctest.Wait()
+		c.skip("13")
+		c.drain()
+		m.Delta("half")
+		c.want(live(`{"type":"agent_message_delta","delta":"half"}`))
+		c.stop(errors.New("stopped by SIGTERM"))
+		c.want(live(`{"type":"agent_message","message":"half"}`), live(`{"type":"turn_aborted","reason":"interrupted"}`))
+		<-c.ended
+	})
+}
+
+// A turn that only waits for a person goes on waiting, also if its message could still be cancelled.
+func TestEndWhileASentMessageWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, asks)
+		c.stream("11")
+		c.say("12")
+		m := c.e.Request()
+		m.Call("call_1", "work", "{}")
+		m.End()
+		c.e.Run().Ask("rm", "x")
+		synctest.Wait()
+		began := time.Now()
+		c.in.Close()
+		<-c.ended
+		snap, err := c.e.Resume(t.Context(), p.ConversationID(c.id))
+		if err != nil || !snap.Waiting {
+			t.Errorf("the turn waits no more: %+v, %v", snap, err)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the end took %s", took) // of the bubble's clock: something was waited for in vain
+		}
+	})
+}
+
+// Cancelling a message stops its turn also while somebody is asked.
+func TestCancelledMessageWhileAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, asks)
+		c.say("12")
+		m := c.e.Request()
+		m.Call("call_1", "work", "{}")
+		m.End()
+		c.e.Run().Ask("rm", "x")
+		c.skip("12")
+		synctest.Wait()
+		c.cancel("12")
+		synctest.Wait()
+		snap, err := c.e.Resume(t.Context(), p.ConversationID(c.id))
+		if err != nil || snap.Active {
+			t.Errorf("the turn goes on: %+v, %v", snap, err)
+		}
 	})
 }
 
