@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -143,12 +144,9 @@ func printJobs(w io.Writer, list []*job, now time.Time) error {
 	return t.Flush()
 }
 
-// commandLine is a command as it was typed, if a shell runs it.
+// commandLine is a command as one would type it, in one line.
 func commandLine(argv []string) string {
-	if len(argv) == 3 && (argv[1] == "-lc" || argv[1] == "-c") {
-		argv = argv[2:]
-	}
-	return strings.Join(strings.Fields(strings.Join(argv, " ")), " ")
+	return strings.Join(strings.Fields((&transcript.Item{Command: argv}).CommandLine()), " ")
 }
 
 func pickJob(list []*job, number string) (*job, error) {

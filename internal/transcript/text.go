@@ -2,6 +2,8 @@ package transcript
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,12 +79,26 @@ func (it *Item) Elapsed(now time.Time) string {
 	return seconds(max(0, end.Sub(it.Start)))
 }
 
-// CommandLine is the command as one would type it.
+// CommandLine is the command as one would type it. The name of a shell that runs a
+// script is left out; of any other program with a -c it matters, and people decide by
+// what they are shown.
 func (it *Item) CommandLine() string {
 	argv := it.Command
-	if len(argv) == 3 && strings.HasSuffix(argv[1], "c") && strings.HasPrefix(argv[1], "-") {
+	if len(argv) == 3 && isShell(argv[0]) && strings.HasPrefix(argv[1], "-") && strings.HasSuffix(argv[1], "c") {
 		return argv[2] // bash -lc SCRIPT
 	}
+	return Quote(argv)
+}
+
+// isShell reports whether a program is a shell of the system.
+func isShell(program string) bool {
+	dir, name := path.Split(program)
+	return slices.Contains([]string{"", "/bin/", "/usr/bin/", "/usr/local/bin/"}, dir) &&
+		slices.Contains([]string{"bash", "sh", "zsh", "dash", "ksh"}, name)
+}
+
+// Quote is a command in one string, that a shell would take apart again.
+func Quote(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, a := range argv {
 		quoted[i] = quote(a)

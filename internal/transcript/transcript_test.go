@@ -152,11 +152,29 @@ func TestWaitingAndReturnedMessages(t *testing.T) {
 func TestCommandLine(t *testing.T) {
 	for want, argv := range map[string][]string{
 		"echo hi; ls":         {"bash", "-lc", "echo hi; ls"},
+		"echo hi":             {"/usr/bin/zsh", "-c", "echo hi"},
+		"/tmp/bash -c ls":     {"/tmp/bash", "-c", "ls"},
+		"./sh -c ls":          {"./sh", "-c", "ls"},
+		"evil -c ls":          {"evil", "-c", "ls"},
 		"git commit -m 'a b'": {"git", "commit", "-m", "a b"},
 		`echo 'it'\''s' ''`:   {"echo", "it's", ""},
 	} {
 		if got := (&Item{Command: argv}).CommandLine(); got != want {
 			t.Errorf("%q: got %q, want %q", argv, got, want)
+		}
+	}
+}
+
+// A command line is one that a shell would take apart in the same way.
+func TestQuote(t *testing.T) {
+	for want, argv := range map[string][]string{
+		`/bin/bash -lc 'go test ./...'`:   {"/bin/bash", "-lc", "go test ./..."},
+		`bash -lc ls`:                     {"bash", "-lc", "ls"},
+		`echo '' 'it'\''s' a=b,c:d@e%f+g`: {"echo", "", "it's", "a=b,c:d@e%f+g"},
+		`printf 'a^b' 'ä' '!'`:            {"printf", "a^b", "ä", "!"},
+	} {
+		if got := Quote(argv); got != want {
+			t.Errorf("%q: %s, want %s", argv, got, want)
 		}
 	}
 }

@@ -125,20 +125,14 @@ func (j *jsonPrinter) event(e p.Event) {
 func (j *jsonPrinter) command(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.CommandStarted:
-		line, none := commandLine(b.Command), ""
-		j.begin(b.Call.String(), "command_execution", jsonBody{Command: &line, Output: &none, ExitCode: exitCode(nil), Status: "in_progress"})
+		j.begin(b.Call.String(), "command_execution", running(b.Command))
 	case *p.PatchStarted:
 		j.begin(b.Call.String(), "file_change", jsonBody{Changes: fileChanges(b.Changes), Status: "in_progress"})
 	case *p.ApprovalRequested:
 		if b.Kind == p.ApprovePatch {
-			it := j.item(b.Call.String(), "file_change")
-			it.jsonBody = jsonBody{Changes: fileChanges(b.Detail), Status: "in_progress"}
-			return
-		}
-		if j.items[b.Call.String()] == nil && len(b.Command) > 0 {
-			line, none := commandLine(b.Command), ""
-			it := j.item(b.Call.String(), "command_execution")
-			it.jsonBody = jsonBody{Command: &line, Output: &none, ExitCode: exitCode(nil), Status: "in_progress"}
+			j.item(b.Call.String(), "file_change").jsonBody = jsonBody{Changes: fileChanges(b.Detail), Status: "in_progress"}
+		} else if j.items[b.Call.String()] == nil && len(b.Command) > 0 {
+			j.item(b.Call.String(), "command_execution").jsonBody = running(b.Command)
 		}
 	case *p.ApprovalResolved:
 		if it := j.items[b.Call.String()]; it != nil && b.Decision == p.Denied {
@@ -211,14 +205,10 @@ func fileChanges(raw json.RawMessage) []jsonChange {
 
 func exitCode(n *int) **int { return &n }
 
-// commandLine is a command as it is shown: argv in one string, each word quoted
-// as people are shown it.
-func commandLine(argv []string) string {
-	words := make([]string, len(argv))
-	for i, a := range argv {
-		words[i] = (&transcript.Item{Command: []string{a}}).CommandLine()
-	}
-	return strings.Join(words, " ")
+// running is a command that has printed nothing so far.
+func running(argv []string) jsonBody {
+	line, none := transcript.Quote(argv), ""
+	return jsonBody{Command: &line, Output: &none, ExitCode: exitCode(nil), Status: "in_progress"}
 }
 
 const planItem = "plan"

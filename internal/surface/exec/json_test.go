@@ -185,17 +185,3 @@ func TestJSONToAReaderWhoLeaves(t *testing.T) {
 		}
 	})
 }
-
-// A command line is one that a shell would take apart in the same way.
-func TestCommandLine(t *testing.T) {
-	for want, argv := range map[string][]string{
-		`/bin/bash -lc 'go test ./...'`:   {"/bin/bash", "-lc", "go test ./..."},
-		`bash -lc ls`:                     {"bash", "-lc", "ls"},
-		`echo '' 'it'\''s' a=b,c:d@e%f+g`: {"echo", "", "it's", "a=b,c:d@e%f+g"},
-		`printf 'a^b' 'ä' '!'`:            {"printf", "a^b", "ä", "!"},
-	} {
-		if got := commandLine(argv); got != want {
-			t.Errorf("%q: %s, want %s", argv, got, want)
-		}
-	}
-}
