@@ -176,7 +176,10 @@ func TestBackgroundCommandIsKilledFromOutside(t *testing.T) {
 			t.Errorf("exit code %d\n%s", code, c.err.String())
 		}
 		contains(t, "what the model was told", c.err.String()+c.out.String(), "Process was ended by SIG")
-		pl.sound(c.id)
+		if end := c.ended(); end.Reason != p.Interrupted {
+			t.Errorf("it ended as %+v", end)
+		}
+		contains(t, "what the model is told", pl.sound(c.id), "background commands were ended", "sh victim")
 	})
 }
 

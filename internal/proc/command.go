@@ -282,6 +282,7 @@ func (w *watch) result() Result {
 	}
 	if w.gone != nil {
 		r.Killed = w.gone.Killed
+		r.Ended = w.gone.Asked
 	}
 	switch {
 	case w.failed != nil:

@@ -77,8 +77,27 @@ func TestEndAndTheOwnersResult(t *testing.T) {
 	}
 	r := c.Wait()
 	noneMarked(t, sc.mark)
-	if r.Signal != "SIGTERM" || r.Stopped || r.TimedOut || r.Err != nil || r.Killed < 2 {
+	if r.Signal != "SIGTERM" || !r.Ended || r.Stopped || r.TimedOut || r.Err != nil || r.Killed < 2 {
 		t.Errorf("result %+v, want ended by SIGTERM", r)
+	}
+}
+
+// What ends by itself, or because its owner stops it, was not ended by another.
+func TestOthersDidNotEndIt(t *testing.T) {
+	s := newSpawner(t, Options{})
+	if r := s.Run(t.Context(), Spec{Argv: []string{"sh", "-c", "kill -TERM $$"}}, nil); r.Signal != "SIGTERM" || r.Ended {
+		t.Errorf("result %+v, want ended by itself", r)
+	}
+	sc := victims[0].scene(t)
+	c, err := s.Start(t.Context(), sc.spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Release()
+	sc.awaitReady(t)
+	c.Stop(nil)
+	if r := c.Wait(); !r.Stopped || r.Ended {
+		t.Errorf("result %+v, want stopped by its owner", r)
 	}
 }
 
@@ -122,6 +141,9 @@ func TestEndLeavesStrangersAlone(t *testing.T) {
 			t.Fatalf("%s: a stranger was ended", name)
 		}
 	}
+	a.kill()
+	eventually(t, "it ends with its fermata", func() bool { return !Running(a.id) })
+	noneMarked(t, sc.mark)
 }
 
 func TestEndOfAHaltedShim(t *testing.T) {

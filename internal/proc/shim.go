@@ -69,6 +69,7 @@ type supervisor struct {
 	stage  *os.File // orders to the stage
 	leader int
 	begun  bool // fermata was told what became of the stage
+	asked  bool // somebody asked for the end; written before stop is closed
 
 	orders  chan order    // one, or closed
 	release chan struct{} // closed when released
@@ -106,6 +107,7 @@ func superviseMain(k kind) int {
 		select {
 		case <-lifeline:
 		case <-asked:
+			s.asked = true
 		}
 		close(s.stop)
 	}()
@@ -289,6 +291,7 @@ func (s *supervisor) follow(o order) {
 		s.insist(after)
 	case <-s.stop:
 		after := s.end(o)
+		after.Asked = s.asked
 		s.sayEnd(after)
 	}
 }

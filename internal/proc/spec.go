@@ -109,6 +109,9 @@ type Result struct {
 	TimedOut bool
 	Stopped  bool
 
+	// Ended is true when another process ended the command, see End.
+	Ended bool
+
 	// Cause is what Stop was given, or the context's cause, when Stopped.
 	Cause error
 

@@ -61,8 +61,9 @@ type exitStatus struct {
 
 // aftermath is what became of the tree.
 type aftermath struct {
-	Killed int `json:"killed"`
-	Left   int `json:"left,omitempty"`
+	Killed int  `json:"killed"`
+	Left   int  `json:"left,omitempty"`
+	Asked  bool `json:"asked,omitempty"` // by End, while the command ran
 }
 
 // failure says why the command could not be started.

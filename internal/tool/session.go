@@ -157,7 +157,7 @@ func (s *session) Wait() (protocol.CommandResult, bool) {
 	<-s.done
 	r := result(s.end)
 	r.Output, r.Omitted = s.since.Text(), s.since.Omitted()
-	return r, s.end.Stopped
+	return r, s.end.Stopped || s.end.Ended
 }
 
 // result is how a command ended, without what it printed.
