@@ -189,6 +189,7 @@ type stream struct {
 	numbered bool
 	live     bool
 	past     []streamEvent
+	pieces   int // how many in past are pieces of something: seldom any, and only near its end
 }
 
 type streamEvent struct {
@@ -215,8 +216,12 @@ func (st *stream) tell(e p.Event, _ string, m event.Msg) {
 		_ = st.s.conn.Notify(st.ctx, m.Type(), ev) // if it fails nobody streams
 		return
 	}
-	if !m.Delta() { // what is finished stands for its pieces
+	switch before := len(st.past); {
+	case m.Delta():
+		st.pieces++
+	case st.pieces > 0: // what is finished stands for its pieces
 		st.past = slices.DeleteFunc(st.past, func(old streamEvent) bool { return pieceOf(old.Msg, m) })
+		st.pieces -= before - len(st.past)
 	}
 	st.past = append(st.past, ev)
 }

@@ -342,11 +342,28 @@ func TestStateHoldsWholeThings(t *testing.T) {
 	} {
 		st.tell(p.Event{}, "", m)
 	}
+	if st.pieces != 2 {
+		t.Errorf("%d pieces", st.pieces)
+	}
 	var got []string
 	for _, e := range st.past {
 		got = append(got, e.Msg.Type())
 	}
 	if d := cmp.Diff([]string{"agent_reasoning", "agent_message", "exec_command_output_delta", "exec_command_end", "agent_message_delta"}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// The state of a long conversation takes as long as it is, not the square of that.
+func BenchmarkState(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				st := &stream{c: &conversation{}}
+				for range n {
+					st.tell(p.Event{}, "", event.Msg{"type": "agent_message", "message": "x"})
+				}
+			}
+		})
 	}
 }
