@@ -276,10 +276,14 @@ func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
 	if !errors.Is(err, config.ErrNoProvider) && !errors.As(err, &missing) {
 		return nil // what else is wrong is told later
 	}
+	why := ""
+	if missing != nil {
+		why = missing.Error()
+	}
 	ctx, stopped := screenSignals(ctx, s)
 	c, err := first.Run(ctx, first.Options{
 		In: s.in, Out: s.out, Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
-		Why: err.Error(), Offers: offers(l), Probe: func(context.Context) (string, bool) { return probeLocal(l) },
+		Why: why, Offers: offers(l, missing), Probe: func(context.Context) (string, bool) { return probeLocal(l) },
 	})
 	if stopped() != nil {
 		return &exitError{code: signalCode(stopped())}

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/fermata-agent/fermata/internal/model/demo"
 )
 
 // shellScreen is a screen with an interactive shell.
@@ -167,4 +172,38 @@ func TestScreenFirstRun(t *testing.T) {
 	s.sees("demo (demo)", "ready")
 	s.types("talk 3", "Enter")
 	s.sees("word3", "ready")
+}
+
+// A provider that is configured and has no key is said to be what is missing. The
+// key that is entered is used, and commands do not get it.
+func TestScreenMissingKey(t *testing.T) {
+	pl := screenPlace(t)
+	srv := httptest.NewServer(demo.Handler())
+	defer srv.Close()
+	home := filepath.Join(pl.dir, "home", "fermata")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := "model = 'demo'\nmodel_provider = 'mine'\n[model_providers.mine]\nbase_url = '" + srv.URL + "/v1'\nwire_api = 'responses'\nenv_key = 'MINE_API_KEY'\n"
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen(t, pl, pl.bin+" -s danger-full-access -a never; echo exit code $?; exec sleep 600")
+	s.sees("provider mine needs a key: set MINE_API_KEY", "enter a key for mine")
+	s.keys("1")
+	s.sees("Key for mine")
+	s.types("sesame", "Enter")
+	s.sees("demo (mine)", "ready")
+	s.types("run: env | grep -c MINE_API_KEY", "Enter")
+	s.sees("It printed", "ready")
+	if text := s.text(); !strings.Contains(text, "\n  0\n") {
+		t.Errorf("the command has the key:\n%s", text)
+	}
+	s.types("/quit", "Enter")
+	s.sees("exit code 0")
+	for _, e := range pl.events(pl.conversation()) {
+		if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), "sesame") {
+			t.Errorf("the key is in the conversation: %s", b)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -213,10 +214,16 @@ func probeLocal(l loaded) (string, bool) {
 	return strings.Join(list, ", "), true
 }
 
-// offers are the services that a key can be entered for.
-func offers(l loaded) []first.Offer {
+// offers are the services that a key can be entered for: the one that is
+// configured and has none, and those that are known.
+func offers(l loaded, missing *config.MissingKeyError) []first.Offer {
+	ids := []string{"openai", "anthropic", "openrouter"}
+	if missing != nil {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id == missing.Provider })
+		ids = slices.Insert(ids, 0, missing.Provider)
+	}
 	var list []first.Offer
-	for _, id := range []string{"openai", "anthropic", "openrouter"} {
+	for _, id := range ids {
 		m := models{load: l.options, config: l.config}
 		_, err := m.choose(id)
 		var missing *config.MissingKeyError

@@ -17,7 +17,7 @@ import (
 
 // Options are what the screen is given.
 type Options struct {
-	Why    string // what is missing
+	Why    string // what is missing; empty if nothing was ever set up
 	Offers []Offer
 	// Probe says whether a model server on this machine answers, and what it has.
 	// It is called from a command.
@@ -207,6 +207,9 @@ func (f *screen) frame() []string {
 
 func (f *screen) lines() []string {
 	out := []string{"", "  " + f.theme.Paint(theme.Heading, "fermata"), "", "  No model is set up yet. Choose one:", ""}
+	if f.o.Why != "" {
+		out[3] = "  " + plain.Cut(plain.Line(f.o.Why), f.width-2)
+	}
 	for i := range f.rows() {
 		name, note := f.label(i)
 		line := fmt.Sprintf("  %d  %-28s", i+1, name)
