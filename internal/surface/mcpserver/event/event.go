@@ -259,7 +259,7 @@ func (t *Translator) output(b *p.ToolOutput) []Msg {
 
 func commandEnd(c *call, b *p.ToolOutput) Msg {
 	r := b.Command
-	if r == nil { // it did not get as far as running
+	if r == nil || b.Failed && !b.Aborted && !r.TimedOut && r.Signal == "" && r.ExitCode < 0 && r.Output == "" { // it did not get as far as running
 		r = &p.CommandResult{ExitCode: -1, Output: b.Output, Stderr: [][2]int{{0, len(b.Output)}}, Elapsed: b.Elapsed}
 	}
 	code := r.ExitCode
