@@ -111,9 +111,17 @@ type turnCall struct {
 }
 
 func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callParams, c *conversation, now p.Settings) *turnCall {
-	t := &turnCall{s: s, r: r, c: c, token: in.Meta.ProgressToken, life: context.WithoutCancel(ctx), events: event.New(now.ContextWindow)}
+	t := &turnCall{s: s, r: r, c: c, token: in.token(), life: context.WithoutCancel(ctx), events: event.New(now.ContextWindow)}
 	t.asks = newAsker(t.life, s, c.id, t.elicit)
 	return t
+}
+
+// token is what progress is told by, nil if nobody asks for it.
+func (in callParams) token() json.RawMessage {
+	if string(in.Meta.ProgressToken) == "null" { // as clients write what they leave out
+		return nil
+	}
+	return in.Meta.ProgressToken
 }
 
 // run submits the message and sees its turn to the end.

@@ -439,6 +439,14 @@ func TestProgress(t *testing.T) {
 		c.next()
 		c.want(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":1,"message":"session_configured"}}`)
 		c.skip("1")
+
+		c.send(`{"id":2,"method":"tools/call","params":{"name":"codex-reply","arguments":{"prompt":"go","threadId":"C"},"_meta":{"progressToken":null}}}`)
+		c.e.Request().Answer("x")
+		for h := (heard{}); bare(h.ID) != "2"; {
+			if _, h = c.next(); h.Method == "notifications/progress" {
+				t.Fatal("progress that nobody asked for")
+			}
+		}
 	})
 }
 
