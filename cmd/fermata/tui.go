@@ -176,7 +176,7 @@ func (r *runtime) screen(f tuiFlags) tui.Options {
 		Dir: r.cwd, Home: home, Version: version(),
 		History: history, Files: (&finders{}).find,
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: r.undo, Models: r.modelRows,
-		Owner: processName, Editor: editorCommand,
+		Owner: processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 	}
 }

@@ -122,6 +122,17 @@ func TestScreenSuspend(t *testing.T) {
 	s.sane()
 }
 
+// Where no shell could go on with it, Ctrl-Z does nothing but say so.
+func TestScreenSuspendWithoutAShell(t *testing.T) {
+	pl := screenPlace(t)
+	s := newScreen(t, pl, pl.demo())
+	s.sees("ready")
+	s.keys("C-z")
+	s.sees("there is no shell to go back to")
+	s.types("talk 3", "Enter")
+	s.sees("word3", "ready")
+}
+
 func TestScreenEditor(t *testing.T) {
 	pl := screenPlace(t)
 	pl.file("editor", "#!/bin/sh\necho ' from the editor' >> \"$2\"\n")

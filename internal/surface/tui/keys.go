@@ -61,7 +61,7 @@ func (m *model) always(key tea.KeyPressMsg) (tea.Cmd, bool) {
 	case "ctrl+c":
 		return m.ctrlC(), true
 	case "ctrl+z":
-		return tea.Suspend, true
+		return m.suspend(), true
 	case "ctrl+l":
 		return tea.ClearScreen, true
 	}

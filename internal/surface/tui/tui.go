@@ -57,6 +57,10 @@ type Options struct {
 	Models  func(ctx context.Context) ([]ModelRow, error)
 	Owner   func(pid int) string // what a process is, in words
 
+	// Suspend stops this process until the shell goes on with it. It is called while
+	// the terminal is not ours.
+	Suspend func() error
+
 	// Editor makes the command that edits a text, and the function that returns
 	// what became of it.
 	Editor func(ctx context.Context, text string) (*exec.Cmd, func() (string, error), error)

@@ -130,8 +130,6 @@ func (f *screen) press(key tea.KeyPressMsg) tea.Cmd {
 		return tea.Quit
 	case "ctrl+l":
 		return tea.ClearScreen
-	case "ctrl+z":
-		return tea.Suspend
 	case "up", "k":
 		f.row = (f.row + f.rows() - 1) % f.rows()
 	case "down", "j", "tab":

@@ -1,0 +1,33 @@
+package tui
+
+import (
+	"io"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+)
+
+// A pause is the time in which the terminal is the shell's. Bubble Tea has one of its
+// own, which waits for ever where there is no shell that could go on with us.
+type pause struct{ do func() error }
+
+func (s pause) Run() error          { return s.do() }
+func (s pause) SetStdin(io.Reader)  {}
+func (s pause) SetStdout(io.Writer) {}
+func (s pause) SetStderr(io.Writer) {}
+
+// suspend gives the terminal to the shell until that goes on with us.
+func (m *model) suspend() tea.Cmd {
+	if m.o.Suspend == nil {
+		return m.hintf(theme.Warn, "there is no shell to go back to")
+	}
+	return tea.Exec(pause{m.o.Suspend}, func(err error) tea.Msg {
+		return answer{func() tea.Cmd {
+			if err != nil {
+				return tea.Batch(tea.ClearScreen, m.complain(err))
+			}
+			return tea.ClearScreen
+		}}
+	})
+}
