@@ -183,6 +183,25 @@ func TestBackgroundCommandIsKilledFromOutside(t *testing.T) {
 	})
 }
 
+// The command has ended, but whoever runs the conversation was halted and has not
+// said so yet.
+func TestKillOfWhatHasJustEnded(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	c := gatherBehind(t, pl, "run: sleep 600", deaf)
+	c.signal(syscall.SIGSTOP)
+	contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
+	_, errs, code := pl.run("kill", c.id, "1")
+	if code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	contains(t, "stderr", errs, "background command 1: no such background command is running")
+	c.signal(syscall.SIGCONT)
+	c.signal(syscall.SIGINT)
+	c.code()
+	pl.sound(c.id)
+}
+
 func TestKillOfNothing(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)

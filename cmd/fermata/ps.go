@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -159,7 +160,11 @@ func pickJob(list []*job, number string) (*job, error) {
 			return j, nil
 		}
 	}
-	return nil, &exitError{code: exitFailed, err: fmt.Errorf("background command %d: %w", n, engine.ErrNoBackground), hint: "fermata ps ID lists those that run"}
+	return nil, noJob(n)
+}
+
+func noJob(n int) error {
+	return &exitError{code: exitFailed, err: fmt.Errorf("background command %d: %w", n, engine.ErrNoBackground), hint: "fermata ps ID lists those that run"}
 }
 
 // killJob ends a command through its supervisor: whoever runs the conversation
@@ -169,7 +174,11 @@ func killJob(ctx context.Context, e *engine.Local, id p.ConversationID, j *job) 
 	if told || err != nil {
 		return err
 	}
-	if _, err := e.Resume(ctx, id); err != nil {
+	_, err = e.Resume(ctx, id)
+	if locked := (*engine.LockedError)(nil); errors.As(err, &locked) {
+		return noJob(int(j.ID)) // it has ended, and its owner is about to say so
+	}
+	if err != nil {
 		return err
 	}
 	return e.Shutdown(ctx)
