@@ -188,7 +188,7 @@ func TestBackgroundCommandIsKilledFromOutside(t *testing.T) {
 func TestKillOfWhatHasJustEnded(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
-	c := gatherBehind(t, pl, "run: sleep 600", deaf)
+	c := gatherBehind(t, pl, "run: sleep 600", foreground)
 	c.signal(syscall.SIGSTOP)
 	contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
 	_, errs, code := pl.run("kill", c.id, "1")
