@@ -22,6 +22,7 @@ import (
 type execFlags struct {
 	runFlags
 	resume    string
+	fork      bool // go on with a copy
 	last      bool
 	all       bool
 	ephemeral bool
@@ -47,6 +48,9 @@ func execCommand(s streams) *cobra.Command {
 			exitCodes,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if f.resume == "" && cmd.Flags().Changed("resume") {
+				return usage("--resume: %w", errWhich)
+			}
 			return runExec(cmd.Context(), s, f, f.resume, a)
 		},
 	}
@@ -105,38 +109,41 @@ func execForkCommand(s streams, f *execFlags) *cobra.Command {
 		Short: "go on with a copy of a conversation; without a prompt, only copy it and print its id",
 		Args:  args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			id, err := runFork(cmd.Context(), s, *f, a[0], len(a) == 1)
-			if err != nil || len(a) == 1 {
-				return err
+			if a[0] == "" {
+				return usage("fork: %w", errWhich)
 			}
-			return runExec(cmd.Context(), s, *f, string(id), a[1:])
+			if len(a) == 1 {
+				return runFork(cmd.Context(), s, *f, a[0])
+			}
+			f.fork = true
+			return runExec(cmd.Context(), s, *f, a[0], a[1:])
 		},
 	}
 }
 
-// runFork copies a conversation. With say it is told how the copy is called.
-func runFork(ctx context.Context, s streams, f execFlags, name string, say bool) (p.ConversationID, error) {
+// runFork copies a conversation and tells how the copy is called.
+func runFork(ctx context.Context, s streams, f execFlags, name string) error {
 	if f.ephemeral {
-		return "", usage("%w", errEphemeral)
+		return usage("%w", errEphemeral)
 	}
 	r, err := f.runtime(ctx, s)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer r.close()
 	id, err := resolve(ctx, r.engine, name)
 	if err != nil {
-		return "", err
+		return err
 	}
 	fork, err := r.engine.Fork(ctx, id, 0)
-	switch {
-	case err != nil || !say:
-		return fork, err
-	case f.json:
-		return fork, exec.PrintThread(s.out, fork)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return exec.PrintThread(s.out, fork)
 	}
 	_, err = fmt.Fprintln(s.out, fork)
-	return fork, err
+	return err
 }
 
 // The values of --color.
@@ -278,6 +285,9 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 		return err
 	}
 	id, err := f.find(ctx, r, name)
+	if err == nil && f.fork {
+		id, err = r.engine.Fork(ctx, id, 0)
+	}
 	if err != nil {
 		return err
 	}
@@ -292,7 +302,11 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 		over.Cwd = &r.cwd
 	}
 	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = id, snap.Usage, &over, snap.Repaired
-	return f.guard(r.config, over.Apply(snap.Settings), o)
+	err = f.guard(r.config, over.Apply(snap.Settings), o)
+	if err != nil && f.fork {
+		_ = r.engine.Delete(ctx, id) // nobody has heard of it
+	}
+	return err
 }
 
 // tellRepairs says what was put right when a conversation was opened.

@@ -80,6 +80,12 @@ func TestNothingIsAskedOutsideARepository(t *testing.T) {
 	if _, errs, code := s.run("exec", "resume", "--last", "again"); code != exitFailed || len(s.srv.Requests()) != 1 {
 		t.Errorf("exit code %d, %d requests\n%s", code, len(s.srv.Requests()), errs)
 	}
+	id := s.conversation()
+	for _, args := range [][]string{{id, "again"}, {id, ""}, {id, "again", "--color", "blue"}} {
+		if _, errs, code := s.run(append([]string{"exec", "fork"}, args...)...); code == exitOK || len(s.conversations()) != 1 {
+			t.Errorf("fork %q: exit code %d, %d conversations\n%s", args, code, len(s.conversations()), errs)
+		}
+	}
 	s.must("exec", "resume", "--last", "--skip-git-repo-check", "again")
 	matches(t, "end of the request", tail(s.srv.Wait(2), 3), `user  hi`, `assistant  one`, `user  again`)
 	s.must("fsck")
