@@ -63,12 +63,19 @@ type randomClient struct {
 	cancelled map[string]bool
 	listened  map[string][]string // conversation to what its listener was told
 	last      map[string]p.Seq    // request id to the last event's number
+	turns     map[string]*toldTurn
+}
+
+// A toldTurn is a turn as calls are told of it.
+type toldTurn struct {
+	request      string // of the one call that is
+	starts, ends int
 }
 
 func newRandomClient(t *testing.T, e *enginetest.Engine) *randomClient {
 	return &randomClient{
 		client: attach(t, e), asked: map[string]string{}, answered: map[string]int{}, cancelled: map[string]bool{},
-		listened: map[string][]string{}, last: map[string]p.Seq{},
+		listened: map[string][]string{}, last: map[string]p.Seq{}, turns: map[string]*toldTurn{},
 	}
 }
 
@@ -90,6 +97,7 @@ func (c *randomClient) hearAll() {
 			Method string
 			Params struct {
 				Meta           eventMeta `json:"_meta"`
+				ID             string
 				Msg            event.Msg
 				ConversationID string
 			}
@@ -106,7 +114,31 @@ func (c *randomClient) hearAll() {
 			c.listened[m.Params.ConversationID] = append(c.listened[m.Params.ConversationID], string(text))
 		case m.Method == "codex/event":
 			c.event(m.Params.Meta, line)
+			c.turn(m.Params.Meta, m.Params.ID, m.Params.Msg, line)
 		}
+	}
+}
+
+// turn checks that a turn is told by one call, from its start to its end.
+func (c *randomClient) turn(meta eventMeta, id string, m event.Msg, line string) {
+	if id == "" {
+		return
+	}
+	key := string(meta.ConversationID) + " " + id
+	told := c.turns[key]
+	if told == nil {
+		told = &toldTurn{request: bare(meta.RequestID)}
+		c.turns[key] = told
+	}
+	switch m.Type() {
+	case "task_started":
+		told.starts++
+	case "task_complete", "turn_aborted":
+		told.ends++
+		defer func() { told.ends++ }() // what comes now comes too late
+	}
+	if told.request != bare(meta.RequestID) || told.starts != 1 || told.ends > 1 {
+		c.t.Errorf("turn %s, told by call %s, started %d times: %s", key, told.request, told.starts, line)
 	}
 }
 
@@ -155,6 +187,11 @@ func (c *randomClient) settled() {
 	for id, what := range c.asked {
 		if n := c.answered[id]; n > 1 || n == 0 && !c.cancelled[id] {
 			c.t.Errorf("%d answers to request %s: %s", n, id, what)
+		}
+	}
+	for key, told := range c.turns {
+		if told.ends == 0 {
+			c.t.Errorf("the end of turn %s was not told", key)
 		}
 	}
 	for id := range c.answered {
