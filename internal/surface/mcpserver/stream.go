@@ -150,8 +150,11 @@ type streamArguments struct {
 // what happens, until it is cancelled.
 func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ callParams, a streamArguments) (toolResult, error) {
 	c, snap, err := s.find(context.WithoutCancel(ctx), a.ConversationID)
-	if err != nil {
+	if errors.As(err, new(*jsonrpc.Error)) { // there is none, which these clients know without words
 		return toolResult{Content: texts(), IsError: new(true)}, nil
+	}
+	if err != nil {
+		return structured(problem{err.Error()}, true), nil
 	}
 	r.Reply(structured(empty{}, false), nil)
 	r.Release()

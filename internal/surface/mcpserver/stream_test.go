@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -258,6 +259,19 @@ func TestCancelledMessageWhileAsked(t *testing.T) {
 		snap, err := c.e.Resume(t.Context(), p.ConversationID(c.id))
 		if err != nil || snap.Active {
 			t.Errorf("the turn goes on: %+v, %v", snap, err)
+		}
+	})
+}
+
+// A conversation that is there but cannot be had says why.
+func TestStreamOfAnothersConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := toolCreated(t, noAsks)
+		other := attach(t, enginetest.New(t, enginetest.Options{Store: c.e.Store}))
+		other.id = c.id
+		other.tool("1", "conversationStream", `{"conversation_id":"C"}`)
+		if got := other.skip("1"); !strings.Contains(got, "has this conversation open") || !strings.Contains(got, `"isError":true`) {
+			t.Error(got)
 		}
 	})
 }
