@@ -153,6 +153,27 @@ func TestScreenEditor(t *testing.T) {
 	}
 }
 
+// A signal ends it also while an editor has the terminal.
+func TestScreenSignalInTheEditor(t *testing.T) {
+	pl := screenPlace(t)
+	pl.file("editor", "#!/bin/sh\necho editing\nexec sleep 600\n")
+	pl.env = append(pl.env, "VISUAL="+pl.work+"/editor", "TMPDIR="+pl.dir)
+	s := shellScreen(t, pl)
+	s.types(pl.bin+" --demo 'run: echo begun; sleep 700'", "Enter")
+	s.sees("begun", "working", "1 s · Esc")
+	s.keys("C-g")
+	s.sees("editing")
+	did := below(s.fermata())
+	s.signal(syscall.SIGTERM)
+	s.sees("stopped after", "to go on", "shell>")
+	for _, r := range did {
+		if lives(r) {
+			t.Errorf("it lives:%v", r)
+		}
+	}
+	s.sane()
+}
+
 // Any size, also while it works.
 func TestScreenResize(t *testing.T) {
 	pl := screenPlace(t)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
@@ -108,7 +110,10 @@ func editorCommand(ctx context.Context, text string) (*exec.Cmd, func() (string,
 		return string(b), err
 	}
 	// The variable may hold flags, as those of git and others do.
-	return exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", f.Name()), read, nil
+	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+editor+` "$1"`, "sh", f.Name())
+	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) } // which editors save at
+	cmd.WaitDelay = time.Second
+	return cmd, read, nil
 }
 
 func editorName() (string, error) {

@@ -286,7 +286,7 @@ func (m *model) editor() tea.Cmd {
 	if m.o.Editor == nil {
 		return m.hintf(theme.Warn, "no editor: set VISUAL or EDITOR")
 	}
-	ctx, f, text := m.ctx, m.o.Editor, m.comp.Text()
+	ctx, f, text := m.asked, m.o.Editor, m.comp.Text() // while it runs nothing else would end it
 	return func() tea.Msg {
 		cmd, read, err := f(ctx, text)
 		if err != nil {

@@ -21,8 +21,9 @@ import (
 // A model is the state of the program. It belongs to the goroutine that calls
 // Update and View.
 type model struct {
-	ctx context.Context // ends with the program
-	o   Options
+	ctx   context.Context // ends with the program
+	asked context.Context // ends when the program is asked to
+	o     Options
 
 	width, height int
 	theme         *theme.Theme // the widgets share it, so that it is changed in place
@@ -39,13 +40,14 @@ type model struct {
 
 	out      outbox
 	opening  bool
-	giveUp   context.CancelFunc      // opening
-	before   p.ConversationID        // the one before that on the screen
-	dir      *atomic.Pointer[string] // where files are completed; read by commands
-	stopTurn p.TurnID                // the turn that was told to stop
-	stopNext bool                    // stop what the message leads to that is on its way
-	armed    time.Time               // when the first Ctrl-C came
-	leaving  *leave                  // the program is about to end
+	giveUp   context.CancelFunc                // opening
+	before   p.ConversationID                  // the one before that on the screen
+	born     *atomic.Pointer[p.ConversationID] // one that has begun, until we hear of it
+	dir      *atomic.Pointer[string]           // where files are completed; read by commands
+	stopTurn p.TurnID                          // the turn that was told to stop
+	stopNext bool                              // stop what the message leads to that is on its way
+	armed    time.Time                         // when the first Ctrl-C came
+	leaving  *leave                            // the program is about to end
 
 	hint     hint
 	where    string // the branch
@@ -71,8 +73,8 @@ type asking struct {
 
 func newModel(ctx context.Context, o Options) *model {
 	m := &model{
-		ctx: ctx, o: o, width: 80, height: 24, dark: o.Dark, color: o.Color,
-		giveUp: func() {}, dir: &atomic.Pointer[string]{},
+		ctx: ctx, asked: ctx, o: o, width: 80, height: 24, dark: o.Dark, color: o.Color,
+		giveUp: func() {}, dir: &atomic.Pointer[string]{}, born: &atomic.Pointer[p.ConversationID]{},
 	}
 	m.theme = theme.New(theme.Options{Dark: m.dark, Color: m.color})
 	m.view = scroll.New(m.theme)

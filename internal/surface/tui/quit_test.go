@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/fermata-agent/fermata/engine/enginetest"
 )
 
@@ -146,6 +148,28 @@ func TestApprovalIsKeptByQuitting(t *testing.T) {
 		d.wait(time.Second)
 		if lines := d.m.result().Lines; !d.over || !strings.Contains(lines[0], "waits for an approval") {
 			t.Errorf("over: %v, %q", d.over, lines)
+		}
+	})
+}
+
+// A conversation that has begun is told of also if we end before we hear of it.
+func TestQuitBeforeTheReceipt(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("", "x")
+		d.step(press("enter"))
+		for msg := range d.msgs { // let the commands run, and take no answer
+			if list, ok := msg.(tea.BatchMsg); ok {
+				for _, cmd := range list {
+					d.run(cmd)
+				}
+			}
+			if _, ok := msg.(sent); ok {
+				break
+			}
+		}
+		if r := d.m.result(); d.m.talk.id != "" || r.Conversation == "" || len(r.Lines) == 0 {
+			t.Errorf("it prints %+v", r)
 		}
 	})
 }

@@ -87,7 +87,7 @@ var errNoConversation = errors.New("there is no conversation yet: say something 
 // carry is the command that submits an errand, in a new conversation if there
 // is none.
 func (m *model) carry(e *errand) tea.Cmd {
-	ctx, o, id, wish := m.ctx, m.o, m.talk.id, m.wish
+	ctx, o, id, wish, born := m.ctx, m.o, m.talk.id, m.wish, m.born
 	return func() tea.Msg {
 		out := sent{errand: e, conv: id}
 		op, err := e.make(ctx)
@@ -100,6 +100,7 @@ func (m *model) carry(e *errand) tea.Cmd {
 				return out
 			}
 			out.created = true
+			born.Store(&out.conv)
 		}
 		out.receipt, out.err = o.Engine.Submit(ctx, out.conv, op)
 		return out
@@ -117,6 +118,7 @@ func create(ctx context.Context, o Options, wish p.Overrides) (p.ConversationID,
 // onSent takes the answer to an errand.
 func (m *model) onSent(s sent) tea.Cmd {
 	m.out.flying = nil
+	m.born.Store(nil)
 	if s.err != nil && m.leaving != nil {
 		return nil // nobody is left to tell; the history has the text
 	}

@@ -102,6 +102,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	m := newModel(life, o)
+	m.asked = ctx
 	prog := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
 	over := make(chan struct{})
 	go func() { // ends with the program
