@@ -236,6 +236,10 @@ func TestPIDNamespace(t *testing.T) {
 			if err != nil || n > 10 || strings.Contains(out, "sees us") {
 				t.Errorf("%s: %v, it sees\n%s", mode, err, out)
 			}
+			out = pl.must("sandbox", "-s", mode, "-c", "pid_namespace=true", "--", "sh", "-c", "ls -d /proc/[0-9]* | wc -l")
+			if n, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || n > 10 {
+				t.Errorf("sandbox -s %s: %v, it sees\n%s", mode, err, out)
+			}
 		}
 	})
 }

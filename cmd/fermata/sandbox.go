@@ -44,7 +44,7 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 	if err := box.Set(&spec); err != nil {
 		return err
 	}
-	spawner, err := proc.NewSpawner(proc.Options{})
+	spawner, err := proc.NewSpawner(proc.Options{Namespace: cfg.PIDNamespace})
 	if err != nil {
 		return err
 	}
