@@ -119,7 +119,7 @@ const stubborn = `run: trap 'echo no' TERM INT HUP; echo ready; while :; do slee
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
-	pr := pl.start("exec", "--demo", "-c", "stop_grace_ms=1500", stubborn)
+	pr := pl.start("exec", "--demo", "-c", "stop_grace_ms=500", stubborn)
 	id := pl.conversation()
 	pl.awaitText(id, "ready")
 	tree := below(pr.cmd.Process.Pid)

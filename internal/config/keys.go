@@ -80,8 +80,8 @@ func commandKeys() []key {
 		list("shell_environment_policy.include_only", shell(func(s *ShellEnvironment) *[]string { return &s.IncludeOnly })).or([]string{}),
 		yesNo("shell_environment_policy.experimental_use_profile", of(func(c *Config) *bool { return &c.ShellEnvironment.UseProfile })).or(false),
 		millis("command_timeout_ms", of(func(c *Config) *time.Duration { return &c.CommandTimeout })).or(int64(120_000)),
-		// A stop is over within two seconds; what is left after the grace is for killing.
-		millis("stop_grace_ms", of(func(c *Config) *time.Duration { return &c.StopGrace })).within(0, 1500).or(int64(100)),
+		// Stopping a command takes a second at most, and half of it is for killing.
+		millis("stop_grace_ms", of(func(c *Config) *time.Duration { return &c.StopGrace })).within(0, 500).or(int64(100)),
 		yesNo("pid_namespace", of(func(c *Config) *bool { return &c.PIDNamespace })).or(false),
 		yesNo("snapshots", of(func(c *Config) *bool { return &c.Snapshots })).or(false),
 		inServer("command", textKind, func(s *MCPServer, _ []string, v any) { s.Command = v.(string) }),
