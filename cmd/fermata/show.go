@@ -170,8 +170,8 @@ func callLine(it *transcript.Item) string {
 	switch {
 	case it.TimedOut:
 		line += fmt.Sprintf("  (timed out after %s)", it.Elapsed(time.Now()))
-	case it.Status == transcript.Failed && it.ExitCode != 0:
-		line += fmt.Sprintf("  (exit code %d, %s)", it.ExitCode, it.Elapsed(time.Now()))
+	case it.Status == transcript.Failed:
+		line += fmt.Sprintf("  (%s, %s)", it.Failure(), it.Elapsed(time.Now()))
 	case it.Status == transcript.Done:
 		line += fmt.Sprintf("  (%s)", it.Elapsed(time.Now()))
 	}

@@ -30,7 +30,7 @@ func (t *Transcript) applyBackground(e p.Event) []*Item {
 		t.stats.killed += b.Result.Killed
 		return t.put(e, b.ID.Item().String(), Background, status, func(it *Item) {
 			c := b.Result
-			it.Output, it.Omitted, it.ExitCode, it.Killed, it.Background = c.Output, c.Omitted, c.ExitCode, c.Killed, b.ID
+			it.Output, it.Omitted, it.ExitCode, it.Signal, it.Killed, it.Background = c.Output, c.Omitted, c.ExitCode, c.Signal, c.Killed, b.ID
 		})
 	}
 	return nil

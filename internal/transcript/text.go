@@ -79,6 +79,29 @@ func (it *Item) Elapsed(now time.Time) string {
 	return seconds(max(0, end.Sub(it.Start)))
 }
 
+// Printed is what a call has to show for itself: what its command printed, or else
+// what it answered. A command that could not be run printed nothing; the answer says why.
+func Printed(b *p.ToolOutput) string {
+	c := b.Command
+	if c == nil || b.Failed && c.ExitCode < 0 && c.Signal == "" && !c.TimedOut && c.Output == "" {
+		return b.Output
+	}
+	return c.Output
+}
+
+// Failure says how a call failed, as short as can be.
+func (it *Item) Failure() string {
+	switch {
+	case it.TimedOut:
+		return "timed out"
+	case it.Signal != "":
+		return "ended by " + it.Signal
+	case len(it.Command) > 0 && it.ExitCode > 0:
+		return fmt.Sprintf("exit code %d", it.ExitCode)
+	}
+	return "failed"
+}
+
 // CommandLine is the command as one would type it. The name of a shell that runs a
 // script is left out; of any other program with a -c it matters, and people decide by
 // what they are shown.

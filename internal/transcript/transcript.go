@@ -59,7 +59,8 @@ type Item struct {
 	Cwd        string
 	Output     string // of a call: what it printed so far, or what it answered
 	Omitted    int64
-	ExitCode   int
+	ExitCode   int    // -1 if a signal ended it, or it did not run
+	Signal     string // that ended it
 	TimedOut   bool
 	Killed     int
 	Background p.BackgroundID // of a background command, and of the call that started one
@@ -309,13 +310,13 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 		if b.Patch != nil {
 			t.patched(it)
 		}
+		it.Output = Printed(b)
 		c := b.Command
 		if c == nil {
-			it.Output = b.Output
 			return
 		}
 		t.stats.killed += c.Killed
-		it.Output, it.Omitted, it.ExitCode, it.TimedOut, it.Killed = c.Output, c.Omitted, c.ExitCode, c.TimedOut, c.Killed
+		it.Omitted, it.ExitCode, it.Signal, it.TimedOut, it.Killed = c.Omitted, c.ExitCode, c.Signal, c.TimedOut, c.Killed
 		it.Background = c.Background
 	})
 }

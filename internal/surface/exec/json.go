@@ -184,7 +184,8 @@ func (j *jsonPrinter) output(b *p.ToolOutput) {
 		j.behind[c.Background] = b.Call.String()
 		return
 	default:
-		body.Output, body.Status = &c.Output, "completed"
+		printed := transcript.Printed(b)
+		body.Output, body.Status = &printed, "completed"
 		if c.ExitCode != 0 || b.Aborted || c.TimedOut {
 			body.Status = "failed"
 		}

@@ -185,3 +185,39 @@ func TestJSONToAReaderWhoLeaves(t *testing.T) {
 		}
 	})
 }
+
+// A command that a signal ended has no exit code, and one that could not be run
+// says why.
+func TestCommandsWithoutAnExitCode(t *testing.T) {
+	const why = "failed to run the command: no such directory"
+	play := func(t *testing.T, change func(*Options)) *run {
+		r := start(t, change)
+		for _, out := range []p.ToolOutput{
+			{Output: "{}", Failed: true, Command: &p.CommandResult{ExitCode: -1, Signal: "SIGKILL"}},
+			{Output: why, Failed: true, Command: &p.CommandResult{ExitCode: -1}},
+			{Output: "{}", Failed: true, Command: &p.CommandResult{ExitCode: -1, TimedOut: true}},
+		} {
+			m := r.e.Request()
+			m.Call("c", "work", "{}")
+			command(t, r, m, "make").Return(out)
+		}
+		r.e.Request().Answer("ok")
+		return r
+	}
+	synctest.Test(t, func(t *testing.T) {
+		play(t, nil).want(t, "ok\n", "$ make\n  (ended by SIGKILL, 0 ms)\n$ make\n  "+why+"\n  (failed, 0 ms)\n$ make\n  (timed out, 0 ms)\n")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := play(t, asJSON)
+		<-r.done
+		for _, want := range []string{
+			`"id":"item_0","type":"command_execution","command":"make","aggregated_output":"","exit_code":null,"status":"failed"`,
+			`"id":"item_1","type":"command_execution","command":"make","aggregated_output":"` + why + `","exit_code":null,"status":"failed"`,
+			`"id":"item_2","type":"command_execution","command":"make","aggregated_output":"","exit_code":null,"status":"failed"`,
+		} {
+			if !strings.Contains(r.out.String(), want) {
+				t.Errorf("lines\n%s\nwant in them\n%s", r.out.String(), want)
+			}
+		}
+	})
+}

@@ -194,9 +194,17 @@ func (pr *printer) output(it *transcript.Item) {
 	}
 }
 
-var endings = map[transcript.Status]string{
-	transcript.Cut:      "cut",
-	transcript.Declined: "declined",
+// ending says how a command or another call ended.
+func ending(it *transcript.Item) string {
+	switch it.Status {
+	case transcript.Cut:
+		return "cut"
+	case transcript.Declined:
+		return "declined"
+	case transcript.Failed:
+		return it.Failure()
+	}
+	return "ok"
 }
 
 func (pr *printer) callEnd(it *transcript.Item) {
@@ -211,42 +219,25 @@ func (pr *printer) callEnd(it *transcript.Item) {
 			pr.colored(dim, "  "+l)
 		}
 	}
-	how, took := endings[it.Status], it.Elapsed(time.Time{})
+	how := ending(it)
 	switch {
 	case it.Background != 0:
 		how = fmt.Sprintf("goes on in the background as %d", it.Background)
-	case it.TimedOut:
-		how = "timed out"
-	case it.Status == transcript.Failed && it.ExitCode != 0 && len(it.Command) > 0:
-		how = fmt.Sprintf("exit code %d", it.ExitCode)
-	case it.Status == transcript.Failed:
-		how = "failed: " + firstLine(it.Output)
-	case how == "":
-		how = "ok"
+	case it.Status == transcript.Failed && len(it.Command) == 0:
+		line, _, _ := strings.Cut(it.Output, "\n")
+		how += ": " + line
 	}
-	pr.colored(statusStyle(it.Status), fmt.Sprintf("  (%s, %s)", how, took))
+	pr.colored(statusStyle(it.Status), fmt.Sprintf("  (%s, %s)", how, it.Elapsed(time.Time{})))
 	pr.over[it.ID] = true
 	delete(pr.shown, it.ID)
 	delete(pr.lines, it.ID)
 }
 
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
-
 // background tells of the end of a background command.
 func (pr *printer) background(it *transcript.Item) {
-	how := endings[it.Status]
-	switch it.Status {
-	case transcript.Open:
-		return
-	case transcript.Failed:
-		how = fmt.Sprintf("exit code %d", it.ExitCode)
-	case transcript.Done:
-		how = "ok"
+	if it.Status != transcript.Open {
+		pr.colored(statusStyle(it.Status), fmt.Sprintf("· background command %d has ended (%s)", it.Background, ending(it)))
 	}
-	pr.colored(statusStyle(it.Status), fmt.Sprintf("· background command %d has ended (%s)", it.Background, how))
 }
 
 var boxes = map[string]string{"completed": "✓", "in_progress": "▸"}
