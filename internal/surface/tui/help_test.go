@@ -13,4 +13,4 @@ var listAll = engine.ListOptions{Limit: 1000}
 
 func press(key string) tea.KeyPressMsg { return keytest.Press(key) }
 
-func count3(text, word string) int { return strings.Count(text, word) }
+func occurrences(text, word string) int { return strings.Count(text, word) }

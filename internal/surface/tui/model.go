@@ -114,9 +114,23 @@ func (m *model) Init() tea.Cmd {
 		cmds = append(cmds, m.pickConversation())
 	}
 	if m.o.Prompt != "" {
-		cmds = append(cmds, m.submit(composer.Submit{Text: m.o.Prompt, Images: m.o.Images}))
+		cmds = append(cmds, m.submit(composer.Submit{Text: m.o.Prompt, Images: m.o.Images}), m.remember(m.o.Prompt))
 	}
 	return tea.Batch(cmds...)
+}
+
+// remember puts a message that was not written in the composer into the history.
+func (m *model) remember(text string) tea.Cmd {
+	history := m.o.History
+	if history == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		if err := history.Add(text); err != nil {
+			return answer{func() tea.Cmd { return m.complain(err) }}
+		}
+		return nil
+	}
 }
 
 // preview looks up what a new conversation would begin with.

@@ -45,10 +45,14 @@ func TestResume(t *testing.T) {
 func TestResumeWithAPrompt(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		id := told(e, 1)
-		d := drive(t, e, resuming(id), func(o *Options) { o.Prompt = "and now?" })
+		kept := &memory{}
+		d := drive(t, e, resuming(id), func(o *Options) { o.Prompt, o.History = "and now?", kept })
 		e.Request().Answer("now this")
 		d.wait(time.Second)
 		d.sees("answer 1.", "and now?", "now this")
+		if len(kept.added) != 1 || kept.added[0] != "and now?" {
+			t.Errorf("the history holds %q", kept.added)
+		}
 	})
 }
 

@@ -121,8 +121,8 @@ func TestStopGivesBackWhatWasNotTaken(t *testing.T) {
 			}
 		}
 		for _, word := range []string{"one", "two", "three"} {
-			if count3(text, word) != 1 {
-				t.Errorf("%q is %d times in %q", word, count3(text, word), text)
+			if occurrences(text, word) != 1 {
+				t.Errorf("%q is %d times in %q", word, occurrences(text, word), text)
 			}
 		}
 		e.Idle()
