@@ -14,6 +14,7 @@ import (
 type approveFlags struct {
 	runFlags
 	deny    bool
+	stop    bool
 	session bool
 	message string
 	json    bool
@@ -31,13 +32,17 @@ func approveCommand(s streams) *cobra.Command {
 	}
 	f.register(cmd.Flags())
 	cmd.Flags().BoolVar(&f.deny, "deny", false, "say no; the model is told, and the turn goes on")
+	cmd.Flags().BoolVar(&f.stop, "stop", false, "say no, and stop the turn")
 	cmd.Flags().BoolVar(&f.session, "session", false, "say yes, also to the same command later")
-	cmd.Flags().StringVar(&f.message, "message", "", "a word to the model")
+	cmd.Flags().StringVar(&f.message, "message", "", "with --deny: a word to the model")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print events as lines of JSON")
 	return cmd
 }
 
 func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	r, err := f.runtime(ctx, s)
 	if err != nil {
 		return err
@@ -64,8 +69,27 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	return runTurn(ctx, s, r, o, "", stopped)
 }
 
+// check refuses answers that contradict themselves.
+func (f approveFlags) check() error {
+	said := 0
+	for _, b := range []bool{f.deny, f.stop, f.session} {
+		if b {
+			said++
+		}
+	}
+	switch {
+	case said > 1:
+		return usage("approve: --deny, --stop and --session are different answers")
+	case f.message != "" && !f.deny:
+		return usage("approve: --message goes with --deny")
+	}
+	return nil
+}
+
 func (f approveFlags) decision() p.Decision {
 	switch {
+	case f.stop:
+		return p.Abort
 	case f.deny:
 		return p.Denied
 	case f.session:

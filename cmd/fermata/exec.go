@@ -238,7 +238,7 @@ func waiting(s streams, o exec.Options, e *exec.ParkedError) error {
 	for _, what := range e.Asks {
 		fmt.Fprintf(s.err, "  %s\n", exec.Clean(what))
 	}
-	fmt.Fprintf(s.err, "to answer: fermata approve %s [CALL] [--deny]\n", o.Conversation)
+	fmt.Fprintf(s.err, "to answer: fermata approve %s [CALL] [--deny | --stop]\n", o.Conversation)
 	return &exitError{code: exitWaiting}
 }
 
