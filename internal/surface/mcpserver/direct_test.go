@@ -110,6 +110,37 @@ func TestInterruptIsAnsweredAfterTheEnd(t *testing.T) {
 	})
 }
 
+// An interrupt does not wait for a listener that came when the turn was over.
+func TestInterruptAndALateListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := direct(t)
+		told := func() (*listener, <-chan struct{}) {
+			s := New(t.Context(), Options{Engine: c.e}) // the server of another client
+			conversation, snap, err := s.find(t.Context(), c.id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := s.newListener(t.Context(), conversation, snap)
+			return l, l.end(1)
+		}
+		c.message("2", "go")
+		c.e.Request()
+		during, end := told()
+		go during.run(during.ctx)
+		synctest.Wait()
+		select {
+		case <-end:
+			t.Error("the turn is not over")
+		default:
+		}
+		c.interrupt("3")
+		<-end
+		_, end = told()
+		<-end
+		during.cancel()
+	})
+}
+
 // A message and its interrupt in one breath: the interrupt is for that turn.
 func TestInterruptRightBehindTheMessage(t *testing.T) {
 	for range 50 {

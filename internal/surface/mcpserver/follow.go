@@ -25,7 +25,7 @@ type follower struct {
 	tell   func(e p.Event, id string, m event.Msg)
 	live   func() // what has been is told: from here on it is live
 
-	last  atomic.Int64  // the turn whose end was told last
+	last  atomic.Int64  // the turn whose end was told last, or was never to be told
 	ended sync.Map      // p.TurnID to a channel, for whoever waits for the end to be told
 	done  chan struct{} // closed when it follows no more
 }
@@ -104,6 +104,7 @@ type listenerParams struct {
 // conversation.
 func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.Snapshot) *listener {
 	f := &follower{s: s, c: c, show: c.start, from: c.start, window: snap.Settings.ContextWindow, live: func() {}, done: make(chan struct{})}
+	f.last.Store(int64(c.over))
 	if c.mid {
 		f.from = 0
 	}

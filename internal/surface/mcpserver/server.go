@@ -103,7 +103,8 @@ type conversation struct {
 	// start is where the conversation stood when this client came to it: listeners
 	// get everything after it.
 	start p.Cursor
-	mid   bool // a turn was under way then
+	mid   bool     // a turn was under way then
+	over  p.TurnID // the last turn that was over then: no listener is told of its end
 
 	created atomic.Pointer[json.RawMessage] // the request that began it, if that was a tool's
 
@@ -128,7 +129,10 @@ func (s *Server) find(ctx context.Context, name string) (*conversation, engine.S
 	if err != nil {
 		return nil, snap, err
 	}
-	c := &conversation{id: id, start: snap.Last, mid: snap.Active}
+	c := &conversation{id: id, start: snap.Last, mid: snap.Active, over: snap.Turn}
+	if snap.Active {
+		c.over--
+	}
 	got, _ := s.known.LoadOrStore(id, c)
 	return got.(*conversation), snap, nil
 }
