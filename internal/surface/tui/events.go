@@ -117,6 +117,7 @@ func (m *model) caughtUp() {
 		t.base = sub(t.found.Usage, t.tr.Usage)
 		t.tr.Running = slices.Clone(t.found.Background)
 	}
+	m.putNotes()
 	if !t.tr.Active {
 		m.giveBack(texts(t.tr.Returned)...)
 	}

@@ -144,6 +144,15 @@ func TestNotices(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e, func(o *Options) { o.Notices = []string{"config.toml: what is colour?"} })
 		d.sees("what is colour?")
+		answered(d, "one", "yes")
+		d.sees("what is colour?", "yes")
+		id := told(e, 20)
+		d = drive(t, e, resuming(id), func(o *Options) { o.Notices = []string{"config.toml: what is colour?"} })
+		d.wait(time.Second)
+		d.sees("answer 20.", "what is colour?") // after what was said before
+		d.say("/new", "enter")
+		d.wait(time.Second)
+		d.seesNot("what is colour?")
 	})
 }
 

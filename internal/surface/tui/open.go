@@ -42,19 +42,31 @@ func (t *talk) caught() bool { return t.last >= t.found.Last }
 // begin puts a conversation on the screen and follows it after the cursor.
 func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor) {
 	m.endTalk()
+	var notes []*transcript.Item // of the start, which belong to what comes
 	if m.talk.id != "" {
 		m.before = m.talk.id
+	} else {
+		notes = m.talk.notes
 	}
 	m.talk = talk{
 		id: id, tr: &transcript.Transcript{Settings: snap.Settings, Title: snap.Title}, found: snap,
-		last: after, from: after, answered: map[p.CallID]bool{},
+		last: after, from: after, answered: map[p.CallID]bool{}, notes: notes,
 	}
 	m.stopTurn = 0
 	m.view.Reset()
 	m.setDir(m.settings().Cwd)
 	m.dialog = nil
+	if m.talk.caught() {
+		m.putNotes()
+	}
 	if id != "" {
 		m.follow(after)
+	}
+}
+
+func (m *model) putNotes() {
+	for _, it := range m.talk.notes {
+		m.view.Put(it)
 	}
 }
 
@@ -254,9 +266,7 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 	for _, it := range l.tr.Items {
 		m.show(it)
 	}
-	for _, it := range t.notes {
-		m.view.Put(it)
-	}
+	m.putNotes()
 	m.view.ScrollBy(-below) // what is below the window is what it was
 	m.follow(t.last)
 	return t.feed.Next

@@ -18,7 +18,6 @@ import (
 type errand struct {
 	make func(context.Context) (p.Op, error) // called from a command
 	text string                              // of a message: to give back if it is refused
-	mode p.WhenBusy
 	// begins says that it starts a conversation if there is none.
 	begins bool
 	then   func(p.Receipt, error) tea.Cmd // called by Update; nil shows the error
@@ -159,7 +158,7 @@ func (m *model) submit(a composer.Submit) tea.Cmd {
 	m.view.Bottom()
 	image := m.o.Image
 	return m.send(&errand{
-		begins: true, text: a.Text, mode: a.Mode,
+		begins: true, text: a.Text,
 		make: func(context.Context) (p.Op, error) {
 			content := p.Text(a.Text)
 			for _, file := range a.Images {
