@@ -130,7 +130,7 @@ func TestInputThatCannotBeUsed(t *testing.T) {
 		want string
 		args []string
 	}{
-		{1, "image: open none.png: no such file", []string{"-i", "none.png"}},
+		{1, "none.png: no such file", []string{"-i", "none.png"}},
 		{1, "none.png", []string{"--image", "good.png,none.png"}},
 		{1, "image text.png: neither PNG", []string{"-i", "text.png"}},
 		{1, "output schema: open none.json", []string{"--output-schema", "none.json"}},
