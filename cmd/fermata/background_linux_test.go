@@ -202,6 +202,25 @@ func TestKillOfWhatHasJustEnded(t *testing.T) {
 	pl.sound(c.id)
 }
 
+// What is recorded of a command that runs has a limit, and whoever reads it knows.
+func TestPsOfALongOutput(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	c := gatherBehind(t, pl, "run: sleep 600", `(until test -e go; do sleep 0.05; done; head -c 3000000 /dev/zero | tr '\0' x) &
+`+foreground)
+	pl.file("go", "")
+	var out, errs string
+	eventually(t, "it has printed all", func() bool {
+		out, errs, _ = pl.run("ps", c.id, "1")
+		return strings.Contains(errs, "the first MiB")
+	})
+	if len(out) != recordedMost {
+		t.Errorf("%d bytes of it, want %d", len(out), recordedMost)
+	}
+	c.signal(syscall.SIGINT)
+	c.code()
+}
+
 func TestKillOfNothing(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -48,11 +49,17 @@ func psCommand(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if j.output.Len() > recordedMost-utf8.UTFMax {
+				fmt.Fprintln(s.err, "fermata: this is the first MiB; what follows is recorded when the command ends")
+			}
 			_, err = io.WriteString(toPeople(s.out), j.output.String())
 			return err
 		},
 	}
 }
+
+// recordedMost is how much of a command's output is recorded while it runs.
+const recordedMost = 1 << 20
 
 func killCommand(s streams) *cobra.Command {
 	return &cobra.Command{
