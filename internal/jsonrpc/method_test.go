@@ -44,7 +44,7 @@ func TestSchema(t *testing.T) {
 		"do": {"kind": "request", "from": "client",
 			"params": {"type": "object", "required": ["deep", "mode", "Plain"], "properties": {
 				"deep": {"type": "boolean"}, "mode": {"type": "string", "enum": ["a", "b"], "description": "which one"},
-				"count": {"type": "integer"}, "ratio": {"type": "number"},
+				"count": {"type": ["integer", "null"]}, "ratio": {"type": "number"},
 				"list": {"type": "array", "items": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}},
 				"table": {"type": "object", "additionalProperties": {"type": "string"}}, "any": {}, "Plain": {"type": "integer"}}},
 			"result": {"type": "object", "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}},

@@ -11,6 +11,7 @@ import (
 type field struct {
 	name     string
 	required bool
+	null     bool // it is there even if it is nothing
 	typ      reflect.Type
 	tag      reflect.StructTag
 }
@@ -30,8 +31,8 @@ func fields(t reflect.Type) []field {
 		case name == "":
 			name = f.Name
 		}
-		optional := strings.Contains(opts, "omitempty") || strings.Contains(opts, "omitzero") || f.Type.Kind() == reflect.Pointer
-		list = append(list, field{name, !optional, f.Type, f.Tag})
+		left, pointer := strings.Contains(opts, "omitempty") || strings.Contains(opts, "omitzero"), f.Type.Kind() == reflect.Pointer
+		list = append(list, field{name, !left && !pointer, !left && pointer, f.Type, f.Tag})
 	}
 	return list
 }
@@ -74,6 +75,9 @@ func structSchema(t reflect.Type) map[string]any {
 	required := []string{}
 	for _, f := range fields(t) {
 		s := SchemaOf(f.typ)
+		if kind, ok := s["type"]; ok && f.null {
+			s["type"] = []any{kind, "null"}
+		}
 		if enum := f.tag.Get("enum"); enum != "" {
 			s["enum"] = strings.Split(enum, ",")
 		}
