@@ -147,6 +147,22 @@ type previewed struct {
 	err      error
 }
 
+// onPreview takes the settings of the next conversation. That there are none
+// matters only to whoever is about to begin one.
+func (m *model) onPreview(msg previewed) {
+	m.fresh = msg.settings
+	if msg.err != nil {
+		m.fresh.Cwd = m.o.Dir
+	}
+	if m.talk.id != "" || m.opening || m.screen != nil {
+		return
+	}
+	m.setDir(m.fresh.Cwd)
+	if msg.err != nil {
+		m.note(true, "%s", explain(msg.err))
+	}
+}
+
 // branch looks up where we are.
 func (m *model) branch() tea.Cmd {
 	if m.o.Branch == nil {
@@ -233,14 +249,7 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 			m.armed = time.Time{}
 		}
 	case previewed:
-		m.fresh = msg.settings
-		if m.talk.id == "" && msg.err == nil {
-			m.setDir(m.fresh.Cwd)
-		}
-		if msg.err != nil {
-			m.fresh.Cwd = m.o.Dir
-			m.note(true, "%s", explain(msg.err))
-		}
+		m.onPreview(msg)
 	case branched:
 		m.where = string(msg)
 	case leave:

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -153,6 +154,22 @@ func TestNotices(t *testing.T) {
 		d.say("/new", "enter")
 		d.wait(time.Second)
 		d.seesNot("what is colour?")
+	})
+}
+
+// That no new conversation could begin does not matter to one that goes on.
+func TestResumeWithoutAProvider(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id := told(e, 1)
+		d := drive(t, e, resuming(id), func(o *Options) {
+			o.Settings = func(context.Context) (p.Settings, error) { return p.Settings{}, errors.New("no provider") }
+		})
+		d.wait(time.Second)
+		d.sees("answer 1.")
+		d.seesNot("no provider")
+		d.say("/new", "enter")
+		d.wait(time.Second)
+		d.sees("no provider")
 	})
 }
 
