@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,6 +58,9 @@ func puppetChange(now p.Settings, w Wish) (p.Overrides, []string, error) {
 		return o, nil, errors.New("there is no model bad")
 	case w.Model != "":
 		o.Model = &w.Model
+	}
+	if w.Cwd != "" && !filepath.IsAbs(w.Cwd) {
+		w.Cwd = filepath.Join("/server", w.Cwd)
 	}
 	if w.Cwd != "" {
 		o.Cwd = &w.Cwd

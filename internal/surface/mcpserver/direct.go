@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -83,11 +84,34 @@ func (s *Server) submitTurn(ctx context.Context, in messageParams, over *p.Overr
 	if err != nil {
 		return empty{}, jsonrpc.Errorf(jsonrpc.CodeParams, "%v", err)
 	}
+	if err := s.complete(over, snap.Settings); err != nil {
+		return empty{}, err
+	}
 	_, err = s.o.Engine.Submit(life, c.id, p.UserTurn{Content: content, WhenBusy: p.Queue, Overrides: over})
 	if errors.Is(err, engine.ErrEmpty) {
 		err = jsonrpc.Errorf(jsonrpc.CodeParams, "%v", err)
 	}
 	return empty{}, err
+}
+
+// complete makes what a turn changes what a wish would: a directory is relative to where the server
+// runs, and nothing stays as it is.
+func (s *Server) complete(over *p.Overrides, now p.Settings) error {
+	if over == nil {
+		return nil
+	}
+	if *over.Model == "" {
+		over.Model = nil
+	}
+	if filepath.IsAbs(*over.Cwd) {
+		return nil
+	}
+	changed, _, err := s.o.Change(now, Wish{Cwd: *over.Cwd})
+	if err != nil {
+		return requestError(err.Error())
+	}
+	over.Cwd = changed.Cwd
+	return nil
 }
 
 type conversationName struct {

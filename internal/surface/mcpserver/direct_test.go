@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -305,6 +306,29 @@ func TestUserTurnChangesSettings(t *testing.T) {
 		}
 		if d := cmp.Diff(want, snap.Settings); d != "" {
 			t.Errorf("settings (-want +got):\n%s", d)
+		}
+	})
+}
+
+// A turn names its directory and model as a wish does.
+func TestUserTurnSomewhereElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := direct(t)
+		for i, x := range []struct{ cwd, model, wantCwd, wantModel string }{
+			{"", "", "/w", "puppet"},
+			{"sub", "other", "/server/sub", "other"},
+			{"", "", "/server/sub", "other"},
+			{"/v", "", "/v", "other"},
+		} {
+			c.send(`{"id":%d,"method":"sendUserTurn","params":{"conversationId":"C","items":[{"type":"text","data":{"text":"x"}}],"cwd":%q,"approvalPolicy":"never",`+
+				`"sandboxPolicy":{"mode":"read-only"},"model":%q,"effort":null,"summary":"auto"}}`, i+2, x.cwd, x.model)
+			c.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i+2))
+			c.e.Request().Answer("ok")
+			synctest.Wait()
+			snap, err := c.e.Resume(t.Context(), p.ConversationID(c.id))
+			if err != nil || snap.Settings.Cwd != x.wantCwd || snap.Settings.Model != x.wantModel {
+				t.Errorf("%q, %q: %+v, %v", x.cwd, x.model, snap.Settings, err)
+			}
 		}
 	})
 }
