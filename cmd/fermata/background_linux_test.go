@@ -202,6 +202,19 @@ func TestKillOfWhatHasJustEnded(t *testing.T) {
 	pl.sound(c.id)
 }
 
+// Programs are kept from drawing on a terminal that nobody sees, unless the user
+// wants it otherwise.
+func TestEnvironmentOnATerminal(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	show := []string{"exec", "--demo", "-c", execFlavour, "run: echo $TERM-$PAGER-$GIT_PAGER-$MINE"}
+	contains(t, "ours", pl.must(show...), "dumb-cat-cat-\n")
+	set := []string{"-c", `shell_environment_policy.set={TERM="xterm", PAGER="more", GIT_PAGER="less", MINE="x"}`}
+	contains(t, "the user's", pl.must(append(show, set...)...), "xterm-more-less-x\n")
+	contains(t, "the user's, for one that is safe", pl.must("exec", "--demo", "-c", execFlavour, set[0], set[1],
+		"run: git --no-pager status; grep -z ^GIT_PAGER= /proc/self/environ"), "GIT_PAGER=cat")
+}
+
 // What is recorded of a command that runs has a limit, and whoever reads it knows.
 func TestPsOfALongOutput(t *testing.T) {
 	t.Parallel()

@@ -140,7 +140,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	}
 	list := []tool.Tool{shell, patches, tool.Plan{}, &tool.UserShell{Shell: shell}}
 	if k.config.UseExecCommandTool { // one of the two, or models mix them up
-		list[0] = &tool.Exec{Shell: shell}
+		list[0] = &tool.Exec{Shell: shell, Set: environSet(k.config)}
 		list = append(list, tool.WriteStdin{})
 	}
 	if k.config.ViewImage {
@@ -183,12 +183,19 @@ func grace(cfg *config.Config) time.Duration {
 
 // environ is the environment of commands, as the configuration says.
 func environ(cfg *config.Config) func() []string {
+	pol := envPolicy(cfg)
+	return func() []string { return pol.Apply(os.Environ()) }
+}
+
+// environSet is the part of it that the configuration sets.
+func environSet(cfg *config.Config) []string { return envPolicy(cfg).Apply(nil) }
+
+func envPolicy(cfg *config.Config) policy.EnvPolicy {
 	e := cfg.ShellEnvironment
-	pol := policy.EnvPolicy{
+	return policy.EnvPolicy{
 		Inherit: policy.Inherit(e.Inherit), KeepSecrets: e.IgnoreDefaultExcludes,
 		Exclude: e.Exclude, Set: e.Set, IncludeOnly: e.IncludeOnly,
 	}
-	return func() []string { return pol.Apply(os.Environ()) }
 }
 
 // close stops what runs and leaves nothing behind.

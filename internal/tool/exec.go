@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,10 @@ import (
 // Exec runs command lines on a terminal. One that has not ended after the time
 // that the call gives it goes on as a background command, which WriteStdin reads
 // and types to. It runs under the same policy, sandbox and stop as Shell.
-type Exec struct{ Shell *Shell }
+type Exec struct {
+	Shell *Shell
+	Set   []string // what the user sets in the environment counts more than what we do
+}
 
 const (
 	execYield  = 10 * time.Second // unless the call says otherwise
@@ -108,7 +112,7 @@ func (e *Exec) Run(ctx context.Context, call Call) Result {
 	}
 	spec := proc.Spec{
 		Argv: a.argv(), Dir: within(call.Settings.Cwd, a.Workdir), Pty: &execSize,
-		Grace: e.Shell.Grace, Bound: stopBound, Env: append(e.Shell.environ(), execEnv...),
+		Grace: e.Shell.Grace, Bound: stopBound, Env: slices.Concat(e.Shell.environ(), execEnv, e.Set),
 	}
 	l, instead := e.Shell.clear(ctx, call, spec, a.escalation)
 	if instead != nil {
