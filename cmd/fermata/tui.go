@@ -56,7 +56,7 @@ func interactive(root *cobra.Command, s streams) {
 		}
 		return t.run(cmd.Context(), s)
 	}
-	root.AddCommand(resumeCommand(s))
+	root.AddCommand(resumeCommand(s), guardCommand(s))
 }
 
 // rootHint says what somebody may have meant who typed one word. A word that is
@@ -145,7 +145,10 @@ func (t talk) run(ctx context.Context, s streams) error {
 		}
 	}
 	ctx, stopped := screenSignals(ctx, s)
+	g := startGuard(s)
+	o.Shown = g.shows
 	left, err := tui.Run(ctx, o)
+	g.dismiss()
 	r.close() // before anything is said: what runs has ended then
 	for _, line := range left.Lines {
 		fmt.Fprintln(s.err, line)

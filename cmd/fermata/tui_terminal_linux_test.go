@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +61,30 @@ func TestScreenSignals(t *testing.T) {
 			}
 			s.sane()
 			pl.must("fsck", pl.conversation())
+		})
+	}
+}
+
+// Also after an end that it cannot do anything about the terminal is restored,
+// and how to go on is printed: kill -9, and a crash outside of the screen, for
+// which SIGQUIT stands.
+func TestScreenSuddenEnd(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGQUIT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			pl := screenPlace(t)
+			s := shellScreen(t, pl)
+			s.types(pl.bin+" --demo 'run: sleep 600'", "Enter")
+			s.sees("running", "working")
+			did := below(s.fermata())
+			s.signal(sig)
+			s.sees("nothing that was said is lost", "to go on: fermata resume "+pl.conversation())
+			if sig == syscall.SIGQUIT {
+				contains(t, "the end", s.tmux("capture-pane", "-p", "-S", "-", "-J"), "SIGQUIT", "goroutine")
+			}
+			s.keys("Enter")
+			s.sees("shell>")
+			s.sane()
+			eventually(t, "nothing of it lives", func() bool { return !slices.ContainsFunc(did, lives) })
 		})
 	}
 }

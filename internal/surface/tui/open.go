@@ -121,6 +121,7 @@ func (m *model) open(id p.ConversationID) tea.Cmd {
 		if err != nil {
 			return opened{id: id, err: held(o, err)}
 		}
+		o.shown(id)
 		if err := override(ctx, o, snap); err != nil {
 			return opened{id: id, err: err}
 		}

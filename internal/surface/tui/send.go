@@ -100,6 +100,7 @@ func (m *model) carry(e *errand) tea.Cmd {
 			}
 			out.created = true
 			born.Store(&out.conv)
+			o.shown(out.conv)
 		}
 		out.receipt, out.err = o.Engine.Submit(ctx, out.conv, op)
 		return out

@@ -57,6 +57,9 @@ type Options struct {
 	Models  func(ctx context.Context) ([]ModelRow, error)
 	Owner   func(pid int) string // what a process is, in words
 
+	// Shown is told of each conversation that is begun or taken up.
+	Shown func(p.ConversationID)
+
 	// Suspend stops this process until the shell goes on with it. It is called while
 	// the terminal is not ours.
 	Suspend func() error
@@ -70,6 +73,12 @@ type Options struct {
 	Env   []string
 	Color bool
 	Dark  bool // what to assume of a terminal that does not say
+}
+
+func (o Options) shown(id p.ConversationID) {
+	if o.Shown != nil {
+		o.Shown(id)
+	}
 }
 
 // An Undo is what putting a turn's files back would do.
