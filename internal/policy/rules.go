@@ -40,11 +40,10 @@ type Rules struct {
 
 // A CommandRequest is a command that the model wants to run.
 type CommandRequest struct {
-	Argv          []string
-	Cwd           string            // absolute
-	Escalated     bool              // the model asks to run it outside the sandbox
-	Justification string            // why, in the model's words
-	Answer        protocol.Decision // what a person said to this very call; empty if nobody was asked
+	Argv      []string
+	Cwd       string            // absolute
+	Escalated bool              // the model asks to run it outside the sandbox
+	Answer    protocol.Decision // what a person said to this very call; empty if nobody was asked
 }
 
 // A PatchRequest is a patch that the model wants to apply.
@@ -168,9 +167,6 @@ func (r Rules) Command(q CommandRequest) Ruling {
 	}
 	out := r.find(commandTable, f)
 	out.Harden = f&safe != 0 && f&granted == 0
-	if out.Verdict == Ask && q.Escalated && q.Justification != "" {
-		out.Text = q.Justification
-	}
 	return out
 }
 

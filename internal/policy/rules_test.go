@@ -201,23 +201,6 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-func TestJustificationIsTheReason(t *testing.T) {
-	r := Rules{Approval: protocol.ApprovalOnRequest, Mode: protocol.SandboxWorkspaceWrite, Confinable: true}
-	q := CommandRequest{Argv: unknownArgv, Escalated: true, Justification: "needs the network"}
-	if got := r.Command(q).Text; got != q.Justification {
-		t.Errorf("reason %q", got)
-	}
-	q.Escalated = false
-	r.Approval = protocol.ApprovalUntrusted
-	if got := r.Command(q).Text; got == q.Justification || got == "" {
-		t.Errorf("without escalation: reason %q", got)
-	}
-	r.Approval, r.Confinable, q.Escalated = protocol.ApprovalNever, false, true
-	if got := r.Command(q); got.Verdict != Refuse || got.Text == q.Justification {
-		t.Errorf("never: %+v", got)
-	}
-}
-
 // Under never, an escalation that is not granted is mentioned.
 func TestIgnoredEscalationIsMentioned(t *testing.T) {
 	r := Rules{Approval: protocol.ApprovalNever, Mode: protocol.SandboxReadOnly, Confinable: true}

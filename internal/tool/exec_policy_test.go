@@ -76,7 +76,7 @@ func TestExecEscalation(t *testing.T) {
 	e := terminal(t)
 	a := args{"with_escalated_permissions": true, "justification": "needs the network"}
 	res := e.Run(t.Context(), under(on(&termHost{}, t.TempDir(), "true", a), protocol.ApprovalOnRequest, protocol.SandboxWorkspaceWrite))
-	if res.Ask == nil || !strings.Contains(res.Ask.Reason, "needs the network") {
+	if res.Ask == nil || res.Ask.Reason != "needs the network (the model asks to run the command outside the sandbox)" {
 		t.Errorf("result %+v", res)
 	}
 }

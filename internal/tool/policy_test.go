@@ -94,7 +94,7 @@ func TestShellEscalation(t *testing.T) {
 	a["with_escalated_permissions"], a["justification"] = true, "needs the network"
 	s := shell(t)
 	res := s.Run(t.Context(), confined(&fakeHost{}, t.TempDir(), protocol.ApprovalOnRequest, protocol.SandboxWorkspaceWrite, a))
-	if res.Ask == nil || !strings.Contains(res.Ask.Reason, "needs the network") {
+	if res.Ask == nil || res.Ask.Reason != "needs the network (the model asks to run the command outside the sandbox)" {
 		t.Errorf("result %+v", res)
 	}
 	res = s.Run(t.Context(), confined(&fakeHost{}, t.TempDir(), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite, a))

@@ -139,7 +139,7 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	}
 	l := launch{spec: spec, rules: s.rules(call)}
 	l.ruling = l.rules.Command(policy.CommandRequest{
-		Argv: spec.Argv, Cwd: spec.Dir, Escalated: e.Escalated, Justification: e.Justification, Answer: call.Grant,
+		Argv: spec.Argv, Cwd: spec.Dir, Escalated: e.Escalated, Answer: call.Grant,
 	})
 	var instead Result
 	switch l.ruling.Verdict {
