@@ -114,10 +114,10 @@ func (r *runtime) change(now p.Settings, w mcpserver.Wish) (p.Overrides, []strin
 		if name, err = r.models.define(name, defined); err != nil {
 			return o, nil, err
 		}
-		if _, err = r.models.choose(name); err != nil {
+		o.Provider = &name
+		if _, err = r.models.chooseFor(o.Apply(now)); err != nil {
 			return o, nil, err
 		}
-		o.Provider = &name
 	}
 	return o, ineffective(w, append(slices.Clone(processWide), onceOnly...)), nil
 }

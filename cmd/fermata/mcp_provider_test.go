@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +111,51 @@ func (s *mcpSite) secret(text string) {
 	if err != nil || found == 0 {
 		s.t.Errorf("%d files hold it, %v", found, err)
 	}
+}
+
+// unlisted is the address of a server that does not tell which models it has.
+func unlisted(t *testing.T, srv *modeltest.Server) string {
+	t.Helper()
+	target, err := url.Parse(srv.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host }}
+	mux := http.NewServeMux()
+	mux.Handle("POST /", proxy)
+	front := httptest.NewServer(mux)
+	t.Cleanup(front.Close)
+	return front.URL + target.Path
+}
+
+// A provider that has no default model runs a conversation that names one, also where no other is
+// configured, and when it is changed later.
+func TestMCPProviderWithoutADefaultModel(t *testing.T) {
+	s := newMCPSite(t, "never")
+	if err := os.Remove(filepath.Join(s.dir, "home", "fermata", "config.toml")); err != nil {
+		t.Fatal(err)
+	}
+	one := modeltest.New(t, modeltest.Respond(modeltest.Say("one")), modeltest.Respond(modeltest.Say("one again")))
+	two := modeltest.New(t, modeltest.Respond(modeltest.Say("two")))
+	c := s.connect()
+	text, id := c.codexWith(1, map[string]any{
+		"model": "m", "model_provider": "own", "model_providers.own": map[string]any{"name": "own", "base_url": unlisted(t, one), "wire_api": "chat"},
+	})
+	if text != "one" {
+		t.Errorf("answer %q", text)
+	}
+	c.in.Close()
+	c.code()
+	c = s.connect()
+	if got := c.replyTo(2, id); got != "one again" {
+		t.Errorf("answer to another process: %q", got)
+	}
+	c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"conversationSendMessage","arguments":{"conversation_id":%q,`+
+		`"content":[{"type":"text","text":"x"}],"config":{"model_providers.own.base_url":%q}}}}`, id, unlisted(t, two))
+	if text, _ := c.textOf(3); text != `{"status":"ok"}` {
+		t.Errorf("answer %q", text)
+	}
+	two.Wait(1)
 }
 
 // A part of a provider is enough: the rest is what the configuration says.

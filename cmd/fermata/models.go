@@ -35,7 +35,12 @@ type provided struct {
 
 // choose picks the provider: the named one, or what the configuration says.
 func (m *models) choose(provider string) (config.Choice, error) {
-	cfg := m.config
+	return m.chooseFor(p.Settings{Provider: provider})
+}
+
+// chooseFor picks the provider of a conversation. One that has a model needs no default.
+func (m *models) chooseFor(s p.Settings) (config.Choice, error) {
+	cfg, provider := m.config, s.Provider
 	if provider != "" && provider != cfg.Provider {
 		id, values, err := m.defined(provider)
 		if err != nil {
@@ -48,6 +53,11 @@ func (m *models) choose(provider string) (config.Choice, error) {
 			return config.Choice{}, err
 		}
 	}
+	if s.Model != "" {
+		own := *cfg
+		own.Model = s.Model
+		cfg = &own
+	}
 	return cfg.Choose(os.Getenv, probe)
 }
 
@@ -57,7 +67,7 @@ func (m *models) get(s p.Settings) (*provided, error) {
 	if c, ok := m.clients.Load(s.Provider); ok {
 		return c.(*provided), nil
 	}
-	choice, err := m.choose(s.Provider)
+	choice, err := m.chooseFor(s)
 	if err != nil {
 		return nil, &p.Error{Kind: p.ErrorAuth, Message: err.Error()}
 	}

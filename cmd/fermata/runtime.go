@@ -154,7 +154,7 @@ func (k *toolkit) freeform(s p.Settings) bool {
 	if !strings.HasPrefix(s.Model, "gpt-5") && !strings.Contains(s.Model, "codex") {
 		return false
 	}
-	choice, err := k.models.choose(s.Provider)
+	choice, err := k.models.chooseFor(s)
 	return err == nil && choice.Provider.WireAPI == config.WireResponses
 }
 
