@@ -59,8 +59,17 @@ type Ruling struct {
 	Harden  bool                 // run it with Harden(environ): nobody was asked, because it is safe
 
 	// Text is, for Ask, why a person is asked; for Refuse, what the model is
-	// told; and for a run a remark for both, mostly empty.
+	// told; and for a run a remark for people, mostly empty.
 	Text string
+}
+
+// Remarks is what people should know of a run, such as that this machine cannot
+// confine it.
+func (r Ruling) Remarks() []string {
+	if r.Text == "" || r.Verdict == Refuse || r.Verdict == Ask {
+		return nil
+	}
+	return []string{r.Text}
 }
 
 // Sets of policies, modes and facts, so that a row of a table is one line.

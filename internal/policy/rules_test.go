@@ -201,6 +201,23 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+// Nothing runs unconfined in silence; questions and refusals speak for themselves.
+func TestRemarks(t *testing.T) {
+	unable := Rules{Approval: protocol.ApprovalNever, Mode: protocol.SandboxReadOnly}
+	if got := unable.Command(CommandRequest{Argv: []string{"ls"}}).Remarks(); len(got) != 1 || !strings.Contains(got[0], "cannot confine") {
+		t.Errorf("a safe command that cannot be confined: %q", got)
+	}
+	for name, r := range map[string]Ruling{
+		"refused":  unable.Command(CommandRequest{Argv: unknownArgv}),
+		"asked":    Rules{Approval: protocol.ApprovalUntrusted}.Command(CommandRequest{Argv: unknownArgv}),
+		"confined": Rules{Approval: protocol.ApprovalNever, Confinable: true}.Command(CommandRequest{Argv: unknownArgv}),
+	} {
+		if got := r.Remarks(); got != nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // Under never, an escalation that is not granted is mentioned.
 func TestIgnoredEscalationIsMentioned(t *testing.T) {
 	r := Rules{Approval: protocol.ApprovalNever, Mode: protocol.SandboxReadOnly, Confinable: true}

@@ -3,6 +3,7 @@ package tool
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,9 +98,16 @@ func TestShellEscalation(t *testing.T) {
 	if res.Ask == nil || res.Ask.Reason != "needs the network (the model asks to run the command outside the sandbox)" {
 		t.Errorf("result %+v", res)
 	}
-	res = s.Run(t.Context(), confined(&fakeHost{}, t.TempDir(), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite, a))
+	h := &fakeHost{}
+	res = s.Run(t.Context(), confined(h, t.TempDir(), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite, a))
 	if res.Ask != nil || res.Output.Failed {
 		t.Errorf("with nobody to ask: %+v", res)
+	}
+	if !slices.ContainsFunc(h.events, func(b protocol.Body) bool {
+		n, ok := b.(*protocol.Notice)
+		return ok && n.Warn && strings.Contains(n.Text, "inside the sandbox although it was to run outside")
+	}) {
+		t.Errorf("nobody is told that it ran confined all the same: %+v", h.events)
 	}
 }
 

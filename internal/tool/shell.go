@@ -159,7 +159,7 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 		return l, &instead
 	}
 	l.box = box
-	tell(ctx, call, box.Notes())
+	tell(ctx, call, append(box.Notes(), l.ruling.Remarks()...))
 	if !l.ruling.Harden && l.ruling.Mode != protocol.SandboxReadOnly { // it may write
 		s.Changes.before(ctx, call)
 	}
