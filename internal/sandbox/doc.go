@@ -47,7 +47,9 @@
 // local sockets inside the working directory and writable roots, and all local
 // sockets if it has the network; write through hard links that exist already;
 // leave set-uid files of its own user in a root; take locks on files it can
-// read; use up memory, disk and processor.
+// read; change the priority and the processors of its user's other processes
+// (not as root; threads of one program do that to each other, by number); use up
+// memory, disk and processor.
 //
 // What honest commands notice: they cannot signal what another command left
 // running; /dev/shm, System V IPC and the names in /dev/pts are their own; nothing
