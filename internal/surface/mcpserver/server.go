@@ -7,6 +7,11 @@
 // keeps a list of what is pending: a handler waits for the turn it is about, and its context is
 // the client's interest in it.
 //
+// MCP's own methods are answered here too and not by the official SDK: framing, order, cancelling
+// without an answer, our requests' ids and all notifications have to be ours, and what would be
+// left to it are four small methods. Its client, and the TypeScript one, are the judges in the tests of
+// cmd/fermata.
+//
 // Start with [Server.Serve]; the table of everything that is answered is in methods.go.
 package mcpserver
 
