@@ -64,3 +64,37 @@ func closed(t *testing.T, e *enginetest.Engine) {
 		t.Fatal(err)
 	}
 }
+
+// A turn that waits goes on with the settings it began with, also after a
+// restart; what was changed meanwhile is for the next one.
+func TestWaitingTurnKeepsItsSettings(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		e.Say(id, "go")
+		r := e.Request()
+		r.Call("a", "work", "{}")
+		r.End()
+		e.Run().Ask("rm")
+		synctest.Wait()
+		dir := "/elsewhere"
+		e.Must(id, p.Configure{Overrides: p.Overrides{Cwd: &dir}})
+
+		e = kill(t, e, id, enginetest.Options{})
+		snap, err := e.Resume(t.Context(), id)
+		if err != nil || len(snap.Asking) != 1 {
+			t.Fatalf("%+v, %v", snap, err)
+		}
+		e.Must(id, p.Approve{Call: snap.Asking[0], Decision: p.Approved})
+		run := e.Run()
+		if got := run.Call.Settings.Cwd; got != "/w" {
+			t.Errorf("the approved call runs in %s", got)
+		}
+		run.Finish("done")
+		e.Request().Answer("yes")
+		synctest.Wait()
+		e.Say(id, "more")
+		e.Request().Answer("yes")
+		if snap, _ := e.Resume(t.Context(), id); snap.Settings.Cwd != dir {
+			t.Errorf("the next turn works in %s", snap.Settings.Cwd)
+		}
+	})
+}

@@ -21,7 +21,6 @@ func (o *owner) prepare(b p.Body) {
 	switch b := b.(type) {
 	case *p.TurnStarted:
 		o.ctx, o.cancel = context.WithCancelCause(context.WithoutCancel(o.base))
-		o.now = o.settings
 		o.tools = o.cfg.Tools(o.now)
 	case *p.ApprovalResolved:
 		if ask := o.asked[b.Call]; ask != nil {

@@ -49,7 +49,6 @@ func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {
 
 // begin starts the owner, and waits until what opening recorded is durable.
 func (o *owner) begin(ctx context.Context) (*Conversation, error) {
-	o.now = o.settings
 	if o.state.Active { // it waits for an approval: its tools are needed when that comes
 		o.ctx, o.cancel = context.WithCancelCause(context.WithoutCancel(o.base))
 		o.tools = o.cfg.Tools(o.now)

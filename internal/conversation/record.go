@@ -101,6 +101,8 @@ func (o *owner) fold(e p.Event) {
 		o.settings = b.Settings
 	case *p.Renamed:
 		o.title = b.Title
+	case *p.TurnStarted:
+		o.now = o.settings // what changes meanwhile is for the next
 	case *p.ModelEnded:
 		if b.Usage != nil {
 			o.usage = o.usage.Add(*b.Usage)
