@@ -181,8 +181,9 @@ func (e *Exec) finish(ctx context.Context, call Call, a execArgs, l launch, s *s
 	}
 	<-s.done
 	out := s.read(nil)
-	if ask := l.denied(s.end, out.text); ask != nil {
-		return *ask
+	question, hint := l.denied(s.end, out.text)
+	if question != nil {
+		return *question
 	}
 	tellAppeared(ctx, call, l.box)
 	c := result(s.end)
@@ -197,6 +198,9 @@ func (e *Exec) finish(ctx context.Context, call Call, a execArgs, l launch, s *s
 		res.Output = strings.TrimSpace(fmt.Sprintf("failed to run the command: %v\n%s", s.end.Err, a.shorten(out.text)))
 	default:
 		res.Output = report(s, 0, c.Elapsed, a.shorten(out.text))
+		if hint != "" {
+			res.Output = hint + "\n" + res.Output
+		}
 	}
 	return Result{Output: res, Diff: e.Shell.Changes.ran(ctx, call)}
 }

@@ -220,3 +220,29 @@ func TestUserShell(t *testing.T) {
 		t.Errorf("spec %+v", spec)
 	}
 }
+
+// Where nobody is asked about a denial, the model is told of it, and how to ask.
+func TestDenialIsToldToTheModel(t *testing.T) {
+	needSandbox(t)
+	for _, tt := range []struct {
+		policy protocol.ApprovalPolicy
+		cmd    string
+		want   string
+	}{
+		{protocol.ApprovalOnRequest, "touch /usr/x", "call again with with_escalated_permissions"},
+		{protocol.ApprovalNever, "touch /usr/x", "it cannot be run outside"},
+		{protocol.ApprovalNever, "exit 3", ""},
+		{protocol.ApprovalNever, "true", ""},
+	} {
+		dir := realDir(t)
+		for name, res := range map[string]Result{
+			"shell":        shell(t).Run(t.Context(), under(call(&termHost{}, dir, sh(tt.cmd)), tt.policy, protocol.SandboxWorkspaceWrite)),
+			"exec_command": terminal(t).Run(t.Context(), under(on(&termHost{}, dir, tt.cmd), tt.policy, protocol.SandboxWorkspaceWrite)),
+		} {
+			got := res.Output.Output
+			if res.Ask != nil || !strings.Contains(got, tt.want) || strings.Contains(got, "the sandbox denied") != (tt.want != "") {
+				t.Errorf("%s, %s: %q\n%q, want %q", name, tt.policy, tt.cmd, got, tt.want)
+			}
+		}
+	}
+}

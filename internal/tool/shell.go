@@ -113,11 +113,12 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 	if err != nil {
 		return notRun(ctx, err)
 	}
-	if ask := l.denied(res, out.capture.Text()); ask != nil {
-		return *ask
+	question, hint := l.denied(res, out.capture.Text())
+	if question != nil {
+		return *question
 	}
 	tellAppeared(ctx, call, l.box)
-	result := out.result(res, spec.Timeout)
+	result := out.result(res, spec.Timeout, hint)
 	result.Diff = s.Changes.ran(ctx, call)
 	return result
 }
@@ -166,18 +167,22 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	return l, nil
 }
 
-// denied is a question, if the sandbox kept the command from doing its work and
-// policy says to ask then.
-func (l launch) denied(res proc.Result, output string) *Result {
-	if l.ruling.Verdict != policy.RunConfinedAskOnDenial || res.Stopped {
-		return nil
+// denied says what follows if the sandbox kept the command from doing its work: a
+// question, if policy says to ask then, or a hint to the model.
+func (l launch) denied(res proc.Result, output string) (question *Result, hint string) {
+	if l.box == nil || res.Stopped {
+		return nil, ""
 	}
 	what, denied := l.box.Denied(sandbox.Attempt{Dir: l.spec.Dir, Result: res, Output: output})
 	if !denied {
-		return nil
+		return nil, ""
 	}
-	question := ask(l.spec, l.rules.Denied().Text+": "+what, "")
-	return &question
+	hint = l.rules.Denied().Text + ": " + what
+	if l.ruling.Verdict != policy.RunConfinedAskOnDenial {
+		return nil, hint
+	}
+	q := ask(l.spec, hint, "")
+	return &q, ""
 }
 
 // tellAppeared tells of protected paths that a command has made, which cannot be
@@ -321,7 +326,7 @@ func (o *output) flush() {
 }
 
 // result makes the output of a call from how its command ended.
-func (o *output) result(r proc.Result, timeout time.Duration) Result {
+func (o *output) result(r proc.Result, timeout time.Duration, hint string) Result {
 	text := o.capture.Text()
 	c := result(r)
 	c.Output, c.Omitted = text, o.capture.Omitted()
@@ -343,22 +348,23 @@ func (o *output) result(r proc.Result, timeout time.Duration) Result {
 		out.Output = strings.TrimSpace(fmt.Sprintf("failed to run the command: %v\n%s", r.Err, shown))
 	default:
 		out.Failed = r.ExitCode != 0
-		out.Output = answer(shown, r)
+		out.Output = answer(shown, r, hint)
 	}
 	return Result{Output: out}
 }
 
 // answer is the form in which models expect a command's output.
-func answer(text string, r proc.Result) string {
+func answer(text string, r proc.Result, hint string) string {
 	var a struct {
 		Output   string `json:"output"`
 		Metadata struct {
 			ExitCode int     `json:"exit_code"`
 			Signal   string  `json:"signal,omitempty"`
 			Duration float64 `json:"duration_seconds"`
+			Sandbox  string  `json:"sandbox,omitempty"`
 		} `json:"metadata"`
 	}
-	a.Output = text
+	a.Output, a.Metadata.Sandbox = text, hint
 	a.Metadata.ExitCode, a.Metadata.Signal = r.ExitCode, r.Signal
 	a.Metadata.Duration = float64(r.Duration.Round(100*time.Millisecond).Milliseconds()) / 1000
 	var b strings.Builder
