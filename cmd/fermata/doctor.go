@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,19 @@ func doctor(s streams, f runFlags) error {
 	if cfg.PIDNamespace {
 		line("", "each command has a PID namespace of its own, where it can")
 	}
+	if len(cfg.Notify) > 0 {
+		line("notify", "%s", runnable(cfg.Notify[0]))
+	}
 	return nil
+}
+
+// runnable says where a program is, or why it cannot be run.
+func runnable(name string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return err.Error()
+	}
+	return path
 }
 
 // writable says what keeps conversations from being kept.
