@@ -72,6 +72,17 @@ func TestEndLineDoesNotCountPatches(t *testing.T) {
 	}
 }
 
+// What waited for a person, or for its place in the line, was not killed.
+func TestEndLineDoesNotCountWhatDidNotRun(t *testing.T) {
+	second := p.CallID{Turn: 1, Response: 1, Index: 2}
+	tr := fold(&p.TurnStarted{}, &p.ToolCall{Call: call}, &p.ToolCall{Call: second}, &p.CallStarted{Call: call},
+		&p.ApprovalRequested{Call: call, Command: []string{"rm"}}, &p.StopRequested{Reason: p.Interrupted},
+		&p.ToolOutput{Call: call, Aborted: true}, &p.ToolOutput{Call: second, Aborted: true}, &p.TurnEnded{Reason: p.Interrupted})
+	if d := cmp.Diff("call cut | rm\ncall cut\nend done | stopped after 0 ms\n", show(tr)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 func TestUndoItem(t *testing.T) {
 	tr := fold(&p.PatchStarted{Patch: "u", Undoes: 2, Changes: changes}, &p.PatchCommitted{Patch: "u"},
 		&p.Undone{Of: 2, Patch: "u", Files: []string{"/w/a", "/w/b"}}, &p.Undone{Of: 1})

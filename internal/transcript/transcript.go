@@ -70,6 +70,7 @@ type Item struct {
 	Plan       []p.PlanStep
 	Warn       bool
 
+	ran   bool            // a command of it was started
 	grown strings.Builder // behind Text or Output while it is open: adding to it copies nothing
 }
 
@@ -196,7 +197,9 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 	case *p.CallStarted:
 		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Start, it.Approval = e.Time, nil })
 	case *p.CommandStarted:
-		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Command, it.Cwd, it.Start = b.Command, b.Cwd, e.Time })
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) {
+			it.Command, it.Cwd, it.Start, it.ran = b.Command, b.Cwd, e.Time, true
+		})
 	case *p.ApprovalRequested:
 		return t.put(e, b.Call.String(), Call, Asking, func(it *Item) {
 			it.Approval = b
@@ -297,7 +300,7 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 	switch it := t.byID[b.Call.String()]; {
 	case b.Aborted:
 		status = Cut
-		if b.Patch == nil { // which is over, one way or the other
+		if it != nil && it.ran { // else there was nothing to kill
 			t.stats.cut++
 		}
 	case it != nil && it.Status == Declined:
