@@ -44,12 +44,7 @@ func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
 		e := &signalError{<-signals}
 		first.Store(e)
 		cancel(e)
-		over := time.Now().Add(sameWish)
-		for sig := range signals {
-			if time.Now().After(over) {
-				os.Exit(signalCode(sig)) // what runs dies with us: see package proc
-			}
-		}
+		os.Exit(signalCode(another(signals))) // what runs dies with us: see package proc
 	}()
 	return ctx, func() os.Signal {
 		if e := first.Load(); e != nil {
@@ -104,4 +99,14 @@ func terminal(stream any) bool {
 	}
 	_, err := unix.IoctlGetTermios(int(f.Fd()), getTermios)
 	return err == nil
+}
+
+// another waits for a signal that means more than the one that has just come.
+func another(signals <-chan os.Signal) os.Signal {
+	over := time.Now().Add(sameWish)
+	for {
+		if sig := <-signals; time.Now().After(over) {
+			return sig
+		}
+	}
 }

@@ -219,8 +219,8 @@ func (r *runtime) talkSettings() (p.Settings, error) {
 }
 
 // screenSignals ends the context at the first SIGINT, SIGTERM or SIGHUP. In raw
-// mode Ctrl-C is a key, so these come from elsewhere. The second one ends the program,
-// with the terminal as it was.
+// mode Ctrl-C is a key, so these come from elsewhere. One that comes later ends the
+// program, with the terminal as it was.
 func screenSignals(ctx context.Context, s streams) (context.Context, func() os.Signal) {
 	signal.Ignore(unix.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -235,7 +235,7 @@ func screenSignals(ctx context.Context, s streams) (context.Context, func() os.S
 		e := &signalError{<-signals}
 		first.Store(e)
 		cancel(e)
-		sig := <-signals
+		sig := another(signals)
 		restore()
 		os.Exit(signalCode(sig)) // what runs dies with us: see package proc
 	}()

@@ -129,6 +129,22 @@ func TestScreenHangup(t *testing.T) {
 	pl.must("fsck", id)
 }
 
+// A terminal that hangs up and the shell in it both tell us: that is one wish.
+func TestScreenSameSignalTwice(t *testing.T) {
+	pl := screenPlace(t)
+	s := shellScreen(t, pl)
+	s.types(pl.bin+" --demo 'run: echo begun; sleep 600'", "Enter")
+	s.sees("begun", "working")
+	pid := s.fermata()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		if err := syscall.Kill(pid, sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.sees("stopped after", "to go on: fermata resume ", "shell>")
+	s.sane()
+}
+
 // Ctrl-Z gives the shell its terminal; fg gives it back.
 func TestScreenSuspend(t *testing.T) {
 	pl := screenPlace(t)
