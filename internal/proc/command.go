@@ -138,9 +138,6 @@ func (c *Command) run(ctx context.Context) {
 	c.refill()
 }
 
-// refillDelay keeps the start of a new spare from slowing a short command.
-const refillDelay = 50 * time.Millisecond
-
 // sources is where output comes from.
 func (c *Command) sources() []source {
 	if c.tty != nil {
@@ -169,7 +166,6 @@ type watch struct {
 	began    time.Time // zero before release
 	timeout  *time.Timer
 	patience *time.Timer // after it the shim is given up
-	spare    *time.Timer // after it a new spare is wanted
 
 	stopping bool
 	gaveUp   bool
@@ -182,10 +178,9 @@ type watch struct {
 
 // run returns when the shim is dead.
 func (w *watch) run(ctx context.Context) {
-	w.timeout, w.patience, w.spare = stoppedTimer(), stoppedTimer(), stoppedTimer()
+	w.timeout, w.patience = stoppedTimer(), stoppedTimer()
 	defer w.timeout.Stop()
 	defer w.patience.Stop()
-	defer w.spare.Stop()
 	released, cancelled := w.released, ctx.Done()
 	for {
 		select {
@@ -199,8 +194,6 @@ func (w *watch) run(ctx context.Context) {
 			w.stop(Result{Stopped: true, Cause: cause})
 		case <-w.timeout.C:
 			w.stop(Result{TimedOut: true})
-		case <-w.spare.C:
-			w.refill()
 		case <-w.patience.C:
 			w.gaveUp = true
 			_ = w.shim.process.Kill()
@@ -251,7 +244,7 @@ func (w *watch) reserve() time.Duration { return w.order.Bound / 6 }
 func (w *watch) hear(r report) {
 	switch {
 	case r.Running != nil:
-		w.spare.Reset(refillDelay)
+		w.refill() // now and not later: the next command may follow at once
 	case r.Failed != nil:
 		w.failed = r.Failed
 	case r.Exited != nil:
