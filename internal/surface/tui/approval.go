@@ -10,17 +10,23 @@ import (
 // diffOf is the diff of a patch that somebody is asked about. Paths below dir
 // are relative to it.
 func diffOf(changes []transcript.Change, dir string) string {
-	short := func(path string) string { return strings.TrimPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
+	name := func(side, path string) string {
+		short := strings.TrimPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+		if strings.HasPrefix(short, "/") { // elsewhere
+			return short
+		}
+		return side + short
+	}
 	var b strings.Builder
 	for _, c := range changes {
-		from, to := "a/"+short(c.Path), "b/"+short(c.Path)
+		from, to := name("a/", c.Path), name("b/", c.Path)
 		switch {
 		case c.Kind == "add":
 			from = "/dev/null"
 		case c.Kind == "delete":
 			to = "/dev/null"
 		case c.Move != "":
-			to = "b/" + short(c.Move)
+			to = name("b/", c.Move)
 		}
 		fmt.Fprintf(&b, "--- %s\n+++ %s\n%s", from, to, c.Diff)
 		if c.Diff != "" && !strings.HasSuffix(c.Diff, "\n") {

@@ -227,7 +227,7 @@ func TestDiffOfChanges(t *testing.T) {
 		{Path: "/x/far", Kind: "update", Diff: "@@ -1 +1 @@\n-a\n+b\n"},
 	}, "/w")
 	want := "--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+a\n--- a/old\n+++ /dev/null\n" +
-		"--- a/from\n+++ b/to\n@@ -1 +1 @@\n-a\n+b\n--- a//x/far\n+++ b//x/far\n@@ -1 +1 @@\n-a\n+b\n"
+		"--- a/from\n+++ b/to\n@@ -1 +1 @@\n-a\n+b\n--- /x/far\n+++ /x/far\n@@ -1 +1 @@\n-a\n+b\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -32,9 +32,15 @@ func (m *model) hintf(role theme.Role, format string, args ...any) tea.Cmd {
 
 func (m *model) clearHint() { m.hint.text = "" }
 
-// complain shows an error.
+// complain shows an error: in the conversation if it is too long for a line.
 func (m *model) complain(err error) tea.Cmd {
-	return m.hintf(theme.Error, "%s", explain(err))
+	text := explain(err)
+	if plain.Width(plain.Line(text)) > m.width {
+		m.note(true, "%s", text)
+		m.view.Bottom()
+		return nil
+	}
+	return m.hintf(theme.Error, "%s", text)
 }
 
 // explain says an error to a person, with what to do about it.

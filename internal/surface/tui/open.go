@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync/atomic"
 
 	tea "charm.land/bubbletea/v2"
@@ -195,9 +196,11 @@ func (m *model) onOpened(o opened) tea.Cmd {
 	return tea.Batch(m.talk.feed.Next, m.flush(), m.branch())
 }
 
-// notOpened says why, and lets the person choose another conversation.
+// notOpened says why, and lets the person choose another conversation. What was
+// meant for this one is not for that.
 func (m *model) notOpened(o opened) tea.Cmd {
 	words := explain(o.err)
+	m.recall()
 	if pick, ok := m.screen.(*pick); ok && pick.resuming {
 		pick.SetNote(words)
 		return nil
@@ -268,6 +271,11 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 		m.show(it)
 	}
 	m.putNotes()
+	if d := m.dialog; d != nil && d.item != nil { // it is about the same call as before
+		if i := slices.IndexFunc(t.asks, func(it *transcript.Item) bool { return it.ID == d.item.ID }); i >= 0 {
+			d.item = t.asks[i]
+		}
+	}
 	m.view.ScrollBy(-below) // what is below the window is what it was
 	m.follow(t.last)
 	return t.feed.Next

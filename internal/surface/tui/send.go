@@ -125,7 +125,7 @@ func (m *model) onSent(s sent) tea.Cmd {
 	if s.created {
 		m.begin(s.conv, engine.Snapshot{}, 0)
 	}
-	if m.talk.feed == nil && s.err == nil { // it had ended; the conversation is open again
+	if m.talk.feed == nil && m.talk.id == s.conv && s.err == nil { // it had ended; the conversation is open again
 		m.follow(m.talk.last)
 		return tea.Batch(m.talk.feed.Next, m.answered(s.errand, s.receipt, s.err), m.flush())
 	}
@@ -200,6 +200,21 @@ func (m *model) giveBack(texts ...string) {
 		texts = append(texts, now)
 	}
 	m.comp.SetText(strings.Join(texts, "\n\n"))
+}
+
+// recall gives back what waits to be sent.
+func (m *model) recall() {
+	var texts []string
+	var keep []*errand
+	for _, e := range m.out.waiting {
+		if e.begins {
+			texts = append(texts, e.text)
+			continue
+		}
+		keep = append(keep, e)
+	}
+	m.out.waiting = keep
+	m.giveBack(texts...)
 }
 
 // takeBack takes the last message that waits back for editing.

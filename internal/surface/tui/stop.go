@@ -27,17 +27,7 @@ func (m *model) stop() tea.Cmd {
 	if !m.busy() || m.stopping() {
 		return nil
 	}
-	var texts []string
-	var keep []*errand
-	for _, e := range m.out.waiting {
-		if e.begins {
-			texts = append(texts, e.text)
-			continue
-		}
-		keep = append(keep, e)
-	}
-	m.out.waiting = keep
-	m.giveBack(texts...)
+	m.recall()
 	m.stopNext = m.out.flying != nil && m.out.flying.begins
 	if !m.talk.tr.Active {
 		return nil
