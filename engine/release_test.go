@@ -1,0 +1,62 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/journal"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// What is let go of can be opened by others; a turn that waits goes on waiting.
+func TestReleaseLetsOthersIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := journal.NewFileStore(t.TempDir(), journal.FileOptions{})
+		ours, theirs := enginetest.New(t, enginetest.Options{Store: store}), enginetest.New(t, enginetest.Options{Store: store})
+		id := ours.Begin()
+		ours.Say(id, "go")
+		r := ours.Request()
+		r.Call("c1", "work", "{}")
+		r.End()
+		ours.Run().Ask("rm", "x")
+		ours.Watch(id, 0).Expect("approval_requested 1.1.0")
+		if _, err := theirs.Resume(t.Context(), id); err == nil {
+			t.Fatal("two engines have it open")
+		}
+		if err := errors.Join(ours.Release(t.Context(), id), ours.Release(t.Context(), id)); err != nil {
+			t.Fatal(err)
+		}
+		snap, err := theirs.Resume(t.Context(), id)
+		if err != nil || !snap.Waiting || len(snap.Asking) != 1 {
+			t.Fatalf("it is %+v, %v", snap, err)
+		}
+		theirs.Must(id, p.Approve{Call: snap.Asking[0], Decision: p.Approved})
+		theirs.Run().Finish("done")
+		theirs.Request().Answer("done")
+	})
+}
+
+// A turn that runs is stopped, and nobody is waited for longer than the context says.
+func TestReleaseStops(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		e.Say(id, "go")
+		r := e.Request()
+		r.Deaf()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := e.Release(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if err := e.Release(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		r.End() // of a worker that nobody waits for any more
+		w.Expect("turn_ended interrupted")
+		e.Say(id, "again") // opens it
+		e.Request().Answer("yes")
+	})
+}
