@@ -88,4 +88,3 @@ func TestDialogWhileEarlierIsLoaded(t *testing.T) {
 		d.sees("well then")
 	})
 }
-

@@ -29,8 +29,8 @@ func slashes() []slash {
 		return slash{composer.Command{Name: name, Args: args, Help: help}, run}
 	}
 	return []slash{
-		cmd("resume", "", "take up another conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.pickConversation) }),
-		cmd("new", "", "begin a new conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.newTalk) }),
+		cmd("resume", "", "take up another conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.pickConversation) }),
+		cmd("new", "", "begin a new conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.newTalk) }),
 		cmd("fork", "", "go on with a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
 		cmd("compact", "", "let the model go on from a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
 		cmd("diff", "", "show what was changed in files", (*model).diff),
@@ -73,8 +73,9 @@ func (m *model) idle(do func() tea.Cmd) tea.Cmd {
 
 // newTalk begins a new conversation. It is created with its first message.
 func (m *model) newTalk() tea.Cmd {
+	left := m.letGo("")
 	m.begin("", engine.Snapshot{}, 0)
-	return tea.Batch(m.preview(), m.branch())
+	return tea.Batch(left, m.preview(), m.branch())
 }
 
 // configure changes the settings of the turns to come.
@@ -265,6 +266,7 @@ Ctrl-G         write in your editor ($VISUAL, $EDITOR)
 Esc, Ctrl-C    stop the turn and all that it runs; what was not delivered is
                back in the composer
 Ctrl-C twice   leave, when nothing runs; Ctrl-D too
+/ at an approval  it waits: /resume, /new, /diff and so on; Esc goes back to it
 Ctrl-O         unfold or fold the last long item; Alt-O all
 PgUp, PgDn, wheel  scroll (hold Shift to select text with the mouse)
 Ctrl-L         draw again      Ctrl-Z  suspend

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -147,8 +148,11 @@ func (m *model) ask() tea.Cmd {
 			cmds = append(cmds, m.hintf(theme.Accent, "that was answered elsewhere"))
 		}
 	}
+	if m.aside = m.aside && strings.HasPrefix(m.comp.Text(), "/"); m.aside {
+		return tea.Batch(cmds...)
+	}
 	if m.dialog == nil {
-		if i := slices.IndexFunc(t.asks, func(it *transcript.Item) bool { return !t.answeredID(it.ID) }); i >= 0 {
+		if i := slices.IndexFunc(t.asks, func(it *transcript.Item) bool { return !t.isAnswered(it) }); i >= 0 {
 			cmds = append(cmds, m.askFor(t.asks[i]))
 		}
 	}
@@ -162,6 +166,8 @@ func (t *talk) answeredID(id string) bool {
 	call, err := p.ParseItemID(id)
 	return err == nil && t.answered[call]
 }
+
+func (t *talk) isAnswered(it *transcript.Item) bool { return t.answeredID(it.ID) }
 
 func (m *model) askFor(it *transcript.Item) tea.Cmd {
 	req := *it.Approval

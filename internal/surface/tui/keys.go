@@ -37,6 +37,9 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 		}
 		return cmd
 	}
+	if isKey && m.stepAside(key) {
+		return nil
+	}
 	var guard tea.Cmd // a dialog that does not take keys yet counts them
 	if d := m.dialog; d != nil {
 		a, cmd := d.Update(msg)
@@ -53,6 +56,19 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 		return m.wheel(wheel)
 	}
 	return tea.Batch(guard, m.write(msg))
+}
+
+// stepAside lets an approval wait while a command after a slash is typed. Esc
+// goes back to it.
+func (m *model) stepAside(key tea.KeyPressMsg) (used bool) {
+	switch d := m.dialog; {
+	case m.aside && key.String() == "esc":
+		m.comp.SetText("")
+		return true
+	case d != nil && d.item != nil && key.String() == "/" && m.comp.Empty() && d.Listening():
+		m.dialog, m.aside = nil, true
+	}
+	return false
 }
 
 // always are the keys that mean the same everywhere.

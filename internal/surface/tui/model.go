@@ -36,12 +36,14 @@ type model struct {
 	wish  p.Overrides // of this person, for a conversation that has not begun
 
 	dialog *asking // in place of the composer
+	aside  bool    // the approval makes room for a command after a slash
 	screen screen  // in place of everything; nil if there is none
 
 	out      outbox
 	opening  bool
 	giveUp   context.CancelFunc                // opening
 	before   p.ConversationID                  // the one before that on the screen
+	kept     []p.ConversationID                // left, and open because commands run in them
 	born     *atomic.Pointer[p.ConversationID] // one that has begun, until we hear of it
 	dir      *atomic.Pointer[string]           // where files are completed; read by commands
 	stopTurn p.TurnID                          // the turn that was told to stop

@@ -118,7 +118,7 @@ func (m *model) open(id p.ConversationID) tea.Cmd {
 	m.giveUp = cancel
 	o := m.o
 	return tea.Batch(m.spin(), func() tea.Msg {
-		snap, err := o.Engine.Resume(ctx, id)
+		snap, err := take(ctx, o.Engine, id)
 		if err != nil {
 			return opened{id: id, err: held(o, err)}
 		}
@@ -192,8 +192,9 @@ func (m *model) onOpened(o opened) tea.Cmd {
 		return m.notOpened(o)
 	}
 	m.screen = nil
+	left := m.letGo(o.id)
 	m.begin(o.id, o.snap, o.after)
-	return tea.Batch(m.talk.feed.Next, m.flush(), m.branch())
+	return tea.Batch(left, m.talk.feed.Next, m.flush(), m.branch())
 }
 
 // notOpened says why, and lets the person choose another conversation. What was

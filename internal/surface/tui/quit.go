@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,15 +28,26 @@ type gone struct{}
 
 // quit ends the program, after a question if that ends background commands.
 func (m *model) quit() tea.Cmd {
-	running := m.talk.tr.Running
+	var running []string
+	for _, job := range m.talk.tr.Running {
+		running = append(running, jobLine(job))
+	}
+	if len(m.kept) == 0 || m.leaving != nil {
+		return m.askToQuit(running)
+	}
+	ctx, e, kept := m.ctx, m.o.Engine, slices.Clone(m.kept)
+	return func() tea.Msg {
+		others := keptJobs(ctx, e, kept)
+		return answer{func() tea.Cmd { return m.askToQuit(append(running, others...)) }}
+	}
+}
+
+func (m *model) askToQuit(running []string) tea.Cmd {
 	n := len(running)
 	if n == 0 || m.leaving != nil {
 		return m.leave(leave{})
 	}
-	body := []string{"Quitting ends them:"}
-	for _, job := range running {
-		body = append(body, jobLine(job))
-	}
+	body := append([]string{"Quitting ends them:"}, running...)
 	m.screen = nil
 	m.dialog = &asking{
 		Model: dialog.NewConfirm(m.theme, dialog.Confirm{

@@ -36,6 +36,10 @@ func (m *Model) wait() tea.Cmd {
 	return tea.Tick(m.guard.quiet, func(time.Time) tea.Msg { return end })
 }
 
+// Listening reports whether a key would be taken as an answer: not as a part of
+// a text, and not by the guard.
+func (m *Model) Listening() bool { return !m.guard.on && !m.writing }
+
 var used = Action{Used: true}
 
 // Update takes a key, a paste, the mouse wheel, or an answer to a command of its own.

@@ -240,6 +240,8 @@ func (m *Model) hint() string {
 		return "esc again stops the turn"
 	case len(m.body.lines) > m.body.page:
 		return "pgup pgdn scroll"
+	case m.approval:
+		return "it can wait: / for commands"
 	}
 	return ""
 }

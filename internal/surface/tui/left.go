@@ -1,0 +1,104 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// apart does something that leaves the conversation: when no turn runs, or when
+// the turn only waits for a person, which it can do without us.
+func (m *model) apart(do func() tea.Cmd) tea.Cmd {
+	if !m.busy() {
+		return do()
+	}
+	if len(m.talk.asks) == 0 || m.stopping() || len(m.out.messages()) > 0 {
+		return m.complain(engine.ErrBusy)
+	}
+	ctx, e, id := m.ctx, m.o.Engine, m.talk.id
+	return func() tea.Msg {
+		snap, err := e.Resume(ctx, id)
+		return answer{func() tea.Cmd {
+			switch {
+			case err != nil:
+				return m.complain(err)
+			case !snap.Waiting, m.talk.id != id, len(m.talk.answered) > 0 && slices.ContainsFunc(m.talk.asks, m.talk.isAnswered):
+				return m.complain(engine.ErrBusy)
+			}
+			return do()
+		}}
+	}
+}
+
+// letGo closes the conversation on the screen when another one takes its place,
+// so that others can open it. If commands run on in it, it is kept.
+func (m *model) letGo(next p.ConversationID) tea.Cmd {
+	id, running := m.talk.id, len(m.talk.tr.Running)
+	m.kept = slices.DeleteFunc(m.kept, func(k p.ConversationID) bool { return k == next })
+	if id == "" || id == next {
+		return nil
+	}
+	if running > 0 {
+		m.kept = append(m.kept, id)
+		return m.hintf(theme.Accent, "%s goes on where you came from, until you quit", count(running, "background command"))
+	}
+	r, ok := m.o.Engine.(engine.Releaser)
+	if !ok {
+		return nil
+	}
+	ctx := m.ctx
+	return func() tea.Msg {
+		if err := r.Release(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
+			return answer{func() tea.Cmd { return m.complain(err) }}
+		}
+		return nil
+	}
+}
+
+// take opens a conversation; one that we are just letting go of is waited for.
+func take(ctx context.Context, e engine.Engine, id p.ConversationID) (engine.Snapshot, error) {
+	snap, err := e.Resume(ctx, id)
+	r, ok := e.(engine.Releaser)
+	if !ok || !errors.Is(err, engine.ErrClosed) {
+		return snap, err
+	}
+	if err := r.Release(ctx, id); err != nil {
+		return snap, err
+	}
+	return e.Resume(ctx, id)
+}
+
+// lookTime is how long somebody who quits waits for what conversations say that
+// are not on the screen.
+const lookTime = time.Second
+
+// keptJobs are the commands that run on in conversations that were left, one line
+// each.
+func keptJobs(ctx context.Context, e engine.Engine, kept []p.ConversationID) []string {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var lines []string
+	for _, id := range kept {
+		snap, err := e.Resume(ctx, id)
+		if err != nil {
+			continue // then nothing runs in it, or nobody can tell
+		}
+		for _, job := range snap.Background {
+			line := jobLine(job)
+			if title := plain.Line(strings.TrimSpace(snap.Title)); title != "" {
+				line += "  (in: " + title + ")"
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

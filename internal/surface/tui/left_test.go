@@ -1,0 +1,175 @@
+package tui
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A tidyEngine notes what is let go of.
+type tidyEngine struct {
+	*enginetest.Engine
+	released *[]p.ConversationID
+}
+
+func (e tidyEngine) Release(ctx context.Context, id p.ConversationID) error {
+	*e.released = append(*e.released, id)
+	return e.Engine.Release(ctx, id)
+}
+
+// Others can open a conversation that was left, and so can we.
+func TestConversationIsLetGo(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		var released []p.ConversationID
+		other := told(e, 1)
+		e.Must(other, p.Rename{Title: "the other one"})
+		d := drive(t, e, func(o *Options) { o.Engine = tidyEngine{e, &released} })
+		answered(d, "one", "yes")
+		first := d.m.talk.id
+		d.say("/new", "enter")
+		d.wait(time.Second)
+		if len(released) != 1 || released[0] != first {
+			t.Fatalf("it let go of %v, not of %s", released, first)
+		}
+		answered(d, "two", "no")
+		d.say("/resume", "enter")
+		d.wait(time.Second)
+		d.say("other", "enter")
+		d.wait(time.Second)
+		d.say("/resume", "enter")
+		d.wait(time.Second)
+		d.say("other", "enter") // the one that is on the screen
+		d.wait(time.Second)
+		if len(released) != 2 || d.m.talk.id != other {
+			t.Fatalf("it let go of %v and shows %s", released, d.m.talk.id)
+		}
+		answered(d, "three", "still there")
+	})
+}
+
+// A closingEngine is just letting go of a conversation when it is asked for it.
+type closingEngine struct {
+	*enginetest.Engine
+	closing *bool
+}
+
+func (e closingEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Snapshot, error) {
+	if *e.closing {
+		return engine.Snapshot{}, engine.ErrClosed
+	}
+	return e.Engine.Resume(ctx, id)
+}
+
+func (e closingEngine) Release(context.Context, p.ConversationID) error {
+	*e.closing = false
+	return nil
+}
+
+func TestBackToAConversationThatIsClosing(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		closing := true
+		d := drive(t, e, resuming(told(e, 1)), func(o *Options) { o.Engine = closingEngine{e, &closing} })
+		d.wait(time.Second)
+		d.sees("question 1.", "ready")
+	})
+}
+
+// An approval can wait while its person does something else.
+func TestApprovalWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "x")
+		first := d.m.talk.id
+		d.sees("it can wait")
+		d.press("/")
+		d.seesNot("it can wait")
+		d.press("esc")
+		d.wait(time.Second)
+		d.sees("it can wait", "waiting for your answer")
+		d.wait(time.Second)
+		d.say("/status", "enter")
+		d.sees("fermata resume")
+		d.press("esc")
+		d.wait(time.Second)
+		d.say("/fork", "enter")
+		d.sees("not while a turn runs")
+		d.wait(time.Second)
+		d.say("/new", "enter")
+		d.wait(time.Second)
+		answered(d, "something else", "fine")
+		d.say("/resume", "enter")
+		d.wait(time.Second)
+		d.say("do it", "enter")
+		d.wait(time.Second)
+		d.sees("rm x", "waiting for your answer")
+		if d.m.talk.id != first {
+			t.Fatal("not the one that waits")
+		}
+		d.press("y")
+		run := e.Run()
+		if run.Call.Grant != p.Approved {
+			t.Errorf("it was granted %q", run.Call.Grant)
+		}
+		run.Finish("done")
+		e.Request().Answer("I did")
+		d.wait(time.Second)
+		d.sees("I did", "ready")
+	})
+}
+
+// In the words to the model a slash is a letter.
+func TestSlashInTheWordsOfADenial(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "x")
+		d.press("n", "/", "t", "m", "p")
+		d.sees("› /tmp")
+		d.press("enter")
+		e.Request().Answer("well then")
+	})
+}
+
+// A conversation in which commands run is kept, and whoever quits is asked about them.
+func TestQuitWithCommandsElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		var released []p.ConversationID
+		d := drive(t, e, func(o *Options) { o.Engine = tidyEngine{e, &released} })
+		d.say("serve", "enter")
+		r := e.Request()
+		r.Call("c1", "work", "{}")
+		r.End()
+		run := e.Run()
+		job := e.Job()
+		if err := run.Keep(job, `"p1"`); err != nil {
+			t.Fatal(err)
+		}
+		run.Finish("it runs on")
+		e.Request().Answer("it serves")
+		d.wait(time.Second)
+		d.sees("1 in background")
+		d.say("/new", "enter")
+		d.wait(time.Second)
+		d.sees("1 background command goes on")
+		if len(released) > 0 {
+			t.Fatal("it was let go of")
+		}
+		d.press("ctrl+d")
+		d.wait(time.Second)
+		d.sees("1 background command still running", "1  serve")
+		d.press("n")
+		if d.over {
+			t.Fatal("it has quit")
+		}
+		job.Exit(0)
+		d.wait(time.Second)
+		d.press("ctrl+d")
+		d.wait(time.Second)
+		if !d.over {
+			t.Error("it asks about what has ended")
+		}
+	})
+}
