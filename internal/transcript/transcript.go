@@ -126,6 +126,9 @@ func (t *Transcript) Apply(e p.Event) []*Item {
 	case *p.TurnStarted:
 		t.Active, t.Stopping, t.Turn, t.Started, t.Returned, t.stats = true, false, e.Turn, e.Time, nil, stats{}
 		t.Diff, t.diffed = "", false
+		if b.Compact {
+			return t.summing(e)
+		}
 	case *p.TurnDiff:
 		t.Diff, t.diffed = b.Diff, true
 	case *p.StopRequested:
@@ -161,6 +164,10 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 		return t.put(e, b.Item.String(), Reasoning, ended(b.Partial), func(it *Item) { it.Text = b.Text })
 	case *p.Delta:
 		return t.delta(e, b)
+	case *p.ModelRequested:
+		if b.Compact {
+			return t.summing(e)
+		}
 	case *p.ModelEnded:
 		if b.Usage != nil {
 			t.Usage = t.Usage.Add(*b.Usage)
@@ -230,6 +237,11 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 	default:
 		return t.applyBackground(e)
 	}
+}
+
+// summing says what the message is that comes next: it is no answer to anybody.
+func (t *Transcript) summing(e p.Event) []*Item {
+	return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text = "summarising the conversation so far for the model…" })
 }
 
 func ended(partial bool) Status {

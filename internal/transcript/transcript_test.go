@@ -70,6 +70,14 @@ var itemTests = map[string]struct {
 		[]p.Body{&p.AssistantMessage{Item: message, Text: "hel", Partial: true}},
 		"message cut | hel\n",
 	},
+	"a summary is announced": {
+		[]p.Body{
+			&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}, &p.AssistantMessage{Item: message, Text: "in short", Partial: true},
+			&p.TurnEnded{Reason: p.Interrupted}, &p.TurnStarted{}, &p.ModelRequested{Response: 1, Compact: true},
+		},
+		"notice done | summarising the conversation so far for the model…\nmessage cut | in short\nend done | stopped after 0 ms · reply kept\n" +
+			"notice done | summarising the conversation so far for the model…\n",
+	},
 	"command runs": {
 		append(started(), &p.Delta{Item: call, Kind: p.DeltaStdout, Text: "1\n"}),
 		"user done | go\ncall open | sleep 9 | 1\n\n",
