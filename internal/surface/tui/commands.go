@@ -225,7 +225,9 @@ func (m *model) showStatus(string) tea.Cmd {
 	line("fermata", "%s", m.o.Version)
 	if t.id != "" {
 		line("conversation", "%s", t.id)
-		line("title", "%s", t.tr.Title)
+		if t.tr.Title != "" {
+			line("title", "%s", t.tr.Title)
+		}
 		line("turns", "%d", t.tr.Turn)
 		line("to resume", "fermata resume %s", t.id)
 	}

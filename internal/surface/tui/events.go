@@ -148,7 +148,7 @@ func (m *model) ask() tea.Cmd {
 			cmds = append(cmds, m.hintf(theme.Accent, "that was answered elsewhere"))
 		}
 	}
-	if m.aside = m.aside && strings.HasPrefix(m.comp.Text(), "/"); m.aside {
+	if m.aside = m.aside && len(t.asks) > 0 && strings.HasPrefix(m.comp.Text(), "/"); m.aside {
 		return tea.Batch(cmds...)
 	}
 	if m.dialog == nil {

@@ -121,6 +121,21 @@ func TestApprovalWaits(t *testing.T) {
 	})
 }
 
+// When what waited is stopped, what is typed after the slash is a text like any other.
+func TestStopWhileAnApprovalIsAside(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		asked(d, "rm", "x")
+		d.press("/", "n", "ctrl+c")
+		d.wait(time.Second)
+		d.sees("stopped after", "ready")
+		d.press("esc", "esc")
+		if got := d.m.comp.Text(); got != "/n" {
+			t.Errorf("the composer holds %q", got)
+		}
+	})
+}
+
 // In the words to the model a slash is a letter.
 func TestSlashInTheWordsOfADenial(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
