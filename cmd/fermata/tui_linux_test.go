@@ -149,7 +149,11 @@ func TestScreenResumeAfterKill(t *testing.T) {
 	pl.awaitText(id, "printed\n")
 	s.types("waits", "Tab")
 	s.sees("next: waits")
+	did := below(s.fermata())
 	s.signal(syscall.SIGKILL)
+	for _, r := range did { // else whoever opens it ends them, and says so
+		eventually(t, "what ran has ended", func() bool { return !lives(r) })
+	}
 	again := newScreenAgain(s, pl.bin+" resume --last; echo exit code $?; exec sleep 600")
 	again.sees("printed", "found when reopening", "ready", "│ › waits")
 	again.golden("after_kill")
