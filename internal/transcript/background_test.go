@@ -83,3 +83,22 @@ func TestBackgroundInTheEndLine(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// What was taken back is no longer what the turn has changed.
+func TestUndoneTurnHasNoDiff(t *testing.T) {
+	var tr Transcript
+	for _, e := range []p.Event{
+		{Turn: 1, Body: &p.TurnStarted{}},
+		{Turn: 1, Body: &p.TurnDiff{Diff: "diff"}},
+		{Turn: 1, Body: &p.TurnEnded{Reason: p.Completed}},
+		{Body: &p.Undone{Of: 3}},
+	} {
+		tr.Apply(e)
+	}
+	if tr.Diff != "diff" {
+		t.Errorf("after the undo of another turn: %q", tr.Diff)
+	}
+	if tr.Apply(p.Event{Body: &p.Undone{Of: 1}}); tr.Diff != "" {
+		t.Errorf("after its undo: %q", tr.Diff)
+	}
+}

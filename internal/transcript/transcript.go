@@ -188,6 +188,9 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 			it.Text = "turn " + strconv.Itoa(int(b.Before)) + " and those after it were taken back"
 		})
 	case *p.Undone:
+		if b.Of == t.Turn {
+			t.Diff = ""
+		}
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text = undone(b) })
 	case *p.TurnEnded:
 		return t.endTurn(e, b)
