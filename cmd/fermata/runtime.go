@@ -228,7 +228,10 @@ func workdir(dir string) (string, error) {
 	if dir == "" {
 		wd, err := os.Getwd()
 		if err != nil {
-			return "", fmt.Errorf("find the working directory: %w", err)
+			return "", &exitError{
+				code: exitFailed, err: fmt.Errorf("find the working directory: %w", err),
+				hint: "it may have been deleted: go to another one, or name one with -C",
+			}
 		}
 		dir = wd
 	}
