@@ -273,7 +273,7 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 // conversation finds the conversation to resume, or begins one.
 func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name string, schema json.RawMessage, o *exec.Options) error {
 	if name == "" && !f.last {
-		settings, err := r.settings()
+		settings, err := r.settings(r.config.ExecSettings)
 		if err != nil {
 			return err
 		}

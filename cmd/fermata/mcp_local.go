@@ -40,18 +40,18 @@ func (l local) RunOnce(ctx context.Context, command []string, cwd string, timeou
 	if err := box.Set(&spec); err != nil {
 		return mcpserver.OneOff{}, err
 	}
-	var out, errs capped
-	res := l.r.spawner.Run(ctx, spec, func(stream proc.Stream, b []byte) {
-		if stream == proc.Stderr {
-			errs.add(b)
-			return
-		}
-		out.add(b)
-	})
+	res, out, errs := l.run(ctx, spec)
 	if res.Err != nil {
 		return mcpserver.OneOff{}, fmt.Errorf("run %s: %w", command[0], res.Err)
 	}
-	return mcpserver.OneOff{ExitCode: res.ExitCode, Stdout: out.String(), Stderr: errs.String()}, nil
+	return mcpserver.OneOff{ExitCode: res.ExitCode, Stdout: out, Stderr: errs}, nil
+}
+
+// run runs a command to its end, and returns what it printed.
+func (l local) run(ctx context.Context, spec proc.Spec) (res proc.Result, stdout, stderr string) {
+	var out [2]capped
+	res = l.r.spawner.Run(ctx, spec, func(stream proc.Stream, b []byte) { out[stream].add(b) })
+	return res, out[proc.Stdout].String(), out[proc.Stderr].String()
 }
 
 // capped keeps the beginning of what is printed, and says how much more there was.
@@ -121,21 +121,14 @@ func (l local) DiffToRemote(ctx context.Context, cwd string) (mcpserver.RemoteDi
 func (l local) git(ctx context.Context, dir string, fine int, args ...string) (string, error) {
 	argv := append([]string{"git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}, args...)
 	spec := proc.Spec{Argv: argv, Dir: dir, Env: append(environ(l.r.config)(), "GIT_OPTIONAL_LOCKS=0"), Timeout: gitTime}
-	var out, errs capped
-	res := l.r.spawner.Run(ctx, spec, func(stream proc.Stream, b []byte) {
-		if stream == proc.Stderr {
-			errs.add(b)
-			return
-		}
-		out.add(b)
-	})
+	res, out, errs := l.run(ctx, spec)
 	switch {
 	case res.Err != nil:
 		return "", fmt.Errorf("git %s: %w", args[0], res.Err)
 	case res.ExitCode < 0 || res.ExitCode > fine:
-		return "", fmt.Errorf("git %s: %s", args[0], strings.TrimSpace(errs.String()))
+		return "", fmt.Errorf("git %s: %s", args[0], strings.TrimSpace(errs))
 	}
-	return out.String(), nil
+	return out, nil
 }
 
 // SavedConfig reads what the configuration file says now.

@@ -31,11 +31,7 @@ func psCommand(s streams) *cobra.Command {
 			"With CMD, the number of one, print what that has printed since it went to the background.",
 		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, err := openEngine(cmd.Context(), conversation.Config{})
-			if err != nil {
-				return err
-			}
-			id, err := resolve(cmd.Context(), e, a[0])
+			e, id, err := find(cmd.Context(), conversation.Config{}, a[0])
 			if err != nil {
 				return err
 			}
@@ -69,11 +65,7 @@ func killCommand(s streams) *cobra.Command {
 		Long:  "End a background command of a conversation and everything it started, also if another process runs the conversation. CMD is its number: see fermata ps.",
 		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, err := openEngine(cmd.Context(), conversation.Config{Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
-			if err != nil {
-				return err
-			}
-			id, err := resolve(cmd.Context(), e, a[0])
+			e, id, err := find(cmd.Context(), conversation.Config{Reclaim: tool.Reclaim, Settle: tool.SettlePatch}, a[0])
 			if err != nil {
 				return err
 			}
@@ -155,7 +147,7 @@ func printJobs(w io.Writer, list []*job, now time.Time) error {
 
 // commandLine is a command as one would type it, in one line.
 func commandLine(argv []string) string {
-	return strings.Join(strings.Fields((&transcript.Item{Command: argv}).CommandLine()), " ")
+	return strings.Join(strings.Fields(transcript.CommandLine(argv)), " ")
 }
 
 func pickJob(list []*job, number string) (*job, error) {

@@ -158,14 +158,15 @@ func (k *toolkit) freeform(s p.Settings) bool {
 	return err == nil && choice.Provider.WireAPI == config.WireResponses
 }
 
-// settings are those of a new conversation.
-func (r *runtime) settings() (p.Settings, error) {
+// settings are those of a new conversation. from is Settings or ExecSettings of the
+// configuration: whether somebody can be asked.
+func (r *runtime) settings(from func(config.Choice, string, string) p.Settings) (p.Settings, error) {
 	choice, err := r.models.choose("")
 	if err != nil {
 		return p.Settings{}, configError(err)
 	}
 	docs, _ := config.Instructions(r.config.Home, r.cwd, r.config.ProjectDocMaxBytes)
-	s := r.config.ExecSettings(choice, r.cwd, docs.Text)
+	s := from(choice, r.cwd, docs.Text)
 	if choice.Provider.ID == config.Demo && r.config.Source("sandbox_mode").Kind == config.FromDefault {
 		// The demo does what the user types: it may write where the user works.
 		s.Sandbox = p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}

@@ -26,11 +26,7 @@ func showCommand(s streams) *cobra.Command {
 		Long:  "Show a conversation, also one that another process runs. ID is an id, the beginning of one, or a title.",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, err := openEngine(cmd.Context(), conversation.Config{})
-			if err != nil {
-				return err
-			}
-			id, err := resolve(cmd.Context(), e, a[0])
+			e, id, err := find(cmd.Context(), conversation.Config{}, a[0])
 			if err != nil {
 				return err
 			}

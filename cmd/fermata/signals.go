@@ -32,6 +32,11 @@ const sameWish = 200 * time.Millisecond
 // at one that comes later. The returned function tells which signal came first, nil if none
 // did. A reader that goes away is an error of the write, not the end of us.
 func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
+	return stopSignalsThen(ctx, func() {})
+}
+
+// stopSignalsThen is stopSignals with something to do before a later signal ends the program.
+func stopSignalsThen(ctx context.Context, last func()) (context.Context, func() os.Signal) {
 	signal.Ignore(unix.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var first atomic.Pointer[signalError]
@@ -44,7 +49,9 @@ func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
 		e := &signalError{<-signals}
 		first.Store(e)
 		cancel(e)
-		os.Exit(signalCode(another(signals))) // what runs dies with us: see package proc
+		sig := another(signals)
+		last()
+		os.Exit(signalCode(sig)) // what runs dies with us: see package proc
 	}()
 	return ctx, func() os.Signal {
 		if e := first.Load(); e != nil {

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
@@ -168,7 +165,7 @@ func (r *runtime) screen(f tuiFlags) tui.Options {
 	}
 	return tui.Options{
 		Engine:   r.engine,
-		Settings: func(context.Context) (p.Settings, error) { return r.talkSettings() },
+		Settings: func(context.Context) (p.Settings, error) { return r.settings(r.config.Settings) },
 		Overrides: func(now p.Settings) p.Overrides {
 			over := r.config.Overrides(now)
 			if f.dir != "" {
@@ -204,47 +201,10 @@ func lightByEnv(v string) bool {
 	return i >= 0 && (v[i+1:] == "7" || v[i+1:] == "15")
 }
 
-// talkSettings are those of a new conversation with somebody who can be asked.
-func (r *runtime) talkSettings() (p.Settings, error) {
-	choice, err := r.models.choose("")
-	if err != nil {
-		return p.Settings{}, err
-	}
-	docs, _ := config.Instructions(r.config.Home, r.cwd, r.config.ProjectDocMaxBytes)
-	s := r.config.Settings(choice, r.cwd, docs.Text)
-	if choice.Provider.ID == config.Demo && r.config.Source("sandbox_mode").Kind == config.FromDefault {
-		s.Sandbox = p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite} // as in settings
-	}
-	return s, nil
-}
-
-// screenSignals ends the context at the first SIGINT, SIGTERM or SIGHUP. In raw
-// mode Ctrl-C is a key, so these come from elsewhere. One that comes later ends the
-// program, with the terminal as it was.
+// screenSignals is stopSignals for a program in raw mode, where Ctrl-C is a key: a
+// signal that comes later ends the program with the terminal as it was.
 func screenSignals(ctx context.Context, s streams) (context.Context, func() os.Signal) {
-	signal.Ignore(unix.SIGPIPE)
-	ctx, cancel := context.WithCancelCause(ctx)
-	restore := restorer(s)
-	var first atomic.Pointer[signalError]
-	signals := make(chan os.Signal, 2) // room for the two that matter
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
-	if !signal.Ignored(unix.SIGHUP) { // nohup means it
-		signal.Notify(signals, unix.SIGHUP)
-	}
-	go func() { // for as long as the program runs
-		e := &signalError{<-signals}
-		first.Store(e)
-		cancel(e)
-		sig := another(signals)
-		restore()
-		os.Exit(signalCode(sig)) // what runs dies with us: see package proc
-	}()
-	return ctx, func() os.Signal {
-		if e := first.Load(); e != nil {
-			return e.sig
-		}
-		return nil
-	}
+	return stopSignalsThen(ctx, restorer(s))
 }
 
 // leaveScreen leaves the alternate screen, shows the cursor, and turns off the

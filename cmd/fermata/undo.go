@@ -30,15 +30,11 @@ func undoCommand(s streams) *cobra.Command {
 			"The model is told at the next turn.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, err := openEngine(cmd.Context(), conversation.Config{Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
+			e, id, err := find(cmd.Context(), conversation.Config{Reclaim: tool.Reclaim, Settle: tool.SettlePatch}, a[0])
 			if err != nil {
 				return err
 			}
 			defer e.Shutdown(context.WithoutCancel(cmd.Context()))
-			id, err := resolve(cmd.Context(), e, a[0])
-			if err != nil {
-				return err
-			}
 			return (&undoing{streams: s, engine: e, id: id, yes: yes}).run(cmd.Context(), p.TurnID(turn))
 		},
 	}

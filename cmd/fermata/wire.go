@@ -31,6 +31,16 @@ func openEngine(ctx context.Context, cfg conversation.Config) (*engine.Local, er
 
 var errWhich = errors.New("which conversation?")
 
+// find opens the engine and finds a conversation by its name.
+func find(ctx context.Context, cfg conversation.Config, name string) (*engine.Local, p.ConversationID, error) {
+	e, err := openEngine(ctx, cfg)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := resolve(ctx, e, name)
+	return e, id, err
+}
+
 // resolve finds a conversation by its id, the beginning of its id, or its title.
 func resolve(ctx context.Context, e *engine.Local, name string) (p.ConversationID, error) {
 	if name == "" {
