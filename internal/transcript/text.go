@@ -102,11 +102,13 @@ func (it *Item) Failure() string {
 	return "failed"
 }
 
-// CommandLine is the command as one would type it. The name of a shell that runs a
+// CommandLine is the command as one would type it.
+func (it *Item) CommandLine() string { return CommandLine(it.Command) }
+
+// CommandLine is a command as one would type it. The name of a shell that runs a
 // script is left out; of any other program with a -c it matters, and people decide by
 // what they are shown.
-func (it *Item) CommandLine() string {
-	argv := it.Command
+func CommandLine(argv []string) string {
 	if len(argv) == 3 && isShell(argv[0]) && strings.HasPrefix(argv[1], "-") && strings.HasSuffix(argv[1], "c") {
 		return argv[2] // bash -lc SCRIPT
 	}

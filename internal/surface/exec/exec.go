@@ -171,7 +171,7 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 // wanted is what an approval would allow.
 func wanted(ask *p.ApprovalRequested) string {
 	if ask.Kind != p.ApprovePatch {
-		return (&transcript.Item{Command: ask.Command}).CommandLine()
+		return transcript.CommandLine(ask.Command)
 	}
 	paths := []string{"apply_patch"}
 	for _, c := range transcript.Changes(ask.Detail) {

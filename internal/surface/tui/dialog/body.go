@@ -1,8 +1,6 @@
 package dialog
 
 import (
-	"path"
-	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
@@ -93,26 +91,11 @@ func wrapped(t *theme.Theme, r theme.Role, s string, width int) []string {
 func commandLines(t *theme.Theme, argv []string, width int) []string {
 	var lines []string
 	mark := t.Paint(theme.Accent, "$ ")
-	for _, l := range plain.Wrap(plain.Show(commandLine(argv)), max(width-2, 1)) {
+	for _, l := range plain.Wrap(plain.Show(transcript.CommandLine(argv)), max(width-2, 1)) {
 		lines = append(lines, mark+t.Paint(theme.Code, l))
 		mark = "  "
 	}
 	return lines
-}
-
-var shells = []string{"bash", "sh", "zsh", "dash", "ksh"}
-
-// commandLine is a command as one would type it. Only the name of a shell that
-// runs a script is left out: of any other program with a -c the name matters.
-func commandLine(argv []string) string {
-	if len(argv) == 3 && slices.Contains(shells, path.Base(argv[0])) {
-		return (&transcript.Item{Command: argv}).CommandLine()
-	}
-	words := make([]string, len(argv))
-	for i := range argv {
-		words[i] = (&transcript.Item{Command: argv[i : i+1]}).CommandLine()
-	}
-	return strings.Join(words, " ")
 }
 
 // withDiff adds a diff below some lines.
