@@ -13,15 +13,17 @@ type TurnSummary struct {
 	Error        *p.Error
 	Inputs       []string // what the user said
 	Last         string   // the last thing the model said, which may be cut; "" if nothing
+
+	quiet bool // so far it is only a command of the user's own
 }
 
 // foldSummary keeps what the summary of the running turn needs.
 func (o *owner) foldSummary(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
-		o.summary, o.quietTurn = TurnSummary{Turn: e.Turn}, b.Shell
+		o.summary = TurnSummary{Turn: e.Turn, quiet: b.Shell}
 	case *p.ModelRequested:
-		o.quietTurn = false
+		o.summary.quiet = false
 	case *p.UserMessage:
 		o.summary.Inputs = append(o.summary.Inputs, p.PlainText(b.Content))
 	case *p.AssistantMessage:
@@ -34,7 +36,7 @@ func (o *owner) foldSummary(e p.Event) {
 // notify tells the outside that a turn has ended; not of a command that the user
 // ran, who looks on.
 func (o *owner) notify() {
-	if o.cfg.Notify == nil || o.quietTurn {
+	if o.cfg.Notify == nil || o.summary.quiet {
 		return
 	}
 	s := o.summary

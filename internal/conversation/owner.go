@@ -39,8 +39,6 @@ type owner struct {
 	summary  TurnSummary                       // of the turn that runs, or the last one
 	last     p.Seq
 
-	quietTurn bool // the turn only runs a command of the user's own
-
 	// What waits for the disk.
 	acts    []act   // recorded, not yet acted upon
 	replies []reply // ops whose events are not yet durable

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/turn"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -19,7 +20,7 @@ const userTimeout = 24 * time.Hour
 
 // Spec names the tool.
 func (u *UserShell) Spec() model.ToolSpec {
-	return model.ToolSpec{Name: "user_shell", Kind: protocol.CallFunction}
+	return model.ToolSpec{Name: turn.UserShell, Kind: protocol.CallFunction}
 }
 
 // ReadOnly reports that it runs alone.
