@@ -13,8 +13,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -154,7 +154,7 @@ func (d *driver) wait(t time.Duration) {
 func (d *driver) press(keys ...string) {
 	d.t.Helper()
 	for _, k := range keys {
-		d.send(keytest.Press(k))
+		d.send(tuitest.Press(k))
 	}
 }
 
@@ -166,7 +166,7 @@ func (d *driver) say(text, key string) {
 		if r == ' ' {
 			k = "space"
 		}
-		d.step(keytest.Press(k))
+		d.step(tuitest.Press(k))
 	}
 	d.press(key)
 	d.wait(2 * feed.Frame)

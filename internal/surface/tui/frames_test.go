@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -20,7 +20,7 @@ func (d *driver) frame() string {
 	for i, l := range lines {
 		lines[i] = ansi.Strip(l)
 	}
-	return keytest.Frame(lines, cursor, d.width)
+	return tuitest.Frame(lines, cursor, d.width)
 }
 
 var idForm = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]*`)
@@ -67,7 +67,7 @@ func TestFrames(t *testing.T) {
 			d.press("esc")
 			d.say("/status", "enter")
 			shot(d, "status")
-			keytest.Golden(t, "frames_"+name, out.String())
+			tuitest.Golden(t, "frames_"+name, out.String())
 		})
 	}
 }

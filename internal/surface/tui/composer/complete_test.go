@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -108,8 +108,8 @@ func TestLateAnswersAboutFiles(t *testing.T) {
 		wanted = append(wanted, ctx.Err() == nil)
 		return []string{typed + ".go"}
 	}
-	_, first := d.c.Update(keytest.Press("@"))
-	_, second := d.c.Update(keytest.Press("a"))
+	_, first := d.c.Update(tuitest.Press("@"))
+	_, second := d.c.Update(tuitest.Press("a"))
 	if got := d.popup(); !strings.Contains(got, "looking for files") {
 		t.Errorf("popup is %q", got)
 	}
@@ -121,7 +121,7 @@ func TestLateAnswersAboutFiles(t *testing.T) {
 	if !slices.Equal(wanted, []bool{true, false}) {
 		t.Errorf("searches that are wanted: %v; the first is not any more", wanted)
 	}
-	_, third := d.c.Update(keytest.Press("b"))
+	_, third := d.c.Update(tuitest.Press("b"))
 	if got := d.popup(); !strings.Contains(got, "looking") {
 		t.Errorf("a proposal that does not fit stayed: %q", got)
 	}

@@ -10,8 +10,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -89,7 +89,7 @@ func (d *desk) run(cmd tea.Cmd) {
 func (d *desk) press(names ...string) *desk {
 	d.t.Helper()
 	for _, n := range names {
-		d.update(keytest.Press(n))
+		d.update(tuitest.Press(n))
 	}
 	return d
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -29,7 +29,7 @@ func TestAnyPasteIsSentWhole(t *testing.T) {
 		}
 		d.wantText(want)
 		lines, _ := d.c.View(50, 8)
-		keytest.CheckWidth(t, lines, 50)
+		tuitest.CheckWidth(t, lines, 50)
 		if all := strings.Join(lines, ""); strings.ContainsAny(all, "\x00\x07") || strings.Contains(all, "\x1b]") || strings.Contains(all, "\x1b[31m") {
 			t.Errorf("seed %d: a control character reaches the screen: %q", seed, all)
 		}

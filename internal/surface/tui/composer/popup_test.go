@@ -9,7 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
 func TestLongPopupScrolls(t *testing.T) {
@@ -86,7 +86,7 @@ func TestLongNamesInThePopup(t *testing.T) {
 	}
 	d.write("@x")
 	lines := d.c.Popup(30)
-	keytest.CheckWidth(t, lines, 30)
+	tuitest.CheckWidth(t, lines, 30)
 	for i, want := range []string{"file-that-is-meant.go", "終.txt", "evil.txt"} { // a path's end tells most
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d is %q, want %q in it", i, lines[i], want)
@@ -146,11 +146,11 @@ func TestWithoutHistoryAndFiles(t *testing.T) {
 		t.Error("a history is loaded that is not there")
 	}
 	for _, key := range []string{"@", "a", "enter", "up", "ctrl+r", "a", "enter", "/", "enter"} {
-		_, cmd := c.Update(keytest.Press(key))
+		_, cmd := c.Update(tuitest.Press(key))
 		if cmd != nil {
 			t.Errorf("%s asks for something", key)
 		}
 		lines, _ := c.View(40, 5)
-		keytest.CheckWidth(t, lines, 40)
+		tuitest.CheckWidth(t, lines, 40)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
 // states are the composer in every state that looks different.
@@ -47,12 +47,12 @@ func (d *desk) frame(width, height int) string {
 	d.t.Helper()
 	popup := d.c.Popup(width)
 	lines, cursor := d.c.View(width, height)
-	keytest.CheckWidth(d.t, popup, width)
-	keytest.CheckWidth(d.t, lines, width)
+	tuitest.CheckWidth(d.t, popup, width)
+	tuitest.CheckWidth(d.t, lines, width)
 	if len(lines) > height {
 		d.t.Errorf("%d lines, want %d at most", len(lines), height)
 	}
-	return keytest.Frame(popup, nil, width) + keytest.Frame(lines, cursor, width)
+	return tuitest.Frame(popup, nil, width) + tuitest.Frame(lines, cursor, width)
 }
 
 func TestGoldenFrames(t *testing.T) {
@@ -64,7 +64,7 @@ func TestGoldenFrames(t *testing.T) {
 			s.setUp(d)
 			fmt.Fprintf(&all, "== %s\n%s", s.name, d.frame(width, 6))
 		}
-		keytest.Golden(t, fmt.Sprintf("frames-%d", width), all.String())
+		tuitest.Golden(t, fmt.Sprintf("frames-%d", width), all.String())
 	}
 }
 
@@ -76,7 +76,7 @@ func TestGoldenFramesInColour(t *testing.T) {
 		s.setUp(d)
 		fmt.Fprintf(&all, "== %s\n%s", s.name, d.frame(60, 6))
 	}
-	keytest.Golden(t, "frames-colour", all.String())
+	tuitest.Golden(t, "frames-colour", all.String())
 }
 
 func TestTinyScreens(t *testing.T) {
@@ -87,8 +87,8 @@ func TestTinyScreens(t *testing.T) {
 				s.setUp(d)
 				popup := d.c.Popup(width)
 				lines, cursor := d.c.View(width, height)
-				keytest.CheckWidth(t, popup, width)
-				keytest.CheckWidth(t, lines, width)
+				tuitest.CheckWidth(t, popup, width)
+				tuitest.CheckWidth(t, lines, width)
 				if len(lines) == 0 || len(lines) > max(height, 1) {
 					t.Errorf("%s: %d lines in a height of %d", s.name, len(lines), height)
 				}
@@ -132,7 +132,7 @@ func TestRandomKeysPastesAndResizes(t *testing.T) {
 		case n < 97:
 			width, height = rnd.IntN(130), rnd.IntN(12)
 		case n < 98:
-			_, cmd := d.c.Update(keytest.Press("@"))
+			_, cmd := d.c.Update(tuitest.Press("@"))
 			if cmd != nil {
 				pending = append(pending, cmd())
 			}
@@ -144,8 +144,8 @@ func TestRandomKeysPastesAndResizes(t *testing.T) {
 		}
 		popup := d.c.Popup(width)
 		lines, cursor := d.c.View(width, height)
-		keytest.CheckWidth(t, popup, width)
-		keytest.CheckWidth(t, lines, width)
+		tuitest.CheckWidth(t, popup, width)
+		tuitest.CheckWidth(t, lines, width)
 		if len(lines) == 0 || len(lines) > max(height, 1) || len(popup) > popupLines {
 			t.Errorf("%d lines and a popup of %d in a height of %d", len(lines), len(popup), height)
 		}
@@ -168,7 +168,7 @@ func BenchmarkKeyIn100KB(b *testing.B) {
 			c := New(theme.New(theme.Options{}), Options{Commands: testCommands})
 			c.SetText(tc.text)
 			c.View(80, 8)
-			keys := []tea.KeyPressMsg{keytest.Press("x"), keytest.Press("backspace")}
+			keys := []tea.KeyPressMsg{tuitest.Press("x"), tuitest.Press("backspace")}
 			i := 0
 			b.ReportAllocs()
 			for b.Loop() {

@@ -10,8 +10,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -56,7 +56,7 @@ func undo() Confirm {
 func press(m *Model, names ...string) Action {
 	var a Action
 	for _, n := range names {
-		a, _ = m.Update(keytest.Press(n))
+		a, _ = m.Update(tuitest.Press(n))
 	}
 	return a
 }
@@ -145,7 +145,7 @@ func TestGuardLeavesKeysToWhoeverIsTyping(t *testing.T) {
 		var timers []tea.Cmd
 		timers = append(timers, m.Guard(300*time.Millisecond))
 		for range 3 {
-			a, cmd := m.Update(keytest.Press("y"))
+			a, cmd := m.Update(tuitest.Press("y"))
 			if a != (Action{}) {
 				t.Fatalf("a guarded key led to %v", a)
 			}
@@ -179,7 +179,7 @@ func TestScrolling(t *testing.T) {
 	m := NewApproval(noColour, patch())
 	see := func() string {
 		lines, _ := m.View(60, 16)
-		keytest.CheckWidth(t, lines, 60)
+		tuitest.CheckWidth(t, lines, 60)
 		return lines[len(lines)-1]
 	}
 	see()

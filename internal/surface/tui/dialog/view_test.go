@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -62,11 +62,11 @@ var states = []struct {
 func draw(t *testing.T, m *Model, width, height int) string {
 	t.Helper()
 	lines, cursor := m.View(width, height)
-	keytest.CheckWidth(t, lines, width)
+	tuitest.CheckWidth(t, lines, width)
 	if len(lines) == 0 || len(lines) > height {
 		t.Errorf("%d lines in a height of %d", len(lines), height)
 	}
-	return keytest.Frame(lines, cursor, width)
+	return tuitest.Frame(lines, cursor, width)
 }
 
 func TestGoldenFrames(t *testing.T) {
@@ -78,10 +78,10 @@ func TestGoldenFrames(t *testing.T) {
 			press(m, strings.Fields(s.keys)...)
 			fmt.Fprintf(&all, "== %s\n%s", s.name, draw(t, m, size[0], size[1]))
 		}
-		keytest.Golden(t, fmt.Sprintf("frames-%dx%d", size[0], size[1]), all.String())
+		tuitest.Golden(t, fmt.Sprintf("frames-%dx%d", size[0], size[1]), all.String())
 	}
 	m := NewApproval(theme.New(theme.Options{Dark: true, Color: true}), patch())
-	keytest.Golden(t, "frames-colour", draw(t, m, 60, 24))
+	tuitest.Golden(t, "frames-colour", draw(t, m, 60, 24))
 }
 
 // The choices are what a person needs; they are seen on any screen.
@@ -114,7 +114,7 @@ func TestRandomKeysAndSizes(t *testing.T) {
 		}
 		width, height := rnd.IntN(130), rnd.IntN(30)
 		lines, cursor := m.View(width, height)
-		keytest.CheckWidth(t, lines, width)
+		tuitest.CheckWidth(t, lines, width)
 		if len(lines) == 0 || len(lines) > max(height, 1) {
 			t.Fatalf("%d lines in a height of %d", len(lines), height)
 		}

@@ -8,8 +8,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
 // newScreen is the first run's screen, with or without a local server.
@@ -27,7 +27,7 @@ func newScreen(answers bool) *screen {
 // do presses keys; it returns whether the screen is left.
 func (f *screen) do(keys ...string) bool {
 	for _, k := range keys {
-		if _, cmd := f.Update(keytest.Press(k)); cmd != nil {
+		if _, cmd := f.Update(tuitest.Press(k)); cmd != nil {
 			msg := cmd()
 			if _, ok := msg.(tea.QuitMsg); ok {
 				return true
@@ -43,7 +43,7 @@ func (f *screen) text() string {
 	for i, l := range lines {
 		lines[i] = ansi.Strip(l)
 	}
-	return keytest.Frame(lines, nil, f.width)
+	return tuitest.Frame(lines, nil, f.width)
 }
 
 func TestFirstRun(t *testing.T) {
@@ -100,5 +100,5 @@ func TestFirstRunFrames(t *testing.T) {
 	f.width, f.height = 40, 12
 	f.do("r", "3")
 	out += f.text()
-	keytest.Golden(t, "first", out)
+	tuitest.Golden(t, "first", out)
 }

@@ -7,8 +7,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
 func look(p *Page, width, height int) string {
@@ -33,7 +33,7 @@ func TestPage(t *testing.T) {
 		{"g space", "lines 23–44 of 51"},
 	} {
 		for _, k := range strings.Fields(step.keys) {
-			if p.Update(keytest.Press(k)) {
+			if p.Update(tuitest.Press(k)) {
 				t.Fatalf("%s leaves it", k)
 			}
 		}
@@ -48,7 +48,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("after the wheel:\n%s", got)
 	}
 	for _, k := range []string{"esc", "q", "enter"} {
-		if !p.Update(keytest.Press(k)) {
+		if !p.Update(tuitest.Press(k)) {
 			t.Errorf("%s does not leave it", k)
 		}
 	}
@@ -64,7 +64,7 @@ func TestSizes(t *testing.T) {
 	for _, width := range []int{80, 80, 40, 5, 1} {
 		for _, height := range []int{24, 3, 2, 1} {
 			lines := p.View(width, height)
-			keytest.CheckWidth(t, lines, width)
+			tuitest.CheckWidth(t, lines, width)
 			if len(lines) != height {
 				t.Errorf("%d lines on a screen of %d×%d", len(lines), width, height)
 			}

@@ -10,8 +10,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
 var resume = Options{
@@ -46,7 +46,7 @@ func newPicker(rows ...Row) *Model {
 func press(m *Model, names ...string) Action {
 	var a Action
 	for _, n := range names {
-		a, _ = m.Update(keytest.Press(n))
+		a, _ = m.Update(tuitest.Press(n))
 	}
 	return a
 }
@@ -229,19 +229,19 @@ func TestGoldenFrames(t *testing.T) {
 			s.setUp(m)
 			lines, cursor := m.View(size[0], size[1])
 			check(t, lines, cursor, size[0], size[1])
-			fmt.Fprintf(&all, "== %s\n%s", s.name, keytest.Frame(lines, cursor, size[0]))
+			fmt.Fprintf(&all, "== %s\n%s", s.name, tuitest.Frame(lines, cursor, size[0]))
 		}
-		keytest.Golden(t, fmt.Sprintf("frames-%dx%d", size[0], size[1]), all.String())
+		tuitest.Golden(t, fmt.Sprintf("frames-%dx%d", size[0], size[1]), all.String())
 	}
 	m := New(theme.New(theme.Options{Dark: true, Color: true}), resume)
 	m.Append(conversations()...)
 	lines, cursor := m.View(80, 12)
-	keytest.Golden(t, "frames-colour", keytest.Frame(lines, cursor, 80))
+	tuitest.Golden(t, "frames-colour", tuitest.Frame(lines, cursor, 80))
 }
 
 func check(t *testing.T, lines []string, cursor *tea.Cursor, width, height int) {
 	t.Helper()
-	keytest.CheckWidth(t, lines, width)
+	tuitest.CheckWidth(t, lines, width)
 	if len(lines) != max(height, 1) {
 		t.Errorf("%d lines, want %d", len(lines), max(height, 1))
 	}
@@ -294,7 +294,7 @@ func BenchmarkFilter10000(b *testing.B) {
 	m := New(theme.New(theme.Options{}), resume)
 	m.SetRows(many(10_000))
 	m.View(120, 40)
-	keys := []tea.KeyPressMsg{keytest.Press("9"), keytest.Press("backspace")}
+	keys := []tea.KeyPressMsg{tuitest.Press("9"), tuitest.Press("backspace")}
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {
@@ -311,7 +311,7 @@ func BenchmarkFirstFilter10000(b *testing.B) {
 	for b.Loop() {
 		m.filter.Reset()
 		m.SetRows(rows)
-		m.Update(keytest.Press("9"))
+		m.Update(tuitest.Press("9"))
 		m.View(120, 40)
 	}
 }
@@ -321,7 +321,7 @@ func BenchmarkView10000(b *testing.B) {
 	m.SetRows(many(10_000))
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Update(keytest.Press("down"))
+		m.Update(tuitest.Press("down"))
 		m.View(120, 40)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
 func same(s string) string { return s }
@@ -98,7 +98,7 @@ func TestWindowFollowsTheCursor(t *testing.T) {
 		case "down":
 			b.Down()
 		default:
-			b.Key(keytest.Press(key))
+			b.Key(tuitest.Press(key))
 		}
 		got = append(got, see())
 	}
@@ -113,12 +113,12 @@ func TestUndoSteps(t *testing.T) {
 	for _, r := range "one two" {
 		b.Type(string(r))
 	}
-	b.Key(keytest.Press("backspace"))
-	b.Key(keytest.Press("backspace"))
-	b.Key(keytest.Press("left"))
+	b.Key(tuitest.Press("backspace"))
+	b.Key(tuitest.Press("backspace"))
+	b.Key(tuitest.Press("left"))
 	b.Type("x")
-	b.Key(keytest.Press("left"))
-	b.Key(keytest.Press("right"))
+	b.Key(tuitest.Press("left"))
+	b.Key(tuitest.Press("right"))
 	b.Type("y")
 	var got []string
 	for b.Undo() {
@@ -142,8 +142,8 @@ func TestUndoOfJoinedClusters(t *testing.T) {
 	b := &Buffer{}
 	b.SetText("🇩x🇪")
 	b.SetCursor(Pos{0, 5})
-	b.Key(keytest.Press("backspace"))
-	b.Key(keytest.Press("backspace"))
+	b.Key(tuitest.Press("backspace"))
+	b.Key(tuitest.Press("backspace"))
 	var got []string
 	for range 2 {
 		got = append(got, b.Text())
@@ -208,7 +208,7 @@ func TestClean(t *testing.T) {
 func TestKeysThatAreNotOurs(t *testing.T) {
 	b := &Buffer{}
 	for _, name := range []string{"enter", "tab", "up", "down", "esc", "pgup", "ctrl+c", "ctrl+x", "alt+q"} {
-		if b.Key(keytest.Press(name)) {
+		if b.Key(tuitest.Press(name)) {
 			t.Errorf("%s was used", name)
 		}
 	}

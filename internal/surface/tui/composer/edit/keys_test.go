@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
 // with returns a buffer whose cursor is where the bar is in text.
@@ -103,7 +103,7 @@ func TestEveryKey(t *testing.T) {
 		for _, key := range strings.Fields(tc.keys) {
 			tested[key] = true
 			b := with(tc.before)
-			if !b.Key(keytest.Press(key)) {
+			if !b.Key(tuitest.Press(key)) {
 				t.Errorf("%s is not used", key)
 			}
 			if got := barred(b); got != tc.after {
@@ -119,7 +119,7 @@ func TestEveryKey(t *testing.T) {
 		b := with(tc.before)
 		for _, key := range strings.Fields(tc.keys) {
 			tested[key] = true
-			b.Key(keytest.Press(key))
+			b.Key(tuitest.Press(key))
 		}
 		if got := barred(b); got != tc.after {
 			t.Errorf("%s in %q gives %q, want %q", tc.keys, tc.before, got, tc.after)

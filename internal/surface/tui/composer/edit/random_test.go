@@ -8,7 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/keytest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
 var editKeys = []string{
@@ -49,7 +49,7 @@ func TestEditorEqualsReference(t *testing.T) {
 				r.replace(r.cur, r.cur, string(firstFold+rune(b.Folds()-1)))
 			default:
 				did = editKeys[rnd.IntN(len(editKeys))]
-				if !b.Key(keytest.Press(did)) {
+				if !b.Key(tuitest.Press(did)) {
 					t.Fatalf("key %s is not used", did)
 				}
 				r.key(did)
@@ -104,7 +104,7 @@ func randomKey(b *Buffer, rnd *rand.Rand) {
 	case n < 70:
 		b.Down()
 	default:
-		b.Key(keytest.Press(editKeys[rnd.IntN(len(editKeys))]))
+		b.Key(tuitest.Press(editKeys[rnd.IntN(len(editKeys))]))
 	}
 }
 

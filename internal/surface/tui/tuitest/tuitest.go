@@ -1,6 +1,6 @@
-// Package keytest serves the tests of what a person types into: it makes key
+// Package tuitest serves the tests of what a person types into: it makes key
 // presses of their names and compares frames with golden files.
-package keytest
+package tuitest
 
 import (
 	"flag"
