@@ -2,43 +2,18 @@ package cell
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-		t.Errorf("%s (-want +got):\n%s", path, d)
-	}
-}
 
 var (
 	start = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
@@ -212,7 +187,7 @@ func TestFrames(t *testing.T) {
 				got += frame(Options{Width: width, Theme: mono, Now: now, Dir: "/w"}, items...)
 			}
 			got += frame(Options{Width: 80, Theme: mono, Now: now, Dir: "/w", Expanded: true}, items...)
-			golden(t, name, got)
+			tuitest.Golden(t, name, got)
 		})
 	}
 }
@@ -228,5 +203,5 @@ func TestColours(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "colours", b.String())
+	tuitest.Golden(t, "colours", b.String())
 }

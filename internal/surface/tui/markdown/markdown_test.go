@@ -1,10 +1,8 @@
 package markdown
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,26 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-		t.Errorf("%s (-want +got):\n%s", path, d)
-	}
-}
 
 var (
 	colours = theme.New(theme.Options{Dark: true, Color: true})
@@ -54,10 +34,10 @@ func TestSample(t *testing.T) {
 			line = ansi.Strip(line)
 			b.WriteString(line + strings.Repeat(" ", max(0, width-ansi.StringWidth(line))) + "│\n")
 		}
-		golden(t, fmt.Sprint("sample", width), b.String())
+		tuitest.Golden(t, fmt.Sprint("sample", width), b.String())
 	}
 	lines := strings.Join(Render(sample(t), 72, colours), "\n") + "\n"
-	golden(t, "colours", strings.ReplaceAll(lines, "\x1b", "␛"))
+	tuitest.Golden(t, "colours", strings.ReplaceAll(lines, "\x1b", "␛"))
 }
 
 func plainly(src string, width int) string {

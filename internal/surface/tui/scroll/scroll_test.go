@@ -1,42 +1,17 @@
 package scroll
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-		t.Errorf("%s (-want +got):\n%s", path, d)
-	}
-}
 
 var (
 	mono  = theme.New(theme.Options{})
@@ -105,7 +80,7 @@ func TestFrames(t *testing.T) {
 	got += frame("top", v)
 	v.Bottom()
 	got += frame("bottom", v)
-	golden(t, "frames", got)
+	tuitest.Golden(t, "frames", got)
 }
 
 func TestLinesAreExactlyTheHeight(t *testing.T) {
