@@ -172,6 +172,7 @@ type watch struct {
 	end      Result      // flags and cause
 	failed   *failure    // from the shim
 	exit     *exitStatus // from the shim
+	found    int         // from the shim: how many it is ending
 	gone     *aftermath  // from the shim
 	idle     bool        // the shim says that nothing ran
 }
@@ -253,6 +254,8 @@ func (w *watch) hear(r report) {
 		if !w.stopping {
 			w.patience.Reset(w.order.Linger + w.order.Bound + w.reserve())
 		}
+	case r.Ending != nil:
+		w.found = r.Ending.Found
 	case r.Gone != nil:
 		w.gone = r.Gone
 	case r.Idle != nil:
@@ -295,7 +298,11 @@ func (w *watch) endOrphans(r *Result) {
 		grace, bound = 0, w.reserve() // the time for being polite is used up
 	}
 	killed, left := endOrphans(w.shim.id, grace, bound)
-	r.Killed += killed
+	if w.gone == nil { // what the shim had found and not ended is among ours
+		r.Killed = max(w.found, killed)
+	} else {
+		r.Killed += killed
+	}
 	if w.gone == nil && !w.gaveUp {
 		r.Err = ErrShimLost
 	}

@@ -43,6 +43,21 @@ func TestResultOfCommand(t *testing.T) {
 	}
 }
 
+// TestCountOfAShimGivenUp has a shim that was killed, because it was too slow,
+// when it had ended the tree and not said so.
+func TestCountOfAShimGivenUp(t *testing.T) {
+	w := &watch{Command: &Command{shim: &shim{}}, gaveUp: true}
+	w.hear(report{Ending: &ending{Found: 2}})
+	w.hear(report{Ending: &ending{Found: 5}})
+	if r := w.result(); r.Killed != 5 || r.Err != nil {
+		t.Errorf("killed %d, error %v, want what the shim had found", r.Killed, r.Err)
+	}
+	w.hear(report{Gone: &aftermath{Killed: 4}})
+	if r := w.result(); r.Killed != 4 {
+		t.Errorf("killed %d, want what the shim says at last", r.Killed)
+	}
+}
+
 func TestSpecReachesCommandUnchanged(t *testing.T) {
 	s := newSpawner(t, Options{})
 	dir := t.TempDir()

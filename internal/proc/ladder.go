@@ -69,7 +69,12 @@ type ladder struct {
 	// row say so: one alone may have missed a process that was just being born.
 	gone <-chan struct{}
 
-	hit map[int]bool // who was signalled, by process number
+	// found, if not nil, hears how many processes are known before any of them
+	// is signalled, and again when there are more.
+	found func(n int)
+
+	hit   map[int]bool // who was signalled, by process number
+	known map[int]bool // who was seen
 }
 
 const (
@@ -86,7 +91,7 @@ func (l *ladder) run() (hit, left int) {
 		return 0, 0
 	}
 
-	l.hit = make(map[int]bool)
+	l.hit, l.known = make(map[int]bool), make(map[int]bool)
 	deadline := time.Now().Add(l.bound)
 	if l.grace > 0 {
 		l.round(syscall.SIGTERM)
@@ -121,6 +126,7 @@ func (l *ladder) round(sig syscall.Signal) {
 		return // the next round may see more; the bound ends the trying
 	}
 
+	l.see(living)
 	for _, p := range living {
 		if l.signal(p, sig) == nil {
 			l.hit[p.pid] = true
@@ -131,6 +137,17 @@ func (l *ladder) round(sig syscall.Signal) {
 	}
 	if sig == syscall.SIGKILL {
 		l.killGroups(living)
+	}
+}
+
+// see notes whom the ladder is about to signal.
+func (l *ladder) see(living []process) {
+	before := len(l.known)
+	for _, p := range living {
+		l.known[p.pid] = true
+	}
+	if l.found != nil && len(l.known) > before {
+		l.found(len(l.known))
 	}
 }
 

@@ -197,6 +197,27 @@ func TestLadderKillsGroupsAndSweeps(t *testing.T) {
 	})
 }
 
+// TestLadderTellsFirst has a ladder whose holder may be killed at any instant:
+// what it is about to end was told before.
+func TestLadderTellsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForest(1, 2)
+		f.heeds[1] = time.Millisecond
+		time.AfterFunc(50*time.Millisecond, func() { // one more is born in the grace
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.alive[3] = process{pid: 3, pgrp: 3, start: 3, state: 'S'}
+		})
+		l := f.ladder(100*time.Millisecond, time.Second)
+		l.found = func(n int) { f.log = append(f.log, "found "+string(rune('0'+n))) }
+		l.run()
+		want := []string{"found 2", "terminated 1", "terminated 2", "found 3", "killed 2", "killed 3"}
+		if d := cmp.Diff(want, f.log); d != "" {
+			t.Errorf("order (-want +got):\n%s", d)
+		}
+	})
+}
+
 func TestDescendants(t *testing.T) {
 	table := []process{
 		{pid: 2, ppid: 1},

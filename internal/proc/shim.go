@@ -329,6 +329,7 @@ func (s *supervisor) end(o order) *aftermath {
 		signal:      signalProcess,
 		signalGroup: signalGroup,
 		sweep:       sweepChildren,
+		found:       func(n int) { s.say(report{Ending: &ending{Found: n}}) },
 	}
 	if canAdopt {
 		l.gone = s.reaper.gone

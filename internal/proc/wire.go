@@ -44,6 +44,7 @@ type report struct {
 	Running *struct{}   `json:"running,omitempty"`
 	Failed  *failure    `json:"failed,omitempty"`
 	Exited  *exitStatus `json:"exited,omitempty"`
+	Ending  *ending     `json:"ending,omitempty"` // repeated as more processes are found
 	Gone    *aftermath  `json:"gone,omitempty"`
 	Idle    *struct{}   `json:"idle,omitempty"` // stopped before release
 }
@@ -57,6 +58,12 @@ type hello struct {
 type exitStatus struct {
 	Code   int `json:"code"` // -1 when ended by a signal
 	Signal int `json:"signal,omitempty"`
+}
+
+// ending says, before it is done, how many processes are going to be ended. It
+// counts when the shim is given up before it could say what became of the tree.
+type ending struct {
+	Found int `json:"found"`
 }
 
 // aftermath is what became of the tree.
