@@ -113,7 +113,11 @@ type caughtCode struct {
 
 func TestTypeScriptTurnsAndProgress(t *testing.T) {
 	t.Parallel()
-	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("first")), modeltest.Respond(modeltest.Say("second")))
+	// The client forgets the progress that comes together with the answer, so the
+	// turn does not end before it has seen some.
+	s := newMCPSite(t, "never",
+		modeltest.Respond(shellCall("call_w", "sh", "-c", "until test -e seen; do sleep 0.05; done")),
+		modeltest.Respond(modeltest.Say("first")), modeltest.Respond(modeltest.Say("second")))
 	var got struct {
 		ID       string
 		Answers  []string
@@ -124,7 +128,7 @@ func TestTypeScriptTurnsAndProgress(t *testing.T) {
 		}
 		Events []string
 	}
-	s.typeScript(&got, "turns")
+	s.typeScript(&got, "turns", filepath.Join(s.work, "seen"))
 	if got.ID != s.conversation() || !slices.Equal(got.Answers, []string{"first", "second"}) || !slices.Equal(got.Errors, []bool{false, false}) {
 		t.Errorf("%+v", got)
 	}
@@ -133,13 +137,12 @@ func TestTypeScriptTurnsAndProgress(t *testing.T) {
 			t.Errorf("progress %+v", got.Progress)
 		}
 	}
-	// The client forgets what came together with the answer.
 	if len(got.Progress) == 0 || got.Progress[0].Message != "session_configured" {
 		t.Errorf("progress %+v", got.Progress)
 	}
 	whole := slices.DeleteFunc(got.Events, func(e string) bool { return strings.HasSuffix(e, "_delta") || e == "token_count" })
 	if d := cmp.Diff([]string{
-		"session_configured", "task_started", "agent_message", "task_complete", "task_started", "agent_message", "task_complete",
+		"session_configured", "task_started", "exec_command_begin", "exec_command_end", "agent_message", "task_complete", "task_started", "agent_message", "task_complete",
 	}, whole); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}

@@ -1,7 +1,7 @@
 // Drives the binary through the official MCP client, one scenario per process:
 //   node client.mjs SCENARIO [ARGUMENT...]
 // FERMATA_BIN is the binary. What the scenario saw is printed as one JSON object.
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -62,10 +62,14 @@ const scenarios = {
     };
   },
 
-  async turns() {
+  // The first turn waits for the file, which is written at the first word of progress.
+  async turns(file) {
     const client = await connect();
     const progress = [];
-    const first = await call(client, "codex", { prompt: "one" }, { onprogress: (p) => progress.push(p) });
+    const onprogress = (p) => {
+      if (progress.push(p) === 1) writeFileSync(file, "");
+    };
+    const first = await call(client, "codex", { prompt: "one" }, { onprogress });
     const id = first.structuredContent.threadId;
     const second = await call(client, "codex-reply", { threadId: id, prompt: "two" });
     return { id, answers: [text(first), text(second)], errors: [first.isError ?? false, second.isError ?? false], progress, events: events(client) };
