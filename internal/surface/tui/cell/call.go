@@ -181,7 +181,7 @@ func (p *pen) status(it *transcript.Item) {
 	case transcript.Declined:
 		mark, role, parts = "✗ ", theme.Warn, []string{"declined"}
 	case transcript.Failed:
-		mark, role, parts = "✗ ", theme.Error, []string{failure(it)}
+		mark, role, parts = "✗ ", theme.Error, []string{it.Failure()}
 	}
 	if it.Kind == transcript.Call && it.Background != 0 && it.Status == transcript.Done {
 		mark, role, parts = "… ", theme.Dim, []string{fmt.Sprintf("goes on in the background as &%d", it.Background)}
@@ -197,16 +197,6 @@ func processes(n int) string {
 		return "1 process"
 	}
 	return fmt.Sprintf("%d processes", n)
-}
-
-func failure(it *transcript.Item) string {
-	switch {
-	case it.TimedOut:
-		return "timed out"
-	case len(it.Command) > 0 && it.ExitCode != 0:
-		return fmt.Sprintf("exit code %d", it.ExitCode)
-	}
-	return "failed"
 }
 
 func (p *pen) asking(it *transcript.Item) {

@@ -114,6 +114,8 @@ var kinds = map[string][]named{
 		{"done", command(transcript.Done, "ls", "a\nb\n")},
 		{"done, long", command(transcript.Done, "seq 100", numbers(100))},
 		{"failed", with(command(transcript.Failed, "make", "cc: no such file\n"), func(it *transcript.Item) { it.ExitCode = 2; it.Cwd = "/w/sub" })},
+		{"ended by a signal", with(command(transcript.Failed, "./crash", ""), func(it *transcript.Item) { it.ExitCode, it.Signal = -1, "SIGSEGV" })},
+		{"not run", with(command(transcript.Failed, "nosuch", "no such file or directory"), func(it *transcript.Item) { it.ExitCode = -1 })},
 		{"timed out", with(command(transcript.Failed, "sleep 600", ""), func(it *transcript.Item) { it.TimedOut = true })},
 		{"cut", with(command(transcript.Cut, "sleep 600", "1\n"), func(it *transcript.Item) { it.Killed = 3 })},
 		{"declined", command(transcript.Declined, "rm -rf /", "the user said no")},
