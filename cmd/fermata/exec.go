@@ -92,31 +92,42 @@ func execResumeCommand(s streams, f *execFlags) *cobra.Command {
 		Short: "go on with a conversation",
 		Args:  args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if f.last {
-				return runExec(cmd.Context(), s, *f, "", a)
+			name, prompt, err := f.which("resume", a)
+			if err != nil {
+				return err
 			}
-			if len(a) == 0 || a[0] == "" {
-				return usage("resume: %w name it, or say --last", errWhich)
-			}
-			return runExec(cmd.Context(), s, *f, a[0], a[1:])
+			return runExec(cmd.Context(), s, *f, name, prompt)
 		},
 	}
 }
 
+// which takes the arguments of resume and fork apart: the conversation, which is not
+// named if it is the last one, and the prompt.
+func (f *execFlags) which(verb string, a []string) (name string, prompt []string, err error) {
+	if f.last {
+		return "", a, nil
+	}
+	if len(a) == 0 || a[0] == "" {
+		return "", nil, usage("%s: %w name it, or say --last", verb, errWhich)
+	}
+	return a[0], a[1:], nil
+}
+
 func execForkCommand(s streams, f *execFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "fork ID [PROMPT|-]",
+		Use:   "fork ID|--last [PROMPT|-]",
 		Short: "go on with a copy of a conversation; without a prompt, only copy it and print its id",
-		Args:  args(cobra.RangeArgs(1, 2)),
+		Args:  args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if a[0] == "" {
-				return usage("fork: %w", errWhich)
+			name, prompt, err := f.which("fork", a)
+			if err != nil {
+				return err
 			}
-			if len(a) == 1 {
-				return runFork(cmd.Context(), s, *f, a[0])
+			if len(prompt) == 0 {
+				return runFork(cmd.Context(), s, *f, name)
 			}
 			f.fork = true
-			return runExec(cmd.Context(), s, *f, a[0], a[1:])
+			return runExec(cmd.Context(), s, *f, name, prompt)
 		},
 	}
 }
@@ -131,7 +142,7 @@ func runFork(ctx context.Context, s streams, f execFlags, name string) error {
 		return err
 	}
 	defer r.close()
-	id, err := resolve(ctx, r.engine, name)
+	id, err := f.find(ctx, r, name)
 	if err != nil {
 		return err
 	}
