@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -283,8 +284,12 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 
 // conversation finds the conversation to resume, or begins one.
 func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name string, schema json.RawMessage, o *exec.Options) error {
+	from := r.config.ExecSettings
+	if f.park { // somebody will answer, so what the configuration says of asking is meant
+		from = r.config.Settings
+	}
 	if name == "" && !f.last {
-		settings, err := r.settings(r.config.ExecSettings)
+		settings, err := r.settings(from)
 		if err != nil {
 			return err
 		}
@@ -295,29 +300,37 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 		o.Conversation, err = r.engine.Create(ctx, settings)
 		return err
 	}
-	id, err := f.find(ctx, r, name)
-	if err == nil && f.fork {
-		id, err = r.engine.Fork(ctx, id, 0)
-	}
-	if err != nil {
-		return err
-	}
-	snap, err := r.engine.Resume(ctx, id)
+	snap, err := f.open(ctx, r, name)
 	if err != nil {
 		return err
 	}
 	tellRepairs(s, snap)
 	over := r.config.Overrides(snap.Settings)
+	if over.Approval != nil { // it means what it means in a new conversation
+		over.Approval = new(from(config.Choice{}, "", "").Approval)
+	}
 	over.OutputSchema = append(json.RawMessage{}, schema...) // not nil: that of an earlier run is over
 	if f.dir != "" {
 		over.Cwd = &r.cwd
 	}
-	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = id, snap.Usage, &over, snap.Repaired
+	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = snap.ID, snap.Usage, &over, snap.Repaired
 	err = f.guard(r.config, over.Apply(snap.Settings), o)
 	if err != nil && f.fork {
-		_ = r.engine.Delete(ctx, id) // nobody has heard of it
+		_ = r.engine.Delete(ctx, snap.ID) // nobody has heard of it
 	}
 	return err
+}
+
+// open opens the conversation to go on with, or a copy of it.
+func (f execFlags) open(ctx context.Context, r *runtime, name string) (engine.Snapshot, error) {
+	id, err := f.find(ctx, r, name)
+	if err == nil && f.fork {
+		id, err = r.engine.Fork(ctx, id, 0)
+	}
+	if err != nil {
+		return engine.Snapshot{}, err
+	}
+	return r.engine.Resume(ctx, id)
 }
 
 // tellRepairs says what was put right when a conversation was opened.
