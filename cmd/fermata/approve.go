@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -58,6 +60,9 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 		return stoppedBy(stopped(), err)
 	}
 	tellRepairs(s, snap)
+	if err := f.keeps(r, snap.Settings); err != nil {
+		return err
+	}
 	call, err := openCall(snap, a[1:])
 	if err != nil {
 		return err
@@ -67,6 +72,28 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, snap.Repaired
 	o.Park, o.JSON = true, f.json
 	return runTurn(ctx, s, r, o, "", stopped)
+}
+
+// keeps refuses flags that ask for another model, policy or directory than the turn
+// has: it goes on as it was begun, so they would mean nothing.
+func (f approveFlags) keeps(r *runtime, now p.Settings) error {
+	over := r.config.Overrides(now)
+	if f.dir != "" {
+		over.Cwd = &r.cwd
+	}
+	if had, wanted := kept(now), kept(over.Apply(now)); had != wanted {
+		return &exitError{
+			code: exitUsage, err: errors.New("approve: the turn goes on with the settings that it was begun with; a flag or -c asks for others"),
+			hint: "leave it out; fermata exec resume takes it for the next turn",
+		}
+	}
+	return nil
+}
+
+// kept is the form in which settings are kept, and can be compared.
+func kept(s p.Settings) string {
+	b, _ := json.Marshal(s) // it was read from such a form
+	return string(b)
 }
 
 // check refuses answers that contradict themselves.
