@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -106,8 +107,12 @@ func (d *driver) check() {
 	if len(lines) != d.height {
 		d.t.Fatalf("%d lines on a screen of %d", len(lines), d.height)
 	}
+	bubbleTea := ansi.WcWidth // what it cuts by
+	if plain.Joined() {
+		bubbleTea = ansi.GraphemeWidth
+	}
 	for i, line := range lines {
-		if w := ansi.StringWidth(line); w > d.width {
+		if w := bubbleTea.StringWidth(line); w > d.width {
 			d.t.Fatalf("line %d is %d wide on a screen of %d: %q", i, w, d.width, line)
 		}
 	}

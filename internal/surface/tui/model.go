@@ -7,11 +7,13 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/scroll"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -217,6 +219,8 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		m.repaint(msg.IsDark(), m.color)
 	case tea.ColorProfileMsg:
 		m.repaint(m.dark, m.color && msg.Profile > colorprofile.ASCII)
+	case tea.ModeReportMsg:
+		m.onMode(msg)
 	case feed.Batch:
 		return m.onBatch(msg)
 	case sent:
@@ -293,6 +297,14 @@ func (m *model) forward(msg tea.Msg) tea.Cmd {
 		cmds = append(cmds, m.complain(failed.Err))
 	}
 	return tea.Batch(append(cmds, cmd)...)
+}
+
+// onMode hears what the terminal can do. Bubble Tea goes by the same rule.
+func (m *model) onMode(msg tea.ModeReportMsg) {
+	if msg.Mode == ansi.ModeUnicodeCore {
+		plain.Join(!msg.Value.IsNotRecognized() && !msg.Value.IsPermanentlyReset())
+		m.repaint(m.dark, m.color)
+	}
 }
 
 // repaint changes the colours of everything.

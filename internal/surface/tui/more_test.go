@@ -7,9 +7,13 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -20,6 +24,23 @@ func (d *driver) happens(bodies ...p.Body) {
 		b.Events = append(b.Events, p.Event{Time: time.Now(), Body: body})
 	}
 	d.send(b)
+}
+
+// Lines are as wide as Bubble Tea takes them to be, which depends on the terminal.
+func TestTerminalThatJoins(t *testing.T) {
+	defer plain.Join(false)
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.send(tea.WindowSizeMsg{Width: 20, Height: 24})
+		d.say("यह निधि किसकी है बताओ", "enter")
+		d.sees("› यह निधि किसकी है\n  बताओ")
+		d.send(tea.ModeReportMsg{Mode: ansi.ModeSynchronizedOutput, Value: ansi.ModeReset})
+		d.sees("› यह निधि किसकी है\n  बताओ")
+		d.send(tea.ModeReportMsg{Mode: ansi.ModeUnicodeCore, Value: ansi.ModeReset})
+		d.sees("› यह निधि किसकी है बताओ")
+		d.send(tea.ModeReportMsg{Mode: ansi.ModeUnicodeCore, Value: ansi.ModeNotRecognized})
+		d.sees("› यह निधि किसकी है\n  बताओ")
+	})
 }
 
 // Whoever quits while background commands run is asked.

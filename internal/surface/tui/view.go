@@ -6,7 +6,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -136,7 +135,7 @@ func (m *model) welcome() []string {
 		m.theme.Paint(theme.Dim, "It can be stopped at any instant; nothing is lost."),
 	)
 	for i, line := range lines {
-		lines[i] = ansi.Truncate("  "+line, m.width, "…")
+		lines[i] = plain.Cut("  "+line, m.width)
 	}
 	return append([]string{""}, lines...)
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 )
 
 // pieces are what makes trouble when a text is cut anywhere.
@@ -78,7 +79,7 @@ func TestOpenBlockStaysSmall(t *testing.T) {
 
 // harm is what is wrong with a line, if anything.
 func harm(line string, width int) string {
-	if w := ansi.StringWidth(line); w > width {
+	if w := plain.Width(line); w > width {
 		return fmt.Sprintf("it is %d wide, want %d", w, width)
 	}
 	for rest := line; rest != ""; rest = rest[1:] {

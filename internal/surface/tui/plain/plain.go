@@ -7,29 +7,10 @@ package plain
 import (
 	"strings"
 	"unicode/utf8"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
 // TabWidth is how far apart the tab stops are.
 const TabWidth = 4
-
-// Width is the number of columns that s takes. Escape codes take none.
-func Width(s string) int {
-	if n, ok := asciiWidth(s); ok {
-		return n
-	}
-	return ansi.StringWidth(s)
-}
-
-func asciiWidth(s string) (int, bool) {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return 0, false
-		}
-	}
-	return len(s), true
-}
 
 // Clean makes a text safe to show. Newlines are kept; all else is as [Line] does.
 func Clean(s string) string {
@@ -159,7 +140,7 @@ func truncate(s string, width int, tail string) string {
 			i += n
 			continue
 		}
-		n, w := next(s[i:])
+		n, w := next(s[i:], width)
 		if !full && col+w > width {
 			full = true
 			b.WriteString(tail)

@@ -88,7 +88,10 @@ func TestWrap(t *testing.T) {
 		{"ab漢字cd", 4, "ab漢|字cd"},
 		{"漢", 1, "漢"},
 		{"end   ", 9, "end"},
-		{"👨‍👩‍👧👨‍👩‍👧", 3, "👨‍👩‍👧|👨‍👩‍👧"},
+		{"👨‍👩‍👧👨‍👩‍👧", 12, "👨‍👩‍👧👨‍👩‍👧"},
+		{"👨‍👩‍👧👨‍👩‍👧", 6, "👨‍👩‍👧|👨‍👩‍👧"},
+		{"👨‍👩‍👧x", 3, "👨‍|👩‍|👧x"},
+		{"यह निधि", 5, "यह|निधि"}, // not within a word
 		{"aa bb cc dd", 5, "aa bb|cc dd"},
 		{"     ab", 3, "ab"},
 		{"word longerword x", 6, "word|longer|word x"},
@@ -96,6 +99,22 @@ func TestWrap(t *testing.T) {
 		if d := cmp.Diff(tt.want, strings.Join(Wrap(tt.in, tt.width), "|")); d != "" {
 			t.Errorf("%q at %d (-want +got):\n%s", tt.in, tt.width, d)
 		}
+	}
+}
+
+// What the terminal draws as one is counted as one.
+func TestJoined(t *testing.T) {
+	const s = "👨‍👩‍👧⚠️नि"
+	if n := Width(s); n != 6+1+2 {
+		t.Errorf("%d columns apart", n)
+	}
+	Join(true)
+	defer Join(false)
+	if n := Width(s); n != 2+2+1 {
+		t.Errorf("%d columns joined", n)
+	}
+	if d := cmp.Diff([]string{"👨‍👩‍👧", "👨‍👩‍👧"}, Wrap("👨‍👩‍👧👨‍👩‍👧", 3)); d != "" {
+		t.Errorf("joined (-want +got):\n%s", d)
 	}
 }
 
@@ -137,6 +156,14 @@ func FuzzPlain(f *testing.F) {
 
 // check holds for any text: it becomes harmless, and no line is too wide.
 func check(t *testing.T, s string, width int) {
+	t.Helper()
+	for _, joined := range []bool{true, false} {
+		Join(joined)
+		checkOne(t, s, width)
+	}
+}
+
+func checkOne(t *testing.T, s string, width int) {
 	t.Helper()
 	c, w := Clean(s), max(2, width)
 	if again := Clean(c); !isClean(c) || again != c {

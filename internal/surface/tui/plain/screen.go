@@ -3,8 +3,6 @@ package plain
 import (
 	"strings"
 	"unicode/utf8"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
 // A screen is one line of a terminal. Each column holds a character; the second
@@ -60,13 +58,13 @@ func (sc *screen) take(s string) int {
 // cluster puts one character as a person sees it. It ends before anything that
 // must not be shown.
 func (sc *screen) cluster(s string) int {
-	g, w := ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
+	g, w := Cluster(s)
 	if isClean(g) && !strings.Contains(g, "\n") {
 		sc.put(g, w)
 		return len(g)
 	}
 	_, n := utf8.DecodeRuneInString(s)
-	sc.put(s[:n], ansi.StringWidth(s[:n]))
+	sc.put(s[:n], Width(s[:n]))
 	return n
 }
 

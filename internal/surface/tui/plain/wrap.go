@@ -1,10 +1,6 @@
 package plain
 
-import (
-	"unicode/utf8"
-
-	"github.com/charmbracelet/x/ansi"
-)
+import "unicode/utf8"
 
 // Wrap breaks a clean text into lines of at most width columns: at newlines,
 // between words, between characters that are two columns wide, and within a word
@@ -38,7 +34,7 @@ func Hard(s string, width int) [][2]int {
 	var lines [][2]int
 	start, col := 0, 0
 	for i := 0; i < len(s); {
-		n, w := next(s[i:])
+		n, w := next(s[i:], width)
 		if col+w > width && col > 0 {
 			lines = append(lines, [2]int{start, i})
 			start, col = i, 0
@@ -65,12 +61,25 @@ type breaker struct {
 	spaces       bool
 }
 
-func next(s string) (n, width int) {
+// next returns the length and the width of what s begins with and is not broken: what
+// belongs together, or one character if that is wider than a line may be.
+func next(s string, most int) (n, width int) {
 	if s[0] < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf) {
 		return 1, 1
 	}
-	g, w := ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
-	return len(g), w
+	g, w := Cluster(s)
+	if w <= max(2, most) {
+		return len(g), w
+	}
+	_, n = utf8.DecodeRuneInString(s)
+	return n, Width(s[:n])
+}
+
+// isWide reports whether s begins with a character of two columns. One of two parts, each
+// a column wide, is not meant: those are in the middle of words.
+func isWide(s string) bool {
+	_, n := utf8.DecodeRuneInString(s)
+	return Width(s[:n]) == 2
 }
 
 // take adds the character at i and returns its length.
@@ -80,7 +89,7 @@ func (b *breaker) take(i int) int {
 		b.begin(i+1, 0)
 		return 1
 	}
-	n, w := next(b.s[i:])
+	n, w := next(b.s[i:], b.width)
 	if b.s[i] == ' ' && n == 1 { // and no mark stands on it
 		if !b.spaces && i > b.start {
 			b.stop = i
@@ -91,7 +100,8 @@ func (b *breaker) take(i int) int {
 		b.resume, b.resumeCol = i+1, b.col
 		return n
 	}
-	if w == 2 && i > b.start && !b.spaces {
+	wide := w >= 2 && isWide(b.s[i:])
+	if wide && i > b.start && !b.spaces {
 		b.may, b.stop, b.resume, b.resumeCol = true, i, i, b.col
 	}
 	b.spaces = false
@@ -99,7 +109,7 @@ func (b *breaker) take(i int) int {
 		b.cut(i)
 	}
 	b.col += w
-	if w == 2 {
+	if wide {
 		b.may, b.stop, b.resume, b.resumeCol = true, i+n, i+n, b.col
 	}
 	return n

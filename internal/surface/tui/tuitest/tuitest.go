@@ -13,8 +13,9 @@ import (
 	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -64,7 +65,7 @@ func Press(name string) tea.KeyPressMsg {
 func Frame(lines []string, cursor *tea.Cursor, width int) string {
 	var s strings.Builder
 	for _, l := range lines {
-		fmt.Fprintf(&s, "%s%s|\n", l, strings.Repeat(" ", max(width-ansi.StringWidth(l), 0)))
+		fmt.Fprintf(&s, "%s%s|\n", l, strings.Repeat(" ", max(width-plain.Width(l), 0)))
 	}
 	if cursor != nil {
 		fmt.Fprintf(&s, "cursor %d,%d\n", cursor.X, cursor.Y)
@@ -76,7 +77,7 @@ func Frame(lines []string, cursor *tea.Cursor, width int) string {
 func CheckWidth(t testing.TB, lines []string, width int) {
 	t.Helper()
 	for _, l := range lines {
-		if w := ansi.StringWidth(l); w > width {
+		if w := plain.Width(l); w > width {
 			t.Errorf("%d columns in a width of %d: %q", w, width, l)
 		}
 		if strings.ContainsAny(l, "\n\r\t") {

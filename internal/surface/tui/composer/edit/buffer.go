@@ -23,9 +23,10 @@ type Fold struct {
 
 // line is one line of text, and how it wraps at a width (0: not known).
 type line struct {
-	text  string
-	rows  []row
-	width int
+	text   string
+	rows   []row
+	width  int
+	joined bool
 }
 
 // A Buffer is a text and a cursor. The zero value is empty and ready.
@@ -241,7 +242,7 @@ func (b *Buffer) end() Pos {
 // deletion may have made one cluster of two.
 func (b *Buffer) snap(at Pos) Pos {
 	text := b.lines[at.Line].text
-	if at.Off == 0 || at.Off >= len(text) || plain(text[at.Off-1]) && plain(text[at.Off]) {
+	if at.Off == 0 || at.Off >= len(text) || printable(text[at.Off-1]) && printable(text[at.Off]) {
 		return at
 	}
 	off := b.safe(text, at.Off)

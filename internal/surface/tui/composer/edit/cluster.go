@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 )
 
 // A fold stands in the text as one character of a private area, so that every
@@ -22,11 +24,11 @@ const tabWidth = 4
 
 func isFold(r rune) bool { return r >= firstFold && r <= lastFold }
 
-func plain(c byte) bool { return c >= 0x20 && c < 0x7f }
+func printable(c byte) bool { return c >= 0x20 && c < 0x7f }
 
 // cluster returns the first cluster of s, which is not empty, and its width.
 func (b *Buffer) cluster(s string) (string, int) {
-	if plain(s[0]) && (len(s) == 1 || s[1] < utf8.RuneSelf) {
+	if printable(s[0]) && (len(s) == 1 || s[1] < utf8.RuneSelf) {
 		return s[:1], 1
 	}
 	if s[0] == '\t' {
@@ -34,12 +36,12 @@ func (b *Buffer) cluster(s string) (string, int) {
 	}
 	r, n := utf8.DecodeRuneInString(s)
 	if isFold(r) {
-		return s[:n], ansi.StringWidth(b.fold(r).Label)
+		return s[:n], plain.Width(b.fold(r).Label)
 	}
-	c, w := ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
+	c, w := plain.Cluster(s)
 	if i := strings.IndexFunc(c, isFold); i > 0 { // a fold belongs to nobody
 		c = c[:i]
-		w = ansi.StringWidth(c)
+		w = plain.Width(c)
 	}
 	return c, w
 }
@@ -47,7 +49,7 @@ func (b *Buffer) cluster(s string) (string, int) {
 // safe returns a place before off where a cluster surely begins.
 func (b *Buffer) safe(text string, off int) int {
 	for i := off - 1; i > 0; i-- {
-		if plain(text[i-1]) && plain(text[i]) {
+		if printable(text[i-1]) && printable(text[i]) {
 			return i
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 )
 
 // A row is a part of a line that fits the width.
@@ -18,10 +18,10 @@ const minWidth = 4
 func (b *Buffer) layout(n int) []row {
 	l := &b.lines[n]
 	width := max(b.width, minWidth)
-	if l.width == width {
+	if l.width == width && l.joined == plain.Joined() {
 		return l.rows
 	}
-	l.width = width
+	l.width, l.joined = width, plain.Joined()
 	l.rows = b.wrap(l.text, width)
 	return l.rows
 }
@@ -65,7 +65,7 @@ func (b *Buffer) wrap(text string, width int) []row {
 
 func ascii(s string) bool {
 	for i := range len(s) {
-		if !plain(s[i]) {
+		if !printable(s[i]) {
 			return false
 		}
 	}
@@ -249,17 +249,20 @@ func (b *Buffer) draw(s string, paint func(string) string) string {
 		return s
 	}
 	var out strings.Builder
+	room := max(b.width, minWidth) - 1
 	replaced := false // the last cluster was drawn as something else
 	for s != "" {
 		c, w := b.cluster(s)
 		r, _ := utf8.DecodeRuneInString(c)
 		switch {
 		case r == '\t':
-			out.WriteString("    "[:min(tabWidth, max(b.width, minWidth)-1)])
+			out.WriteString("    "[:min(tabWidth, room)])
 		case isFold(r):
-			out.WriteString(paint(ansi.Truncate(b.fold(r).Label, max(b.width, minWidth)-1, "…")))
+			out.WriteString(paint(plain.Cut(b.fold(r).Label, room)))
 		case replaced && joins(c): // it would change the width of what is not even there
 			out.WriteString(strings.Repeat(" ", w))
+		case w > room:
+			out.WriteString(strings.Repeat("…", room))
 		default:
 			out.WriteString(c)
 		}
@@ -271,6 +274,6 @@ func (b *Buffer) draw(s string, paint func(string) string) string {
 
 // joins reports whether a cluster becomes one with what is before it.
 func joins(c string) bool {
-	first, _ := ansi.FirstGraphemeCluster("x"+c, ansi.GraphemeWidth)
+	first, _ := plain.Cluster("x" + c)
 	return len(first) > 1
 }

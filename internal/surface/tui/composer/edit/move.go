@@ -27,7 +27,7 @@ func (b *Buffer) prevPos(at Pos) Pos {
 		return Pos{at.Line - 1, len(b.lines[at.Line-1].text)}
 	}
 	text := b.lines[at.Line].text
-	if at.Off == 1 || plain(text[at.Off-1]) && plain(text[at.Off-2]) {
+	if at.Off == 1 || printable(text[at.Off-1]) && printable(text[at.Off-2]) {
 		return Pos{at.Line, at.Off - 1}
 	}
 	off, last := b.safe(text, at.Off-1), 0
