@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -112,6 +113,38 @@ func TestElicitationIsTakenBack(t *testing.T) {
 			c.e.Request().Answer("committed")
 			c.hear("agent_message 1", "task_complete 1", "answer 1")
 		})
+	})
+}
+
+// A reply that joins a turn which waits for an approval, and which no call began, is asked.
+func TestReplyToATurnThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, asks)
+		c.send(`{"id":"new","method":"newConversation","params":{}}`)
+		c.skip("new")
+		c.message("2", "go")
+		m := c.e.Request()
+		m.Call("call_1", "work", "{}")
+		m.End()
+		c.e.Run().Ask("git", "commit", "-m", "it's")
+		c.skip("2")
+		c.nothing()
+		c.reply("1", `,"whenBusy":"steer"`)
+		c.hear("task_started 1")
+		c.next()
+		c.want(elicited)
+		c.send(`{"id":0,"result":{"decision":"approved"}}`)
+		run := c.e.Run()
+		if err := run.Call.Host.Record(t.Context(), &p.CommandStarted{Call: run.Call.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if line, _ := c.next(); !strings.Contains(line, `"call_id":"call_1"`) {
+			t.Errorf("the call has another name: %s", line)
+		}
+		run.Finish("done")
+		c.e.Request().Answer("committed")
+		c.hear("exec_command_end 1", "agent_message 1", "task_complete 1", "answer 1")
+		c.nothing()
 	})
 }
 

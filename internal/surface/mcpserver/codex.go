@@ -42,7 +42,7 @@ func (s *Server) codex(ctx context.Context, r *jsonrpc.Request, in callParams, a
 	}
 	t := s.newTurnCall(ctx, r, in, c, settings)
 	t.model = settings.Model
-	return t.run(ctx, p.UserTurn{Content: p.Text(a.Prompt)})
+	return t.run(p.UserTurn{Content: p.Text(a.Prompt)})
 }
 
 // replyNames are the names that a conversation goes by.
@@ -91,7 +91,7 @@ func (s *Server) codexReply(ctx context.Context, r *jsonrpc.Request, in callPara
 		return failed(err.Error()), nil
 	}
 	t := s.newTurnCall(ctx, r, in, c, snap.Settings)
-	return t.run(ctx, p.UserTurn{Content: p.Text(a.Prompt), WhenBusy: a.WhenBusy})
+	return t.run(p.UserTurn{Content: p.Text(a.Prompt), WhenBusy: a.WhenBusy})
 }
 
 // A turnCall is a call of codex or codex-reply under way.
@@ -101,17 +101,19 @@ type turnCall struct {
 	c      *conversation
 	model  string          // of a conversation that begins with the call
 	token  json.RawMessage // for progress; nil if nobody asked
+	ctx    context.Context // ended by a cancel
 	life   context.Context // not ended by a cancel: the end of the turn is told all the same
 	events *event.Translator
 	asks   *asker
 
 	progress int
-	turn     p.TurnID // the one that events were last about
-	mine     bool     // whether those are told for this call
+	turn     p.TurnID      // the one that events were last about
+	mine     bool          // whether those are told for this call
+	over     chan struct{} // closed when it tells nothing more
 }
 
 func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callParams, c *conversation, now p.Settings) *turnCall {
-	t := &turnCall{s: s, r: r, c: c, token: in.token(), life: context.WithoutCancel(ctx), events: event.New(now.ContextWindow)}
+	t := &turnCall{s: s, r: r, c: c, token: in.token(), ctx: ctx, life: context.WithoutCancel(ctx), events: event.New(now.ContextWindow), over: make(chan struct{})}
 	t.asks = newAsker(t.life, s, c.id, t.elicit)
 	return t
 }
@@ -125,25 +127,55 @@ func (in callParams) token() json.RawMessage {
 }
 
 // run submits the message and sees its turn to the end.
-func (t *turnCall) run(ctx context.Context, ut p.UserTurn) (toolResult, error) {
+func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
+	defer close(t.over)
 	defer t.asks.close()
 	taken := func(receipt p.Receipt) {
+		told := true
 		switch receipt.State {
 		case p.TakenStarted:
 			t.c.events.Store(receipt.Turn, t)
 		case p.TakenSteered: // the turn's events stay with the call that has them
-			t.c.events.LoadOrStore(receipt.Turn, t)
+			_, told = t.c.events.LoadOrStore(receipt.Turn, t)
 		}
 		if t.model != "" { // now nobody can be quicker than us with a reply
 			t.send("", 0, event.Configured(t.c.id, t.model))
 		}
 		t.r.Release()
+		if !told {
+			t.join(receipt)
+		}
 	}
-	end, err := engine.RunTurn(t.r.UntilEnd(ctx), submitHook{t.s.o.Engine, taken, t.life}, t.c.id, ut, t.event)
+	end, err := engine.RunTurn(t.r.UntilEnd(t.ctx), submitHook{t.s.o.Engine, taken, t.life}, t.c.id, ut, t.event)
 	if err != nil {
 		return failed(err.Error()), nil
 	}
+	first, _ := t.c.events.Load(end.Turn)
+	if first, _ := first.(*turnCall); first != nil && first != t {
+		<-first.over // an answer does not overtake the end of its turn
+	}
 	return t.result(end), nil
+}
+
+// join takes over the telling of a turn that no call began: what its calls are called, and what
+// somebody must be asked, was said before.
+func (t *turnCall) join(at p.Receipt) {
+	t.asks.hold = true
+	for e, err := range t.s.o.Engine.Subscribe(t.life, t.c.id, 0) {
+		if err != nil {
+			return // whoever follows the turn is told as well
+		}
+		if e.Seq != 0 {
+			t.events.Translate(e)
+			t.asks.event(e)
+		}
+		if e.Seq >= at.Seq {
+			break
+		}
+	}
+	t.turn, t.mine = at.Turn, true
+	t.tell(p.Event{Turn: at.Turn, Body: &p.TurnStarted{}})
+	t.asks.resume()
 }
 
 // A submitHook is an engine that tells what became of a message before its
@@ -227,7 +259,7 @@ func (t *turnCall) send(id string, seq p.Seq, m event.Msg) {
 		return
 	}
 	_ = t.s.conn.Notify(t.life, m.Type(), params)
-	if t.token != nil {
+	if t.token != nil && t.ctx.Err() == nil { // a request that was cancelled makes none
 		t.progress++
 		_ = t.s.conn.Notify(t.life, "notifications/progress", progressParams{t.token, t.progress, m.Type()})
 	}

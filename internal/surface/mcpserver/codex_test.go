@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -222,21 +223,25 @@ func TestSteeredReply(t *testing.T) {
 		c.begin("1")
 		m := c.e.Request()
 		c.hear("session_configured", "task_started 1")
-		c.reply("2", "")
+		const calls = 10 // so that one of them would be quicker than the first, if it could
+		for id := 2; id <= calls; id++ {
+			c.reply(strconv.Itoa(id), "")
+		}
 		synctest.Wait()
 		m.Answer("first")
 		c.e.Request().Answer("second")
 		answers := map[string]bool{}
-		for len(answers) < 2 {
+		for over := false; len(answers) < calls; {
 			line, h := c.next()
-			if h.Method == "" {
-				answers[bare(h.ID)] = strings.Contains(line, `"text":"second"`)
-			} else if !strings.Contains(line, `"requestId":1`) {
+			over = over || h.Method == "task_complete"
+			switch {
+			case h.Method != "" && !strings.Contains(line, `"requestId":1`):
 				t.Errorf("an event of another request: %s", line)
+			case h.Method == "" && (!over || !strings.Contains(line, `"text":"second"`)):
+				t.Errorf("an answer, the turn told to its end %v: %s", over, line)
+			case h.Method == "":
+				answers[bare(h.ID)] = true
 			}
-		}
-		if !answers["1"] || !answers["2"] {
-			t.Errorf("answers %v", answers)
 		}
 		c.nothing()
 	})
@@ -447,6 +452,14 @@ func TestProgress(t *testing.T) {
 				t.Fatal("progress that nobody asked for")
 			}
 		}
+
+		c.send(`{"id":3,"method":"tools/call","params":{"name":"codex-reply","arguments":{"prompt":"go","threadId":"C"},"_meta":{"progressToken":3}}}`)
+		c.e.Request()
+		c.hear("task_started 3", "notifications/progress")
+		c.cancel("3")
+		c.hear("turn_aborted 3")
+		c.next()
+		c.nothing() // no progress of what is over
 	})
 }
 
