@@ -60,7 +60,7 @@ func TestColor(t *testing.T) {
 			}
 			for _, want := range []string{
 				"I look first\n", "\x1b[32m  ✓ a\x1b[0m\n", "\x1b[1m  ▸ b\x1b[0m\n", "  · c\n", "\x1b[1m$ make\x1b[0m\n",
-				"\x1b[2m  [41mred\x1b[0m\n", "\x1b[2m  (ok, 0 ms)\x1b[0m\n", "\x1b[31m  (exit code 1, 0 ms)\x1b[0m\n",
+				"\x1b[2m  red\x1b[0m\n", "\x1b[2m  (ok, 0 ms)\x1b[0m\n", "\x1b[31m  (exit code 1, 0 ms)\x1b[0m\n",
 			} {
 				if !strings.Contains(got, want) {
 					t.Errorf("%q\nwant in it\n%q", got, want)

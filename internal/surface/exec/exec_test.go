@@ -133,6 +133,24 @@ func TestLongOutputIsShownInPart(t *testing.T) {
 	})
 }
 
+// A line of output is shown as it looked in the end, and not all of it if it is
+// a whole program.
+func TestOutputIsShownAsItLooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		w := r.e.Run()
+		_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"curl"}})
+		live := " 1%\r50%\r\x1b[K100%\r\ncrlf\r\n\x1b[31mred\x1b[0m \x1b]0;title\aend\n" + strings.Repeat("y\n", shownLines-3)
+		w.Print(live)
+		w.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{Output: live + "9%\r99%\n" + strings.Repeat("ä", lineLength+1)}})
+		r.e.Request().Answer("ok")
+		r.want(t, "ok\n", "$ curl\n  100%\n  crlf\n  red end\n"+strings.Repeat("  y\n", shownLines-3)+"  99%\n  "+strings.Repeat("ä", lineLength-1)+"…\n  (ok, 0 ms)\n")
+	})
+}
+
 func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, nil)
@@ -143,7 +161,7 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 		_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"evil"}})
 		w.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{Output: "\x1b[2Jcleared\a\n"}})
 		r.e.Request().Answer("ok")
-		r.want(t, "ok\n", "$ evil\n  [2Jcleared\n  (ok, 0 ms)\n")
+		r.want(t, "ok\n", "$ evil\n  cleared\n  (ok, 0 ms)\n")
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -168,13 +170,25 @@ func callLine(it *transcript.Item) string {
 	if line == "" {
 		line = it.Tool + " " + it.Arguments
 	}
-	if r := []rune(line); len(r) > callLength {
-		return string(r[:callLength-1]) + "…"
+	return cut(line)
+}
+
+// lineLength is how much of a line is shown.
+const lineLength = 1000
+
+func cut(line string) string {
+	if r := []rune(line); len(r) > lineLength {
+		return string(r[:lineLength-1]) + "…"
 	}
 	return line
 }
 
-const callLength = 1000
+// printed shows a line of a command's output as it looked in the end: without its
+// colours, and without what a progress bar has written over.
+func (pr *printer) printed(line string) {
+	line = strings.TrimRight(ansi.Strip(line), "\r")
+	pr.colored(dim, "  "+cut(line[strings.LastIndexByte(line, '\r')+1:]))
+}
 
 // output shows the whole lines that have arrived since, up to a limit.
 func (pr *printer) output(it *transcript.Item) {
@@ -187,7 +201,7 @@ func (pr *printer) output(it *transcript.Item) {
 		if !whole && it.Status == transcript.Open {
 			return
 		}
-		pr.colored(dim, "  "+line)
+		pr.printed(line)
 		pr.lines[it.ID]++
 		pr.shown[it.ID] += len(rest) - len(after)
 		rest = after
@@ -216,7 +230,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 			lines = lines[n:]
 		}
 		for _, l := range lines {
-			pr.colored(dim, "  "+l)
+			pr.printed(l)
 		}
 	}
 	how := ending(it)
