@@ -323,11 +323,9 @@ func (j *jsonPrinter) line(v jsonLine) {
 	if j.failed != nil {
 		return
 	}
-	b, err := json.Marshal(v)
-	if err == nil {
-		_, err = j.w.Write(append(b, '\n'))
-	}
-	if err != nil {
+	enc := json.NewEncoder(j.w)
+	enc.SetEscapeHTML(false) // people and grep read them too, and 2>&1 is in many a command
+	if err := enc.Encode(v); err != nil {
 		j.failed = err
 		j.onFail()
 	}

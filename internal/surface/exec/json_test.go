@@ -55,13 +55,13 @@ func TestJSONOfATurn(t *testing.T) {
 		m.Think("Look first")
 		m.Think(" ")
 		m.Call("c", "work", "{}")
-		c := command(t, r, m, "/bin/bash", "-lc", "go test ./...")
+		c := command(t, r, m, "/bin/bash", "-lc", "go test 2>&1 ./...")
 		c.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{Output: "FAIL\n", ExitCode: 1}})
 		r.e.Request().Answer("It fails.")
 		r.wantLines(t,
 			`{"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":"Look first"}}`,
-			`{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test ./...'","aggregated_output":"","exit_code":null,"status":"in_progress"}}`,
-			`{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test ./...'","aggregated_output":"FAIL\n","exit_code":1,"status":"failed"}}`,
+			`{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test 2>&1 ./...'","aggregated_output":"","exit_code":null,"status":"in_progress"}}`,
+			`{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'go test 2>&1 ./...'","aggregated_output":"FAIL\n","exit_code":1,"status":"failed"}}`,
 			`{"type":"item.completed","item":{"id":"item_2","type":"agent_message","text":"It fails."}}`,
 			`{"type":"turn.completed","usage":{"input_tokens":120,"cached_input_tokens":0,"cache_write_input_tokens":0,"output_tokens":2,"reasoning_output_tokens":0}}`)
 	})
