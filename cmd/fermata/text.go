@@ -16,6 +16,8 @@ var errNotText = errors.New("the prompt is not text: it is neither UTF-8 nor UTF
 func decodeText(b []byte) (string, error) {
 	var order binary.ByteOrder
 	switch {
+	case bytes.HasPrefix(b, []byte{0xff, 0xfe, 0, 0}): // UTF-32, which would pass for UTF-16 with a NUL after each letter
+		return "", errNotText
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe}):
 		order = binary.LittleEndian
 	case bytes.HasPrefix(b, []byte{0xfe, 0xff}):
