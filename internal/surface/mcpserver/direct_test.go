@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -440,7 +441,16 @@ func TestItems(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	if _, err := contents([]item{{Type: "localImage", Data: &itemData{Path: "a.txt"}}}, dir); err == nil {
-		t.Error("a text was taken for an image")
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, it := range map[string]item{
+		"a text":                  {Type: "localImage", Data: &itemData{Path: "a.txt"}},
+		"a pipe without a writer": {Type: "localImage", Data: &itemData{Path: "pipe"}},
+		"an image without a name": {Type: "image", Data: &itemData{}},
+	} {
+		if _, err := contents([]item{it}, dir); err == nil {
+			t.Errorf("%s was taken for an image", name)
+		}
 	}
 }

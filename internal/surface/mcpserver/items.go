@@ -1,13 +1,11 @@
 package mcpserver
 
 import (
-	"encoding/base64"
+	"errors"
 	"fmt"
-	"net/http"
-	"os"
 	"path/filepath"
-	"strings"
 
+	tools "github.com/fermata-agent/fermata/internal/tool" // tool is one of MCP here
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -37,31 +35,23 @@ func contents(items []item, dir string) ([]p.Content, error) {
 		case "text":
 			list = append(list, p.Content{Type: p.ContentText, Text: d.Text})
 		case "image":
+			if d.ImageURL == "" { // a service that refuses it would refuse the conversation from then on
+				return nil, errors.New("image_url of an image is missing")
+			}
 			list = append(list, p.Content{Type: p.ContentImage, ImageURL: d.ImageURL})
 		case "localImage", "local_image":
-			url, err := readImage(d.Path, dir)
+			name := d.Path
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(dir, name)
+			}
+			image, err := tools.ReadImage(name)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, p.Content{Type: p.ContentImage, ImageURL: url})
+			list = append(list, image)
 		default:
 			return nil, fmt.Errorf("there are no items of type %q", it.Type)
 		}
 	}
 	return list, nil
-}
-
-func readImage(name, dir string) (string, error) {
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return "", fmt.Errorf("read image: %w", err)
-	}
-	kind := http.DetectContentType(b)
-	if !strings.HasPrefix(kind, "image/") {
-		return "", fmt.Errorf("read image: %s is none", name)
-	}
-	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b), nil
 }
