@@ -108,18 +108,24 @@ func (s *Server) override(ctx context.Context, c *conversation, now p.Settings, 
 	return over.Apply(now), err
 }
 
-// said is what was said in a conversation up to an event.
+// said is what was said in a conversation up to an event, and not taken back.
 func (s *Server) said(ctx context.Context, id p.ConversationID, upTo p.Seq) ([]event.Msg, error) {
 	var list []event.Msg
+	var turns []p.TurnID // of each
+	add := func(turn p.TurnID, m event.Msg) { list, turns = append(list, m), append(turns, turn) }
 	for e, err := range s.o.Engine.Subscribe(ctx, id, 0) {
 		if err != nil {
 			return nil, err
 		}
 		switch b := e.Body.(type) {
 		case *p.UserMessage:
-			list = append(list, event.Msg{"type": "user_message", "message": p.PlainText(b.Content), "kind": "plain"})
+			add(e.Turn, event.Msg{"type": "user_message", "message": p.PlainText(b.Content), "kind": "plain"})
 		case *p.AssistantMessage:
-			list = append(list, event.Msg{"type": "agent_message", "message": b.Text})
+			add(e.Turn, event.Msg{"type": "agent_message", "message": b.Text})
+		case *p.Reverted:
+			for len(turns) > 0 && turns[len(turns)-1] >= b.Before {
+				list, turns = list[:len(turns)-1], turns[:len(turns)-1]
+			}
 		}
 		if e.Seq >= upTo {
 			break

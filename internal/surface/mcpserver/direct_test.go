@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -360,6 +361,24 @@ func TestListResumeArchive(t *testing.T) {
 		c.want(`{"jsonrpc":"2.0","id":5,"result":{}}`)
 		c.send(`{"id":6,"method":"listConversations"}`)
 		c.want(`{"jsonrpc":"2.0","id":6,"result":{"items":[]}}`)
+	})
+}
+
+func TestResumeTellsNothingThatWasTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := direct(t)
+		for i, text := range []string{"keep", "drop", "drop, too"} {
+			c.message(strconv.Itoa(i+2), text)
+			c.e.Request().Answer(text + "ped")
+			synctest.Wait()
+		}
+		c.e.Must(p.ConversationID(c.id), p.Revert{Before: 2})
+		c.drain()
+		c.send(`{"id":9,"method":"resumeConversation","params":{"conversationId":"C"}}`)
+		const want = `"initialMessages":[{"kind":"plain","message":"keep","type":"user_message"},{"message":"keepped","type":"agent_message"}]}}`
+		if got := c.skip("9"); !strings.HasSuffix(got, want) {
+			t.Errorf("got %s", got)
+		}
 	})
 }
 
