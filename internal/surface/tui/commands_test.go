@@ -314,6 +314,15 @@ func TestEditor(t *testing.T) {
 		if got := d.m.comp.Text(); got != "some more" {
 			t.Errorf("after an error the composer holds %q", got)
 		}
+
+		d.m.o.Image = readImage
+		d.send(tea.PasteMsg{Content: "/a/one.png"})
+		d.press("ctrl+g")
+		d.send(edited{text: "changed: " + given})
+		d.press("enter")
+		if got := pictures(e.Request()); got != "data:/a/one.png" {
+			t.Errorf("after the editor was given %q the model is sent %q", given, got)
+		}
 	})
 }
 
@@ -338,9 +347,7 @@ func TestImages(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		good := func(o *Options) {
 			o.Prompt, o.Images = "look", []string{"a.png"}
-			o.Image = func(file string) (p.Content, error) {
-				return p.Content{Type: p.ContentImage, ImageURL: "data:" + file}, nil
-			}
+			o.Image = readImage
 		}
 		d := drive(t, e, good)
 		r := e.Request()
@@ -357,8 +364,63 @@ func TestImages(t *testing.T) {
 		})
 		d.wait(time.Second)
 		d.sees("not an image")
-		if d.m.comp.Text() != "look" || d.m.talk.id != "" {
+		if d.m.comp.Text() != "look [image #1 a.png]" || d.m.talk.id != "" {
 			t.Errorf("the composer holds %q", d.m.comp.Text())
+		}
+	})
+}
+
+// readImage is Options.Image.
+func readImage(file string) (p.Content, error) {
+	return p.Content{Type: p.ContentImage, ImageURL: "data:" + file}, nil
+}
+
+// pictures are the images of the last message that a model is sent.
+func pictures(r *enginetest.Request) string {
+	var urls []string
+	for _, c := range r.Prompt.Items[len(r.Prompt.Items)-1].Content {
+		if c.Type == p.ContentImage {
+			urls = append(urls, c.ImageURL)
+		}
+	}
+	return strings.Join(urls, " ")
+}
+
+// What is handed back still has its images, also by a conversation that is opened by
+// another program than the one that sent them; and so has what is written meanwhile.
+func TestImagesAreHandedBack(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		images := func(o *Options) { o.Image = readImage }
+		d := drive(t, e, images)
+		d.say("hello", "enter")
+		r := e.Request()
+		d.send(tea.PasteMsg{Content: "/a/one.png"})
+		d.press("tab")
+		d.wait(time.Second)
+		d.send(tea.PasteMsg{Content: "/a/two.png"})
+		d.press("esc")
+		r.Stopped()
+		d.wait(time.Second)
+		d.sees("[image #1 one.png]", "[image #2 two.png]")
+		d.press("enter")
+		r = e.Request()
+		if got := pictures(r); got != "data:/a/one.png data:/a/two.png" {
+			t.Errorf("after a stop the model is sent %q", got)
+		}
+
+		d.send(tea.PasteMsg{Content: "/a/three.png"})
+		d.press("tab")
+		d.wait(time.Second)
+		e.Must(d.m.talk.id, p.UserTurn{WhenBusy: p.Queue, Content: append(p.Text("by somebody else"), p.Content{Type: p.ContentImage, ImageURL: "https://x/four"})})
+		e.Kill()
+		again := enginetest.New(t, enginetest.Options{Store: e.Store})
+		d = drive(t, again, resuming(d.m.talk.id), images)
+		d.wait(time.Second)
+		d.sees("[image #3 three.png]", "by somebody else [image #4]")
+		d.send(tea.PasteMsg{Content: "/b/three.png"})
+		d.press("enter")
+		if got := pictures(again.Request()); got != "data:/a/three.png https://x/four data:/b/three.png" {
+			t.Errorf("after a crash the model is sent %q", got)
 		}
 	})
 }

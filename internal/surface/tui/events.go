@@ -96,15 +96,15 @@ func (m *model) takeReturned(caught bool) {
 	news := t.tr.Returned[t.returned:]
 	t.returned = len(t.tr.Returned)
 	if caught {
-		m.giveBack(texts(news)...)
+		m.giveBack(m.texts(news)...)
 	}
 }
 
-func texts(inputs []p.ReturnedInput) []string {
+func (m *model) texts(inputs []p.ReturnedInput) []string {
 	var list []string
 	for _, in := range inputs {
 		if !in.Deleted { // else whoever took it back has it
-			list = append(list, p.PlainText(in.Content))
+			list = append(list, m.written(in.Content))
 		}
 	}
 	return list
@@ -120,7 +120,7 @@ func (m *model) caughtUp() {
 	}
 	m.putNotes()
 	if !t.tr.Active {
-		m.giveBack(texts(t.tr.Returned)...)
+		m.giveBack(m.texts(t.tr.Returned)...)
 	}
 }
 

@@ -100,7 +100,7 @@ func (m *model) draft() string {
 			parts = append(parts, e.text)
 		}
 	}
-	parts = append(parts, m.comp.Text())
+	parts = append(parts, m.comp.Lasting())
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 

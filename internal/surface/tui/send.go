@@ -157,16 +157,13 @@ func (m *model) answered(e *errand, r p.Receipt, err error) tea.Cmd {
 // submit sends what was written.
 func (m *model) submit(a composer.Submit) tea.Cmd {
 	m.view.Bottom()
-	image := m.o.Image
+	load := m.image()
 	return m.send(&errand{
-		begins: true, text: a.Text,
+		begins: true, text: m.comp.WithImages(a.Text, a.Images),
 		make: func(context.Context) (p.Op, error) {
 			content := p.Text(a.Text)
 			for _, file := range a.Images {
-				if image == nil {
-					break
-				}
-				c, err := image(file)
+				c, err := load(file)
 				if err != nil {
 					return nil, err
 				}
@@ -175,6 +172,32 @@ func (m *model) submit(a composer.Submit) tea.Cmd {
 			return p.UserTurn{Content: content, WhenBusy: a.Mode}, nil
 		},
 	})
+}
+
+// image returns the function that makes content of the path of an image, or of its
+// URL, which those have that were handed back.
+func (m *model) image() func(string) (p.Content, error) {
+	read := m.o.Image
+	return func(file string) (p.Content, error) {
+		if composer.IsURL(file) {
+			return p.Content{Type: p.ContentImage, ImageURL: file}, nil
+		}
+		if read == nil {
+			return p.Content{}, errors.New("images cannot be read here")
+		}
+		return read(file)
+	}
+}
+
+// written is a message as a text of which the composer makes what it was.
+func (m *model) written(content []p.Content) string {
+	var images []string
+	for _, c := range content {
+		if c.Type == p.ContentImage {
+			images = append(images, c.ImageURL)
+		}
+	}
+	return m.comp.WithImages(p.PlainText(content), images)
 }
 
 // shell runs a command of the person's own.
@@ -238,7 +261,7 @@ func (m *model) takeBack() tea.Cmd {
 		if err != nil {
 			return m.complain(err)
 		}
-		m.giveBack(p.PlainText(in.Content))
+		m.giveBack(m.written(in.Content))
 		return nil
 	}
 	return m.send(e)

@@ -10,9 +10,6 @@ package composer
 
 import (
 	"context"
-	"fmt"
-	"path"
-	"path/filepath"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -62,7 +59,7 @@ type (
 	// Submit is a message to send. The composer is empty afterwards.
 	Submit struct {
 		Text   string   // with folded pastes written out
-		Images []string // paths of images, in the order of their labels in Text
+		Images []string // paths of images or their URLs, in the order of their labels in Text
 		Mode   p.WhenBusy
 	}
 
@@ -114,12 +111,28 @@ func New(t *theme.Theme, o Options) *Composer {
 	return c
 }
 
-// Text returns what is written, with folded pastes written out and images as
-// their paths.
-func (c *Composer) Text() string { return c.whole(c.buf.Text()) }
+// Text returns what is written, with folded pastes written out and images by
+// their labels. SetText makes the same of it again.
+func (c *Composer) Text() string {
+	return c.buf.Expand(c.buf.Text(), func(f edit.Fold) string {
+		if f.Image {
+			return f.Label
+		}
+		return f.Text
+	})
+}
 
-func (c *Composer) whole(raw string) string {
-	return c.buf.Expand(raw, func(f edit.Fold) string { return f.Text })
+// Lasting returns what is written for those who do not know the labels of images:
+// with their paths.
+func (c *Composer) Lasting() string { return c.lasting(c.buf.Text()) }
+
+func (c *Composer) lasting(raw string) string {
+	return c.buf.Expand(raw, func(f edit.Fold) string {
+		if f.Image && IsURL(f.Text) { // it came from elsewhere, and may be large
+			return f.Label
+		}
+		return f.Text
+	})
 }
 
 // Empty reports whether nothing is written.
@@ -146,9 +159,7 @@ func (c *Composer) Insert(text string) {
 // AddImage puts the label of an image at the cursor.
 func (c *Composer) AddImage(file string) {
 	c.past.leave()
-	c.images++
-	label := fmt.Sprintf("[image #%d %s]", c.images, edit.Clean(path.Base(filepath.ToSlash(file))))
-	c.buf.InsertFold(edit.Fold{Label: label, Text: file, Image: true})
+	c.buf.InsertFold(edit.Fold{Label: c.newLabel(file), Text: file, Image: true})
 }
 
 // Focus shows the cursor and takes keys.

@@ -303,6 +303,17 @@ func TestImages(t *testing.T) {
 	d.wantActions(sent)
 }
 
+// An image that comes from elsewhere does not go into the history, for its size.
+func TestHistoryHoldsNoImage(t *testing.T) {
+	d := newDesk(t)
+	d.c.SetText(d.c.WithImages("see [image #2 x.png]", []string{"data:image/png;base64,AAAA"}))
+	d.press("enter")
+	d.wantActions(Submit{"see [image #2 x.png]", []string{"data:image/png;base64,AAAA"}, p.Steer})
+	if diff := cmp.Diff([]string{"see [image #2 x.png]"}, d.history.entries); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
 func TestFailingHistoryIsToldAndLosesNothing(t *testing.T) {
 	broken := errors.New("disk is full")
 	d := newDesk(t)

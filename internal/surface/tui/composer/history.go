@@ -100,7 +100,7 @@ func (c *Composer) down() (Action, tea.Cmd) {
 // recall shows the next entry in a direction that differs from what is shown.
 func (c *Composer) recall(step int) Action {
 	h := &c.past
-	shown := c.Text()
+	shown := c.Lasting()
 	for back := h.back + step; back >= 0 && back <= len(h.entries); back += step {
 		text := h.draft
 		if back > 0 {

@@ -114,7 +114,7 @@ func (c *Composer) queue(otherwise func(*Composer) (Action, tea.Cmd)) (Action, t
 // send turns what is written into the action that it stands for.
 func (c *Composer) send(mode p.WhenBusy) (Action, tea.Cmd) {
 	raw := c.buf.Text()
-	text := strings.TrimRight(c.whole(raw), " \t\n")
+	text := strings.TrimRight(c.lasting(raw), " \t\n")
 	if strings.TrimSpace(text) == "" {
 		return Used{}, nil
 	}

@@ -5,7 +5,9 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -78,8 +80,44 @@ func imagePath(text string) (string, bool) {
 	return s, filepath.IsAbs(s)
 }
 
+// imageLabel is what newLabel makes.
+var imageLabel = regexp.MustCompile(`\[image #(\d+)(?: [^\]\n]*)?\]`)
+
+func (c *Composer) newLabel(file string) string {
+	c.images++
+	if IsURL(file) {
+		return fmt.Sprintf("[image #%d]", c.images)
+	}
+	return fmt.Sprintf("[image #%d %s]", c.images, edit.Clean(path.Base(filepath.ToSlash(file))))
+}
+
+// IsURL reports whether an image is given by its URL, not by its path.
+func IsURL(image string) bool {
+	return strings.HasPrefix(image, "data:") || strings.HasPrefix(image, "https://") || strings.HasPrefix(image, "http://")
+}
+
+// WithImages returns a message as a text of which SetText makes what it was. The
+// images belong to the labels in the text, in their order; those that have none are
+// given one.
+func (c *Composer) WithImages(text string, images []string) string {
+	labels := imageLabel.FindAllStringSubmatch(text, len(images))
+	for i, image := range images {
+		if i >= len(labels) {
+			label := c.newLabel(image)
+			c.buf.Know(edit.Fold{Label: label, Text: image, Image: true})
+			text = strings.TrimLeft(text+" "+label, " ")
+			continue
+		}
+		c.buf.Know(edit.Fold{Label: labels[i][0], Text: image, Image: true})
+		if n, err := strconv.Atoi(labels[i][1]); err == nil {
+			c.images = max(c.images, n) // so that it stays the only one of its name
+		}
+	}
+	return text
+}
+
 // message returns a text as it is sent: pastes written out, images by their
-// labels, and the images' paths.
+// labels, and the images.
 func (c *Composer) message(raw string) (text string, images []string) {
 	text = c.buf.Expand(raw, func(f edit.Fold) string {
 		if !f.Image {

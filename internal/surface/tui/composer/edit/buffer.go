@@ -18,7 +18,7 @@ func (a Pos) before(b Pos) bool { return a.Line < b.Line || a.Line == b.Line && 
 type Fold struct {
 	Label string
 	Text  string
-	Image bool // Text is the path of an image
+	Image bool // Text is the path of an image, or its URL
 }
 
 // line is one line of text, and how it wraps at a width (0: not known).

@@ -74,6 +74,16 @@ func (b *Buffer) InsertFold(f Fold) {
 	b.Replace(b.cur, b.cur, string(r))
 }
 
+// Know makes Refold find a fold that was not written here, or something else by
+// the label of one that was.
+func (b *Buffer) Know(f Fold) {
+	if i := slices.IndexFunc(b.folds, func(old Fold) bool { return old.Label == f.Label }); i >= 0 {
+		b.folds[i] = f
+	} else if isFold(firstFold + rune(len(b.folds))) {
+		b.folds = append(b.folds, f)
+	}
+}
+
 // Folds returns how many folds were ever made.
 func (b *Buffer) Folds() int { return len(b.folds) }
 
