@@ -325,6 +325,30 @@ func (s slowEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Sna
 	}
 }
 
+// Nobody is welcomed to a new conversation while another is being opened, and
+// what is not known is not shown.
+func TestNoWelcomeWhileOpening(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id := told(e, 1)
+		broken := func(o *Options) {
+			o.Engine = slowEngine{e}
+			o.Settings = func(context.Context) (p.Settings, error) { return p.Settings{}, errors.New("no provider") }
+		}
+		d := drive(t, e, broken, resuming(id))
+		d.wait(time.Second)
+		d.sees("opening…")
+		d.seesNot("fermata test")
+		d.wait(3 * time.Second)
+		d.sees("answer 1.")
+
+		d = drive(t, e, broken, func(o *Options) { o.Pick = true })
+		d.wait(time.Second)
+		d.press("esc")
+		d.sees("fermata test", "directory  /w")
+		d.seesNot("commands")
+	})
+}
+
 // Esc takes the choice back while the conversation is being opened.
 func TestOpeningIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {

@@ -35,7 +35,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 
 	m.view.SetSize(m.width, top)
 	lines := m.view.Lines(now)
-	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() {
+	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() && !m.opening {
 		lines = exactly(m.welcome(), top)
 	}
 	lines = append(exactly(lines, top), below...)
@@ -127,9 +127,11 @@ func (m *model) welcome() []string {
 	if s.Model != "" {
 		lines = append(lines, "model      "+s.Model+" ("+s.Provider+")")
 	}
+	lines = append(lines, "directory  "+m.place(s.Cwd))
+	if s.Sandbox.Mode != "" { // else there are no settings yet
+		lines = append(lines, "commands   "+string(s.Sandbox.Mode)+", "+asks(s.Approval))
+	}
 	lines = append(lines,
-		"directory  "+m.place(s.Cwd),
-		"commands   "+string(s.Sandbox.Mode)+", "+asks(s.Approval),
 		"",
 		m.theme.Paint(theme.Dim, "Enter sends · Esc stops · /resume opens an earlier conversation · /help"),
 		m.theme.Paint(theme.Dim, "It can be stopped at any instant; nothing is lost."),
