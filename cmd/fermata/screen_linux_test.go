@@ -85,18 +85,3 @@ func TestShowToAFullDisk(t *testing.T) {
 		}
 	}
 }
-
-// Whoever follows a conversation sees each thing once, when it is over.
-func TestFollowShowsARefusalOnce(t *testing.T) {
-	t.Parallel()
-	pl := newPlace(t)
-	_, _, _ = pl.run("exec", "--demo", "--park", "-a", "untrusted", "run: touch made")
-	id := pl.conversation()
-	pr := pl.start("show", "--follow", id)
-	eventually(t, "it follows", func() bool { return pr.out.has("[waits for an approval]\n") })
-	pl.must("approve", id, "--deny", "--message", "not today")
-	eventually(t, "the answer is shown", func() bool { return pr.out.has("It printed") })
-	if n := strings.Count(pr.out.String(), "[declined]"); n != 1 || !pr.out.has("touch made [declined]\n  rejected by the user: not today\n") {
-		t.Errorf("followed:\n%s", pr.out.String())
-	}
-}

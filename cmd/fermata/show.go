@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -33,7 +34,7 @@ func showCommand(s streams) *cobra.Command {
 			if follow {
 				ctx, _ := stopSignals(cmd.Context())
 				ctx = whileRead(ctx, s.out)
-				return followed(ctx, tailTo(ctx, e, id, toPeople(s.out), asJSON))
+				return followed(ctx, tailTo(ctx, e, id, s, asJSON))
 			}
 			if asJSON {
 				return showJSON(cmd.Context(), e, id, toPeople(s.out))
@@ -41,7 +42,7 @@ func showCommand(s streams) *cobra.Command {
 			return show(cmd.Context(), e, id, toPeople(s.out))
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as another process goes on, until Ctrl-C")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as another process goes on, until Ctrl-C; drawn as exec draws a turn")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the events, one JSON object a line")
 	return cmd
 }
@@ -71,28 +72,19 @@ func followed(ctx context.Context, err error) error {
 	return err
 }
 
-// tailTo prints events as they come. Items are printed when they are finished,
-// or all their pieces with asJSON.
-func tailTo(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Writer, asJSON bool) error {
-	var t transcript.Transcript
-	enc := json.NewEncoder(w)
+// tailTo prints events as they come, or draws them as exec does.
+func tailTo(ctx context.Context, e *engine.Local, id p.ConversationID, s streams, asJSON bool) error {
+	draw := exec.Follow(printing(streams{out: s.out, err: s.out}, colorAuto))
+	if asJSON {
+		enc := json.NewEncoder(toPeople(s.out))
+		draw = func(ev p.Event) error { return enc.Encode(ev) }
+	}
 	for ev, err := range e.Tail(ctx, id) {
 		if err != nil {
 			return err
 		}
-		if asJSON {
-			if err := enc.Encode(ev); err != nil {
-				return err
-			}
-			continue
-		}
-		for _, it := range t.Apply(ev) {
-			if it.Status == transcript.Open || it.Status == transcript.Declined && it.Output == "" {
-				continue // there is more to come
-			}
-			if _, err := fmt.Fprintf(w, "%s\n", drawn(it)); err != nil {
-				return err
-			}
+		if err := draw(ev); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -26,6 +26,7 @@ type printer struct {
 	o    Options
 	w    io.Writer // progress
 	live bool      // messages are shown as they arrive
+	all  bool      // what the user says and how turns end is shown too
 	tr   transcript.Transcript
 
 	shown   map[string]int   // bytes of each open item that are on screen
@@ -60,11 +61,17 @@ func (pr *printer) draw(it *transcript.Item) {
 	case transcript.Message:
 		pr.message(it)
 		return
-	case transcript.User, transcript.Reasoning, transcript.End: // the user knows; the end has its own line
+	case transcript.Reasoning:
 		return
+	case transcript.User, transcript.End:
+		if !pr.all { // the user knows; the end has its own line
+			return
+		}
 	}
 	pr.flush()
 	switch it.Kind {
+	case transcript.User:
+		pr.colored(bold, "> "+strings.ReplaceAll(strings.TrimRight(it.Text, "\n"), "\n", "\n> "))
 	case transcript.Call:
 		pr.call(it)
 	case transcript.Plan:
@@ -97,6 +104,9 @@ func (pr *printer) message(it *transcript.Item) {
 	}
 	pr.flush()
 	pr.pending = it
+	if pr.all { // whether it is the answer makes no difference
+		pr.flush()
+	}
 }
 
 // whole is how much of a text that grows can be shown: not half a character.

@@ -1,0 +1,67 @@
+package exec
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// said is a conversation in which the user asks and the model is stopped in mid-sentence.
+func said() []p.Event {
+	item := p.ItemID{Turn: 1, Response: 1, Index: 1}
+	bodies := []p.Body{
+		&p.TurnStarted{},
+		&p.UserMessage{Item: p.ItemID{Turn: 1}, Content: p.Text("go\non\n")},
+		&p.Delta{Item: item, Kind: p.DeltaMessage, Text: "half"},
+		&p.AssistantMessage{Item: item, Text: "half", Partial: true},
+		&p.TurnEnded{Reason: p.Interrupted},
+	}
+	var list []p.Event
+	for i, b := range bodies {
+		list = append(list, p.Event{Seq: p.Seq(i + 1), Turn: 1, Body: b})
+	}
+	return list
+}
+
+// Whoever looks on sees what the user said and how the turn ended. Words are shown
+// as they come on a terminal, else when there are no more.
+func TestFollow(t *testing.T) {
+	const all = "> go\n> on\nhalf […cut]\n· stopped after 0 ms · reply kept\n"
+	for terminal, soFar := range map[bool]string{true: "> go\n> on\nhalf", false: "> go\n> on\n"} {
+		var out bytes.Buffer
+		draw := Follow(Options{Out: &out, OutTerminal: terminal})
+		for i, e := range said() {
+			if err := draw(e); err != nil {
+				t.Fatal(err)
+			}
+			if i == 2 && out.String() != soFar {
+				t.Errorf("terminal %t: shown in mid-sentence: %q, want %q", terminal, out.String(), soFar)
+			}
+			if i == 3 && out.String() != "> go\n> on\nhalf […cut]\n" {
+				t.Errorf("terminal %t: shown before the end: %q", terminal, out.String())
+			}
+		}
+		if out.String() != all {
+			t.Errorf("terminal %t: %q, want %q", terminal, out.String(), all)
+		}
+	}
+}
+
+type fullDisk struct{}
+
+var errFull = errors.New("no space left")
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+func TestFollowTellsOfAWriteThatFailed(t *testing.T) {
+	draw := Follow(Options{Out: fullDisk{}})
+	events := said()
+	if err := draw(events[0]); err != nil {
+		t.Errorf("nothing was written: %v", err)
+	}
+	if err := draw(events[1]); !errors.Is(err, errFull) {
+		t.Errorf("got %v, want %v", err, errFull)
+	}
+}
