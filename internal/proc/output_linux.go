@@ -72,6 +72,9 @@ func (p *pump) run(sink Sink) {
 			return n > 0
 		})
 		if err != nil {
+			for _, s := range p.sources {
+				s.rest(buf, sink)
+			}
 			return
 		}
 		for _, ev := range events[:n] {
@@ -109,8 +112,9 @@ func (p *pump) deliver(s source, buf []byte, sink Sink) bool {
 	return false
 }
 
-// finish waits for the end of all output, but no longer than limit: a process
-// that is not ours may hold a pipe open. Then it closes the sources.
+// finish waits for the end of all output, but for what is not there yet no longer
+// than limit: a process that is not ours may hold a pipe open. Then it closes the
+// sources.
 func (p *pump) finish(limit time.Duration) {
 	_ = p.set.SetReadDeadline(time.Now().Add(limit))
 	<-p.done

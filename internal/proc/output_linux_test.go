@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -95,6 +96,37 @@ func TestPipeHeldBySurvivor(t *testing.T) {
 				t.Errorf("result %+v, output %q", r, text)
 			}
 		})
+	}
+}
+
+// TestSlowSinkLosesNothing has a sink that is still busy with the first words when
+// the time to wait for the last ones is over.
+func TestSlowSinkLosesNothing(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close() // until then it holds the pipe open
+	busy, goOn := make(chan struct{}), make(chan struct{})
+	var got strings.Builder
+	p, err := startPump([]source{{Stdout, r}}, func(_ Stream, b []byte) {
+		if got.Len() == 0 {
+			close(busy)
+			<-goOn
+		}
+		got.Write(b)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(w, "first ")
+	<-busy
+	fmt.Fprint(w, strings.Repeat("x", 40<<10), " last")
+	_ = p.set.SetReadDeadline(time.Now()) // as finish does
+	close(goOn)
+	p.finish(0)
+	if want := "first " + strings.Repeat("x", 40<<10) + " last"; got.String() != want {
+		t.Errorf("%d bytes arrived, want %d", got.Len(), len(want))
 	}
 }
 

@@ -3,6 +3,8 @@
 package proc
 
 import (
+	"errors"
+	"os"
 	"sync"
 	"time"
 )
@@ -33,6 +35,11 @@ func (p *pump) run(sink Sink) {
 				if n > 0 && sink != nil {
 					mu.Lock()
 					sink(s.stream, buf[:n])
+					mu.Unlock()
+				}
+				if errors.Is(err, os.ErrDeadlineExceeded) {
+					mu.Lock()
+					s.rest(buf, sink)
 					mu.Unlock()
 				}
 				if err != nil {
