@@ -303,6 +303,7 @@ func TestReplyHandedBackTellsNothing(t *testing.T) {
 		synctest.Wait()
 		m.Answer("one")
 		c.e.Request().Delta("tw")
+		synctest.Wait() // or the client may see the text only when it is cut
 		c.interrupt("5")
 		var told []string
 		answers := map[string]string{}
