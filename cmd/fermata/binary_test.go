@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -157,14 +156,20 @@ func (pl *place) must(args ...string) string {
 	return out
 }
 
+// reader looks at the place's conversations from here, as list and show do, but
+// without a process each time: a test looks often.
+func (pl *place) reader() *engine.Local {
+	store := journal.NewFileStore(filepath.Join(pl.dir, "home", "fermata"), journal.FileOptions{})
+	return engine.New(pl.t.Context(), engine.Options{Store: store})
+}
+
 // conversations lists what there is, the one changed last first.
 func (pl *place) conversations() []engine.Summary {
 	pl.t.Helper()
 	var list []engine.Summary
-	for line := range strings.Lines(pl.must("list", "--json")) {
-		var s engine.Summary
-		if err := json.Unmarshal([]byte(line), &s); err != nil {
-			pl.t.Fatalf("list --json: %v: %s", err, line)
+	for s, err := range all(context.Background(), pl.reader(), engine.ListOptions{}) {
+		if err != nil {
+			pl.t.Fatalf("list: %v", err)
 		}
 		list = append(list, s)
 	}
@@ -188,12 +193,9 @@ func (pl *place) conversation() string {
 func (pl *place) events(id string) []p.Event {
 	pl.t.Helper()
 	var list []p.Event
-	in := bufio.NewScanner(strings.NewReader(pl.must("show", "--json", id)))
-	in.Buffer(nil, 16<<20)
-	for in.Scan() {
-		var e p.Event
-		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
-			pl.t.Fatalf("show --json: %v: %s", err, in.Text())
+	for e, err := range pl.reader().Read(context.Background(), p.ConversationID(id)) {
+		if err != nil {
+			pl.t.Fatalf("show %s: %v", id, err)
 		}
 		list = append(list, e)
 	}
