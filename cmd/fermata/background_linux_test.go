@@ -160,7 +160,7 @@ func TestBackgroundCommandIsKilledFromOutside(t *testing.T) {
 	asUsers(t, func(t *testing.T, pl *place) {
 		pl.file("hold", "until test -e go; do sleep 0.05; done")
 		c := gatherBehind(t, pl, "run: sh hold; type 1: ", deaf, daemon, foreground)
-		contains(t, "what it printed", pl.must("show", c.id), "behind")
+		eventually(t, "what it printed is shown", func() bool { return strings.Contains(pl.must("show", c.id), "behind") })
 		contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
 		for _, r := range written(filepath.Join(pl.work, "pids")) {
 			t.Errorf("%v lives", r)
