@@ -2,13 +2,14 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/proc"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -22,29 +23,16 @@ const unhung = `sh -c 'trap "" HUP; echo $$ > "$0/unhung"; exec sleep 600' "$PWD
 // the turn does the given step of the demo model's plan.
 func gatherBehind(t *testing.T, pl *place, then string, parts ...string) *crowd {
 	t.Helper()
-	pids := filepath.Join(pl.work, "pids")
-	for _, err := range []error{os.Mkdir(pids, 0o777), os.Chmod(pids, 0o777)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	pl.file("victim", "echo behind\n"+strings.Join(parts, ""))
-	c := &crowd{process: pl.start("exec", "--demo", "-c", execFlavour, "plan: start: sh victim; "+then), pl: pl}
+	return gatherBehindWith(t, pl, nil, then, parts...)
+}
+
+func gatherBehindWith(t *testing.T, pl *place, flags []string, then string, parts ...string) *crowd {
+	t.Helper()
+	c := newCrowd(t, pl, parts)
+	c.process = pl.start(append([]string{"exec", "--demo", "-c", execFlavour, "plan: start: sh victim; " + then}, flags...)...)
 	c.id = pl.conversation()
 	pl.awaitEvent(c.id, "the command goes to the background", func(b p.Body) bool { _, ok := b.(*p.BackgroundStarted); return ok })
-	var members []row
-	eventually(t, "all of the command lives", func() bool {
-		members = written(pids)
-		return len(members) == len(parts)
-	})
-	c.rows = append(below(c.cmd.Process.Pid), members...)
-	t.Cleanup(func() {
-		for _, r := range c.rows {
-			if lives(r) {
-				_ = syscall.Kill(r.pid, syscall.SIGKILL)
-			}
-		}
-	})
+	c.await(t, len(parts))
 	return c
 }
 
@@ -137,16 +125,9 @@ func TestBackgroundCommandDiesWithTheProgram(t *testing.T) {
 // ends what is left.
 func TestBackgroundCommandIsReclaimed(t *testing.T) {
 	asUsers(t, func(t *testing.T, pl *place) {
-		c := gatherBehind(t, pl, "run: sleep 600", deaf, unhung)
-		c.signal(syscall.SIGSTOP)
-		for _, r := range c.rows {
-			if r.ppid == c.cmd.Process.Pid {
-				_ = syscall.Kill(r.pid, syscall.SIGKILL)
-			}
-		}
-		c.signal(syscall.SIGKILL)
-		c.code()
-		if n := len(written(filepath.Join(pl.work, "pids"))); n != 2 {
+		c := gatherBehindWith(t, pl, []string{"-c", "pid_namespace=false"}, "run: sleep 600", deaf, unhung)
+		c.killWithShims()
+		if n := len(written(c.pids)); n != 2 {
 			t.Fatalf("%d processes are left, so this proves nothing", n)
 		}
 		contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
@@ -162,8 +143,10 @@ func TestBackgroundCommandIsKilledFromOutside(t *testing.T) {
 		c := gatherBehind(t, pl, "run: sh hold; type 1: ", deaf, daemon, foreground)
 		eventually(t, "what it printed is shown", func() bool { return strings.Contains(pl.must("show", c.id), "behind") })
 		contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
-		for _, r := range written(filepath.Join(pl.work, "pids")) {
-			t.Errorf("%v lives", r)
+		for _, r := range c.members {
+			if lives(r) {
+				t.Errorf("%v lives", r)
+			}
 		}
 		pl.awaitEvent(c.id, "its end is recorded", func(b p.Body) bool { _, ok := b.(*p.BackgroundEnded); return ok })
 		_, errs, code := pl.run("kill", c.id, "1")
@@ -259,18 +242,30 @@ func TestKillOfNothing(t *testing.T) {
 	}
 }
 
-// With pid_namespace a command sees nobody but itself, confined or not.
+// A confined command sees nobody but itself, unless it shall.
 func TestPIDNamespace(t *testing.T) {
+	if !proc.PIDNamespaces() {
+		t.Skip("no PID namespaces here")
+	}
 	asUsers(t, func(t *testing.T, pl *place) {
-		for _, mode := range []string{"read-only", "workspace-write", "danger-full-access"} {
-			out := pl.must("exec", "--demo", "-s", mode, "-c", "pid_namespace=true", "run: ls -d /proc/[0-9]* | wc -l; test -d /proc/"+strconv.Itoa(os.Getpid())+" && echo sees us")
-			n, err := strconv.Atoi(strings.Fields(strings.TrimPrefix(out, "[demo] It printed:\n"))[0])
-			if err != nil || n > 10 || strings.Contains(out, "sees us") {
-				t.Errorf("%s: %v, it sees\n%s", mode, err, out)
+		look := "test -d /proc/" + strconv.Itoa(os.Getpid()) + " && echo others || echo none"
+		for _, tt := range []struct{ mode, key, want string }{
+			{"read-only", "", "none"},
+			{"workspace-write", "", "none"},
+			{"workspace-write", "pid_namespace=false", "others"},
+			{"danger-full-access", "", "others"},
+		} {
+			flags := []string{"-s", tt.mode}
+			if tt.key != "" {
+				flags = append(flags, "-c", tt.key)
 			}
-			out = pl.must("sandbox", "-s", mode, "-c", "pid_namespace=true", "--", "sh", "-c", "ls -d /proc/[0-9]* | wc -l")
-			if n, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || n > 10 {
-				t.Errorf("sandbox -s %s: %v, it sees\n%s", mode, err, out)
+			for _, args := range [][]string{
+				slices.Concat([]string{"exec", "--demo"}, flags, []string{"run: " + look}),
+				slices.Concat([]string{"sandbox"}, flags, []string{"--", "sh", "-c", look}),
+			} {
+				if out := strings.Fields(pl.must(args...)); out[len(out)-1] != tt.want {
+					t.Errorf("%q: %q, want it to see %s", args, out, tt.want)
+				}
 			}
 		}
 	})

@@ -126,7 +126,7 @@ func BenchmarkSpawn(b *testing.B) {
 	for _, argv := range [][]string{{"true"}, {"bash", "-lc", "true"}} {
 		name := strings.Join(argv, " ")
 		b.Run(name+"/shell tool", func(b *testing.B) {
-			s, err := proc.NewSpawner(proc.Options{})
+			s, err := proc.NewSpawner()
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 )
 
@@ -49,13 +51,22 @@ func doctor(s streams, f runFlags) error {
 	for _, l := range sandbox.Probe().Lines() {
 		line("", "%s", l)
 	}
-	if cfg.PIDNamespace {
-		line("", "each command has a PID namespace of its own, where it can")
-	}
+	line("", "PID namespace: %s", pidNamespace(cfg))
 	if len(cfg.Notify) > 0 {
 		line("notify", "%s", runnable(cfg.Notify[0]))
 	}
 	return nil
+}
+
+// pidNamespace says whether confined commands get one.
+func pidNamespace(cfg *config.Config) string {
+	switch {
+	case !proc.PIDNamespaces():
+		return "no, it cannot be had here"
+	case !cfg.PIDNamespace:
+		return "could be had, is switched off"
+	}
+	return "yes"
 }
 
 // runnable says where a program is, or why it cannot be run.

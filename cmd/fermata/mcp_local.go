@@ -33,7 +33,7 @@ func (l local) RunOnce(ctx context.Context, command []string, cwd string, timeou
 	if policy == nil {
 		policy = new(cfg.Settings(config.Choice{}, dir, "").Sandbox)
 	}
-	box, err := sandbox.New(*policy, sandbox.Place{Cwd: dir, Home: cfg.Home, Env: spec.Env})
+	box, err := sandbox.New(*policy, sandboxPlace(cfg, spec))
 	if err != nil {
 		return mcpserver.OneOff{}, err
 	}

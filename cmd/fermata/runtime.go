@@ -93,7 +93,7 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	spawner, err := proc.NewSpawner(proc.Options{Namespace: l.config.PIDNamespace})
+	spawner, err := proc.NewSpawner()
 	if err != nil {
 		return nil, fmt.Errorf("prepare for running commands: %w", err)
 	}
@@ -136,7 +136,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes}
 	shell := &tool.Shell{
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
-		Environ: environ(k.config), Changes: changes, Patch: patches,
+		Environ: environ(k.config), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
 	}
 	list := []tool.Tool{shell, patches, tool.Plan{}, &tool.UserShell{Shell: shell}}
 	if k.config.UseExecCommandTool { // one of the two, or models mix them up

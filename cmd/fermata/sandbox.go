@@ -34,7 +34,7 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 	}
 	cfg, cwd := l.config, l.options.Cwd
 	spec := proc.Spec{Argv: argv, Dir: cwd, Env: environ(cfg)()}
-	box, err := sandbox.New(cfg.Settings(config.Choice{}, cwd, "").Sandbox, sandbox.Place{Cwd: cwd, Home: cfg.Home, Env: spec.Env})
+	box, err := sandbox.New(cfg.Settings(config.Choice{}, cwd, "").Sandbox, sandboxPlace(cfg, spec))
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 	if err := box.Set(&spec); err != nil {
 		return err
 	}
-	spawner, err := proc.NewSpawner(proc.Options{Namespace: cfg.PIDNamespace})
+	spawner, err := proc.NewSpawner()
 	if err != nil {
 		return err
 	}
@@ -68,4 +68,10 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 		return &exitError{code: res.ExitCode}
 	}
 	return nil
+}
+
+// sandboxPlace is where a command that the user wants runs: its directory is the
+// user's choice.
+func sandboxPlace(cfg *config.Config, spec proc.Spec) sandbox.Place {
+	return sandbox.Place{Cwd: spec.Dir, Home: cfg.Home, Env: spec.Env, PIDNamespace: cfg.PIDNamespace}
 }

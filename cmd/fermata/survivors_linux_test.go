@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/proc"
 )
 
 // nobody is an ordinary user that every system has.
@@ -31,8 +34,11 @@ const (
 type crowd struct {
 	*process
 	pl   *place
+	pids string // where the parts of the command write their numbers
 	id   string
 	rows []row // of all that runs below it
+
+	members []row // those of them that wrote their numbers
 }
 
 // gather starts fermata and waits until every part of the command lives.
@@ -44,27 +50,38 @@ func gather(t *testing.T, pl *place, parts ...string) *crowd {
 // gatherWith is gather with more flags.
 func gatherWith(t *testing.T, pl *place, flags []string, parts ...string) *crowd {
 	t.Helper()
+	c := newCrowd(t, pl, parts)
+	c.process = pl.start(append([]string{"exec", "--demo", "run: echo begun; sh victim; echo over"}, flags...)...)
+	c.id = pl.conversation()
+	pl.awaitText(c.id, "begun\n")
+	c.await(t, len(parts))
+	return c
+}
+
+// newCrowd writes the command down.
+func newCrowd(t *testing.T, pl *place, parts []string) *crowd {
+	t.Helper()
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip(err)
 	}
-	pids := filepath.Join(pl.work, "pids")
-	if err := os.Mkdir(pids, 0o777); err != nil {
-		t.Fatal(err)
+	c := &crowd{pl: pl, pids: filepath.Join(pl.work, "pids")}
+	for _, err := range []error{os.Mkdir(c.pids, 0o777), os.Chmod(c.pids, 0o777)} { // whatever the umask
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.Chmod(pids, 0o777); err != nil { // whatever the umask
-		t.Fatal(err)
-	}
-	pl.file("victim", strings.Join(parts, ""))
-	args := append([]string{"exec", "--demo", "run: echo begun; sh victim; echo over"}, flags...)
-	c := &crowd{process: pl.start(args...), pl: pl}
-	c.id = pl.conversation()
-	pl.awaitText(c.id, "begun\n")
-	var members []row
+	pl.file("victim", "echo behind\n"+strings.Join(parts, ""))
+	return c
+}
+
+// await waits until n parts live, and notes them and all else below fermata.
+func (c *crowd) await(t *testing.T, n int) {
+	t.Helper()
 	eventually(t, "all of the command lives", func() bool {
-		members = written(pids)
-		return len(members) == len(parts)
+		c.members = written(c.pids)
+		return len(c.members) == n
 	})
-	c.rows = append(below(c.cmd.Process.Pid), members...)
+	c.rows = append(below(c.cmd.Process.Pid), c.members...)
 	t.Cleanup(func() { // what a failed test leaves must not run on
 		for _, r := range c.rows {
 			if lives(r) {
@@ -72,21 +89,51 @@ func gatherWith(t *testing.T, pl *place, flags []string, parts ...string) *crowd
 			}
 		}
 	})
-	return c
 }
 
-// written are the living processes whose numbers stand in the files of dir.
+// killWithShims kills fermata and the supervisors of its commands as if in the
+// same instant.
+func (c *crowd) killWithShims() {
+	c.signal(syscall.SIGSTOP) // it must not act on the death of a shim
+	for _, r := range c.rows {
+		if r.ppid == c.cmd.Process.Pid {
+			_ = syscall.Kill(r.pid, syscall.SIGKILL)
+		}
+	}
+	c.signal(syscall.SIGKILL)
+	c.code()
+}
+
+// written are the living processes whose numbers stand in the files of dir. They
+// work in the directory above, and the numbers are those of their namespace.
 func written(dir string) []row {
 	files, _ := filepath.Glob(filepath.Join(dir, "*"))
-	var list []row
+	var numbers []string
 	for _, name := range files {
-		text, _ := os.ReadFile(name)
-		pid, err := strconv.Atoi(strings.TrimSuffix(string(text), "\n"))
-		if r, ok := readRow(pid); err == nil && strings.HasSuffix(string(text), "\n") && ok && !r.dead() {
+		if text, _ := os.ReadFile(name); strings.HasSuffix(string(text), "\n") {
+			numbers = append(numbers, strings.TrimSpace(string(text)))
+		}
+	}
+	var list []row
+	for _, r := range processes() {
+		cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", r.pid))
+		if err == nil && cwd == filepath.Dir(dir) && slices.Contains(numbers, numberInside(r.pid)) {
 			list = append(list, r)
 		}
 	}
 	return list
+}
+
+// numberInside is the number of a process in its own namespace.
+func numberInside(pid int) string {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			f := strings.Fields(numbers)
+			return f[len(f)-1]
+		}
+	}
+	return ""
 }
 
 // asUsers runs a test for the user who runs the tests and, if that is root, for
@@ -154,9 +201,23 @@ func TestNothingSurvivesATimeout(t *testing.T) {
 	})
 }
 
-// If the supervisor of the command is killed in the same instant as fermata,
-// what is left is ended when the conversation is opened. (A daemon that left
-// everything cannot be told from a stranger then: see package proc.)
+// If the supervisor of the command is killed in the same instant as fermata, the
+// kernel ends the command.
+func TestNothingSurvivesAKillOfAll(t *testing.T) {
+	if !proc.PIDNamespaces() {
+		t.Skip("no PID namespaces here")
+	}
+	asUsers(t, func(t *testing.T, pl *place) {
+		c := gather(t, pl, deaf, daemon, foreground)
+		c.killWithShims()
+		pl.noneLeft(t, c.rows) // before anything looks at the conversation again
+		contains(t, "what the model was told", pl.sound(c.id), "crashed or was killed", "Cut: `echo begun; sh victim; echo over`", "  begun")
+	})
+}
+
+// Without a namespace what is left is ended when the conversation is opened. (A
+// daemon that left everything cannot be told from a stranger then: see package
+// proc.)
 func TestLeftoversAreReclaimed(t *testing.T) {
 	opens := map[string]func(id string) []string{
 		"resume": func(id string) []string { return []string{"exec", "resume", id, "what happened?"} },
@@ -165,16 +226,9 @@ func TestLeftoversAreReclaimed(t *testing.T) {
 	for name, open := range opens {
 		t.Run(name, func(t *testing.T) {
 			asUsers(t, func(t *testing.T, pl *place) {
-				c := gather(t, pl, deaf, foreground)
-				c.signal(syscall.SIGSTOP) // it must not act on the death of the shim
-				for _, r := range c.rows {
-					if r.ppid == c.cmd.Process.Pid {
-						_ = syscall.Kill(r.pid, syscall.SIGKILL)
-					}
-				}
-				c.signal(syscall.SIGKILL)
-				c.code()
-				if n := len(written(filepath.Join(pl.work, "pids"))); n != 2 {
+				c := gatherWith(t, pl, []string{"-c", "pid_namespace=false"}, deaf, foreground)
+				c.killWithShims()
+				if n := len(written(c.pids)); n != 2 {
 					t.Fatalf("%d processes are left, so this proves nothing", n)
 				}
 

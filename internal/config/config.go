@@ -60,7 +60,7 @@ type Config struct {
 	ShellEnvironment ShellEnvironment
 	CommandTimeout   time.Duration
 	StopGrace        time.Duration // between TERM and KILL
-	PIDNamespace     bool          // each command sees its own processes only
+	PIDNamespace     bool          // a confined command sees its own processes only
 	Snapshots        bool          // in a git repository: what commands change can be undone
 
 	MCPServers map[string]MCPServer

@@ -82,7 +82,7 @@ func commandKeys() []key {
 		millis("command_timeout_ms", of(func(c *Config) *time.Duration { return &c.CommandTimeout })).or(int64(120_000)),
 		// Stopping a command takes a second at most, and half of it is for killing.
 		millis("stop_grace_ms", of(func(c *Config) *time.Duration { return &c.StopGrace })).within(0, 500).or(int64(100)),
-		yesNo("pid_namespace", of(func(c *Config) *bool { return &c.PIDNamespace })).or(false),
+		yesNo("pid_namespace", of(func(c *Config) *bool { return &c.PIDNamespace })).or(true),
 		yesNo("snapshots", of(func(c *Config) *bool { return &c.Snapshots })).or(false),
 		inServer("command", textKind, func(s *MCPServer, _ []string, v any) { s.Command = v.(string) }),
 		inServer("args", listKind, func(s *MCPServer, _ []string, v any) { s.Args = v.([]string) }),

@@ -42,7 +42,7 @@ func benchmarkBare(b *testing.B, spec Spec) {
 }
 
 func benchmarkShim(b *testing.B, spec Spec, prepare func(testing.TB, *Spawner)) {
-	s, err := NewSpawner(Options{})
+	s, err := NewSpawner()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (m medians) report(b *testing.B) {
 
 // coolDown takes the spare away.
 func coolDown(_ testing.TB, s *Spawner) {
-	if sh := s.takeSpare(); sh != nil {
+	if sh := s.takeSpare(kind{}); sh != nil {
 		sh.dismiss()
 	}
 }
@@ -86,7 +86,7 @@ func coolDown(_ testing.TB, s *Spawner) {
 func warmUp(tb testing.TB, s *Spawner) {
 	tb.Helper()
 	s.Warm()
-	sh := s.takeSpare()
+	sh := s.takeSpare(kind{})
 	if sh == nil {
 		tb.Fatal("no spare shim")
 	}
@@ -96,5 +96,5 @@ func warmUp(tb testing.TB, s *Spawner) {
 	back <- sh
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.spare = back
+	s.spares[kind{}] = back
 }

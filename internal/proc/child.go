@@ -14,6 +14,7 @@ import (
 
 // shim is a started shim as fermata sees it. It serves one command.
 type shim struct {
+	kind    kind
 	process *os.Process
 	control *os.File // closing it means stop
 	stdout  *os.File
@@ -21,7 +22,7 @@ type shim struct {
 	id      Identity // whole after hello
 
 	// reports is closed when the shim is dead and waited for. It holds all that
-	// a shim ever says, so that its reader never blocks.
+	// a shim says before somebody listens, so that its reader never blocks.
 	reports chan report
 }
 
@@ -34,34 +35,39 @@ const (
 // nothing to compute: one processor spares them the start of threads.
 func shimEnv() []string { return []string{"GOMAXPROCS=1"} }
 
-// startShim starts a shim and does not wait for it.
-func startShim(part string, attr *syscall.SysProcAttr) (*shim, error) {
+// newShim starts a shim and does not wait for it.
+func newShim(k kind) (*shim, error) {
 	exe, err := ownExecutable()
 	if err != nil {
 		return nil, fmt.Errorf("start shim: %w", err)
 	}
 
 	var p pipes
-	defer p.closeTheirs()
 	p.openAll()
 	if p.err != nil {
+		p.closeTheirs()
 		p.closeOurs()
 		return nil, fmt.Errorf("start shim: %w", p.err)
 	}
 
-	process, err := os.StartProcess(exe, []string{shimName, part}, &os.ProcAttr{
+	attr := shimAttr()
+	if k.pids {
+		namespaceAttr(attr)
+	}
+	process, err := os.StartProcess(exe, []string{shimName, k.part(partSupervise)}, &os.ProcAttr{
 		Dir:   "/", // a waiting shim must not hold a file system busy
 		Env:   shimEnv(),
 		Files: []*os.File{nil, p.stdoutW, p.stderrW, p.controlR, p.statusW},
 		Sys:   attr,
 	})
+	p.closeTheirs() // now, or the death of the shim would not be seen below
 	if err != nil {
 		p.closeOurs()
 		return nil, fmt.Errorf("start shim: %w", err)
 	}
 
 	s := &shim{
-		process: process, control: p.controlW, stdout: p.stdoutR, stderr: p.stderrR,
+		kind: k, process: process, control: p.controlW, stdout: p.stdoutR, stderr: p.stderrR,
 		id:      Identity{PID: process.Pid},
 		reports: make(chan report, reportsPerShim),
 	}
@@ -124,7 +130,7 @@ func (s *shim) follow(status *os.File) {
 }
 
 // hello waits until the shim is ready, and completes its identity.
-func (s *shim) hello(ctx context.Context, token string, namespaced bool) error {
+func (s *shim) hello(ctx context.Context, token string) error {
 	limit := time.NewTimer(helloLimit)
 	defer limit.Stop()
 	select {
@@ -132,7 +138,7 @@ func (s *shim) hello(ctx context.Context, token string, namespaced bool) error {
 		if !ok || r.Hello == nil {
 			return fmt.Errorf("start shim: %w", ErrShimLost)
 		}
-		if !namespaced {
+		if !s.kind.pids { // else its number has no meaning here
 			s.id.Leader = r.Hello.Leader
 		}
 	case <-limit.C:

@@ -28,7 +28,7 @@ func TestResultOfCommand(t *testing.T) {
 		{name: "standard input is empty", script: "cat; echo end", text: "end\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, out := runScript(t, newSpawner(t, Options{}), c.script)
+			r, out := runScript(t, newSpawner(t), c.script)
 			if r.Duration <= 0 {
 				t.Errorf("duration %v, want some", r.Duration)
 			}
@@ -59,7 +59,7 @@ func TestCountOfAShimGivenUp(t *testing.T) {
 }
 
 func TestSpecReachesCommandUnchanged(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	dir := t.TempDir()
 	odd := "\xff\xfe\n'\"\\ \u2028 ü"
 	r, out := runSpec(t, s, Spec{
@@ -79,7 +79,7 @@ func TestDefaultsOfSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, out := runScript(t, newSpawner(t, Options{}), `echo "$PWD $FERMATA_TEST_INHERITED"; umask`)
+	_, out := runScript(t, newSpawner(t), `echo "$PWD $FERMATA_TEST_INHERITED"; umask`)
 	if want := wd + " yes\n"; !strings.HasPrefix(out.Text(), want) {
 		t.Errorf("output %q, want it to begin with %q", out.Text(), want)
 	}
@@ -94,7 +94,7 @@ func TestCommandHasOnlyItsFiles(t *testing.T) {
 	}
 	defer syscall.Close(leak)
 
-	_, out := runScript(t, newSpawner(t, Options{}), "ls /proc/$$/fd")
+	_, out := runScript(t, newSpawner(t), "ls /proc/$$/fd")
 	if got, want := out.Stdout(), "0\n1\n2\n"; got != want {
 		t.Errorf("the command has open files %q, want %q", got, want)
 	}
@@ -127,7 +127,7 @@ func TestSpawnErrors(t *testing.T) {
 		{"confinement fails", Spec{Argv: []string{"true"}, Confine: json.RawMessage(`{"fail":"not here"}`)}, nil, "confine: not here"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, _ := runSpec(t, newSpawner(t, Options{}), c.spec)
+			r, _ := runSpec(t, newSpawner(t), c.spec)
 			if r.Err == nil || r.ExitCode != -1 || r.Stopped || r.TimedOut || r.Killed != 0 {
 				t.Fatalf("result %+v, want an error and nothing else", r)
 			}
@@ -142,7 +142,7 @@ func TestSpawnErrors(t *testing.T) {
 }
 
 func TestStartRefuses(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("too late"))
 	if _, err := s.Start(cancelled, Spec{Argv: []string{"true"}}, nil); err == nil || !strings.Contains(err.Error(), "too late") {
@@ -164,7 +164,7 @@ func TestStartRefuses(t *testing.T) {
 }
 
 func TestCancelledContextStopsWithCause(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the user said so")
 	r := s.Run(ctx, Spec{Argv: []string{"sh", "-c", "echo up; sleep 100"}}, func(Stream, []byte) { cancel(cause) })
@@ -176,7 +176,7 @@ func TestCancelledContextStopsWithCause(t *testing.T) {
 // TestStopAfterEndIsNoStop has a command that ends by itself while something of
 // it is still there: a stop then ends the rest and does not change the result.
 func TestStopAfterEndIsNoStop(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	c, err := s.Start(t.Context(), Spec{Argv: []string{"sh", "-c", "sleep 100 & exit 5"}, Linger: time.Hour}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestStopAfterEndIsNoStop(t *testing.T) {
 }
 
 func TestPoliteEnd(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	file := filepath.Join(t.TempDir(), "cleaned")
 	script := `trap 'echo cleaned > "$1"; exit 9' TERM; echo up; while :; do sleep 0.01; done`
 	up := make(chan struct{})
@@ -214,7 +214,7 @@ func TestPoliteEnd(t *testing.T) {
 }
 
 func TestNoGrace(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "100"}, Grace: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestNoGrace(t *testing.T) {
 }
 
 func TestBackgroundChildrenAreEnded(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	mark := newMark()
 	r, out := runScript(t, s, "sleep 100."+mark+" & sleep 100."+mark+" & echo done; exit 4")
 	noneMarked(t, mark)
@@ -240,7 +240,7 @@ func TestBackgroundChildrenAreEnded(t *testing.T) {
 // TestLastWordsOfSubstitution has a child that outlives the command by a moment,
 // as shells let it: what it says is not lost.
 func TestLastWordsOfSubstitution(t *testing.T) {
-	r, out := runSpec(t, newSpawner(t, Options{}), Spec{
+	r, out := runSpec(t, newSpawner(t), Spec{
 		Argv:   []string{"sh", "-c", "(sleep 1; echo last) & echo first"},
 		Linger: time.Minute,
 	})
@@ -250,7 +250,7 @@ func TestLastWordsOfSubstitution(t *testing.T) {
 }
 
 func TestNoLinger(t *testing.T) {
-	r, out := runSpec(t, newSpawner(t, Options{}), Spec{
+	r, out := runSpec(t, newSpawner(t), Spec{
 		Argv:   []string{"sh", "-c", "(sleep 100; echo last) & echo first"},
 		Linger: -1,
 	})
@@ -270,7 +270,7 @@ func TestConfinementHoldsForCommandOnly(t *testing.T) {
 			if c.confine != "" {
 				spec.Confine = json.RawMessage(c.confine)
 			}
-			r, out := runSpec(t, newSpawner(t, Options{}), spec)
+			r, out := runSpec(t, newSpawner(t), spec)
 			if r.Err != nil || out.Text() != c.want {
 				t.Errorf("result %+v, marks %q, want %q", r, out.Text(), c.want)
 			}

@@ -16,11 +16,9 @@ const polite = `trap 'touch $READY.asked; exit 0' TERM; touch $READY; while :; d
 func TestEndFromAnotherProcess(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
-			if mode.options.Namespace && !namespaceWorks() {
-				t.Skip("no namespaces here")
-			}
 			sc := victim{script: polite}.scene(t)
-			a := startAgent(t, agentJob{Spec: sc.spec, Options: mode.options})
+			mode.apply(t, &sc.spec)
+			a := startAgent(t, agentJob{Spec: sc.spec})
 			sc.awaitReady(t)
 			if !Running(a.id) {
 				t.Error("it does not run")
@@ -64,7 +62,7 @@ func TestEndOfWhatDoesNotWantTo(t *testing.T) {
 
 // The owner learns how its command ended: it did not stop it.
 func TestEndAndTheOwnersResult(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	sc := victims[0].scene(t)
 	c, err := s.Start(t.Context(), sc.spec, nil)
 	if err != nil {
@@ -84,7 +82,7 @@ func TestEndAndTheOwnersResult(t *testing.T) {
 
 // What ends by itself, or because its owner stops it, was not ended by another.
 func TestOthersDidNotEndIt(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	if r := s.Run(t.Context(), Spec{Argv: []string{"sh", "-c", "kill -TERM $$"}}, nil); r.Signal != "SIGTERM" || r.Ended {
 		t.Errorf("result %+v, want ended by itself", r)
 	}
@@ -104,7 +102,7 @@ func TestOthersDidNotEndIt(t *testing.T) {
 // What waits for its release does not run when it is ended before.
 func TestEndBeforeTheRelease(t *testing.T) {
 	sc := victims[0].scene(t)
-	c, err := newSpawner(t, Options{}).Start(t.Context(), sc.spec, nil)
+	c, err := newSpawner(t).Start(t.Context(), sc.spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // then, and cannot when it is killed.
 func TestStoppedCommitLeavesNoLock(t *testing.T) {
 	needs(t, "git")
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "ready")
 	r, out := runSpec(t, s, Spec{Dir: dir, Argv: []string{"sh", "-ec", `

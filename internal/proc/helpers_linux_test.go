@@ -45,10 +45,10 @@ func needs(tb testing.TB, programs ...string) {
 
 // newSpawner returns a Spawner that is closed with the test, which must have
 // left no goroutine.
-func newSpawner(tb testing.TB, o Options) *Spawner {
+func newSpawner(tb testing.TB) *Spawner {
 	tb.Helper()
 	before := runtime.NumGoroutine()
-	s, err := NewSpawner(o)
+	s, err := NewSpawner()
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -48,6 +48,8 @@ func helperMain(part string) int {
 	switch part {
 	case "agent":
 		return agentMain()
+	case "hermit":
+		return hermitMain()
 	case "root":
 		return rootMain()
 	case "stopper":
@@ -65,7 +67,7 @@ func agentMain() int {
 		return 3
 	}
 
-	s, err := NewSpawner(job.Options)
+	s, err := NewSpawner()
 	if err != nil {
 		return 4
 	}
@@ -93,10 +95,9 @@ func agentMain() int {
 
 // agentJob is what agentMain reads.
 type agentJob struct {
-	Spec    Spec
-	Options Options
-	Warm    bool
-	Hold    bool
+	Spec Spec
+	Warm bool
+	Hold bool
 }
 
 // rootMain is started as a set-uid program: it becomes root for good, so that

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -72,11 +71,12 @@ func inheritNoRights() error {
 	return os.NewSyscallError("capset", unix.Capset(&head, &sets[0]))
 }
 
-// namespaceWorks tries once whether this kernel and user can have the namespace.
-var namespaceWorks = sync.OnceValue(func() bool {
+// PIDNamespaces tries whether this kernel and user can have a PID namespace. It
+// starts a process.
+func PIDNamespaces() bool {
 	attr := shimAttr()
 	namespaceAttr(attr)
-	p, err := os.StartProcess("/proc/self/exe", []string{shimName, partProbe}, &os.ProcAttr{
+	p, err := os.StartProcess("/proc/self/exe", []string{shimName, kind{pids: true}.part(partProbe)}, &os.ProcAttr{
 		Env: shimEnv(), Files: []*os.File{nil, nil, nil}, Sys: attr,
 	})
 	if err != nil {
@@ -85,4 +85,4 @@ var namespaceWorks = sync.OnceValue(func() bool {
 
 	state, err := p.Wait()
 	return err == nil && state.Success()
-})
+}

@@ -1,17 +1,22 @@
 package proc
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestNamespace(t *testing.T) {
-	s := newSpawner(t, Options{Namespace: true})
-	if !s.Namespaced() {
-		t.Skip("no namespaces here")
+	if !pidNamespaces() {
+		t.Skip("no PID namespaces here")
 	}
+	s := newSpawner(t)
 	mark := newMark()
-	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "100." + mark}}, nil)
+	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "100." + mark}, PIDNamespace: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +26,7 @@ func TestNamespace(t *testing.T) {
 		t.Errorf("identity %+v, want a living shim and no leader: its number has no meaning here", id)
 	}
 
-	r, out := runScript(t, s, `echo $PPID; kill -9 1; test -d /proc/$$ && echo seen
+	r, out := runInNamespace(t, s, `echo $PPID; kill -9 1; test -d /proc/$$ && echo seen
 		grep -l '[`+mark[:1]+"]"+mark[1:]+`' /proc/[0-9]*/cmdline; id -u`)
 	want := "1\nseen\n" + itoa(os.Getuid()) + "\n"
 	if r.ExitCode != 0 || r.Err != nil || out.Text() != want {
@@ -35,12 +40,59 @@ func TestNamespace(t *testing.T) {
 // TestNamespaceGivesNoRights has an ordinary user's command look at what it may
 // do: entering the namespace took rights that must not be passed on.
 func TestNamespaceGivesNoRights(t *testing.T) {
-	s := newSpawner(t, Options{Namespace: true})
-	if !s.Namespaced() || os.Getuid() == 0 {
-		t.Skip("only for an ordinary user with namespaces")
+	if !pidNamespaces() || os.Getuid() == 0 {
+		t.Skip("only for an ordinary user with PID namespaces")
 	}
-	r, out := runScript(t, s, "grep -E 'Cap(Inh|Prm|Eff|Amb)' /proc/self/status | grep -v '\\b0000000000000000$'; echo end")
+	r, out := runInNamespace(t, newSpawner(t), "grep -E 'Cap(Inh|Prm|Eff|Amb)' /proc/self/status | grep -v '\\b0000000000000000$'; echo end")
 	if r.Err != nil || out.Text() != "end\n" {
 		t.Errorf("result %+v, the command has rights:\n%s", r, out.Text())
 	}
+}
+
+func runInNamespace(t *testing.T, s *Spawner, script string) (Result, *Capture) {
+	t.Helper()
+	return runSpec(t, s, Spec{Argv: []string{"sh", "-c", script}, PIDNamespace: true})
+}
+
+// TestNoNamespaceToBeHad runs where PID namespaces cannot be had: the command
+// runs all the same. They are kept from root by a limit, and from an ordinary user
+// as in a container: who does not see all of /proc may not mount another.
+func TestNoNamespaceToBeHad(t *testing.T) {
+	if !pidNamespaces() {
+		t.Skip("here anyway")
+	}
+	h := exec.Command(os.Args[0])
+	h.Env = append(os.Environ(), helperVariable+"=hermit")
+	h.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	keepIDs(h.SysProcAttr)
+	out, err := h.CombinedOutput()
+	if want := "true false 3\n"; err != nil || string(out) != want {
+		t.Errorf("output %q, error %v, want %q", out, err, want)
+	}
+}
+
+// hermitMain keeps PID namespaces away and runs commands that ask for one. It
+// prints whether there were any before and are any now, and how many commands ran.
+func hermitMain() int {
+	before := PIDNamespaces()
+	err := unix.Mount("none", "/proc/fs", "tmpfs", 0, "")
+	if os.Getuid() == 0 {
+		err = os.WriteFile("/proc/sys/user/max_pid_namespaces", []byte("0"), 0)
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+	s, err := NewSpawner()
+	if err != nil {
+		return 3
+	}
+	ran := 0
+	for range 3 {
+		if r := s.Run(contextForHelper(), Spec{Argv: []string{"true"}, PIDNamespace: true}, nil); r.Err == nil && r.ExitCode == 0 {
+			ran++
+		}
+	}
+	s.Close()
+	fmt.Println(before, PIDNamespaces(), ran)
+	return 0
 }

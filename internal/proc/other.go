@@ -33,7 +33,8 @@ func shimAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true
 
 func namespaceAttr(*syscall.SysProcAttr) {}
 
-func namespaceWorks() bool { return false }
+// PIDNamespaces reports that there are none.
+func PIDNamespaces() bool { return false }
 
 func userNamespaceAttr(*syscall.SysProcAttr) error { return errors.ErrUnsupported }
 

@@ -14,7 +14,7 @@ import (
 // TestOrderOfStreams writes to both pipes without a pause: what was ready first
 // is delivered first.
 func TestOrderOfStreams(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	for range 8 {
 		for script, want := range map[string]string{
 			"echo out; echo err >&2": "out\nerr\n",
@@ -36,7 +36,7 @@ func TestInterleavedOutput(t *testing.T) {
 		while ! test -e "$1/$i"; do sleep 0.01; done
 		i=$((i + 1)); done`
 	var got []string
-	r := newSpawner(t, Options{}).Run(t.Context(), Spec{Argv: []string{"sh", "-c", script, "sh", dir}}, func(st Stream, b []byte) {
+	r := newSpawner(t).Run(t.Context(), Spec{Argv: []string{"sh", "-c", script, "sh", dir}}, func(st Stream, b []byte) {
 		text := strings.TrimSpace(string(b))
 		got = append(got, st.String()+" "+text)
 		if err := os.WriteFile(filepath.Join(dir, text), nil, 0o600); err != nil {
@@ -52,7 +52,7 @@ func TestInterleavedOutput(t *testing.T) {
 func TestMuchOutputIsWhole(t *testing.T) {
 	const lines = 60_000
 	out := Capture{Head: 8 << 20}
-	r := newSpawner(t, Options{}).Run(t.Context(), Spec{
+	r := newSpawner(t).Run(t.Context(), Spec{
 		Argv: []string{"sh", "-c", fmt.Sprintf("seq 1 %d; seq 1 %d >&2", lines, lines)},
 	}, out.Write)
 	var want strings.Builder
@@ -69,7 +69,7 @@ func TestMuchOutputIsWhole(t *testing.T) {
 func TestPipeHeldBySurvivor(t *testing.T) {
 	for _, pty := range []*Winsize{nil, {Rows: 10, Cols: 20}} {
 		t.Run(fmt.Sprintf("pty %v", pty != nil), func(t *testing.T) {
-			s := newSpawner(t, Options{})
+			s := newSpawner(t)
 			var out Capture
 			file := filepath.Join(t.TempDir(), "go")
 			c, err := s.Start(t.Context(), Spec{
@@ -131,7 +131,7 @@ func TestSlowSinkLosesNothing(t *testing.T) {
 }
 
 func TestNoSink(t *testing.T) {
-	r := newSpawner(t, Options{}).Run(t.Context(), Spec{Argv: []string{"sh", "-c", "seq 1 100000"}}, nil)
+	r := newSpawner(t).Run(t.Context(), Spec{Argv: []string{"sh", "-c", "seq 1 100000"}}, nil)
 	if r.Err != nil || r.ExitCode != 0 {
 		t.Errorf("result %+v, want success", r)
 	}

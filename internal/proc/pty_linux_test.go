@@ -11,7 +11,7 @@ import (
 func startPty(t *testing.T, script string) (*Command, *Capture) {
 	t.Helper()
 	out := new(Capture)
-	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{
+	c, err := newSpawner(t).Start(t.Context(), Spec{
 		Argv: []string{"sh", "-c", script}, Pty: &Winsize{Rows: 24, Cols: 81},
 	}, out.Write)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestPtyCloseEndsRead(t *testing.T) {
 }
 
 func TestNoPty(t *testing.T) {
-	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{Argv: []string{"true"}}, nil)
+	c, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"true"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

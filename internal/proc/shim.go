@@ -16,12 +16,30 @@ const (
 	shimName = "fermata-shim"
 
 	partSupervise = "supervise" // the shim proper
-	partNamespace = "namespace" // the same, as init of a new PID namespace
 	partStage     = "stage"     // what becomes the command
-	partProbe     = "probe"     // tries whether a namespace can be had
+	partProbe     = "probe"     // tries whether a PID namespace can be had
 
-	innerSuffix = "+user" // the stage lives, or shall live, in a user namespace
+	userSuffix = "+user" // the stage lives, or shall live, in a user namespace
+	pidsSuffix = "+pids" // the shim is the first process of a PID namespace
 )
+
+// part names a part that is played for a kind.
+func (k kind) part(name string) string {
+	if k.user {
+		name += userSuffix
+	}
+	if k.pids {
+		name += pidsSuffix
+	}
+	return name
+}
+
+// parsePart is the reverse.
+func parsePart(text string) (name string, k kind) {
+	name, k.pids = strings.CutSuffix(text, pidsSuffix)
+	name, k.user = strings.CutSuffix(name, userSuffix)
+	return name, k
+}
 
 // File descriptors of shim and stage, besides the standard three.
 const (
@@ -42,22 +60,18 @@ func IsShim() bool {
 // none. It runs in the process that becomes the command, on the thread that will
 // exec, so that restricting this thread is enough.
 func ShimMain(confine func(spec json.RawMessage) error) int {
-	part, isInner := strings.CutSuffix(os.Args[1], innerSuffix)
-	k := kind(isInner)
-	switch part {
-	case partSupervise:
-		return superviseMain(k)
-	case partNamespace:
+	part, k := parsePart(os.Args[1])
+	if k.pids {
 		if err := enterNamespace(); err != nil {
 			return 1
 		}
+	}
+	switch part {
+	case partSupervise:
 		return superviseMain(k)
 	case partStage:
 		return stageMain(k, confine)
 	case partProbe:
-		if err := enterNamespace(); err != nil {
-			return 1
-		}
 		return 0
 	}
 	return 2
@@ -153,14 +167,14 @@ func startStage(k kind) (orders, failed *os.File, leader int, err error) {
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	attr, part := &syscall.SysProcAttr{Setsid: true}, partStage
-	if k == inner {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if k.user {
 		if err := userNamespaceAttr(attr); err != nil {
 			return nil, nil, 0, err
 		}
-		part += innerSuffix
 	}
-	leader, err = syscall.ForkExec(exe, []string{shimName, part}, &syscall.ProcAttr{
+	stage := kind{user: k.user} // it is in the PID namespace already
+	leader, err = syscall.ForkExec(exe, []string{shimName, stage.part(partStage)}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{0, 1, 2, ordersR.Fd(), failedW.Fd()},
 		Sys:   attr,

@@ -8,52 +8,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// Options set a Spawner up. The zero value is good.
-type Options struct {
-	// Namespace runs each command in a PID namespace of its own, with its own
-	// /proc, where the kernel allows that. It cannot then signal its shim, and
-	// the kernel itself ends the tree with the shim, whatever happens. It is off
-	// by default because commands notice: they do not see processes of other
-	// commands (kill, ps and lsof of a server started earlier fail), mounts they
-	// make vanish with them, and for an ordinary user, who needs a user namespace
-	// for it, sudo and other set-uid programs stop working and files of other
-	// users seem to belong to nobody.
-	Namespace bool
-}
-
-// Spawner starts commands. It keeps one shim ready for the next command, once
-// Warm was called or a first command has begun, and another one for commands with
-// a user namespace, once the first of those has. It is safe for concurrent use.
+// Spawner starts commands. It keeps one shim ready for the next command of each
+// kind that it has started, and a plain one once Warm was called. It is safe for
+// concurrent use.
 type Spawner struct {
-	namespaced bool
-
 	mu     sync.Mutex
-	spare  chan *shim // guarded by mu; delivers one shim, or nil; nil: no spare
-	inner  chan *shim // guarded by mu; the same for Spec.UserNamespace
-	closed bool       // guarded by mu
+	spares map[kind]chan *shim // guarded by mu; each delivers one shim, or nil
+	noPIDs bool                // guarded by mu; no PID namespace can be had here
+	closed bool                // guarded by mu
 }
 
 // kind is what a shim was started for: it starts its stage before it knows the
 // command.
-type kind bool
-
-const (
-	plain kind = false
-	inner kind = true // with Spec.UserNamespace
-)
-
-// spareOf returns the place of a spare. Its caller holds mu.
-func (s *Spawner) spareOf(k kind) *chan *shim {
-	if k == inner {
-		return &s.inner
-	}
-	return &s.spare
+type kind struct {
+	user bool // Spec.UserNamespace
+	pids bool // Spec.PIDNamespace
 }
 
 // NewSpawner returns a Spawner and makes this process a child subreaper: what a
@@ -61,31 +37,27 @@ func (s *Spawner) spareOf(k kind) *chan *shim {
 // ended. Children of this process that lead their own session must therefore be
 // started through a Spawner, or they may be taken for such orphans; and so must
 // programs that leave daemons behind, or nobody waits for those.
-func NewSpawner(o Options) (*Spawner, error) {
+func NewSpawner() (*Spawner, error) {
 	if err := becomeSubreaper(); err != nil {
 		return nil, fmt.Errorf("adopt orphans: %w", err)
 	}
-	return &Spawner{namespaced: o.Namespace && namespaceWorks()}, nil
+	return &Spawner{spares: map[kind]chan *shim{}}, nil
 }
 
-// Namespaced reports whether commands get a PID namespace of their own.
-func (s *Spawner) Namespaced() bool { return s.namespaced }
-
 // Warm starts a spare shim if there is none. It does not block.
-func (s *Spawner) Warm() { s.warm(plain) }
+func (s *Spawner) Warm() { s.warm(kind{}) }
 
 func (s *Spawner) warm(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	spare := s.spareOf(k)
-	if s.closed || *spare != nil {
+	if s.closed || s.spares[k] != nil {
 		return
 	}
 
 	ready := make(chan *shim, 1) // taken at most once, so that the sender never blocks
-	*spare = ready
+	s.spares[k] = ready
 	go func() {
-		sh, err := s.newShim(k)
+		sh, err := newShim(k)
 		if err != nil {
 			sh = nil // the next Start tries again and tells
 		}
@@ -98,9 +70,10 @@ func (s *Spawner) warm(k kind) {
 func (s *Spawner) Close() {
 	s.mu.Lock()
 	s.closed = true
+	kinds := slices.Collect(maps.Keys(s.spares))
 	s.mu.Unlock()
-	for _, k := range []kind{plain, inner} {
-		if sh := s.takeSpareOf(k); sh != nil {
+	for _, k := range kinds {
+		if sh := s.takeSpare(k); sh != nil {
 			sh.dismiss()
 		}
 	}
@@ -112,14 +85,11 @@ func (s *Spawner) isClosed() bool {
 	return s.closed
 }
 
-// takeSpare gives the plain spare to one caller only, or nil.
-func (s *Spawner) takeSpare() *shim { return s.takeSpareOf(plain) }
-
-func (s *Spawner) takeSpareOf(k kind) *shim {
+// takeSpare gives the spare of a kind to one caller only, or nil.
+func (s *Spawner) takeSpare(k kind) *shim {
 	s.mu.Lock()
-	spare := s.spareOf(k)
-	ready := *spare
-	*spare = nil
+	ready := s.spares[k]
+	delete(s.spares, k)
 	s.mu.Unlock()
 	if ready == nil {
 		return nil
@@ -127,22 +97,24 @@ func (s *Spawner) takeSpareOf(k kind) *shim {
 	return <-ready
 }
 
-func (s *Spawner) newShim(k kind) (*shim, error) {
-	attr, part := shimAttr(), partSupervise
-	if s.namespaced {
-		namespaceAttr(attr)
-		part = partNamespace
-	}
-	if k == inner {
-		part += innerSuffix
-	}
-	return startShim(part, attr)
+// kindFor is what a command asks for and this system gives.
+func (s *Spawner) kindFor(spec Spec) kind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return kind{user: spec.UserNamespace, pids: spec.PIDNamespace && !s.noPIDs}
 }
 
-// take returns a shim that is ready for an order.
+func (s *Spawner) withoutPIDs() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noPIDs = true
+}
+
+// take returns a shim that is ready for an order. A PID namespace is tried by
+// making it, which costs nothing where it works, as it nearly always does.
 func (s *Spawner) take(ctx context.Context, k kind, token string) (*shim, error) {
-	if sh := s.takeSpareOf(k); sh != nil {
-		err := sh.hello(ctx, token, s.namespaced)
+	if sh := s.takeSpare(k); sh != nil {
+		err := sh.hello(ctx, token)
 		if err == nil {
 			return sh, nil
 		}
@@ -153,12 +125,24 @@ func (s *Spawner) take(ctx context.Context, k kind, token string) (*shim, error)
 		}
 	}
 
-	sh, err := s.newShim(k)
+	sh, err := fresh(ctx, k, token)
+	if err == nil || !k.pids || ctx.Err() != nil {
+		return sh, err
+	}
+	if sh, err = fresh(ctx, kind{user: k.user}, token); err == nil {
+		s.withoutPIDs()
+	}
+	return sh, err
+}
+
+// fresh starts a shim and waits until it is ready.
+func fresh(ctx context.Context, k kind, token string) (*shim, error) {
+	sh, err := newShim(k)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := sh.hello(ctx, token, s.namespaced); err != nil {
+	if err := sh.hello(ctx, token); err != nil {
 		sh.dismiss()
 		return nil, err
 	}
@@ -185,8 +169,7 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 	if err != nil {
 		return nil, fmt.Errorf("start command: %w", err)
 	}
-	k := kind(spec.UserNamespace)
-	sh, err := s.take(ctx, k, token)
+	sh, err := s.take(ctx, s.kindFor(spec), token)
 	if err != nil {
 		return nil, fmt.Errorf("start command: %w", err)
 	}
@@ -196,7 +179,7 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 		sh.dismiss()
 		return nil, fmt.Errorf("start command: %w", err)
 	}
-	c.refill = func() { s.warm(k) }
+	c.refill = func() { s.warm(sh.kind) }
 	go c.run(ctx)
 	return c, nil
 }

@@ -18,8 +18,8 @@ func sparePID(t *testing.T, s *Spawner) int {
 	warmUp(t, s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sh := <-s.spare
-	s.spare <- sh
+	sh := <-s.spares[kind{}]
+	s.spares[kind{}] <- sh
 	return sh.id.PID
 }
 
@@ -29,7 +29,7 @@ func alivePID(pid int) bool {
 }
 
 func TestSpareServesOneCommand(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	spare := sparePID(t, s)
 	s.Warm() // there is one already
 	if again := sparePID(t, s); again != spare {
@@ -64,11 +64,11 @@ func TestSpareServesOneCommand(t *testing.T) {
 }
 
 func TestSpareIsReplaced(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	hasSpare := func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.spare != nil
+		return s.spares[kind{}] != nil
 	}
 	if r := s.Run(t.Context(), Spec{Argv: []string{"true"}}, nil); r.Err != nil {
 		t.Fatal(r.Err)
@@ -91,7 +91,7 @@ func TestSpareIsReplaced(t *testing.T) {
 }
 
 func TestCloseEndsSpare(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	spare := sparePID(t, s)
 	tree := append(childrenOf(t, spare), spare)
 	if len(tree) != 2 {
@@ -104,7 +104,7 @@ func TestCloseEndsSpare(t *testing.T) {
 		}
 	}
 	s.Warm()
-	if s.spare != nil {
+	if s.spares[kind{}] != nil {
 		t.Error("a spare was started after close")
 	}
 	s.Close() // again
@@ -141,7 +141,7 @@ func TestSpareDiesWithFermata(t *testing.T) {
 }
 
 func TestKilledSpareIsNoHarm(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	spare := sparePID(t, s)
 	stage := childrenOf(t, spare)
 	if err := syscall.Kill(spare, syscall.SIGKILL); err != nil {
@@ -159,7 +159,7 @@ func TestKilledSpareIsNoHarm(t *testing.T) {
 }
 
 func TestHaltedSpareIsNoHarm(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	if err := syscall.Kill(sparePID(t, s), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestHaltedSpareIsNoHarm(t *testing.T) {
 }
 
 func TestKilledStageIsReported(t *testing.T) {
-	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{Argv: []string{"true"}}, nil)
+	c, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"true"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestKilledStageIsReported(t *testing.T) {
 // TestSpawnErrorBeforeRelease has a command that cannot run, which is known
 // before anybody lets it.
 func TestSpawnErrorBeforeRelease(t *testing.T) {
-	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{Argv: []string{"no-such-program"}}, nil)
+	c, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"no-such-program"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestNothingRunsBeforeRelease(t *testing.T) {
 		{"stop, then release", func(c *Command) { c.Stop(errors.New("no")); <-c.Done(); c.Release() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cmd, err := newSpawner(t, Options{}).Start(t.Context(), spec, nil)
+			cmd, err := newSpawner(t).Start(t.Context(), spec, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func TestNothingRunsBeforeRelease(t *testing.T) {
 
 func TestReleaseTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "count")
-	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{Argv: []string{"sh", "-c", `echo x >> "$0"`, file}}, nil)
+	c, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"sh", "-c", `echo x >> "$0"`, file}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestMark(t *testing.T) {
 func TestSpecIsNotChanged(t *testing.T) {
 	want := []string{"PATH=" + os.Getenv("PATH"), "A=0", "A=1"}
 	env := append(make([]string, 0, 10), want...)
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	spec := Spec{Argv: []string{"sh", "-c", "echo $A; echo $FERMATA_COMMAND"}, Env: env}
 	_, first := runSpec(t, s, spec)
 	_, second := runSpec(t, s, spec)

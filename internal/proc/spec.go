@@ -54,9 +54,18 @@ type Spec struct {
 	// UserNamespace starts the process that becomes the command in a user, mount
 	// and IPC namespace of its own, where it keeps its ids and where Confine has
 	// the right to mount; the command itself does not. It is how an ordinary user
-	// gets a confinement that needs mounts. See Options.Namespace for what a
-	// command notices of it. Where the system forbids it Start fails.
+	// gets a confinement that needs mounts. What a command notices of it: sudo and
+	// other set-uid programs do not work, and files of other users seem to belong
+	// to nobody. Where the system forbids it Start fails.
 	UserNamespace bool
+
+	// PIDNamespace runs the command in a PID namespace of its own, with its own
+	// /proc, where the system gives one (see PIDNamespaces). It cannot then signal
+	// its shim, and the kernel itself ends the tree with the shim, whatever
+	// happens. What a command notices of it: it does not see the processes of
+	// others, mounts that it makes vanish with it, and an ordinary user's command
+	// is also in a user namespace.
+	PIDNamespace bool
 
 	// Pty asks for a pseudo-terminal of that size instead of two pipes. Without
 	// it standard input is /dev/null.

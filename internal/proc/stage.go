@@ -34,7 +34,7 @@ func stageMain(k kind, confine func(json.RawMessage) error) int {
 	if err != nil {
 		return giveUp(err)
 	}
-	if k == inner {
+	if k.user {
 		if err := inheritNoRights(); err != nil {
 			return giveUp(fmt.Errorf("give up rights: %w", err))
 		}

@@ -86,7 +86,7 @@ func TestOrphansAreNotOurOtherChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitTick(t)
-	c, err := newSpawner(t, Options{}).Start(t.Context(), Spec{Argv: []string{"sh", "-c", "sleep 100 & kill -9 $PPID; wait"}}, nil)
+	c, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"sh", "-c", "sleep 100 & kill -9 $PPID; wait"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestShimCannotBeTraced(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root can trace everybody")
 	}
-	r, out := runScript(t, newSpawner(t, Options{}), "cat /proc/self/maps >/dev/null && echo own; cat /proc/$PPID/maps >/dev/null && echo shim")
+	r, out := runScript(t, newSpawner(t), "cat /proc/self/maps >/dev/null && echo own; cat /proc/$PPID/maps >/dev/null && echo shim")
 	if out.Stdout() != "own\n" {
 		t.Errorf("result %+v, could look into %q, want only its own", r, out.Stdout())
 	}
@@ -138,7 +138,7 @@ func copySelfAs(t *testing.T, dir, name string) string {
 // stopperMain is an agent that stops its command when it is ready, and writes
 // down what it was told.
 func stopperMain() int {
-	s, err := NewSpawner(Options{})
+	s, err := NewSpawner()
 	if err != nil {
 		return 3
 	}

@@ -26,7 +26,7 @@ func ownNamespaces(t *testing.T) string {
 // TestUserNamespace runs commands of both kinds in turn, so that the spares of
 // one must not serve the other.
 func TestUserNamespace(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	own := ownNamespaces(t)
 	for range 3 {
 		r, out := runSpec(t, s, Spec{Argv: []string{"sh", "-c", namespaces}, UserNamespace: true})
@@ -53,22 +53,22 @@ func TestUserNamespaceKeepsIDsAndNoRights(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root gets all rights in its namespace back by exec")
 	}
-	for _, o := range []Options{{}, {Namespace: true}} {
-		s := newSpawner(t, o)
+	s := newSpawner(t)
+	for _, m := range modes {
 		r, out := runSpec(t, s, Spec{
 			Argv:          []string{"sh", "-c", "id -u; id -g; grep -E 'Cap(Inh|Prm|Eff|Amb)' /proc/self/status | grep -v '\\b0000000000000000$'; echo end"},
-			UserNamespace: true,
+			UserNamespace: true, PIDNamespace: m.pids,
 		})
 		want := itoa(os.Getuid()) + "\n" + itoa(os.Getgid()) + "\nend\n"
 		if r.Err != nil || out.Text() != want {
-			t.Errorf("%+v: result %+v, output %q, want %q", o, r, out.Text(), want)
+			t.Errorf("%s: result %+v, output %q, want %q", m.name, r, out.Text(), want)
 		}
 	}
 }
 
 // TestUserNamespaceIsEnded stops a tree in the namespace from outside.
 func TestUserNamespaceIsEnded(t *testing.T) {
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	mark := newMark()
 	c, err := s.Start(t.Context(), Spec{
 		Argv:          []string{"sh", "-c", "(setsid sleep 1000." + mark + " &) ; exec sleep 2000." + mark},
@@ -86,21 +86,25 @@ func TestUserNamespaceIsEnded(t *testing.T) {
 	noneMarked(t, mark)
 }
 
-// TestCloseEndsInnerSpare has both spares.
-func TestCloseEndsInnerSpare(t *testing.T) {
-	s, err := NewSpawner(Options{})
+// TestCloseEndsSpares has a spare of each kind.
+func TestCloseEndsSpares(t *testing.T) {
+	s, err := NewSpawner()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, userNamespace := range []bool{false, true} {
-		if r := s.Run(t.Context(), Spec{Argv: []string{"true"}, UserNamespace: userNamespace}, nil); r.Err != nil {
+	kinds := []kind{{}, {user: true}}
+	if pidNamespaces() {
+		kinds = append(kinds, kind{pids: true}, kind{user: true, pids: true})
+	}
+	for _, k := range kinds {
+		if r := s.Run(t.Context(), Spec{Argv: []string{"true"}, UserNamespace: k.user, PIDNamespace: k.pids}, nil); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 	}
 	var spares []int
-	for _, k := range []kind{plain, inner} {
+	for _, k := range kinds {
 		s.mu.Lock()
-		place := *s.spareOf(k)
+		place := s.spares[k]
 		s.mu.Unlock()
 		if place == nil {
 			t.Fatalf("no spare of kind %v", k)

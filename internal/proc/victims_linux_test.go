@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -91,23 +92,32 @@ func (s scene) awaitReady(t *testing.T) {
 }
 
 // modes are the two kinds of shim.
-var modes = []struct {
-	name    string
-	options Options
-}{{"plain", Options{}}, {"namespace", Options{Namespace: true}}}
+var modes = []mode{{"plain", false}, {"namespace", true}}
+
+type mode struct {
+	name string
+	pids bool
+}
+
+// apply makes the command one of this mode.
+func (m mode) apply(t *testing.T, spec *Spec) {
+	t.Helper()
+	if spec.PIDNamespace = m.pids; m.pids && !pidNamespaces() {
+		t.Skip("no PID namespaces here")
+	}
+}
+
+var pidNamespaces = sync.OnceValue(PIDNamespaces)
 
 func TestNothingSurvivesStop(t *testing.T) {
 	for _, v := range victims {
 		for _, mode := range modes {
 			t.Run(v.name+" "+mode.name, func(t *testing.T) {
-				s := newSpawner(t, mode.options)
-				if s.Namespaced() != mode.options.Namespace {
-					t.Skip("no namespaces here")
-				}
-				if s.Namespaced() && v.killsShim {
+				if mode.pids && v.killsShim {
 					t.Skip("it cannot")
 				}
-				sc := v.scene(t)
+				s, sc := newSpawner(t), v.scene(t)
+				mode.apply(t, &sc.spec)
 				c, err := s.Start(t.Context(), sc.spec, nil)
 				if err != nil {
 					t.Fatal(err)
@@ -145,7 +155,7 @@ func (v victim) check(t *testing.T, r Result) {
 func TestNothingSurvivesTimeout(t *testing.T) {
 	for _, v := range victims[:3] {
 		t.Run(v.name, func(t *testing.T) {
-			s := newSpawner(t, Options{})
+			s := newSpawner(t)
 			sc := v.scene(t)
 			sc.spec.Timeout = 2 * time.Second // long enough for the victim to get ready
 			r := s.Run(t.Context(), sc.spec, nil)
@@ -165,7 +175,7 @@ const halter = `exec perl -e '$SIG{TERM} = "IGNORE"; $p = getppid; open F, ">", 
 // as it lives, so that the shim cannot end it and fermata must.
 func TestNothingSurvivesRepeatedHalt(t *testing.T) {
 	needs(t, "perl")
-	s := newSpawner(t, Options{})
+	s := newSpawner(t)
 	v := victim{script: halter}
 	sc := v.scene(t)
 	sc.spec.Bound = 3 * time.Second
@@ -192,14 +202,12 @@ func TestNothingSurvivesKillOfFermata(t *testing.T) {
 	for _, v := range victims {
 		for _, mode := range modes {
 			t.Run(v.name+" "+mode.name, func(t *testing.T) {
-				if mode.options.Namespace && !namespaceWorks() {
-					t.Skip("no namespaces here")
-				}
 				if v.killsShim {
 					t.Skip("see TestReclaim")
 				}
 				sc := v.scene(t)
-				a := startAgent(t, agentJob{Spec: sc.spec, Options: mode.options, Warm: true})
+				mode.apply(t, &sc.spec)
+				a := startAgent(t, agentJob{Spec: sc.spec, Warm: true})
 				sc.awaitReady(t)
 				if len(marked(t, sc.mark)) == 0 {
 					t.Fatal("the victim does not live, so this proves nothing")

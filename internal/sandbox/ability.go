@@ -28,9 +28,6 @@ type Ability struct {
 	Mounts bool `json:"mounts"`
 	ByUser bool `json:"by_user,omitempty"`
 
-	// PIDs is true if a command can have a PID namespace (see proc.Options).
-	PIDs bool `json:"pids"`
-
 	// MountsError says why there is no mount namespace.
 	MountsError string `json:"mounts_error,omitempty"`
 
@@ -118,7 +115,6 @@ func (a Ability) Lines() []string {
 		fmt.Sprintf("Landlock: version %d", a.Landlock),
 		"seccomp: " + yesNo(a.Seccomp),
 		"mount namespace: " + a.mountsWords(),
-		"PID namespace: " + yesNo(a.PIDs),
 	}
 	return append(lines, a.limits(protocol.SandboxWorkspaceWrite)...)
 }

@@ -20,10 +20,12 @@ func BenchmarkConfinement(b *testing.B) {
 	noMounts := best
 	noMounts.Mounts, noMounts.ByUser = false, false
 	w := newWorld(b)
-	s, err := proc.NewSpawner(proc.Options{})
+	s, err := proc.NewSpawner()
 	must(b, err)
 	defer s.Close()
 
+	hidden := w.confinement(b, best, onlyWorkspace())
+	hidden.pids = true
 	kinds := []struct {
 		name string
 		c    *Confinement
@@ -31,6 +33,7 @@ func BenchmarkConfinement(b *testing.B) {
 		{"full-access", nil},
 		{"read-only", w.confinement(b, best, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly})},
 		{"workspace-write", w.confinement(b, best, onlyWorkspace())},
+		{"with-pids", hidden},
 		{"no-mounts", w.confinement(b, noMounts, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly})},
 	}
 	times := make([][]time.Duration, len(kinds))

@@ -28,14 +28,7 @@ var probe = sync.OnceValue(func() Ability {
 	}
 	if why != nil {
 		a.MountsError = why.Error()
-		return a
 	}
-
-	userFlag := uintptr(0)
-	if a.ByUser {
-		userFlag = unix.CLONE_NEWUSER
-	}
-	a.PIDs = tryNamespaces(userFlag|unix.CLONE_NEWPID, unix.CLONE_NEWNS) == nil
 	return a
 })
 

@@ -26,6 +26,10 @@ type Place struct {
 
 	// Env is the environment of the commands; only TMPDIR matters.
 	Env []string
+
+	// PIDNamespace hides other processes from the commands, where it can be had.
+	// The confinement does not depend on it.
+	PIDNamespace bool
 }
 
 // tmpdir is the value of TMPDIR, or empty.
@@ -43,6 +47,7 @@ func (p Place) tmpdir() string {
 // full access: its methods work and do nothing.
 type Confinement struct {
 	plan    plan
+	pids    bool     // in a PID namespace
 	missing []string // protected paths that did not exist
 	notes   []string
 }
@@ -79,6 +84,7 @@ func newWith(a Ability, policy protocol.SandboxPolicy, place Place) (*Confinemen
 			Protected: paths(l.protected),
 			Shm:       policy.Mode == protocol.SandboxWorkspaceWrite,
 		},
+		pids:    place.PIDNamespace,
 		missing: l.missing,
 		notes:   append(a.limits(policy.Mode), l.notes...),
 	}
@@ -105,6 +111,7 @@ func (c *Confinement) Set(spec *proc.Spec) error {
 	if c == nil {
 		return nil
 	}
+	spec.PIDNamespace = c.pids
 	return c.plan.set(spec)
 }
 

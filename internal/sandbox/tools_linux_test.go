@@ -347,7 +347,7 @@ func givenTool(args []string) error {
 
 // agentTool is a fermata that runs a script confined to a directory.
 func agentTool(args []string) error {
-	s, err := proc.NewSpawner(proc.Options{})
+	s, err := proc.NewSpawner()
 	if err != nil {
 		return err
 	}

@@ -223,17 +223,14 @@ func TestDaemonIsEnded(t *testing.T) {
 // TestInPIDNamespace combines both.
 func TestInPIDNamespace(t *testing.T) {
 	ability := canConfine(t)
-	s, err := proc.NewSpawner(proc.Options{Namespace: true})
-	must(t, err)
-	defer s.Close()
-	if !s.Namespaced() {
+	if !proc.PIDNamespaces() {
 		t.Skip("no PID namespace here")
 	}
-	a := newAgent(t)
-	a.spawner = s
-	w := newWorld(t)
+	a, w := newAgent(t), newWorld(t)
 	before := w.snapshot(t)
-	_, out := a.run(t, w, w.confinement(t, ability, onlyWorkspace()), "", `echo x > file && echo inside; echo $PPID
+	c := w.confinement(t, ability, onlyWorkspace())
+	c.pids = true
+	_, out := a.run(t, w, c, "", `echo x > file && echo inside; echo $PPID
 		exec 2>/dev/null
 		echo x > $OUT/file; echo x > .git/hooks/new; t userns && echo namespace; t dial tcp $TCP && echo tcp; kill -9 1; test -d /proc/$$ && echo proc`)
 	if want := "inside\n1\nproc\n"; out != want {

@@ -141,7 +141,7 @@ const abstractName = "@fermata-sandbox-test"
 
 func newAgent(tb testing.TB) *agent {
 	tb.Helper()
-	s, err := proc.NewSpawner(proc.Options{})
+	s, err := proc.NewSpawner()
 	must(tb, err)
 	tb.Cleanup(s.Close)
 	exe, err := os.Executable()

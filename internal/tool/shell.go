@@ -27,6 +27,8 @@ type Shell struct {
 	Environ func() []string // what commands get; nil is everything
 	Changes *Changes        // what this turn changed; may be nil
 	Patch   *Patch          // carries out calls of apply_patch; nil runs them like any command
+
+	PIDNamespace bool // hide other processes from confined commands
 }
 
 const defaultTimeout = 2 * time.Minute
@@ -227,7 +229,9 @@ func (s *Shell) confine(spec *proc.Spec, call Call, r policy.Ruling) (*sandbox.C
 	}
 	p := call.Settings.Sandbox
 	p.Mode = r.Mode
-	box, err := sandbox.New(p, sandbox.Place{Cwd: call.Settings.Cwd, Home: s.Home, Env: spec.Env})
+	box, err := sandbox.New(p, sandbox.Place{
+		Cwd: call.Settings.Cwd, Home: s.Home, Env: spec.Env, PIDNamespace: s.PIDNamespace,
+	})
 	if err != nil {
 		return nil, err
 	}

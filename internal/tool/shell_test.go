@@ -59,7 +59,7 @@ func (h *fakeHost) Keep(_ context.Context, b protocol.BackgroundStarted, job Bac
 
 func shell(t *testing.T) *Shell {
 	t.Helper()
-	sp, err := proc.NewSpawner(proc.Options{})
+	sp, err := proc.NewSpawner()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestPlan(t *testing.T) {
 }
 
 func BenchmarkShell(b *testing.B) {
-	sp, err := proc.NewSpawner(proc.Options{})
+	sp, err := proc.NewSpawner()
 	if err != nil {
 		b.Fatal(err)
 	}
