@@ -158,10 +158,10 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 		m.Call("c", "work", "{}")
 		m.End()
 		w := r.e.Run()
-		_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"evil"}})
+		_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"evil", "\u202egpj.exe", "\u2066", "\u05d0"}})
 		w.Return(p.ToolOutput{Output: "{}", Command: &p.CommandResult{Output: "\x1b[2Jcleared\a\n"}})
 		r.e.Request().Answer("ok")
-		r.want(t, "ok\n", "$ evil\n  cleared\n  (ok, 0 ms)\n")
+		r.want(t, "ok\n", "$ evil '\ufffdgpj.exe' '\ufffd' '\u05d0'\n  cleared\n  (ok, 0 ms)\n")
 	})
 }
 

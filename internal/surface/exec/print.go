@@ -335,11 +335,15 @@ func (pr *printer) colored(st style, s string) {
 	pr.text(pr.styled(st, s) + "\n")
 }
 
-// Clean takes out what would move the cursor or change the terminal.
+// Clean takes out what would move the cursor or change the terminal, and marks what
+// turns the direction of a text: people judge a command by how it looks.
 func Clean(s string) string {
 	return string(bytes.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
+		switch {
+		case r < ' ' && r != '\t' && r != '\n', r >= 0x7f && r < 0xa0:
 			return -1
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			return utf8.RuneError
 		}
 		return r
 	}, []byte(s)))
