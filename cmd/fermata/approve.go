@@ -20,6 +20,8 @@ type approveFlags struct {
 	session bool
 	message string
 	json    bool
+
+	answerTo string // file
 }
 
 func approveCommand(s streams) *cobra.Command {
@@ -38,6 +40,7 @@ func approveCommand(s streams) *cobra.Command {
 	cmd.Flags().BoolVar(&f.session, "session", false, "say yes, also to the same command later")
 	cmd.Flags().StringVar(&f.message, "message", "", "with --deny: a word to the model")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print events as lines of JSON")
+	cmd.Flags().StringVarP(&f.answerTo, "output-last-message", "o", "", "write the answer to this file as well")
 	return cmd
 }
 
@@ -71,7 +74,7 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	o := printing(s, colorAuto)
 	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, snap.Repaired
 	o.Park, o.JSON = true, f.json
-	return runTurn(ctx, s, r, o, "", stopped)
+	return runTurn(ctx, s, r, o, f.answerTo, stopped)
 }
 
 // keeps refuses flags that ask for another model, policy or directory than the turn
