@@ -158,6 +158,8 @@ func (s *Server) archiveConversation(ctx context.Context, _ *jsonrpc.Request, in
 	if errors.Is(err, engine.ErrNotFound) {
 		err = requestError((&unknownError{id}).Error())
 	}
-	s.known.Delete(id)
+	if c, ok := s.known.LoadAndDelete(id); ok {
+		c.(*conversation).use() // so that its followers see that it is gone
+	}
 	return empty{}, err
 }

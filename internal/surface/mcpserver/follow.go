@@ -19,6 +19,7 @@ type follower struct {
 	s      *Server
 	c      *conversation
 	show   p.Cursor // what is told begins after it
+	seen   p.Cursor // the last that was told and recorded
 	from   p.Cursor // where reading begins: earlier, if that is needed to know what calls are called
 	window int64    // of the model, where reading begins
 	asks   func(question) (method string, params any)
@@ -30,18 +31,37 @@ type follower struct {
 	done  chan struct{} // closed when it follows no more
 }
 
-// run follows until ctx ends or the conversation is closed. Approvals that were asked for
-// earlier are put when the rest has been told.
+// run follows until ctx ends or the conversation is put aside. One that was closed because
+// it could not be recorded is followed again when somebody uses it.
 func (f *follower) run(ctx context.Context) {
 	defer close(f.done)
 	asks := newAsker(context.WithoutCancel(ctx), f.s, f.c.id, f.asks)
 	defer asks.close()
+	translator := event.New(f.window)
+	for {
+		used := *f.c.used.Load() // by those that come after this, of whom one may put it aside
+		if known, _ := f.s.known.Load(f.c.id); known != f.c {
+			return
+		}
+		f.read(ctx, translator, asks)
+		select {
+		case <-used:
+		case <-ctx.Done():
+			return
+		}
+		f.show, f.from = max(f.show, f.seen), 0 // what was asked then may be open again
+	}
+}
+
+// read follows until ctx ends or the conversation is closed. Approvals that were asked for
+// earlier are put when the rest has been told.
+func (f *follower) read(ctx context.Context, translator *event.Translator, asks *asker) {
 	asks.hold = true
 	live := func() {
 		f.live()
+		f.live = func() {}
 		asks.resume()
 	}
-	translator := event.New(f.window)
 	for e, err := range f.s.o.Engine.Attach(ctx, f.c.id, f.from, live) {
 		if err != nil {
 			return
@@ -50,16 +70,21 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// take tells one event.
+// take tells one event. Of a turn whose end was told nothing more is: that end may not have been
+// recorded, and the turn may have been ended once more when its conversation was opened again.
 func (f *follower) take(e p.Event, translator *event.Translator, asks *asker) {
+	over := e.Turn != 0 && int64(e.Turn) <= f.last.Load()
 	for _, m := range translator.Translate(e) {
-		if e.Seq == 0 || e.Seq > f.show {
+		if !over && (e.Seq == 0 || e.Seq > f.show) {
 			f.tell(e, eventID(e), m)
 		}
 	}
 	asks.event(e)
+	if e.Seq != 0 && !e.Unsaved {
+		f.seen = e.Seq
+	}
 	if _, ok := e.Body.(*p.TurnEnded); ok {
-		f.last.Store(int64(e.Turn))
+		f.last.Store(max(f.last.Load(), int64(e.Turn))) // earlier ones may be read again
 		f.wake(e.Turn)
 	}
 }

@@ -116,6 +116,22 @@ type conversation struct {
 	// events tells for each turn which call's client is told about it: the first
 	// one's. p.TurnID to *turnCall, nil when its end was told.
 	events sync.Map
+
+	used atomic.Pointer[chan struct{}] // closed when somebody uses it next
+}
+
+func remember(id p.ConversationID) *conversation {
+	c := &conversation{id: id}
+	c.use()
+	return c
+}
+
+// use tells those who follow that the conversation is used: if it was closed it is open again.
+func (c *conversation) use() {
+	next := make(chan struct{})
+	if used := c.used.Swap(&next); used != nil {
+		close(*used)
+	}
 }
 
 // errUnknown says that there is no such conversation.
@@ -134,12 +150,16 @@ func (s *Server) find(ctx context.Context, name string) (*conversation, engine.S
 	if err != nil {
 		return nil, snap, err
 	}
-	c := &conversation{id: id, start: snap.Last, mid: snap.Active, over: snap.Turn}
+	c := remember(id)
+	c.start, c.mid, c.over = snap.Last, snap.Active, snap.Turn
 	if snap.Active {
 		c.over--
 	}
-	got, _ := s.known.LoadOrStore(id, c)
-	return got.(*conversation), snap, nil
+	if known, ok := s.known.LoadOrStore(id, c); ok {
+		c = known.(*conversation)
+		c.use()
+	}
+	return c, snap, nil
 }
 
 // An unknownError names a conversation that does not exist.

@@ -89,7 +89,7 @@ func (s *Server) create(ctx context.Context, w Wish) (*conversation, p.Settings,
 	if err != nil {
 		return nil, settings, err
 	}
-	c := &conversation{id: id}
+	c := remember(id)
 	s.known.Store(id, c)
 	return c, settings, nil
 }
