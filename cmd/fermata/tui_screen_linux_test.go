@@ -32,7 +32,8 @@ func newScreen(t *testing.T, pl *place, line string) *screen {
 	s.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "cd "+pl.work+" && "+line)
 	t.Cleanup(func() {
 		cmd := s.command("kill-server")
-		_ = cmd.Run() // it may have ended by itself
+		_ = cmd.Run()       // it may have ended by itself
+		pl.noneLeft(t, nil) // who is hung up still writes for a while
 	})
 	return s
 }
