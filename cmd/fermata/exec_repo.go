@@ -20,17 +20,22 @@ var errNoRepo = errors.New("not in a git repository, where what a model changes 
 // directory that the configuration trusts. The demo model does only what the user types.
 // To resume is guarded too, so that whoever needed the flag is told to give it again.
 func (f *execFlags) guard(cfg *config.Config, s p.Settings, o *exec.Options) error {
-	if s.Provider == config.Demo || inRepo(s.Cwd) || trusts(cfg, s.Cwd) {
-		return nil
-	}
-	if f.skipRepo || f.typed.Bypass {
-		o.ResumeFlags = "--" + skipRepoFlag
+	o.ResumeFlags = resumeFlags(cfg, s)
+	if o.ResumeFlags == "" || f.skipRepo || f.typed.Bypass {
 		return nil
 	}
 	return &exitError{
 		code: exitFailed, err: fmt.Errorf("%s is %w", s.Cwd, errNoRepo),
 		hint: "--" + skipRepoFlag + " runs here all the same",
 	}
+}
+
+// resumeFlags are what a turn with these settings needs to be let run, if anything.
+func resumeFlags(cfg *config.Config, s p.Settings) string {
+	if s.Provider == config.Demo || inRepo(s.Cwd) || trusts(cfg, s.Cwd) {
+		return ""
+	}
+	return "--" + skipRepoFlag
 }
 
 // inRepo reports whether a directory is in the working tree of a git

@@ -58,13 +58,29 @@ func TestGuard(t *testing.T) {
 		s := p.Settings{Cwd: filepath.Join(dir, c.cwd), Provider: c.provider}
 		var o exec.Options
 		err := c.flags.guard(&config.Config{Projects: c.projects}, s, &o)
-		if needed := c.flags.skipRepo || c.flags.typed.Bypass; needed != (o.ResumeFlags == "--skip-git-repo-check") {
+		if needed := c.refused || c.flags.skipRepo || c.flags.typed.Bypass; needed != (o.ResumeFlags == "--skip-git-repo-check") {
 			t.Errorf("%s: to resume it: %q", c.name, o.ResumeFlags)
 		}
 		if refused := errors.Is(err, errNoRepo); refused != c.refused || !refused && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+}
+
+// Whoever is told how to go on is told all of it, also after an approval.
+func TestHowToGoOnOutsideARepository(t *testing.T) {
+	s := newSite(t, wirecheck.Responses, "", modeltest.Respond(shell("call_1", "touch made")), modeltest.Respond(modeltest.Say("and on")))
+	if err := os.Remove(s.repo()); err != nil {
+		t.Fatal(err)
+	}
+	s.run("exec", "--skip-git-repo-check", "--park", "-a", "untrusted", "hi")
+	id := s.conversation()
+	_, errs, code := s.run("approve", id, "--stop")
+	if code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	contains(t, "stderr", errs, "to go on: fermata exec resume --skip-git-repo-check "+id+" PROMPT\n")
+	s.must("exec", "resume", "--skip-git-repo-check", id, "again")
 }
 
 // A refusal is for the caller alone: the model is not asked.
