@@ -2,6 +2,7 @@ package tui
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -216,6 +217,29 @@ func TestApprovalOfAPatchShowsTheDiff(t *testing.T) {
 		})
 		d.wait(time.Second)
 		d.sees("a.go", "-old line", "+new line", "outside of the workspace")
+	})
+}
+
+// A long diff gets the whole screen, unless somebody is writing.
+func TestApprovalOfALongPatch(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("do it", "enter")
+		r := e.Request()
+		r.Call("c1", "work", "{}")
+		r.End()
+		e.Run().Question(p.ApprovalRequested{
+			Kind: p.ApprovePatch, Cwd: "/w",
+			Detail: json.RawMessage(`{"/w/a.go":{"add":{"content":"` + strings.Repeat(`line\n`, 90) + `"}}}`),
+		})
+		d.wait(time.Second)
+		d.sees("1–14 of 94", "yes, for this session")
+		d.press("end")
+		d.sees("81–94 of 94")
+		d.press("home", "pgdown", "pgdown")
+		d.sees("29–42 of 94")
+		d.m.comp.SetText("half a word")
+		d.sees("half a word", "of 94", "waits for your approval")
 	})
 }
 

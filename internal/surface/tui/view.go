@@ -57,6 +57,9 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 func (m *model) box(room int) (box, popup []string, cursor *tea.Cursor) {
 	if m.dialog != nil {
 		box, cursor = m.dialog.View(m.width, max(1, min(room, max(room*2/3, 8))))
+		if m.comp.Empty() && m.dialog.Scrolls() { // what is asked about matters most
+			box, cursor = m.dialog.View(m.width, max(1, room))
+		}
 		if !m.comp.Empty() && room-len(box) > 6 { // it may be under somebody's hands
 			draft, _ := m.comp.View(m.width, 3)
 			box = append(box, draft...)

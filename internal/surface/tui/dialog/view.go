@@ -220,13 +220,15 @@ func (m *Model) edge(from, to, left, right string, width int, words theme.Role) 
 		m.theme.Paint(theme.Dim, right) + line("─"+to)
 }
 
+// Scrolls reports whether the last View could not show all there is to see.
+func (m *Model) Scrolls() bool { return len(m.body.lines) > m.body.page }
+
 // scrolled says which lines of the body are seen if not all are.
 func (m *Model) scrolled() string {
-	n := len(m.body.lines)
-	if n <= m.body.page {
+	if !m.Scrolls() {
 		return ""
 	}
-	return fmt.Sprintf("%d–%d of %d", m.body.top+1, m.body.top+m.body.page, n)
+	return fmt.Sprintf("%d–%d of %d", m.body.top+1, m.body.top+m.body.page, len(m.body.lines))
 }
 
 // hint says what the keys do just now.
@@ -238,7 +240,7 @@ func (m *Model) hint() string {
 		return "enter send · esc back"
 	case m.escaped && m.approval:
 		return "esc again stops the turn"
-	case len(m.body.lines) > m.body.page:
+	case m.Scrolls():
 		return "pgup pgdn scroll"
 	case m.approval:
 		return "it can wait: / for commands"
