@@ -30,8 +30,9 @@
 // and fermata in the same instant, or a command halts its shim again and again
 // while fermata is killed, the rest is found by Reclaim, with the limits named
 // there. The command may signal its shim (it has the same user) unless the
-// confinement or Options.Namespace forbids it; an ordinary user's command may
-// not trace it.
+// confinement forbids it; an ordinary user's command may not trace it. With
+// Spec.PIDNamespace it can do none of this, and the kernel ends what a killed
+// shim leaves.
 //
 // On other Unix systems there is no subreaper: see other.go for what remains.
 //

@@ -19,7 +19,9 @@
 //	          namespaces, no tracing, no io_uring, and nothing of another
 //	          architecture.
 //
-// All of them come with no_new_privs, so set-uid programs give nothing.
+// All of them come with no_new_privs, so set-uid programs give nothing. A PID
+// namespace (Place.PIDNamespace) is not one of the layers, because not every
+// system gives one: it hides other processes and ends the command's for certain.
 //
 // The modes:
 //
