@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
 	"github.com/fermata-agent/fermata/internal/surface/tui/page"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -220,7 +221,7 @@ func (m *model) showStatus(string) tea.Cmd {
 	u := t.base.Add(t.tr.Usage)
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-14s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "%-14s %s\n", name, plain.ShowLine(fmt.Sprintf(format, args...)))
 	}
 	line("fermata", "%s", m.o.Version)
 	if t.id != "" {

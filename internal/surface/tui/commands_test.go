@@ -289,6 +289,10 @@ func TestStatus(t *testing.T) {
 		answered(d, "one", "yes")
 		d.say("/status", "enter")
 		d.sees("conversation", string(d.m.talk.id), "puppet (test)", "trunk", "read-only", "10 in (0 of them cached), 1 out", "11 tokens of an unknown number")
+		d.press("esc")
+		d.m.talk.tr.Title = "\x1b[31mtwo\nlines"
+		d.say("/status", "enter")
+		d.sees("title          ␛[31mtwo␊lines")
 	})
 }
 

@@ -35,7 +35,7 @@ func New(t *theme.Theme, title string, draw func(width int) []string) *Page {
 func Text(t *theme.Theme, title, text string) *Page {
 	return New(t, title, func(width int) []string {
 		var out []string
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(plain.Show(text)) {
 			out = append(out, plain.Cut(strings.TrimRight(line, "\n"), width))
 		}
 		return out

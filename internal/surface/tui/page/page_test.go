@@ -15,6 +15,14 @@ func look(p *Page, width, height int) string {
 	return ansi.Strip(strings.Join(p.View(width, height), "\n"))
 }
 
+// Text obeys nobody.
+func TestHostileText(t *testing.T) {
+	p := Text(theme.New(theme.Options{}), "Title", "dir \x1b[31mred\x1b[2J\nnext")
+	if got := strings.Join(p.View(80, 5), "\n"); !strings.HasPrefix(got, "Title\ndir ␛[31mred␛[2J\nnext\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestPage(t *testing.T) {
 	p := Text(theme.New(theme.Options{}), "Title", strings.Repeat("line\n", 50)+"last")
 	for _, step := range []struct {
