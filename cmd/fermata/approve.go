@@ -35,6 +35,9 @@ func approveCommand(s streams) *cobra.Command {
 		},
 	}
 	f.register(cmd.Flags())
+	for _, name := range []string{"model", "sandbox", "ask-for-approval", "add-dir", "full-auto", "dangerously-bypass-approvals-and-sandbox", "oss", "demo", "cd"} {
+		_ = cmd.Flags().MarkHidden(name) // they may only say what the turn has: see keeps
+	}
 	cmd.Flags().BoolVar(&f.deny, "deny", false, "say no; the model is told, and the turn goes on")
 	cmd.Flags().BoolVar(&f.stop, "stop", false, "say no, and stop the turn")
 	cmd.Flags().BoolVar(&f.session, "session", false, "say yes, also to the same command later")
