@@ -154,11 +154,13 @@ func (s *Server) archiveConversation(ctx context.Context, _ *jsonrpc.Request, in
 			return empty{}, jsonrpc.Errorf(jsonrpc.CodeRequest, "%s is kept elsewhere", id)
 		}
 	}
+	// Before it is closed: a follower that finds it closed, and known, opens it again.
+	c, ok := s.known.LoadAndDelete(id)
 	err = s.o.Engine.Archive(context.WithoutCancel(ctx), id)
 	if errors.Is(err, engine.ErrNotFound) {
 		err = requestError((&unknownError{id}).Error())
 	}
-	if c, ok := s.known.LoadAndDelete(id); ok {
+	if ok {
 		c.(*conversation).use() // so that its followers see that it is gone
 	}
 	return empty{}, err
