@@ -202,26 +202,36 @@ func TestMCPChangeOfAConversation(t *testing.T) {
 	}
 	id := made.StructuredContent.ID
 	c.send(`{"id":2,"method":"tools/call","params":{"name":"conversationStream","arguments":{"conversation_id":%q}}}`, id)
-	say := func(request int, more string) string {
+	say := func(request int, more string) {
 		c.send(`{"id":%d,"method":"tools/call","params":{"name":"conversationSendMessage","arguments":{"conversation_id":%q,"content":[{"type":"text","text":"hi"}]%s}}}`, request, id, more)
-		return c.answer(float64(request))
+	}
+	turn := func(request int, more string) { // its answer and its events are in no order
+		say(request, more)
+		accepted, over := false, false
+		c.await("an answer and the end of its turn", func(m map[string]any) bool {
+			if m["id"] == float64(request) {
+				b, _ := json.Marshal(m["result"])
+				contains(t, "answer", string(b), `"status":"ok"`)
+				accepted = true
+			}
+			over = over || m["method"] == "task_complete"
+			return accepted && over
+		})
 	}
 	for i, x := range []struct{ more, model string }{
 		{"", "by-flag"},
 		{`,"profile":"quick"`, "small"},
 		{fmt.Sprintf(`,"config":{"model":"by-config","model_reasoning_effort":"high"},"cwd":%q`, s.work), "by-config"},
 	} {
-		contains(t, "answer", say(10+i, x.more), `"status":"ok"`)
+		turn(10+i, x.more)
 		if got := s.srv.Wait(i + 1).Body["model"]; got != x.model {
 			t.Errorf("%s: the model is %v, want %s", x.more, got, x.model)
 		}
-		c.notice("task_complete")
 	}
-	contains(t, "answer", say(20, fmt.Sprintf(`,"config":{"model_providers.mock_provider.base_url":%q}`, other.URL())), `"status":"ok"`)
+	turn(20, fmt.Sprintf(`,"config":{"model_providers.mock_provider.base_url":%q}`, other.URL()))
 	if got := other.Wait(1).Body["model"]; got != "by-config" {
 		t.Errorf("at the other provider the model is %v", got)
 	}
-	c.notice("task_complete")
 	for more, want := range map[string]string{
 		`,"base_instructions":"be brief"`:             "instructions",
 		`,"parent_message_id":"m1"`:                   "parent_message_id",
@@ -231,7 +241,8 @@ func TestMCPChangeOfAConversation(t *testing.T) {
 		`,"sandbox":7`:                                "sandbox",
 		`,"config":{"model_providers.x.wire_api":""}`: "wire_api",
 	} {
-		contains(t, more, say(30, more), `"isError":true`, want)
+		say(30, more)
+		contains(t, more, c.answer(30), `"isError":true`, want)
 	}
 }
 
