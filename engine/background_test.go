@@ -423,3 +423,43 @@ func TestSnapshotListsBackgroundCommands(t *testing.T) {
 		}
 	})
 }
+
+// haltedJob makes whoever stops it stand still for longer than a stop may take.
+type haltedJob struct{ *enginetest.Job }
+
+func (j haltedJob) Stop(cause error) {
+	time.Sleep(2 * stopBound)
+	j.Job.Stop(cause)
+}
+
+// When everything has stood still, owner and worker alike, the worker is not
+// given up before it had its turn to speak.
+func TestStandstillWhileStopping(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		e.Say(id, "go")
+		r := e.Request()
+		r.Call("c", "work", "{}")
+		r.End()
+		run := e.Run()
+		if _, _, err := run.Call.Host.Keep(t.Context(), p.BackgroundStarted{Command: []string{"serve"}}, haltedJob{e.Job()}); err != nil {
+			t.Fatal(err)
+		}
+		run.Finish("running")
+		e.Request().Answer("it serves")
+		synctest.Wait()
+		worker := e.DeafJob()
+		keeping(t, e, id, worker)
+		e.Request()
+		e.Must(id, p.Interrupt{})
+		e.Must(id, p.KillBackground{ID: 1})
+		time.Sleep(time.Millisecond)
+		worker.Return(p.CommandResult{ExitCode: -1, Killed: 2})
+		w.Expect("turn_ended interrupted")
+		for _, end := range ends(w.All) {
+			if end.Result.Killed != 2 {
+				t.Errorf("recorded of %d: %+v", end.ID, end.Result)
+			}
+		}
+		verify(t, e, id)
+	})
+}

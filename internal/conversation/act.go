@@ -51,10 +51,26 @@ func (o *owner) stopWorkers(reason p.EndReason) {
 	o.startStop()
 }
 
+// stopParts is in how many parts a stop's time is counted.
+const stopParts = 10
+
 // startStop sees to it that what was told to stop is not waited for without end.
+// The time is counted in parts, so that it is not over at once when the whole
+// machine, and the workers with it, has stood still for longer.
 func (o *owner) startStop() {
 	stopTimer(&o.stop)
-	o.stop = time.NewTimer(o.cfg.StopBound)
+	o.stop, o.stopLeft = time.NewTimer(o.cfg.StopBound/stopParts), stopParts
+}
+
+// stopDue gives up what has not ended when the last part is over.
+func (o *owner) stopDue() {
+	if o.stopLeft--; o.stopLeft > 0 {
+		o.stop.Reset(o.cfg.StopBound / stopParts)
+		return
+	}
+
+	o.stop = nil
+	o.step(turn.Lost{Open: o.partials(p.ItemID{Turn: o.state.Turn}), All: o.ending()})
 }
 
 func (o *owner) endTurn() {

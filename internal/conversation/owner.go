@@ -45,16 +45,17 @@ type owner struct {
 	failed  error   // the journal's, once it has failed
 
 	// The turn that runs.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	now    p.Settings // of this turn
-	tools  []tool.Tool
-	model  journal.Scope // what the model may write to
-	stop   *time.Timer   // runs while the turn is stopping
-	retry  *time.Timer   // runs before a retry
-	began  bool          // something of the latest response arrived
-	budget int           // how often the latest request may be made again
-	stray  int           // late messages of workers that were given up
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	now      p.Settings // of this turn
+	tools    []tool.Tool
+	model    journal.Scope // what the model may write to
+	stop     *time.Timer   // runs while the turn is stopping
+	stopLeft int           // parts of the time that the turn has to stop
+	retry    *time.Timer   // runs before a retry
+	began    bool          // something of the latest response arrived
+	budget   int           // how often the latest request may be made again
+	stray    int           // late messages of workers that were given up
 
 	// What goes on beside the turns: background commands, and those that have
 	// ended and whose last words a call may still ask for.
@@ -106,8 +107,7 @@ func (o *owner) run() {
 		case <-o.journal.Notify():
 			o.durable()
 		case <-timerC(o.stop):
-			o.stop = nil
-			o.step(turn.Lost{Open: o.partials(p.ItemID{Turn: o.state.Turn}), All: o.ending()})
+			o.stopDue()
 		case <-timerC(o.retry):
 			o.retry = nil
 			o.step(turn.RetryDue{})
