@@ -72,7 +72,7 @@ func (r *runtime) wish(w mcpserver.Wish) (p.Settings, []string, error) {
 	load.Flags.Approval = either(w.ApprovalPolicy, load.Flags.Approval)
 	load.Flags.Sandbox = either(w.Sandbox, load.Flags.Sandbox)
 	load.Overrides = append(slices.Clone(load.Overrides), overrides(w)...)
-	cfg, _, err := config.Load(load)
+	cfg, warnings, err := config.Load(load)
 	if err != nil {
 		return p.Settings{}, nil, fmt.Errorf("configuration: %w", err)
 	}
@@ -86,7 +86,7 @@ func (r *runtime) wish(w mcpserver.Wish) (p.Settings, []string, error) {
 		s.Instructions = w.BaseInstructions
 	}
 	s.Provider, err = r.models.define(s.Provider, providerOverrides(w))
-	return s, ineffective(w, processWide), err
+	return s, ineffective(w, processWide, warnings), err
 }
 
 // change makes what a client asks for changes of a conversation. Only what the client names
@@ -95,7 +95,7 @@ func (r *runtime) change(now p.Settings, w mcpserver.Wish) (p.Overrides, []strin
 	if w.BaseInstructions != "" {
 		return p.Overrides{}, nil, errors.New("the instructions of a conversation that has begun cannot be changed")
 	}
-	cfg, _, err := config.Load(config.Options{
+	cfg, warnings, err := config.Load(config.Options{
 		Home: r.config.Home, Cwd: now.Cwd, Env: os.Getenv, Profile: w.Profile, Overrides: overrides(w),
 		Flags: config.Flags{Model: w.Model, Approval: w.ApprovalPolicy, Sandbox: w.Sandbox},
 	})
@@ -119,7 +119,7 @@ func (r *runtime) change(now p.Settings, w mcpserver.Wish) (p.Overrides, []strin
 			return o, nil, err
 		}
 	}
-	return o, ineffective(w, append(slices.Clone(processWide), onceOnly...)), nil
+	return o, ineffective(w, append(slices.Clone(processWide), onceOnly...), warnings), nil
 }
 
 // overrides are the configuration values of a wish, in order.
@@ -141,12 +141,18 @@ var (
 	onceOnly = []string{"model_verbosity", "model_context_window", "instructions", "experimental_instructions_file", "project_doc_max_bytes"}
 )
 
-// ineffective says which values of a wish have no effect.
-func ineffective(w mcpserver.Wish, keys []string) []string {
+// ineffective says which values of a wish have no effect: those of the given keys, and those
+// that there were warnings about.
+func ineffective(w mcpserver.Wish, keys []string, warnings []config.Warning) []string {
 	var remarks []string
 	for _, key := range slices.Sorted(maps.Keys(w.Config)) {
 		if first, _, _ := strings.Cut(key, "."); slices.Contains(keys, first) {
 			remarks = append(remarks, fmt.Sprintf("config: %s has no effect here: set it where the server is started, with -c", key))
+		}
+		for _, about := range warnings { // about the file and our own flags people were warned when we started
+			if about.Source.Kind == config.FromOverride && (about.Key == key || strings.HasPrefix(about.Key, key+".")) {
+				remarks = append(remarks, fmt.Sprintf("config: %s: %s", about.Key, about.Text))
+			}
 		}
 	}
 	return remarks

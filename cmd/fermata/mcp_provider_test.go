@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 )
 
@@ -246,17 +248,37 @@ func TestMCPChangeOfAConversation(t *testing.T) {
 	}
 }
 
-// What of a call's configuration is the server's own is said to have no effect.
+// What of a call's configuration has no effect is said: what is the server's own, and what nobody
+// knows. What the server was started with is not the call's.
 func TestMCPConfigThatHasNoEffect(t *testing.T) {
-	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("ok")))
-	c := s.connect()
-	args := `{"prompt":"hi","config":{"shell_environment_policy.inherit":"none"}}`
-	c.send(`{"id":1,"method":"tools/call","params":{"name":"codex","arguments":%s}}`, args)
-	m := c.await("a remark", func(m map[string]any) bool { return m["method"] == "notifications/message" })
-	got, _ := json.Marshal(m["params"])
-	want := `{"data":"config: shell_environment_policy.inherit has no effect here: set it where the server is started, with -c","level":"warning","logger":"fermata"}`
-	if string(got) != want {
-		t.Errorf("remark %s\nwant %s", got, want)
+	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("ok")), modeltest.Respond(modeltest.Say("ok")))
+	c := s.connect("-c", "mistyped=1")
+	heard := func(request, name, arguments string) (remarks []string) {
+		c.send(`{"id":%s,"method":"tools/call","params":{"name":%q,"arguments":{"prompt":"hi",%s}}}`, request, name, arguments)
+		c.await("an answer", func(m map[string]any) bool {
+			if m["method"] == "notifications/message" {
+				got, _ := json.Marshal(m["params"])
+				remarks = append(remarks, string(got))
+			}
+			return fmt.Sprint(m["id"]) == request
+		})
+		return remarks
 	}
-	c.answer(1)
+	remark := func(text string) string {
+		return `{"data":"config: ` + text + `","level":"warning","logger":"fermata"}`
+	}
+	want := []string{
+		remark("approval_polcy: unknown key; did you mean approval_policy?"),
+		remark("model_providers.x.bse_url: unknown key; did you mean model_providers.x.base_url?"),
+		remark("shell_environment_policy.inherit has no effect here: set it where the server is started, with -c"),
+	}
+	config := `"config":{"shell_environment_policy.inherit":"none","approval_polcy":"untrusted","model_providers.x":{"bse_url":"u"}}`
+	if d := cmp.Diff(want, heard("1", "codex", config)); d != "" {
+		t.Errorf("remarks (-want +got):\n%s", d)
+	}
+	id := s.conversations()[0].ID
+	config = fmt.Sprintf(`"conversation_id":%q,"content":[{"type":"text","text":"hi"}],"config":{"approval_polcy":"untrusted"}`, id)
+	if d := cmp.Diff(want[:1], heard("2", "conversationSendMessage", config)); d != "" {
+		t.Errorf("remarks of a message (-want +got):\n%s", d)
+	}
 }
