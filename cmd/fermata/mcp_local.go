@@ -44,7 +44,19 @@ func (l local) RunOnce(ctx context.Context, command []string, cwd string, timeou
 	if res.Err != nil {
 		return mcpserver.OneOff{}, fmt.Errorf("run %s: %w", command[0], res.Err)
 	}
-	return mcpserver.OneOff{ExitCode: res.ExitCode, Stdout: out, Stderr: errs}, nil
+	return mcpserver.OneOff{ExitCode: res.ExitCode, Stdout: out, Stderr: errs + unfinished(res, spec.Timeout)}, nil
+}
+
+// unfinished says, as a shell would, why a command did not end by itself: there is no other place
+// for it in the answer.
+func unfinished(res proc.Result, timeout time.Duration) string {
+	switch {
+	case res.TimedOut:
+		return fmt.Sprintf("timed out after %v\n", timeout)
+	case res.Signal != "":
+		return "ended by " + res.Signal + "\n"
+	}
+	return ""
 }
 
 // run runs a command to its end, and returns what it printed.

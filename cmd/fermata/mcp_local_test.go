@@ -29,7 +29,13 @@ func TestMCPOneOffCommand(t *testing.T) {
 		t.Errorf("answer %s", got)
 	}
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"execOneOffCommand","params":{"command":["sleep","63"],"timeoutMs":100}}`)
-	contains(t, "a command that takes too long", c.answer(2), `"exitCode":-1`)
+	if got := c.answer(2); got != `{"exitCode":-1,"stderr":"timed out after 100ms\n","stdout":""}` {
+		t.Errorf("a command that takes too long: %s", got)
+	}
+	c.send(`{"jsonrpc":"2.0","id":6,"method":"execOneOffCommand","params":{"command":["sh","-c","kill -9 $$"]}}`)
+	if got := c.answer(6); got != `{"exitCode":-1,"stderr":"ended by SIGKILL\n","stdout":""}` {
+		t.Errorf("a command that was killed: %s", got)
+	}
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"execOneOffCommand","params":{"command":[]}}`)
 	c.send(`{"jsonrpc":"2.0","id":4,"method":"execOneOffCommand","params":{"command":["no-such-command"]}}`)
 	for n := 0; n < 2; n++ {
