@@ -31,9 +31,8 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 		cmd, gone := m.screen.update(msg)
 		if gone {
 			m.screen = nil
-			if m.opening { // and what was chosen is not wanted any more
-				m.giveUp()
-			}
+			m.giveUp() // what was chosen is not wanted any more
+			cmd = tea.Batch(cmd, m.flush())
 		}
 		return cmd
 	}

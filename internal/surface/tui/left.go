@@ -51,6 +51,18 @@ func (m *model) letGo(next p.ConversationID) tea.Cmd {
 		m.kept = append(m.kept, id)
 		return m.hintf(theme.Accent, "%s goes on where you came from, until you quit", count(running, "background command"))
 	}
+	return m.release(id)
+}
+
+// unwanted lets go of a conversation that may have been opened for nothing.
+func (m *model) unwanted(id p.ConversationID) tea.Cmd {
+	if id == m.talk.id || m.opening != nil && id == m.opening.id || slices.Contains(m.kept, id) {
+		return nil
+	}
+	return m.release(id)
+}
+
+func (m *model) release(id p.ConversationID) tea.Cmd {
 	r, ok := m.o.Engine.(engine.Releaser)
 	if !ok {
 		return nil

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,6 +50,62 @@ func TestConversationIsLetGo(t *testing.T) {
 		}
 		answered(d, "three", "still there")
 	})
+}
+
+// A deafEngine takes long to open one conversation, and cannot be hurried.
+type deafEngine struct {
+	tidyEngine
+	slow p.ConversationID
+}
+
+func (e deafEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Snapshot, error) {
+	if id == e.slow {
+		time.Sleep(3 * time.Second)
+		ctx = context.WithoutCancel(ctx)
+	}
+	return e.Engine.Resume(ctx, id)
+}
+
+// Who chooses another conversation while one is being opened gets that; what is
+// opened for nothing is let go of.
+func TestSecondChoice(t *testing.T) {
+	const slow, other = 0, 1
+	for name, tt := range map[string]struct {
+		keys  []string
+		shows int  // slow, other or neither
+		kept  bool // because commands run in it
+		lets  bool // it is let go of the slow one
+	}{
+		"another":          {keys: []string{"esc", "b", "enter"}, shows: other, lets: true},
+		"the same":         {keys: []string{"enter"}, shows: slow},
+		"none":             {keys: []string{"esc", "esc"}, shows: -1, lets: true},
+		"none, it is kept": {keys: []string{"esc", "esc"}, shows: -1, kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, e *enginetest.Engine) {
+				var released []p.ConversationID
+				ids := []p.ConversationID{told(e, 1), told(e, 1)}
+				e.Must(ids[slow], p.Rename{Title: "aaa"})
+				e.Must(ids[other], p.Rename{Title: "bbb"})
+				d := drive(t, e, func(o *Options) { o.Engine, o.Pick = deafEngine{tidyEngine{e, &released}, ids[slow]}, true })
+				if tt.kept {
+					d.m.kept = ids[:1]
+				}
+				d.wait(time.Second)
+				d.press("a", "a", "a", "enter")
+				d.sees("opening…")
+				d.press(tt.keys...)
+				d.wait(6 * time.Second)
+				d.sees("ready")
+				if got := slices.Index(ids, d.m.talk.id); got != tt.shows {
+					t.Errorf("it shows %d, not %d", got, tt.shows)
+				}
+				if lets := slices.Equal(released, ids[:1]); lets != tt.lets || !lets && len(released) > 0 {
+					t.Errorf("of %v it let go of %v", ids, released)
+				}
+			})
+		})
+	}
 }
 
 // A closingEngine is just letting go of a conversation when it is asked for it.

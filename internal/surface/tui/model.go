@@ -42,8 +42,7 @@ type model struct {
 	screen screen  // in place of everything; nil if there is none
 
 	out      outbox
-	opening  bool
-	giveUp   context.CancelFunc                // opening
+	opening  *attempt                          // nil if none is on its way
 	before   p.ConversationID                  // the one before that on the screen
 	kept     []p.ConversationID                // left, and open because commands run in them
 	born     *atomic.Pointer[p.ConversationID] // one that has begun, until we hear of it
@@ -78,7 +77,7 @@ type asking struct {
 func newModel(ctx context.Context, o Options) *model {
 	m := &model{
 		ctx: ctx, asked: ctx, o: o, width: 80, height: 24, dark: o.Dark, color: o.Color,
-		giveUp: func() {}, dir: &atomic.Pointer[string]{}, born: &atomic.Pointer[p.ConversationID]{},
+		dir: &atomic.Pointer[string]{}, born: &atomic.Pointer[p.ConversationID]{},
 	}
 	m.theme = theme.New(theme.Options{Dark: m.dark, Color: m.color})
 	m.view = scroll.New(m.theme)
@@ -158,7 +157,7 @@ func (m *model) onPreview(msg previewed) {
 	if msg.err != nil {
 		m.fresh.Cwd = m.o.Dir
 	}
-	if m.talk.id != "" || m.opening || m.screen != nil {
+	if m.talk.id != "" || m.opening != nil || m.screen != nil {
 		return
 	}
 	m.setDir(m.fresh.Cwd)
@@ -191,7 +190,7 @@ func (m *model) spin() tea.Cmd {
 	switch {
 	case m.spinning:
 		return nil
-	case m.busy() || m.opening || m.talk.loading != nil || m.leaving != nil || len(m.out.waiting) > 0:
+	case m.busy() || m.opening != nil || m.talk.loading != nil || m.leaving != nil || len(m.out.waiting) > 0:
 	case len(m.talk.tr.Running) > 0:
 		every = slowTick
 	default:

@@ -93,8 +93,31 @@ func (m *model) settings() p.Settings {
 	return m.wish.Apply(m.fresh)
 }
 
+// An attempt is a conversation that is being opened.
+type attempt struct {
+	id     p.ConversationID // empty while it is being made
+	cancel context.CancelFunc
+}
+
+// try begins an attempt in place of the one before.
+func (m *model) try(id p.ConversationID) (context.Context, *attempt) {
+	m.giveUp()
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.opening = &attempt{id, cancel}
+	return ctx, m.opening
+}
+
+// giveUp ends the attempt to open a conversation, if there is one.
+func (m *model) giveUp() {
+	if m.opening != nil {
+		m.opening.cancel()
+		m.opening = nil
+	}
+}
+
 // opened is the answer to open.
 type opened struct {
+	by    *attempt
 	id    p.ConversationID
 	snap  engine.Snapshot
 	after p.Cursor
@@ -113,21 +136,19 @@ func (e *heldError) Unwrap() error { return e.err }
 
 // open takes a conversation up.
 func (m *model) open(id p.ConversationID) tea.Cmd {
-	m.opening = true
-	ctx, cancel := context.WithCancel(m.ctx)
-	m.giveUp = cancel
+	ctx, by := m.try(id)
 	o := m.o
 	return tea.Batch(m.spin(), func() tea.Msg {
 		snap, err := take(ctx, o.Engine, id)
 		if err != nil {
-			return opened{id: id, err: held(o, err)}
+			return opened{by: by, id: id, err: held(o, err)}
 		}
 		o.shown(id)
 		if err := override(ctx, o, snap); err != nil {
-			return opened{id: id, err: err}
+			return opened{by: by, id: id, err: err}
 		}
 		after, err := tail(ctx, o.Engine, id, snap.Last)
-		return opened{id, snap, after, err}
+		return opened{by, id, snap, after, err}
 	})
 }
 
@@ -183,11 +204,10 @@ func tail(ctx context.Context, e engine.Engine, id p.ConversationID, last p.Seq)
 }
 
 func (m *model) onOpened(o opened) tea.Cmd {
-	m.opening = false
-	m.giveUp()
-	if errors.Is(o.err, context.Canceled) {
-		return m.flush()
+	if o.by != m.opening { // another one was chosen, or none
+		return m.unwanted(o.id)
 	}
+	m.giveUp() // it is over
 	if o.err != nil {
 		return m.notOpened(o)
 	}
@@ -303,21 +323,25 @@ func (m *model) fork() tea.Cmd {
 	if m.talk.id == "" {
 		return m.complain(errNoConversation)
 	}
-	ctx, e, id := m.ctx, m.o.Engine, m.talk.id
-	m.opening = true
+	e, id := m.o.Engine, m.talk.id
+	ctx, by := m.try("")
 	return tea.Batch(m.spin(), func() tea.Msg {
 		to, err := e.Fork(ctx, id, 0)
-		return forked{to, err}
+		return forked{by, to, err}
 	})
 }
 
 type forked struct {
+	by  *attempt
 	id  p.ConversationID
 	err error
 }
 
 func (m *model) onForked(f forked) tea.Cmd {
-	m.opening = false
+	if f.by != m.opening {
+		return nil
+	}
+	m.giveUp() // it is over
 	if f.err != nil {
 		return m.complain(f.err)
 	}

@@ -39,7 +39,7 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 		return turning + "stopping the turn, then quitting…", theme.Warn
 	case m.stopping():
 		return turning + "stopping…", theme.Warn
-	case m.opening || !m.talk.caught():
+	case m.opening != nil || !m.talk.caught():
 		return turning + "opening…", theme.Accent
 	case tr.Active && len(m.talk.asks) > 0:
 		return "● waiting for your answer " + elapsed(), theme.Warn

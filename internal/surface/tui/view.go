@@ -35,7 +35,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 
 	m.view.SetSize(m.width, top)
 	lines := m.view.Lines(now)
-	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() && !m.opening {
+	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() && m.opening == nil {
 		lines = exactly(m.welcome(), top)
 	}
 	lines = append(exactly(lines, top), below...)
@@ -82,7 +82,7 @@ func (m *model) chips(most int) []string {
 		list = append(list, m.chip(word(in.Mode), p.PlainText(in.Content)))
 	}
 	for _, e := range m.out.messages() {
-		if m.talk.tr.Active || m.opening { // else it is there in a moment
+		if m.talk.tr.Active || m.opening != nil { // else it is there in a moment
 			list = append(list, m.chip("sending", e.text))
 		}
 	}
