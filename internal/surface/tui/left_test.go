@@ -94,6 +94,7 @@ func TestSecondChoice(t *testing.T) {
 				d.wait(time.Second)
 				d.press("a", "a", "a", "enter")
 				d.sees("opening…")
+				d.wait(time.Second)
 				d.press(tt.keys...)
 				d.wait(6 * time.Second)
 				d.sees("ready")
