@@ -60,7 +60,7 @@ type deafEngine struct {
 
 func (e deafEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Snapshot, error) {
 	if id == e.slow {
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		ctx = context.WithoutCancel(ctx)
 	}
 	return e.Engine.Resume(ctx, id)
