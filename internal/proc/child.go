@@ -21,14 +21,16 @@ type shim struct {
 	stderr  *os.File
 	id      Identity // whole after hello
 
-	// reports is closed when the shim is dead and waited for. It holds all that
-	// a shim says before somebody listens, so that its reader never blocks.
+	// reports is closed when the shim is dead and waited for, or as good as (see
+	// bury). It holds all that a shim says before somebody listens, so that its
+	// reader never blocks.
 	reports chan report
 }
 
 const (
 	reportsPerShim = 8
 	helloLimit     = 10 * time.Second
+	deathLimit     = 20 * time.Millisecond
 )
 
 // shimEnv is the environment of shim and stage, not of the command. They have
@@ -126,7 +128,24 @@ func (s *shim) follow(status *os.File) {
 		}
 		s.reports <- r
 	}
-	_, _ = s.process.Wait()
+	s.bury()
+}
+
+// bury waits for a shim that has ended. The kernel keeps the first process of a
+// PID namespace until all others are dead, and those that hang in a file system
+// may never be: nobody must wait for that.
+func (s *shim) bury() {
+	gone := make(chan struct{})
+	go func() {
+		_, _ = s.process.Wait()
+		close(gone)
+	}()
+	limit := time.NewTimer(deathLimit)
+	defer limit.Stop()
+	select {
+	case <-gone:
+	case <-limit.C:
+	}
 }
 
 // hello waits until the shim is ready, and completes its identity.

@@ -299,7 +299,7 @@ func (w *watch) endOrphans(r *Result) {
 	}
 	killed, left := endOrphans(w.shim.id, grace, bound)
 	if w.gone == nil { // what the shim had found and not ended is among ours
-		r.Killed = max(w.found, killed)
+		r.Killed = max(w.found-left, killed)
 	} else {
 		r.Killed += killed
 	}

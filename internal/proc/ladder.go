@@ -84,9 +84,9 @@ const (
 	lookInterval = 4 * time.Millisecond // a look reads the whole process table
 )
 
-// run climbs down the ladder. It returns the number of processes it signalled
+// run climbs down the ladder. It returns the number of processes that it ended
 // and of those that are left, which is zero if all went well.
-func (l *ladder) run() (hit, left int) {
+func (l *ladder) run() (ended, left int) {
 	if l.isGone() {
 		return 0, 0
 	}
@@ -108,6 +108,9 @@ func (l *ladder) run() (hit, left int) {
 
 		if !time.Now().Before(deadline) {
 			rest, _ := l.living()
+			for _, p := range rest {
+				delete(l.hit, p.pid)
+			}
 			return len(l.hit), max(len(rest), 1)
 		}
 	}

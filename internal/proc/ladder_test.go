@@ -218,6 +218,24 @@ func TestLadderTellsFirst(t *testing.T) {
 	})
 }
 
+// TestLadderCountsTheDead has a process that hangs in the kernel, where no signal
+// reaches it.
+func TestLadderCountsTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForest(1, 2)
+		l := f.ladder(0, time.Second)
+		l.signal = func(p process, sig syscall.Signal) error {
+			if p.pid == 2 {
+				return nil
+			}
+			return f.signal(p, sig)
+		}
+		if ended, left := l.run(); ended != 1 || left != 1 {
+			t.Errorf("ended %d, left %d, want one of each", ended, left)
+		}
+	})
+}
+
 func TestDescendants(t *testing.T) {
 	table := []process{
 		{pid: 2, ppid: 1},

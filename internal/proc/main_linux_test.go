@@ -50,6 +50,8 @@ func helperMain(part string) int {
 		return agentMain()
 	case "hermit":
 		return hermitMain()
+	case "mounter":
+		return mounterMain()
 	case "root":
 		return rootMain()
 	case "stopper":

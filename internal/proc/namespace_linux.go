@@ -42,8 +42,10 @@ func enterNamespace() error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("process is number %d and not the first of its namespace", os.Getpid())
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("keep mounts private: %w", err)
+	// Ours stay inside. Those of others still come and go: a spare waits for long,
+	// must not hold their file systems busy, and its command shall see the new ones.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("keep mounts inside: %w", err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)

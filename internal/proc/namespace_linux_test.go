@@ -61,14 +61,20 @@ func TestNoNamespaceToBeHad(t *testing.T) {
 	if !pidNamespaces() {
 		t.Skip("here anyway")
 	}
-	h := exec.Command(os.Args[0])
-	h.Env = append(os.Environ(), helperVariable+"=hermit")
+	out, err := amongOwnMounts("hermit")
+	if want := "true false 3\n"; err != nil || out != want {
+		t.Errorf("output %q, error %v, want %q", out, err, want)
+	}
+}
+
+// amongOwnMounts plays a part where one may mount, also an ordinary user.
+func amongOwnMounts(part string, args ...string) (string, error) {
+	h := exec.Command(os.Args[0], args...)
+	h.Env = append(os.Environ(), helperVariable+"="+part)
 	h.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
 	keepIDs(h.SysProcAttr)
 	out, err := h.CombinedOutput()
-	if want := "true false 3\n"; err != nil || string(out) != want {
-		t.Errorf("output %q, error %v, want %q", out, err, want)
-	}
+	return string(out), err
 }
 
 // hermitMain keeps PID namespaces away and runs commands that ask for one. It
@@ -95,4 +101,59 @@ func hermitMain() int {
 	s.Close()
 	fmt.Println(before, PIDNamespaces(), ran)
 	return 0
+}
+
+// TestSpareFollowsMounts has a shim that was started before something is mounted,
+// and before something is unmounted, which is then not busy because of it.
+func TestSpareFollowsMounts(t *testing.T) {
+	if !pidNamespaces() {
+		t.Skip("no PID namespaces here")
+	}
+	out, err := amongOwnMounts("mounter", t.TempDir())
+	if want := "1\n0\n"; err != nil || out != want {
+		t.Errorf("output %q, error %v, want %q", out, err, want)
+	}
+}
+
+// mounterMain mounts and unmounts something among shared mounts, as most systems
+// have them, while a shim waits for its command, and prints how many of the mounts
+// that then sees.
+func mounterMain() int {
+	dir := os.Args[1]
+	s, err := NewSpawner()
+	if err != nil {
+		return 3
+	}
+	defer s.Close()
+	look := Spec{Argv: []string{"grep", "-c", dir, "/proc/self/mountinfo"}, PIDNamespace: true}
+	report := func() {
+		var out Capture
+		s.Run(contextForHelper(), look, out.Write)
+		fmt.Print(out.Text())
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		fmt.Println(err)
+	}
+	s.Run(contextForHelper(), look, nil)
+	awaitSpare(s)
+	if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
+		fmt.Println(err)
+	}
+	report()
+	awaitSpare(s)
+	if err := unix.Unmount(dir, 0); err != nil {
+		fmt.Println(err)
+	}
+	report()
+	return 0
+}
+
+// awaitSpare waits until the spare with a PID namespace is ready.
+func awaitSpare(s *Spawner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ready := s.spares[kind{pids: true}]
+	sh := <-ready
+	sh.reports <- <-sh.reports // its hello
+	ready <- sh
 }

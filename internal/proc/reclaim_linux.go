@@ -24,7 +24,7 @@ import (
 // leader or a member with the token is among them. What can escape, therefore,
 // is a process that emptied its environment and leads a session of its own, if
 // fermata, the shim and every ancestor of it were dead before Reclaim was called:
-// it cannot be told from a stranger. With Options.Namespace nothing can escape.
+// it cannot be told from a stranger. With Spec.PIDNamespace nothing can escape.
 //
 // Never call it for a command whose fermata still runs.
 func Reclaim(id Identity) (killed int, err error) {
