@@ -28,7 +28,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	must(t, err)
 	setuid := copyFile(t, id, filepath.Join(dir, "id"), 0o755|os.ModeSetuid)
 	self := copyFile(t, "/proc/self/exe", filepath.Join(dir, "sandbox.test"), 0o755)
-	cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.short", "-test.timeout=4m")
+	cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.short", "-test.timeout=9m")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir, setuidVariable + "=" + setuid}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
