@@ -21,7 +21,7 @@ import (
 
 // patience is how long a test waits for what must happen. It is long because
 // the machine may be busy; nothing is learned from it but that it happened.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // eventually waits until cond is true.
 func eventually(t testing.TB, what string, cond func() bool) {
@@ -126,7 +126,7 @@ func (pl *place) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, pl.bin, args...)
 	cmd.Dir, cmd.Env = pl.work, pl.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: pl.user}
-	cmd.WaitDelay = 5 * time.Second // a survivor that holds our pipes is found by other means
+	cmd.WaitDelay = 20 * time.Second // a survivor that holds our pipes is found by other means
 	return cmd
 }
 

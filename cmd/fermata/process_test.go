@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -117,12 +118,15 @@ func fullPipe(t testing.TB) (r, w *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+	raw, err := w.SyscallConn()
+	if err != nil {
 		t.Fatal(err)
 	}
 	block := make([]byte, 4096)
-	for err == nil {
-		_, err = w.Write(block)
+	for full := error(nil); full != syscall.EAGAIN; {
+		if err := raw.Control(func(fd uintptr) { _, full = syscall.Write(int(fd), block) }); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return r, w
 }
