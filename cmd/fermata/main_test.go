@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -30,10 +31,14 @@ func heedHangups() {
 	}
 }
 
-// cleaned removes the built binary when all tests are over.
+// cleaned removes the built binary when all tests are over. These wait more than
+// they compute, so that more of them run side by side than there are processors.
 type cleaned struct{ *testing.M }
 
 func (c cleaned) Run() int {
+	if err := flag.Set("test.parallel", "6"); err != nil { // unless the command line says otherwise
+		panic(err)
+	}
 	code := c.M.Run()
 	if dir := binaryDir.Load(); dir != nil {
 		os.RemoveAll(*dir)
