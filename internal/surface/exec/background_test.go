@@ -87,6 +87,26 @@ func TestBackgroundCommandForPeople(t *testing.T) {
 	}
 }
 
+// Nobody shall believe that it goes on when the run is over.
+func TestBackgroundCommandThatEndsWithTheRun(t *testing.T) {
+	const serves, ends = "$ serve 1\n  up\n  (goes on in the background as 1, 0 ms)\n", "· background command 1 ends with this run: serve 1\n"
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil)
+		keep(t, r)
+		r.e.Request().Answer("It runs.")
+		r.want(t, "It runs.\n", serves+ends)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { o.Park = true })
+		keep(t, r)
+		m := r.e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		r.e.Run().Ask("rm", "x")
+		r.want(t, "", serves+"$ rm x\n? waits for an approval: why not\n"+ends)
+	})
+}
+
 func TestJSONOfNotices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, func(o *Options) { asJSON(o); o.Notices = []string{"a record was lost"} })

@@ -277,8 +277,16 @@ func (pr *printer) plan(it *transcript.Item) {
 	}
 }
 
+// leftBehind tells of the background commands that end with us.
+func (pr *printer) leftBehind() {
+	for _, b := range pr.tr.Running {
+		pr.colored(yellow, fmt.Sprintf("· background command %d ends with this run: %s", b.ID, cut(transcript.CommandLine(b.Command))))
+	}
+}
+
 // endLine says how the turn ended, and how to go on if it was cut.
 func (pr *printer) endLine(end engine.TurnEnd) {
+	pr.leftBehind()
 	if end.End.Reason == p.Completed {
 		return
 	}
@@ -311,6 +319,7 @@ func (pr *printer) text(s string) {
 // leave shows what was held back: it is not the answer.
 func (pr *printer) leave() {
 	pr.flush()
+	pr.leftBehind()
 	pr.clear()
 }
 
