@@ -136,6 +136,8 @@ func drawn(it *transcript.Item) string {
 			return "$ apply_patch" + mark + "\n" + indent(b.String())
 		}
 		return "$ " + callLine(it) + mark + "\n" + indent(it.Output)
+	case transcript.Background:
+		return fmt.Sprintf("· background command %d: %s%s\n", it.Background, callLine(it), mark) + indent(it.Output)
 	case transcript.Reasoning:
 		return indent("(thinking) " + it.Text + mark)
 	case transcript.Plan:
@@ -156,6 +158,8 @@ func callLine(it *transcript.Item) string {
 		line = it.Tool + " " + it.Arguments
 	}
 	switch {
+	case it.Kind == transcript.Call && it.Background != 0:
+		line += fmt.Sprintf("  (went on in the background as %d)", it.Background)
 	case it.TimedOut:
 		line += fmt.Sprintf("  (timed out after %s)", it.Elapsed(time.Now()))
 	case it.Status == transcript.Failed:

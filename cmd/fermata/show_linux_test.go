@@ -41,3 +41,15 @@ func TestFollowShowsARefusalOnce(t *testing.T) {
 		t.Errorf("followed:\n%s", out)
 	}
 }
+
+func TestShowOfABackgroundCommand(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	_, errs, code := pl.run("exec", "--demo", "-c", execFlavour, "start: echo up; sleep 600")
+	if code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, errs)
+	}
+	contains(t, "stderr", errs, "· background command 1 ends with this run: echo up; sleep 600\n")
+	contains(t, "conversation", pl.must("show", pl.conversation()),
+		"\n$ echo up; sleep 600  (went on in the background as 1)\n  up\n", "\n· background command 1: echo up; sleep 600 [cut]\n")
+}
