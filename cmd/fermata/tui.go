@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
@@ -144,6 +146,10 @@ func (t talk) run(ctx context.Context, s streams) error {
 	ctx, stopped := screenSignals(ctx, s)
 	g := startGuard(s)
 	o.Shown = g.shows
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	o.Continued = continued
 	left, err := tui.Run(ctx, o)
 	g.dismiss()
 	r.close() // before anything is said: what runs has ended then

@@ -167,6 +167,24 @@ func TestScreenSuspend(t *testing.T) {
 	s.sane()
 }
 
+// Who stops it from elsewhere leaves it no time to give the terminal back; the shell
+// has changed that when it goes on.
+func TestScreenStoppedByOthers(t *testing.T) {
+	pl := screenPlace(t)
+	s := shellScreen(t, pl)
+	s.types(pl.bin+" --demo 'talk 5'", "Enter")
+	s.sees("word5", "ready")
+	s.signal(syscall.SIGSTOP)
+	s.sees("Stopped", "shell>")
+	s.types("fg", "Enter")
+	s.gone("Stopped")
+	s.types("talk 7", "Enter")
+	s.sees("word7", "ready")
+	s.types("/quit", "Enter")
+	s.sees("to go on")
+	s.sane()
+}
+
 // Where no shell could go on with it, Ctrl-Z does nothing but say so.
 func TestScreenSuspendWithoutAShell(t *testing.T) {
 	pl := screenPlace(t)

@@ -257,6 +257,8 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		m.onPreview(msg)
 	case branched:
 		m.where = string(msg)
+	case continued:
+		return m.pause(func() error { return nil })
 	case leave:
 		return m.leave(msg)
 	case shut:

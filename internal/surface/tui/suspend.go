@@ -22,7 +22,16 @@ func (m *model) suspend() tea.Cmd {
 	if m.o.Suspend == nil {
 		return m.hintf(theme.Warn, "there is no shell to go back to")
 	}
-	return tea.Exec(pause{m.o.Suspend}, func(err error) tea.Msg {
+	return m.pause(m.o.Suspend)
+}
+
+// continued says that we go on after we were stopped.
+type continued struct{}
+
+// pause takes the terminal back after something was done without it, and draws all
+// of it again.
+func (m *model) pause(do func() error) tea.Cmd {
+	return tea.Exec(pause{do}, func(err error) tea.Msg {
 		return answer{func() tea.Cmd {
 			if err != nil {
 				return tea.Batch(tea.ClearScreen, m.complain(err))

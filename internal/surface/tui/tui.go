@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"time"
 
@@ -63,6 +64,9 @@ type Options struct {
 	// Suspend stops this process until the shell goes on with it. It is called while
 	// the terminal is not ours.
 	Suspend func() error
+	// Continued tells that we go on after somebody stopped us. What the terminal is like
+	// then, nobody knows.
+	Continued <-chan os.Signal
 
 	// Editor makes the command that edits a text, and the function that returns
 	// what became of it.
@@ -125,6 +129,16 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		case <-over:
 		case <-time.After(2 * shutdownBound):
 			prog.Kill()
+		}
+	}()
+	go func() { // the same
+		for {
+			select {
+			case <-over:
+				return
+			case <-o.Continued:
+				prog.Send(continued{})
+			}
 		}
 	}()
 	_, err := prog.Run()
