@@ -2,11 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -242,5 +248,48 @@ func collect(b *strings.Builder, v any) {
 		for _, e := range v {
 			collect(b, e)
 		}
+	}
+}
+
+// What has the rights of another user cannot be ended by us, and it is said so: to
+// the model, and to people if the turn goes on.
+func TestWhatCannotBeEndedIsTold(t *testing.T) {
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("needs setpriv, and root who lends his rights")
+	}
+	for name, flavour := range map[string]string{"shell": "command_timeout_ms=3000", "exec_command": execFlavour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pl := newPlaceFor(t, nobody)
+			program, err := os.ReadFile(setpriv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rise := filepath.Join(pl.work, "rise")
+			if err := errors.Join(os.WriteFile(rise, program, 0o755), os.Chmod(rise, 0o755|os.ModeSetuid)); err != nil {
+				t.Fatal(err)
+			}
+			c := pl.start("exec", "--demo", "-s", "danger-full-access", "-c", flavour,
+				`run: ./rise --reuid 0 sh -c 'echo $$ > risen; exec sleep 600'`)
+			var pid int
+			eventually(t, "it has risen", func() bool {
+				text, _ := os.ReadFile(filepath.Join(pl.work, "risen"))
+				pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+				return err == nil && strings.HasSuffix(string(text), "\n")
+			})
+			if name == "exec_command" {
+				c.signal(syscall.SIGINT)
+			}
+			c.code()
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Errorf("it was ended, so this proves nothing: %v", err)
+			}
+			const told = "1 processes could not be ended"
+			contains(t, "what the model was told", pl.sound(pl.conversation()), told)
+			if name == "shell" {
+				contains(t, "stderr", c.err.String(), "the command left something running: "+told)
+			}
+		})
 	}
 }

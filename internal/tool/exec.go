@@ -186,18 +186,20 @@ func (e *Exec) finish(ctx context.Context, call Call, a execArgs, l launch, s *s
 		return *question
 	}
 	tellAppeared(ctx, call, l.box)
+	tellLeft(ctx, call, s.end)
 	c := result(s.end)
 	c.Output, c.Omitted = out.text, out.omitted
+	shown := left(s.end) + a.shorten(out.text)
 	res := protocol.ToolOutput{Command: &c, Elapsed: c.Elapsed, Failed: c.ExitCode != 0}
 	switch {
 	case s.end.Stopped && ctx.Err() != nil:
-		res.Aborted, res.Output = true, a.shorten(out.text)
+		res.Aborted, res.Output = true, shown
 	case s.end.Stopped: // it could not be kept
-		res.Output = fmt.Sprintf("%v, so the command was ended\n%s", s.end.Cause, report(s, 0, c.Elapsed, a.shorten(out.text)))
+		res.Output = fmt.Sprintf("%v, so the command was ended\n%s", s.end.Cause, report(s, 0, c.Elapsed, shown))
 	case s.end.Err != nil && c.ExitCode < 0:
-		res.Output = strings.TrimSpace(fmt.Sprintf("failed to run the command: %v\n%s", s.end.Err, a.shorten(out.text)))
+		res.Output = strings.TrimSpace(fmt.Sprintf("failed to run the command: %v\n%s", s.end.Err, shown))
 	default:
-		res.Output = report(s, 0, c.Elapsed, a.shorten(out.text))
+		res.Output = report(s, 0, c.Elapsed, shown)
 		if hint != "" {
 			res.Output = hint + "\n" + res.Output
 		}

@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -165,4 +166,13 @@ func result(r proc.Result) protocol.CommandResult {
 	return protocol.CommandResult{
 		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Killed: r.Killed, Elapsed: r.Duration,
 	}
+}
+
+// left says what could not be ended, because it hangs in the kernel or has the
+// rights of another user.
+func left(r proc.Result) string {
+	if errors.Is(r.Err, proc.ErrSurvivors) {
+		return r.Err.Error() + "\n"
+	}
+	return ""
 }

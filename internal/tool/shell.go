@@ -120,6 +120,7 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 		return *question
 	}
 	tellAppeared(ctx, call, l.box)
+	tellLeft(ctx, call, res)
 	result := out.result(res, spec.Timeout, hint)
 	result.Diff = s.Changes.ran(ctx, call)
 	return result
@@ -192,6 +193,13 @@ func (l launch) denied(res proc.Result, output string) (question *Result, hint s
 func tellAppeared(ctx context.Context, call Call, box *sandbox.Confinement) {
 	for _, path := range box.Appeared() {
 		tell(ctx, call, []string{"the command made " + path + ", which is protected from now on; look at it before you trust it"})
+	}
+}
+
+// tellLeft tells of what could not be ended.
+func tellLeft(ctx context.Context, call Call, res proc.Result) {
+	if words := left(res); words != "" {
+		tell(ctx, call, []string{"the command left something running: " + strings.TrimSpace(words)})
 	}
 }
 
@@ -340,7 +348,7 @@ func (o *output) result(r proc.Result, timeout time.Duration, hint string) Resul
 		}
 	}
 	out := protocol.ToolOutput{Command: &c, Elapsed: r.Duration}
-	shown := protocol.Shorten(text)
+	shown := left(r) + protocol.Shorten(text)
 	switch {
 	case r.Stopped:
 		out.Aborted, out.Output = true, shown
