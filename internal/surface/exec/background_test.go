@@ -16,6 +16,8 @@ func keep(t *testing.T, r *run) *enginetest.Job {
 	m.End()
 	w := r.e.Run()
 	_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"serve", "1"}})
+	w.Print("up\n")
+	synctest.Wait()
 	job := r.e.Job()
 	if err := w.Keep(job, "1"); err != nil {
 		t.Fatal(err)
@@ -46,11 +48,14 @@ func TestJSONOfABackgroundCommand(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, asJSON)
-		keep(t, r)
-		r.e.Request().Answer("It runs.")
+		job := keep(t, r)
+		m := r.e.Request()
+		job.Print("serving\n")
+		synctest.Wait()
+		m.Answer("It runs.")
 		r.wantLines(t, serveStarted,
 			`{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"It runs."}}`,
-			`{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"serve 1","aggregated_output":"up\n","exit_code":null,"status":"failed"}}`, usageOfTwo)
+			`{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"serve 1","aggregated_output":"up\nserving\n","exit_code":null,"status":"failed"}}`, usageOfTwo)
 	})
 }
 

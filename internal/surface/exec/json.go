@@ -19,9 +19,9 @@ type jsonPrinter struct {
 	onFail func() // called once then
 
 	before  p.Usage
-	ownStop func() bool               // see Options.OwnStop
-	items   map[string]*jsonItem      // by our id: those that have begun and not ended, and the plan
-	behind  map[p.BackgroundID]string // background commands: the items that show them
+	ownStop func() bool          // see Options.OwnStop
+	items   map[string]*jsonItem // by our id: those that have begun and not ended, and the plan
+	behind  map[p.ItemID]string  // what background commands print: the items that show it
 	order   []string
 	count   int
 }
@@ -32,6 +32,9 @@ type jsonItem struct {
 	Type string `json:"type"`
 	jsonBody
 	open bool
+
+	heard transcript.Transcript // what its command prints
+	soFar string                // all of that which Output does not tell
 }
 
 // jsonBody is the members that the types of item have; nil ones are left out, empty
@@ -80,7 +83,7 @@ type jsonUsage struct {
 }
 
 func newJSONPrinter(o Options, onFail func()) *jsonPrinter {
-	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.BackgroundID]string{}}
+	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.ItemID]string{}}
 	j.line(jsonLine{Type: "thread.started", Thread: o.Conversation})
 	for _, word := range o.Notices {
 		j.once("error", jsonBody{Message: &word})
@@ -117,6 +120,8 @@ func (j *jsonPrinter) event(e p.Event) {
 		j.line(jsonLine{Type: "error", Message: fmt.Sprintf("Reconnecting... %d/%d (%s)", b.Attempt, b.Max, b.Reason)})
 	case *p.PlanUpdated:
 		j.plan(b)
+	case *p.Delta:
+		j.printed(e, b)
 	default:
 		j.command(e)
 	}
@@ -145,10 +150,26 @@ func (j *jsonPrinter) command(e p.Event) {
 	}
 }
 
+// printed keeps what a command prints, in case it is cut without an output of its own.
+func (j *jsonPrinter) printed(e p.Event, d *p.Delta) {
+	if d.Kind != p.DeltaStdout && d.Kind != p.DeltaStderr {
+		return
+	}
+	key, ok := j.behind[d.Item]
+	if !ok {
+		key = d.Item.String()
+	}
+	if it := j.items[key]; it != nil {
+		for _, now := range it.heard.Apply(e) {
+			it.soFar = now.Output
+		}
+	}
+}
+
 // ended finishes the item of a background command: it is shown as one command,
 // from its call to its end.
 func (j *jsonPrinter) ended(b *p.BackgroundEnded) {
-	key := j.behind[b.ID]
+	key := j.behind[b.ID.Item()]
 	it := j.items[key]
 	if it == nil {
 		return // another turn's
@@ -176,12 +197,13 @@ func (j *jsonPrinter) output(b *p.ToolOutput) {
 		if b.Patch != nil && b.Patch.Applied {
 			body.Status = "completed"
 		}
-	case it.Status == "declined":
+	case it.Status == "declined": // it may have run, and asked to run again with more rights
+		body.Output = &it.soFar
 	case c == nil:
 		body.Status, body.Output = "failed", &b.Output
 	case c.Background != 0: // it goes on
-		it.Output = &c.Output
-		j.behind[c.Background] = b.Call.String()
+		it.Output, it.soFar = &c.Output, ""
+		j.behind[c.Background.Item()] = b.Call.String()
 		return
 	default:
 		printed := transcript.Printed(b)
@@ -276,6 +298,10 @@ func (j *jsonPrinter) leave() {
 func (j *jsonPrinter) cut(key string, it *jsonItem) {
 	if it.Status == "in_progress" {
 		it.Status = "failed"
+	}
+	if it.Output != nil {
+		all := *it.Output + it.soFar
+		it.Output = &all
 	}
 	j.end(key, it.jsonBody)
 }

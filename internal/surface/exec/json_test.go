@@ -173,6 +173,33 @@ func (c *closing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// A command that has run and would have to run again: what it printed is told,
+// whether it is declined or waits.
+func TestJSONOfACommandThatAsksToRunAgain(t *testing.T) {
+	const started = `{"type":"item.started","item":{"id":"item_0","type":"command_execution","command":"make install","aggregated_output":"","exit_code":null,"status":"in_progress"}}`
+	for _, park := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := start(t, func(o *Options) { asJSON(o); o.Park = park })
+			m := r.e.Request()
+			m.Call("c", "work", "{}")
+			m.End()
+			w := r.e.Run()
+			_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"make", "install"}})
+			w.Print("read-only\n")
+			synctest.Wait()
+			w.Ask("make", "install")
+			if park {
+				r.wantLines(t, started, `{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"make install","aggregated_output":"read-only\n","exit_code":null,"status":"failed"}}`)
+				return
+			}
+			r.e.Request().Answer("kept")
+			r.wantLines(t, started,
+				`{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"make install","aggregated_output":"read-only\n","exit_code":null,"status":"declined"}}`,
+				`{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"kept"}}`, usageOfTwo)
+		})
+	}
+}
+
 func TestJSONToAReaderWhoLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, func(o *Options) { asJSON(o); o.Out = &closing{2} })
