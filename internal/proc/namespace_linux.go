@@ -2,8 +2,10 @@ package proc
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +52,7 @@ func enterNamespace() error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
+	scatterNumbers()
 
 	// The command must not inherit the right to mount. Rights belong to a thread,
 	// and this one will start the stage.
@@ -58,6 +61,15 @@ func enterNamespace() error {
 		return fmt.Errorf("give up rights: %w", err)
 	}
 	return nil
+}
+
+// scatterNumbers lets the numbers of processes begin anywhere. Programs leave
+// theirs in files, and later ones take whoever has such a number for them: small
+// ones belong to something in every namespace, and in ours to the system. Not every
+// kernel can do it.
+func scatterNumbers() {
+	const least, most = 300, 30_000 // what the system keeps for itself, and what all have
+	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", strconv.AppendInt(nil, least+rand.Int64N(most-least), 10), 0)
 }
 
 // inheritNoRights empties the inheritable set of the calling thread, and with it

@@ -2,8 +2,12 @@ package proc
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -101,6 +105,28 @@ func hermitMain() int {
 	s.Close()
 	fmt.Println(before, PIDNamespaces(), ran)
 	return 0
+}
+
+// TestNamespaceNumbersAreScattered has programs that leave their numbers in files,
+// for others to find them by.
+func TestNamespaceNumbersAreScattered(t *testing.T) {
+	if !pidNamespaces() || !exists("/proc/sys/kernel/ns_last_pid") {
+		t.Skip("no PID namespaces here, or their numbers cannot be chosen")
+	}
+	s := newSpawner(t)
+	seen := map[string]bool{}
+	for range 4 {
+		_, out := runInNamespace(t, s, "echo $$")
+		seen[out.Text()] = true
+	}
+	if len(seen) < 3 { // that two of them are the same may happen
+		t.Errorf("numbers of four commands: %q", slices.Collect(maps.Keys(seen)))
+	}
+	for n := range seen {
+		if n, err := strconv.Atoi(strings.TrimSpace(n)); err != nil || n < 300 {
+			t.Errorf("number %d, which outside is the system's: %v", n, err)
+		}
+	}
 }
 
 // TestSpareFollowsMounts has a shim that was started before something is mounted,
