@@ -13,11 +13,13 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	wire "github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -45,7 +47,7 @@ func (d *dice) pick(list []string) string { return list[d.n(len(list))] }
 // snippets are what people, models and commands say.
 var snippets = []string{
 	"hello ", "a\n", "# title\n", "```go\nfunc f() {}\n", "```\n", "- item\n", "漢字かな ", "🙂👩‍👩‍👧 ", "\x1b[31mred\x1b[0m", "\r50%", "\t", "|a|b|\n|-|-|\n",
-	strings.Repeat("long", 60), "\x00\x07", "é\u0301", "> quote\n", "@file ", "/help", "!ls", "\u202eback", "end.\n\n",
+	strings.Repeat("long", 60), "\x00\x07", "é\u0301", "> quote\n", "@file ", "/help", "!ls", "\u202eback", "end.\n\n", "निधि ⚠️ ", "/w/cat.png",
 }
 
 // An improviser is a model and a tool that do as they please.
@@ -158,7 +160,7 @@ func (s *tempest) engine(store func(*enginetest.Options)) {
 // start begins a program: with a conversation that is there, or a new one.
 func (s *tempest) start() {
 	change := func(o *Options) {
-		o.History = &memory{}
+		o.History, o.Image = &memory{}, readImage
 		o.Files = func(context.Context, string, string) []string { return []string{"a.go", "dir/漢字.txt"} }
 		o.Models = func(context.Context) ([]ModelRow, error) {
 			return []ModelRow{{"test", "puppet", ""}, {"test", "other", ""}}, nil
@@ -198,6 +200,8 @@ func (s *tempest) happen() {
 		s.meddle()
 	case k < 85:
 		d.step(tea.BackgroundColorMsg{})
+	case k < 86:
+		d.step(tea.ModeReportMsg{Mode: ansi.ModeUnicodeCore, Value: ansi.ModeSetting(s.n(3))})
 	default:
 		d.wait(time.Duration(s.n(60)) * time.Millisecond)
 	}
@@ -216,6 +220,7 @@ func (s *tempest) meddle() {
 		p.Interrupt{},
 		p.UserTurn{Content: p.Text("from elsewhere")},
 		p.UserTurn{Content: p.Text("later"), WhenBusy: p.Queue},
+		p.UserTurn{Content: []p.Content{{Type: p.ContentImage, ImageURL: "data:x"}}, WhenBusy: p.Queue},
 		p.Rename{Title: "t"},
 		p.UserTurn{Content: p.Text("instead"), WhenBusy: p.Replace},
 	}
@@ -296,6 +301,7 @@ func TestStorm(t *testing.T) {
 	if *seed != 0 {
 		seeds = []uint64{*seed}
 	}
+	defer plain.Join(false)
 	for _, n := range seeds {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
