@@ -100,36 +100,28 @@ type turnCall struct {
 	r      *jsonrpc.Request
 	c      *conversation
 	model  string          // of a conversation that begins with the call
-	token  json.RawMessage // for progress; nil if nobody asked
 	ctx    context.Context // ended by a cancel
 	life   context.Context // not ended by a cancel: the end of the turn is told all the same
 	events *event.Translator
 	asks   *asker
 
-	progress int
+	progress *progress
 	turn     p.TurnID      // the one that events were last about
 	mine     bool          // whether those are told for this call
 	over     chan struct{} // closed when it tells nothing more
 }
 
 func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callParams, c *conversation, now p.Settings) *turnCall {
-	t := &turnCall{s: s, r: r, c: c, token: in.token(), ctx: ctx, life: context.WithoutCancel(ctx), events: event.New(now.ContextWindow), over: make(chan struct{})}
+	t := &turnCall{s: s, r: r, c: c, progress: s.newProgress(ctx, in), ctx: ctx, life: context.WithoutCancel(ctx), events: event.New(now.ContextWindow), over: make(chan struct{})}
 	t.asks = newAsker(t.life, s, c.id, t.elicit)
 	return t
-}
-
-// token is what progress is told by, nil if nobody asks for it.
-func (in callParams) token() json.RawMessage {
-	if string(in.Meta.ProgressToken) == "null" { // as clients write what they leave out
-		return nil
-	}
-	return in.Meta.ProgressToken
 }
 
 // run submits the message and sees its turn to the end.
 func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
 	defer close(t.over)
 	defer t.asks.close()
+	defer t.progress.beat()()
 	taken := func(receipt p.Receipt) {
 		told := true
 		switch receipt.State {
@@ -259,10 +251,7 @@ func (t *turnCall) send(id string, seq p.Seq, m event.Msg) {
 		return
 	}
 	_ = t.s.conn.Notify(t.life, m.Type(), params)
-	if t.token != nil && t.ctx.Err() == nil { // a request that was cancelled makes none
-		t.progress++
-		_ = t.s.conn.Notify(t.life, "notifications/progress", progressParams{t.token, t.progress, m.Type()})
-	}
+	t.progress.tell(m.Type())
 }
 
 type codexResult struct {

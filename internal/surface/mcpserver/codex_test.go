@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -338,7 +339,7 @@ func TestReplyHandedBackTellsNothing(t *testing.T) {
 // A call that learns of its turn when another has told all of it tells nothing again.
 func TestTurnIsToldByOneCall(t *testing.T) {
 	c := &conversation{}
-	first, second := &turnCall{c: c, asks: &asker{}, turn: 1, mine: true, events: event.New(0)}, &turnCall{c: c}
+	first, second := &turnCall{c: c, asks: &asker{}, turn: 1, mine: true, events: event.New(0), progress: &progress{}}, &turnCall{c: c}
 	end := p.Event{Turn: 1, Body: &p.TurnEnded{Reason: p.Interrupted}}
 	if !c.tells(first, end) || c.tells(second, end) {
 		t.Error("the first call tells, no other")
@@ -457,9 +458,29 @@ func TestProgress(t *testing.T) {
 		c.send(`{"id":3,"method":"tools/call","params":{"name":"codex-reply","arguments":{"prompt":"go","threadId":"C"},"_meta":{"progressToken":3}}}`)
 		c.e.Request()
 		c.hear("task_started 3", "notifications/progress")
+		c.send(`{"id":4,"method":"tools/call","params":{"name":"codex-reply","arguments":{"prompt":"go","threadId":"C","whenBusy":"queue"},"_meta":{"progressToken":4}}}`)
+		synctest.Wait()
+		time.Sleep(silence + time.Second) // nothing happens, and both calls are told so
+		synctest.Wait()
+		progress := map[string]bool{}
+		for range 2 {
+			line, _ := c.next()
+			progress[line] = true
+		}
+		for _, want := range []string{
+			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":3,"progress":2,"message":"working"}}`,
+			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":4,"progress":1,"message":"working"}}`,
+		} {
+			if !progress[want] {
+				t.Errorf("not told: %s\ntold %v", want, progress)
+			}
+		}
+		c.cancel("4")
+		synctest.Wait()
 		c.cancel("3")
-		c.hear("turn_aborted 3")
+		c.hear("background_event 3", "notifications/progress", "turn_aborted 3")
 		c.next()
+		time.Sleep(2 * silence)
 		c.nothing() // no progress of what is over
 	})
 }

@@ -17,12 +17,6 @@ type bareParams struct {
 	Seq  p.Seq      `json:"seq,omitempty"`
 }
 
-type progressParams struct {
-	Token    json.RawMessage `json:"progressToken"`
-	Progress int             `json:"progress"`
-	Message  string          `json:"message"`
-}
-
 // decisionResult is how a client answers a question: with a decision, or as MCP has it.
 type decisionResult struct {
 	Decision *p.Decision `json:"decision,omitempty" enum:"approved,approved_for_session,denied,abort"`

@@ -1,0 +1,66 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// A progress tells the client of a call, if it asks for that, that the call is alive: with
+// each event, and when there is none for long. Clients give up on one that is silent.
+type progress struct {
+	s     *Server
+	ctx   context.Context // ends when the call is cancelled: then nothing more is told
+	token json.RawMessage // nil: nobody asks
+	count chan int        // how often it was told; whoever has it tells
+}
+
+type progressParams struct {
+	Token    json.RawMessage `json:"progressToken"`
+	Progress int             `json:"progress"`
+	Message  string          `json:"message"`
+}
+
+// silence is how long a client hears nothing at most: far less than the minute that clients
+// of the official libraries wait.
+const silence = 15 * time.Second
+
+func (s *Server) newProgress(ctx context.Context, in callParams) *progress {
+	pr := &progress{s: s, ctx: ctx, token: in.Meta.ProgressToken, count: make(chan int, 1)}
+	if string(pr.token) == "null" { // as clients write what they leave out
+		pr.token = nil
+	}
+	pr.count <- 0
+	return pr
+}
+
+func (pr *progress) tell(message string) {
+	if pr.token == nil {
+		return
+	}
+	n := <-pr.count + 1
+	_ = pr.s.conn.Notify(pr.ctx, "notifications/progress", progressParams{pr.token, n, message}) // if it fails nobody waits for it
+	pr.count <- n
+}
+
+// beat tells that the call is alive, until the function that it returns is called.
+func (pr *progress) beat() (stop func()) {
+	if pr.token == nil {
+		return func() {}
+	}
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() { // ends with stop
+		defer close(done)
+		tick := time.NewTicker(silence)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				pr.tell("working")
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() { close(over); <-done }
+}
