@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"internal/conversation"},
 	{"engine"},
 	{"internal/surface/exec", "internal/surface/tui", "internal/surface/mcpserver", "internal/surface/appserver"},
-	{"cmd/fermata", "e2e"},
+	{"cmd/fermata", "e2e", "tools/types"},
 }
 
 // The rules that have exceptions, and the exceptions.
