@@ -149,13 +149,16 @@ func (e escape) tells(full bool) bool {
 }
 
 // try reports whether e works in a fresh world.
-func (e escape) try(t *testing.T, a *agent, ability Ability, policy protocol.SandboxPolicy) (worked bool, output string) {
+func (e escape) try(t *testing.T, a *agent, ability Ability, policy protocol.SandboxPolicy, pids bool) (worked bool, output string) {
 	t.Helper()
 	w := newWorld(t)
 	victim := newVictim(t)
 	cwd, err := os.Getwd()
 	must(t, err)
 	c := w.confinement(t, ability, policy)
+	if c != nil {
+		c.pids = pids
+	}
 	script := e.script
 	if e.apart && c == nil && os.Getuid() == 0 {
 		script = "exec unshare -m sh -c '" + toolkit + script + "'"
@@ -186,17 +189,19 @@ func TestEscapes(t *testing.T) {
 				t.Skip("tells nothing for this user")
 			}
 			for name, policy := range map[string]protocol.SandboxPolicy{"workspace-write": onlyWorkspace(), "read-only": readOnly} {
-				if worked, out := e.try(t, a, best, policy); worked {
-					t.Errorf("%s: worked (%s)", name, out)
+				for _, pids := range []bool{true, false} {
+					if worked, out := e.try(t, a, best, policy, pids); worked {
+						t.Errorf("%s, PID namespace %t: worked (%s)", name, pids, out)
+					}
 				}
-				if worked, out := e.try(t, a, noMounts, policy); worked && !e.mounts {
+				if worked, out := e.try(t, a, noMounts, policy, false); worked && !e.mounts {
 					t.Errorf("%s without mounts: worked (%s)", name, out)
 				}
 			}
 			if !e.tells(true) {
 				return
 			}
-			if worked, out := e.try(t, a, best, full); !worked {
+			if worked, out := e.try(t, a, best, full, false); !worked {
 				t.Errorf("full access: did not work (%s)", out)
 			}
 		})
