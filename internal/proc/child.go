@@ -30,7 +30,7 @@ type shim struct {
 const (
 	reportsPerShim = 8
 	helloLimit     = 10 * time.Second
-	deathLimit     = 20 * time.Millisecond
+	deathLimit     = 250 * time.Millisecond // much for a busy machine, little for who waits
 )
 
 // shimEnv is the environment of shim and stage, not of the command. They have
