@@ -24,15 +24,17 @@ func BenchmarkConfinement(b *testing.B) {
 	must(b, err)
 	defer s.Close()
 
-	hidden := w.confinement(b, best, onlyWorkspace())
-	hidden.pids = true
+	hidden, seeing := w.confinement(b, best, onlyWorkspace()), w.confinement(b, best, onlyWorkspace())
+	seeing.pids = false
+	readOnly := w.confinement(b, best, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly})
+	readOnly.pids = false
 	kinds := []struct {
 		name string
 		c    *Confinement
 	}{
 		{"full-access", nil},
-		{"read-only", w.confinement(b, best, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly})},
-		{"workspace-write", w.confinement(b, best, onlyWorkspace())},
+		{"read-only", readOnly},
+		{"workspace-write", seeing},
 		{"with-pids", hidden},
 		{"no-mounts", w.confinement(b, noMounts, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly})},
 	}

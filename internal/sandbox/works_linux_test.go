@@ -51,6 +51,9 @@ def f(l, q):
 if __name__ == "__main__":
     c = m.get_context("fork"); l = c.Lock(); q = c.Queue()
     p = c.Process(target=f, args=(l, q)); p.start(); assert q.get() == 1; p.join()'`},
+	{name: "make", write: true, needs: []string{"make"}, script: `printf 'all: a b c d\n%%:\n\t@sleep 0.01; echo $@ > $@\n' > Makefile; make -j4; cat a b c d`},
+	{name: "gpg", write: true, mounts: true, needs: []string{"gpg"}, script: `mkdir -m 700 k; export GNUPGHOME=$WS/k
+		gpg -q --batch --passphrase '' --quick-gen-key me ed25519; echo x | gpg -q --batch -s | gpg -q --batch -d; gpgconf --kill all`},
 	{name: "compile", write: true, needs: []string{"gcc"}, script: `echo 'int main(){return 0;}' > a.c; TMPDIR=$WS gcc -o a a.c; ./a`},
 }
 
@@ -234,7 +237,6 @@ func TestInPIDNamespace(t *testing.T) {
 	a, w := newAgent(t), newWorld(t)
 	before := w.snapshot(t)
 	c := w.confinement(t, ability, onlyWorkspace())
-	c.pids = true
 	_, out := a.run(t, w, c, "", `echo x > file && echo inside; echo $PPID
 		exec 2>/dev/null
 		echo x > $OUT/file; echo x > .git/hooks/new; t userns && echo namespace; t dial tcp $TCP && echo tcp; kill -9 1; test -d /proc/$$ && echo proc`)

@@ -94,7 +94,7 @@ func (w *world) confinement(tb testing.TB, a Ability, policy protocol.SandboxPol
 	if policy.Mode == protocol.SandboxFullAccess {
 		return nil
 	}
-	c, err := newWith(a, policy, Place{Cwd: w.ws, Home: w.home, Env: os.Environ()})
+	c, err := newWith(a, policy, Place{Cwd: w.ws, Home: w.home, Env: os.Environ(), PIDNamespace: a.Mounts})
 	must(tb, err)
 	return c
 }
