@@ -72,6 +72,8 @@ var escapes = []escape{
 	{name: "a hook by its number", script: `t handle . .git/hooks/old`, rootOnly: true},
 	{name: "a hook from within", script: `echo x > hooks/new`, dir: ".git"},
 	{name: "a hook from below", script: `echo x > new`, dir: ".git/hooks"},
+	{name: "a hook through the agent's root", script: `echo x > /proc/$AGENT/root$WS/.git/hooks/new`},
+	{name: "a hook through the shim's root", script: `echo x > /proc/$PPID/root$WS/.git/hooks/new`, rootOnly: true},
 	{name: "make a hook executable", script: `chmod +x .git/hooks/old`, mounts: true},
 	{name: "configure git", script: `echo x >> .git/config`},
 	{name: "remove the repository", script: `rm -rf .git`},
