@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,16 +64,19 @@ func serveMCP(ctx context.Context, s streams, f runFlags) error {
 	return err
 }
 
-// wish makes what a client asks for settings: as if it were on our own command line.
+// wish makes what a client asks for settings: what it names counts, and for the rest what we were
+// started with.
 func (r *runtime) wish(w mcpserver.Wish) (p.Settings, []string, error) {
 	load := r.models.load
 	load.Cwd = r.place(w.Cwd)
-	load.Profile = either(w.Profile, load.Profile)
-	load.Flags.Model = either(w.Model, load.Flags.Model)
-	load.Flags.Approval = either(w.ApprovalPolicy, load.Flags.Approval)
-	load.Flags.Sandbox = either(w.Sandbox, load.Flags.Sandbox)
+	named, warnings, err := r.named(w, load.Cwd)
+	if err != nil {
+		return p.Settings{}, nil, err
+	}
+	load.Profile = cmp.Or(w.Profile, load.Profile)
 	load.Overrides = append(slices.Clone(load.Overrides), overrides(w)...)
-	cfg, warnings, err := config.Load(load)
+	prefer(&load.Flags, named.Overrides(p.Settings{}))
+	cfg, _, err := config.Load(load)
 	if err != nil {
 		return p.Settings{}, nil, fmt.Errorf("configuration: %w", err)
 	}
@@ -95,14 +99,11 @@ func (r *runtime) change(now p.Settings, w mcpserver.Wish) (p.Overrides, []strin
 	if w.BaseInstructions != "" {
 		return p.Overrides{}, nil, errors.New("the instructions of a conversation that has begun cannot be changed")
 	}
-	cfg, warnings, err := config.Load(config.Options{
-		Home: r.config.Home, Cwd: now.Cwd, Env: os.Getenv, Profile: w.Profile, Overrides: overrides(w),
-		Flags: config.Flags{Model: w.Model, Approval: w.ApprovalPolicy, Sandbox: w.Sandbox},
-	})
+	named, warnings, err := r.named(w, now.Cwd)
 	if err != nil {
-		return p.Overrides{}, nil, fmt.Errorf("configuration: %w", err)
+		return p.Overrides{}, nil, err
 	}
-	o := cfg.Overrides(now)
+	o := named.Overrides(now)
 	if w.Cwd != "" {
 		o.Cwd = new(r.place(w.Cwd))
 	}
@@ -120,6 +121,34 @@ func (r *runtime) change(now p.Settings, w mcpserver.Wish) (p.Overrides, []strin
 		}
 	}
 	return o, ineffective(w, append(slices.Clone(processWide), onceOnly...), warnings), nil
+}
+
+// named is the configuration with what a client names, and without what we were started with.
+func (r *runtime) named(w mcpserver.Wish, cwd string) (*config.Config, []config.Warning, error) {
+	cfg, warnings, err := config.Load(config.Options{
+		Home: r.config.Home, Cwd: cwd, Env: os.Getenv, Profile: w.Profile, Overrides: overrides(w),
+		Flags: config.Flags{Model: w.Model, Approval: w.ApprovalPolicy, Sandbox: w.Sandbox},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration: %w", err)
+	}
+	return cfg, warnings, nil
+}
+
+// prefer makes flags of what a client names in whatever way: nothing else is stronger than our own.
+func prefer(f *config.Flags, named p.Overrides) {
+	if named.Model != nil {
+		f.Model = *named.Model
+	}
+	if named.Provider != nil {
+		f.Provider = *named.Provider
+	}
+	if named.Approval != nil {
+		f.Approval = string(*named.Approval)
+	}
+	if named.Sandbox != nil {
+		f.Sandbox = string(named.Sandbox.Mode)
+	}
 }
 
 // overrides are the configuration values of a wish, in order.
@@ -149,10 +178,10 @@ func ineffective(w mcpserver.Wish, keys []string, warnings []config.Warning) []s
 		if first, _, _ := strings.Cut(key, "."); slices.Contains(keys, first) {
 			remarks = append(remarks, fmt.Sprintf("config: %s has no effect here: set it where the server is started, with -c", key))
 		}
-		for _, about := range warnings { // about the file and our own flags people were warned when we started
-			if about.Source.Kind == config.FromOverride && (about.Key == key || strings.HasPrefix(about.Key, key+".")) {
-				remarks = append(remarks, fmt.Sprintf("config: %s: %s", about.Key, about.Text))
-			}
+	}
+	for _, about := range warnings { // of the file people were warned when we started
+		if about.Source.Kind == config.FromOverride {
+			remarks = append(remarks, fmt.Sprintf("config: %s: %s", about.Key, about.Text))
 		}
 	}
 	return remarks
@@ -176,11 +205,4 @@ func existing(dir string) string {
 		return real
 	}
 	return dir
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

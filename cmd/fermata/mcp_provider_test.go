@@ -268,9 +268,9 @@ func TestMCPConfigThatHasNoEffect(t *testing.T) {
 		return `{"data":"config: ` + text + `","level":"warning","logger":"fermata"}`
 	}
 	want := []string{
+		remark("shell_environment_policy.inherit has no effect here: set it where the server is started, with -c"),
 		remark("approval_polcy: unknown key; did you mean approval_policy?"),
 		remark("model_providers.x.bse_url: unknown key; did you mean model_providers.x.base_url?"),
-		remark("shell_environment_policy.inherit has no effect here: set it where the server is started, with -c"),
 	}
 	config := `"config":{"shell_environment_policy.inherit":"none","approval_polcy":"untrusted","model_providers.x":{"bse_url":"u"}}`
 	if d := cmp.Diff(want, heard("1", "codex", config)); d != "" {
@@ -278,7 +278,49 @@ func TestMCPConfigThatHasNoEffect(t *testing.T) {
 	}
 	id := s.conversations()[0].ID
 	config = fmt.Sprintf(`"conversation_id":%q,"content":[{"type":"text","text":"hi"}],"config":{"approval_polcy":"untrusted"}`, id)
-	if d := cmp.Diff(want[:1], heard("2", "conversationSendMessage", config)); d != "" {
+	if d := cmp.Diff(want[1:2], heard("2", "conversationSendMessage", config)); d != "" {
 		t.Errorf("remarks of a message (-want +got):\n%s", d)
+	}
+}
+
+// What a call names, in whatever way, is stronger than what the server was started with.
+func TestMCPCallIsStrongerThanTheServer(t *testing.T) {
+	s := newMCPSite(t, "never")
+	s.configure("\n[profiles.careful]\nmodel = \"small\"\nsandbox_mode = \"read-only\"\napproval_policy = \"untrusted\"\n")
+	bypass := s.connect("--dangerously-bypass-approvals-and-sandbox", "-m", "by-flag", "-c", `model_providers.other={base_url="http://localhost:1/v1",wire_api="chat"}`)
+	demo := s.connect("--demo")
+	type settings struct{ Model, Provider, Approval, Sandbox string }
+	for i, x := range []struct {
+		c    *mcpClient
+		wish string
+		want settings
+	}{
+		{bypass, `{}`, settings{"by-flag", "mock_provider", "never", "danger-full-access"}},
+		{bypass, `{"config":{"sandbox_mode":"read-only"}}`, settings{"by-flag", "mock_provider", "never", "read-only"}},
+		{bypass, `{"config":{"approval_policy":"untrusted","model":"by-config"}}`, settings{"by-config", "mock_provider", "untrusted", "danger-full-access"}},
+		{bypass, `{"config":{"sandbox_mode":"read-only"},"sandbox":"workspace-write"}`, settings{"by-flag", "mock_provider", "never", "workspace-write"}},
+		{bypass, `{"profile":"careful"}`, settings{"small", "mock_provider", "untrusted", "read-only"}},
+		{bypass, `{"profile":"careful","model":"by-name"}`, settings{"by-name", "mock_provider", "untrusted", "read-only"}},
+		{bypass, `{"config":{"model_provider":"other"}}`, settings{"by-flag", "other", "never", "danger-full-access"}},
+		{demo, `{"model":"m","config":{"model_provider":"mock_provider"}}`, settings{"m", "mock_provider", "never", "danger-full-access"}},
+	} {
+		x.c.send(`{"id":%d,"method":"newConversation","params":%s}`, i, x.wish)
+		id, _ := made(t, x.c.answer(float64(i)))
+		var got struct {
+			Body struct {
+				Settings struct {
+					Model, Provider, Approval string
+					Sandbox                   struct{ Mode string }
+				}
+			}
+		}
+		first, _, _ := strings.Cut(s.must("show", "--json", id), "\n")
+		if err := json.Unmarshal([]byte(first), &got); err != nil {
+			t.Fatalf("%v: %s", err, first)
+		}
+		b := got.Body.Settings
+		if d := cmp.Diff(x.want, settings{b.Model, b.Provider, b.Approval, b.Sandbox.Mode}); d != "" {
+			t.Errorf("%s (-want +got):\n%s", x.wish, d)
+		}
 	}
 }
