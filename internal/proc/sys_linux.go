@@ -34,8 +34,12 @@ func prepareShim() error {
 }
 
 // hideFromTracers keeps other processes of the same user from looking into this
-// one or steering it. It ends with exec.
+// one or steering it. It ends with exec. Where /proc shows nobody what he may not
+// trace (hidepid), fermata would not see us either, and must.
 func hideFromTracers() {
+	if _, err := readProcess(1); err != nil {
+		return
+	}
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
 

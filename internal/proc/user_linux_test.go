@@ -24,7 +24,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 
 	dir := publicDir(t)
-	args := []string{"-test.v", "-test.short", "-test.run=^Test", "-test.skip=AsOrdinaryUser|Capture|Ladder"}
+	args := []string{"-test.v", "-test.short", "-test.run=^Test", "-test.skip=AsOrdinaryUser|AmongHidden|Capture|Ladder"}
 	cmd := exec.CommandContext(t.Context(), copySelf(t, dir, 0o755), args...)
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir}
@@ -35,6 +35,25 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 	if !strings.Contains(string(out), "--- PASS: TestNothingSurvivesStop") {
 		t.Errorf("the tests did not run:\n%s", out)
+	}
+}
+
+// TestAmongHiddenProcesses has a /proc that shows an ordinary user only what he may
+// trace, as on machines that many share.
+func TestAmongHiddenProcesses(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount /proc")
+	}
+	needs(t, "unshare", "mount", "setpriv")
+	dir := publicDir(t)
+	cmd := exec.CommandContext(t.Context(), "unshare", "-m", "sh", "-c",
+		`mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"`, "sh",
+		copySelf(t, dir, 0o755), "-test.v", "-test.short", "-test.run=^(TestResultOfCommand|TestEnd.*|TestReclaim.*|TestUserNamespace.*)$")
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestReclaimWithHaltedShim") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
