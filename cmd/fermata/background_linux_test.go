@@ -63,9 +63,12 @@ func TestBackgroundCommandIsStoppedWithItsTurn(t *testing.T) {
 			asUsers(t, func(t *testing.T, pl *place) {
 				c := gatherBehind(t, pl, "run: sleep 600", deaf, daemon, foreground)
 				list := pl.must("ps", c.id)
-				if !regexp.MustCompile(`(?m)^1 +running +\d+s +\d+ +sh victim$`).MatchString(list) {
-					t.Errorf("ps:\n%s", list)
+				line := regexp.MustCompile(`(?m)^1 +running +\d+s +(\d+) +sh victim$`).FindStringSubmatch(list)
+				if line == nil {
+					t.Fatalf("ps:\n%s", list)
 				}
+				argv, _ := os.ReadFile("/proc/" + line[1] + "/cmdline")
+				contains(t, "the process that ps names", strings.ReplaceAll(string(argv), "\x00", " "), "sh victim")
 				c.signal(stop.signal)
 				if code := c.code(); code != stop.code {
 					t.Errorf("exit code %d, want %d", code, stop.code)
