@@ -169,7 +169,7 @@ func TestMCPCancelTwice(t *testing.T) {
 		}
 		c.send(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"codex-reply","arguments":{"sessionId":%q,"prompt":"again"}}}`, n+1, id)
 	}
-	want := fmt.Sprintf(`{"content":[{"text":"Enjoy!","type":"text"}],"structuredContent":{"conversationId":%q,"threadId":%[1]q}}`, id)
+	want := fmt.Sprintf(`{"content":[{"text":"Enjoy!","type":"text"}],"structuredContent":{"content":"Enjoy!","conversationId":%q,"threadId":%[1]q}}`, id)
 	if got := c.answer(3); got != want {
 		t.Errorf("answer %s\nwant %s", got, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"reflect"
+	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -254,17 +255,22 @@ func (t *turnCall) send(id string, seq p.Seq, m event.Msg) {
 	t.progress.tell(m.Type())
 }
 
+// A codexResult names the conversation. It holds the text as well: many clients give their model
+// nothing else if it is there.
 type codexResult struct {
+	Content        string           `json:"content"`
 	ConversationID p.ConversationID `json:"conversationId"`
 	ThreadID       p.ConversationID `json:"threadId"`
 }
 
 func (t *turnCall) result(end engine.TurnEnd) toolResult {
-	res := toolResult{Content: texts(end.Message)}
+	said := []string{end.Message}
+	res := toolResult{Content: texts(said...)}
 	if end.Returned || end.End.Reason != p.Completed {
-		res = failed(problems(end)...)
+		said = problems(end)
+		res = failed(said...)
 	}
-	res.Structured = codexResult{t.c.id, t.c.id}
+	res.Structured = codexResult{strings.Join(said, "\n\n"), t.c.id, t.c.id}
 	return res
 }
 

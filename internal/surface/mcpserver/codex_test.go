@@ -95,7 +95,10 @@ func TestListedTools(t *testing.T) {
 	})
 }
 
-const ids = `"structuredContent":{"conversationId":"C","threadId":"C"}`
+// named is the part of an answer that holds its text for those who read nothing else, and the conversation.
+func named(text string) string {
+	return `"structuredContent":{"content":"` + text + `","conversationId":"C","threadId":"C"}`
+}
 
 // begin calls codex with a request id.
 func (c *client) begin(id string) {
@@ -134,7 +137,7 @@ func TestCodexCall(t *testing.T) {
 				c.want(line(kind, e))
 			}
 		}
-		c.want(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"Done"}],` + ids + `}}`)
+		c.want(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"Done"}],` + named("Done") + `}}`)
 		c.nothing()
 	})
 }
@@ -150,7 +153,7 @@ func TestReplyInItsOwnTurn(t *testing.T) {
 		m.Fail(enginetest.Refused())
 		c.hear("task_started 2", "error 2", "task_complete 2")
 		c.want(`{"jsonrpc":"2.0","method":"task_complete","params":{"_meta":{"requestId":"b","conversationId":"C","seq":13},"id":"2","msg":{"type":"task_complete","last_agent_message":null}}}`,
-			`{"jsonrpc":"2.0","id":"b","result":{"content":[{"type":"text","text":"refused"}],"isError":true,`+ids+`}}`)
+			`{"jsonrpc":"2.0","id":"b","result":{"content":[{"type":"text","text":"refused"}],"isError":true,`+named("refused")+`}}`)
 		c.reply("3", "") // nothing of the failed turn is in the way
 		c.e.Request().Answer("three")
 		c.hear("task_started 3", "agent_message 3", "task_complete 3", "answer 3")
@@ -212,7 +215,7 @@ func TestStoppedBySomebodyElseIsAnswered(t *testing.T) {
 		synctest.Wait()
 		c.hear("session_configured", "task_started 1", "agent_message_delta 1")
 		c.e.Must(p.ConversationID(c.id), p.Interrupt{})
-		if got, want := c.skip("1"), `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"turn interrupted"},{"type":"text","text":"half an ans"}],"isError":true,`+ids+`}}`; got != want {
+		if got, want := c.skip("1"), `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"turn interrupted"},{"type":"text","text":"half an ans"}],"isError":true,`+named(`turn interrupted\n\nhalf an ans`)+`}}`; got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 	})
@@ -324,11 +327,9 @@ func TestReplyHandedBackTellsNothing(t *testing.T) {
 		if d := cmp.Diff(want, told); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
-		for id, content := range map[string]string{
-			"3": `[{"type":"text","text":"turn interrupted"},{"type":"text","text":"the message was not delivered"}]`,
-			"4": `[{"type":"text","text":"turn interrupted"},{"type":"text","text":"tw"}]`,
-		} {
-			if want := `{"jsonrpc":"2.0","id":` + id + `,"result":{"content":` + content + `,"isError":true,` + ids + `}}`; answers[id] != want {
+		for id, more := range map[string]string{"3": "the message was not delivered", "4": "tw"} {
+			content := `[{"type":"text","text":"turn interrupted"},{"type":"text","text":"` + more + `"}]`
+			if want := `{"jsonrpc":"2.0","id":` + id + `,"result":{"content":` + content + `,"isError":true,` + named(`turn interrupted\n\n`+more) + `}}`; answers[id] != want {
 				t.Errorf("got %s\nwant %s", answers[id], want)
 			}
 		}
