@@ -288,7 +288,7 @@ func TestMCPNextRequestAfterACancel(t *testing.T) {
 
 func TestMCPTimeoutWithAPipeHeldOpen(t *testing.T) {
 	t.Parallel()
-	args, _ := json.Marshal(map[string]any{"command": []string{"sh", "-c", "(setsid sleep 623 &) ; echo begun; sleep 624"}, "timeout_ms": 200})
+	args, _ := json.Marshal(map[string]any{"command": []string{"sh", "-c", "(setsid sleep 623 &) ; echo begun; sleep 624"}, "timeout_ms": 2000})
 	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Call("c", "shell", string(args))), modeltest.Respond(modeltest.Say("too long")))
 	c := s.connect()
 	c.send(`{"id":1,"method":"tools/call","params":{"name":"codex","arguments":{"prompt":"wait"}}}`)
