@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -50,20 +52,30 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 	}
 	defer spawner.Close()
 	ctx, stopped := stopSignals(ctx)
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	var unwritten error
 	res := spawner.Run(ctx, spec, func(stream proc.Stream, b []byte) {
-		to := s.out
 		if stream == proc.Stderr {
-			to = s.err
+			_, _ = s.err.Write(b) // as ever, what cannot be said there is no reason to stop
+			return
 		}
-		_, _ = to.Write(b) // a reader that went away is no reason to stop
+		if _, err := s.out.Write(b); err != nil {
+			unwritten = err
+			leave(err)
+		}
 	})
 	switch sig := stopped(); {
 	case sig != nil:
 		return &exitError{code: signalCode(sig)}
+	case errors.Is(unwritten, unix.EPIPE):
+		return &exitError{code: exitUnread}
+	case unwritten != nil:
+		return unwritten
 	case res.Err != nil:
-		return res.Err
+		return errors.New(res.Err.Error()) // whatever it lacks, it is nothing of ours: no hint fits
 	case res.Signal != "":
-		return &exitError{code: exitFailed, err: fmt.Errorf("%s was ended by %s", argv[0], res.Signal)}
+		return &exitError{code: signalCode(unix.SignalNum(res.Signal)), err: fmt.Errorf("%s was ended by %s", argv[0], res.Signal)}
 	case res.ExitCode != 0:
 		return &exitError{code: res.ExitCode}
 	}
