@@ -207,7 +207,7 @@ func TestAnswerEarlyRunOnAndBeCancelled(t *testing.T) {
 				_ = r.Conn.Notify(ctx, "tick", map[string]int{"n": i})
 			}
 			<-ctx.Done()
-			over <- Cancelled(ctx)
+			over <- errors.As(context.Cause(ctx), new(*CancelledError))
 			return "ignored", nil
 		})}})
 		w.send(`{"id":1,"method":"stream"}`)

@@ -3,7 +3,6 @@ package jsonrpc
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 )
 
@@ -132,12 +131,6 @@ func (r *Request) UntilEnd(ctx context.Context) context.Context {
 	stop := context.AfterFunc(r.Conn.ending, func() { cancel(context.Cause(r.Conn.ending)) })
 	context.AfterFunc(ctx, func() { stop() })
 	return ctx
-}
-
-// Cancelled reports whether the peer has cancelled what ctx belongs to.
-func Cancelled(ctx context.Context) bool {
-	var c *CancelledError
-	return errors.As(context.Cause(ctx), &c)
 }
 
 // cancel ends the context of a request. One that is not there has ended.
