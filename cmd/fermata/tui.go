@@ -184,7 +184,14 @@ func (r *runtime) screen(f tuiFlags) tui.Options {
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: r.undo, Models: r.modelRows,
 		Owner: processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
+		Unbracketed: unbracketed(os.Getenv("TERM")),
 	}
+}
+
+// unbracketed reports whether a terminal may type what is pasted: GNU screen does, and
+// the console. The first is not told from tmux by its name.
+func unbracketed(term string) bool {
+	return term == "linux" || strings.HasPrefix(term, "screen") || strings.HasPrefix(term, "vt")
 }
 
 // finders find files, each in its directory.

@@ -254,3 +254,19 @@ func TestScreenBackground(t *testing.T) {
 		}
 	}
 }
+
+// Where pastes come without brackets, they are not sent line by line.
+func TestScreenPasteWithoutBrackets(t *testing.T) {
+	pl := screenPlace(t)
+	pl.file("paste", "one\n!touch made\n\ttwo\nlast")
+	s := newScreen(t, pl, "export TERM=screen; "+pl.demo())
+	s.sees("ready")
+	s.tmux("load-buffer", filepath.Join(pl.work, "paste"))
+	s.tmux("paste-buffer")
+	s.sees("│ › one ", "!touch made", "last")
+	s.keys("Enter")
+	s.sees("I understand")
+	if _, err := os.Stat(filepath.Join(pl.work, "made")); err == nil {
+		t.Error("a line of the paste was run")
+	}
+}

@@ -22,6 +22,9 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 	if m.leaving != nil {
 		return nil
 	}
+	if m.burst.held && !writes(msg) { // first things first
+		return tea.Batch(m.unhold(), m.input(msg))
+	}
 	if isKey {
 		if cmd, used := m.always(key); used {
 			return cmd
@@ -54,7 +57,7 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 	if wheel, ok := msg.(tea.MouseWheelMsg); ok {
 		return m.wheel(wheel)
 	}
-	return tea.Batch(guard, m.write(msg))
+	return tea.Batch(guard, m.typed(msg))
 }
 
 // stepAside lets an approval wait while a command after a slash is typed. Esc

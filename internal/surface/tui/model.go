@@ -52,6 +52,7 @@ type model struct {
 	armed    time.Time                         // when the first Ctrl-C came
 	leaving  *leave                            // the program is about to end
 
+	burst    burst
 	hint     hint
 	where    string // the branch
 	spinning bool
@@ -257,6 +258,10 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		m.onPreview(msg)
 	case branched:
 		m.where = string(msg)
+	case unhold:
+		if msg.n == m.burst.n {
+			return m.unhold()
+		}
 	case continued:
 		return m.pause(func() error { return nil })
 	case leave:

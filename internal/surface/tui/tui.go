@@ -77,6 +77,8 @@ type Options struct {
 	Env   []string
 	Color bool
 	Dark  bool // what to assume of a terminal that does not say
+	// Unbracketed says that the terminal may type what is pasted.
+	Unbracketed bool
 }
 
 func (o Options) shown(id p.ConversationID) {
