@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -197,6 +198,12 @@ func (f *screen) View() tea.View {
 // frame is exactly as many lines as the screen is high.
 func (f *screen) frame() []string {
 	lines := f.lines()
+	if len(lines) > f.height {
+		lines = slices.DeleteFunc(lines, func(l string) bool { return l == "" })
+	}
+	if over := len(lines) - f.height; over > 0 && (f.key != nil || f.row > f.rows()/2) {
+		lines = lines[over:] // where the person looks
+	}
 	for len(lines) < f.height {
 		lines = append(lines, "")
 	}

@@ -102,3 +102,19 @@ func TestFirstRunFrames(t *testing.T) {
 	out += f.text()
 	tuitest.Golden(t, "first", out)
 }
+
+// On a small screen the row that is chosen is seen, and the key being entered.
+func TestSmallScreen(t *testing.T) {
+	for height := 3; height < 20; height++ {
+		f := newScreen(false)
+		f.height = height
+		f.do("down", "down", "down", "down")
+		if got := f.text(); !strings.Contains(got, "5  leave") && height > 4 {
+			t.Errorf("of %d lines:\n%s", height, got)
+		}
+		f.do("1", "k")
+		if got := f.text(); !strings.Contains(got, "Key for openai: •") && height > 3 {
+			t.Errorf("of %d lines:\n%s", height, got)
+		}
+	}
+}
