@@ -298,7 +298,7 @@ func (m *model) editor() tea.Cmd {
 			return edited{err: err}
 		}
 		return answer{func() tea.Cmd {
-			return tea.ExecProcess(cmd, func(err error) tea.Msg {
+			return tea.Exec(away{program{cmd}}, func(err error) tea.Msg {
 				text, readErr := read() // also when it failed, so that the file goes
 				return edited{text, errors.Join(err, readErr)}
 			})
