@@ -73,6 +73,9 @@ func ending(s engine.Summary) string {
 
 // all gives every conversation, page after page.
 func all(ctx context.Context, e engine.Engine, o engine.ListOptions) iter.Seq2[engine.Summary, error] {
+	if o.Limit <= 0 {
+		o.Limit = 1000 // for each page all files are looked at
+	}
 	return func(yield func(engine.Summary, error) bool) {
 		for {
 			page, err := e.List(ctx, o)

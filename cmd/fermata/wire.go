@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -46,6 +47,9 @@ func resolve(ctx context.Context, e *engine.Local, name string) (p.ConversationI
 	if name == "" {
 		return "", usage("%w", errWhich)
 	}
+	if id, err := p.ParseConversationID(name); err == nil && readable(ctx, e, id) {
+		return id, nil // without a look at all the others, of which there may be thousands
+	}
 	var others, found []engine.Summary
 	for s, err := range all(ctx, e, engine.ListOptions{}) {
 		if err != nil {
@@ -73,6 +77,13 @@ func resolve(ctx context.Context, e *engine.Local, name string) (p.ConversationI
 		code: exitFailed, err: fmt.Errorf("%q fits %d conversations", name, len(found)),
 		hint: fmt.Sprintf("give more of the id: %s or %s", found[0].ID, found[1].ID),
 	}
+}
+
+func readable(ctx context.Context, e *engine.Local, id p.ConversationID) bool {
+	first, stop := iter.Pull2(e.Read(ctx, id))
+	defer stop()
+	_, err, ok := first()
+	return ok && err == nil
 }
 
 // nearest names the conversations whose id or title is most like name.

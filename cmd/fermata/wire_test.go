@@ -1,0 +1,60 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/journal"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A countingStore counts how often all conversations are looked at.
+type countingStore struct {
+	journal.Store
+	lists int
+}
+
+func (c *countingStore) List() ([]journal.Info, error) {
+	c.lists++
+	return c.Store.List()
+}
+
+// With many conversations, one that is named in full is found at once, and another
+// one by looking at all of them once.
+func TestFindingOneOfManyConversations(t *testing.T) {
+	store := &countingStore{Store: journal.NewMemoryStore(journal.MemoryOptions{})}
+	e := engine.New(t.Context(), engine.Options{Store: store})
+	var first p.ConversationID
+	for range 60 {
+		id, err := e.Create(t.Context(), p.Settings{Cwd: "/w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = id
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		id    p.ConversationID
+		lists int
+	}{
+		{string(first), first, 0},
+		{string(first[:35]), first, 1},
+		{"01a1e000-0000-7000-8000-000000000000", "", 1},
+	} {
+		store.lists = 0
+		id, err := resolve(t.Context(), e, c.name)
+		if id != c.id || (err == nil) != (c.id != "") || store.lists != c.lists {
+			t.Errorf("%s: %s, %v, looked at all %d times, want %d", c.name, id, err, store.lists, c.lists)
+		}
+	}
+	store.lists = 0
+	n := 0
+	for range all(t.Context(), e, engine.ListOptions{}) {
+		n++
+	}
+	if n != 60 || store.lists != 1 {
+		t.Errorf("%d conversations, looked at %d times", n, store.lists)
+	}
+}
