@@ -140,7 +140,7 @@ func printJobs(w io.Writer, list []*job, now time.Time) error {
 		if !proc.Running(j.process) {
 			state = "gone" // its fermata died; opening the conversation records that
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\n", j.ID, state, now.Sub(j.since).Round(time.Second), cmp.Or(j.process.Leader, j.process.PID), commandLine(j.Command))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\n", j.ID, state, now.Sub(j.since).Round(time.Second), cmp.Or(proc.CommandPID(j.process), j.process.PID), commandLine(j.Command))
 	}
 	return t.Flush()
 }

@@ -71,5 +71,8 @@ func End(Identity) (bool, error) { return false, errors.ErrUnsupported }
 // Running cannot either.
 func Running(Identity) bool { return false }
 
+// CommandPID is the number of the process that a command began with.
+func CommandPID(id Identity) int { return id.Leader }
+
 // Reclaim does nothing on this system: see Identity.
 func Reclaim(Identity) (killed int, err error) { return 0, nil }

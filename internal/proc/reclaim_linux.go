@@ -83,6 +83,24 @@ func Running(id Identity) bool {
 	return err == nil && id.Boot == boot && len(shimOf(id)) > 0
 }
 
+// CommandPID is the number of the process that a running command began with, or
+// zero. In a PID namespace it is not part of the identity: to find it takes a look
+// at the process table, which is too much for every command.
+func CommandPID(id Identity) int {
+	table, err := processTable()
+	if id.Leader != 0 || err != nil || !Running(id) {
+		return id.Leader
+	}
+	var first process
+	for _, p := range table {
+		// What the shim adopts may lead a session, too, but is younger.
+		if p.ppid == id.PID && p.session == p.pid && (first.pid == 0 || p.start < first.start) {
+			first = p
+		}
+	}
+	return first.pid
+}
+
 // lookFor returns a function that lists the leftovers of id and notes them in
 // found. What was found once stays on the list while it lives, also when those
 // who proved that it belongs here are dead.

@@ -162,7 +162,7 @@ type Identity struct {
 	Boot  string `json:"boot"`  // boot id of the kernel and id of the PID namespace
 
 	// Leader is the process that becomes the command, which leads its own
-	// session. Zero if it is not known, as may be with a PID namespace.
+	// session. Zero when the command has a PID namespace of its own.
 	Leader      int    `json:"leader,omitempty"`
 	LeaderStart uint64 `json:"leader_start,omitempty"`
 

@@ -70,17 +70,11 @@ func identifyShim(id *Identity) error {
 	return err
 }
 
-// identifyLeader does the same for the leader, and makes sure that the shim still
-// lives. The number that the shim knows is not ours if it is in a namespace, but as
-// yet the leader is its only child.
+// identifyLeader does the same for the leader, if it is known, and makes sure
+// that the shim still lives.
 func identifyLeader(id *Identity) error {
 	if len(shimOf(*id)) == 0 {
 		return ErrShimLost
-	}
-	if id.Leader == 0 {
-		for child := range listedChildren(id.PID) {
-			id.Leader = child
-		}
 	}
 	if id.Leader == 0 {
 		return nil

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -163,29 +161,24 @@ func sweepChildren() []int {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}
 
-	var hit []int
-	for pid := range listedChildren(os.Getpid()) {
-		if unix.Kill(pid, unix.SIGKILL) == nil {
-			hit = append(hit, pid)
-		}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
 	}
-	return hit
-}
-
-// listedChildren are the children of a process as the kernel lists them for each of
-// its threads, without a look at the whole process table. Not every kernel does.
-func listedChildren(pid int) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
-		for _, name := range lists {
-			list, _ := os.ReadFile(name) // its thread may have ended
-			for field := range bytes.FieldsSeq(list) {
-				if child, err := strconv.Atoi(string(field)); err == nil && !yield(child) {
-					return
-				}
+	var hit []int
+	for _, t := range threads {
+		list, err := os.ReadFile("/proc/self/task/" + t.Name() + "/children")
+		if err != nil {
+			continue // not every kernel has it
+		}
+		for field := range bytes.FieldsSeq(list) {
+			pid, err := strconv.Atoi(string(field))
+			if err == nil && unix.Kill(pid, unix.SIGKILL) == nil {
+				hit = append(hit, pid)
 			}
 		}
 	}
+	return hit
 }
 
 // bootID names this run of the kernel, and the PID namespace, in which process
