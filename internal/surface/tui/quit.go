@@ -79,7 +79,8 @@ func (m *model) leave(l leave) tea.Cmd {
 	if !l.ran && draft == "" {
 		return tea.Quit
 	}
-	return tea.Batch(m.spin(), func() tea.Msg {
+	atLast := tea.Tick(2*shutdownBound, func(time.Time) tea.Msg { return gone{} }) // whatever hangs
+	return tea.Batch(m.spin(), atLast, func() tea.Msg {
 		if draft != "" {
 			_ = history.Add(draft) // there is nobody left to tell
 		}

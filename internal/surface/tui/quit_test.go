@@ -66,7 +66,7 @@ func TestQuitWhileATurnRuns(t *testing.T) {
 		r := e.Request()
 		r.Delta("half")
 		d.say("waits", "tab")
-		d.step(press("ctrl+d"))
+		d.press("ctrl+d")
 		d.sees("stopping the turn, then quitting")
 		r.Stopped()
 		d.wait(time.Second)
@@ -103,6 +103,32 @@ func TestQuitIsBounded(t *testing.T) {
 			t.Errorf("it has not quit:\n%s", d.screen())
 		}
 		r.Fail(errors.New("at last"))
+	})
+}
+
+// A stuckHistory waits for somebody who does not let go of the file.
+type stuckHistory struct {
+	memory
+	free chan struct{}
+}
+
+func (h *stuckHistory) Add(string) error {
+	<-h.free
+	return nil
+}
+
+func TestStuckHistoryCannotKeepUs(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		stuck := &stuckHistory{free: make(chan struct{})}
+		defer close(stuck.free)
+		d := drive(t, e, func(o *Options) { o.History = stuck })
+		d.say("not sent", "left")
+		d.press("ctrl+c", "ctrl+c")
+		d.sees("quitting…")
+		d.wait(2*shutdownBound + time.Second)
+		if !d.over {
+			t.Errorf("it has not quit:\n%s", d.screen())
+		}
 	})
 }
 

@@ -37,6 +37,8 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 	switch {
 	case m.leaving != nil && m.busy():
 		return turning + "stopping the turn, then quitting…", theme.Warn
+	case m.leaving != nil:
+		return turning + "quitting…", theme.Warn
 	case m.stopping():
 		return turning + "stopping…", theme.Warn
 	case m.opening != nil || !m.talk.caught():
