@@ -52,6 +52,7 @@ type model struct {
 	armed    time.Time                         // when the first Ctrl-C came
 	leaving  *leave                            // the program is about to end
 
+	asleep   bool // we have stopped ourselves: that we go on is no news
 	burst    burst
 	hint     hint
 	where    string // the branch
@@ -263,7 +264,7 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 			return m.unhold()
 		}
 	case continued:
-		return m.pause(func() error { return nil })
+		return m.onContinued()
 	case leave:
 		return m.leave(msg)
 	case shut:

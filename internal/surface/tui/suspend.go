@@ -45,11 +45,21 @@ func (m *model) suspend() tea.Cmd {
 	if m.o.Suspend == nil {
 		return m.hintf(theme.Warn, "there is no shell to go back to")
 	}
+	m.asleep = true
 	return m.pause(m.o.Suspend)
 }
 
 // continued says that we go on after we were stopped.
 type continued struct{}
+
+// onContinued takes the terminal back, unless we had given it away.
+func (m *model) onContinued() tea.Cmd {
+	if m.asleep {
+		m.asleep = false
+		return nil
+	}
+	return m.pause(func() error { return nil })
+}
 
 // pause takes the terminal back after something was done without it, and draws all
 // of it again.
@@ -57,6 +67,7 @@ func (m *model) pause(do func() error) tea.Cmd {
 	return tea.Exec(away{pause{do}}, func(err error) tea.Msg {
 		return answer{func() tea.Cmd {
 			if err != nil {
+				m.asleep = false
 				return tea.Batch(tea.ClearScreen, m.complain(err))
 			}
 			return tea.ClearScreen
