@@ -75,7 +75,7 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	}
 	answer := p.Approve{Call: call, Decision: f.decision(), Message: f.message}
 	o := printing(s, colorAuto)
-	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, snap.Repaired
+	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, append(r.notices(), snap.Repaired...)
 	o.Park, o.JSON, o.ResumeFlags = true, f.json, resumeFlags(r.config, snap.Settings)
 	return runTurn(ctx, s, r, o, f.answerTo, stopped)
 }

@@ -204,7 +204,7 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	ctx, stopped := stopSignals(ctx)
 	o := printing(s, f.color)
 	o.Turn.Content = in.content
-	o.Ephemeral, o.JSON, o.Park = f.ephemeral, f.json, f.park
+	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, r.notices()
 	if r.config.Originator == sdkOriginator { // it stops a turn by SIGTERM
 		o.OwnStop = func() bool { return stopped() == unix.SIGTERM }
 	}
@@ -314,7 +314,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 	if f.dir != "" {
 		over.Cwd = &r.cwd
 	}
-	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = snap.ID, snap.Usage, &over, snap.Repaired
+	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = snap.ID, snap.Usage, &over, append(o.Notices, snap.Repaired...)
 	err = f.guard(r.config, over.Apply(snap.Settings), o)
 	if err != nil && f.fork {
 		_ = r.engine.Delete(ctx, snap.ID) // nobody has heard of it
@@ -332,6 +332,14 @@ func (f execFlags) open(ctx context.Context, r *runtime, name string) (engine.Sn
 		return engine.Snapshot{}, err
 	}
 	return r.engine.Resume(ctx, id)
+}
+
+// notices are the warnings of the configuration, for who reads lines and not stderr.
+func (r *runtime) notices() (words []string) {
+	for _, w := range r.warnings {
+		words = append(words, w.String())
+	}
+	return words
 }
 
 // tellRepairs says what was put right when a conversation was opened.

@@ -84,6 +84,8 @@ type runtime struct {
 	cwd     string
 	base    context.Context
 	notify  *notifier
+
+	warnings []config.Warning
 }
 
 // runtime puts everything together for running turns.
@@ -114,7 +116,7 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runtime{e, spawner, l.config, m, l.options.Cwd, ctx, notify}, nil
+	return &runtime{e, spawner, l.config, m, l.options.Cwd, ctx, notify, l.warnings}, nil
 }
 
 // A toolkit makes the tools of a turn.

@@ -109,9 +109,9 @@ func TestSDKRun(t *testing.T) {
 		ID    string
 		Final string `json:"finalResponse"`
 		Items []struct {
-			ID, Type, Text, Command, Status string
-			Output                          string `json:"aggregated_output"`
-			Code                            *int   `json:"exit_code"`
+			ID, Type, Text, Command, Status, Message string
+			Output                                   string `json:"aggregated_output"`
+			Code                                     *int   `json:"exit_code"`
 		}
 		Usage sdkUsage
 	}
@@ -124,14 +124,15 @@ func TestSDKRun(t *testing.T) {
 	}
 	var items []string
 	for _, it := range got.Items {
-		line := strings.Join([]string{it.ID, it.Type, it.Text, it.Command, it.Output, it.Status}, "|")
+		line := strings.Join([]string{it.ID, it.Type, it.Text + it.Message, it.Command, it.Output, it.Status}, "|")
 		if it.Code != nil {
 			line += fmt.Sprint("|", *it.Code)
 		}
 		items = append(items, line)
 	}
 	want := []string{
-		"item_0|reasoning|hm|||", "item_1|command_execution||bash -lc 'echo one; exit 3'|one\n|failed|3", "item_2|agent_message|Done.|||",
+		"item_0|error|-c: unknown: unknown key|||", "item_1|reasoning|hm|||",
+		"item_2|command_execution||bash -lc 'echo one; exit 3'|one\n|failed|3", "item_3|agent_message|Done.|||",
 	}
 	if !slices.Equal(items, want) {
 		t.Errorf("items\n%q, want\n%q", items, want)
@@ -156,7 +157,7 @@ func TestSDKStreamedRun(t *testing.T) {
 	for _, e := range got.Events {
 		types = append(types, e.Type)
 	}
-	want := []string{"thread.started", "turn.started", "item.started", "item.completed", "item.completed", "turn.completed"}
+	want := []string{"thread.started", "item.completed", "turn.started", "item.started", "item.completed", "item.completed", "turn.completed"}
 	if !slices.Equal(types, want) {
 		t.Errorf("events %q, want %q", types, want)
 	}
@@ -247,7 +248,7 @@ func TestSDKLeavesTheLoop(t *testing.T) {
 		Answer string
 	}
 	s.node(&got, "leave", filepath.Join(s.work, "running"))
-	if got.Answer != "I know." || !slices.Equal(got.Seen, []string{"thread.started", "turn.started", "item.started"}) {
+	if got.Answer != "I know." || !slices.Equal(got.Seen, []string{"thread.started", "item.completed", "turn.started", "item.started"}) {
 		t.Errorf("%+v", got)
 	}
 	s.noProcess()
