@@ -325,6 +325,9 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 	}
 	return t.put(e, b.Call.String(), Call, status, func(it *Item) {
 		it.Approval, it.Patch = nil, b.Patch
+		if b.Elapsed > 0 { // in a copy of a conversation all times are that of the copy
+			it.Start = e.Time.Add(-b.Elapsed)
+		}
 		if b.Patch != nil {
 			t.patched(it)
 		}

@@ -212,3 +212,16 @@ func BenchmarkDelta(b *testing.B) {
 		})
 	}
 }
+
+// A copy of a conversation is written at once: how long a call took is what was
+// recorded, not what the times of the events say.
+func TestElapsedOfACopy(t *testing.T) {
+	var tr Transcript
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	for i, b := range append(started(), &p.ToolOutput{Call: call, Elapsed: 9 * time.Second, Command: &p.CommandResult{}}) {
+		tr.Apply(p.Event{Seq: p.Seq(i + 1), Time: now, Turn: 1, Body: b})
+	}
+	if got := tr.Items[1].Elapsed(now); got != "9.0 s" {
+		t.Errorf("%q took %s", tr.Items[1].CommandLine(), got)
+	}
+}
