@@ -26,11 +26,12 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 
 // ExecSettings are Settings for a run that nobody watches: nobody is asked,
 // unless this very run says otherwise with a flag, -c or a profile named by one
-// of them. The file's policy is meant for somebody who sits there, and whoever
-// says --full-auto wants to be left alone.
+// of them. The file's policy is meant for somebody who sits there. To be asked when
+// a command has failed is no use to anybody then: the refusal would only hide what
+// it printed.
 func (c *Config) ExecSettings(choice Choice, cwd, userInstructions string) protocol.Settings {
 	s := c.Settings(choice, cwd, userInstructions)
-	if !c.givenForThisRun("approval_policy") || c.Source("approval_policy").Name == fullAuto {
+	if !c.givenForThisRun("approval_policy") || s.Approval == protocol.ApprovalOnFailure {
 		s.Approval = protocol.ApprovalNever
 	}
 	return s

@@ -71,6 +71,7 @@ func TestExecAsksOnlyIfThisRunSaysSo(t *testing.T) {
 		"silent profile":  {file, Options{Profile: "q"}, protocol.ApprovalNever},
 		"-c":              {file, Options{Overrides: []string{"approval_policy=on-request"}}, protocol.ApprovalOnRequest},
 		"flag":            {file, Options{Flags: Flags{Approval: "on-request"}}, protocol.ApprovalOnRequest},
+		"on failure":      {file, Options{Flags: Flags{Approval: "on-failure"}}, protocol.ApprovalNever},
 		"full auto":       {file, Options{Flags: Flags{FullAuto: true}}, protocol.ApprovalNever},
 		"both":            {file, Options{Flags: Flags{FullAuto: true, Approval: "untrusted"}}, protocol.ApprovalUntrusted},
 	} {
