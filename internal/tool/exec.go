@@ -49,8 +49,7 @@ func (e *Exec) Spec() model.ToolSpec {
 			`"shell":{"type":"string","description":"the shell; /bin/bash if not given"},` +
 			`"login":{"type":"boolean","description":"whether it is a login shell; it is if not given"},` +
 			`"workdir":{"type":"string","description":"where to run it; the working directory of the conversation if not given"},` +
-			`"with_escalated_permissions":{"type":"boolean","description":"ask the user to let it run outside the sandbox"},` +
-			`"justification":{"type":"string","description":"why, if it asks for that; one sentence for the user"}},` +
+			escalationSchema + `},` +
 			`"required":["cmd"],"additionalProperties":false}`),
 	}
 }

@@ -404,6 +404,11 @@ func TestExecSpecs(t *testing.T) {
 			t.Errorf("%s: %+v", spec.Name, spec)
 		}
 	}
+	for _, tool := range []Tool{terminal(t), shell(t)} {
+		if spec := tool.Spec(); !json.Valid(spec.Parameters) || !strings.Contains(string(spec.Parameters), "sees and signals no processes but its own") {
+			t.Errorf("%s does not say what it cannot see: %s", spec.Name, spec.Parameters)
+		}
+	}
 }
 
 // The end of its call, and of the turn's context, does not end it.

@@ -48,8 +48,7 @@ func (s *Shell) Spec() model.ToolSpec {
 			`"command":{"type":"array","items":{"type":"string"},"description":"the command and its arguments"},` +
 			`"workdir":{"type":"string","description":"where to run it; the working directory of the conversation if not given"},` +
 			`"timeout_ms":{"type":"number","description":"after how many milliseconds it is stopped"},` +
-			`"with_escalated_permissions":{"type":"boolean","description":"ask the user to let it run outside the sandbox"},` +
-			`"justification":{"type":"string","description":"why, if it asks for that; one sentence for the user"}},` +
+			escalationSchema + `},` +
 			`"required":["command"],"additionalProperties":false}`),
 	}
 }
@@ -70,6 +69,12 @@ type escalation struct {
 	Escalated     bool   `json:"with_escalated_permissions"`
 	Justification string `json:"justification"`
 }
+
+// escalationSchema describes it. A model that is not told takes what it does not see
+// for what does not run.
+const escalationSchema = `"with_escalated_permissions":{"type":"boolean","description":"ask the user to let it run outside the sandbox; ` +
+	`inside it sees and signals no processes but its own"},` +
+	`"justification":{"type":"string","description":"why, if it asks for that; one sentence for the user"}`
 
 // command is an argument list; some models give one string, which is meant for a shell.
 type command []string
