@@ -35,7 +35,7 @@ func approveCommand(s streams) *cobra.Command {
 		},
 	}
 	f.register(cmd.Flags())
-	for _, name := range []string{"model", "sandbox", "ask-for-approval", "add-dir", "full-auto", "dangerously-bypass-approvals-and-sandbox", "oss", "demo", "cd"} {
+	for _, name := range []string{"model", "sandbox", "ask-for-approval", "add-dir", "full-auto", "dangerously-bypass-approvals-and-sandbox", "yolo", "oss", "demo", "cd"} {
 		_ = cmd.Flags().MarkHidden(name) // they may only say what the turn has: see keeps
 	}
 	cmd.Flags().BoolVar(&f.deny, "deny", false, "say no; the model is told, and the turn goes on")

@@ -68,7 +68,6 @@ func (f *execFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep nothing on disk")
 	fs.BoolVar(&f.json, "json", false, "print events as lines of JSON")
 	fs.BoolVar(&f.json, "experimental-json", false, "the same as --json")
-	fs.BoolVar(&f.typed.Bypass, "yolo", false, "the same as --dangerously-bypass-approvals-and-sandbox")
 	fs.BoolVar(&f.park, "park", false, "leave a turn that needs an approval: exit code 3, and fermata approve goes on")
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "show the model this image; several are separated by commas")
 	fs.StringVar(&f.schema, "output-schema", "", "the answer shall have the form that the JSON schema in this file describes")

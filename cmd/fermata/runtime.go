@@ -43,6 +43,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&t.AddDirs, "add-dir", nil, "a directory that commands may write to as well")
 	fs.BoolVar(&t.FullAuto, "full-auto", false, "ask on failure only, and let commands write to the workspace")
 	fs.BoolVar(&t.Bypass, "dangerously-bypass-approvals-and-sandbox", false, "ask nobody, confine nothing")
+	fs.BoolVar(&t.Bypass, "yolo", false, "the same")
 	fs.BoolVar(&t.OSS, "oss", false, "use a model on this machine")
 	fs.BoolVar(&t.Demo, "demo", false, "use the built-in demo model: no key, no network")
 }
@@ -168,12 +169,7 @@ func (r *runtime) settings(from func(config.Choice, string, string) p.Settings) 
 		return p.Settings{}, configError(err)
 	}
 	docs, _ := config.Instructions(r.config.Home, r.cwd, r.config.ProjectDocMaxBytes)
-	s := from(choice, r.cwd, docs.Text)
-	if choice.Provider.ID == config.Demo && r.config.Source("sandbox_mode").Kind == config.FromDefault {
-		// The demo does what the user types: it may write where the user works.
-		s.Sandbox = p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}
-	}
-	return s, nil
+	return from(choice, r.cwd, docs.Text), nil
 }
 
 // grace is the time between TERM and KILL. To package proc, zero means its own default.

@@ -14,11 +14,15 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 	s := protocol.Settings{
 		Cwd: cwd, Provider: c.Provider, Model: c.Model,
 		Effort: c.Effort, Summary: c.Summary, Verbosity: c.Verbosity,
-		Approval: c.Approval, Sandbox: c.sandbox(),
+		Approval: c.Approval, Sandbox: c.sandbox(c.SandboxMode),
 		Instructions: c.Instructions, UserInstructions: c.userText(userInstructions),
 	}
 	if choice.Provider.ID != "" {
 		s.Provider, s.Model = choice.Provider.ID, choice.Model
+	}
+	if s.Provider == Demo && c.Source("sandbox_mode").Kind == FromDefault {
+		// It does what the user types, so it may write where the user works.
+		s.Sandbox = c.sandbox(protocol.SandboxWorkspaceWrite)
 	}
 	s.ContextWindow = c.Window(s.Model)
 	return s
@@ -64,7 +68,7 @@ func (c *Config) Overrides(now protocol.Settings) protocol.Overrides {
 // the mode there is.
 func (c *Config) overrideSandbox(now protocol.SandboxPolicy) *protocol.SandboxPolicy {
 	if c.givenForThisRun("sandbox_mode") {
-		return new(c.sandbox())
+		return new(c.sandbox(c.SandboxMode))
 	}
 	if now.Mode != protocol.SandboxWorkspaceWrite {
 		return nil
@@ -100,8 +104,8 @@ func (c *Config) givenForThisRun(key string) bool {
 }
 
 // sandbox is the policy in force. The details belong to one mode only.
-func (c *Config) sandbox() protocol.SandboxPolicy {
-	p := protocol.SandboxPolicy{Mode: c.SandboxMode}
+func (c *Config) sandbox(mode protocol.SandboxMode) protocol.SandboxPolicy {
+	p := protocol.SandboxPolicy{Mode: mode}
 	if p.Mode != protocol.SandboxWorkspaceWrite {
 		return p
 	}

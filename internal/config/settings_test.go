@@ -54,6 +54,16 @@ func TestSettingsByDefault(t *testing.T) {
 	if diff := cmp.Diff(want, c.Settings(Choice{}, "/w", "docs")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	want.Provider, want.Model = Demo, "m"
+	want.Sandbox = protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite, NetworkAccess: true}
+	demo := Choice{Provider: Provider{ID: Demo}, Model: "m"}
+	if diff := cmp.Diff(want, c.Settings(demo, "/w", "docs")); diff != "" {
+		t.Errorf("of the demo (-want +got):\n%s", diff)
+	}
+	c = load(t, "sandbox_mode = 'read-only'", Options{})
+	if mode := c.Settings(demo, "/w", "").Sandbox.Mode; mode != protocol.SandboxReadOnly {
+		t.Errorf("the demo has %s although the user wants it otherwise", mode)
+	}
 }
 
 func TestExecAsksOnlyIfThisRunSaysSo(t *testing.T) {
