@@ -55,7 +55,7 @@ func TestSettingsByDefault(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	want.Provider, want.Model = Demo, "m"
-	want.Sandbox = protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite, NetworkAccess: true}
+	want.Sandbox = protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite, WritableRoots: []string{}, NetworkAccess: true}
 	demo := Choice{Provider: Provider{ID: Demo}, Model: "m"}
 	if diff := cmp.Diff(want, c.Settings(demo, "/w", "docs")); diff != "" {
 		t.Errorf("of the demo (-want +got):\n%s", diff)
