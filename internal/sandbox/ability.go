@@ -91,7 +91,7 @@ func (a Ability) limits(mode protocol.SandboxMode) []string {
 		list = append(list, fmt.Sprintf("commands cannot move files from one directory to another: Landlock has version %d, not %d", a.Landlock, landlockRefer))
 	}
 	if a.Landlock < landlockScopes {
-		list = append(list, fmt.Sprintf("commands can signal the user's other processes and use their abstract sockets: Landlock has version %d, not %d",
+		list = append(list, fmt.Sprintf("commands can use abstract sockets of the user's other processes, and signal those that they see: Landlock has version %d, not %d",
 			a.Landlock, landlockScopes))
 	}
 	return list

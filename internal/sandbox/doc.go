@@ -54,8 +54,9 @@
 // memory, disk and processor.
 //
 // What honest commands notice: they cannot signal what another command left
-// running; /dev/shm, System V IPC and the names in /dev/pts are their own; nothing
-// can be traced, so debuggers and leak checkers that do so fail; 32-bit programs
-// are killed; moving files between roots may mean to copy them; and an ordinary
-// user sees the files of others as nobody's.
+// running, nor see it if they have a PID namespace (see Place); /dev/shm, System V
+// IPC and the names in /dev/pts are their own; nothing can be traced, so debuggers
+// and leak checkers that do so fail; 32-bit programs are killed; moving files
+// between roots may mean to copy them; and an ordinary user sees the files of
+// others as nobody's.
 package sandbox

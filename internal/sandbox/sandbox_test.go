@@ -79,7 +79,7 @@ func TestAbilityInWords(t *testing.T) {
 			"commands can change mode, owner, times and attributes of the user's files everywhere: there is no mount namespace (operation not permitted)",
 			"commands can cut the user's files short everywhere: Landlock has version 1, not 3",
 			"commands cannot move files from one directory to another: Landlock has version 1, not 2",
-			"commands can signal the user's other processes and use their abstract sockets: Landlock has version 1, not 6",
+			"commands can use abstract sockets of the user's other processes, and signal those that they see: Landlock has version 1, not 6",
 		}},
 	} {
 		if d := cmp.Diff(c.want, c.ability.Lines()); d != "" {
