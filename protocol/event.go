@@ -177,6 +177,7 @@ type (
 		Cwd     string          `json:"cwd,omitempty"`
 		Reason  string          `json:"reason,omitempty"`
 		Detail  json.RawMessage `json:"detail,omitempty"` // the changes of a patch
+		Tried   *CommandResult  `json:"tried,omitempty"`  // it has run in the sandbox, and would run again without
 	}
 
 	// ApprovalResolved says how an approval ended.

@@ -180,14 +180,14 @@ func (e *Exec) finish(ctx context.Context, call Call, a execArgs, l launch, s *s
 	}
 	<-s.done
 	out := s.read(nil)
-	question, hint := l.denied(s.end, out.text)
-	if question != nil {
-		return *question
-	}
 	tellAppeared(ctx, call, l.box)
 	tellLeft(ctx, call, s.end)
 	c := result(s.end)
 	c.Output, c.Omitted = out.text, out.omitted
+	question, hint := l.denied(s.end, c)
+	if question != nil {
+		return *question
+	}
 	shown := left(s.end) + a.shorten(out.text)
 	res := protocol.ToolOutput{Command: &c, Elapsed: c.Elapsed, Failed: c.ExitCode != 0}
 	switch {

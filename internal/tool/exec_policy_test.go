@@ -93,8 +93,12 @@ func TestExecAsksOnDenialOnly(t *testing.T) {
 	if res := run("exit 3", ""); res.Ask != nil || res.Output.Command.ExitCode != 3 {
 		t.Errorf("an ordinary failure: %+v", res)
 	}
-	if res := run("touch "+target, ""); res.Ask == nil || !strings.Contains(res.Ask.Reason, target) {
+	res := run("echo begun; touch "+target, "")
+	if res.Ask == nil || !strings.Contains(res.Ask.Reason, target) {
 		t.Fatalf("a denial: %+v", res)
+	}
+	if c := res.Ask.Tried; c == nil || c.ExitCode == 0 || !strings.HasPrefix(c.Output, "begun\n") || c.Elapsed == 0 {
+		t.Errorf("what it did is lost: %+v", c)
 	}
 	if res := run("touch "+target, protocol.Approved); res.Output.Failed || !exists(target) {
 		t.Errorf("after a yes: %+v", res.Output)

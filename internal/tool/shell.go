@@ -120,13 +120,14 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 	if err != nil {
 		return notRun(ctx, err)
 	}
-	question, hint := l.denied(res, out.capture.Text())
+	tellAppeared(ctx, call, l.box)
+	tellLeft(ctx, call, res)
+	c := out.command(res)
+	question, hint := l.denied(res, c)
 	if question != nil {
 		return *question
 	}
-	tellAppeared(ctx, call, l.box)
-	tellLeft(ctx, call, res)
-	result := out.result(res, spec.Timeout, hint)
+	result := finished(res, c, spec.Timeout, hint)
 	result.Diff = s.Changes.ran(ctx, call)
 	return result
 }
@@ -177,11 +178,11 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 
 // denied says what follows if the sandbox kept the command from doing its work: a
 // question, if policy says to ask then, or a hint to the model.
-func (l launch) denied(res proc.Result, output string) (question *Result, hint string) {
+func (l launch) denied(res proc.Result, c protocol.CommandResult) (question *Result, hint string) {
 	if l.box == nil || res.Stopped {
 		return nil, ""
 	}
-	what, denied := l.box.Denied(sandbox.Attempt{Dir: l.spec.Dir, Result: res, Output: output})
+	what, denied := l.box.Denied(sandbox.Attempt{Dir: l.spec.Dir, Result: res, Output: c.Output})
 	if !denied {
 		return nil, ""
 	}
@@ -190,6 +191,7 @@ func (l launch) denied(res proc.Result, output string) (question *Result, hint s
 		return nil, hint
 	}
 	q := ask(l.spec, hint, "")
+	q.Ask.Tried = &c // what it did is not lost if the answer is no
 	return &q, ""
 }
 
@@ -342,18 +344,22 @@ func (o *output) flush() {
 	}
 }
 
-// result makes the output of a call from how its command ended.
-func (o *output) result(r proc.Result, timeout time.Duration, hint string) Result {
-	text := o.capture.Text()
+// command is how the command ended, with what it printed.
+func (o *output) command(r proc.Result) protocol.CommandResult {
 	c := result(r)
-	c.Output, c.Omitted = text, o.capture.Omitted()
+	c.Output, c.Omitted = o.capture.Text(), o.capture.Omitted()
 	if c.Omitted == 0 {
 		for _, rg := range o.capture.StderrRanges() {
 			c.Stderr = append(c.Stderr, [2]int{int(rg.Start), int(rg.End)})
 		}
 	}
+	return c
+}
+
+// finished makes the output of a call from how its command ended.
+func finished(r proc.Result, c protocol.CommandResult, timeout time.Duration, hint string) Result {
 	out := protocol.ToolOutput{Command: &c, Elapsed: r.Duration}
-	shown := left(r) + protocol.Shorten(text)
+	shown := left(r) + protocol.Shorten(c.Output)
 	switch {
 	case r.Stopped:
 		out.Aborted, out.Output = true, shown

@@ -70,7 +70,7 @@ type Item struct {
 	Plan       []p.PlanStep
 	Warn       bool
 
-	ran   bool            // a command of it was started
+	ran   bool            // a command of it was started, and may still run
 	grown strings.Builder // behind Text or Output while it is open: adding to it copies nothing
 }
 
@@ -212,7 +212,7 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 		})
 	case *p.ApprovalRequested:
 		return t.put(e, b.Call.String(), Call, Asking, func(it *Item) {
-			it.Approval = b
+			it.Approval, it.ran = b, false // if it had run, it does no more
 			if len(b.Command) > 0 {
 				it.Command, it.Cwd = b.Command, b.Cwd
 			}

@@ -55,6 +55,14 @@ var itemTests = map[string]struct {
 	events []p.Body
 	want   string
 }{
+	"stopped while a command asks to run again": {
+		append(
+			started(), &p.ApprovalRequested{Call: call, Tried: &p.CommandResult{ExitCode: 1}}, &p.StopRequested{Reason: p.Interrupted},
+			&p.ApprovalResolved{Call: call, Decision: p.Cancelled}, &p.ToolOutput{Call: call, Aborted: true, Command: &p.CommandResult{ExitCode: 1, Output: "no\n"}},
+			&p.TurnEnded{Reason: p.Interrupted},
+		),
+		"user done | go\ncall cut | sleep 9 | no\n\nend done | stopped after 0 ms\n",
+	},
 	"message grows, then is whole": {
 		[]p.Body{
 			&p.Delta{Item: message, Kind: p.DeltaMessage, Text: "he"}, &p.Delta{Item: message, Kind: p.DeltaMessage, Offset: 2, Text: "llo"},

@@ -203,6 +203,32 @@ func TestApproval(t *testing.T) {
 	}
 }
 
+// A command that the sandbox kept from its work asks to run without. Whatever the
+// answer, what it did before is kept.
+func TestApprovalOfWhatWasTried(t *testing.T) {
+	call := id(1, 1, 0)
+	tried := &p.CommandResult{ExitCode: 1, Output: "made one, cannot make two\n", Elapsed: 3 * time.Second}
+	s := fold(with(asked(), &p.ApprovalRequested{Call: call, Tried: tried})...)
+	const before = "\nBefore that it ran in the sandbox, with exit code 1, and printed:\nmade one, cannot make two\n"
+	rejected := &p.ToolOutput{Call: call, Failed: true, Command: tried, Elapsed: tried.Elapsed, Output: "rejected by the user: no" + before}
+	cut := &p.ToolOutput{
+		Call: call, Failed: true, Aborted: true, Command: tried, Elapsed: tried.Elapsed,
+		Output: "aborted: the user stopped the turn before this ran outside the sandbox, so it was not run there" + before,
+	}
+	same(t, "denied", []p.Body{
+		&p.ApprovalResolved{Call: call, Decision: p.Denied, Message: "no"}, rejected, &p.ModelRequested{Response: 2},
+	}, decide(t, s, Approval{Call: call, Decision: p.Denied, Message: "no"}))
+	same(t, "stopped", []p.Body{
+		&p.StopRequested{Reason: p.Interrupted}, &p.ApprovalResolved{Call: call, Decision: p.Cancelled}, cut, ended(p.Interrupted),
+	}, decide(t, s, Stop{}))
+
+	s = fold(with(asked(), &p.ApprovalRequested{Call: call, Tried: &p.CommandResult{ExitCode: 2}})...)
+	out := decide(t, s, Approval{Call: call, Decision: p.Denied})[1].(*p.ToolOutput).Output
+	if want := "rejected by the user\nBefore that it ran in the sandbox, with exit code 2, and printed nothing."; out != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+}
+
 // Two calls that read may both ask; nothing runs until both are answered.
 func TestTwoApprovals(t *testing.T) {
 	s := fold(with(answered("look", "look", "work"), &p.CallStarted{Call: id(1, 1, 0)}, &p.CallStarted{Call: id(1, 1, 1)})...)

@@ -187,11 +187,9 @@ func (d *decision) takeApproval(in Approval) error {
 	case p.Approved, p.ApprovedForSession:
 		d.add(resolved)
 	case p.Denied:
-		text := "rejected by the user"
-		if in.Message != "" {
-			text += ": " + in.Message
-		}
-		d.add(resolved, &p.ToolOutput{Call: in.Call, Output: text, Failed: true})
+		out := d.state.calls[i].refused()
+		out.Output = rejectText(in.Message, out.Command)
+		d.add(resolved, out)
 	case p.Abort:
 		d.add(resolved, &p.StopRequested{Reason: p.Interrupted})
 	default:
@@ -502,8 +500,18 @@ func (s State) aborted(now time.Time, c call, open []Partial) *p.ToolOutput {
 }
 
 func (s State) notRun(c call) *p.ToolOutput {
-	return &p.ToolOutput{
-		Call: c.ID, Failed: true, Aborted: true,
-		Output: "aborted: " + because[s.stopping] + " before this ran, so it was not run",
+	out := c.refused()
+	out.Aborted = true
+	out.Output = notRunText(s.stopping, out.Command)
+	return out
+}
+
+// refused is the output of a call that must not run, or not again: what it did
+// before it asked is not lost.
+func (c call) refused() *p.ToolOutput {
+	out := &p.ToolOutput{Call: c.ID, Failed: true, Command: c.tried}
+	if c.tried != nil {
+		out.Elapsed = c.tried.Elapsed
 	}
+	return out
 }

@@ -77,6 +77,7 @@ type call struct {
 	stage   stage
 	grant   p.Decision // how it was approved, if it was
 	started time.Time
+	tried   *p.CommandResult // how its run in the sandbox went, if it asks for another
 }
 
 type stage int
@@ -197,6 +198,9 @@ func (s *State) evolveCall(e p.Event) {
 		s.setStage(b.Call, running, e.Time)
 	case *p.ApprovalRequested:
 		s.setStage(b.Call, asking, e.Time)
+		if i := s.find(b.Call); i >= 0 {
+			s.calls[i].tried = b.Tried
+		}
 	case *p.ApprovalResolved:
 		s.setStage(b.Call, pending, e.Time)
 		if i := s.find(b.Call); i >= 0 {

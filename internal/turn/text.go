@@ -33,6 +33,36 @@ func abortText(reason p.EndReason, after time.Duration, cmd *p.CommandResult, te
 	return b.String()
 }
 
+// notRunText is what the model is told of a call that a stop kept from running.
+// It begins with the same word.
+func notRunText(reason p.EndReason, tried *p.CommandResult) string {
+	if tried == nil {
+		return "aborted: " + because[reason] + " before this ran, so it was not run"
+	}
+	return "aborted: " + because[reason] + " before this ran outside the sandbox, so it was not run there" + triedText(tried)
+}
+
+// rejectText is what the model is told of a call that somebody said no to.
+func rejectText(words string, tried *p.CommandResult) string {
+	text := "rejected by the user"
+	if words != "" {
+		text += ": " + words
+	}
+	if tried != nil {
+		text += triedText(tried)
+	}
+	return text
+}
+
+// triedText tells of the run before the question.
+func triedText(tried *p.CommandResult) string {
+	text := fmt.Sprintf("\nBefore that it ran in the sandbox, with exit code %d, and printed", tried.ExitCode)
+	if tried.Output == "" {
+		return text + " nothing."
+	}
+	return text + ":\n" + p.Shorten(tried.Output)
+}
+
 // abortPatch is the same for a patch, of which it is known what it did.
 func abortPatch(reason p.EndReason, after time.Duration, patch *p.PatchResult) string {
 	text := fmt.Sprintf("aborted after %.1f s: %s while this ran. ", after.Seconds(), because[reason])
