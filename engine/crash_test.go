@@ -246,6 +246,7 @@ func TestDiskFull(t *testing.T) {
 		e.Say(id, "go")
 		r := e.Request()
 		r.Delta("some te")
+		synctest.Wait() // who begins to watch later cannot open it
 		full.Store(true)
 		if _, err := e.Submit(t.Context(), id, p.UserTurn{Content: p.Text("more")}); !errors.Is(err, errFull) {
 			t.Errorf("a message that cannot be recorded: %v", err)
