@@ -18,7 +18,7 @@ func sandboxCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sandbox [flags] -- COMMAND [ARGUMENT...]",
 		Short: "run a command as confined as the model's commands are",
-		Long:  "Run a command as confined as the model's commands are: by configuration, or by --sandbox. Its exit code is ours.",
+		Long:  "Run a command as confined as the model's commands are: by configuration, or by --sandbox. It has no input, as theirs have none, and its exit code is ours.",
 		Args:  args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			return runSandboxed(cmd.Context(), s, f, argv)
