@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -312,6 +314,31 @@ func TestParseLineRefuses(t *testing.T) {
 	} {
 		if l := parseLine(sum(s)); l.kind != badLine {
 			t.Errorf("%s is taken for %+v", s, l)
+		}
+	}
+}
+
+// One conversation is found among many of its day without a look at the others.
+func TestFindLooksAtTheNameFirst(t *testing.T) {
+	s := NewFileStore(t.TempDir(), FileOptions{})
+	at := time.Date(2026, 3, 1, 12, 0, 0, 999e6, time.UTC)
+	id := fmt.Sprintf("%012x", at.UnixMilli()) + "7" + strings.Repeat("0", 19)
+	for _, late := range []time.Duration{0, time.Millisecond} { // the clock is read twice
+		want := journalPath(filepath.Join(s.home, activeDir), id, at.Add(late))
+		other := journalPath(filepath.Join(s.home, activeDir), id, at.Add(-time.Hour)) // a look would find this first
+		for _, name := range []string{want, other} {
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := s.find(id); got != want || err != nil {
+			t.Errorf("found %s, error %v, want %s", got, err, want)
+		}
+		if err := os.Remove(want); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -94,12 +94,21 @@ func (s *FileStore) find(id string) (path string, err error) {
 	return path, err
 }
 
-// findNear looks where the id says that the conversation began: on that day, or
-// on one beside it if the clock was read twice.
+// findNear looks where the id says that the conversation began: at that second or
+// the next, which nearly always is so and needs no look at the others of that day,
+// then on that day, or on one beside it if the clock was changed.
 func (s *FileStore) findNear(id string) (string, bool) {
 	at, ok := idTime(id)
 	if !ok {
 		return "", false
+	}
+	for _, root := range []string{activeDir, archivedDir} {
+		for _, late := range []time.Duration{0, time.Second} {
+			path := journalPath(filepath.Join(s.home, root), id, at.Add(late))
+			if _, err := os.Lstat(path); err == nil {
+				return path, true
+			}
+		}
 	}
 	for _, root := range []string{activeDir, archivedDir} {
 		for _, days := range []int{0, -1, 1} {
