@@ -174,6 +174,28 @@ func TestInterruptDuringCommand(t *testing.T) {
 	})
 }
 
+// A tool that is being stopped can begin nothing any more, but what it has to say
+// to people is recorded.
+func TestNoticeWhileStopping(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		e.Say(id, "go")
+		r := e.Request()
+		r.Call("c", "work", "immortal")
+		r.End()
+		run := e.Run()
+		e.Must(id, p.Interrupt{})
+		if err := run.Call.Host.Record(t.Context(), &p.CommandStarted{Call: run.Call.ID}); err == nil {
+			t.Error("a command begins after the stop")
+		}
+		if err := run.Call.Host.Record(t.Context(), &p.Notice{Text: "something is left", Warn: true}); err != nil {
+			t.Errorf("not told: %v", err)
+		}
+		run.Return(p.ToolOutput{Aborted: true})
+		w.Expect("stop_requested interrupted", "notice something is left", "turn_ended interrupted")
+		verify(t, e, id)
+	})
+}
+
 func TestInterruptWhileApprovalOpen(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
 		e.Say(id, "go")

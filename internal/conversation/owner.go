@@ -319,9 +319,11 @@ func (o *owner) receive(m message) {
 	o.step(m.happen)
 }
 
-// recordFor records an event on behalf of a tool.
+// recordFor records an event on behalf of a tool. While the turn stops nothing
+// begins any more, but people are still told what they should know.
 func (o *owner) recordFor(m message) {
-	if o.state.Stopping() || o.failed != nil {
+	_, told := m.record.(*p.Notice)
+	if o.failed != nil || o.state.Stopping() && !told {
 		m.durable <- context.Canceled
 		return
 	}
