@@ -131,7 +131,6 @@ func BenchmarkSpawn(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close()
-			s.Warm()
 			shell := &tool.Shell{Spawner: s}
 			arguments := `{"command":["` + strings.Join(argv, `","`) + `"]}`
 			call := tool.Call{Name: "shell", Arguments: arguments, Host: deafHost{}, Settings: protocol.Settings{Cwd: b.TempDir()}}

@@ -85,7 +85,7 @@ func coolDown(_ testing.TB, s *Spawner) {
 // warmUp waits until there is a spare that has said hello.
 func warmUp(tb testing.TB, s *Spawner) {
 	tb.Helper()
-	s.Warm()
+	s.warm(kind{})
 	sh := s.takeSpare(kind{})
 	if sh == nil {
 		tb.Fatal("no spare shim")

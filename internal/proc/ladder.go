@@ -82,6 +82,8 @@ const (
 	lastRound  = 16 * time.Millisecond
 
 	lookInterval = 4 * time.Millisecond // a look reads the whole process table
+
+	standstill = 100 * time.Millisecond // longer than a look ever takes
 )
 
 // run climbs down the ladder. It returns the number of processes that it ended
@@ -92,28 +94,35 @@ func (l *ladder) run() (ended, left int) {
 	}
 
 	l.hit, l.known = make(map[int]bool), make(map[int]bool)
-	deadline := time.Now().Add(l.bound)
-	if l.grace > 0 {
-		l.round(syscall.SIGTERM)
-		if l.await(min(l.grace, l.bound)) {
-			return len(l.hit), 0
-		}
+	budget := l.bound
+	if l.grace > 0 && l.step(syscall.SIGTERM, l.grace, &budget) {
+		return len(l.hit), 0
 	}
-
 	for wait := firstRound; ; wait = min(2*wait, lastRound) {
-		l.round(syscall.SIGKILL)
-		if l.await(min(wait, time.Until(deadline))) {
+		if l.step(syscall.SIGKILL, wait, &budget) {
 			return len(l.hit), 0
 		}
-
-		if !time.Now().Before(deadline) {
-			rest, _ := l.living()
-			for _, p := range rest {
-				delete(l.hit, p.pid)
-			}
-			return len(l.hit), max(len(rest), 1)
+		if budget > 0 {
+			continue
 		}
+		rest, _ := l.living()
+		for _, p := range rest {
+			delete(l.hit, p.pid)
+		}
+		return len(l.hit), max(len(rest), 1)
 	}
+}
+
+// step signals all, waits, and reports whether all are gone. It takes what it
+// needed off the time that is left, but little for a standstill of the whole
+// machine: the others could not die meanwhile.
+func (l *ladder) step(sig syscall.Signal, wait time.Duration, budget *time.Duration) bool {
+	began := time.Now()
+	wait = min(wait, *budget)
+	l.round(sig)
+	gone := l.await(wait)
+	*budget -= min(time.Since(began), wait+standstill)
+	return gone
 }
 
 // round signals everything that lives now.

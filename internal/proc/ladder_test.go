@@ -218,6 +218,26 @@ func TestLadderTellsFirst(t *testing.T) {
 	})
 }
 
+// TestLadderAfterAStandstill has a machine that stood still for longer than the
+// bound, and a process that needs a moment to die when it goes on.
+func TestLadderAfterAStandstill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForest(1)
+		l := f.ladder(100*time.Millisecond, time.Second)
+		l.signal = func(p process, sig syscall.Signal) error {
+			if sig == syscall.SIGTERM {
+				time.Sleep(time.Minute)
+				return nil
+			}
+			time.AfterFunc(50*time.Millisecond, func() { f.end(p.pid) })
+			return nil
+		}
+		if ended, left := l.run(); ended != 1 || left != 0 {
+			t.Errorf("ended %d, left %d, want it ended", ended, left)
+		}
+	})
+}
+
 // TestLadderCountsTheDead has a process that hangs in the kernel, where no signal
 // reaches it.
 func TestLadderCountsTheDead(t *testing.T) {

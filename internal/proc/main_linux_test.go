@@ -74,7 +74,7 @@ func agentMain() int {
 		return 4
 	}
 	if job.Warm {
-		s.Warm()
+		s.warm(kind{})
 	}
 	if len(job.Spec.Argv) == 0 {
 		select {} // only the spare is wanted

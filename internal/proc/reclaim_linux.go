@@ -54,6 +54,9 @@ func Reclaim(id Identity) (killed int, err error) {
 	return len(found), nil
 }
 
+// endLimit is how long End waits for a shim, which has its own bound.
+const endLimit = 10 * time.Second
+
 // End ends a command whose fermata may still run, from any process, and waits
 // until its supervisor is gone. It returns false if there is none: then the
 // command has ended, or Reclaim finds what is left of it.
@@ -71,7 +74,7 @@ func End(id Identity) (bool, error) {
 		return false, fmt.Errorf("end process %d: %w", id.PID, err)
 	}
 	l := &ladder{living: func() ([]process, error) { return shimOf(id), nil }}
-	if !l.await(2 * defaultBound) {
+	if !l.await(endLimit) {
 		return false, fmt.Errorf("end process %d: %w", id.PID, ErrSurvivors)
 	}
 	return true, nil

@@ -16,8 +16,7 @@ import (
 )
 
 // Spawner starts commands. It keeps one shim ready for the next command of each
-// kind that it has started, and a plain one once Warm was called. It is safe for
-// concurrent use.
+// kind that it has started. It is safe for concurrent use.
 type Spawner struct {
 	mu     sync.Mutex
 	spares map[kind]chan *shim // guarded by mu; each delivers one shim, or nil
@@ -44,9 +43,7 @@ func NewSpawner() (*Spawner, error) {
 	return &Spawner{spares: map[kind]chan *shim{}}, nil
 }
 
-// Warm starts a spare shim if there is none. It does not block.
-func (s *Spawner) Warm() { s.warm(kind{}) }
-
+// warm starts a spare shim if there is none. It does not block.
 func (s *Spawner) warm(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

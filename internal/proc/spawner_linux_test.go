@@ -31,7 +31,7 @@ func alivePID(pid int) bool {
 func TestSpareServesOneCommand(t *testing.T) {
 	s := newSpawner(t)
 	spare := sparePID(t, s)
-	s.Warm() // there is one already
+	s.warm(kind{}) // there is one already
 	if again := sparePID(t, s); again != spare {
 		t.Fatalf("two spares, %d and %d", spare, again)
 	}
@@ -103,7 +103,7 @@ func TestCloseEndsSpare(t *testing.T) {
 			t.Errorf("process %d of the spare lives after close", pid)
 		}
 	}
-	s.Warm()
+	s.warm(kind{})
 	if s.spares[kind{}] != nil {
 		t.Error("a spare was started after close")
 	}
