@@ -116,7 +116,7 @@ func killMarked(tb testing.TB, mark string) {
 	tb.Helper()
 	l := &ladder{
 		bound: time.Minute, signal: signalProcess, signalGroup: signalGroup,
-		living: func() ([]process, error) { return marked(tb, mark), nil },
+		tree: func() ([]process, error) { return marked(tb, mark), nil },
 	}
 	if hit, left := l.run(); hit+left > 0 {
 		tb.Errorf("%d processes were left, %d could not be killed", hit, left)

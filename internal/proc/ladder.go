@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"slices"
 	"syscall"
 	"time"
 )
@@ -48,18 +49,27 @@ func descendants(table []process, roots ...int) []process {
 	return found
 }
 
+// alive returns list without the dead, in place.
+func alive(list []process) []process {
+	return slices.DeleteFunc(list, process.dead)
+}
+
 // ladder ends a set of processes: TERM, a grace, then KILL until nothing is
 // left or the bound is over. It is used by the shim on its descendants, by
 // fermata on orphans of a lost shim, and by Reclaim.
 type ladder struct {
 	grace, bound time.Duration
 
-	// living lists what is still there, without zombies.
-	living func() ([]process, error)
+	// tree lists what is still there. Zombies among it do not count, but tell of
+	// the groups in which others may live too shortly to be seen.
+	tree func() ([]process, error)
 
 	// signal and signalGroup are the system's, except in tests.
 	signal      func(p process, sig syscall.Signal) error
 	signalGroup func(pgrp int, sig syscall.Signal) error
+
+	// strike, if not nil, is the first thing that is done to kill.
+	strike func()
 
 	// sweep, if not nil, kills by a quicker way what it can, and says whom. It
 	// is for processes that live shorter than a look at the process table.
@@ -127,17 +137,15 @@ func (l *ladder) step(sig syscall.Signal, wait time.Duration, budget *time.Durat
 
 // round signals everything that lives now.
 func (l *ladder) round(sig syscall.Signal) {
-	if sig == syscall.SIGKILL && l.sweep != nil {
-		for _, pid := range l.sweep() {
-			l.hit[pid] = true
-		}
+	if sig == syscall.SIGKILL && l.strike != nil {
+		l.strike()
 	}
-
-	living, err := l.living()
+	all, err := l.tree()
 	if err != nil {
-		return // the next round may see more; the bound ends the trying
+		all = nil // the next round may see more; the bound ends the trying
 	}
-
+	groups := groupsOf(all)
+	living := alive(all)
 	l.see(living)
 	for _, p := range living {
 		if l.signal(p, sig) == nil {
@@ -147,9 +155,24 @@ func (l *ladder) round(sig syscall.Signal) {
 			_ = l.signal(p, syscall.SIGCONT) // a halted process cannot heed
 		}
 	}
-	if sig == syscall.SIGKILL {
-		l.killGroups(living)
+	if sig != syscall.SIGKILL {
+		return
 	}
+
+	for _, g := range groups {
+		_ = l.signalGroup(g, syscall.SIGKILL)
+	}
+	if l.sweep == nil {
+		return
+	}
+	for _, pid := range l.sweep() {
+		l.hit[pid] = true
+	}
+}
+
+func (l *ladder) living() ([]process, error) {
+	all, err := l.tree()
+	return alive(all), err
 }
 
 // see notes whom the ladder is about to signal.
@@ -163,19 +186,19 @@ func (l *ladder) see(living []process) {
 	}
 }
 
-// killGroups is what wins against a fork storm: a group is killed as one, so
-// none of its members can fork away in between. All members of a descendant's
-// group are descendants: groups do not cross sessions, and the sessions were
-// made by descendants.
-func (l *ladder) killGroups(living []process) {
-	done := make(map[int]bool)
-	for _, p := range living {
-		if p.pgrp <= 1 || done[p.pgrp] {
-			continue
+// groupsOf lists the groups of processes. To kill them is what wins against a fork
+// storm: a group is killed as one, so none of its members can fork away in between.
+// All members of a descendant's group are descendants: groups do not cross
+// sessions, and the sessions were made by descendants. The number of a group is not
+// used again while one of them waits to be buried.
+func groupsOf(list []process) []int {
+	var groups []int
+	for _, p := range list {
+		if p.pgrp > 1 && !slices.Contains(groups, p.pgrp) {
+			groups = append(groups, p.pgrp)
 		}
-		done[p.pgrp] = true
-		_ = l.signalGroup(p.pgrp, syscall.SIGKILL)
 	}
+	return groups
 }
 
 // await waits up to d for everything to be gone.

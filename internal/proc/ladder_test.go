@@ -65,7 +65,7 @@ func (f *forest) end(pid int) {
 
 func (f *forest) ladder(grace, bound time.Duration) *ladder {
 	return &ladder{
-		grace: grace, bound: bound, living: f.living, signal: f.signal,
+		grace: grace, bound: bound, tree: f.living, signal: f.signal,
 		signalGroup: func(int, syscall.Signal) error { return nil },
 	}
 }
@@ -145,7 +145,7 @@ func TestLadderLooksTwice(t *testing.T) {
 		f := newForest(1)
 		l := f.ladder(0, time.Second)
 		looks := 0
-		l.living = func() ([]process, error) {
+		l.tree = func() ([]process, error) {
 			if looks++; looks == 1 {
 				return nil, nil
 			}
@@ -178,6 +178,7 @@ func TestLadderKillsGroupsAndSweeps(t *testing.T) {
 		f := newForest(3, 4, 5)
 		f.alive[4] = process{pid: 4, pgrp: 3}
 		f.alive[5] = process{pid: 5, pgrp: 1} // never the group of init
+		zombie := process{pid: 6, pgrp: 7, state: 'Z'}
 		l := f.ladder(-1, time.Second)
 		var groups []int
 		l.signalGroup = func(g int, sig syscall.Signal) error {
@@ -188,11 +189,16 @@ func TestLadderKillsGroupsAndSweeps(t *testing.T) {
 			return nil
 		}
 		l.sweep = func() []int { return []int{5, 9} }
+		l.strike = func() { groups = append(groups, -1) }
+		l.tree = func() ([]process, error) {
+			list, err := f.living()
+			return append(list, zombie), err
+		}
 		if hit, left := l.run(); hit != 4 || left != 0 {
 			t.Errorf("hit %d, left %d, want 4 and 0", hit, left)
 		}
-		if d := cmp.Diff([]int{3}, groups); d != "" {
-			t.Errorf("groups (-want +got):\n%s", d)
+		if d := cmp.Diff([]int{-1, 3, 7}, groups); d != "" {
+			t.Errorf("all, then groups (-want +got):\n%s", d)
 		}
 	})
 }

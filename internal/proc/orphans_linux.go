@@ -15,7 +15,7 @@ func endOrphans(id Identity, grace, bound time.Duration) (killed, left int) {
 	}
 
 	living := func() ([]process, error) { return orphans(id) }
-	l := &ladder{grace: grace, bound: bound, living: living, signal: signalProcess, signalGroup: signalGroup}
+	l := &ladder{grace: grace, bound: bound, tree: living, signal: signalProcess, signalGroup: signalGroup}
 	return l.run()
 }
 

@@ -42,9 +42,9 @@ func inheritNoRights() error { return nil }
 
 func enterNamespace() error { return errors.ErrUnsupported }
 
-// livingTree gives the command's process group as one entry: signals to it go to
+// commandTree gives the command's process group as one entry: signals to it go to
 // the whole group.
-func livingTree(leader int) ([]process, error) {
+func commandTree(leader int) ([]process, error) {
 	if errors.Is(unix.Kill(-leader, 0), unix.ESRCH) {
 		return nil, nil
 	}
@@ -52,6 +52,8 @@ func livingTree(leader int) ([]process, error) {
 }
 
 func signalProcess(p process, sig syscall.Signal) error { return unix.Kill(-p.pgrp, sig) }
+
+func killAll() {}
 
 func sweepChildren() []int { return nil }
 

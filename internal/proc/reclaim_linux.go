@@ -41,12 +41,12 @@ func Reclaim(id Identity) (killed int, err error) {
 	awaitShim(id, look)
 	freeze(look)
 	all := &ladder{
-		bound: defaultBound / 2, living: look, signal: signalProcess,
+		bound: defaultBound / 2, tree: look, signal: signalProcess,
 		// A token may be handed on to strangers, and a group has many members.
 		signalGroup: func(int, syscall.Signal) error { return nil },
 	}
 	_, left := all.run()
-	all.living = func() ([]process, error) { return shimOf(id), nil }
+	all.tree = func() ([]process, error) { return shimOf(id), nil }
 	_, shimLeft := all.run()
 	if left += shimLeft; left > 0 {
 		return len(found), fmt.Errorf("reclaim process %d: %d %w", id.PID, left, ErrSurvivors)
@@ -73,7 +73,7 @@ func End(id Identity) (bool, error) {
 	if err := signalProcess(shim[0], endSignal); err != nil {
 		return false, fmt.Errorf("end process %d: %w", id.PID, err)
 	}
-	l := &ladder{living: func() ([]process, error) { return shimOf(id), nil }}
+	l := &ladder{tree: func() ([]process, error) { return shimOf(id), nil }}
 	if !l.await(endLimit) {
 		return false, fmt.Errorf("end process %d: %w", id.PID, ErrSurvivors)
 	}
@@ -141,7 +141,7 @@ func awaitShim(id Identity, look func() ([]process, error)) {
 	for _, p := range shimOf(id) {
 		_ = signalProcess(p, syscall.SIGCONT)
 	}
-	l := &ladder{living: func() ([]process, error) {
+	l := &ladder{tree: func() ([]process, error) {
 		list, err := look()
 		if len(shimOf(id)) == 0 {
 			return nil, err // nobody to wait for

@@ -339,9 +339,10 @@ func (s *supervisor) insist(after *aftermath) {
 func (s *supervisor) end(o order) *aftermath {
 	l := &ladder{
 		grace: o.Grace, bound: o.Bound,
-		living:      func() ([]process, error) { return livingTree(s.leader) },
+		tree:        func() ([]process, error) { return commandTree(s.leader) },
 		signal:      signalProcess,
 		signalGroup: signalGroup,
+		strike:      killAll,
 		sweep:       sweepChildren,
 		found:       func(n int) { s.say(report{Ending: &ending{Found: n}}) },
 	}

@@ -56,8 +56,8 @@ func shimAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT}
 }
 
-// livingTree lists the tree below the shim that calls it.
-func livingTree(int) ([]process, error) { return livingDescendants() }
+// commandTree lists the tree below the shim that calls it.
+func commandTree(int) ([]process, error) { return treeBelow() }
 
 // identifyShim fills in what names the shim for good.
 func identifyShim(id *Identity) error {

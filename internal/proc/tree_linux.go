@@ -101,25 +101,13 @@ func processTable() ([]process, error) {
 	return table, nil
 }
 
-// livingDescendants returns the living processes below this one.
-func livingDescendants() ([]process, error) {
+// treeBelow returns the processes below this one, the dead too.
+func treeBelow() ([]process, error) {
 	table, err := processTable()
 	if err != nil {
 		return nil, err
 	}
-	return alive(descendants(table, os.Getpid())), nil
-}
-
-// alive returns list without the dead, in place.
-func alive(list []process) []process {
-	n := 0
-	for _, p := range list {
-		if !p.dead() {
-			list[n] = p
-			n++
-		}
-	}
-	return list[:n]
+	return descendants(table, os.Getpid()), nil
 }
 
 // signalProcess signals p and nobody else: the descriptor holds the process
@@ -152,15 +140,18 @@ func signalGroup(pgrp int, sig syscall.Signal) error {
 	return unix.Kill(-pgrp, sig)
 }
 
-// sweepChildren kills what is right below the calling shim: there the orphans of
-// a fork storm land. They are gone before the process table is read, but not
-// before this list is, which the kernel keeps. The first process of a namespace
-// can kill all others at once.
-func sweepChildren() []int {
+// killAll kills all others at once, which only the first process of a namespace
+// can do. It needs no list of them, which a fork storm makes long.
+func killAll() {
 	if os.Getpid() == 1 {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}
+}
 
+// sweepChildren kills what is right below the calling shim: there the orphans of
+// a fork storm land. They are gone before the process table is read, but not
+// before this list is, which the kernel keeps.
+func sweepChildren() []int {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return nil
