@@ -175,7 +175,7 @@ func TestKillOfWhatHasJustEnded(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
 	c := gatherBehind(t, pl, "run: sleep 600", foreground)
-	c.signal(syscall.SIGSTOP)
+	c.halt()
 	contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
 	_, errs, code := pl.run("kill", c.id, "1")
 	if code != exitFailed {

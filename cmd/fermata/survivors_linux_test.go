@@ -94,7 +94,7 @@ func (c *crowd) await(t *testing.T, n int) {
 // killWithShims kills fermata and the supervisors of its commands as if in the
 // same instant.
 func (c *crowd) killWithShims() {
-	c.signal(syscall.SIGSTOP) // it must not act on the death of a shim
+	c.halt() // it must not act on the death of a shim
 	for _, r := range c.rows {
 		if r.ppid == c.cmd.Process.Pid {
 			_ = syscall.Kill(r.pid, syscall.SIGKILL)
@@ -102,6 +102,21 @@ func (c *crowd) killWithShims() {
 	}
 	c.signal(syscall.SIGKILL)
 	c.code()
+}
+
+// halt stops fermata, and returns when none of its threads runs any more.
+func (c *crowd) halt() {
+	c.signal(syscall.SIGSTOP)
+	eventually(c.t, "it stands still", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.cmd.Process.Pid))
+		for _, name := range threads {
+			text, err := os.ReadFile(name)
+			if _, state, ok := strings.Cut(string(text), ") "); err == nil && ok && !strings.HasPrefix(state, "T") {
+				return false
+			}
+		}
+		return len(threads) > 0
+	})
 }
 
 // written are the living processes whose numbers stand in the files of dir. They

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -12,16 +13,30 @@ import (
 // murder kills fermata and the shim so that neither can act on the other's death.
 func murder(t *testing.T, a *agent) {
 	t.Helper()
-	for _, step := range []struct {
-		pid int
-		sig syscall.Signal
-	}{{a.Process.Pid, syscall.SIGSTOP}, {a.id.PID, syscall.SIGKILL}} {
-		if err := syscall.Kill(step.pid, step.sig); err != nil {
-			t.Fatal(err)
-		}
+	halt(t, a.Process.Pid)
+	if err := syscall.Kill(a.id.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
 	eventually(t, "the shim is dead", func() bool { return !alivePID(a.id.PID) })
 	a.kill()
+}
+
+// halt stops a process, and returns when none of its threads runs any more.
+func halt(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it stands still", func() bool {
+		threads, _ := filepath.Glob("/proc/" + itoa(pid) + "/task/*/stat")
+		for _, name := range threads {
+			text, _ := os.ReadFile(name)
+			if p, err := parseStat(pid, text); err == nil && p.state != 'T' {
+				return false
+			}
+		}
+		return len(threads) > 0
+	})
 }
 
 func TestReclaimWithoutShim(t *testing.T) {
