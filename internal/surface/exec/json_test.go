@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -33,19 +34,15 @@ func (r *run) wantLines(t *testing.T, want ...string) {
 	}
 }
 
-func command(t *testing.T, r *run, m interface{ End() }, argv ...string) *runHandle {
+// command ends a response that has asked for a call, and begins the command of that.
+func command(t *testing.T, r *run, m interface{ End() }, argv ...string) *enginetest.Run {
 	t.Helper()
 	m.End()
 	w := r.e.Run()
 	if err := w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: argv}); err != nil {
 		t.Fatal(err)
 	}
-	return &runHandle{w.Print, w.Return}
-}
-
-type runHandle struct {
-	Print  func(string)
-	Return func(p.ToolOutput)
+	return w
 }
 
 func TestJSONOfATurn(t *testing.T) {
@@ -182,9 +179,7 @@ func TestJSONOfACommandThatAsksToRunAgain(t *testing.T) {
 			r := start(t, func(o *Options) { asJSON(o); o.Park = park })
 			m := r.e.Request()
 			m.Call("c", "work", "{}")
-			m.End()
-			w := r.e.Run()
-			_ = w.Call.Host.Record(t.Context(), &p.CommandStarted{Call: w.Call.ID, Command: []string{"make", "install"}})
+			w := command(t, r, m, "make", "install")
 			w.Print("read-only\n")
 			synctest.Wait()
 			w.Ask("make", "install")

@@ -15,12 +15,18 @@ import (
 // asked brings the conversation to where a command waits for an answer.
 func asked(d *driver, command ...string) {
 	d.t.Helper()
+	working(d).Ask(command...)
+	d.wait(time.Second)
+}
+
+// working sends a message, of which a call comes.
+func working(d *driver) *enginetest.Run {
+	d.t.Helper()
 	d.say("do it", "enter")
 	r := d.e.Request()
 	r.Call("c1", "work", "{}")
 	r.End()
-	d.e.Run().Ask(command...)
-	d.wait(time.Second)
+	return d.e.Run()
 }
 
 func TestApprove(t *testing.T) {
@@ -207,11 +213,7 @@ func TestSeveralApprovals(t *testing.T) {
 func TestApprovalOfAPatchShowsTheDiff(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
-		d.say("do it", "enter")
-		r := e.Request()
-		r.Call("c1", "work", "{}")
-		r.End()
-		e.Run().Question(p.ApprovalRequested{
+		working(d).Question(p.ApprovalRequested{
 			Kind: p.ApprovePatch, Cwd: "/w", Reason: "outside of the workspace",
 			Detail: json.RawMessage(`{"/w/a.go":{"update":{"unified_diff":"@@ -1 +1 @@\n-old line\n+new line\n"}}}`),
 		})
@@ -224,11 +226,7 @@ func TestApprovalOfAPatchShowsTheDiff(t *testing.T) {
 func TestApprovalOfALongPatch(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
-		d.say("do it", "enter")
-		r := e.Request()
-		r.Call("c1", "work", "{}")
-		r.End()
-		e.Run().Question(p.ApprovalRequested{
+		working(d).Question(p.ApprovalRequested{
 			Kind: p.ApprovePatch, Cwd: "/w",
 			Detail: json.RawMessage(`{"/w/a.go":{"add":{"content":"` + strings.Repeat(`line\n`, 90) + `"}}}`),
 		})
