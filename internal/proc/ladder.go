@@ -194,11 +194,12 @@ func (l *ladder) see(living []process) {
 func groupsOf(list []process) []int {
 	var groups []int
 	for _, p := range list {
-		if p.pgrp > 1 && !slices.Contains(groups, p.pgrp) {
+		if p.pgrp > 1 {
 			groups = append(groups, p.pgrp)
 		}
 	}
-	return groups
+	slices.Sort(groups) // there may be thousands, each of its own
+	return slices.Compact(groups)
 }
 
 // await waits up to d for everything to be gone.
