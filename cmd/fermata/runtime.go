@@ -43,7 +43,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&t.AddDirs, "add-dir", nil, "a directory that commands may write to as well")
 	fs.BoolVar(&t.FullAuto, "full-auto", false, "ask on failure only, and let commands write to the workspace")
 	fs.BoolVar(&t.Bypass, "dangerously-bypass-approvals-and-sandbox", false, "ask nobody, confine nothing")
-	fs.BoolVar(&t.Bypass, "yolo", false, "the same")
+	fs.BoolVar(&t.Bypass, "yolo", false, "the same as --dangerously-bypass-approvals-and-sandbox")
 	fs.BoolVar(&t.OSS, "oss", false, "use a model on this machine")
 	fs.BoolVar(&t.Demo, "demo", false, "use the built-in demo model: no key, no network")
 }
