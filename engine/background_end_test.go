@@ -52,7 +52,7 @@ func TestShutdownEndsBackgroundCommands(t *testing.T) {
 					verify(t, e, id)
 					next := enginetest.New(t, enginetest.Options{Store: e.Store})
 					snap, err := next.Resume(t.Context(), id)
-					if err != nil || len(snap.Background) > 0 || len(snap.Repaired) > 0 || snap.Waiting != (while == "an approval is open") {
+					if err != nil || len(snap.Background) > 0 || len(snap.Recovered) > 0 || snap.Waiting != (while == "an approval is open") {
 						t.Errorf("opened again: %+v, %v", snap, err)
 					}
 				})
@@ -134,8 +134,8 @@ func TestKillFindsBackgroundCommands(t *testing.T) {
 			t.Errorf("reclaimed %q, want %q", reclaimed, want)
 		}
 		for _, want := range []string{"background command 1 (serve", "background command 2 (serve", "2 processes"} {
-			if !strings.Contains(strings.Join(snap.Repaired, "\n"), want) {
-				t.Errorf("repaired %q lacks %q", snap.Repaired, want)
+			if !strings.Contains(strings.Join(snap.Recovered, "\n"), want) {
+				t.Errorf("repaired %q lacks %q", snap.Recovered, want)
 			}
 		}
 		got := ends(recorded(t, e, id))
@@ -173,7 +173,7 @@ func TestKillWhileAnApprovalIsOpenBesideABackgroundCommand(t *testing.T) {
 		if err != nil || !snap.Waiting || len(snap.Background) > 0 {
 			t.Fatalf("after the kill: %+v, %v", snap, err)
 		}
-		e.Must(id, p.Approve{Call: snap.Asking[0], Decision: p.Approved})
+		e.Must(id, p.Approve{Call: snap.PendingApprovals[0], Decision: p.Approved})
 		e.Run().Finish("removed")
 		e.Request().Answer("ok")
 		e.Watch(id, snap.Last).Expect("turn_ended completed")
@@ -203,7 +203,7 @@ func TestForkWhileABackgroundCommandRuns(t *testing.T) {
 			t.Errorf("the original's process was reclaimed %d times; it runs: %t", n, j.Runs())
 		}
 		snap, err := e.Resume(t.Context(), fork)
-		if err != nil || len(snap.Background) > 0 || len(snap.Repaired) > 0 {
+		if err != nil || len(snap.Background) > 0 || len(snap.Recovered) > 0 {
 			t.Errorf("fork: %+v, %v", snap, err)
 		}
 		got := ends(recorded(t, e, fork))

@@ -177,5 +177,5 @@ func (l *Local) Repair(ctx context.Context, id p.ConversationID) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	return append(conversation.Found(found), snap.Repaired...), l.release(ctx, id)
+	return append(conversation.DescribeRecovery(found), snap.Recovered...), l.release(ctx, id)
 }

@@ -80,10 +80,10 @@ func TestWaitingTurnKeepsItsSettings(t *testing.T) {
 
 		e = kill(t, e, id, enginetest.Options{})
 		snap, err := e.Resume(t.Context(), id)
-		if err != nil || len(snap.Asking) != 1 {
+		if err != nil || len(snap.PendingApprovals) != 1 {
 			t.Fatalf("%+v, %v", snap, err)
 		}
-		e.Must(id, p.Approve{Call: snap.Asking[0], Decision: p.Approved})
+		e.Must(id, p.Approve{Call: snap.PendingApprovals[0], Decision: p.Approved})
 		run := e.Run()
 		if got := run.Call.Settings.Cwd; got != "/w" {
 			t.Errorf("the approved call runs in %s", got)

@@ -42,12 +42,12 @@ func TestApprovalOutlivesTheProcess(t *testing.T) {
 
 		e = kill(t, e, id, enginetest.Options{})
 		snap, err := e.Resume(t.Context(), id)
-		if err != nil || !snap.Active || !snap.Waiting || len(snap.Asking) != 1 || len(snap.Inputs) != 1 {
+		if err != nil || !snap.Active || !snap.Waiting || len(snap.PendingApprovals) != 1 || len(snap.Inputs) != 1 {
 			t.Fatalf("after the kill: %+v, %v", snap, err)
 		}
 		e.Idle() // it goes on waiting; nothing runs
 		w = e.Watch(id, snap.Last)
-		e.Must(id, p.Approve{Call: snap.Asking[0], Decision: p.Approved})
+		e.Must(id, p.Approve{Call: snap.PendingApprovals[0], Decision: p.Approved})
 		e.Run().Finish("removed")
 		e.Request().Answer("ok")
 		w.ExpectExactly("approval_resolved 1.1.0 approved", "call_started 1.1.0 approved", "tool_output 1.1.0 removed",
@@ -67,7 +67,7 @@ func TestKillInMidSentence(t *testing.T) {
 
 		e = kill(t, e, id, enginetest.Options{})
 		snap, err := e.Resume(t.Context(), id)
-		if err != nil || snap.Active || snap.Ended != p.Crashed || len(snap.Repaired) == 0 {
+		if err != nil || snap.Active || snap.Ended != p.Crashed || len(snap.Recovered) == 0 {
 			t.Fatalf("after the kill: %+v, %v", snap, err)
 		}
 		w := e.Watch(id, 5)

@@ -543,14 +543,14 @@ func TestRefusedHistoryIsRepairedOnce(t *testing.T) {
 		e.Say(id, "go")
 		e.Request().Fail(refuse("call_x"))
 		r := e.Request()
-		if d := cmp.Diff([]string{"call_x"}, r.Prompt.Lone); d != "" {
+		if d := cmp.Diff([]string{"call_x"}, r.Prompt.UnknownCalls); d != "" {
 			t.Errorf("lone outputs (-want +got):\n%s", d)
 		}
 		r.Fail(refuse("call_x")) // it does not help: no endless loop
 		w.Expect("history_repaired", "turn_ended failed")
 		e.Say(id, "again")
-		if r := e.Request(); len(r.Prompt.Lone) > 0 {
-			t.Errorf("the next turn still carries %q", r.Prompt.Lone)
+		if r := e.Request(); len(r.Prompt.UnknownCalls) > 0 {
+			t.Errorf("the next turn still carries %q", r.Prompt.UnknownCalls)
 		}
 	})
 }

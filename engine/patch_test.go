@@ -88,7 +88,7 @@ func TestKillInAPatch(t *testing.T) {
 				beginPatch(t, e, id, tt.committed)
 				e = kill(t, e, id, tt.s.options())
 				snap, err := e.Resume(t.Context(), id)
-				if err != nil || snap.Ended != p.Crashed || !strings.Contains(strings.Join(snap.Repaired, "\n"), "the patch of call 1.1.0 was cut short") {
+				if err != nil || snap.Ended != p.Crashed || !strings.Contains(strings.Join(snap.Recovered, "\n"), "the patch of call 1.1.0 was cut short") {
 					t.Fatalf("after the kill: %+v, %v", snap, err)
 				}
 				if got := strings.Join(tt.s.given, ", "); got != tt.given {
@@ -125,7 +125,7 @@ func TestCallKnowsThePatchesOfItsTurn(t *testing.T) {
 		if err != nil || !snap.Waiting {
 			t.Fatalf("after the kill: %+v, %v", snap, err)
 		}
-		e.Must(id, p.Approve{Call: snap.Asking[0], Decision: p.Approved})
+		e.Must(id, p.Approve{Call: snap.PendingApprovals[0], Decision: p.Approved})
 		run = e.Run()
 		if string(run.Call.Asked) != `{"/w/a":"delete"}` || run.Call.Grant != p.Approved {
 			t.Errorf("it asked %s and was told %s", run.Call.Asked, run.Call.Grant)
@@ -162,7 +162,7 @@ func TestPatchIsSettledLater(t *testing.T) {
 		}
 		broken := settler{err: errors.New("disk gone")}
 		e = kill(t, e, id, broken.options())
-		if snap, err := e.Resume(t.Context(), id); err != nil || !strings.Contains(strings.Join(snap.Repaired, "\n"), "disk gone") {
+		if snap, err := e.Resume(t.Context(), id); err != nil || !strings.Contains(strings.Join(snap.Recovered, "\n"), "disk gone") {
 			t.Fatalf("with a broken disk: %+v, %v", snap, err)
 		}
 		s := settler{applied: true}

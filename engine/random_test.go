@@ -282,7 +282,7 @@ func (s *scenario) approve(submit func(p.Op) p.Receipt) {
 	if err != nil {
 		return
 	}
-	for _, call := range snap.Asking {
+	for _, call := range snap.PendingApprovals {
 		decisions := []p.Decision{p.Approved, p.Approved, p.ApprovedForSession, p.Denied, p.Abort}
 		submit(p.Approve{Call: call, Decision: decisions[s.r.IntN(len(decisions))]})
 	}

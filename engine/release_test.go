@@ -31,10 +31,10 @@ func TestReleaseLetsOthersIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		snap, err := theirs.Resume(t.Context(), id)
-		if err != nil || !snap.Waiting || len(snap.Asking) != 1 {
+		if err != nil || !snap.Waiting || len(snap.PendingApprovals) != 1 {
 			t.Fatalf("it is %+v, %v", snap, err)
 		}
-		theirs.Must(id, p.Approve{Call: snap.Asking[0], Decision: p.Approved})
+		theirs.Must(id, p.Approve{Call: snap.PendingApprovals[0], Decision: p.Approved})
 		theirs.Run().Finish("done")
 		theirs.Request().Answer("done")
 	})

@@ -256,9 +256,9 @@ type (
 	HistoryRepaired struct {
 		WireID string        `json:"wire_id"`
 		Fault  CallFaultKind `json:"fault"`
-		// Lone says that the history does not know the call, and that this
+		// UnknownCall says that the history does not know the call, and that this
 		// turn's requests carry an output for it all the same.
-		Lone bool `json:"lone,omitempty"`
+		UnknownCall bool `json:"lone,omitempty"`
 	}
 
 	// StopRequested says that somebody asked the turn to stop.

@@ -75,7 +75,7 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	}
 	answer := p.Approve{Call: call, Decision: f.decision(), Message: f.message}
 	o := printing(s, colorAuto)
-	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, append(r.notices(), snap.Repaired...)
+	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, append(r.notices(), snap.Recovered...)
 	o.Park, o.JSON, o.ResumeFlags = true, f.json, resumeFlags(r.config, snap.Settings)
 	return runTurn(ctx, s, r, o, f.answerTo, stopped)
 }
@@ -140,11 +140,11 @@ func openCall(snap engine.Snapshot, named []string) (p.CallID, error) {
 		}
 		return id, nil
 	}
-	switch len(snap.Asking) {
+	switch len(snap.PendingApprovals) {
 	case 0:
 		return p.CallID{}, &exitError{code: exitFailed, err: fmt.Errorf("conversation %s waits for no approval", snap.ID)}
 	case 1:
-		return snap.Asking[0], nil
+		return snap.PendingApprovals[0], nil
 	}
-	return p.CallID{}, usage("approve: which of %v?", snap.Asking)
+	return p.CallID{}, usage("approve: which of %v?", snap.PendingApprovals)
 }

@@ -313,7 +313,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 	if f.dir != "" {
 		over.Cwd = &r.cwd
 	}
-	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = snap.ID, snap.Usage, &over, append(o.Notices, snap.Repaired...)
+	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = snap.ID, snap.Usage, &over, append(o.Notices, snap.Recovered...)
 	err = f.guard(r.config, over.Apply(snap.Settings), o)
 	if err != nil && f.fork {
 		_ = r.engine.Delete(ctx, snap.ID) // nobody has heard of it
@@ -343,7 +343,7 @@ func (r *runtime) notices() (words []string) {
 
 // tellRepairs says what was put right when a conversation was opened.
 func tellRepairs(s streams, snap engine.Snapshot) {
-	for _, word := range snap.Repaired {
+	for _, word := range snap.Recovered {
 		fmt.Fprintf(s.err, "fermata: %s\n", word)
 	}
 }

@@ -57,7 +57,7 @@ func (u *undoing) run(ctx context.Context, turn p.TurnID) error {
 	if err != nil {
 		return err
 	}
-	for _, word := range snap.Repaired {
+	for _, word := range snap.Recovered {
 		u.say("%s", word)
 	}
 	if snap.Active {

@@ -46,7 +46,7 @@ func (o *owner) stopWorkers(reason p.EndReason) {
 		o.model.Seal() // what the model says after the stop is not recorded
 	}
 	o.cancel(&StoppedError{reason})
-	o.stopBackground(o.state.Own(), &StoppedError{reason})
+	o.stopBackground(o.state.OwnBackground(), &StoppedError{reason})
 	stopTimer(&o.retry)
 	o.startStop()
 }
@@ -127,7 +127,7 @@ func (o *owner) act(a act) {
 }
 
 // work runs f as a worker of the turn, and passes on how it ended.
-func (o *owner) work(f func(ctx context.Context) turn.Happening) {
+func (o *owner) work(f func(ctx context.Context) turn.Input) {
 	ctx, id, conv := o.ctx, o.state.Turn, o.conv
 	go func() { // stopped by ctx, waited for by the turn's end
 		conv.send(message{turn: id, happen: f(ctx)})
@@ -148,7 +148,7 @@ func (o *owner) startModel(response int) {
 	o.model, o.began = scope, false
 	sink := &sink{conv: o.conv, id: p.ItemID{Turn: o.state.Turn, Response: response}, scope: scope}
 	prompt, settings, client := o.prompt(), o.now, o.cfg.Model
-	o.work(func(ctx context.Context) (h turn.Happening) {
+	o.work(func(ctx context.Context) (h turn.Input) {
 		done := turn.ModelDone{Response: response}
 		defer scope.Seal()
 		defer guard(func(err *p.Error) { done.Error = err; h = done })
@@ -170,7 +170,7 @@ func (o *owner) prompt() model.Prompt {
 	pr := model.Prompt{
 		Model: o.now.Model, Instructions: o.cfg.Instructions, Items: o.history.Items(),
 		Effort: o.now.Effort, Summary: o.now.Summary, Verbosity: o.now.Verbosity,
-		CacheKey: string(o.id), OutputSchema: o.now.OutputSchema, Lone: o.state.Lone(),
+		CacheKey: string(o.id), OutputSchema: o.now.OutputSchema, UnknownCalls: o.state.UnknownCalls(),
 	}
 	if o.now.Instructions != "" {
 		pr.Instructions = o.now.Instructions
@@ -236,13 +236,13 @@ func (o *owner) startTool(b p.CallStarted) {
 	scope := o.journal.Open(b.Call.String())
 	call := tool.Call{
 		ID: b.Call, WireID: asked.WireID, Name: asked.Name, Arguments: asked.Arguments, Grant: b.Grant,
-		Grants: o.grants, Settings: o.now, Patches: o.kept, Background: maps.Clone(o.jobs), Told: maps.Clone(o.told),
+		Grants: o.grants, Settings: o.now, Patches: o.kept, Background: maps.Clone(o.jobs), Warned: maps.Clone(o.warned),
 		Host: &host{o.conv, b.Call, scope},
 	}
 	if ask := o.asked[b.Call]; ask != nil {
 		call.Asked = ask.Detail
 	}
-	o.work(func(ctx context.Context) (h turn.Happening) {
+	o.work(func(ctx context.Context) (h turn.Input) {
 		defer scope.Seal()
 		defer guard(func(err *p.Error) {
 			h = turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: "tool failed: " + err.Message}}

@@ -187,18 +187,18 @@ func (c *Conversation) ask(ctx context.Context, op any) (answer, error) {
 
 // A Snapshot is where a conversation stands.
 type Snapshot struct {
-	ID       p.ConversationID
-	Settings p.Settings
-	Title    string
-	Last     p.Seq    // the last event
-	Turn     p.TurnID // the current turn, or the last one
-	Active   bool
-	Waiting  bool // the turn only waits for a person
-	Asking   []p.CallID
-	Inputs   []p.ReturnedInput // messages that wait
-	Usage    p.Usage
-	Ended    p.EndReason // how the last turn ended
-	Repaired []string    // what opening it found and did, in words
+	ID               p.ConversationID
+	Settings         p.Settings
+	Title            string
+	Last             p.Seq    // the last event
+	Turn             p.TurnID // the current turn, or the last one
+	Active           bool
+	Waiting          bool // the turn only waits for a person
+	PendingApprovals []p.CallID
+	Inputs           []p.ReturnedInput // messages that wait
+	Usage            p.Usage
+	Ended            p.EndReason // how the last turn ended
+	Recovered        []string    // what opening it found and did, in words
 
 	Background []p.BackgroundStarted // the background commands that run
 }

@@ -43,7 +43,7 @@ func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {
 	return &owner{
 		base: ctx, conv: c, cfg: cfg.withDefaults(), journal: j,
 		history: &history.History{}, asked: map[p.CallID]*p.ApprovalRequested{},
-		jobs: map[p.BackgroundID]tool.Background{}, told: map[string]bool{},
+		jobs: map[p.BackgroundID]tool.Background{}, warned: map[string]bool{},
 	}
 }
 
@@ -130,36 +130,36 @@ func (o *owner) recover(ctx context.Context, left []leftover) {
 	if o.id == "" {
 		o.record(0, &p.ConversationStarted{ID: o.cfg.ID, Version: o.cfg.Version, Settings: o.cfg.Settings})
 	}
-	o.repaired = Found(found)
+	o.recovered = DescribeRecovery(found)
 	lost := turn.Lost{Crash: true, Open: o.partials(p.ItemID{Turn: o.state.Turn})}
 	for _, l := range left {
 		n, err := o.reclaim(ctx, l.process)
 		lost.Killed += n
 		if err != nil {
-			o.repaired = append(o.repaired, fmt.Sprintf("processes of %s may still run: %v", l.name(), err))
+			o.recovered = append(o.recovered, fmt.Sprintf("processes of %s may still run: %v", l.name(), err))
 		}
 	}
 	if lost.Killed > 0 {
-		o.repaired = append(o.repaired, fmt.Sprintf("%d processes that were left running were ended", lost.Killed))
+		o.recovered = append(o.recovered, fmt.Sprintf("%d processes that were left running were ended", lost.Killed))
 	}
 	settled := o.settle(&lost)
 	for _, b := range o.state.Background {
-		o.repaired = append(o.repaired, fmt.Sprintf("background command %d (%s) was cut", b.ID, strings.Join(b.Command, " ")))
+		o.recovered = append(o.recovered, fmt.Sprintf("background command %d (%s) was cut", b.ID, strings.Join(b.Command, " ")))
 	}
 	cut := o.state.Active && !o.state.Waiting()
 	o.step(lost)
 	if cut {
-		o.repaired = append(o.repaired, fmt.Sprintf("turn %d was cut; it is ended as %s", o.state.Turn, o.ended))
+		o.recovered = append(o.recovered, fmt.Sprintf("turn %d was cut; it is ended as %s", o.state.Turn, o.ended))
 	}
 	o.recordEach(settled)
 	o.repairHistory()
-	if len(o.repaired) > 0 {
-		o.record(0, &p.Notice{Text: "found when reopening: " + strings.Join(o.repaired, "; "), Warn: true})
+	if len(o.recovered) > 0 {
+		o.record(0, &p.Notice{Text: "found when reopening: " + strings.Join(o.recovered, "; "), Warn: true})
 	}
 }
 
-// Found says in words what opening a journal had to set aside.
-func Found(r journal.Recovery) []string {
+// DescribeRecovery says in words what opening a journal had to set aside.
+func DescribeRecovery(r journal.Recovery) []string {
 	var words []string
 	if r.Torn > 0 {
 		words = append(words, fmt.Sprintf("an unfinished last record of %d bytes was set aside", r.Torn))
@@ -190,7 +190,7 @@ func (o *owner) repairHistory() {
 			continue
 		}
 		o.record(0, &p.ToolOutput{Call: id, Output: "aborted: the output was lost", Failed: true, Aborted: true, Repaired: true})
-		o.repaired = append(o.repaired, fmt.Sprintf("call %s had lost its output", id))
+		o.recovered = append(o.recovered, fmt.Sprintf("call %s had lost its output", id))
 	}
 }
 
@@ -272,7 +272,7 @@ func (o *owner) checkpoint(seq p.Seq) {
 // quiet reports whether nothing goes on or waits.
 func (o *owner) quiet() bool {
 	s := o.state
-	return !s.Active && len(s.Inputs) == 0 && len(s.Background) == 0 && len(o.patches) == 0
+	return !s.Active && len(s.Pending) == 0 && len(s.Background) == 0 && len(o.patches) == 0
 }
 
 // restore begins at the checkpoint, if there is one, and returns its number.

@@ -35,7 +35,7 @@ type owner struct {
 	asked    map[p.CallID]*p.ApprovalRequested // approvals that are open
 	patches  []openPatch                       // those whose outcome is not recorded
 	kept     []json.RawMessage                 // of the patches that this turn has applied
-	told     map[string]bool                   // warnings that people had
+	warned   map[string]bool                   // warnings that people had
 	summary  TurnSummary                       // of the turn that runs, or the last one
 	last     p.Seq
 
@@ -61,12 +61,12 @@ type owner struct {
 	// ended and whose last words a call may still ask for.
 	jobs map[p.BackgroundID]tool.Background
 
-	grants   policy.Grants // what was approved for the session: for as long as we have it open
-	closing  []chan answer // who waits for the conversation to close
-	repaired []string      // what opening found and did
-	grown    int64         // bytes recorded since the last checkpoint
-	saved    int64         // bytes of that checkpoint
-	saving   chan struct{} // closed when it is written; nil if there is none
+	grants    policy.Grants // what was approved for the session: for as long as we have it open
+	closing   []chan answer // who waits for the conversation to close
+	recovered []string      // what opening found and did
+	grown     int64         // bytes recorded since the last checkpoint
+	saved     int64         // bytes of that checkpoint
+	saving    chan struct{} // closed when it is written; nil if there is none
 }
 
 type act struct {
@@ -82,7 +82,7 @@ type reply struct {
 // A message comes from a worker of a turn.
 type message struct {
 	turn    p.TurnID
-	happen  turn.Happening
+	happen  turn.Input
 	record  p.Body       // or: record this, and
 	durable chan<- error // say when it is done; has room for one
 	keep    *keep        // or: a command that becomes a background command
@@ -202,7 +202,7 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 	case p.Configure:
 		o.record(0, &p.Configured{Settings: o.changed(op.Overrides)})
 	case p.Compact:
-		err := o.stepErr(turn.Summarise{})
+		err := o.stepErr(turn.Compact{})
 		receipt.Turn = o.state.Turn
 		return err
 	case p.UserShell:
@@ -240,7 +240,7 @@ func (o *owner) userTurn(op p.UserTurn, receipt *p.Receipt) error {
 	receipt.Turn, receipt.State = o.state.Turn, p.TakenStarted
 	if busy {
 		receipt.State = p.TakenQueued
-		if i := slices.IndexFunc(o.state.Inputs, func(in turn.Input) bool { return in.ID == receipt.Input }); i >= 0 && o.state.Inputs[i].Joins() {
+		if i := slices.IndexFunc(o.state.Pending, func(in turn.PendingInput) bool { return in.ID == receipt.Input }); i >= 0 && o.state.Pending[i].Joins() {
 			receipt.State = p.TakenSteered
 		}
 	}
@@ -347,13 +347,13 @@ func (o *owner) refused(err *p.Error) *turn.Refused {
 // next starts a turn for the first message that waits, if none runs.
 func (o *owner) next() {
 	switch {
-	case o.state.Active || len(o.state.Inputs) == 0 || o.failed != nil:
+	case o.state.Active || len(o.state.Pending) == 0 || o.failed != nil:
 		return
 	case len(o.closing) > 0:
-		o.step(turn.HandBack{}) // nobody will start it
+		o.step(turn.ReturnAll{}) // nobody will start it
 		return
 	}
-	if over := o.state.Inputs[0].Overrides; over != nil {
+	if over := o.state.Pending[0].Overrides; over != nil {
 		o.record(0, &p.Configured{Settings: o.changed(*over)})
 	}
 	o.step(turn.Next{})
@@ -397,10 +397,10 @@ func (o *owner) wait(attempt int, err *p.Error) time.Duration {
 func (o *owner) snapshot() Snapshot {
 	s := Snapshot{
 		ID: o.id, Settings: o.settings, Title: o.title, Last: o.last, Turn: o.state.Turn,
-		Active: o.state.Active, Waiting: o.state.Waiting(), Asking: o.state.Asking(),
-		Usage: o.usage, Ended: o.ended, Repaired: o.repaired, Background: o.state.Background,
+		Active: o.state.Active, Waiting: o.state.Waiting(), PendingApprovals: o.state.PendingApprovals(),
+		Usage: o.usage, Ended: o.ended, Recovered: o.recovered, Background: o.state.Background,
 	}
-	for _, in := range o.state.Inputs {
+	for _, in := range o.state.Pending {
 		s.Inputs = append(s.Inputs, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})
 	}
 	return s

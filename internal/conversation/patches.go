@@ -62,13 +62,13 @@ func (o *owner) settle(lost *turn.Lost) []p.Body {
 		open := slices.Contains(o.state.OpenCalls(), op.Call)
 		applied, note, err := o.cfg.Settle(op.Record, op.committed)
 		if err != nil {
-			o.repaired = append(o.repaired, fmt.Sprintf("%s could not be settled: %v", op.name(), err))
+			o.recovered = append(o.recovered, fmt.Sprintf("%s could not be settled: %v", op.name(), err))
 			if open {
 				lost.Patches[op.Call] = p.PatchResult{Unsettled: true}
 			}
 			continue
 		}
-		o.repaired = append(o.repaired, op.name()+" was cut short: "+outcome(applied, note))
+		o.recovered = append(o.recovered, op.name()+" was cut short: "+outcome(applied, note))
 		switch {
 		case open:
 			lost.Patches[op.Call] = p.PatchResult{Applied: applied, Summary: note}

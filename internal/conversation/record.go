@@ -11,11 +11,11 @@ import (
 )
 
 // step decides and records; acting waits until the record is durable.
-func (o *owner) step(in turn.Happening) {
+func (o *owner) step(in turn.Input) {
 	_ = o.stepErr(in) // only ops can be refused, and they ask
 }
 
-func (o *owner) stepErr(in turn.Happening) error {
+func (o *owner) stepErr(in turn.Input) error {
 	bodies, err := o.state.Decide(o.env(), in)
 	if err != nil || len(bodies) == 0 {
 		return err
@@ -112,7 +112,7 @@ func (o *owner) fold(e p.Event) {
 		o.size = 0
 	case *p.Notice:
 		if b.Warn {
-			o.told[b.Text] = true
+			o.warned[b.Text] = true
 		}
 	case *p.ApprovalRequested:
 		o.asked[b.Call] = b

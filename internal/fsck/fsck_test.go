@@ -141,7 +141,7 @@ func TestCleanLogs(t *testing.T) {
 		"compaction":                           {begin, &p.TurnStarted{Compact: true}, request, &p.AssistantMessage{Item: id(1, 1, 0)}, over, &p.Compacted{}, completed},
 		"between turns":                        {begin, &p.Configured{}, &p.Renamed{}, &p.Notice{}, &p.Reverted{Before: 1}, &p.Unknown{Kind: "new"}},
 		"configured during a turn":             until(at{Body: &p.Configured{}, turn: noTurn}, over, completed),
-		"a complaint about a call not known":   until(over, &p.HistoryRepaired{WireID: "x", Lone: true}, again, overAgain, completed),
+		"a complaint about a call not known":   until(over, &p.HistoryRepaired{WireID: "x", UnknownCall: true}, again, overAgain, completed),
 		"crashed, messages back when it opens": until(accept(2), over, completed, giveBack(2)),
 	} {
 		if got := check(log...); len(got) != 0 {

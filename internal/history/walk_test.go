@@ -196,7 +196,7 @@ func (w *walk) checkpoint() {
 }
 
 // happen lets package turn decide.
-func (w *walk) happen(in turn.Happening) {
+func (w *walk) happen(in turn.Input) {
 	env := turn.Env{
 		Retries: 2, Full: w.r.IntN(10) == 0, Wait: func(int, *p.Error) time.Duration { return 0 },
 		ReadOnly: func(name string) bool { return name == "look" },
@@ -221,7 +221,7 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 func (w *walk) step() {
 	text := fmt.Sprint("u", len(w.log))
 	switch k := w.r.IntN(40); {
-	case !w.state.Active && len(w.state.Inputs) > 0:
+	case !w.state.Active && len(w.state.Pending) > 0:
 		w.happen(turn.Next{})
 	case !w.state.Active:
 		w.idle(k, text)
@@ -249,7 +249,7 @@ func (w *walk) idle(k int, text string) {
 	case k < 5 && w.state.Turn > w.h.Compacted():
 		w.record(&p.Reverted{Before: w.h.Compacted() + 1 + p.TurnID(w.r.IntN(int(w.state.Turn-w.h.Compacted())))})
 	case k < 6:
-		w.happen(turn.Summarise{})
+		w.happen(turn.Compact{})
 	case k < 10:
 		w.happen(turn.Shell{Command: text})
 	case k < 15:

@@ -44,7 +44,7 @@ type Prompt struct {
 	Verbosity    string
 	CacheKey     string          // the same for all requests of a conversation
 	OutputSchema json.RawMessage // wanted form of the last message
-	Lone         []string        // call ids that the service wants an output for and we do not know
+	UnknownCalls []string        // call ids that the service wants an output for and we do not know
 }
 
 // A ToolSpec describes a tool to the model.

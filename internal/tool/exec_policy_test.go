@@ -140,7 +140,7 @@ func TestSandboxNotesAreToldOnce(t *testing.T) {
 		a := args{"cmd": "true", "login": false, "command": []string{"true"}}
 		c := under(call(h, dir, a), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite)
 		c.Settings.Sandbox.WritableRoots = []string{none}
-		c.Told = told
+		c.Warned = told
 		tool.Run(t.Context(), c)
 		mine := 0
 		for _, text := range h.notes() {

@@ -213,7 +213,7 @@ func tellLeft(ctx context.Context, call Call, res proc.Result) {
 // tell shows notes to people, each once in a conversation.
 func tell(ctx context.Context, call Call, notes []string) {
 	for _, text := range notes {
-		if !call.Told[text] {
+		if !call.Warned[text] {
 			_ = call.Host.Record(ctx, &protocol.Notice{Text: text, Warn: true}) // a stop or a full disk is told elsewhere
 		}
 	}

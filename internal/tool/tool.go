@@ -39,7 +39,7 @@ type Call struct {
 	Grants    policy.Grants     // what was approved for the session
 	Settings  protocol.Settings
 	Patches   []json.RawMessage // what the patches that this turn has applied kept (Back), in order
-	Told      map[string]bool   // notices that the conversation has had
+	Warned    map[string]bool   // warnings that were given in this conversation
 	Host      Host
 
 	// Background are the background commands of the conversation, those that

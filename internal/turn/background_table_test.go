@@ -29,7 +29,7 @@ func userRuns() []p.Body {
 // In its states command 1 is of another turn, command 2 of the turn that runs.
 var besides = []struct {
 	name string
-	in   Happening
+	in   Input
 }{
 	{"shell", Shell{Command: "ls"}},
 	{"shell empty", Shell{}},
@@ -47,7 +47,7 @@ var besides = []struct {
 	{"replace", User{Content: p.Text("m"), WhenBusy: p.Replace}},
 	{"abort", Approval{Call: id(1, 1, 0), Decision: p.Abort}},
 	{"stop", Stop{}},
-	{"hand back", HandBack{}},
+	{"hand back", ReturnAll{}},
 	{"lost", Lost{}},
 	{"lost all", Lost{All: true}},
 	{"crash", Lost{Crash: true}},

@@ -55,8 +55,8 @@ func TestMessageQueuedBehindAUsersOwnCommand(t *testing.T) {
 	s, _ := steps(t, fold(userRuns()...), User{Content: p.Text("then this"), WhenBusy: p.Queue})
 	s, events := steps(t, s, ToolDone{Output: p.ToolOutput{Call: id(1, 0, 1), Output: "x", Elapsed: time.Second}})
 	same(t, "end", []p.Body{&p.ToolOutput{Call: id(1, 0, 1), Output: "x", Elapsed: time.Second}, ended(p.Completed)}, events)
-	if len(s.Inputs) != 1 {
-		t.Errorf("waiting: %+v", s.Inputs)
+	if len(s.Pending) != 1 {
+		t.Errorf("waiting: %+v", s.Pending)
 	}
 }
 
@@ -75,13 +75,13 @@ func TestBackgroundNumbers(t *testing.T) {
 
 func TestOwnBackground(t *testing.T) {
 	s := beside(fold(toolRuns()...))
-	if d := cmp.Diff([]p.BackgroundStarted{*kept(2, id(1, 1, 9))}, s.Own()); d != "" {
+	if d := cmp.Diff([]p.BackgroundStarted{*kept(2, id(1, 1, 9))}, s.OwnBackground()); d != "" {
 		t.Errorf("own (-want +got):\n%s", d)
 	}
 	if len(s.Background) != 2 {
 		t.Errorf("asking changed what runs: %+v", s.Background)
 	}
-	if own := beside(State{Turn: 1}).Own(); len(own) > 0 {
+	if own := beside(State{Turn: 1}).OwnBackground(); len(own) > 0 {
 		t.Errorf("without a turn: %+v", own)
 	}
 }
@@ -89,7 +89,7 @@ func TestOwnBackground(t *testing.T) {
 // What a stop killed is counted with the turn, if it was the turn's own.
 func TestKilledBackgroundIsCounted(t *testing.T) {
 	s := beside(fold(with(answered("work"), &p.CallStarted{Call: id(1, 1, 0)}, &p.ToolOutput{Call: id(1, 1, 0)}, &p.ModelRequested{Response: 2})...))
-	gone := func(id int, killed int) Happening {
+	gone := func(id int, killed int) Input {
 		return BackgroundDone{ID: p.BackgroundID(id), Stopped: true, Result: p.CommandResult{Killed: killed}}
 	}
 	s = s.Evolve(p.Event{Time: t0, Body: kept(3, id(1, 1, 8))})

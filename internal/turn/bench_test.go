@@ -10,7 +10,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, bb := range []struct {
 		name  string
 		state State
-		in    Happening
+		in    Input
 	}{
 		{"start", State{}, User{Content: p.Text("go")}},
 		{"item", fold(started()...), ModelItem{Response: 1, Body: &p.AssistantMessage{Text: "x"}}},

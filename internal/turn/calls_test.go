@@ -237,7 +237,7 @@ func TestTwoApprovals(t *testing.T) {
 		t.Error("waits although the second call runs")
 	}
 	s, _ = steps(t, s, ToolAsked{Request: p.ApprovalRequested{Call: id(1, 1, 1)}})
-	if got := s.Asking(); !s.Waiting() || len(got) != 2 {
+	if got := s.PendingApprovals(); !s.Waiting() || len(got) != 2 {
 		t.Errorf("waiting: %t, for %v", s.Waiting(), got)
 	}
 	s, events := steps(t, s, Approval{Call: id(1, 1, 1), Decision: p.Approved})

@@ -12,7 +12,7 @@ func compacting() []p.Body {
 }
 
 func TestCompaction(t *testing.T) {
-	s, events := steps(t, State{}, Summarise{})
+	s, events := steps(t, State{}, Compact{})
 	same(t, "start", compacting(), events)
 	if !s.Compacting() {
 		t.Error("it does not say that it compacts")
@@ -33,7 +33,7 @@ func TestCompactionThatDoesNotWork(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		given []p.Body
-		in    Happening
+		in    Input
 	}{
 		{"fails", said, ModelDone{Response: 1, Error: refusal}},
 		{"stopped", stopped(said), ModelDone{Response: 1}},
@@ -75,8 +75,8 @@ func TestCompactionIsRetried(t *testing.T) {
 // unanswered. That holds for one that waited before it began, too.
 func TestMessagesDoNotJoinACompaction(t *testing.T) {
 	s := fold(with(started(), accepted(2, p.Steer), &p.ModelEnded{Response: 1}, &p.StopRequested{Reason: p.Failed}, ended(p.Failed))...)
-	s, _ = steps(t, s, Summarise{}, say(p.Steer, "x"), say("", "y"))
-	for _, in := range s.Inputs[1:] {
+	s, _ = steps(t, s, Compact{}, say(p.Steer, "x"), say("", "y"))
+	for _, in := range s.Pending[1:] {
 		if in.Mode != p.Queue {
 			t.Errorf("message %d is taken to %s", in.ID, in.Mode)
 		}
@@ -109,7 +109,7 @@ func full() Env {
 }
 
 // take lets something happen in a world of its own, and returns the state after it.
-func take(t *testing.T, e Env, s State, in Happening) (State, []p.Body) {
+func take(t *testing.T, e Env, s State, in Input) (State, []p.Body) {
 	t.Helper()
 	events, err := s.Decide(e, in)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Decide returns the events that follow from what happened, in order. They are to be
 // recorded together. An error is the answer to an input that does not fit the
 // state; nothing is to be recorded then.
-func (s State) Decide(env Env, in Happening) ([]p.Body, error) {
+func (s State) Decide(env Env, in Input) ([]p.Body, error) {
 	if !s.Active {
 		return s.decideIdle(env, in)
 	}
@@ -25,23 +25,23 @@ func (s State) Decide(env Env, in Happening) ([]p.Body, error) {
 	return d.events, nil
 }
 
-func (s State) decideIdle(env Env, in Happening) ([]p.Body, error) {
+func (s State) decideIdle(env Env, in Input) ([]p.Body, error) {
 	switch in := in.(type) {
 	case User:
 		if len(in.Content) == 0 {
 			return nil, ErrEmpty
 		}
-		return s.begin(env, Input{ID: s.inputs + 1, Content: in.Content}), nil
+		return s.begin(env, PendingInput{ID: s.inputs + 1, Content: in.Content}), nil
 	case Next:
-		if len(s.Inputs) == 0 {
+		if len(s.Pending) == 0 {
 			return nil, nil
 		}
-		return s.begin(env, s.Inputs[0]), nil
-	case HandBack:
+		return s.begin(env, s.Pending[0]), nil
+	case ReturnAll:
 		d := &decision{state: s}
 		d.handBackAll()
 		return d.events, nil
-	case Summarise:
+	case Compact:
 		return []p.Body{&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}}, nil
 	case Shell:
 		return s.beginShell(in)
@@ -64,7 +64,7 @@ func (s State) decideIdle(env Env, in Happening) ([]p.Body, error) {
 	return nil, nil
 }
 
-func (s State) begin(env Env, in Input) []p.Body {
+func (s State) begin(env Env, in PendingInput) []p.Body {
 	return []p.Body{
 		&p.TurnStarted{},
 		&p.UserMessage{Item: p.ItemID{Turn: s.Turn + 1}, Input: in.ID, Content: in.Content},
@@ -88,11 +88,11 @@ func (d *decision) add(bodies ...p.Body) {
 }
 
 // take records what the input itself says.
-func (d *decision) take(in Happening) error {
+func (d *decision) take(in Input) error {
 	switch in := in.(type) {
 	case User:
 		return d.takeUser(in)
-	case Summarise, Shell:
+	case Compact, Shell:
 		return ErrBusy
 	case Keep:
 		return d.takeKeep(in)
@@ -115,7 +115,7 @@ func (d *decision) take(in Happening) error {
 		if i < 0 {
 			return ErrNoInput
 		}
-		w := d.state.Inputs[i]
+		w := d.state.Pending[i]
 		d.add(&p.InputReturned{Inputs: []p.ReturnedInput{{Input: w.ID, Mode: w.Mode, Content: w.Content, Deleted: true}}})
 	case ModelItem:
 		d.takeItem(in)
@@ -276,7 +276,7 @@ func (d *decision) repair(fault p.CallFault, known *Refused) {
 	}
 	lone := known == nil && fault.Fault == p.CallWithoutOutput
 	d.add(
-		&p.HistoryRepaired{WireID: fault.WireID, Fault: fault.Fault, Lone: lone},
+		&p.HistoryRepaired{WireID: fault.WireID, Fault: fault.Fault, UnknownCall: lone},
 		&p.Notice{Text: fmt.Sprintf("the model refused the history because of call %s; repaired, trying again", fault.WireID), Warn: true},
 	)
 	d.request()
@@ -365,7 +365,7 @@ func (d *decision) settle(lost bool) {
 	s := d.state
 	switch {
 	case s.Waiting() && lost:
-	case (s.working() || len(s.Own()) > 0) && !lost && s.stopping != "", s.streaming:
+	case (s.working() || len(s.OwnBackground()) > 0) && !lost && s.stopping != "", s.streaming:
 	case s.stopping != "":
 		d.end(s.stopping)
 	case len(s.calls) > 0:
@@ -373,7 +373,7 @@ func (d *decision) settle(lost bool) {
 	case s.backoff:
 	case s.Compacting():
 		d.endCompaction()
-	case s.called && s.response > 0 || slices.ContainsFunc(s.Inputs, Input.Joins):
+	case s.called && s.response > 0 || slices.ContainsFunc(s.Pending, PendingInput.Joins):
 		d.request()
 	default:
 		d.end(p.Completed)
@@ -422,7 +422,7 @@ func (d *decision) startCalls() {
 func (d *decision) request() {
 	s := d.state
 	sum := !s.compact && !s.summed && (d.env.Full || s.summing)
-	for _, in := range slices.Clone(s.Inputs) {
+	for _, in := range slices.Clone(s.Pending) {
 		if !in.Joins() || s.compact || sum {
 			continue
 		}
@@ -468,7 +468,7 @@ func (s State) handBack(reason p.EndReason) []p.ReturnedInput {
 		return nil
 	}
 	var back []p.ReturnedInput
-	for _, in := range s.Inputs {
+	for _, in := range s.Pending {
 		if in.After && reason != p.Crashed && !s.unrecordable() {
 			continue
 		}

@@ -23,7 +23,7 @@ func TestRefusals(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		state State
-		in    Happening
+		in    Input
 		want  error
 	}{
 		{"nothing to stop", idle, Stop{}, ErrNothingToStop},
@@ -42,7 +42,7 @@ func TestRefusals(t *testing.T) {
 		{"unknown decision", asking, Approval{Call: id(1, 1, 0), Decision: "maybe"}, ErrDecision},
 		{"decision that is ours to make", asking, Approval{Call: id(1, 1, 0), Decision: p.Cancelled}, ErrDecision},
 		{"no decision", asking, Approval{Call: id(1, 1, 0)}, ErrDecision},
-		{"compaction while busy", busy, Summarise{}, ErrBusy},
+		{"compaction while busy", busy, Compact{}, ErrBusy},
 		{"empty message when idle", idle, User{}, ErrEmpty},
 		{"empty message when busy", busy, User{}, ErrEmpty},
 		{"edit when idle", idle, Edit{Input: 1, Content: p.Text("x")}, ErrNoInput},

@@ -122,7 +122,7 @@ func TestRepair(t *testing.T) {
 		},
 		{
 			"a call that nobody knows", p.CallWithoutOutput, nil,
-			[]p.Body{&p.HistoryRepaired{WireID: "w0", Fault: p.CallWithoutOutput, Lone: true}, notice, again},
+			[]p.Body{&p.HistoryRepaired{WireID: "w0", Fault: p.CallWithoutOutput, UnknownCall: true}, notice, again},
 		},
 		{
 			"an output without its call", p.OutputWithoutCall, nil,
@@ -166,7 +166,7 @@ func TestRepairIsNotRepeated(t *testing.T) {
 	if got, want := answer(events, nil), "ModelEnded with an error, HistoryRepaired, Notice, ModelRequested 3"; got != want {
 		t.Errorf("another call: got %s, want %s", got, want)
 	}
-	if got := s.Lone(); len(got) != 2 || got[0] != "w0" || got[1] != "w1" {
+	if got := s.UnknownCalls(); len(got) != 2 || got[0] != "w0" || got[1] != "w1" {
 		t.Errorf("the requests carry outputs for %v", got)
 	}
 	_, events = steps(t, s, ModelDone{Response: 3, Error: refusing(p.CallWithoutOutput)})
@@ -181,7 +181,7 @@ func TestRepairIsNotRepeated(t *testing.T) {
 		&p.ModelRetry{Attempt: 1, Max: 2, Wait: time.Second, Reason: "no tool output found"},
 	}, events)
 	s, _ = steps(t, s, RetryDue{}, ModelDone{Response: 4}, say("", "next turn"))
-	if got := s.Lone(); len(got) != 0 {
+	if got := s.UnknownCalls(); len(got) != 0 {
 		t.Errorf("the next turn carries outputs for %v", got)
 	}
 	_, events = steps(t, s, ModelDone{Response: 1, Error: refusing(p.CallWithoutOutput)})
@@ -293,7 +293,7 @@ func TestCrashInTheMiddleOfADenial(t *testing.T) {
 
 func TestLateWorkersAfterTheEnd(t *testing.T) {
 	s, _ := steps(t, fold(stopped(toolRuns())...), Lost{})
-	for _, in := range []Happening{
+	for _, in := range []Input{
 		ToolDone{Output: p.ToolOutput{Call: id(1, 1, 0)}},
 		ToolAsked{Request: p.ApprovalRequested{Call: id(1, 1, 0)}},
 		ModelItem{Response: 1, Body: &p.AssistantMessage{}},
@@ -311,7 +311,7 @@ func TestLateWorkersAfterTheEnd(t *testing.T) {
 func TestElapsedIsNeverNegative(t *testing.T) {
 	e := env()
 	e.Now = t0.Add(-time.Hour)
-	for name, in := range map[string]Happening{"lost": Lost{}, "done": ToolDone{Output: p.ToolOutput{Call: id(1, 1, 0), Aborted: true}}} {
+	for name, in := range map[string]Input{"lost": Lost{}, "done": ToolDone{Output: p.ToolOutput{Call: id(1, 1, 0), Aborted: true}}} {
 		events, err := fold(stopped(toolRuns())...).Decide(e, in)
 		if err != nil {
 			t.Fatal(err)

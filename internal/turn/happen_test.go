@@ -18,7 +18,7 @@ func (w *walk) step() {
 	case k < 15 && w.state.any(running):
 		_ = w.happen(Keep{*kept(0, pick(w.r, w.state.OpenCalls()...))}) // it may not be the one that runs
 	case !w.state.Active && k < 40:
-		w.happenOK(pick[Happening](w.r, Next{}, Next{}, Next{}, Next{}, Next{}, HandBack{}))
+		w.happenOK(pick[Input](w.r, Next{}, Next{}, Next{}, Next{}, Next{}, ReturnAll{}))
 	case k < 22, !w.state.Active && k < 90:
 		in := w.op()
 		err := w.happen(in)
@@ -33,12 +33,12 @@ func (w *walk) step() {
 }
 
 // op is what a client might ask, which may be refused.
-func (w *walk) op() Happening {
+func (w *walk) op() Input {
 	texts := [][]p.Content{p.Text("a"), p.Text("b"), {{Type: p.ContentImage, ImageURL: "data:,"}}, nil}
 	input := p.InputID(int(w.state.LastInput()) - w.r.IntN(3))
 	switch w.r.IntN(16) {
 	case 0:
-		return Summarise{}
+		return Compact{}
 	case 12:
 		return Shell{Command: pick(w.r, "ls", "ls", "")}
 	case 13, 14, 15:
@@ -69,7 +69,7 @@ func (w *walk) response() int {
 }
 
 // model is something that the model does.
-func (w *walk) model() Happening {
+func (w *walk) model() Input {
 	if w.r.IntN(3) == 0 {
 		return ModelDone{Response: w.response(), Error: w.fault(), Open: w.partials(), Refused: w.known()}
 	}
@@ -146,20 +146,20 @@ func (w *walk) background() p.BackgroundID {
 // someCall is mostly one that is open.
 func (w *walk) someCall() p.CallID {
 	switch k := w.r.IntN(8); {
-	case k < 3 && len(w.state.Asking()) > 0:
-		return pick(w.r, w.state.Asking()...)
+	case k < 3 && len(w.state.PendingApprovals()) > 0:
+		return pick(w.r, w.state.PendingApprovals()...)
 	case k < 7 && len(w.state.OpenCalls()) > 0:
 		return pick(w.r, w.state.OpenCalls()...)
 	}
 	return p.CallID{Turn: w.state.Turn, Response: max(1, w.response()), Index: w.r.IntN(6)}
 }
 
-func (w *walk) backgroundDone(id p.BackgroundID) Happening {
+func (w *walk) backgroundDone(id p.BackgroundID) Input {
 	return BackgroundDone{ID: id, Stopped: w.r.IntN(2) == 0, Result: p.CommandResult{Output: "printed", Killed: w.r.IntN(3)}}
 }
 
 // worker is something that a tool, or a timer, reports.
-func (w *walk) worker() Happening {
+func (w *walk) worker() Input {
 	switch w.r.IntN(14) {
 	case 0, 1:
 		return RetryDue{}

@@ -7,8 +7,8 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Happening is something that happened outside, which Decide turns into events.
-type Happening interface{ isHappening() }
+// Input is something that happened outside, which Decide turns into events.
+type Input interface{ isInput() }
 
 type (
 	// User is a message from a client.
@@ -35,11 +35,11 @@ type (
 	// Next asks whether a waiting message starts a turn now.
 	Next struct{}
 
-	// HandBack says that nobody will start a turn for the messages that wait.
-	HandBack struct{}
+	// ReturnAll says that nobody will start a turn for the messages that wait.
+	ReturnAll struct{}
 
-	// Summarise starts a turn that compacts the history.
-	Summarise struct{}
+	// Compact starts a turn that compacts the history.
+	Compact struct{}
 
 	// Stop asks the turn to stop. Turn, if set, restricts it to that turn.
 	Stop struct {
@@ -106,23 +106,23 @@ type (
 	}
 )
 
-func (User) isHappening()           {}
-func (Next) isHappening()           {}
-func (HandBack) isHappening()       {}
-func (Shell) isHappening()          {}
-func (Keep) isHappening()           {}
-func (BackgroundDone) isHappening() {}
-func (Summarise) isHappening()      {}
-func (Stop) isHappening()           {}
-func (Approval) isHappening()       {}
-func (Edit) isHappening()           {}
-func (Delete) isHappening()         {}
-func (ModelItem) isHappening()      {}
-func (ModelDone) isHappening()      {}
-func (RetryDue) isHappening()       {}
-func (ToolAsked) isHappening()      {}
-func (ToolDone) isHappening()       {}
-func (Lost) isHappening()           {}
+func (User) isInput()           {}
+func (Next) isInput()           {}
+func (ReturnAll) isInput()      {}
+func (Shell) isInput()          {}
+func (Keep) isInput()           {}
+func (BackgroundDone) isInput() {}
+func (Compact) isInput()        {}
+func (Stop) isInput()           {}
+func (Approval) isInput()       {}
+func (Edit) isInput()           {}
+func (Delete) isInput()         {}
+func (ModelItem) isInput()      {}
+func (ModelDone) isInput()      {}
+func (RetryDue) isInput()       {}
+func (ToolAsked) isInput()      {}
+func (ToolDone) isInput()       {}
+func (Lost) isInput()           {}
 
 // A Partial is what there is of an item that was not finished.
 type Partial struct {

@@ -11,7 +11,7 @@ import (
 func say(mode p.WhenBusy, text string) User { return User{Content: p.Text(text), WhenBusy: mode} }
 
 // inputs lists the messages that wait.
-func inputs(s State) []Input { return s.Inputs }
+func inputs(s State) []PendingInput { return s.Pending }
 
 func TestMessagesKeepWhatTheyCameWith(t *testing.T) {
 	model := "m"
@@ -19,7 +19,7 @@ func TestMessagesKeepWhatTheyCameWith(t *testing.T) {
 	image := []p.Content{{Type: p.ContentImage, ImageURL: "data:,"}}
 	s, events := steps(t, fold(started()...), User{Content: image, WhenBusy: p.Queue, Overrides: over})
 	same(t, "accepted", []p.Body{&p.InputAccepted{Input: 2, Mode: p.Queue, Content: image, Overrides: over}}, events)
-	if diff := cmp.Diff([]Input{{ID: 2, Mode: p.Queue, Content: image, Overrides: over}}, inputs(s)); diff != "" {
+	if diff := cmp.Diff([]PendingInput{{ID: 2, Mode: p.Queue, Content: image, Overrides: over}}, inputs(s)); diff != "" {
 		t.Error(diff)
 	}
 	if got := s.LastInput(); got != 2 {
@@ -54,8 +54,8 @@ func TestQueueStartsByItself(t *testing.T) {
 			&p.UserMessage{Item: id(3, 0, 0), Input: 3, Content: p.Text("b")},
 			&p.ModelRequested{Response: 1},
 		}, events)
-		if len(s.Inputs) != 0 {
-			t.Errorf("%v still waits", s.Inputs)
+		if len(s.Pending) != 0 {
+			t.Errorf("%v still waits", s.Pending)
 		}
 	}
 }
@@ -93,8 +93,8 @@ func TestReplace(t *testing.T) {
 		&p.UserMessage{Item: id(2, 0, 0), Input: 4, Content: p.Text("c")},
 		&p.ModelRequested{Response: 1},
 	}, events)
-	if len(s.Inputs) != 0 || s.Stopping() {
-		t.Errorf("the new turn begins with %v waiting, stopping: %t", s.Inputs, s.Stopping())
+	if len(s.Pending) != 0 || s.Stopping() {
+		t.Errorf("the new turn begins with %v waiting, stopping: %t", s.Pending, s.Stopping())
 	}
 }
 
@@ -108,7 +108,7 @@ func TestMessagesAfterTheStop(t *testing.T) {
 		ended(p.Interrupted),
 	}, events)
 	s, _ = steps(t, s, Next{})
-	want := []Input{
+	want := []PendingInput{
 		{ID: 4, Mode: p.Steer, Content: p.Text("c")},
 		{ID: 5, Mode: p.Queue, Content: p.Text("d")},
 		{ID: 6, Mode: p.Queue, Content: p.Text("e")},
@@ -140,7 +140,7 @@ func TestEverythingIsHandedBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		stop p.StopRequested
-		in   Happening
+		in   Input
 	}{
 		{"interrupted, then crashed", p.StopRequested{Reason: p.Interrupted}, Lost{Crash: true}},
 		{"replaced, then crashed", p.StopRequested{Reason: p.Replaced}, Lost{Crash: true}},
@@ -152,8 +152,8 @@ func TestEverythingIsHandedBack(t *testing.T) {
 		same(t, tt.name, []p.Body{
 			&p.ModelEnded{Response: 1}, all, &p.TurnEnded{Reason: tt.stop.Reason, Error: tt.stop.Error, Elapsed: now.Sub(t0)},
 		}, events)
-		if len(s.Inputs) != 0 {
-			t.Errorf("%s: %v still waits", tt.name, s.Inputs)
+		if len(s.Pending) != 0 {
+			t.Errorf("%s: %v still waits", tt.name, s.Pending)
 		}
 	}
 	s := fold(with(given(&p.StopRequested{Reason: p.Interrupted}), &p.ModelEnded{Response: 1}, ended(p.Interrupted))...)
@@ -170,8 +170,8 @@ func TestLostWorkersKeepWhatArrivedAfter(t *testing.T) {
 		&p.InputReturned{Inputs: []p.ReturnedInput{returned(2, p.Queue)}},
 		ended(p.Interrupted),
 	}, events)
-	if len(s.Inputs) != 1 || s.Inputs[0].ID != 3 {
-		t.Errorf("%v waits", s.Inputs)
+	if len(s.Pending) != 1 || s.Pending[0].ID != 3 {
+		t.Errorf("%v waits", s.Pending)
 	}
 }
 
@@ -182,24 +182,24 @@ func TestEditAndDelete(t *testing.T) {
 		s := fold(given...)
 		edited, events := steps(t, s, Edit{Input: 2, Content: p.Text("other")})
 		same(t, name+": edit", []p.Body{&p.InputEdited{Input: 2, Content: p.Text("other")}}, events)
-		if got := p.PlainText(edited.Inputs[0].Content); got != "other" || edited.Inputs[0].Mode != p.Queue {
-			t.Errorf("%s: edited to %v", name, edited.Inputs[0])
+		if got := p.PlainText(edited.Pending[0].Content); got != "other" || edited.Pending[0].Mode != p.Queue {
+			t.Errorf("%s: edited to %v", name, edited.Pending[0])
 		}
-		if got := p.PlainText(s.Inputs[0].Content); got != "m2" {
+		if got := p.PlainText(s.Pending[0].Content); got != "m2" {
 			t.Errorf("%s: the state before says %q now", name, got)
 		}
 		deleted, events := steps(t, s, Delete{Input: 2})
 		back := returned(2, p.Queue)
 		back.Deleted = true
 		same(t, name+": delete", []p.Body{&p.InputReturned{Inputs: []p.ReturnedInput{back}}}, events)
-		if len(deleted.Inputs) != len(s.Inputs)-1 || deleted.input(2) >= 0 {
-			t.Errorf("%s: %v still waits", name, deleted.Inputs)
+		if len(deleted.Pending) != len(s.Pending)-1 || deleted.input(2) >= 0 {
+			t.Errorf("%s: %v still waits", name, deleted.Pending)
 		}
 	}
 }
 
 func TestJoins(t *testing.T) {
-	for in, want := range map[*Input]bool{
+	for in, want := range map[*PendingInput]bool{
 		{Mode: p.Steer}: true, {Mode: p.Steer, After: true}: false, {Mode: p.Queue}: false, {Mode: p.Replace}: false, {}: false,
 	} {
 		if got := in.Joins(); got != want {

@@ -25,7 +25,7 @@ func TestAbortedPatches(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		given []p.Body
-		in    Happening
+		in    Input
 		want  []p.Body
 	}{
 		{

@@ -50,7 +50,7 @@ func turnOf(s State, b p.Body) p.TurnID {
 }
 
 // decide asks for what follows and fails the test on an error.
-func decide(t *testing.T, s State, in Happening) []p.Body {
+func decide(t *testing.T, s State, in Input) []p.Body {
 	t.Helper()
 	events, err := s.Decide(env(), in)
 	if err != nil {
@@ -61,7 +61,7 @@ func decide(t *testing.T, s State, in Happening) []p.Body {
 
 // steps takes several happenings one after the other, and returns the state
 // and the events of the last.
-func steps(t *testing.T, s State, happenings ...Happening) (State, []p.Body) {
+func steps(t *testing.T, s State, happenings ...Input) (State, []p.Body) {
 	t.Helper()
 	var events []p.Body
 	for _, in := range happenings {

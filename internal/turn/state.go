@@ -23,37 +23,37 @@ import (
 // State is where a conversation stands: its current turn, if any, and the
 // messages that wait. The zero value is a conversation that has not begun.
 type State struct {
-	Active bool
-	Turn   p.TurnID // the current turn, or the last one
-	Inputs []Input  // accepted and not yet consumed, in order
+	Active  bool
+	Turn    p.TurnID       // the current turn, or the last one
+	Pending []PendingInput // accepted and not yet consumed, in order
 	// Background are the background commands that run, in order.
 	Background []p.BackgroundStarted
 
-	backgrounds p.BackgroundID // how many there ever were
-	inputs      p.InputID      // how many messages were ever accepted
-	started     time.Time
-	compact     bool        // the turn only compacts
-	shell       bool        // the turn runs a command of the user's own
-	summing     bool        // the latest request asks for a summary, to go on from
-	summed      bool        // the history was compacted in this turn
-	messages    int         // what the user said in this turn
-	response    int         // the latest model response of this turn
-	streaming   bool        // it is under way
-	called      bool        // it asked for a tool
-	said        string      // its last message
-	items       []p.ItemID  // what it has finished
-	backoff     bool        // a retry is waiting for its time
-	attempts    int         // retries since the last response that worked
-	refused     []string    // call ids that the provider complained about in this turn
-	lone        []string    // those of them that the history does not know
-	stopping    p.EndReason // why, once somebody asked to stop
-	cause       *p.Error    // with stopping: what failed
-	killed      int
-	calls       []call // without an output, in order
+	backgrounds  p.BackgroundID // how many there ever were
+	inputs       p.InputID      // how many messages were ever accepted
+	started      time.Time
+	compact      bool        // the turn only compacts
+	shell        bool        // the turn runs a command of the user's own
+	summing      bool        // the latest request asks for a summary, to go on from
+	summed       bool        // the history was compacted in this turn
+	messages     int         // what the user said in this turn
+	response     int         // the latest model response of this turn
+	streaming    bool        // it is under way
+	called       bool        // it asked for a tool
+	said         string      // its last message
+	items        []p.ItemID  // what it has finished
+	backoff      bool        // a retry is waiting for its time
+	attempts     int         // retries since the last response that worked
+	refused      []string    // call ids that the provider complained about in this turn
+	unknownCalls []string    // those of them that the history does not know
+	stopping     p.EndReason // why, once somebody asked to stop
+	cause        *p.Error    // with stopping: what failed
+	killed       int
+	calls        []call // without an output, in order
 }
 
-// An Input is a message that waits.
-type Input struct {
+// A PendingInput is a message that waits.
+type PendingInput struct {
 	ID        p.InputID
 	Mode      p.WhenBusy
 	Content   []p.Content
@@ -62,7 +62,7 @@ type Input struct {
 }
 
 // Joins reports whether the message joins the running turn.
-func (in Input) Joins() bool { return in.Mode == p.Steer && !in.After }
+func (in PendingInput) Joins() bool { return in.Mode == p.Steer && !in.After }
 
 // A Call is what the model asked for.
 type Call struct {
@@ -93,20 +93,20 @@ func (s State) Evolve(e p.Event) State {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
 		s = State{
-			Active: true, Turn: e.Turn, Inputs: slices.Clone(s.Inputs), inputs: s.inputs,
+			Active: true, Turn: e.Turn, Pending: slices.Clone(s.Pending), inputs: s.inputs,
 			started: e.Time, compact: b.Compact, shell: b.Shell,
 			Background: s.Background, backgrounds: s.backgrounds,
 		}
-		for i := range s.Inputs { // they waited for this turn, and now wait like any other
-			s.Inputs[i].After = false
+		for i := range s.Pending { // they waited for this turn, and now wait like any other
+			s.Pending[i].After = false
 		}
 	case *p.InputAccepted:
 		s.inputs = b.Input
-		s.Inputs = append(slices.Clip(s.Inputs), Input{b.Input, b.Mode, b.Content, b.After, b.Overrides})
+		s.Pending = append(slices.Clip(s.Pending), PendingInput{b.Input, b.Mode, b.Content, b.After, b.Overrides})
 	case *p.InputEdited:
-		s.Inputs = slices.Clone(s.Inputs)
+		s.Pending = slices.Clone(s.Pending)
 		if i := s.input(b.Input); i >= 0 {
-			s.Inputs[i].Content = b.Content
+			s.Pending[i].Content = b.Content
 		}
 	case *p.InputReturned:
 		for _, r := range b.Inputs {
@@ -152,9 +152,9 @@ func (s State) background(id p.BackgroundID) int {
 // own reports whether a background command was started by the running turn.
 func (s State) own(b p.BackgroundStarted) bool { return s.Active && b.Call.Turn == s.Turn }
 
-// Own returns the background commands that the running turn started: they are
+// OwnBackground returns the background commands that the running turn started: they are
 // stopped with it.
-func (s State) Own() []p.BackgroundStarted {
+func (s State) OwnBackground() []p.BackgroundStarted {
 	return slices.DeleteFunc(slices.Clone(s.Background), func(b p.BackgroundStarted) bool { return !s.own(b) })
 }
 
@@ -179,8 +179,8 @@ func (s *State) evolveModel(e p.Event) {
 		s.backoff, s.attempts = true, b.Attempt
 	case *p.HistoryRepaired:
 		s.refused = append(slices.Clip(s.refused), b.WireID)
-		if b.Lone {
-			s.lone = append(slices.Clip(s.lone), b.WireID)
+		if b.UnknownCall {
+			s.unknownCalls = append(slices.Clip(s.unknownCalls), b.WireID)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func (s *State) setStage(id p.CallID, to stage, at time.Time) {
 
 func (s *State) dropInput(id p.InputID) {
 	if i := s.input(id); i >= 0 {
-		s.Inputs = slices.Delete(slices.Clone(s.Inputs), i, i+1)
+		s.Pending = slices.Delete(slices.Clone(s.Pending), i, i+1)
 	}
 }
 
@@ -244,7 +244,7 @@ func (s State) unfinished(id p.ItemID) bool {
 }
 
 func (s State) input(id p.InputID) int {
-	return slices.IndexFunc(s.Inputs, func(in Input) bool { return in.ID == id })
+	return slices.IndexFunc(s.Pending, func(in PendingInput) bool { return in.ID == id })
 }
 
 func (s State) any(at stage) bool {
@@ -271,7 +271,7 @@ func (s State) torn() bool {
 func (s State) Stopping() bool { return s.Active && s.stopping != "" }
 
 // Asking returns the calls that wait for a person.
-func (s State) Asking() []p.CallID {
+func (s State) PendingApprovals() []p.CallID {
 	var ids []p.CallID
 	for _, c := range s.calls {
 		if c.stage == asking {
@@ -316,6 +316,6 @@ func (s State) Response() int { return s.response }
 // Compacting reports whether the latest request asks for a summary.
 func (s State) Compacting() bool { return s.Active && (s.compact || s.summing) }
 
-// Lone returns the call ids that this turn's requests must carry an output for
+// UnknownCalls returns the call ids that this turn's requests must carry an output for
 // although the history does not know them.
-func (s State) Lone() []string { return s.lone }
+func (s State) UnknownCalls() []string { return s.unknownCalls }

@@ -39,7 +39,7 @@ func TestWhatAStateSaysOfItself(t *testing.T) {
 	} {
 		s := fold(tt.given...)
 		got := view{
-			s.Active, s.Waiting(), s.Stopping(), s.Compacting(), s.Turn, s.Response(), s.Asking(), s.OpenCalls(),
+			s.Active, s.Waiting(), s.Stopping(), s.Compacting(), s.Turn, s.Response(), s.PendingApprovals(), s.OpenCalls(),
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

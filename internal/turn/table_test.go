@@ -97,7 +97,7 @@ var (
 
 	theInputs = []struct {
 		name string
-		in   Happening
+		in   Input
 	}{
 		{"message", User{Content: p.Text("m")}},
 		{"message steer", User{Content: p.Text("m"), WhenBusy: p.Steer}},
@@ -105,7 +105,7 @@ var (
 		{"message replace", User{Content: p.Text("m"), WhenBusy: p.Replace}},
 		{"message empty", User{}},
 		{"next", Next{}},
-		{"summarise", Summarise{}},
+		{"summarise", Compact{}},
 		{"model said", ModelItem{Response: 1, Body: &p.AssistantMessage{Text: "x"}}},
 		{"model call", ModelItem{Response: 1, Body: &p.ToolCall{Name: "work"}}},
 		{"model done", ModelDone{Response: 1, Open: []Partial{{Item: id(1, 1, 3), Kind: p.DeltaMessage, Text: "half"}}}},

@@ -74,16 +74,16 @@ func (w *walk) env() Env {
 }
 
 // isOp reports whether a client asked for it: only such a one can be refused.
-func isOp(in Happening) bool {
+func isOp(in Input) bool {
 	switch in.(type) {
-	case User, Summarise, Shell, Keep, Stop, Approval, Edit, Delete:
+	case User, Compact, Shell, Keep, Stop, Approval, Edit, Delete:
 		return true
 	}
 	return false
 }
 
 // happen lets one thing happen, and checks how it is decided.
-func (w *walk) happen(in Happening) error {
+func (w *walk) happen(in Input) error {
 	before := freeze(w.state)
 	events, err := w.state.Decide(w.env(), in)
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *walk) happen(in Happening) error {
 // caused checks what only the cause tells: a worker is not called over before
 // it has reported, nothing that was seen is dropped, and a message to a turn
 // that only waits for a person replaces it.
-func (w *walk) caused(in Happening, events []p.Body) {
+func (w *walk) caused(in Input, events []p.Body) {
 	reported := func(call p.CallID) bool {
 		switch in := in.(type) {
 		case ToolDone:
@@ -165,7 +165,7 @@ func (w *walk) caused(in Happening, events []p.Body) {
 // causedBeside checks that a background command is not called over before it
 // has reported, or was given up by a Lost that means it, and that nothing seen of
 // it is dropped.
-func (w *walk) causedBeside(in Happening, events []p.Body) {
+func (w *walk) causedBeside(in Input, events []p.Body) {
 	for _, b := range events {
 		end, ok := b.(*p.BackgroundEnded)
 		if !ok {
@@ -201,7 +201,7 @@ func (w *walk) causedBeside(in Happening, events []p.Body) {
 
 // pure checks that deciding changed nothing, that the answer is always the
 // same, and that the state it was made with is the one its record leads to.
-func (w *walk) pure(before State, in Happening, events []p.Body) {
+func (w *walk) pure(before State, in Input, events []p.Body) {
 	if !w.state.Active {
 		again, err := w.state.Decide(w.env(), in)
 		if err != nil || !reflect.DeepEqual(events, again) {
@@ -238,7 +238,7 @@ func (w *walk) apart(after State) {
 	for range 2 {
 		s := w.state
 		for _, b := range []p.Body{
-			&p.InputAccepted{Input: 99}, &p.ToolCall{Call: id(9, 9, 9)}, &p.HistoryRepaired{WireID: "zz", Lone: true},
+			&p.InputAccepted{Input: 99}, &p.ToolCall{Call: id(9, 9, 9)}, &p.HistoryRepaired{WireID: "zz", UnknownCall: true},
 			&p.CallStarted{Call: id(9, 9, 9)}, &p.AssistantMessage{Item: id(9, 9, 8)},
 			&p.BackgroundStarted{ID: 99}, &p.BackgroundEnded{ID: w.background()},
 		} {
@@ -252,8 +252,8 @@ func (w *walk) apart(after State) {
 
 // freeze copies a state with all that it points to.
 func freeze(s State) State {
-	s.Inputs, s.calls, s.items = slices.Clone(s.Inputs), slices.Clone(s.calls), slices.Clone(s.items)
-	s.refused, s.lone = slices.Clone(s.refused), slices.Clone(s.lone)
+	s.Pending, s.calls, s.items = slices.Clone(s.Pending), slices.Clone(s.calls), slices.Clone(s.items)
+	s.refused, s.unknownCalls = slices.Clone(s.refused), slices.Clone(s.unknownCalls)
 	s.Background = slices.Clone(s.Background)
 	return s
 }
@@ -274,12 +274,12 @@ func (w *walk) crash() {
 		w.fail("only a person was waited for, and the crash ended that")
 	case w.state.Active && !w.state.Waiting():
 		w.fail("after a crash the turn goes on")
-	case !w.state.Active && len(w.state.Inputs) > 0:
-		w.fail("after a crash %v waits for nobody", w.state.Inputs)
+	case !w.state.Active && len(w.state.Pending) > 0:
+		w.fail("after a crash %v waits for nobody", w.state.Pending)
 	}
 }
 
-func (w *walk) happenOK(in Happening) {
+func (w *walk) happenOK(in Input) {
 	if err := w.happen(in); err != nil {
 		w.fail("%#v: %v", in, err)
 	}
@@ -294,13 +294,13 @@ func (w *walk) stopNow() {
 		w.happenOK(Lost{Killed: w.r.IntN(3)})
 	}
 	others := slices.DeleteFunc(slices.Clone(w.state.Background), func(b p.BackgroundStarted) bool { return b.Call.Turn == w.state.Turn })
-	reports := []Happening{ModelDone{Response: w.state.Response(), Error: w.fault(), Open: w.partials()}}
+	reports := []Input{ModelDone{Response: w.state.Response(), Error: w.fault(), Open: w.partials()}}
 	for _, call := range w.state.OpenCalls() {
 		out := p.ToolOutput{Call: call, Aborted: w.r.IntN(2) == 0}
-		reports = append(reports, pick[Happening](w.r, ToolDone{Output: out}, ToolDone{Output: out, NotRun: true},
+		reports = append(reports, pick[Input](w.r, ToolDone{Output: out}, ToolDone{Output: out, NotRun: true},
 			ToolAsked{Request: p.ApprovalRequested{Call: call}}))
 	}
-	for _, b := range w.state.Own() {
+	for _, b := range w.state.OwnBackground() {
 		reports = append(reports, w.backgroundDone(b.ID))
 	}
 	w.r.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
@@ -321,14 +321,14 @@ func (w *walk) finish() {
 		w.stopNow()
 	}
 	for range 100 {
-		if len(w.state.Inputs) == 0 {
+		if len(w.state.Pending) == 0 {
 			break
 		}
 		w.happenOK(Next{})
 		w.stopNow()
 	}
 	for _, b := range w.state.Background {
-		w.happenOK(pick[Happening](w.r, w.backgroundDone(b.ID), Lost{All: true}, Lost{Crash: true}))
+		w.happenOK(pick[Input](w.r, w.backgroundDone(b.ID), Lost{All: true}, Lost{Crash: true}))
 	}
 	if problems := w.judge.End(); len(problems) > 0 {
 		w.fail("%v", problems)

@@ -3,7 +3,7 @@
 //
 // Thinking goes back with its signature, calls and results stand in the order in
 // which the service wants them, and the parts of a request that stay the same are marked for its cache.
-// The service keeps nothing between requests, so Prompt.Lone means nothing here.
+// The service keeps nothing between requests, so Prompt.UnknownCalls means nothing here.
 package anthropic
 
 import (

@@ -126,7 +126,7 @@ func TestMessages(t *testing.T) {
 
 func TestBody(t *testing.T) {
 	got := string(newClient(t).build(model.Prompt{
-		Model: "claude-sonnet-4-5", Instructions: "be brief", Items: []*protocol.PromptItem{user("hi")}, Lone: []string{"x"},
+		Model: "claude-sonnet-4-5", Instructions: "be brief", Items: []*protocol.PromptItem{user("hi")}, UnknownCalls: []string{"x"},
 		Tools: []model.ToolSpec{{Name: "f", Description: "d", Parameters: json.RawMessage(`{"p":1}`)}, {Name: "g"}},
 	}).body)
 	want := `{"model":"claude-sonnet-4-5","max_tokens":32000,"tools":[{"name":"f","description":"d","input_schema":{"p":1}},{"name":"g","description":"","input_schema":{"type":"object","properties":{}}}],` +

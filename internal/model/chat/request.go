@@ -49,12 +49,12 @@ func (c *client) build(p model.Prompt) request {
 	lone := wire.LonePlace(p)
 	for i, it := range p.Items {
 		if i == lone {
-			b.lone(p.Lone)
+			b.lone(p.UnknownCalls)
 		}
 		b.item(it)
 	}
 	if lone == len(p.Items) {
-		b.lone(p.Lone)
+		b.lone(p.UnknownCalls)
 	}
 	b.flush()
 	b.body = append(b.body, `],"stream":true,"stream_options":{"include_usage":true}`...)

@@ -139,12 +139,12 @@ func TestSettings(t *testing.T) {
 }
 
 func TestLoneOutputs(t *testing.T) {
-	got := messages(t, model.Prompt{Items: []*protocol.PromptItem{user("1"), assistant("a"), user("2")}, Lone: []string{"x"}})
+	got := messages(t, model.Prompt{Items: []*protocol.PromptItem{user("1"), assistant("a"), user("2")}, UnknownCalls: []string{"x"}})
 	want := []string{`{"role":"user","content":"1"}`, `{"role":"assistant","content":"a"}`, `{"role":"tool","tool_call_id":"x","content":"aborted"}`, `{"role":"user","content":"2"}`}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("messages (-want +got):\n%s", d)
 	}
-	if got := messages(t, model.Prompt{Items: []*protocol.PromptItem{assistant("a")}, Lone: []string{"x"}}); len(got) != 2 || !strings.Contains(got[1], "aborted") {
+	if got := messages(t, model.Prompt{Items: []*protocol.PromptItem{assistant("a")}, UnknownCalls: []string{"x"}}); len(got) != 2 || !strings.Contains(got[1], "aborted") {
 		t.Errorf("without a message of the user: %v", got)
 	}
 }

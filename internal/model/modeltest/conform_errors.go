@@ -129,7 +129,7 @@ func conformHistory(t *testing.T, a Adapter) {
 		if o := run(t, t.Context(), c, p); !errors.As(o.err, &e) || e.Kind != protocol.ErrorHistory || e.Call == nil || *e.Call != (protocol.CallFault{WireID: "call_/lost-1", Fault: protocol.CallWithoutOutput}) {
 			t.Fatalf("error is %#v", o.err)
 		}
-		p.Lone = []string{e.Call.WireID}
+		p.UnknownCalls = []string{e.Call.WireID}
 		run(t, t.Context(), c, p).wants(t, `text "ok"`)
 		items := s.Wait(2).Items
 		if n := len(items); n < 2 || items[n-1].Kind != wirecheck.User || items[n-2].Text != wirecheck.Aborted {

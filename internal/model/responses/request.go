@@ -17,12 +17,12 @@ const schemaName = "output_schema"
 // copied.
 func (c *client) body(p model.Prompt) []byte {
 	head := c.head.Get(p, encodeHead)
-	items := make([][]byte, 0, len(p.Items)+len(p.Lone))
+	items := make([][]byte, 0, len(p.Items)+len(p.UnknownCalls))
 	size := len(head.Instructions) + len(head.Tools) + 1024 + len(p.OutputSchema)
 	lone := wire.LonePlace(p)
 	for i, it := range p.Items {
 		if i == lone {
-			items = appendLone(items, p.Lone)
+			items = appendLone(items, p.UnknownCalls)
 		}
 		if b := encodedItem(it); b != nil {
 			items = append(items, b)
@@ -30,7 +30,7 @@ func (c *client) body(p model.Prompt) []byte {
 		}
 	}
 	if lone == len(p.Items) {
-		items = appendLone(items, p.Lone)
+		items = appendLone(items, p.UnknownCalls)
 	}
 
 	b := make([]byte, 0, size)

@@ -113,7 +113,7 @@ func TestLoneOutputs(t *testing.T) {
 		"no message":              {[]*protocol.PromptItem{answer}, 1},
 	} {
 		var body struct{ Input []json.RawMessage }
-		if err := json.Unmarshal(newClient(t).body(model.Prompt{Items: tt.items, Lone: []string{"call_x"}}), &body); err != nil {
+		if err := json.Unmarshal(newClient(t).body(model.Prompt{Items: tt.items, UnknownCalls: []string{"call_x"}}), &body); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if len(body.Input) != len(tt.items)+1 || string(body.Input[tt.place]) != lone {

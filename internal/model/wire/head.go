@@ -40,7 +40,7 @@ func sameTool(a, b model.ToolSpec) bool {
 // LonePlace is where the outputs without a call are put among the items of a
 // prompt: before the last message of the user, or at the end. It is -1 if there are none.
 func LonePlace(p model.Prompt) int {
-	if len(p.Lone) == 0 {
+	if len(p.UnknownCalls) == 0 {
 		return -1
 	}
 	for i := len(p.Items) - 1; i >= 0; i-- {

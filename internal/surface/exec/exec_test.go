@@ -263,7 +263,7 @@ func TestPark(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			yes := &p.Approve{Call: snap.Asking[0], Decision: p.Approved}
+			yes := &p.Approve{Call: snap.PendingApprovals[0], Decision: p.Approved}
 			end, err := Run(t.Context(), r.e, Options{Conversation: r.id, Approve: yes, Out: &out, Err: &progress})
 			if err != nil || end.End.Reason != p.Completed {
 				t.Errorf("end %+v, %v", end, err)
