@@ -13,11 +13,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/conversation"
-	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -90,7 +90,7 @@ func killCommand(s streams) *cobra.Command {
 type job struct {
 	p.BackgroundStarted
 	since   time.Time
-	process proc.Identity
+	process tree.Identity
 	output  strings.Builder
 }
 
@@ -137,10 +137,10 @@ func printJobs(w io.Writer, list []*job, now time.Time) error {
 	fmt.Fprintln(t, "CMD\tSTATE\tFOR\tPID\tCOMMAND")
 	for _, j := range list {
 		state := "running"
-		if !proc.Running(j.process) {
+		if !tree.Running(j.process) {
 			state = "gone" // its fermata died; opening the conversation records that
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\n", j.ID, state, now.Sub(j.since).Round(time.Second), cmp.Or(proc.CommandPID(j.process), j.process.PID), commandLine(j.Command))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\n", j.ID, state, now.Sub(j.since).Round(time.Second), cmp.Or(tree.CommandPID(j.process), j.process.PID), commandLine(j.Command))
 	}
 	return t.Flush()
 }
@@ -170,7 +170,7 @@ func noJob(n int) error {
 // killJob ends a command through its supervisor: whoever runs the conversation
 // sees it end and records that. If nobody does, opening it ends what is left.
 func killJob(ctx context.Context, e *engine.Local, id p.ConversationID, j *job) error {
-	told, err := proc.End(j.process)
+	told, err := tree.End(j.process)
 	if told || err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // shim is a started shim as fermata sees it. It serves one command.
@@ -19,10 +21,10 @@ type shim struct {
 	control *os.File // closing it means stop
 	stdout  *os.File
 	stderr  *os.File
-	id      Identity // whole after hello
+	id      tree.Identity // whole after hello
 
 	// reports is closed when the shim is dead and waited for, or as good as (see
-	// bury). It holds all that a shim says before somebody listens, so that its
+	// reap). It holds all that a shim says before somebody listens, so that its
 	// reader never blocks.
 	reports chan report
 }
@@ -70,11 +72,11 @@ func newShim(k kind) (*shim, error) {
 
 	s := &shim{
 		kind: k, process: process, control: p.controlW, stdout: p.stdoutR, stderr: p.stderrR,
-		id:      Identity{PID: process.Pid},
+		id:      tree.Identity{PID: process.Pid},
 		reports: make(chan report, reportsPerShim),
 	}
 	go s.follow(p.statusR)
-	if err := identifyShim(&s.id); err != nil {
+	if err := tree.Identify(&s.id); err != nil {
 		s.dismiss()
 		return nil, fmt.Errorf("start shim: %w", err)
 	}
@@ -128,13 +130,13 @@ func (s *shim) follow(status *os.File) {
 		}
 		s.reports <- r
 	}
-	s.bury()
+	s.reap()
 }
 
-// bury waits for a shim that has ended. The kernel keeps the first process of a
+// reap waits for a shim that has ended. The kernel keeps the first process of a
 // PID namespace until all others are dead, and those that hang in a file system
 // may never be: nobody must wait for that.
-func (s *shim) bury() {
+func (s *shim) reap() {
 	gone := make(chan struct{})
 	go func() {
 		_, _ = s.process.Wait()
@@ -167,7 +169,7 @@ func (s *shim) hello(ctx context.Context, token string) error {
 	}
 
 	s.id.Token = token
-	if err := identifyLeader(&s.id); err != nil {
+	if err := tree.IdentifyLeader(&s.id); err != nil {
 		return fmt.Errorf("start shim: %w", err)
 	}
 	return nil
@@ -188,6 +190,6 @@ func (s *shim) dismiss() {
 	}
 	closeFiles(s.stdout, s.stderr)
 	if !idle { // something killed it, and its stage fell to us
-		endOrphans(s.id, 0, drainLimit)
+		tree.EndOrphans(s.id, 0, drainLimit)
 	}
 }

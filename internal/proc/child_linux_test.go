@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // TestShimThatCannotBeBuried has a shim whose pipe is closed and that does not
@@ -22,8 +24,8 @@ func TestShimThatCannotBeBuried(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = w.Close()
-	s := &shim{process: cmd.Process, id: Identity{PID: cmd.Process.Pid}, reports: make(chan report)}
-	if err := identifyShim(&s.id); err != nil {
+	s := &shim{process: cmd.Process, id: tree.Identity{PID: cmd.Process.Pid}, reports: make(chan report)}
+	if err := tree.Identify(&s.id); err != nil {
 		t.Fatal(err)
 	}
 	go s.follow(status)
@@ -35,12 +37,12 @@ func TestShimThatCannotBeBuried(t *testing.T) {
 			return false
 		}
 	})
-	if killed, left := endOrphans(s.id, 0, time.Minute); killed != 1 || left != 0 {
+	if killed, left := tree.EndOrphans(s.id, 0, time.Minute); killed != 1 || left != 0 {
 		t.Errorf("killed %d, left %d, want what was below it", killed, left)
 	}
 	if !alivePID(s.id.PID) {
 		t.Error("it is dead, so this proves nothing")
 	}
 	_ = cmd.Process.Kill()
-	eventually(t, "it is waited for when it dies", func() bool { return len(shimOf(s.id)) == 0 && !exists("/proc/"+itoa(s.id.PID)) })
+	eventually(t, "it is waited for when it dies", func() bool { return !tree.Running(s.id) && !exists("/proc/"+itoa(s.id.PID)) })
 }

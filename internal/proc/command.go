@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -74,7 +75,7 @@ func (s *Spec) order(stage json.RawMessage) order {
 }
 
 // Identity names the shim of the command, to be recorded before Release.
-func (c *Command) Identity() Identity { return c.shim.id }
+func (c *Command) Identity() tree.Identity { return c.shim.id }
 
 // Release lets the command run. Only the first call counts, and only if the
 // command was not stopped before.
@@ -163,9 +164,9 @@ func (c *Command) send() {
 // watch is what run knows about its command. Only run touches it.
 type watch struct {
 	*Command
-	began    time.Time // zero before release
-	timeout  *time.Timer
-	patience *time.Timer // after it the shim is given up
+	began       time.Time // zero before release
+	timeout     *time.Timer
+	giveUpTimer *time.Timer // after it the shim is given up
 
 	stopping bool
 	gaveUp   bool
@@ -179,9 +180,9 @@ type watch struct {
 
 // run returns when the shim is dead.
 func (w *watch) run(ctx context.Context) {
-	w.timeout, w.patience = stoppedTimer(), stoppedTimer()
+	w.timeout, w.giveUpTimer = stoppedTimer(), stoppedTimer()
 	defer w.timeout.Stop()
-	defer w.patience.Stop()
+	defer w.giveUpTimer.Stop()
 	released, cancelled := w.released, ctx.Done()
 	for {
 		select {
@@ -195,7 +196,7 @@ func (w *watch) run(ctx context.Context) {
 			w.stop(Result{Stopped: true, Cause: cause})
 		case <-w.timeout.C:
 			w.stop(Result{TimedOut: true})
-		case <-w.patience.C:
+		case <-w.giveUpTimer.C:
 			w.gaveUp = true
 			_ = w.shim.process.Kill()
 		case r, ok := <-w.shim.reports:
@@ -234,11 +235,11 @@ func (w *watch) stop(why Result) {
 	}
 	_ = w.shim.control.Close()
 	w.shim.wake()
-	w.patience.Reset(w.order.Bound + w.reserve())
+	w.giveUpTimer.Reset(w.order.Bound + w.reserve())
 }
 
 // reserve is the part of the bound that is left when the shim had its own, split
-// in two: patience for its answer, and ending the tree without it.
+// in two: waiting for its answer, and ending the tree without it.
 func (w *watch) reserve() time.Duration { return w.order.Bound / 6 }
 
 // hear notes what the shim says.
@@ -252,7 +253,7 @@ func (w *watch) hear(r report) {
 		w.exit = r.Exited
 		w.timeout.Stop()
 		if !w.stopping {
-			w.patience.Reset(w.order.Linger + w.order.Bound + w.reserve())
+			w.giveUpTimer.Reset(w.order.Linger + w.order.Bound + w.reserve())
 		}
 	case r.Ending != nil:
 		w.found = r.Ending.Found
@@ -297,7 +298,7 @@ func (w *watch) endOrphans(r *Result) {
 	if w.stopping || w.gaveUp {
 		grace, bound = 0, w.reserve() // the time for being polite is used up
 	}
-	killed, left := endOrphans(w.shim.id, grace, bound)
+	killed, left := tree.EndOrphans(w.shim.id, grace, bound)
 	if w.gone == nil { // what the shim had found and not ended is among ours
 		r.Killed = max(w.found-left, killed)
 	} else {

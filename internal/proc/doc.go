@@ -28,14 +28,15 @@
 // What is not: an ordinary user cannot end a process that gained other rights
 // (sudo); such a process is reported by ErrSurvivors. If something kills shim
 // and fermata in the same instant, or a command halts its shim again and again
-// while fermata is killed, the rest is found by Reclaim, with the limits named
-// there. The command may signal its shim (it has the same user) unless the
+// while fermata is killed, the rest is found by tree.Reclaim, with the limits
+// named there. The command may signal its shim (it has the same user) unless the
 // confinement forbids it; an ordinary user's command may not trace it. With
 // Spec.PIDNamespace it can do none of this, and the kernel ends what a killed
 // shim leaves.
 //
 // On other Unix systems there is no subreaper: see other.go for what remains.
 //
-// Start reading at Spawner.Start, then Command.run (the owner of one command)
-// and supervise (the shim).
+// Which processes belong to a command, and how such a set is ended, is in
+// package tree. Start reading at Spawner.Start, then Command.run (the owner of
+// one command) and supervise (the shim).
 package proc

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // polite is a command that notes that it was asked to end.
@@ -20,23 +22,23 @@ func TestEndFromAnotherProcess(t *testing.T) {
 			mode.apply(t, &sc.spec)
 			a := startAgent(t, agentJob{Spec: sc.spec})
 			sc.awaitReady(t)
-			if !Running(a.id) {
+			if !tree.Running(a.id) {
 				t.Error("it does not run")
 			}
-			if ended, err := End(a.id); !ended || err != nil {
+			if ended, err := tree.End(a.id); !ended || err != nil {
 				t.Errorf("ended %t, error %v", ended, err)
 			}
 			noneMarked(t, sc.mark)
 			if !exists(sc.ready + ".asked") {
 				t.Error("it was not asked to end")
 			}
-			if Running(a.id) || livesAs(a.id.PID, a.id.Start) {
+			if tree.Running(a.id) || livesAs(a.id.PID, a.id.Start) {
 				t.Error("it still runs")
 			}
 			if err := a.Wait(); err != nil { // its fermata heard of it, and goes on
 				t.Errorf("fermata: %v", err)
 			}
-			if ended, err := End(a.id); ended || err != nil {
+			if ended, err := tree.End(a.id); ended || err != nil {
 				t.Errorf("again: ended %t, error %v, want nothing", ended, err)
 			}
 		})
@@ -52,7 +54,7 @@ func TestEndOfWhatDoesNotWantTo(t *testing.T) {
 			sc := v.scene(t)
 			a := startAgent(t, agentJob{Spec: sc.spec})
 			sc.awaitReady(t)
-			if ended, err := End(a.id); !ended || err != nil {
+			if ended, err := tree.End(a.id); !ended || err != nil {
 				t.Errorf("ended %t, error %v", ended, err)
 			}
 			noneMarked(t, sc.mark)
@@ -70,7 +72,7 @@ func TestEndAndTheOwnersResult(t *testing.T) {
 	}
 	c.Release()
 	sc.awaitReady(t)
-	if ended, err := End(c.Identity()); !ended || err != nil {
+	if ended, err := tree.End(c.Identity()); !ended || err != nil {
 		t.Errorf("ended %t, error %v", ended, err)
 	}
 	r := c.Wait()
@@ -106,7 +108,7 @@ func TestEndBeforeTheRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ended, err := End(c.Identity()); !ended || err != nil {
+	if ended, err := tree.End(c.Identity()); !ended || err != nil {
 		t.Errorf("ended %t, error %v", ended, err)
 	}
 	c.Release()
@@ -122,25 +124,25 @@ func TestEndLeavesStrangersAlone(t *testing.T) {
 	sc := victims[0].scene(t)
 	a := startAgent(t, agentJob{Spec: sc.spec})
 	sc.awaitReady(t)
-	for name, change := range map[string]func(id *Identity){
-		"another boot":        func(id *Identity) { id.Boot = "other" },
-		"a number used again": func(id *Identity) { id.Start++ },
-		"nobody":              func(id *Identity) { id.PID = 0 },
+	for name, change := range map[string]func(id *tree.Identity){
+		"another boot":        func(id *tree.Identity) { id.Boot = "other" },
+		"a number used again": func(id *tree.Identity) { id.Start++ },
+		"nobody":              func(id *tree.Identity) { id.PID = 0 },
 	} {
 		id := a.id
 		change(&id)
-		if Running(id) {
+		if tree.Running(id) {
 			t.Errorf("%s: runs", name)
 		}
-		if ended, err := End(id); ended || err != nil {
+		if ended, err := tree.End(id); ended || err != nil {
 			t.Errorf("%s: ended %t, error %v, want nothing", name, ended, err)
 		}
-		if !Running(a.id) || len(marked(t, sc.mark)) == 0 {
+		if !tree.Running(a.id) || len(marked(t, sc.mark)) == 0 {
 			t.Fatalf("%s: a stranger was ended", name)
 		}
 	}
 	a.kill()
-	eventually(t, "it ends with its fermata", func() bool { return !Running(a.id) })
+	eventually(t, "it ends with its fermata", func() bool { return !tree.Running(a.id) })
 	noneMarked(t, sc.mark)
 }
 
@@ -152,13 +154,13 @@ func TestEndOfAHaltedShim(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the shim is halted", func() bool {
-		p, err := readProcess(a.id.PID)
-		return err == nil && p.state == 'T'
+		p, err := tree.Read(a.id.PID)
+		return err == nil && p.State == 'T'
 	})
-	if !Running(a.id) {
+	if !tree.Running(a.id) {
 		t.Error("a halted one does not run")
 	}
-	if ended, err := End(a.id); !ended || err != nil {
+	if ended, err := tree.End(a.id); !ended || err != nil {
 		t.Errorf("ended %t, error %v", ended, err)
 	}
 	noneMarked(t, sc.mark)
@@ -166,7 +168,7 @@ func TestEndOfAHaltedShim(t *testing.T) {
 
 // When fermata is dead and the time that it allowed is too short, the shim goes
 // on until nothing is left.
-func TestShimInsists(t *testing.T) {
+func TestShimKeepsKilling(t *testing.T) {
 	for _, v := range victims {
 		if !strings.HasPrefix(v.name, "fork storm") {
 			continue
@@ -177,7 +179,7 @@ func TestShimInsists(t *testing.T) {
 			a := startAgent(t, agentJob{Spec: sc.spec})
 			sc.awaitReady(t)
 			a.kill()
-			eventually(t, "the shim is gone", func() bool { return !Running(a.id) })
+			eventually(t, "the shim is gone", func() bool { return !tree.Running(a.id) })
 			noneMarked(t, sc.mark)
 		})
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // eventually waits until cond holds. The limit is only there to fail.
@@ -78,16 +80,16 @@ func newMark() string { return fmt.Sprintf("%d", 1e15+rand.Int64N(8e15)) }
 
 // marked lists the living processes with mark in their arguments or environment,
 // except this one.
-func marked(tb testing.TB, mark string) []process {
+func marked(tb testing.TB, mark string) []tree.Process {
 	tb.Helper()
-	table, err := processTable()
+	table, err := tree.Table()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var found []process
+	var found []tree.Process
 	for _, p := range table {
-		env, _ := os.ReadFile("/proc/" + itoa(p.pid) + "/environ")
-		if p.pid != os.Getpid() && (strings.Contains(arguments(p), mark) || bytes.Contains(env, []byte(mark))) {
+		env, _ := os.ReadFile("/proc/" + itoa(p.PID) + "/environ")
+		if p.PID != os.Getpid() && (strings.Contains(arguments(p), mark) || bytes.Contains(env, []byte(mark))) {
 			found = append(found, p)
 		}
 	}
@@ -95,8 +97,8 @@ func marked(tb testing.TB, mark string) []process {
 }
 
 // arguments of a process; a dead one that was not waited for has none.
-func arguments(p process) string {
-	text, _ := os.ReadFile("/proc/" + itoa(p.pid) + "/cmdline")
+func arguments(p tree.Process) string {
+	text, _ := os.ReadFile("/proc/" + itoa(p.PID) + "/cmdline")
 	return strings.ReplaceAll(string(text), "\x00", " ")
 }
 
@@ -114,11 +116,11 @@ func noneMarked(tb testing.TB, mark string) {
 // killMarked ends what a broken stop left, so that it does not disturb others.
 func killMarked(tb testing.TB, mark string) {
 	tb.Helper()
-	l := &ladder{
-		bound: time.Minute, signal: signalProcess, signalGroup: signalGroup,
-		tree: func() ([]process, error) { return marked(tb, mark), nil },
+	l := &tree.Ladder{
+		Bound: time.Minute, Signal: tree.Signal, SignalGroup: tree.SignalGroup,
+		Tree: func() ([]tree.Process, error) { return marked(tb, mark), nil },
 	}
-	if hit, left := l.run(); hit+left > 0 {
+	if hit, left := l.Run(); hit+left > 0 {
 		tb.Errorf("%d processes were left, %d could not be killed", hit, left)
 	}
 }
@@ -140,7 +142,7 @@ func exists(name string) bool {
 // agent is a helper process that can be killed like a fermata.
 type agent struct {
 	*exec.Cmd
-	id Identity
+	id tree.Identity
 }
 
 // startAgent starts a helper that starts the command of job.

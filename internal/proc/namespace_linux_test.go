@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,7 +29,7 @@ func TestNamespace(t *testing.T) {
 	eventually(t, "the other command runs", func() bool { return len(marked(t, mark)) == 1 })
 	if id := c.Identity(); id.Leader != 0 || !livesAs(id.PID, id.Start) {
 		t.Errorf("identity %+v, want a living shim and no leader: its number has no meaning here", id)
-	} else if name := commandName(CommandPID(id)); name != "sleep" {
+	} else if name := commandName(tree.CommandPID(id)); name != "sleep" {
 		t.Errorf("the command by its number here is %q", name)
 	}
 

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"os"
 	"syscall"
-	"time"
 
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -42,39 +42,5 @@ func inheritNoRights() error { return nil }
 
 func enterNamespace() error { return errors.ErrUnsupported }
 
-// commandTree gives the command's process group as one entry: signals to it go to
-// the whole group.
-func commandTree(leader int) ([]process, error) {
-	if errors.Is(unix.Kill(-leader, 0), unix.ESRCH) {
-		return nil, nil
-	}
-	return []process{{pid: leader, pgrp: leader}}, nil
-}
-
-func signalProcess(p process, sig syscall.Signal) error { return unix.Kill(-p.pgrp, sig) }
-
-func killAll() {}
-
-func sweepChildren() []int { return nil }
-
-func signalGroup(int, syscall.Signal) error { return nil }
-
-// identifyShim cannot tell a process from a later one with the same number here,
-// so the identity stays without a start time and Reclaim does nothing.
-func identifyShim(*Identity) error { return nil }
-
-func identifyLeader(*Identity) error { return nil }
-
-func endOrphans(Identity, time.Duration, time.Duration) (killed, left int) { return 0, 0 }
-
-// End cannot tell a process from a later one with the same number here.
-func End(Identity) (bool, error) { return false, errors.ErrUnsupported }
-
-// Running cannot either.
-func Running(Identity) bool { return false }
-
-// CommandPID is the number of the process that a command began with.
-func CommandPID(id Identity) int { return id.Leader }
-
-// Reclaim does nothing on this system: see Identity.
-func Reclaim(Identity) (killed int, err error) { return 0, nil }
+// commandTree gives the command's process group as one entry.
+func commandTree(leader int) ([]tree.Process, error) { return tree.Group(leader) }

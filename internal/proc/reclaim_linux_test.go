@@ -1,13 +1,13 @@
 package proc
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // murder kills fermata and the shim so that neither can act on the other's death.
@@ -31,7 +31,7 @@ func halt(t *testing.T, pid int) {
 		threads, _ := filepath.Glob("/proc/" + itoa(pid) + "/task/*/stat")
 		for _, name := range threads {
 			text, _ := os.ReadFile(name)
-			if p, err := parseStat(pid, text); err == nil && p.state != 'T' {
+			if i := bytes.LastIndexByte(text, ')'); i >= 0 && !bytes.HasPrefix(text[i+1:], []byte(" T")) {
 				return false
 			}
 		}
@@ -57,12 +57,12 @@ func TestReclaimWithoutShim(t *testing.T) {
 			if len(marked(t, sc.mark)) == 0 {
 				t.Fatal("nothing was left, so this proves nothing")
 			}
-			killed, err := Reclaim(a.id)
+			killed, err := tree.Reclaim(a.id)
 			noneMarked(t, sc.mark)
 			if err != nil || killed == 0 {
 				t.Errorf("killed %d, error %v", killed, err)
 			}
-			if killed, err := Reclaim(a.id); err != nil || killed != 0 {
+			if killed, err := tree.Reclaim(a.id); err != nil || killed != 0 {
 				t.Errorf("again: killed %d, error %v, want nothing", killed, err)
 			}
 		})
@@ -77,7 +77,7 @@ func TestReclaimWithHaltedShim(t *testing.T) {
 	a := startAgent(t, agentJob{Spec: sc.spec})
 	sc.awaitReady(t)
 	a.kill()
-	if _, err := Reclaim(a.id); err != nil {
+	if _, err := tree.Reclaim(a.id); err != nil {
 		t.Error(err)
 	}
 	noneMarked(t, sc.mark)
@@ -92,16 +92,16 @@ func TestReclaimLeavesStrangersAlone(t *testing.T) {
 	sc.awaitReady(t)
 	for _, c := range []struct {
 		name   string
-		change func(id *Identity)
+		change func(id *tree.Identity)
 	}{
-		{"another boot", func(id *Identity) { id.Boot = "other" }},
-		{"numbers used again", func(id *Identity) { id.Start++; id.LeaderStart++; id.Token = "other" }},
-		{"nothing known", func(id *Identity) { *id = Identity{Boot: id.Boot} }},
+		{"another boot", func(id *tree.Identity) { id.Boot = "other" }},
+		{"numbers used again", func(id *tree.Identity) { id.Start++; id.LeaderStart++; id.Token = "other" }},
+		{"nothing known", func(id *tree.Identity) { *id = tree.Identity{Boot: id.Boot} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			id := a.id
 			c.change(&id)
-			if killed, err := Reclaim(id); killed != 0 || err != nil {
+			if killed, err := tree.Reclaim(id); killed != 0 || err != nil {
 				t.Errorf("killed %d, error %v, want nothing", killed, err)
 			}
 			if !livesAs(a.id.PID, a.id.Start) || len(marked(t, sc.mark)) == 0 {
@@ -111,100 +111,4 @@ func TestReclaimLeavesStrangersAlone(t *testing.T) {
 	}
 	a.kill()
 	eventually(t, "the command is gone", func() bool { return len(marked(t, sc.mark)) == 0 })
-}
-
-func TestLeftovers(t *testing.T) {
-	self := os.Getpid()
-	id := Identity{PID: 100, Start: 50, Leader: 101, LeaderStart: 51, Token: "tok"}
-	for _, c := range []struct {
-		name   string
-		table  []process
-		tokens []int // who carries the token
-		want   []int
-	}{
-		{name: "empty"},
-		{
-			name: "shim lives: its descendants, not itself",
-			table: []process{
-				{pid: 100, ppid: 1, start: 50},
-				{pid: 101, ppid: 100, session: 101, start: 51},
-				{pid: 102, ppid: 100, session: 102, start: 60},
-				{pid: 103, ppid: 102, session: 102, start: 61},
-				{pid: 200, ppid: 1, session: 200, start: 60},
-			},
-			want: []int{101, 102, 103},
-		},
-		{
-			name:  "numbers used again",
-			table: []process{{pid: 100, start: 99}, {pid: 101, ppid: 100, session: 101, start: 98}, {pid: 102, ppid: 101, session: 101, start: 99}},
-		},
-		{
-			name:  "leader proves its session",
-			table: []process{{pid: 101, ppid: 1, session: 101, start: 51}, {pid: 105, ppid: 1, session: 101, start: 70}},
-			want:  []int{101, 105},
-		},
-		{
-			name:   "a member with the token proves the session",
-			table:  []process{{pid: 105, ppid: 1, session: 101, start: 70}, {pid: 106, ppid: 1, session: 101, start: 71}},
-			tokens: []int{106}, want: []int{105, 106},
-		},
-		{
-			name:  "a session without proof",
-			table: []process{{pid: 105, ppid: 1, session: 101, start: 70}},
-		},
-		{
-			name:   "token and descendants in other sessions",
-			table:  []process{{pid: 107, ppid: 1, session: 107, start: 70}, {pid: 108, ppid: 107, session: 108, start: 71}},
-			tokens: []int{107}, want: []int{107, 108},
-		},
-		{
-			name:   "older than the shim",
-			table:  []process{{pid: 107, ppid: 1, session: 107, start: 49}},
-			tokens: []int{107},
-		},
-		{
-			name:  "the dead are left out",
-			table: []process{{pid: 101, ppid: 1, session: 101, start: 51, state: 'Z'}, {pid: 105, ppid: 1, session: 101, start: 70}},
-			want:  []int{105},
-		},
-		{
-			name: "never ourselves and those above us",
-			table: []process{
-				{pid: 101, ppid: 1, session: 101, start: 51},
-				{pid: 105, ppid: 101, session: 101, start: 52},
-				{pid: self, ppid: 105, session: 101, start: 53},
-				{pid: 106, ppid: 101, session: 101, start: 54},
-			},
-			want: []int{106},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			carries := func(p process, token string) bool { return token == "tok" && slices.Contains(c.tokens, p.pid) }
-			var got []int
-			for _, p := range leftovers(c.table, id, carries) {
-				got = append(got, p.pid)
-			}
-			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("leftovers (-want +got):\n%s", d)
-			}
-		})
-	}
-}
-
-func TestKernelThreadsAreNoLeftovers(t *testing.T) {
-	// In a namespace the leader is not known, and kernel threads have session 0.
-	table := []process{{pid: 2, session: 0, start: 60}, {pid: 107, ppid: 1, session: 0, start: 70}}
-	id := Identity{PID: 100, Start: 50, Token: "tok"}
-	got := leftovers(table, id, func(p process, _ string) bool { return p.pid == 107 })
-	if len(got) != 1 || got[0].pid != 107 {
-		t.Errorf("leftovers %+v, want process 107 alone", got)
-	}
-}
-
-func TestHasToken(t *testing.T) {
-	for list, want := range map[string]bool{"": false, "a": true, "b": false, "b,a": true, "a,b": true, "ab": false, "ba,c": false} {
-		if got := hasToken(list, "a"); got != want {
-			t.Errorf("token in %q: %v, want %v", list, got, want)
-		}
-	}
 }

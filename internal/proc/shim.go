@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // The shim is recognised by the name it was given and its part.
@@ -131,10 +133,6 @@ func superviseMain(k kind) int {
 	return 0
 }
 
-// endSignal asks a shim to end its tree: it is how another process than fermata
-// does so, see End.
-const endSignal = syscall.SIGUSR2
-
 // catchSignals makes the shim deaf to polite signals but one, on which it
 // returns a channel. They are caught and not ignored, because the command would
 // inherit the latter.
@@ -144,7 +142,7 @@ func catchSignals() <-chan os.Signal {
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
 		syscall.SIGUSR1, syscall.SIGALRM)
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, endSignal)
+	signal.Notify(asked, tree.EndSignal)
 	return asked
 }
 
@@ -302,7 +300,7 @@ func (s *supervisor) follow(o order) {
 		s.linger(o.Linger)
 		after := s.end(o)
 		s.say(report{Gone: after})
-		s.insist(after)
+		s.keepKilling(after)
 	case <-s.stop:
 		after := s.end(o)
 		after.Asked = s.asked
@@ -321,12 +319,12 @@ func (s *supervisor) sayEnd(after *aftermath) {
 		s.say(report{Exited: st})
 	}
 	s.say(report{Gone: after})
-	s.insist(after)
+	s.keepKilling(after)
 }
 
-// insist goes on where the bound ended the ladder: fermata has its answer, or is
+// keepKilling goes on where the bound ended the ladder: fermata has its answer, or is
 // dead, and nobody but us is left to end what still runs.
-func (s *supervisor) insist(after *aftermath) {
+func (s *supervisor) keepKilling(after *aftermath) {
 	for range 60 {
 		if after == nil || after.Left == 0 {
 			return
@@ -337,19 +335,19 @@ func (s *supervisor) insist(after *aftermath) {
 
 // end runs the ladder over the tree.
 func (s *supervisor) end(o order) *aftermath {
-	l := &ladder{
-		grace: o.Grace, bound: o.Bound,
-		tree:        func() ([]process, error) { return commandTree(s.leader) },
-		signal:      signalProcess,
-		signalGroup: signalGroup,
-		strike:      killAll,
-		sweep:       sweepChildren,
-		found:       func(n int) { s.say(report{Ending: &ending{Found: n}}) },
+	l := &tree.Ladder{
+		Grace: o.Grace, Bound: o.Bound,
+		Tree:        func() ([]tree.Process, error) { return commandTree(s.leader) },
+		Signal:      tree.Signal,
+		SignalGroup: tree.SignalGroup,
+		KillFirst:   tree.KillAll,
+		Sweep:       tree.SweepChildren,
+		Found:       func(n int) { s.say(report{Ending: &ending{Found: n}}) },
 	}
 	if canAdopt {
-		l.gone = s.reaper.gone
+		l.Gone = s.reaper.gone
 	}
-	killed, left := l.run()
+	killed, left := l.Run()
 	return &aftermath{Killed: killed, Left: left}
 }
 

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // Spawner starts commands. It keeps one shim ready for the next command of each
@@ -217,10 +219,6 @@ func stageOrderOf(spec Spec, token string) (*stageOrder, error) {
 	}, nil
 }
 
-// tokenVariable marks the processes of a command. Commands of a fermata that is
-// itself a command carry the tokens of both.
-const tokenVariable = "FERMATA_COMMAND"
-
 // mark adds token to env, which it may change, and drops all but the last of
 // several values of one variable.
 func mark(env []string, token string) []string {
@@ -228,16 +226,16 @@ func mark(env []string, token string) []string {
 	for i, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		last[name] = i
-		if name == tokenVariable && value != "" {
+		if name == tree.TokenVariable && value != "" {
 			token = value + "," + token
 		}
 	}
 	kept := env[:0]
 	for i, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if last[name] == i && name != tokenVariable {
+		if last[name] == i && name != tree.TokenVariable {
 			kept = append(kept, kv)
 		}
 	}
-	return append(kept, tokenVariable+"="+token)
+	return append(kept, tree.TokenVariable+"="+token)
 }

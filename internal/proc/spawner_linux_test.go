@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -24,8 +25,8 @@ func sparePID(t *testing.T, s *Spawner) int {
 }
 
 func alivePID(pid int) bool {
-	p, err := readProcess(pid)
-	return err == nil && !p.dead()
+	p, err := tree.Read(pid)
+	return err == nil && !p.Dead()
 }
 
 func TestSpareServesOneCommand(t *testing.T) {
@@ -113,14 +114,14 @@ func TestCloseEndsSpare(t *testing.T) {
 // childrenOf lists the children of a process.
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
-	table, err := processTable()
+	table, err := tree.Table()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var pids []int
 	for _, p := range table {
-		if p.ppid == pid && !p.dead() {
-			pids = append(pids, p.pid)
+		if p.PPID == pid && !p.Dead() {
+			pids = append(pids, p.PID)
 		}
 	}
 	return pids
@@ -198,7 +199,7 @@ func TestNothingRunsBeforeRelease(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ran")
 	spec := Spec{Argv: []string{"touch", file}, Dir: dir}
-	awaitStage := func(t *testing.T, id Identity) {
+	awaitStage := func(t *testing.T, id tree.Identity) {
 		t.Helper()
 		eventually(t, "the stage is prepared", func() bool {
 			wd, err := os.Readlink("/proc/" + itoa(id.Leader) + "/cwd")

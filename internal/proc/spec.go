@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // Stream names where output came from.
@@ -44,7 +46,7 @@ type Spec struct {
 	Dir string
 
 	// Env is the whole environment; nil means that of this process, with PWD
-	// set to Dir. A variable FERMATA_COMMAND is added (see Identity.Token).
+	// set to Dir. A variable FERMATA_COMMAND is added (see tree.Identity).
 	Env []string
 
 	// Confine is handed to the function given to ShimMain, in the process that
@@ -146,27 +148,9 @@ var (
 
 	// ErrShimLost is in Result.Err when the supervising process died, for
 	// example because the command killed it. The tree was ended all the same.
-	ErrShimLost = errors.New("supervisor of the command was killed")
+	ErrShimLost = tree.ErrShimLost
 
 	// ErrSurvivors is in Result.Err when processes of the command could not be
 	// ended within the bound.
-	ErrSurvivors = errors.New("processes could not be ended")
+	ErrSurvivors = tree.ErrSurvivors
 )
-
-// Identity names a started shim for good: it can be stored, and given to Reclaim
-// by another process after a crash. A process number alone would not do, since
-// numbers are used again.
-type Identity struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"` // start time in clock ticks after boot
-	Boot  string `json:"boot"`  // boot id of the kernel and id of the PID namespace
-
-	// Leader is the process that becomes the command, which leads its own
-	// session. Zero when the command has a PID namespace of its own.
-	Leader      int    `json:"leader,omitempty"`
-	LeaderStart uint64 `json:"leader_start,omitempty"`
-
-	// Token is part of the variable FERMATA_COMMAND in the command's
-	// environment.
-	Token string `json:"token"`
-}

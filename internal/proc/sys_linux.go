@@ -5,6 +5,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,7 +38,7 @@ func prepareShim() error {
 // one or steering it. It ends with exec. Where /proc shows nobody what he may not
 // trace (hidepid), fermata would not see us either, and must.
 func hideFromTracers() {
-	if _, err := readProcess(1); err != nil {
+	if _, err := tree.Read(1); err != nil {
 		return
 	}
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -57,33 +58,4 @@ func shimAttr() *syscall.SysProcAttr {
 }
 
 // commandTree lists the tree below the shim that calls it.
-func commandTree(int) ([]process, error) { return treeBelow() }
-
-// identifyShim fills in what names the shim for good.
-func identifyShim(id *Identity) error {
-	shim, err := readProcess(id.PID)
-	if err != nil {
-		return err
-	}
-	id.Start = shim.start
-	id.Boot, err = bootID()
-	return err
-}
-
-// identifyLeader does the same for the leader, if it is known, and makes sure
-// that the shim still lives.
-func identifyLeader(id *Identity) error {
-	if len(shimOf(*id)) == 0 {
-		return ErrShimLost
-	}
-	if id.Leader == 0 {
-		return nil
-	}
-
-	leader, err := readProcess(id.Leader)
-	if err != nil {
-		return err
-	}
-	id.LeaderStart = leader.start
-	return nil
-}
+func commandTree(int) ([]tree.Process, error) { return tree.Below() }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 const nobody = 65534
@@ -126,16 +128,16 @@ func TestSurvivorsAreReported(t *testing.T) {
 	cmd.Env = []string{"PATH=/usr/bin:/bin", helperVariable + "=stopper", "SCRIPT=" + script, "READY=" + ready, "RESULT=" + result}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
-	table, tableErr := processTable()
+	table, tableErr := tree.Table()
 	if tableErr != nil {
 		t.Fatal(tableErr)
 	}
 	survivors := 0
 	for _, p := range table {
-		args, _ := os.ReadFile("/proc/" + itoa(p.pid) + "/cmdline")
+		args, _ := os.ReadFile("/proc/" + itoa(p.PID) + "/cmdline")
 		if strings.Contains(string(args), ready) {
 			survivors++
-			_ = signalProcess(p, syscall.SIGKILL)
+			_ = tree.Signal(p, syscall.SIGKILL)
 		}
 	}
 	if err != nil {

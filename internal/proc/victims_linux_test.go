@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // victim is a command that does not want to be stopped. The script sees $MARK,
@@ -232,6 +234,6 @@ func TestNothingSurvivesKillOfFermata(t *testing.T) {
 
 // livesAs reports whether the process of that number and start time lives.
 func livesAs(pid int, start uint64) bool {
-	p, err := readProcess(pid)
-	return err == nil && p.start == start && !p.dead()
+	p, err := tree.Read(pid)
+	return err == nil && p.Start == start && !p.Dead()
 }

@@ -261,9 +261,9 @@ func TestExecMuchOutput(t *testing.T) {
 	}
 }
 
-// tree is a command with all that is hard to end: a daemon in a session of its
+// treeOf is a command with all that is hard to end: a daemon in a session of its
 // own and a child that is deaf to polite signals.
-func tree(mark string) string {
+func treeOf(mark string) string {
 	return "setsid bash -c 'trap \"\" TERM HUP; for i in 1 2 3; do sleep 600." + mark + "; done' & " +
 		"(trap '' TERM HUP; sleep 600." + mark + ") & echo ready; sleep 600." + mark
 }
@@ -276,7 +276,7 @@ func TestExecIsStoppedInItsYield(t *testing.T) {
 			cancel(errors.New("stop"))
 		}
 	}}
-	out := terminal(t).Run(ctx, on(h, t.TempDir(), tree(mark), args{"yield_time_ms": 30000})).Output
+	out := terminal(t).Run(ctx, on(h, t.TempDir(), treeOf(mark), args{"yield_time_ms": 30000})).Output
 	noneMarked(t, mark)
 	if !out.Aborted || !strings.HasSuffix(out.Output, "ready\n") || out.Command.Killed < 3 || len(h.jobs) > 0 {
 		t.Errorf("output %+v, command %+v, kept %d", out, out.Command, len(h.jobs))
@@ -286,7 +286,7 @@ func TestExecIsStoppedInItsYield(t *testing.T) {
 func TestBackgroundCommandIsStopped(t *testing.T) {
 	mark := newMark()
 	h := &termHost{}
-	background(t, h, tree(mark))
+	background(t, h, treeOf(mark))
 	eventually(t, "it is ready", func() bool { s, l := h.said(); return strings.Contains(s+l, "ready") })
 	h.jobs[0].Stop(errors.New("stop"))
 	result, stopped := h.jobs[0].Wait()

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -399,9 +400,9 @@ func answer(text string, r proc.Result, hint string) string {
 
 // Reclaim ends what is left of a command after a crash.
 func Reclaim(_ context.Context, process json.RawMessage) (int, error) {
-	var id proc.Identity
+	var id tree.Identity
 	if err := json.Unmarshal(process, &id); err != nil {
 		return 0, fmt.Errorf("read what was recorded of a process: %w", err)
 	}
-	return proc.Reclaim(id)
+	return tree.Reclaim(id)
 }

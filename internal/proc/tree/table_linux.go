@@ -1,4 +1,4 @@
-package proc
+package tree
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readProcess reads one row of the process table.
-func readProcess(pid int) (process, error) {
+// Read reads one row of the process table.
+func Read(pid int) (Process, error) {
 	var buf [1024]byte // a row has at most 52 numbers
 	n, err := readFile("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])
 	if err != nil {
-		return process{}, fmt.Errorf("read process %d: %w", pid, err)
+		return Process{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
 	return parseStat(pid, buf[:n])
 }
@@ -49,35 +49,35 @@ const (
 
 // parseStat reads the text of /proc/PID/stat. The name stands in parentheses and
 // may itself contain any of them, so the last one counts.
-func parseStat(pid int, text []byte) (process, error) {
+func parseStat(pid int, text []byte) (Process, error) {
 	i := bytes.LastIndexByte(text, ')')
 	fields := bytes.Fields(text[i+1:])
 	if i < 0 || len(fields) <= statStart {
-		return process{}, fmt.Errorf("read process %d: unexpected form of its status", pid)
+		return Process{}, fmt.Errorf("read process %d: unexpected form of its status", pid)
 	}
 
-	p := process{pid: pid, state: fields[0][0]}
+	p := Process{PID: pid, State: fields[0][0]}
 	for _, f := range [...]struct {
 		at int
 		to *int
-	}{{statPPID, &p.ppid}, {statPgrp, &p.pgrp}, {statSession, &p.session}, {statThreads, &p.threads}} {
+	}{{statPPID, &p.PPID}, {statPgrp, &p.PGrp}, {statSession, &p.Session}, {statThreads, &p.Threads}} {
 		v, err := strconv.Atoi(string(fields[f.at]))
 		if err != nil {
-			return process{}, fmt.Errorf("read process %d: %w", pid, err)
+			return Process{}, fmt.Errorf("read process %d: %w", pid, err)
 		}
 		*f.to = v
 	}
 	start, err := strconv.ParseUint(string(fields[statStart]), 10, 64)
 	if err != nil {
-		return process{}, fmt.Errorf("read process %d: %w", pid, err)
+		return Process{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
-	p.start = start
+	p.Start = start
 	return p, nil
 }
 
-// processTable reads all rows that can be read. Processes that end meanwhile are
+// Table reads all rows that can be read. Processes that end meanwhile are
 // left out.
-func processTable() ([]process, error) {
+func Table() ([]Process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
@@ -88,32 +88,32 @@ func processTable() ([]process, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := make([]process, 0, len(names))
+	table := make([]Process, 0, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if p, err := readProcess(pid); err == nil {
+		if p, err := Read(pid); err == nil {
 			table = append(table, p)
 		}
 	}
 	return table, nil
 }
 
-// treeBelow returns the processes below this one, the dead too.
-func treeBelow() ([]process, error) {
-	table, err := processTable()
+// Below returns the processes below this one, the dead too.
+func Below() ([]Process, error) {
+	table, err := Table()
 	if err != nil {
 		return nil, err
 	}
-	return descendants(table, os.Getpid()), nil
+	return Descendants(table, os.Getpid()), nil
 }
 
-// signalProcess signals p and nobody else: the descriptor holds the process
+// Signal signals p and nobody else: the descriptor holds the process
 // fast, then the start time proves that the number was not used again.
-func signalProcess(p process, sig syscall.Signal) error {
-	fd, err := unix.PidfdOpen(p.pid, 0)
+func Signal(p Process, sig syscall.Signal) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil && !errors.Is(err, unix.ENOSYS) {
 		return err
 	}
@@ -121,37 +121,37 @@ func signalProcess(p process, sig syscall.Signal) error {
 		defer unix.Close(fd)
 	}
 
-	now, statErr := readProcess(p.pid)
-	if statErr != nil || now.start != p.start {
+	now, statErr := Read(p.PID)
+	if statErr != nil || now.Start != p.Start {
 		return unix.ESRCH
 	}
 
 	if err != nil { // Linux before 5.3
-		return unix.Kill(p.pid, sig)
+		return unix.Kill(p.PID, sig)
 	}
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// signalGroup signals a process group, but never our own.
-func signalGroup(pgrp int, sig syscall.Signal) error {
+// SignalGroup signals a process group, but never our own.
+func SignalGroup(pgrp int, sig syscall.Signal) error {
 	if pgrp == unix.Getpgrp() {
 		return nil
 	}
 	return unix.Kill(-pgrp, sig)
 }
 
-// killAll kills all others at once, which only the first process of a namespace
+// KillAll kills all others at once, which only the first process of a namespace
 // can do. It needs no list of them, which a fork storm makes long.
-func killAll() {
+func KillAll() {
 	if os.Getpid() == 1 {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}
 }
 
-// sweepChildren kills what is right below the calling shim: there the orphans of
+// SweepChildren kills what is right below the calling shim: there the orphans of
 // a fork storm land. They are gone before the process table is read, but not
 // before this list is, which the kernel keeps.
-func sweepChildren() []int {
+func SweepChildren() []int {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return nil
@@ -172,9 +172,9 @@ func sweepChildren() []int {
 	return hit
 }
 
-// bootID names this run of the kernel, and the PID namespace, in which process
+// BootID names this run of the kernel, and the PID namespace, in which process
 // numbers have their meaning.
-func bootID() (string, error) {
+func BootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)

@@ -1,4 +1,4 @@
-package proc
+package tree
 
 import (
 	"os"
@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endOrphans ends what a dead shim left to us. It returns how many processes
+// EndOrphans ends what a dead shim left to us. It returns how many processes
 // were ended and how many are left.
-func endOrphans(id Identity, grace, bound time.Duration) (killed, left int) {
+func EndOrphans(id Identity, grace, bound time.Duration) (killed, left int) {
 	if id.Start == 0 {
 		return 0, 0 // nothing can be told from our other children
 	}
 
-	living := func() ([]process, error) { return orphans(id) }
-	l := &ladder{grace: grace, bound: bound, tree: living, signal: signalProcess, signalGroup: signalGroup}
-	return l.run()
+	living := func() ([]Process, error) { return orphans(id) }
+	l := &Ladder{Grace: grace, Bound: bound, Tree: living, Signal: Signal, SignalGroup: SignalGroup}
+	return l.Run()
 }
 
 // orphans lists the living processes that fell to us from dead shims, with their
@@ -25,8 +25,8 @@ func endOrphans(id Identity, grace, bound time.Duration) (killed, left int) {
 // they are not in our session, while shims and ordinary children are; and they
 // are not older than the shim. What could not die with its PID namespace has not
 // fallen to us, and is still below the shim.
-func orphans(id Identity) ([]process, error) {
-	table, err := processTable()
+func orphans(id Identity) ([]Process, error) {
+	table, err := Table()
 	if err != nil {
 		return nil, err
 	}
@@ -36,21 +36,21 @@ func orphans(id Identity) ([]process, error) {
 		return nil, err
 	}
 
-	var found []process
+	var found []Process
 	var roots []int
 	for _, p := range table {
-		if p.pid == id.PID && p.start == id.Start {
-			roots = append(roots, p.pid)
+		if p.PID == id.PID && p.Start == id.Start {
+			roots = append(roots, p.PID)
 		}
-		if p.ppid != os.Getpid() || p.session == session || p.start < id.Start {
+		if p.PPID != os.Getpid() || p.Session == session || p.Start < id.Start {
 			continue
 		}
-		if p.dead() {
-			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
+		if p.Dead() {
+			_, _ = unix.Wait4(p.PID, nil, unix.WNOHANG, nil)
 			continue
 		}
 		found = append(found, p)
-		roots = append(roots, p.pid)
+		roots = append(roots, p.PID)
 	}
-	return alive(append(found, descendants(table, roots...)...)), nil
+	return alive(append(found, Descendants(table, roots...)...)), nil
 }

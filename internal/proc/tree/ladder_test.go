@@ -1,4 +1,4 @@
-package proc
+package tree
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 // forest is a set of pretended processes.
 type forest struct {
 	mu    sync.Mutex
-	alive map[int]process
+	alive map[int]Process
 	heeds map[int]time.Duration // how long after TERM a process ends; absent: it does not
 	fears map[int]bool          // may not be signalled
 	log   []string
@@ -24,35 +24,35 @@ type forest struct {
 }
 
 func newForest(pids ...int) *forest {
-	f := &forest{alive: map[int]process{}, heeds: map[int]time.Duration{}, fears: map[int]bool{}}
+	f := &forest{alive: map[int]Process{}, heeds: map[int]time.Duration{}, fears: map[int]bool{}}
 	for _, pid := range pids {
-		f.alive[pid] = process{pid: pid, pgrp: pid, start: uint64(pid), state: 'S'}
+		f.alive[pid] = Process{PID: pid, PGrp: pid, Start: uint64(pid), State: 'S'}
 	}
 	return f
 }
 
-func (f *forest) living() ([]process, error) {
+func (f *forest) living() ([]Process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.blind {
 		return nil, errors.New("no /proc")
 	}
-	return slices.SortedFunc(maps.Values(f.alive), func(a, b process) int { return a.pid - b.pid }), nil
+	return slices.SortedFunc(maps.Values(f.alive), func(a, b Process) int { return a.PID - b.PID }), nil
 }
 
-func (f *forest) signal(p process, sig syscall.Signal) error {
+func (f *forest) signal(p Process, sig syscall.Signal) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.fears[p.pid] {
+	if f.fears[p.PID] {
 		return syscall.EPERM
 	}
-	f.log = append(f.log, sig.String()+" "+string(rune('0'+p.pid)))
-	d, heeds := f.heeds[p.pid]
+	f.log = append(f.log, sig.String()+" "+string(rune('0'+p.PID)))
+	d, heeds := f.heeds[p.PID]
 	switch {
 	case sig == syscall.SIGKILL:
-		delete(f.alive, p.pid)
+		delete(f.alive, p.PID)
 	case sig == syscall.SIGTERM && heeds:
-		time.AfterFunc(d, func() { f.end(p.pid) })
+		time.AfterFunc(d, func() { f.end(p.PID) })
 	}
 	return nil
 }
@@ -63,10 +63,10 @@ func (f *forest) end(pid int) {
 	delete(f.alive, pid)
 }
 
-func (f *forest) ladder(grace, bound time.Duration) *ladder {
-	return &ladder{
-		grace: grace, bound: bound, tree: f.living, signal: f.signal,
-		signalGroup: func(int, syscall.Signal) error { return nil },
+func (f *forest) ladder(grace, bound time.Duration) *Ladder {
+	return &Ladder{
+		Grace: grace, Bound: bound, Tree: f.living, Signal: f.signal,
+		SignalGroup: func(int, syscall.Signal) error { return nil },
 	}
 }
 
@@ -101,7 +101,7 @@ func TestLadder(t *testing.T) {
 			name: "a halted one is woken",
 			forest: func() *forest {
 				f := newForest(1)
-				f.alive[1] = process{pid: 1, state: 'T'}
+				f.alive[1] = Process{PID: 1, State: 'T'}
 				f.heeds[1] = time.Millisecond
 				return f
 			},
@@ -123,7 +123,7 @@ func TestLadder(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := c.forest()
 				began := time.Now()
-				hit, left := f.ladder(grace, bound).run()
+				hit, left := f.ladder(grace, bound).Run()
 				took := time.Since(began)
 				if hit != c.hit || left != c.left {
 					t.Errorf("hit %d, left %d, want %d and %d", hit, left, c.hit, c.left)
@@ -145,13 +145,13 @@ func TestLadderLooksTwice(t *testing.T) {
 		f := newForest(1)
 		l := f.ladder(0, time.Second)
 		looks := 0
-		l.tree = func() ([]process, error) {
+		l.Tree = func() ([]Process, error) {
 			if looks++; looks == 1 {
 				return nil, nil
 			}
 			return f.living()
 		}
-		if hit, left := l.run(); hit != 1 || left != 0 || len(f.alive) != 0 {
+		if hit, left := l.Run(); hit != 1 || left != 0 || len(f.alive) != 0 {
 			t.Errorf("hit %d, left %d, alive %v, want the one process killed", hit, left, f.alive)
 		}
 	})
@@ -164,10 +164,10 @@ func TestLadderBelievesGone(t *testing.T) {
 		f := newForest()
 		l := f.ladder(100*time.Millisecond, time.Second)
 		gone := make(chan struct{})
-		l.gone = gone
+		l.Gone = gone
 		time.AfterFunc(500*time.Millisecond, func() { close(gone) })
 		began := time.Now()
-		if _, left := l.run(); left != 0 || time.Since(began) != 500*time.Millisecond {
+		if _, left := l.Run(); left != 0 || time.Since(began) != 500*time.Millisecond {
 			t.Errorf("left %d after %v, want to wait for the parent's word", left, time.Since(began))
 		}
 	})
@@ -176,25 +176,25 @@ func TestLadderBelievesGone(t *testing.T) {
 func TestLadderKillsGroupsAndSweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForest(3, 4, 5)
-		f.alive[4] = process{pid: 4, pgrp: 3}
-		f.alive[5] = process{pid: 5, pgrp: 1} // never the group of init
-		zombie := process{pid: 6, pgrp: 7, state: 'Z'}
+		f.alive[4] = Process{PID: 4, PGrp: 3}
+		f.alive[5] = Process{PID: 5, PGrp: 1} // never the group of init
+		zombie := Process{PID: 6, PGrp: 7, State: 'Z'}
 		l := f.ladder(-1, time.Second)
 		var groups []int
-		l.signalGroup = func(g int, sig syscall.Signal) error {
+		l.SignalGroup = func(g int, sig syscall.Signal) error {
 			if sig != syscall.SIGKILL {
 				t.Errorf("signal %v to a group", sig)
 			}
 			groups = append(groups, g)
 			return nil
 		}
-		l.sweep = func() []int { return []int{5, 9} }
-		l.strike = func() { groups = append(groups, -1) }
-		l.tree = func() ([]process, error) {
+		l.Sweep = func() []int { return []int{5, 9} }
+		l.KillFirst = func() { groups = append(groups, -1) }
+		l.Tree = func() ([]Process, error) {
 			list, err := f.living()
 			return append(list, zombie), err
 		}
-		if hit, left := l.run(); hit != 4 || left != 0 {
+		if hit, left := l.Run(); hit != 4 || left != 0 {
 			t.Errorf("hit %d, left %d, want 4 and 0", hit, left)
 		}
 		if d := cmp.Diff([]int{-1, 3, 7}, groups); d != "" {
@@ -212,11 +212,11 @@ func TestLadderTellsFirst(t *testing.T) {
 		time.AfterFunc(50*time.Millisecond, func() { // one more is born in the grace
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.alive[3] = process{pid: 3, pgrp: 3, start: 3, state: 'S'}
+			f.alive[3] = Process{PID: 3, PGrp: 3, Start: 3, State: 'S'}
 		})
 		l := f.ladder(100*time.Millisecond, time.Second)
-		l.found = func(n int) { f.log = append(f.log, "found "+string(rune('0'+n))) }
-		l.run()
+		l.Found = func(n int) { f.log = append(f.log, "found "+string(rune('0'+n))) }
+		l.Run()
 		want := []string{"found 2", "terminated 1", "terminated 2", "found 3", "killed 2", "killed 3"}
 		if d := cmp.Diff(want, f.log); d != "" {
 			t.Errorf("order (-want +got):\n%s", d)
@@ -230,15 +230,15 @@ func TestLadderAfterAStandstill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForest(1)
 		l := f.ladder(100*time.Millisecond, time.Second)
-		l.signal = func(p process, sig syscall.Signal) error {
+		l.Signal = func(p Process, sig syscall.Signal) error {
 			if sig == syscall.SIGTERM {
 				time.Sleep(time.Minute)
 				return nil
 			}
-			time.AfterFunc(50*time.Millisecond, func() { f.end(p.pid) })
+			time.AfterFunc(50*time.Millisecond, func() { f.end(p.PID) })
 			return nil
 		}
-		if ended, left := l.run(); ended != 1 || left != 0 {
+		if ended, left := l.Run(); ended != 1 || left != 0 {
 			t.Errorf("ended %d, left %d, want it ended", ended, left)
 		}
 	})
@@ -250,27 +250,27 @@ func TestLadderCountsTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForest(1, 2)
 		l := f.ladder(0, time.Second)
-		l.signal = func(p process, sig syscall.Signal) error {
-			if p.pid == 2 {
+		l.Signal = func(p Process, sig syscall.Signal) error {
+			if p.PID == 2 {
 				return nil
 			}
 			return f.signal(p, sig)
 		}
-		if ended, left := l.run(); ended != 1 || left != 1 {
+		if ended, left := l.Run(); ended != 1 || left != 1 {
 			t.Errorf("ended %d, left %d, want one of each", ended, left)
 		}
 	})
 }
 
 func TestDescendants(t *testing.T) {
-	table := []process{
-		{pid: 2, ppid: 1},
-		{pid: 3, ppid: 2},
-		{pid: 7, ppid: 5},
-		{pid: 5, ppid: 3},
-		{pid: 4, ppid: 1},
-		{pid: 8, ppid: 8}, // a loop, which a table read in motion may show
-		{pid: 9, ppid: 8},
+	table := []Process{
+		{PID: 2, PPID: 1},
+		{PID: 3, PPID: 2},
+		{PID: 7, PPID: 5},
+		{PID: 5, PPID: 3},
+		{PID: 4, PPID: 1},
+		{PID: 8, PPID: 8}, // a loop, which a table read in motion may show
+		{PID: 9, PPID: 8},
 	}
 	for _, c := range []struct {
 		roots, want []int
@@ -283,8 +283,8 @@ func TestDescendants(t *testing.T) {
 		{nil, nil},
 	} {
 		var got []int
-		for _, p := range descendants(table, c.roots...) {
-			got = append(got, p.pid)
+		for _, p := range Descendants(table, c.roots...) {
+			got = append(got, p.PID)
 		}
 		slices.Sort(got)
 		if d := cmp.Diff(c.want, got); d != "" {
@@ -295,15 +295,15 @@ func TestDescendants(t *testing.T) {
 
 func TestDead(t *testing.T) {
 	for _, c := range []struct {
-		p    process
+		p    Process
 		want bool
 	}{
-		{process{state: 'S', threads: 1}, false},
-		{process{state: 'Z', threads: 1}, true},
-		{process{state: 'Z', threads: 2}, false}, // its first thread has ended
-		{process{state: 'X'}, true},
+		{Process{State: 'S', Threads: 1}, false},
+		{Process{State: 'Z', Threads: 1}, true},
+		{Process{State: 'Z', Threads: 2}, false}, // its first thread has ended
+		{Process{State: 'X'}, true},
 	} {
-		if got := c.p.dead(); got != c.want {
+		if got := c.p.Dead(); got != c.want {
 			t.Errorf("%+v dead: %v, want %v", c.p, got, c.want)
 		}
 	}
