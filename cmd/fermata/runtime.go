@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -15,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -108,7 +108,7 @@ func (f *runFlags) runtime(ctx context.Context, s streams) (*runtime, error) {
 	notify := &notifier{argv: l.config.Notify}
 	e, err := openEngine(ctx, conversation.Config{
 		Notify:  notify.ended,
-		Window:  func(s p.Settings) int64 { return l.config.Window(s.Model) },
+		Window:  func(s p.Settings) int64 { return l.config.Window(s.Provider, s.Model) },
 		Model:   m.client,
 		Retries: m.retries,
 		Tools:   kit.tools,
@@ -154,7 +154,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 
 // freeform reports whether the model takes tools that are held to a grammar.
 func (k *toolkit) freeform(s p.Settings) bool {
-	if !strings.HasPrefix(s.Model, "gpt-5") && !strings.Contains(s.Model, "codex") {
+	if !catalogue.FamilyOf(s.Model).Freeform {
 		return false
 	}
 	choice, err := k.models.chooseFor(s)

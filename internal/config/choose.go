@@ -1,11 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
 )
 
 // ErrNoProvider means that nothing says which model to use.
@@ -44,8 +47,8 @@ type Choice struct {
 type Probe func(baseURL string) (models []string, ok bool)
 
 // Choose decides which provider and model to use. If none is configured, the
-// first of these is taken: OpenAI if its address or key is set, Anthropic if its
-// key is set, an Ollama on this machine that answers. Only then, and when a local
+// first of these is taken: OpenAI if its address is set, the provider that the
+// model's name begins with (provider/id), OpenAI if its key is set, Anthropic if its key is set, an Ollama on this machine that answers. Only then, and when a local
 // server's models are not known, is probe called; it may be nil.
 func (c *Config) Choose(env func(string) string, probe Probe) (Choice, error) {
 	if env == nil {
@@ -56,6 +59,7 @@ func (c *Config) Choose(env func(string) string, probe Probe) (Choice, error) {
 	}
 	probe = once(probe)
 
+	c = c.withProviderOfModel(env)
 	p, source, err := c.pick(env, probe)
 	if err != nil {
 		return Choice{}, err
@@ -66,6 +70,9 @@ func (c *Config) Choose(env func(string) string, probe Probe) (Choice, error) {
 	}
 	if p.BaseURL == "" && p.ID != Demo {
 		return Choice{}, fmt.Errorf("provider %s has no address: set %s", p.ID, formatKey([]string{"model_providers", p.ID, "base_url"}))
+	}
+	if choice.Provider.BaseURL, err = p.address(env); err != nil {
+		return Choice{}, err
 	}
 	choice.Model, err = c.modelOf(p, probe)
 	return choice, err
@@ -88,21 +95,41 @@ func once(probe Probe) Probe {
 	}
 }
 
+// withProviderOfModel is the configuration with a model called provider/id taken
+// apart. Whoever names a provider or an address means the name as it is: services
+// that pass requests on have such names themselves.
+func (c *Config) withProviderOfModel(env func(string) string) *Config {
+	provider, model, ok := c.splitModel(c.Model)
+	if !ok || c.Provider != "" || c.hasOwnAddress() {
+		return c
+	}
+	if _, key := firstSet(env, c.providers["openai"].EnvKeys); key && c.Source("model_providers.openai.base_url").Kind != FromDefault {
+		return c
+	}
+	split := *c
+	split.Provider, split.Model, split.providerSource = provider, model, c.Source("model")
+	return &split
+}
+
+// hasOwnAddress reports whether somebody said where OpenAI's wire is spoken. A variable
+// with the address may be there for other programs: without a key it counts only if none is needed.
+func (c *Config) hasOwnAddress() bool {
+	address := c.Source("model_providers.openai.base_url")
+	return address.Kind > FromEnvironment || address.Kind == FromEnvironment && c.providers["openai"].isLocal()
+}
+
 func (c *Config) pick(env func(string) string, probe Probe) (*Provider, Source, error) {
 	if c.Provider != "" {
-		p, ok := c.providers[c.Provider]
+		p, ok := c.find(c.Provider)
 		if !ok {
 			return nil, Source{}, c.unknownProvider()
 		}
-		return p, c.Source("model_provider"), nil
+		return p, cmp.Or(c.providerSource, c.Source("model_provider")), nil
 	}
 
 	openai, anthropic, ollama := c.providers["openai"], c.providers["anthropic"], c.providers["ollama"]
-	// A variable with the address may be there for other programs: without a key
-	// it counts only if none is needed.
-	address := c.Source("model_providers.openai.base_url")
-	if address.Kind > FromEnvironment || address.Kind == FromEnvironment && openai.isLocal() {
-		return openai, address, nil
+	if c.hasOwnAddress() {
+		return openai, c.Source("model_providers.openai.base_url"), nil
 	}
 	for _, p := range []*Provider{openai, anthropic} {
 		if name, ok := firstSet(env, p.EnvKeys); ok {
@@ -120,6 +147,11 @@ func (c *Config) pick(env func(string) string, probe Probe) (*Provider, Source, 
 
 func (c *Config) unknownProvider() error {
 	known := c.Providers()
+	for _, p := range catalogue.Providers() {
+		if !slices.Contains(known, p.ID) {
+			known = append(known, p.ID)
+		}
+	}
 	text := "; there are " + strings.Join(known, ", ")
 	if near := suggest(c.Provider, known); near != "" {
 		text = fmt.Sprintf("; did you mean %s?", near)

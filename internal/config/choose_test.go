@@ -128,7 +128,7 @@ func TestChooseErrors(t *testing.T) {
 		},
 		"unknown provider": {
 			"\nmodel_provider = 'bedrock'",
-			`HOME:2:18: model_provider: there is no provider "bedrock"; there are anthropic, demo, lmstudio, ollama, openai, openrouter, oss`,
+			`HOME:2:18: model_provider: there is no provider "bedrock"; there are anthropic, demo, lmstudio, ollama, openai, openrouter, oss, google, groq, mistral, deepseek, xai, moonshotai, zai, cerebras, togetherai, alibaba, minimax, fireworks-ai, azure, ollama-cloud, github-copilot, huggingface, vercel`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -88,6 +89,8 @@ type Config struct {
 	instructionsFile       string
 	providers              map[string]*Provider
 	settings               map[string]*setting // by canonical key
+	catalogue              *catalogue.Catalogue
+	providerSource         Source // of a provider that the model's name begins with
 	profileGivenForThisRun bool
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
 )
 
 // A rank is how strong a value is. Between the sources people know there are
@@ -316,7 +318,7 @@ func (l *loader) failure() error {
 
 // build makes the Config of what was kept.
 func (l *loader) build() *Config {
-	c := &Config{Home: l.home, File: l.file, settings: l.settings, providers: map[string]*Provider{}}
+	c := &Config{Home: l.home, File: l.file, settings: l.settings, providers: map[string]*Provider{}, catalogue: catalogue.Open(l.home)}
 	for _, s := range l.settings {
 		s.key.put(c, s.names, s.value)
 	}

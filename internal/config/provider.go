@@ -1,9 +1,13 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
 )
 
 // Demo is the provider that is built in: it has no address, needs no key and
@@ -58,16 +62,21 @@ type Provider struct {
 func (c *Config) provider(id string) *Provider {
 	p, ok := c.providers[id]
 	if !ok {
-		p = &Provider{
-			ID: id, RequestMaxRetries: defaultRequestRetries, StreamMaxRetries: defaultStreamRetries, StreamIdleTimeout: defaultIdleTimeout,
-		}
+		p = newProvider(id)
 		c.providers[id] = p
 	}
 	return p
 }
 
+func newProvider(id string) *Provider {
+	return &Provider{
+		ID: id, RequestMaxRetries: defaultRequestRetries, StreamMaxRetries: defaultStreamRetries, StreamIdleTimeout: defaultIdleTimeout,
+	}
+}
+
 // complete fills in what follows from the rest. The setting is that of env_key, if any.
 func (p *Provider) complete(envKey *setting) {
+	p.fillFromCatalogue(envKey == nil)
 	if p.Name == "" {
 		p.Name = p.ID
 	}
@@ -84,6 +93,64 @@ func (p *Provider) complete(envKey *setting) {
 	case p.ID == "openai" && !p.ownKey, p.RequiresOpenAIAuth:
 		p.EnvKeys = openAIKeys()
 	}
+}
+
+// fillFromCatalogue adds what is known of a well-known service; its keys only if
+// nobody named one.
+func (p *Provider) fillFromCatalogue(keys bool) {
+	known, ok := catalogue.FindProvider(p.ID)
+	if !ok {
+		return
+	}
+	if p.Name == "" {
+		p.Name = known.Name
+	}
+	if p.BaseURL == "" {
+		p.BaseURL = known.BaseURL
+	}
+	if p.WireAPI == "" {
+		p.WireAPI = WireAPI(known.Wire)
+	}
+	if keys {
+		p.EnvKeys = known.EnvKeys
+	}
+}
+
+// find returns a provider that is configured, built in, or in the catalogue.
+func (c *Config) find(id string) (*Provider, bool) {
+	if p, ok := c.providers[id]; ok {
+		return p, true
+	}
+	if _, ok := catalogue.FindProvider(id); !ok {
+		return nil, false
+	}
+	p := newProvider(id)
+	p.complete(nil)
+	return p, true
+}
+
+// splitModel takes provider/id apart, if that is what the model's name is.
+func (c *Config) splitModel(name string) (provider, model string, ok bool) {
+	provider, model, ok = strings.Cut(name, "/")
+	if !ok || model == "" {
+		return "", "", false
+	}
+	_, ok = c.find(provider)
+	return provider, model, ok
+}
+
+// address is the base URL with the variables that it names filled in.
+func (p *Provider) address(env func(string) string) (string, error) {
+	before, rest, ok := strings.Cut(p.BaseURL, "{")
+	name, after, closed := strings.Cut(rest, "}")
+	if !ok || !closed {
+		return p.BaseURL, nil
+	}
+	value := strings.TrimSpace(env(name))
+	if value == "" {
+		return "", fmt.Errorf("provider %s needs a part of its address: set %s, or %s", p.ID, name, formatKey([]string{"model_providers", p.ID, "base_url"}))
+	}
+	return before + url.PathEscape(value) + after, nil
 }
 
 // openAIKeys are the variables with a key of OpenAI. Whoever starts us for one

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -24,7 +25,7 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 		// It does what the user types, so it may write where the user works.
 		s.Sandbox = c.sandbox(protocol.SandboxWorkspaceWrite)
 	}
-	s.ContextWindow = c.Window(s.Model)
+	s.ContextWindow = c.Window(s.Provider, s.Model)
 	return s
 }
 
@@ -50,6 +51,9 @@ func (c *Config) Overrides(now protocol.Settings) protocol.Overrides {
 	}
 	if c.givenForThisRun("model") && c.Model != "" {
 		o.Model = new(c.Model)
+		if provider, model, ok := c.splitModel(c.Model); ok && o.Provider == nil && !c.hasModel(now.Provider, c.Model) {
+			o.Provider, o.Model = new(provider), new(model)
+		}
 	}
 	if c.givenForThisRun("model_reasoning_effort") {
 		o.Effort = new(c.Effort)
@@ -62,6 +66,16 @@ func (c *Config) Overrides(now protocol.Settings) protocol.Overrides {
 	}
 	o.Sandbox = c.overrideSandbox(now.Sandbox)
 	return o
+}
+
+// hasModel reports whether a model may be one of the provider's under its whole name.
+// Of a provider that is not in the catalogue nothing is known.
+func (c *Config) hasModel(provider, model string) bool {
+	if _, known := catalogue.FindProvider(provider); !known {
+		return true
+	}
+	_, ok := c.Catalogue().FindExact(provider, model)
+	return ok
 }
 
 // overrideSandbox changes the mode with all its details, or single details of
