@@ -133,7 +133,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetVersionTemplate("fermata {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	root.AddCommand(execCommand(s), approveCommand(s), configCommand(s), doctorCommand(s), sandboxCommand(s), listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), fsckCommand(s), mcpServerCommand(s), versionCommand(s), demoModelCommand(s))
+	root.AddCommand(execCommand(s), approveCommand(s), configCommand(s), doctorCommand(s), sandboxCommand(s), listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), fsckCommand(s), mcpServerCommand(s), modelsCommand(s), versionCommand(s), demoModelCommand(s))
 	interactive(root, s)
 	return root
 }

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
+)
+
+func modelsCommand(s streams) *cobra.Command {
+	var from, provider string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "models [FILTER...]",
+		Short: "list the models that are known, with their limits and prices",
+		Long: `List the models that are known, with their limits and prices.
+
+Each FILTER is a text that the provider or the id has to contain. --refresh takes a newer table from a
+file or an address, checks it and keeps it in the home directory; --refresh=builtin goes back to the built-in one.`,
+		RunE: func(cmd *cobra.Command, filters []string) error {
+			home, err := config.Home(os.Getenv)
+			if err != nil {
+				return configError(err)
+			}
+			if cmd.Flags().Changed("refresh") {
+				return refreshModels(cmd.Context(), s, home, from)
+			}
+			return listModels(s, catalogue.Open(home), provider, filters, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&from, "refresh", "", "take a newer table from this file or address, or go back to the one that is \"builtin\"")
+	cmd.Flags().StringVar(&provider, "provider", "", "only those of this provider")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func listModels(s streams, c *catalogue.Catalogue, provider string, filters []string, asJSON bool) error {
+	if err := c.Err(); err != nil {
+		fmt.Fprintf(s.err, "fermata: warning: %v; the built-in table is used\n", err)
+	}
+	w := tabwriter.NewWriter(toPeople(s.out), 0, 0, 2, ' ', 0)
+	n := 0
+	for m := range c.All() {
+		name := strings.ToLower(m.Provider + "/" + m.ID)
+		if provider != "" && m.Provider != provider || slices.ContainsFunc(filters, func(f string) bool { return !strings.Contains(name, strings.ToLower(f)) }) {
+			continue
+		}
+		if asJSON {
+			if err := json.NewEncoder(s.out).Encode(modelLine(m)); err != nil {
+				return err
+			}
+			n++
+			continue
+		}
+		if n++; n == 1 {
+			fmt.Fprintln(w, "MODEL\tWINDOW\tOUTPUT\tEFFORTS\tIMAGES\t$/M IN\t$/M OUT\tRELEASED")
+		}
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Provider, m.ID, tokens(m.Window()), tokens(m.OutputLimit),
+			dash(strings.Join(m.Efforts, " ")), yesNo(m.Vision), price(m.Price, m.Price.Input), price(m.Price, m.Price.Output), dash(m.Released))
+	}
+	if n == 0 && !asJSON {
+		fmt.Fprintln(s.err, "no such model in the catalogue")
+	}
+	return w.Flush()
+}
+
+// modelLine is a model as JSON.
+func modelLine(m catalogue.Model) map[string]any {
+	line := map[string]any{
+		"provider": m.Provider, "id": m.ID, "window": m.Window(), "context": m.Context, "output_limit": m.OutputLimit,
+		"reasoning": m.Reasoning, "efforts": m.Efforts, "default_effort": m.DefaultEffort(), "vision": m.Vision, "released": m.Released,
+		"edit_tool": catalogue.FamilyOf(m.ID).Edit,
+	}
+	if m.Price.Known {
+		line["price_per_million"] = map[string]float64{
+			"input": m.Price.Input, "output": m.Price.Output, "cache_read": m.Price.CacheRead, "cache_write": m.Price.CacheWrite,
+		}
+	}
+	return line
+}
+
+func tokens(n int64) string {
+	switch {
+	case n == 0:
+		return "-"
+	case n%1000 == 0:
+		return strconv.FormatInt(n/1000, 10) + "k"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func price(p catalogue.Price, v float64) string {
+	if !p.Known {
+		return "-"
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// maxTable bounds what is read as a table of models.
+const maxTable = 16 << 20
+
+const refreshTime = 30 * time.Second
+
+// refreshModels replaces the copy in the home. A table that cannot be used changes nothing.
+func refreshModels(ctx context.Context, s streams, home, from string) error {
+	file := catalogue.File(home)
+	switch from {
+	case "":
+		return usage("--refresh needs a file, an address, or builtin")
+	case "builtin":
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		fmt.Fprintln(s.err, "the built-in table of models is used")
+		return nil
+	}
+	text, err := readTable(ctx, from)
+	if err == nil {
+		err = catalogue.Check(text)
+	}
+	if err != nil {
+		return fmt.Errorf("refresh models from %s: %w", from, err)
+	}
+	if err := replaceFile(file, text); err != nil {
+		return err
+	}
+	n := 0
+	for range catalogue.Open(home).All() {
+		n++
+	}
+	fmt.Fprintf(s.err, "%d models are now in %s\n", n, file)
+	return nil
+}
+
+func readTable(ctx context.Context, from string) (string, error) {
+	if !strings.HasPrefix(from, "http://") && !strings.HasPrefix(from, "https://") {
+		f, err := os.Open(from)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		return readBounded(f)
+	}
+	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("the server answered %s", resp.Status)
+	}
+	return readBounded(resp.Body)
+}
+
+func readBounded(r io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxTable+1))
+	if err == nil && len(data) > maxTable {
+		err = fmt.Errorf("more than %d MiB", maxTable>>20)
+	}
+	return string(data), err
+}
+
+// replaceFile writes a file that is there whole or not at all.
+func replaceFile(name, text string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".models-")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
