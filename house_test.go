@@ -30,13 +30,14 @@ var layers = [][]string{
 	{"internal/tool", "internal/shim"},
 	{"internal/conversation"},
 	{"engine"},
+	{"internal/follow"},
 	{"internal/surface/exec", "internal/surface/tui", "internal/surface/mcpserver", "internal/surface/appserver"},
 	{"cmd/fermata", "e2e", "tools/types"},
 }
 
 // The rules that have exceptions, and the exceptions.
 var (
-	mayLock    = []string{"internal/journal", "internal/jsonrpc", "engine", "internal/proc"}
+	mayLock    = []string{"internal/journal", "internal/jsonrpc", "engine", "internal/proc", "internal/follow"}
 	mayRoot    = []string{"cmd/fermata"} // context.Background
 	longTables = []string{"kinds"}       // functions and files exempt by name
 )

@@ -1,0 +1,375 @@
+// Package follow lets one client follow a conversation several times over, in step: each event
+// is taken by all of its followers before the next one is given to any. Whoever answers a
+// request about a turn can therefore wait until the turn's end has been passed on
+// to every follower ([Group.Ended]), whatever kind they are.
+//
+// Start with [Group.Join].
+package follow
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/fermata-agent/fermata/engine"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// An Engine is what a group reads from.
+type Engine interface {
+	engine.Engine
+	engine.Attacher
+}
+
+// A Group is the followers that one client has of one conversation. Its methods may
+// be called from any goroutine, Ended not from within an iteration of a follower.
+type Group struct {
+	engine Engine
+	id     p.ConversationID
+
+	mu     sync.Mutex
+	reader *reader // nil while nobody follows; guarded by mu
+	count  int     // of the followers of reader; guarded by mu
+}
+
+// New makes a group. It costs nothing while nobody follows.
+func New(e Engine, id p.ConversationID) *Group { return &Group{engine: e, id: id} }
+
+// A Follower is one way in which the client follows the conversation.
+type Follower struct {
+	g     *Group
+	r     *reader
+	after p.Cursor
+	live  func()
+	given chan delivery // sent by the reader
+	taken chan struct{} // sent when what was given has been dealt with
+	gone  chan struct{} // closed when nothing more is taken
+	leave func()        // once
+}
+
+// A delivery is an event, an error, or the word that the past ends here.
+type delivery struct {
+	event p.Event
+	err   error
+	live  bool
+}
+
+// errEnded is why a follower gets nothing more when the iteration of a group is over.
+var errEnded = errors.New("the conversation is no longer followed")
+
+// Join adds a follower that gets every event after the cursor. When it returns the
+// follower counts for Ended. Events must be called, and ends it. live is called once, between
+// two events, when everything has been given that there was at the time of Join.
+func (g *Group) Join(ctx context.Context, after p.Cursor, live func()) (*Follower, error) {
+	r := g.enter(ctx)
+	f := &Follower{
+		g: g, r: r, after: after, live: live,
+		given: make(chan delivery), taken: make(chan struct{}), gone: make(chan struct{}),
+	}
+	f.leave = sync.OnceFunc(func() { close(f.gone); g.exit(r) })
+	select {
+	case r.joins <- f:
+		return f, nil
+	case <-r.done:
+		f.leave()
+		return nil, r.err
+	case <-ctx.Done():
+		f.leave()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Leave ends a follower whose events are not wanted after all.
+func (f *Follower) Leave() { f.leave() }
+
+// Events gives the events until ctx ends, the caller stops or the conversation is closed. An error is
+// the last thing it gives. It can be called once.
+func (f *Follower) Events(ctx context.Context) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		defer f.leave()
+		for {
+			var d delivery
+			select {
+			case d = <-f.given:
+			case <-f.r.done:
+				d.err = f.r.err
+			case <-ctx.Done():
+				d.err = context.Cause(ctx)
+			}
+			switch {
+			case d.err != nil:
+				yield(p.Event{}, d.err)
+				return
+			case d.live:
+				f.live()
+			case !yield(d.event, nil):
+				return
+			}
+			f.taken <- struct{}{} // the reader waits for it
+		}
+	}
+}
+
+// Attach is Join and Events in one, for whom it does not matter when the follower is there.
+func (g *Group) Attach(ctx context.Context, after p.Cursor, live func()) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		f, err := g.Join(ctx, after, live)
+		if err != nil {
+			yield(p.Event{}, err)
+			return
+		}
+		f.Events(ctx)(yield)
+	}
+}
+
+// Ended waits until every follower that has joined has taken the end of a turn which has ended. It does
+// not wait for those that leave, or if nobody follows.
+func (g *Group) Ended(ctx context.Context, turn p.TurnID) {
+	g.mu.Lock()
+	r := g.reader
+	g.mu.Unlock()
+	if r == nil {
+		return
+	}
+	w := &wait{turn, make(chan struct{})}
+	select {
+	case r.waits <- w:
+	case <-r.done:
+		return
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-w.over:
+	case <-r.done:
+	case <-ctx.Done():
+	}
+}
+
+// enter returns the reader, which it starts for the first follower.
+func (g *Group) enter(ctx context.Context) *reader {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reader != nil {
+		select {
+		case <-g.reader.done: // its followers have yet to leave
+			g.reader = nil
+		default:
+		}
+	}
+	if g.reader == nil {
+		g.reader, g.count = newReader(context.WithoutCancel(ctx), g.engine, g.id), 0
+	}
+	g.count++
+	return g.reader
+}
+
+// exit counts a follower out. The last one stops the reader.
+func (g *Group) exit(r *reader) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reader != r {
+		return
+	}
+	if g.count--; g.count == 0 {
+		r.cancel()
+		g.reader = nil
+	}
+}
+
+// A reader gives the events of a conversation to the followers of a group. All but its
+// channels belongs to its goroutine.
+type reader struct {
+	engine Engine
+	id     p.ConversationID
+	ctx    context.Context
+	cancel context.CancelFunc
+	joins  chan *Follower
+	waits  chan *wait
+	done   chan struct{} // closed when it gives nothing more
+	err    error         // why; set before done is closed
+
+	followers []*Follower
+	waiting   []*wait
+	at        p.Cursor // the last recorded event that was given
+	ended     p.TurnID // the last turn whose end was given, or that had ended before
+	open      []text   // of the items that are open, what was given
+}
+
+// A wait is for the end of a turn to be taken.
+type wait struct {
+	turn p.TurnID
+	over chan struct{}
+}
+
+// A text is a stretch of an open item.
+type text struct {
+	item   p.ItemID
+	kind   p.DeltaKind
+	offset int64
+	text   []byte
+}
+
+func newReader(ctx context.Context, e Engine, id p.ConversationID) *reader {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &reader{
+		engine: e, id: id, ctx: ctx, cancel: cancel, joins: make(chan *Follower), waits: make(chan *wait), done: make(chan struct{}),
+	}
+	go r.run() // ends with ctx, or when the conversation can no longer be read
+	return r
+}
+
+func (r *reader) run() {
+	defer close(r.done)
+	defer r.cancel()
+	r.err = errEnded
+	snap, err := r.engine.Resume(r.ctx, r.id)
+	if err != nil {
+		r.err = err
+		return
+	}
+	r.at, r.ended = snap.Last, snap.Turn
+	if snap.Active {
+		r.ended--
+	}
+	events := make(chan delivery)
+	go r.read(snap.Last, events) // ends with ctx
+	var joins chan *Follower     // nil until the text of open items has been read
+	var waits chan *wait         // likewise
+	for {
+		select {
+		case d := <-events:
+			switch {
+			case d.err != nil:
+				r.err = d.err
+				return
+			case d.live:
+				joins, waits = r.joins, r.waits
+			default:
+				r.give(d.event)
+			}
+		case f := <-joins:
+			r.catchUp(f)
+		case w := <-waits:
+			r.waiting = append(r.waiting, w)
+			r.wake()
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+// read passes on what happens after the cursor.
+func (r *reader) read(after p.Cursor, events chan<- delivery) {
+	send := func(d delivery) bool {
+		select {
+		case events <- d:
+			return true
+		case <-r.ctx.Done():
+			return false
+		}
+	}
+	for e, err := range r.engine.Attach(r.ctx, r.id, after, func() { send(delivery{live: true}) }) {
+		if !send(delivery{event: e, err: err}) {
+			return
+		}
+	}
+}
+
+// give gives one event to all, and waits until they have taken it.
+func (r *reader) give(e p.Event) {
+	r.followers = slices.DeleteFunc(r.followers, func(f *Follower) bool { return !f.take(delivery{event: e}) })
+	if e.Seq != 0 && !e.Unsaved {
+		r.at = e.Seq
+	}
+	r.note(e)
+	if _, ok := e.Body.(*p.TurnEnded); ok {
+		r.ended = max(r.ended, e.Turn)
+		r.wake()
+	}
+}
+
+// take gives a follower something and reports whether it follows on.
+func (f *Follower) take(d delivery) bool {
+	select {
+	case f.given <- d:
+	case <-f.gone:
+		return false
+	}
+	select {
+	case <-f.taken:
+		return true
+	case <-f.gone:
+		return false
+	}
+}
+
+// wake ends the waits for turns that have ended.
+func (r *reader) wake() {
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *wait) bool {
+		if w.turn > r.ended {
+			return false
+		}
+		close(w.over)
+		return true
+	})
+}
+
+// catchUp gives a new follower what the others have had, and makes it one of them.
+func (r *reader) catchUp(f *Follower) {
+	if f.after < r.at {
+		for e, err := range r.engine.Subscribe(r.ctx, r.id, f.after) {
+			if err != nil {
+				f.take(delivery{err: err})
+				return
+			}
+			if e.Seq > r.at {
+				break
+			}
+			if e.Seq != 0 && !f.take(delivery{event: e}) {
+				return
+			}
+			if e.Seq == r.at {
+				break
+			}
+		}
+	}
+	for _, t := range r.open {
+		d := &p.Delta{Item: t.item, Kind: t.kind, Offset: t.offset, Text: string(t.text)}
+		if !f.take(delivery{event: p.Event{Turn: t.item.Turn, Body: d}}) {
+			return
+		}
+	}
+	if f.take(delivery{live: true}) {
+		r.followers = append(r.followers, f)
+	}
+}
+
+// note remembers the text of open items.
+func (r *reader) note(e p.Event) {
+	switch b := e.Body.(type) {
+	case *p.Delta:
+		last := len(r.open) - 1
+		if last >= 0 && r.open[last].item == b.Item && r.open[last].kind == b.Kind {
+			r.open[last].text = append(r.open[last].text, b.Text...)
+			return
+		}
+		r.open = append(r.open, text{b.Item, b.Kind, b.Offset, []byte(b.Text)})
+	case *p.AssistantMessage:
+		r.forget(func(i p.ItemID) bool { return i == b.Item })
+	case *p.Reasoning:
+		r.forget(func(i p.ItemID) bool { return i == b.Item })
+	case *p.ToolOutput:
+		r.forget(func(i p.ItemID) bool { return i == b.Call })
+	case *p.BackgroundEnded:
+		r.forget(func(i p.ItemID) bool { return i == b.ID.Item() })
+	case *p.TurnEnded:
+		r.forget(func(i p.ItemID) bool { return i.Turn == e.Turn })
+	}
+}
+
+func (r *reader) forget(closed func(p.ItemID) bool) {
+	r.open = slices.DeleteFunc(r.open, func(t text) bool { return closed(t.item) })
+}
