@@ -91,44 +91,60 @@ func stopTimer(t **time.Timer) {
 	}
 }
 
-// acted reports whether an event is an instruction.
-func acted(b p.Body) bool {
-	switch b.(type) {
-	case *p.ModelRequested, *p.CallStarted, *p.ModelRetry, *p.TurnEnded:
-		return true
-	}
-	return false
+// An effect is what an event sets in motion when it is durable. Replay makes none.
+type effect struct {
+	seq      p.Seq
+	turn     p.TurnID
+	carryOut func()
+	dropped  turn.Input // reported instead when the turn stops first; may be nil
 }
 
-// act does what a durable event says. Replay never calls it.
-func (o *owner) act(a act) {
-	switch b := a.body.(type) {
+// queueEffect queues what an event sets in motion, if anything.
+func (o *owner) queueEffect(e p.Event) {
+	queue := func(dropped turn.Input, carryOut func()) {
+		o.effects = append(o.effects, effect{e.Seq, e.Turn, carryOut, dropped})
+	}
+	switch b := e.Body.(type) {
 	case *p.ModelRequested:
-		if o.ctx.Err() != nil {
-			o.step(turn.ModelDone{Response: b.Response})
-			return
-		}
-		o.startModel(b.Response)
+		queue(turn.ModelDone{Response: b.Response}, func() { o.startModel(e.Turn, b.Response) })
 	case *p.CallStarted:
-		if o.ctx.Err() != nil {
-			o.step(turn.ToolDone{Output: p.ToolOutput{Call: b.Call}, NotRun: true})
-			return
-		}
-		o.startTool(*b)
+		queue(turn.ToolDone{Output: p.ToolOutput{Call: b.Call}, NotRun: true}, func() { o.startTool(*b) })
 	case *p.ModelRetry:
-		if o.ctx.Err() == nil {
-			o.retry = time.NewTimer(b.Wait)
-		}
+		queue(nil, func() { o.retry = time.NewTimer(b.Wait) })
 	case *p.TurnEnded:
-		o.notify()
-		o.checkpoint(a.seq)
-		o.next()
+		queue(nil, func() {
+			o.notify()
+			o.checkpoint(e.Seq)
+			o.next()
+		})
 	}
 }
 
-// work runs f as a worker of the turn, and passes on how it ended.
-func (o *owner) work(f func(ctx context.Context) turn.Input) {
-	ctx, id, conv := o.ctx, o.state.Turn, o.conv
+// dropEffects drops the effects of a turn that stops: what has not begun does
+// not begin any more. No effect outlives its turn, and no other code drops one.
+func (o *owner) dropEffects() {
+	if !o.state.Stopping() {
+		return
+	}
+	var dropped, others []effect
+	for _, e := range o.effects {
+		if e.turn == o.state.Turn {
+			dropped = append(dropped, e)
+		} else {
+			others = append(others, e) // ends of turns before it
+		}
+	}
+	o.effects = others
+	for _, e := range dropped {
+		if e.dropped != nil {
+			o.step(e.dropped)
+		}
+	}
+}
+
+// work runs f as a worker of the turn, and reports how it ended.
+func (o *owner) work(id p.TurnID, f func(ctx context.Context) turn.Input) {
+	ctx, conv := o.ctx, o.conv
 	go func() { // stopped by ctx, waited for by the turn's end
 		conv.send(message{turn: id, happen: f(ctx)})
 	}()
@@ -143,12 +159,12 @@ func (c *Conversation) send(m message) bool {
 	}
 }
 
-func (o *owner) startModel(response int) {
-	scope := o.journal.Open(fmt.Sprintf("%d.%d", o.state.Turn, response))
+func (o *owner) startModel(id p.TurnID, response int) {
+	scope := o.journal.Open(fmt.Sprintf("%d.%d", id, response))
 	o.model, o.began = scope, false
-	sink := &sink{conv: o.conv, id: p.ItemID{Turn: o.state.Turn, Response: response}, scope: scope}
+	sink := &sink{conv: o.conv, id: p.ItemID{Turn: id, Response: response}, scope: scope}
 	prompt, settings, client := o.prompt(), o.now, o.cfg.Model
-	o.work(func(ctx context.Context) (h turn.Input) {
+	o.work(id, func(ctx context.Context) (h turn.Input) {
 		done := turn.ModelDone{Response: response}
 		defer scope.Seal()
 		defer guard(func(err *p.Error) { done.Error = err; h = done })
@@ -242,7 +258,7 @@ func (o *owner) startTool(b p.CallStarted) {
 	if ask := o.asked[b.Call]; ask != nil {
 		call.Asked = ask.Detail
 	}
-	o.work(func(ctx context.Context) (h turn.Input) {
+	o.work(b.Call.Turn, func(ctx context.Context) (h turn.Input) {
 		defer scope.Seal()
 		defer guard(func(err *p.Error) {
 			h = turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: "tool failed: " + err.Message}}

@@ -18,7 +18,7 @@ import (
 // durable. ctx gives values only; its end does not end the conversation.
 func Start(ctx context.Context, cfg Config, j journal.Journal) (*Conversation, error) {
 	o := newOwner(ctx, cfg, j)
-	o.record(0, &p.ConversationStarted{ID: o.cfg.ID, Version: o.cfg.Version, Settings: o.cfg.Settings})
+	o.recordOutsideTurn(&p.ConversationStarted{ID: o.cfg.ID, Version: o.cfg.Version, Settings: o.cfg.Settings})
 	return o.begin(ctx)
 }
 
@@ -128,7 +128,7 @@ func track(left []leftover, body p.Body) []leftover {
 func (o *owner) recover(ctx context.Context, left []leftover) {
 	found := o.journal.Recovery()
 	if o.id == "" {
-		o.record(0, &p.ConversationStarted{ID: o.cfg.ID, Version: o.cfg.Version, Settings: o.cfg.Settings})
+		o.recordOutsideTurn(&p.ConversationStarted{ID: o.cfg.ID, Version: o.cfg.Version, Settings: o.cfg.Settings})
 	}
 	o.recovered = DescribeRecovery(found)
 	lost := turn.Lost{Crash: true, Open: o.partials(p.ItemID{Turn: o.state.Turn})}
@@ -154,7 +154,7 @@ func (o *owner) recover(ctx context.Context, left []leftover) {
 	o.recordEach(settled)
 	o.repairHistory()
 	if len(o.recovered) > 0 {
-		o.record(0, &p.Notice{Text: "found when reopening: " + strings.Join(o.recovered, "; "), Warn: true})
+		o.recordOutsideTurn(&p.Notice{Text: "found when reopening: " + strings.Join(o.recovered, "; "), Warn: true})
 	}
 }
 
@@ -189,7 +189,7 @@ func (o *owner) repairHistory() {
 		if open[id] {
 			continue
 		}
-		o.record(0, &p.ToolOutput{Call: id, Output: "aborted: the output was lost", Failed: true, Aborted: true, Repaired: true})
+		o.recordOutsideTurn(&p.ToolOutput{Call: id, Output: "aborted: the output was lost", Failed: true, Aborted: true, Repaired: true})
 		o.recovered = append(o.recovered, fmt.Sprintf("call %s had lost its output", id))
 	}
 }

@@ -40,9 +40,9 @@ type owner struct {
 	last     p.Seq
 
 	// What waits for the disk.
-	acts    []act   // recorded, not yet acted upon
-	replies []reply // ops whose events are not yet durable
-	failed  error   // the journal's, once it has failed
+	effects []effect // of recorded events, in order; only of the running turn, but for ends of turns
+	replies []reply  // ops whose events are not yet durable
+	failed  error    // the journal's, once it has failed
 
 	// The turn that runs.
 	ctx      context.Context
@@ -67,11 +67,6 @@ type owner struct {
 	grown     int64         // bytes recorded since the last checkpoint
 	saved     int64         // bytes of that checkpoint
 	saving    chan struct{} // closed when it is written; nil if there is none
-}
-
-type act struct {
-	seq  p.Seq
-	body p.Body
 }
 
 type reply struct {
@@ -132,7 +127,7 @@ func (o *owner) over() bool {
 		return false
 	}
 	idle := !o.state.Active || o.state.Waiting() && o.failed == nil
-	return idle && len(o.state.Background) == 0 && len(o.acts) == 0 && len(o.replies) == 0
+	return idle && len(o.state.Background) == 0 && len(o.effects) == 0 && len(o.replies) == 0
 }
 
 // ending reports whether the owner only waits for the end of what runs.
@@ -200,7 +195,7 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 	case p.Approve:
 		return o.stepErr(turn.Approval{Call: op.Call, Decision: op.Decision, Message: op.Message})
 	case p.Configure:
-		o.record(0, &p.Configured{Settings: o.changed(op.Overrides)})
+		o.recordOutsideTurn(&p.Configured{Settings: o.changed(op.Overrides)})
 	case p.Compact:
 		err := o.stepErr(turn.Compact{})
 		receipt.Turn = o.state.Turn
@@ -212,7 +207,7 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 	case p.KillBackground:
 		return o.killBackground(op.ID)
 	case p.Rename:
-		o.record(0, &p.Renamed{Title: op.Title})
+		o.recordOutsideTurn(&p.Renamed{Title: op.Title})
 	case p.Revert:
 		return o.revert(op)
 	case p.Undo:
@@ -231,7 +226,7 @@ func (o *owner) userTurn(op p.UserTurn, receipt *p.Receipt) error {
 	o.next() // what waits comes first
 	busy := o.state.Active
 	if op.Overrides != nil && !busy && len(op.Content) > 0 {
-		o.record(0, &p.Configured{Settings: o.changed(*op.Overrides)})
+		o.recordOutsideTurn(&p.Configured{Settings: o.changed(*op.Overrides)})
 	}
 	if err := o.stepErr(turn.User{Content: op.Content, WhenBusy: op.WhenBusy, Overrides: op.Overrides}); err != nil {
 		return err
@@ -254,7 +249,7 @@ func (o *owner) revert(op p.Revert) error {
 	case op.Before <= o.history.Compacted(), op.Before > o.state.Turn, op.Before < 1:
 		return ErrRevert
 	}
-	o.record(0, &p.Reverted{Before: op.Before})
+	o.recordOutsideTurn(&p.Reverted{Before: op.Before})
 	return nil
 }
 
@@ -327,7 +322,7 @@ func (o *owner) recordFor(m message) {
 		m.durable <- context.Canceled
 		return
 	}
-	o.record(m.turn, m.record)
+	o.record(p.Event{Turn: m.turn, Body: m.record})
 	o.replies = append(o.replies, reply{o.last, func(err error) { m.durable <- err }})
 	o.durable()
 }
@@ -354,7 +349,7 @@ func (o *owner) next() {
 		return
 	}
 	if over := o.state.Pending[0].Overrides; over != nil {
-		o.record(0, &p.Configured{Settings: o.changed(*over)})
+		o.recordOutsideTurn(&p.Configured{Settings: o.changed(*over)})
 	}
 	o.step(turn.Next{})
 }

@@ -108,7 +108,7 @@ func outcome(applied bool, note string) string {
 
 func (o *owner) recordEach(events []p.Body) {
 	for _, b := range events {
-		o.record(0, b)
+		o.recordOutsideTurn(b)
 	}
 }
 
@@ -122,13 +122,13 @@ func (o *owner) undo(op p.Undo) error {
 	}
 	switch {
 	case op.Started != nil:
-		o.record(0, op.Started)
+		o.recordOutsideTurn(op.Started)
 	case op.Committed != nil:
-		o.record(0, op.Committed)
+		o.recordOutsideTurn(op.Committed)
 	case op.Settled != nil:
-		o.record(0, op.Settled)
+		o.recordOutsideTurn(op.Settled)
 	case op.Done != nil:
-		o.record(0, op.Done)
+		o.recordOutsideTurn(op.Done)
 	default:
 		return errUndo
 	}

@@ -10,23 +10,18 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// step decides and records; acting waits until the record is durable.
+// step decides and records; effects wait until the record is durable.
 func (o *owner) step(in turn.Input) {
 	_ = o.stepErr(in) // only ops can be refused, and they ask
 }
 
 func (o *owner) stepErr(in turn.Input) error {
-	bodies, err := o.state.Decide(o.env(), in)
-	if err != nil || len(bodies) == 0 {
+	events, err := o.state.Decide(o.env(), in)
+	if err != nil || len(events) == 0 {
 		return err
 	}
-	id := o.state.Turn
-	if _, ok := bodies[0].(*p.TurnStarted); ok {
-		id++
-	} else if !o.state.Active {
-		id = 0
-	}
-	o.record(id, bodies...)
+	o.record(events...)
+	o.dropEffects()
 	o.durable()
 	return nil
 }
@@ -36,41 +31,33 @@ func (o *owner) env() turn.Env {
 }
 
 // record appends events to the journal as one batch and folds them.
-func (o *owner) record(id p.TurnID, bodies ...p.Body) {
-	entries := make([]journal.Entry, len(bodies))
-	for i, b := range bodies {
-		data, err := json.Marshal(b)
+func (o *owner) record(events ...p.Event) {
+	entries := make([]journal.Entry, len(events))
+	for i, e := range events {
+		data, err := json.Marshal(e.Body)
 		if err != nil {
-			panic(fmt.Sprintf("encode %s event: %v", p.Kind(b), err)) // our own types: a defect
+			panic(fmt.Sprintf("encode %s event: %v", p.Kind(e.Body), err)) // our own types: a defect
 		}
-		entries[i] = journal.Entry{Turn: int(turnOf(id, b)), Kind: p.Kind(b), Body: data, Closes: closes(id, b)}
+		entries[i] = journal.Entry{Turn: int(e.Turn), Kind: p.Kind(e.Body), Body: data, Closes: closes(e)}
 		o.grown += int64(len(data))
 	}
-	seq := p.Seq(o.journal.Append(entries...)) - p.Seq(len(bodies))
+	seq := p.Seq(o.journal.Append(entries...)) - p.Seq(len(events))
 	now := time.Now()
-	for _, b := range bodies {
+	for _, e := range events {
 		seq++
-		o.fold(p.Event{Seq: seq, Time: now, Turn: turnOf(id, b), Body: b})
-		o.prepare(b)
-		if acted(b) {
-			o.acts = append(o.acts, act{seq, b})
-		}
+		e.Seq, e.Time = seq, now
+		o.fold(e)
+		o.prepare(e.Body)
+		o.queueEffect(e)
 	}
 }
 
-// turnOf is the turn an event belongs to if turn id is running. Background
-// commands belong to none.
-func turnOf(id p.TurnID, b p.Body) p.TurnID {
-	switch b.(type) {
-	case *p.BackgroundStarted, *p.BackgroundEnded:
-		return 0
-	}
-	return id
-}
+// recordOutsideTurn records an event that belongs to no turn.
+func (o *owner) recordOutsideTurn(b p.Body) { o.record(p.Event{Body: b}) }
 
 // closes names the open items that an event finishes.
-func closes(id p.TurnID, b p.Body) string {
-	switch b := b.(type) {
+func closes(e p.Event) string {
+	switch b := e.Body.(type) {
 	case *p.AssistantMessage:
 		return b.Item.String()
 	case *p.Reasoning:
@@ -80,9 +67,9 @@ func closes(id p.TurnID, b p.Body) string {
 	case *p.BackgroundEnded:
 		return b.ID.Item().String()
 	case *p.ModelEnded:
-		return fmt.Sprintf("%d.%d.", id, b.Response)
+		return fmt.Sprintf("%d.%d.", e.Turn, b.Response)
 	case *p.TurnEnded:
-		return fmt.Sprintf("%d.", id)
+		return fmt.Sprintf("%d.", e.Turn)
 	}
 	return ""
 }
@@ -123,17 +110,17 @@ func (o *owner) fold(e p.Event) {
 	}
 }
 
-// durable acts on what has become durable, and tells those who waited for it.
+// durable carries out what has become durable, and answers those who waited for it.
 func (o *owner) durable() {
 	n, err := o.journal.Durable()
 	if err != nil && o.failed == nil {
 		o.fail(err)
 		return
 	}
-	for len(o.acts) > 0 && o.acts[0].seq <= p.Seq(n) {
-		a := o.acts[0]
-		o.acts = o.acts[1:]
-		o.act(a)
+	for len(o.effects) > 0 && o.effects[0].seq <= p.Seq(n) {
+		e := o.effects[0]
+		o.effects = o.effects[1:]
+		e.carryOut()
 	}
 	for len(o.replies) > 0 && o.replies[0].seq <= p.Seq(n) {
 		r := o.replies[0]
@@ -142,8 +129,8 @@ func (o *owner) durable() {
 	}
 }
 
-// fail ends the turn because nothing can be recorded any more. What was
-// recorded and not acted upon is not done.
+// fail ends the turn because nothing can be recorded any more. Effects that
+// were not carried out are dropped.
 func (o *owner) fail(err error) {
 	o.failed = fmt.Errorf("this conversation can no longer be recorded: %w", err)
 	_ = o.stepErr(turn.Stop{Reason: p.Failed, Error: &p.Error{

@@ -44,27 +44,16 @@ func (w *walk) fail(format string, args ...any) {
 	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), b.String())
 }
 
-// aside reports whether an event belongs to no turn.
-func aside(b p.Body) bool {
-	switch b.(type) {
-	case *p.BackgroundStarted, *p.BackgroundEnded:
-		return true
-	}
-	return false
-}
+// record folds an event that belongs to no turn.
+func (w *walk) record(b p.Body) { w.event(p.Event{Body: b}) }
 
-// record folds an event, and asks for the prompt as the owner would.
-func (w *walk) record(b p.Body) {
-	e := p.Event{Seq: p.Seq(len(w.log) + 1), Body: b, Turn: w.state.Turn}
-	if _, ok := b.(*p.TurnStarted); ok {
-		e.Turn++
-	} else if !w.state.Active || aside(b) {
-		e.Turn = 0
-	}
+// event folds an event, and asks for the prompt as the owner would.
+func (w *walk) event(e p.Event) {
+	e.Seq = p.Seq(len(w.log) + 1)
 	w.log = append(w.log, e)
 	w.state = w.state.Evolve(e)
 	w.h.Apply(e)
-	switch b := b.(type) {
+	switch b := e.Body.(type) {
 	case *p.ModelRequested:
 		w.prompt()
 	case *p.Reverted, *p.Compacted:
@@ -207,12 +196,12 @@ func (w *walk) happen(in turn.Input) {
 		}
 		in = done
 	}
-	bodies, err := w.state.Decide(env, in)
+	events, err := w.state.Decide(env, in)
 	if err != nil {
 		return // refused: nothing happens
 	}
-	for _, b := range bodies {
-		w.record(b)
+	for _, e := range events {
+		w.event(e)
 	}
 }
 

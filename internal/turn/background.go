@@ -12,22 +12,23 @@ const UserShell = "user_shell"
 
 // beginShell begins a turn that only runs a command. That the user typed it is
 // its approval.
-func (s State) beginShell(in Shell) ([]p.Body, error) {
+func (d *decision) beginShell(in Shell) error {
 	if in.Command == "" {
-		return nil, ErrEmpty
+		return ErrEmpty
 	}
 	args, err := json.Marshal(map[string]string{"command": in.Command})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	id := s.Turn + 1
-	call := p.CallID{Turn: id, Index: 1}
-	return []p.Body{
-		&p.TurnStarted{Shell: true},
-		&p.UserMessage{Item: p.ItemID{Turn: id}, Input: s.inputs + 1, Content: p.Text("!" + in.Command)},
+	d.add(&p.TurnStarted{Shell: true})
+	item := p.ItemID{Turn: d.state.Turn}
+	call := p.CallID{Turn: d.state.Turn, Index: 1}
+	d.add(
+		&p.UserMessage{Item: item, Input: d.state.inputs + 1, Content: p.Text("!" + in.Command)},
 		&p.ToolCall{Call: call, WireID: "user", Kind: p.CallFunction, Name: UserShell, Arguments: string(args)},
 		&p.CallStarted{Call: call, Grant: p.Approved},
-	}, nil
+	)
+	return nil
 }
 
 // takeKeep makes the command of a call a background command. From then on the

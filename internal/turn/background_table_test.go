@@ -362,7 +362,7 @@ func TestTableBeside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got strings.Builder
 			for _, col := range besides {
-				events, err := beside(s).Decide(env(), col.in)
+				events, err := beside(s).decide(env(), col.in)
 				fmt.Fprintf(&got, "%-16s → %s\n", col.name, answer(events, err))
 			}
 			want := strings.TrimPrefix(besideTable[name], "\n")

@@ -69,7 +69,7 @@ func TestWithoutReadOnlyToolsAllRunAlone(t *testing.T) {
 	e := env()
 	e.ReadOnly = nil
 	s := fold(with(started(), called(0, "look"), called(1, "look"))...)
-	events, err := s.Decide(e, ModelDone{Response: 1})
+	events, err := s.decide(e, ModelDone{Response: 1})
 	if err != nil || starts(events) != "0" {
 		t.Errorf("got %s", answer(events, err))
 	}

@@ -111,7 +111,7 @@ func full() Env {
 // take lets something happen in a world of its own, and returns the state after it.
 func take(t *testing.T, e Env, s State, in Input) (State, []p.Body) {
 	t.Helper()
-	events, err := s.Decide(e, in)
+	events, err := s.decide(e, in)
 	if err != nil {
 		t.Fatalf("%T is refused: %v", in, err)
 	}

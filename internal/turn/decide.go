@@ -9,14 +9,15 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Decide returns the events that follow from what happened, in order. They are to be
-// recorded together. An error is the answer to an input that does not fit the
-// state; nothing is to be recorded then.
-func (s State) Decide(env Env, in Input) ([]p.Body, error) {
-	if !s.Active {
-		return s.decideIdle(env, in)
-	}
+// Decide returns the events that follow from an input, in order, each with the
+// turn that it belongs to. They are to be recorded together. An error is the
+// answer to an input that does not fit the state; nothing is to be recorded then.
+func (s State) Decide(env Env, in Input) ([]p.Event, error) {
 	d := &decision{state: s, env: env}
+	if !s.Active {
+		err := d.takeIdle(in)
+		return d.events, err
+	}
 	if err := d.take(in); err != nil {
 		return nil, err
 	}
@@ -25,51 +26,47 @@ func (s State) Decide(env Env, in Input) ([]p.Body, error) {
 	return d.events, nil
 }
 
-func (s State) decideIdle(env Env, in Input) ([]p.Body, error) {
+// takeIdle decides when no turn runs.
+func (d *decision) takeIdle(in Input) error {
+	s := d.state
 	switch in := in.(type) {
 	case User:
 		if len(in.Content) == 0 {
-			return nil, ErrEmpty
+			return ErrEmpty
 		}
-		return s.begin(env, PendingInput{ID: s.inputs + 1, Content: in.Content}), nil
+		d.begin(PendingInput{ID: s.inputs + 1, Content: in.Content})
 	case Next:
-		if len(s.Pending) == 0 {
-			return nil, nil
+		if len(s.Pending) > 0 {
+			d.begin(s.Pending[0])
 		}
-		return s.begin(env, s.Pending[0]), nil
 	case ReturnAll:
-		d := &decision{state: s}
-		d.handBackAll()
-		return d.events, nil
+		d.returnAll()
 	case Compact:
-		return []p.Body{&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}}, nil
+		d.add(&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1})
 	case Shell:
-		return s.beginShell(in)
+		return d.beginShell(in)
 	case Stop:
-		return nil, ErrNothingToStop
+		return ErrNothingToStop
 	case Approval:
-		return nil, ErrNoApproval
+		return ErrNoApproval
 	case Edit, Delete, Keep, BackgroundDone: // a message may wait for the turn that is about to start
-		d := &decision{state: s}
-		err := d.take(in)
-		return d.events, err
+		return d.take(in)
 	case Lost:
-		d := &decision{state: s}
 		d.loseBackground(in)
 		if in.Crash {
-			d.handBackAll()
+			d.returnAll()
 		}
-		return d.events, nil
 	}
-	return nil, nil
+	return nil
 }
 
-func (s State) begin(env Env, in PendingInput) []p.Body {
-	return []p.Body{
-		&p.TurnStarted{},
-		&p.UserMessage{Item: p.ItemID{Turn: s.Turn + 1}, Input: in.ID, Content: in.Content},
-		&p.ModelRequested{Response: 1, Compact: env.Full},
-	}
+// begin starts a turn with a message.
+func (d *decision) begin(in PendingInput) {
+	d.add(&p.TurnStarted{})
+	d.add(
+		&p.UserMessage{Item: p.ItemID{Turn: d.state.Turn}, Input: in.ID, Content: in.Content},
+		&p.ModelRequested{Response: 1, Compact: d.env.Full},
+	)
 }
 
 // A decision collects events and keeps the state they lead to.
@@ -77,14 +74,30 @@ type decision struct {
 	state  State
 	env    Env
 	crash  bool // after a crash there is nobody to start the next turn
-	events []p.Body
+	events []p.Event
 }
 
+// add gives each event its turn. It is the only place where a turn gets its number.
 func (d *decision) add(bodies ...p.Body) {
 	for _, b := range bodies {
-		d.events = append(d.events, b)
-		d.state = d.state.Evolve(p.Event{Turn: d.state.Turn, Time: d.env.Now, Body: b})
+		e := p.Event{Turn: d.turnOf(b), Time: d.env.Now, Body: b}
+		d.events = append(d.events, e)
+		d.state = d.state.Evolve(e)
 	}
+}
+
+// turnOf returns the turn of an event that happens now.
+func (d *decision) turnOf(b p.Body) p.TurnID {
+	switch b.(type) {
+	case *p.TurnStarted:
+		return d.state.Turn + 1
+	case *p.BackgroundStarted, *p.BackgroundEnded:
+		return 0 // they belong to the conversation
+	}
+	if !d.state.Active {
+		return 0
+	}
+	return d.state.Turn
 }
 
 // take records what the input itself says.
@@ -444,7 +457,7 @@ func (d *decision) end(reason p.EndReason) {
 	if d.crash {
 		why = p.Crashed
 	}
-	if back := d.state.handBack(why); len(back) > 0 {
+	if back := d.state.undelivered(why); len(back) > 0 {
 		d.add(&p.InputReturned{Inputs: back})
 	}
 	d.add(&p.TurnEnded{
@@ -453,17 +466,17 @@ func (d *decision) end(reason p.EndReason) {
 	})
 }
 
-// handBackAll hands back every message that waits.
-func (d *decision) handBackAll() {
-	if back := d.state.handBack(p.Crashed); len(back) > 0 {
+// returnAll returns every message that waits.
+func (d *decision) returnAll() {
+	if back := d.state.undelivered(p.Crashed); len(back) > 0 {
 		d.add(&p.InputReturned{Inputs: back})
 	}
 }
 
-// handBack returns the messages that will not be delivered because the turn
+// undelivered returns the messages that will not be delivered because the turn
 // ends for the given reason. Those that arrived after the stop start the next
 // turn, unless there is nobody left to start it.
-func (s State) handBack(reason p.EndReason) []p.ReturnedInput {
+func (s State) undelivered(reason p.EndReason) []p.ReturnedInput {
 	if reason == p.Completed || reason == p.Failed && !s.unrecordable() {
 		return nil
 	}

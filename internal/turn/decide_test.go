@@ -51,7 +51,7 @@ func TestRefusals(t *testing.T) {
 		{"delete when idle", idle, Delete{Input: 1}, ErrNoInput},
 		{"delete of a consumed message", busy, Delete{Input: 1}, ErrNoInput},
 	} {
-		events, err := tt.state.Decide(env(), tt.in)
+		events, err := tt.state.decide(env(), tt.in)
 		if !errors.Is(err, tt.want) || events != nil {
 			t.Errorf("%s: got %s, want ∅ %v", tt.name, answer(events, err), tt.want)
 		}

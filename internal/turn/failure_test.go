@@ -42,7 +42,7 @@ func TestAResponseThatWorksRefillsTheBudget(t *testing.T) {
 func TestWithoutRetries(t *testing.T) {
 	e := env()
 	e.Retries = 0
-	events, err := fold(started()...).Decide(e, ModelDone{Response: 1, Error: broken()})
+	events, err := fold(started()...).decide(e, ModelDone{Response: 1, Error: broken()})
 	if got, want := answer(events, err), "ModelEnded with an error, StopRequested failed, TurnEnded failed"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -282,7 +282,7 @@ func TestCrashInTheMiddleOfADenial(t *testing.T) {
 			&p.ApprovalRequested{Call: id(1, 1, 0)}, &p.ApprovalRequested{Call: id(1, 1, 1)},
 			&p.ApprovalResolved{Call: id(1, 1, 0), Decision: decision})...)
 		s, _ = steps(t, s, Lost{Crash: true})
-		events, _ := s.Decide(env(), Approval{Call: id(1, 1, 1), Decision: p.Approved})
+		events, _ := s.decide(env(), Approval{Call: id(1, 1, 1), Decision: p.Approved})
 		for _, b := range events {
 			if b, ok := b.(*p.CallStarted); ok && b.Call == id(1, 1, 0) {
 				t.Errorf("%s: the call runs all the same: %s", decision, answer(events, nil))
@@ -312,7 +312,7 @@ func TestElapsedIsNeverNegative(t *testing.T) {
 	e := env()
 	e.Now = t0.Add(-time.Hour)
 	for name, in := range map[string]Input{"lost": Lost{}, "done": ToolDone{Output: p.ToolOutput{Call: id(1, 1, 0), Aborted: true}}} {
-		events, err := fold(stopped(toolRuns())...).Decide(e, in)
+		events, err := fold(stopped(toolRuns())...).decide(e, in)
 		if err != nil {
 			t.Fatal(err)
 		}

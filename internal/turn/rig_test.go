@@ -34,6 +34,26 @@ func fold(events ...p.Body) State {
 	return s
 }
 
+// decide returns what Decide decides, without the turns, which it checks.
+func (s State) decide(e Env, in Input) ([]p.Body, error) {
+	events, err := s.Decide(e, in)
+	for _, ev := range events {
+		if want := turnOf(s, ev.Body); ev.Turn != want {
+			panic(fmt.Sprintf("%T: %T is of turn %d, want %d", in, ev.Body, ev.Turn, want))
+		}
+		s = s.Evolve(ev)
+	}
+	return bodies(events), err
+}
+
+func bodies(events []p.Event) []p.Body {
+	var list []p.Body
+	for _, e := range events {
+		list = append(list, e.Body)
+	}
+	return list
+}
+
 // turnOf is the turn that an event belongs to when it is recorded in state s.
 func turnOf(s State, b p.Body) p.TurnID {
 	if _, ok := b.(*p.TurnStarted); ok {
@@ -52,7 +72,7 @@ func turnOf(s State, b p.Body) p.TurnID {
 // decide asks for what follows and fails the test on an error.
 func decide(t *testing.T, s State, in Input) []p.Body {
 	t.Helper()
-	events, err := s.Decide(env(), in)
+	events, err := s.decide(env(), in)
 	if err != nil {
 		t.Fatalf("%T is refused: %v", in, err)
 	}

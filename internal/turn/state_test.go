@@ -88,8 +88,8 @@ func TestRestore(t *testing.T) {
 	}
 	r := Restore(s.Turn, s.LastInput(), s.LastBackground())
 	for _, col := range slices.Concat(theInputs, besides) {
-		want, wantErr := s.Decide(env(), col.in)
-		got, err := r.Decide(env(), col.in)
+		want, wantErr := s.decide(env(), col.in)
+		got, err := r.decide(env(), col.in)
 		if diff := cmp.Diff(want, got); diff != "" || err != wantErr {
 			t.Errorf("%s: %v, want %v (-want +got):\n%s", col.name, err, wantErr, diff)
 		}

@@ -418,7 +418,7 @@ func TestTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got strings.Builder
 			for _, col := range theInputs {
-				events, err := state.Decide(env(), col.in)
+				events, err := state.decide(env(), col.in)
 				fmt.Fprintf(&got, "%-16s → %s\n", col.name, answer(events, err))
 			}
 			want := strings.TrimPrefix(theTable[name], "\n")

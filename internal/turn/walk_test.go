@@ -85,7 +85,7 @@ func isOp(in Input) bool {
 // happen lets one thing happen, and checks how it is decided.
 func (w *walk) happen(in Input) error {
 	before := freeze(w.state)
-	events, err := w.state.Decide(w.env(), in)
+	events, err := w.state.decide(w.env(), in)
 	if err != nil {
 		if len(events) > 0 || !isOp(in) {
 			w.fail("%#v: %s", in, answer(events, err))
@@ -203,7 +203,7 @@ func (w *walk) causedBeside(in Input, events []p.Body) {
 // same, and that the state it was made with is the one its record leads to.
 func (w *walk) pure(before State, in Input, events []p.Body) {
 	if !w.state.Active {
-		again, err := w.state.Decide(w.env(), in)
+		again, err := w.state.decide(w.env(), in)
 		if err != nil || !reflect.DeepEqual(events, again) {
 			w.fail("%#v: first %s, then %s", in, answer(events, nil), answer(again, err))
 		}
@@ -213,8 +213,8 @@ func (w *walk) pure(before State, in Input, events []p.Body) {
 	err := d.take(in)
 	_, lost := in.(Lost)
 	d.settle(lost)
-	if err != nil || !reflect.DeepEqual(events, d.events) {
-		w.fail("%#v: first %s, then %s", in, answer(events, nil), answer(d.events, err))
+	if err != nil || !reflect.DeepEqual(events, bodies(d.events)) {
+		w.fail("%#v: first %s, then %s", in, answer(events, nil), answer(bodies(d.events), err))
 	}
 	if !reflect.DeepEqual(before, w.state) {
 		w.fail("%#v changed the state from %+v to %+v", in, before, w.state)
