@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -51,17 +52,17 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	r, err := f.runtime(ctx, s)
+	r, err := f.openApp(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.Close()
 	ctx, stopped := stopSignals(ctx)
-	id, err := resolve(ctx, r.engine, a[0])
+	id, err := app.Find(ctx, r.Engine, a[0])
 	if err != nil {
 		return err
 	}
-	snap, err := r.engine.Resume(ctx, id)
+	snap, err := r.Engine.Resume(ctx, id)
 	if err != nil {
 		return stoppedBy(stopped(), err)
 	}
@@ -75,17 +76,17 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	}
 	answer := p.Approve{Call: call, Decision: f.decision(), Message: f.message}
 	o := printing(s, colorAuto)
-	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, append(r.notices(), snap.Recovered...)
-	o.Park, o.JSON, o.ResumeFlags = true, f.json, resumeFlags(r.config, snap.Settings)
+	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, append(notices(r.Warnings), snap.Recovered...)
+	o.Park, o.JSON, o.ResumeFlags = true, f.json, resumeFlags(r.Config, snap.Settings)
 	return runTurn(ctx, s, r, o, f.answerTo, stopped)
 }
 
 // keeps refuses flags that ask for another model, policy or directory than the turn
 // has: it goes on as it was begun, so they would mean nothing.
-func (f approveFlags) keeps(r *runtime, now p.Settings) error {
-	over := r.config.Overrides(now)
+func (f approveFlags) keeps(r *app.App, now p.Settings) error {
+	over := r.Config.Overrides(now)
 	if f.dir != "" {
-		over.Cwd = &r.cwd
+		over.Cwd = &r.Cwd
 	}
 	if had, wanted := kept(now), kept(over.Apply(now)); had != wanted {
 		return &exitError{

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -167,7 +168,7 @@ func (pl *place) reader() *engine.Local {
 func (pl *place) conversations() []engine.Summary {
 	pl.t.Helper()
 	var list []engine.Summary
-	for s, err := range all(context.Background(), pl.reader(), engine.ListOptions{}) {
+	for s, err := range app.All(context.Background(), pl.reader(), engine.ListOptions{}) {
 		if err != nil {
 			pl.t.Fatalf("list: %v", err)
 		}

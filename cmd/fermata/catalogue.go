@@ -34,7 +34,7 @@ file or an address, checks it and keeps it in the home directory; --refresh=buil
 		RunE: func(cmd *cobra.Command, filters []string) error {
 			home, err := config.Home(os.Getenv)
 			if err != nil {
-				return configError(err)
+				return err
 			}
 			if cmd.Flags().Changed("refresh") {
 				return refreshModels(cmd.Context(), s, home, from)

@@ -10,12 +10,14 @@ func configCommand(s streams) *cobra.Command {
 		Short: "print each value in force and where it came from",
 		Args:  args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			l, err := f.load()
-			l.warn(s)
+			l, err := f.load(s)
+			for _, w := range l.Warnings {
+				warn(s, w)
+			}
 			if err != nil {
 				return err
 			}
-			return l.config.Show(s.out)
+			return l.Config.Show(s.out)
 		},
 	}
 	f.register(show.Flags())

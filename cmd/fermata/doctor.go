@@ -31,17 +31,16 @@ func doctor(s streams, f runFlags) error {
 		fmt.Fprintf(s.out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
 	}
 	line("version", "%s", version())
-	l, err := f.load()
-	for _, w := range l.warnings {
+	l, err := f.load(s)
+	for _, w := range l.Warnings {
 		line("warning", "%v", w)
 	}
 	if err != nil {
 		return err
 	}
-	cfg := l.config
+	cfg := l.Config
 	line("home", "%s%s", cfg.Home, writable(cfg.Home))
-	m := &models{load: l.options, config: cfg}
-	if choice, err := m.choose(""); err != nil {
+	if choice, err := l.Models().Choose(""); err != nil {
 		line("model", "none: %v", err)
 	} else {
 		line("model", "%s of %s, because of %s", choice.Model, choice.Provider.ID, choice.Source)

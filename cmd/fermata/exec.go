@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -50,7 +50,7 @@ func execCommand(s streams) *cobra.Command {
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if f.resume == "" && cmd.Flags().Changed("resume") {
-				return usage("--resume: %w", errWhich)
+				return usage("--resume: %w", app.ErrWhich)
 			}
 			return runExec(cmd.Context(), s, f, f.resume, a)
 		},
@@ -109,7 +109,7 @@ func (f *execFlags) which(verb string, a []string) (name string, prompt []string
 		return "", a, nil
 	}
 	if len(a) == 0 || a[0] == "" {
-		return "", nil, usage("%s: %w name it, or say --last", verb, errWhich)
+		return "", nil, usage("%s: %w name it, or say --last", verb, app.ErrWhich)
 	}
 	return a[0], a[1:], nil
 }
@@ -138,16 +138,16 @@ func runFork(ctx context.Context, s streams, f execFlags, name string) error {
 	if f.ephemeral {
 		return usage("%w", errEphemeral)
 	}
-	r, err := f.runtime(ctx, s)
+	r, err := f.openApp(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.Close()
 	id, err := f.find(ctx, r, name)
 	if err != nil {
 		return err
 	}
-	fork, err := r.engine.Fork(ctx, id, 0)
+	fork, err := r.Engine.Fork(ctx, id, 0)
 	if err != nil {
 		return err
 	}
@@ -195,16 +195,16 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	if err != nil {
 		return err
 	}
-	r, err := f.runtime(ctx, s)
+	r, err := f.openApp(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.Close()
 	ctx, stopped := stopSignals(ctx)
 	o := printing(s, f.color)
 	o.Turn.Content = in.content
-	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, r.notices()
-	if r.config.Originator == sdkOriginator { // it stops a turn by SIGTERM
+	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)
+	if r.Config.Originator == sdkOriginator { // it stops a turn by SIGTERM
 		o.OwnStop = func() bool { return stopped() == unix.SIGTERM }
 	}
 	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
@@ -215,11 +215,11 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 
 // runTurn runs the turn and makes its end an exit code. The answer goes to the
 // file answerTo too, if that is set.
-func runTurn(ctx context.Context, s streams, r *runtime, o exec.Options, answerTo string, stopped func() os.Signal) error {
+func runTurn(ctx context.Context, s streams, r *app.App, o exec.Options, answerTo string, stopped func() os.Signal) error {
 	if o.JSON { // told as it goes: without a reader there is no point in going on
 		ctx = whileRead(ctx, s.out)
 	}
-	end, err := exec.Run(ctx, r.engine, o)
+	end, err := exec.Run(ctx, r.Engine, o)
 	var parked *exec.ParkedError
 	if errors.As(err, &parked) {
 		return waiting(s, o, parked)
@@ -283,21 +283,21 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 }
 
 // conversation finds the conversation to resume, or begins one.
-func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name string, schema json.RawMessage, o *exec.Options) error {
-	from := r.config.ExecSettings
+func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name string, schema json.RawMessage, o *exec.Options) error {
+	from := r.Config.ExecSettings
 	if f.park { // somebody will answer, so what the configuration says of asking is meant
-		from = r.config.Settings
+		from = r.Config.Settings
 	}
 	if name == "" && !f.last {
-		settings, err := r.settings(from)
+		settings, err := r.NewSettings(from)
 		if err != nil {
 			return err
 		}
-		if err := f.guard(r.config, settings, o); err != nil {
+		if err := f.guard(r.Config, settings, o); err != nil {
 			return err
 		}
 		settings.Ephemeral, settings.OutputSchema = f.ephemeral, schema
-		o.Conversation, err = r.engine.Create(ctx, settings)
+		o.Conversation, err = r.Engine.Create(ctx, settings)
 		return err
 	}
 	snap, err := f.open(ctx, r, name)
@@ -305,37 +305,37 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *runtime, name
 		return err
 	}
 	tellRepairs(s, snap)
-	over := r.config.Overrides(snap.Settings)
+	over := r.Config.Overrides(snap.Settings)
 	if over.Approval != nil { // it means what it means in a new conversation
 		over.Approval = new(from(config.Choice{}, "", "").Approval)
 	}
 	over.OutputSchema = append(json.RawMessage{}, schema...) // not nil: that of an earlier run is over
 	if f.dir != "" {
-		over.Cwd = &r.cwd
+		over.Cwd = &r.Cwd
 	}
 	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = snap.ID, snap.Usage, &over, append(o.Notices, snap.Recovered...)
-	err = f.guard(r.config, over.Apply(snap.Settings), o)
+	err = f.guard(r.Config, over.Apply(snap.Settings), o)
 	if err != nil && f.fork {
-		_ = r.engine.Delete(ctx, snap.ID) // nobody has heard of it
+		_ = r.Engine.Delete(ctx, snap.ID) // nobody has heard of it
 	}
 	return err
 }
 
 // open opens the conversation to go on with, or a copy of it.
-func (f execFlags) open(ctx context.Context, r *runtime, name string) (engine.Snapshot, error) {
+func (f execFlags) open(ctx context.Context, r *app.App, name string) (engine.Snapshot, error) {
 	id, err := f.find(ctx, r, name)
 	if err == nil && f.fork {
-		id, err = r.engine.Fork(ctx, id, 0)
+		id, err = r.Engine.Fork(ctx, id, 0)
 	}
 	if err != nil {
 		return engine.Snapshot{}, err
 	}
-	return r.engine.Resume(ctx, id)
+	return r.Engine.Resume(ctx, id)
 }
 
 // notices are the warnings of the configuration, for who reads lines and not stderr.
-func (r *runtime) notices() (words []string) {
-	for _, w := range r.warnings {
+func notices(warnings []config.Warning) (words []string) {
+	for _, w := range warnings {
 		words = append(words, w.String())
 	}
 	return words
@@ -348,26 +348,23 @@ func tellRepairs(s streams, snap engine.Snapshot) {
 	}
 }
 
-func (f execFlags) find(ctx context.Context, r *runtime, name string) (p.ConversationID, error) {
+func (f execFlags) find(ctx context.Context, r *app.App, name string) (p.ConversationID, error) {
 	if name != "" {
-		return resolve(ctx, r.engine, name)
+		return app.Find(ctx, r.Engine, name)
 	}
 	o := engine.ListOptions{Limit: 1}
 	if !f.all {
-		o.Cwd = r.cwd
+		o.Cwd = r.Cwd
 	}
-	page, err := r.engine.List(ctx, o)
+	page, err := r.Engine.List(ctx, o)
 	if err != nil {
 		return "", err
 	}
 	if len(page.Items) == 0 {
 		return "", &exitError{
-			code: exitFailed, err: fmt.Errorf("no conversation was begun in %s", r.cwd),
+			code: exitFailed, err: fmt.Errorf("no conversation was begun in %s", r.Cwd),
 			hint: "--last --all takes the last one of any directory",
 		}
 	}
 	return page.Items[0].ID, nil
 }
-
-// shutdownBound is how long the end of the program may take.
-const shutdownBound = 3 * time.Second

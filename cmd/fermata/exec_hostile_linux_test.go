@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 )
@@ -63,7 +64,7 @@ func TestHomeUnset(t *testing.T) {
 	if code != exitFailed || out != "" {
 		t.Errorf("exit code %d, stdout %q", code, out)
 	}
-	contains(t, "stderr", errs, "fermata: neither FERMATA_HOME nor the home directory is known", "hint: "+homeHint+"\n")
+	contains(t, "stderr", errs, "fermata: neither FERMATA_HOME nor the home directory is known", "hint: "+app.HomeHint+"\n")
 	if _, err := os.Stat(filepath.Join(pl.work, "ran")); err == nil {
 		t.Error("it did something all the same")
 	}

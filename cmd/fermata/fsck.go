@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
-	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -22,7 +21,7 @@ func fsckCommand(s streams) *cobra.Command {
 			"each turn exactly one end. Nothing is changed without --repair. The exit code is 1 if something is wrong.",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			// A repair ends the turn that a crash left, and with it what still runs.
-			e, err := openEngine(cmd.Context(), conversation.Config{Reclaim: tool.Reclaim})
+			e, err := app.OpenStore(cmd.Context(), version())
 			if err != nil {
 				return err
 			}
@@ -40,7 +39,7 @@ func fsckCommand(s streams) *cobra.Command {
 func chosen(ctx context.Context, e *engine.Local, names []string) ([]p.ConversationID, error) {
 	var ids []p.ConversationID
 	for _, name := range names {
-		id, err := resolve(ctx, e, name)
+		id, err := app.Find(ctx, e, name)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +49,7 @@ func chosen(ctx context.Context, e *engine.Local, names []string) ([]p.Conversat
 		return ids, nil
 	}
 	for _, archived := range []bool{false, true} {
-		for sum, err := range all(ctx, e, engine.ListOptions{Archived: archived, Limit: 1000}) {
+		for sum, err := range app.All(ctx, e, engine.ListOptions{Archived: archived, Limit: 1000}) {
 			if err != nil {
 				return nil, err
 			}

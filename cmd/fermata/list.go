@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/app"
 )
 
 func listCommand(s streams) *cobra.Command {
@@ -22,7 +21,7 @@ func listCommand(s streams) *cobra.Command {
 		Short: "list conversations, those changed last first",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			e, err := openEngine(cmd.Context(), conversation.Config{})
+			e, err := app.OpenStore(cmd.Context(), version())
 			if err != nil {
 				return err
 			}
@@ -40,7 +39,7 @@ func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions,
 	limit := o.Limit
 	w := tabwriter.NewWriter(toPeople(s.out), 0, 0, 2, ' ', 0)
 	n := 0
-	for sum, err := range all(ctx, e, o) {
+	for sum, err := range app.All(ctx, e, o) {
 		if err != nil {
 			return err
 		}
@@ -69,28 +68,4 @@ func ending(s engine.Summary) string {
 		return "open"
 	}
 	return string(s.Ended)
-}
-
-// all gives every conversation, page after page.
-func all(ctx context.Context, e engine.Engine, o engine.ListOptions) iter.Seq2[engine.Summary, error] {
-	if o.Limit <= 0 {
-		o.Limit = 1000 // for each page all files are looked at
-	}
-	return func(yield func(engine.Summary, error) bool) {
-		for {
-			page, err := e.List(ctx, o)
-			if err != nil {
-				yield(engine.Summary{}, err)
-				return
-			}
-			for _, s := range page.Items {
-				if !yield(s, nil) {
-					return
-				}
-			}
-			if o.Cursor = page.Next; o.Cursor == "" {
-				return
-			}
-		}
-	}
 }

@@ -1,6 +1,6 @@
 // Command fermata is a coding agent that can be stopped at any instant and
-// picked up again with nothing lost. There is one file for each subcommand;
-// wire.go puts the parts together.
+// picked up again with nothing lost. It holds flags and printing, one file for each
+// subcommand; how turns are run is in package app.
 package main
 
 import (

@@ -13,12 +13,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
-	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -31,7 +29,7 @@ func psCommand(s streams) *cobra.Command {
 			"With CMD, the number of one, print what that has printed since it went to the background.",
 		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, id, err := find(cmd.Context(), conversation.Config{}, a[0])
+			e, id, err := find(cmd.Context(), a[0])
 			if err != nil {
 				return err
 			}
@@ -65,7 +63,7 @@ func killCommand(s streams) *cobra.Command {
 		Long:  "End a background command of a conversation and everything it started, also if another process runs the conversation. CMD is its number: see fermata ps.",
 		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, id, err := find(cmd.Context(), conversation.Config{Reclaim: tool.Reclaim, Settle: tool.SettlePatch}, a[0])
+			e, id, err := find(cmd.Context(), a[0])
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 )
 
@@ -65,10 +67,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return exitOK
 	}
-	var exit *exitError
-	if !errors.As(err, &exit) {
-		exit = &exitError{code: exitFailed, err: err}
-	}
+	exit := asExit(err)
 	if exit.err != nil {
 		if wantsLines(root, args) {
 			exec.PrintError(s.out, exit.err)
@@ -80,6 +79,21 @@ func run(ctx context.Context, args []string, s streams) int {
 		}
 	}
 	return exit.code
+}
+
+// asExit gives an error the exit code that it ends the program with.
+func asExit(err error) *exitError {
+	var exit *exitError
+	var told *app.Error
+	switch {
+	case errors.As(err, &exit):
+		return exit
+	case errors.As(err, &told) && told.Usage:
+		return &exitError{code: exitUsage, err: err, hint: told.Hint}
+	case told != nil:
+		return &exitError{code: exitFailed, err: err, hint: told.Hint}
+	}
+	return &exitError{code: exitFailed, err: err}
 }
 
 // wantsLines reports whether a turn was to be printed as lines of JSON. Then an
@@ -113,6 +127,8 @@ func hintFor(e *exitError) string {
 		return "wait until that process has ended, or stop it; its conversation is not damaged by that"
 	case errors.Is(e.err, engine.ErrNotFound):
 		return "fermata list shows the conversations there are"
+	case errors.Is(e.err, config.ErrNoHome):
+		return app.HomeHint
 	case errors.Is(e.err, os.ErrPermission), errors.Is(e.err, unix.EROFS):
 		return "set FERMATA_HOME to a directory that you may write to"
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
@@ -30,13 +31,13 @@ func sandboxCommand(s streams) *cobra.Command {
 }
 
 func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) error {
-	l, err := f.load()
+	l, err := f.load(s)
 	if err != nil {
 		return err
 	}
-	cfg, cwd := l.config, l.options.Cwd
-	spec := proc.Spec{Argv: argv, Dir: cwd, Env: environ(cfg)()}
-	box, err := sandbox.New(cfg.Settings(config.Choice{}, cwd, "").Sandbox, sandboxPlace(cfg, spec))
+	cfg, cwd := l.Config, l.Options.Cwd
+	spec := proc.Spec{Argv: argv, Dir: cwd, Env: app.Environ(cfg)()}
+	box, err := sandbox.New(cfg.Settings(config.Choice{}, cwd, "").Sandbox, app.SandboxPlace(cfg, spec))
 	if err != nil {
 		return err
 	}
@@ -80,10 +81,4 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 		return &exitError{code: res.ExitCode}
 	}
 	return nil
-}
-
-// sandboxPlace is where a command that the user wants runs: its directory is the
-// user's choice.
-func sandboxPlace(cfg *config.Config, spec proc.Spec) sandbox.Place {
-	return sandbox.Place{Cwd: spec.Dir, Home: cfg.Home, Env: spec.Env, PIDNamespace: cfg.PIDNamespace}
 }

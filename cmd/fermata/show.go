@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -27,7 +26,7 @@ func showCommand(s streams) *cobra.Command {
 		Long:  "Show a conversation, also one that another process runs. ID is an id, the beginning of one, or a title.",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, id, err := find(cmd.Context(), conversation.Config{}, a[0])
+			e, id, err := find(cmd.Context(), a[0])
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
@@ -97,7 +98,7 @@ type talk struct {
 func (t talk) exec(cmd *cobra.Command, s streams, why string) error {
 	f := execFlags{runFlags: t.flags.runFlags, images: t.flags.images, last: t.last, all: t.all, color: "auto"}
 	if t.pick {
-		return usage("resume: %w %s, so name it, or say --last", errWhich, why)
+		return usage("resume: %w %s, so name it, or say --last", app.ErrWhich, why)
 	}
 	if len(t.prompt) == 0 && t.name == "" && !t.last {
 		if !piped(s.in) {
@@ -124,13 +125,13 @@ func (t talk) run(ctx context.Context, s streams) error {
 		}
 	}
 	var warned strings.Builder // nobody would see it behind the screen
-	r, err := t.flags.runtime(ctx, streams{s.in, s.out, &warned})
+	r, err := t.flags.openApp(ctx, streams{s.in, s.out, &warned})
 	if err != nil {
 		fmt.Fprint(s.err, warned.String())
 		return err
 	}
-	defer r.close()
-	o := r.screen(t.flags)
+	defer r.Close()
+	o := screenOptions(r, t.flags)
 	o.In, o.Out, o.Pick = s.in, s.out, t.pick
 	o.Notices = strings.FieldsFunc(warned.String(), func(r rune) bool { return r == '\n' })
 	o.Images = imageFiles(t.flags.images)
@@ -152,7 +153,7 @@ func (t talk) run(ctx context.Context, s streams) error {
 	o.Continued = continued
 	left, err := tui.Run(ctx, o)
 	g.dismiss()
-	r.close() // before anything is said: what runs has ended then
+	r.Close() // before anything is said: what runs has ended then
 	for _, line := range left.Lines {
 		fmt.Fprintln(s.err, line)
 	}
@@ -162,26 +163,26 @@ func (t talk) run(ctx context.Context, s streams) error {
 	return err
 }
 
-// screen is what the terminal UI is given of the world.
-func (r *runtime) screen(f tuiFlags) tui.Options {
+// screenOptions is what the terminal UI is given of the world.
+func screenOptions(r *app.App, f tuiFlags) tui.Options {
 	home, _ := os.UserHomeDir() // only to shorten what is shown
 	var history composer.History
-	if r.config.History.Persistence != "none" {
-		history = store.NewHistory(filepath.Join(r.config.Home, "history.jsonl"))
+	if r.Config.History.Persistence != "none" {
+		history = store.NewHistory(filepath.Join(r.Config.Home, "history.jsonl"))
 	}
 	return tui.Options{
-		Engine:   r.engine,
-		Settings: func(context.Context) (p.Settings, error) { return r.settings(r.config.Settings) },
+		Engine:   r.Engine,
+		Settings: func(context.Context) (p.Settings, error) { return r.NewSettings(r.Config.Settings) },
 		Overrides: func(now p.Settings) p.Overrides {
-			over := r.config.Overrides(now)
+			over := r.Config.Overrides(now)
 			if f.dir != "" {
-				over.Cwd = &r.cwd
+				over.Cwd = &r.Cwd
 			}
 			return over
 		},
-		Dir: r.cwd, Home: home, Version: version(),
+		Dir: r.Cwd, Home: home, Version: version(),
 		History: history, Files: (&finders{}).find,
-		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: r.undo, Models: r.modelRows,
+		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Models: r.Models.Usable,
 		Owner: processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 		Unbracketed: unbracketed(os.Getenv("TERM")),
@@ -242,12 +243,14 @@ func restorer(s streams) func() {
 
 // firstRun asks for a model if there is none.
 func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
-	l, err := f.load()
+	l, err := f.load(s)
 	if err != nil {
-		l.warn(s)
+		for _, w := range l.Warnings {
+			warn(s, w)
+		}
 		return err
 	}
-	_, err = l.config.Choose(os.Getenv, probe)
+	_, err = l.Config.Choose(os.Getenv, app.Probe)
 	var missing *config.MissingKeyError
 	if !errors.Is(err, config.ErrNoProvider) && !errors.As(err, &missing) {
 		return nil // what else is wrong is told later
@@ -259,7 +262,7 @@ func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
 	ctx, stopped := screenSignals(ctx, s)
 	c, err := first.Run(ctx, first.Options{
 		In: s.in, Out: s.out, Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
-		Why: why, Offers: offers(l, missing), Probe: func(context.Context) (string, bool) { return probeLocal(l) },
+		Why: why, Offers: offers(l, missing), Probe: func(context.Context) (string, bool) { return l.Models().ProbeOllama() },
 	})
 	if stopped() != nil {
 		return &exitError{code: signalCode(stopped())}

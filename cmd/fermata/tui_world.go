@@ -14,12 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/patch"
-	"github.com/fermata-agent/fermata/internal/surface/tui"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
 	"github.com/fermata-agent/fermata/internal/surface/tui/first"
-	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -130,98 +128,21 @@ func editorName() (string, error) {
 	return "", errors.New("there is none: set VISUAL or EDITOR")
 }
 
-// undo works out what putting a turn's files back would do.
-func (r *runtime) undo(ctx context.Context, id p.ConversationID, turn p.TurnID) (*tui.Undo, error) {
-	snap, err := r.engine.Resume(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	var notes strings.Builder
-	u := &undoing{streams: streams{err: &notes}, engine: r.engine, id: id, cwd: snap.Settings.Cwd}
-	log, err := readChanges(ctx, r.engine, id)
-	if err != nil {
-		return nil, err
-	}
-	t, err := log.choose(turn)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := u.plan(ctx, t)
-	if err != nil {
-		return nil, withHint(u.refused(t, log, err))
-	}
-	out := &tui.Undo{Turn: t.turn, Files: len(plan.Files), Diff: plan.Diff(u.cwd)}
-	for line := range strings.Lines(notes.String()) {
-		out.Notes = append(out.Notes, strings.TrimPrefix(strings.TrimSpace(line), "fermata: "))
-	}
-	out.Do = func(ctx context.Context) error {
-		return tool.PutBack(ctx, patch.OS{}, plan, t.turn, func(op p.Undo) error {
-			_, err := r.engine.Submit(ctx, id, op)
-			return err
-		})
-	}
-	return out, nil
-}
-
-// withHint puts an error's hint behind it, for where there is only one line.
-func withHint(err error) error {
-	var exit *exitError
-	if errors.As(err, &exit) && exit.hint != "" {
-		return fmt.Errorf("%w; %s", exit.err, exit.hint)
-	}
-	return err
-}
-
-// modelRows are the models that could be used now.
-func (r *runtime) modelRows(context.Context) ([]tui.ModelRow, error) {
-	var rows []tui.ModelRow
-	for _, id := range r.config.Providers() {
-		choice, err := r.models.choose(id)
-		if err != nil {
-			continue // it has no key
+// planUndo is app.PlanUndo for a place that has one line for an error.
+func planUndo(r *app.App) func(context.Context, p.ConversationID, p.TurnID) (*app.Undo, error) {
+	return func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error) {
+		u, err := app.PlanUndo(ctx, r.Engine, id, turn)
+		var withHint *app.Error
+		if errors.As(err, &withHint) && withHint.Hint != "" {
+			err = fmt.Errorf("%w; %s", err, withHint.Hint)
 		}
-		if rest, ok := localModels(choice.Provider); ok {
-			for _, name := range rest {
-				rows = append(rows, tui.ModelRow{Provider: id, Model: name, Note: "on this machine"})
-			}
-			continue
-		}
-		if len(choice.Provider.EnvKeys) == 0 && id != config.Demo {
-			continue // a server that does not answer
-		}
-		rows = append(rows, tui.ModelRow{Provider: id, Model: choice.Model, Note: choice.Provider.Name})
+		return u, err
 	}
-	return rows, nil
-}
-
-// localModels are those of a server on this machine, if it is one that answers.
-func localModels(pr config.Provider) ([]string, bool) {
-	if len(pr.EnvKeys) > 0 || pr.BaseURL == "" {
-		return nil, false
-	}
-	return probe(pr.BaseURL)
-}
-
-// probeLocal says which model an Ollama on this machine has.
-func probeLocal(l loaded) (string, bool) {
-	m := models{load: l.options, config: l.config}
-	choice, err := m.choose("ollama")
-	if err != nil {
-		return "", false
-	}
-	list, ok := probe(choice.Provider.BaseURL)
-	if !ok {
-		return "", false
-	}
-	if len(list) == 0 {
-		return "it has no model yet: ollama pull " + choice.Model, true
-	}
-	return strings.Join(list, ", "), true
 }
 
 // offers are the services that a key can be entered for: the one that is
 // configured and has none, and those that are known.
-func offers(l loaded, missing *config.MissingKeyError) []first.Offer {
+func offers(l app.Loaded, missing *config.MissingKeyError) []first.Offer {
 	ids := []string{"openai", "anthropic", "openrouter"}
 	if missing != nil {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == missing.Provider })
@@ -229,8 +150,7 @@ func offers(l loaded, missing *config.MissingKeyError) []first.Offer {
 	}
 	var list []first.Offer
 	for _, id := range ids {
-		m := models{load: l.options, config: l.config}
-		_, err := m.choose(id)
+		_, err := l.Models().Choose(id)
 		var missing *config.MissingKeyError
 		if errors.As(err, &missing) {
 			list = append(list, first.Offer{Provider: id, Variable: missing.Variables[len(missing.Variables)-1]})

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -34,7 +35,7 @@ type client struct {
 
 // puppetSettings is a configuration with three models: puppet, o3 and, with something to
 // remark, odd.
-func puppetSettings(w Wish) (p.Settings, []string, error) {
+func puppetSettings(w app.SettingsRequest) (p.Settings, []string, error) {
 	if w.Model == "bad" {
 		return p.Settings{}, nil, errors.New("there is no model bad")
 	}
@@ -51,7 +52,7 @@ func puppetSettings(w Wish) (p.Settings, []string, error) {
 	return settings, nil, nil
 }
 
-func puppetChange(now p.Settings, w Wish) (p.Overrides, []string, error) {
+func puppetChange(now p.Settings, w app.SettingsRequest) (p.Overrides, []string, error) {
 	var o p.Overrides
 	switch {
 	case w.Model == "bad":

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -38,7 +39,7 @@ type conversationResult struct {
 	Initial        []event.Msg      `json:"initialMessages,omitempty"`
 }
 
-func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in Wish) (conversationResult, error) {
+func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in app.SettingsRequest) (conversationResult, error) {
 	c, settings, err := s.create(context.WithoutCancel(ctx), in)
 	if err != nil {
 		return conversationResult{}, err
@@ -106,7 +107,7 @@ func (s *Server) complete(over *p.Overrides, now p.Settings) error {
 	if filepath.IsAbs(*over.Cwd) {
 		return nil
 	}
-	changed, _, err := s.o.Change(now, Wish{Cwd: *over.Cwd})
+	changed, _, err := s.o.Change(now, app.SettingsRequest{Cwd: *over.Cwd})
 	if err != nil {
 		return requestError(err.Error())
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -42,9 +43,9 @@ func (s *Server) listConversations(ctx context.Context, _ *jsonrpc.Request, in l
 }
 
 type resumeParams struct {
-	Path           string `json:"path,omitempty"`
-	ConversationID string `json:"conversationId,omitempty"`
-	Overrides      *Wish  `json:"overrides,omitempty"`
+	Path           string               `json:"path,omitempty"`
+	ConversationID string               `json:"conversationId,omitempty"`
+	Overrides      *app.SettingsRequest `json:"overrides,omitempty"`
 }
 
 // resumeConversation opens a conversation by its file or its id, and tells what was said in it.
@@ -96,7 +97,7 @@ func (s *Server) byPath(ctx context.Context, path string) (engine.Summary, error
 }
 
 // override gives a conversation the settings that a client names, and returns them.
-func (s *Server) override(ctx context.Context, c *conversation, now p.Settings, wish *Wish) (p.Settings, error) {
+func (s *Server) override(ctx context.Context, c *conversation, now p.Settings, wish *app.SettingsRequest) (p.Settings, error) {
 	if wish == nil {
 		return now, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/app"
 	conv "github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/model"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -25,14 +26,16 @@ func (parrot) Stream(_ context.Context, _ model.Prompt, sink model.Sink) (model.
 // A stillLocal is a machine on which nothing happens.
 type stillLocal struct{}
 
-func (stillLocal) RunOnce(context.Context, []string, string, time.Duration, *p.SandboxPolicy) (OneOff, error) {
-	return OneOff{}, nil
+func (stillLocal) RunOnce(context.Context, []string, string, time.Duration, *p.SandboxPolicy) (app.OneOff, error) {
+	return app.OneOff{}, nil
 }
 
-func (stillLocal) DiffToRemote(context.Context, string) (RemoteDiff, error) { return RemoteDiff{}, nil }
+func (stillLocal) DiffToRemote(context.Context, string) (app.RemoteDiff, error) {
+	return app.RemoteDiff{}, nil
+}
 
-func (stillLocal) SavedConfig() (SavedConfig, error) { return SavedConfig{}, nil }
-func (stillLocal) Key() string                       { return "" }
+func (stillLocal) SavedConfig() (app.SavedConfig, error) { return app.SavedConfig{}, nil }
+func (stillLocal) Key() string                           { return "" }
 
 // Whatever a client says: each line that it gets is a message, and a last request is answered.
 func FuzzServer(f *testing.F) {

@@ -27,6 +27,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -44,10 +45,10 @@ type Options struct {
 
 	// Settings makes a client's wish the settings of a new conversation, or says
 	// what is wrong with it. The remarks are for people: what of it has no effect.
-	Settings func(Wish) (s p.Settings, remarks []string, err error)
+	Settings func(app.SettingsRequest) (s p.Settings, remarks []string, err error)
 
 	// Change says what a wish changes about a conversation that there is already.
-	Change func(now p.Settings, w Wish) (o p.Overrides, remarks []string, err error)
+	Change func(now p.Settings, w app.SettingsRequest) (o p.Overrides, remarks []string, err error)
 
 	Local Local // what can be asked about the machine
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -298,7 +299,7 @@ func TestLogging(t *testing.T) {
 func TestSpellings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, noAsks)
-		var got []Wish
+		var got []app.SettingsRequest
 		for _, arguments := range []string{
 			`{"approval-policy":"never","base-instructions":"b","include-plan-tool":true}`,
 			`{"approval_policy":"never","base_instructions":"b","include_plan_tool":true}`,
@@ -310,8 +311,8 @@ func TestSpellings(t *testing.T) {
 			}
 			got = append(got, w)
 		}
-		want := Wish{ApprovalPolicy: "never", BaseInstructions: "b", IncludePlanTool: true}
-		if d := cmp.Diff([]Wish{want, want, want}, got); d != "" {
+		want := app.SettingsRequest{ApprovalPolicy: "never", BaseInstructions: "b", IncludePlanTool: true}
+		if d := cmp.Diff([]app.SettingsRequest{want, want, want}, got); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
 		c.tool("1", "conversationCreate", `{"prompt":"","cwd":"/w","base_instructions":"You are a puppet."}`)

@@ -8,24 +8,10 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	p "github.com/fermata-agent/fermata/protocol"
 )
-
-// A Wish is what a client wants a conversation to be run with. A zero field
-// leaves it to the configuration. The direct requests spell it as here, the tools in their
-// own ways, and understand any.
-type Wish struct {
-	Model                 string         `json:"model,omitempty"`
-	Profile               string         `json:"profile,omitempty" doc:"a profile of the configuration"`
-	Cwd                   string         `json:"cwd,omitempty" doc:"where to work; relative to where the server runs"`
-	ApprovalPolicy        string         `json:"approvalPolicy,omitempty" enum:"untrusted,on-failure,on-request,never"`
-	Sandbox               string         `json:"sandbox,omitempty" enum:"read-only,workspace-write,danger-full-access"`
-	Config                map[string]any `json:"config,omitempty" doc:"configuration values by dotted key"`
-	BaseInstructions      string         `json:"baseInstructions,omitempty" doc:"instead of the built-in instructions"`
-	IncludePlanTool       bool           `json:"includePlanTool,omitempty" doc:"makes no difference: the model always has it"`
-	IncludeApplyPatchTool bool           `json:"includeApplyPatchTool,omitempty" doc:"makes no difference: the model always has it"`
-}
 
 // kebab and snake are how tools spell their arguments.
 func kebab(name string) string { return spell(name, '-') }
@@ -54,7 +40,7 @@ func camel(name string) string {
 // withWish adds a wish to the arguments of a tool, as it spells them.
 func (t tool) withWish(spelling func(string) string) tool {
 	own := t.schema["properties"].(map[string]any)
-	for name, s := range jsonrpc.SchemaOf(reflect.TypeFor[Wish]())["properties"].(map[string]any) {
+	for name, s := range jsonrpc.SchemaOf(reflect.TypeFor[app.SettingsRequest]())["properties"].(map[string]any) {
 		if _, ok := own[spelling(name)]; !ok {
 			own[spelling(name)] = s
 		}
@@ -63,7 +49,7 @@ func (t tool) withWish(spelling func(string) string) tool {
 }
 
 // wish is the wish in the arguments of a tool.
-func (in callParams) wish() (Wish, error) {
+func (in callParams) wish() (app.SettingsRequest, error) {
 	var given map[string]json.RawMessage
 	_ = json.Unmarshal(in.Arguments, &given) // it was an object
 	spelled := map[string]json.RawMessage{}
@@ -72,14 +58,14 @@ func (in callParams) wish() (Wish, error) {
 	}
 	arguments, err := json.Marshal(spelled)
 	if err != nil {
-		return Wish{}, err
+		return app.SettingsRequest{}, err
 	}
-	var w Wish
+	var w app.SettingsRequest
 	return w, jsonrpc.Decode(arguments, &w)
 }
 
 // create begins a conversation.
-func (s *Server) create(ctx context.Context, w Wish) (*conversation, p.Settings, error) {
+func (s *Server) create(ctx context.Context, w app.SettingsRequest) (*conversation, p.Settings, error) {
 	settings, remarks, err := s.o.Settings(w)
 	if err != nil {
 		return nil, settings, requestError(err.Error())
@@ -96,8 +82,8 @@ func (s *Server) create(ctx context.Context, w Wish) (*conversation, p.Settings,
 
 // change is what a wish changes about a conversation that there is already; nil if
 // nothing.
-func (s *Server) change(ctx context.Context, now p.Settings, w Wish) (*p.Overrides, error) {
-	if reflect.DeepEqual(w, Wish{}) { // as most: the configuration need not be read
+func (s *Server) change(ctx context.Context, now p.Settings, w app.SettingsRequest) (*p.Overrides, error) {
+	if reflect.DeepEqual(w, app.SettingsRequest{}) { // as most: the configuration need not be read
 		return nil, nil
 	}
 	over, remarks, err := s.o.Change(now, w)

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
@@ -183,7 +184,7 @@ func (m *model) undo(args string) tea.Cmd {
 	}
 }
 
-func (m *model) confirmUndo(id p.ConversationID, u *Undo) tea.Cmd {
+func (m *model) confirmUndo(id p.ConversationID, u *app.Undo) tea.Cmd {
 	if m.talk.id != id || m.busy() {
 		return m.hintf(theme.Warn, "nothing was undone: the conversation went on")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -134,8 +135,8 @@ func TestManyConversations(t *testing.T) {
 func TestChooseModel(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e, func(o *Options) {
-			o.Models = func(context.Context) ([]ModelRow, error) {
-				return []ModelRow{{"test", "puppet", "here"}, {"far", "other", "there"}}, nil
+			o.Models = func(context.Context) ([]app.ModelRow, error) {
+				return []app.ModelRow{{Provider: "test", Model: "puppet", Note: "here"}, {Provider: "far", Model: "other", Note: "there"}}, nil
 			}
 		})
 		d.say("/model", "enter")
@@ -249,9 +250,9 @@ func TestUndo(t *testing.T) {
 		files, fail := 2, error(nil)
 		var asked []p.TurnID
 		d := drive(t, e, func(o *Options) {
-			o.Undo = func(_ context.Context, _ p.ConversationID, turn p.TurnID) (*Undo, error) {
+			o.Undo = func(_ context.Context, _ p.ConversationID, turn p.TurnID) (*app.Undo, error) {
 				asked = append(asked, turn)
-				return &Undo{Turn: 3, Files: files, Diff: "-new\n+old\n", Notes: []string{"commands are not undone"}, Do: func(context.Context) error {
+				return &app.Undo{Turn: 3, Files: files, Diff: "-new\n+old\n", Notes: []string{"commands are not undone"}, Do: func(context.Context) error {
 					did++
 					return fail
 				}}, nil

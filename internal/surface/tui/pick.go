@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -124,7 +125,7 @@ func (m *model) pickModel() tea.Cmd {
 		Columns: []picker.Column{{Title: "model", Min: 20}, {Title: "provider", Width: 14}, {Title: "", Min: 10, Drop: 1}},
 		Empty:   "No model was found.",
 	})}
-	var found []ModelRow
+	var found []app.ModelRow
 	s.done = func(id string) tea.Cmd {
 		for i := range found {
 			if fmt.Sprint(i) == id {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	wire "github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
@@ -162,13 +163,13 @@ func (s *tempest) start() {
 	change := func(o *Options) {
 		o.History, o.Image = &memory{}, readImage
 		o.Files = func(context.Context, string, string) []string { return []string{"a.go", "dir/漢字.txt"} }
-		o.Models = func(context.Context) ([]ModelRow, error) {
-			return []ModelRow{{"test", "puppet", ""}, {"test", "other", ""}}, nil
+		o.Models = func(context.Context) ([]app.ModelRow, error) {
+			return []app.ModelRow{{Provider: "test", Model: "puppet"}, {Provider: "test", Model: "other"}}, nil
 		}
 		o.Changes = func(context.Context, string) (string, error) { return "--- a\n+++ b\n", nil }
 		o.Branch = func(context.Context, string) string { return "main" }
-		o.Undo = func(_ context.Context, _ p.ConversationID, turn p.TurnID) (*Undo, error) {
-			return &Undo{Turn: turn, Files: s.n(2), Diff: "-a\n+b\n", Do: func(context.Context) error { return nil }}, nil
+		o.Undo = func(_ context.Context, _ p.ConversationID, turn p.TurnID) (*app.Undo, error) {
+			return &app.Undo{Turn: turn, Files: s.n(2), Diff: "-a\n+b\n", Do: func(context.Context) error { return nil }}, nil
 		}
 		page, err := s.e.List(s.t.Context(), engine.ListOptions{Limit: 5})
 		if err == nil && len(page.Items) > 0 && s.n(3) > 0 {

@@ -22,6 +22,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -54,8 +55,8 @@ type Options struct {
 	Image   func(file string) (p.Content, error)
 	Branch  func(ctx context.Context, dir string) string
 	Changes func(ctx context.Context, dir string) (diff string, err error) // of the working tree
-	Undo    func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*Undo, error)
-	Models  func(ctx context.Context) ([]ModelRow, error)
+	Undo    func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
+	Models  func(ctx context.Context) ([]app.ModelRow, error)
 	Owner   func(pid int) string // what a process is, in words
 
 	// Shown is told of each conversation that is begun or taken up.
@@ -85,20 +86,6 @@ func (o Options) shown(id p.ConversationID) {
 	if o.Shown != nil {
 		o.Shown(id)
 	}
-}
-
-// An Undo is what putting a turn's files back would do.
-type Undo struct {
-	Turn  p.TurnID
-	Files int
-	Diff  string
-	Notes []string                    // what will not be put back
-	Do    func(context.Context) error // called from a command
-}
-
-// A ModelRow is a model to choose.
-type ModelRow struct {
-	Provider, Model, Note string
 }
 
 // A Result is how the program was left.

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -20,10 +20,11 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// models makes the clients of model providers, one for each.
-type models struct {
+// Models makes the clients of model providers, one for each.
+type Models struct {
 	load    config.Options
 	config  *config.Config
+	version string   // of this program
 	clients sync.Map // provider, by the name that settings have, to *provided
 }
 
@@ -33,13 +34,13 @@ type provided struct {
 	client model.Client
 }
 
-// choose picks the provider: the named one, or what the configuration says.
-func (m *models) choose(provider string) (config.Choice, error) {
+// Choose picks the provider: the named one, or what the configuration says.
+func (m *Models) Choose(provider string) (config.Choice, error) {
 	return m.chooseFor(p.Settings{Provider: provider})
 }
 
 // chooseFor picks the provider of a conversation. One that has a model needs no default.
-func (m *models) chooseFor(s p.Settings) (config.Choice, error) {
+func (m *Models) chooseFor(s p.Settings) (config.Choice, error) {
 	cfg, provider := m.config, s.Provider
 	if provider != "" && provider != cfg.Provider {
 		id, values, err := m.defined(provider)
@@ -58,12 +59,12 @@ func (m *models) chooseFor(s p.Settings) (config.Choice, error) {
 		own.Model = s.Model
 		cfg = &own
 	}
-	return cfg.Choose(os.Getenv, probe)
+	return cfg.Choose(os.Getenv, Probe)
 }
 
 // get returns the provider for the settings of a turn. What a provider's name stands for
 // does not change while we run.
-func (m *models) get(s p.Settings) (*provided, error) {
+func (m *Models) get(s p.Settings) (*provided, error) {
 	if c, ok := m.clients.Load(s.Provider); ok {
 		return c.(*provided), nil
 	}
@@ -71,7 +72,7 @@ func (m *models) get(s p.Settings) (*provided, error) {
 	if err != nil {
 		return nil, &p.Error{Kind: p.ErrorAuth, Message: err.Error()}
 	}
-	c, err := newClient(choice, m.config.Originator)
+	c, err := newClient(choice, m.config.Originator, m.version)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (m *models) get(s p.Settings) (*provided, error) {
 }
 
 // retries returns how often the provider's requests are made again.
-func (m *models) retries(s p.Settings) (request, stream int) {
+func (m *Models) retries(s p.Settings) (request, stream int) {
 	c, err := m.get(s)
 	if err != nil {
 		return 0, 0
@@ -89,7 +90,7 @@ func (m *models) retries(s p.Settings) (request, stream int) {
 }
 
 // client returns the client for the settings of a turn.
-func (m *models) client(s p.Settings) (model.Client, error) {
+func (m *Models) client(s p.Settings) (model.Client, error) {
 	c, err := m.get(s)
 	if err != nil {
 		return nil, err
@@ -97,20 +98,20 @@ func (m *models) client(s p.Settings) (model.Client, error) {
 	return c.client, nil
 }
 
-func newClient(c config.Choice, originator string) (model.Client, error) {
+func newClient(c config.Choice, originator, version string) (model.Client, error) {
 	headers := map[string]string{}
 	for name, value := range c.Headers {
 		headers[name] = value.Reveal()
 	}
 	pr, key := c.Provider, c.Key.Reveal()
-	agent := "fermata/" + version()
+	agent := "fermata/" + version
 	switch {
 	case pr.ID == config.Demo:
 		return demo.New(), nil
 	case pr.WireAPI == config.WireResponses:
 		return responses.New(responses.Options{
 			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams,
-			Originator: originator, Version: version(), IdleTimeout: pr.StreamIdleTimeout,
+			Originator: originator, Version: version, IdleTimeout: pr.StreamIdleTimeout,
 		}), nil
 	case pr.WireAPI == config.WireChat:
 		return chat.New(chat.Options{
@@ -127,8 +128,8 @@ func newClient(c config.Choice, originator string) (model.Client, error) {
 // probeTime is how long a server on this machine may take to say that it is there.
 const probeTime = 300 * time.Millisecond
 
-// probe asks a local server which models it has.
-func probe(baseURL string) ([]string, bool) {
+// Probe asks a local server which models it has.
+func Probe(baseURL string) ([]string, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(baseURL, "/")+"/models", nil)
@@ -153,4 +154,55 @@ func probe(baseURL string) ([]string, bool) {
 		names = append(names, m.ID)
 	}
 	return names, true
+}
+
+// A ModelRow is a model that can be chosen.
+type ModelRow struct {
+	Provider, Model, Note string
+}
+
+// Usable returns the models that could be used now.
+func (m *Models) Usable(context.Context) ([]ModelRow, error) {
+	var rows []ModelRow
+	for _, id := range m.config.Providers() {
+		choice, err := m.Choose(id)
+		if err != nil {
+			continue // it has no key
+		}
+		if rest, ok := localModels(choice.Provider); ok {
+			for _, name := range rest {
+				rows = append(rows, ModelRow{Provider: id, Model: name, Note: "on this machine"})
+			}
+			continue
+		}
+		if len(choice.Provider.EnvKeys) == 0 && id != config.Demo {
+			continue // a server that does not answer
+		}
+		rows = append(rows, ModelRow{Provider: id, Model: choice.Model, Note: choice.Provider.Name})
+	}
+	return rows, nil
+}
+
+// localModels are those of a server on this machine, if it is one that answers.
+func localModels(pr config.Provider) ([]string, bool) {
+	if len(pr.EnvKeys) > 0 || pr.BaseURL == "" {
+		return nil, false
+	}
+	return Probe(pr.BaseURL)
+}
+
+// ProbeOllama says which models an Ollama on this machine has.
+func (m *Models) ProbeOllama() (string, bool) {
+	choice, err := m.Choose("ollama")
+	if err != nil {
+		return "", false
+	}
+	list, ok := Probe(choice.Provider.BaseURL)
+	if !ok {
+		return "", false
+	}
+	if len(list) == 0 {
+		return "it has no model yet: ollama pull " + choice.Model, true
+	}
+	return strings.Join(list, ", "), true
 }

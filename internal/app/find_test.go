@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"testing"
@@ -44,14 +44,14 @@ func TestFindingOneOfManyConversations(t *testing.T) {
 		{"01a1e000-0000-7000-8000-000000000000", "", 1},
 	} {
 		store.lists = 0
-		id, err := resolve(t.Context(), e, c.name)
+		id, err := Find(t.Context(), e, c.name)
 		if id != c.id || (err == nil) != (c.id != "") || store.lists != c.lists {
 			t.Errorf("%s: %s, %v, looked at all %d times, want %d", c.name, id, err, store.lists, c.lists)
 		}
 	}
 	store.lists = 0
 	n := 0
-	for range all(t.Context(), e, engine.ListOptions{}) {
+	for range All(t.Context(), e, engine.ListOptions{}) {
 		n++
 	}
 	if n != 60 || store.lists != 1 {

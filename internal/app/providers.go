@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"crypto/sha256"
@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/surface/mcpserver"
 )
 
 // A client may bring its own model provider with a conversation. Its settings then name the
@@ -22,12 +21,12 @@ import (
 // provider is never another's, even if both call it the same.
 const definedBy = "#"
 
-// providerOverrides are those values of a wish that define providers.
-func providerOverrides(w mcpserver.Wish) []string {
+// providerOverrides are those values of a request that define providers.
+func providerOverrides(req SettingsRequest) []string {
 	var list []string
-	for _, key := range slices.Sorted(maps.Keys(w.Config)) {
+	for _, key := range slices.Sorted(maps.Keys(req.Config)) {
 		if first, _, _ := strings.Cut(key, "."); first == "model_providers" || first == "openai_base_url" {
-			list = append(list, config.Override(key, w.Config[key]))
+			list = append(list, config.Override(key, req.Config[key]))
 		}
 	}
 	return list
@@ -35,7 +34,7 @@ func providerOverrides(w mcpserver.Wish) []string {
 
 // define returns the name of a provider that is defined by some values beside
 // what is configured. They are kept, so that the conversation can be resumed by another process.
-func (m *models) define(provider string, values []string) (string, error) {
+func (m *Models) define(provider string, values []string) (string, error) {
 	if len(values) == 0 {
 		return provider, nil
 	}
@@ -56,7 +55,7 @@ func (m *models) define(provider string, values []string) (string, error) {
 }
 
 // keep writes a definition, whole or not at all. Only we may read it: it may hold headers.
-func (m *models) keep(key string, text []byte) error {
+func (m *Models) keep(key string, text []byte) error {
 	file := m.definition(key)
 	if _, err := os.Stat(file); err == nil {
 		return nil // by the sum of its content it is the same
@@ -78,13 +77,13 @@ func (m *models) keep(key string, text []byte) error {
 	return os.Rename(f.Name(), file)
 }
 
-func (m *models) definition(key string) string {
+func (m *Models) definition(key string) string {
 	return filepath.Join(m.config.Home, "providers", key+".json")
 }
 
 // defined takes a provider's name apart, and returns the values that define it beside
 // what is configured.
-func (m *models) defined(provider string) (id string, values []string, err error) {
+func (m *Models) defined(provider string) (id string, values []string, err error) {
 	id, key, ok := strings.Cut(provider, definedBy)
 	if !ok {
 		return id, nil, nil

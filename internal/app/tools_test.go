@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 func TestOneFlavourOfShell(t *testing.T) {
 	for _, terminal := range []bool{false, true} {
 		cfg := &config.Config{UseExecCommandTool: terminal}
-		kit := &toolkit{config: cfg, models: &models{config: cfg}}
+		kit := &toolkit{config: cfg, models: &Models{config: cfg}}
 		var names []string
 		for _, tl := range kit.tools(p.Settings{}) {
 			names = append(names, tl.Spec().Name)

@@ -1,57 +1,30 @@
-package main
+package app
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/conversation"
-	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-const homeHint = "set HOME, or FERMATA_HOME to where conversations shall be kept"
+// ErrWhich says that no conversation was named.
+var ErrWhich = errors.New("which conversation?")
 
-// openEngine puts the parts together. With cfg zero the engine can read and
-// repair, and run nothing.
-func openEngine(ctx context.Context, cfg conversation.Config) (*engine.Local, error) {
-	dir, err := config.Home(os.Getenv)
-	if err != nil {
-		return nil, configError(err)
-	}
-	cfg.Version = version()
-	store := journal.NewFileStore(dir, journal.FileOptions{})
-	return engine.New(ctx, engine.Options{Store: store, Config: cfg}), nil
-}
-
-var errWhich = errors.New("which conversation?")
-
-// find opens the engine and finds a conversation by its name.
-func find(ctx context.Context, cfg conversation.Config, name string) (*engine.Local, p.ConversationID, error) {
-	e, err := openEngine(ctx, cfg)
-	if err != nil {
-		return nil, "", err
-	}
-	id, err := resolve(ctx, e, name)
-	return e, id, err
-}
-
-// resolve finds a conversation by its id, the beginning of its id, or its title.
-func resolve(ctx context.Context, e *engine.Local, name string) (p.ConversationID, error) {
+// Find finds a conversation by its id, the beginning of its id, or its title.
+func Find(ctx context.Context, e *engine.Local, name string) (p.ConversationID, error) {
 	if name == "" {
-		return "", usage("%w", errWhich)
+		return "", usage("%w", ErrWhich)
 	}
 	if id, err := p.ParseConversationID(name); err == nil && readable(ctx, e, id) {
 		return id, nil // without a look at all the others, of which there may be thousands
 	}
 	var others, found []engine.Summary
-	for s, err := range all(ctx, e, engine.ListOptions{}) {
+	for s, err := range All(ctx, e, engine.ListOptions{}) {
 		if err != nil {
 			return "", err
 		}
@@ -68,14 +41,14 @@ func resolve(ctx context.Context, e *engine.Local, name string) (p.ConversationI
 	case 1:
 		return found[0].ID, nil
 	case 0:
-		return "", &exitError{
-			code: exitFailed, err: fmt.Errorf("%q: %w", name, engine.ErrNotFound),
-			hint: nearest(name, others),
+		return "", &Error{
+			Err:  fmt.Errorf("%q: %w", name, engine.ErrNotFound),
+			Hint: nearest(name, others),
 		}
 	}
-	return "", &exitError{
-		code: exitFailed, err: fmt.Errorf("%q fits %d conversations", name, len(found)),
-		hint: fmt.Sprintf("give more of the id: %s or %s", found[0].ID, found[1].ID),
+	return "", &Error{
+		Err:  fmt.Errorf("%q fits %d conversations", name, len(found)),
+		Hint: fmt.Sprintf("give more of the id: %s or %s", found[0].ID, found[1].ID),
 	}
 }
 
@@ -122,4 +95,28 @@ func distance(a, b []rune) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// All gives every conversation, page after page.
+func All(ctx context.Context, e engine.Engine, o engine.ListOptions) iter.Seq2[engine.Summary, error] {
+	if o.Limit <= 0 {
+		o.Limit = 1000 // for each page all files are looked at
+	}
+	return func(yield func(engine.Summary, error) bool) {
+		for {
+			page, err := e.List(ctx, o)
+			if err != nil {
+				yield(engine.Summary{}, err)
+				return
+			}
+			for _, s := range page.Items {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if o.Cursor = page.Next; o.Cursor == "" {
+				return
+			}
+		}
+	}
 }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// runFlags are the flags of everything that runs turns.
+type runFlags struct {
+	dir     string
+	profile string
+	config  []string
+	typed   config.Flags
+
+	snapshot bool
+}
+
+func (f *runFlags) register(fs *pflag.FlagSet) {
+	fs.StringVarP(&f.dir, "cd", "C", "", "work in this directory")
+	fs.StringVarP(&f.profile, "profile", "p", "", "use this profile of the configuration")
+	fs.StringArrayVarP(&f.config, "config", "c", nil, "set a configuration value, key=value")
+	fs.BoolVar(&f.snapshot, "snapshot", false, "in a git repository: also show, and let undo put back, what commands change")
+	t := &f.typed
+	fs.StringVarP(&t.Model, "model", "m", "", "the model to use")
+	fs.StringVarP(&t.Sandbox, "sandbox", "s", "", "what commands may touch: read-only, workspace-write, danger-full-access")
+	fs.StringVarP(&t.Approval, "ask-for-approval", "a", "", "when to ask: untrusted, on-failure, on-request, never")
+	fs.StringArrayVar(&t.AddDirs, "add-dir", nil, "a directory that commands may write to as well")
+	fs.BoolVar(&t.FullAuto, "full-auto", false, "ask on failure only, and let commands write to the workspace")
+	fs.BoolVar(&t.Bypass, "dangerously-bypass-approvals-and-sandbox", false, "ask nobody, confine nothing")
+	fs.BoolVar(&t.Bypass, "yolo", false, "the same as --dangerously-bypass-approvals-and-sandbox")
+	fs.BoolVar(&t.OSS, "oss", false, "use a model on this machine")
+	fs.BoolVar(&t.Demo, "demo", false, "use the built-in demo model: no key, no network")
+}
+
+// options are what the flags say to package app.
+func (f *runFlags) options(s streams) app.Options {
+	return app.Options{
+		Dir: f.dir, Profile: f.profile, Overrides: f.config, Flags: f.typed, Snapshots: f.snapshot, Version: version(),
+		Warn: func(w config.Warning) { warn(s, w) },
+	}
+}
+
+// load reads the configuration. The warnings are there also with an error.
+func (f *runFlags) load(s streams) (app.Loaded, error) { return app.Load(f.options(s)) }
+
+func warn(s streams, w config.Warning) { fmt.Fprintf(s.err, "fermata: warning: %v\n", w) }
+
+// openApp opens what turns are run with.
+func (f *runFlags) openApp(ctx context.Context, s streams) (*app.App, error) {
+	return app.Open(ctx, f.options(s))
+}
+
+// find opens the conversations and finds one by its name.
+func find(ctx context.Context, name string) (*engine.Local, p.ConversationID, error) {
+	e, err := app.OpenStore(ctx, version())
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := app.Find(ctx, e, name)
+	return e, id, err
+}

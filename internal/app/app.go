@@ -1,0 +1,123 @@
+// Package app is how turns are run, whatever the surface: it reads the configuration and
+// puts engine, models, tools and notifications together. [Open] gives an [App], which turns
+// what a client asks for into settings, undoes turns and lists background commands.
+// Surfaces and commands translate; what two of them need is here.
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/tool"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// An Error is one for people: what failed, and what to do about it.
+type Error struct {
+	Err   error
+	Hint  string // empty if there is none
+	Usage bool   // the command line is wrong
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// usage returns an error of the command line.
+func usage(format string, args ...any) error {
+	return &Error{Err: fmt.Errorf(format, args...), Usage: true}
+}
+
+// An App is an engine and what it runs on.
+type App struct {
+	Engine   *engine.Local
+	Config   *config.Config
+	Models   *Models
+	Cwd      string // the directory to work in
+	Warnings []config.Warning
+
+	spawner *proc.Spawner
+	base    context.Context
+	notify  *notifier
+}
+
+// Open reads the configuration and opens what turns are run with. The caller
+// calls Close.
+func Open(ctx context.Context, o Options) (*App, error) {
+	l, err := Load(o)
+	if o.Warn != nil {
+		for _, w := range l.Warnings {
+			o.Warn(w)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	spawner, err := proc.NewSpawner()
+	if err != nil {
+		return nil, fmt.Errorf("prepare for running commands: %w", err)
+	}
+	m := l.Models()
+	kit := &toolkit{config: l.Config, spawner: spawner, models: m}
+	if o.Snapshots || l.Config.Snapshots {
+		kit.snapshots = snapshots(l.Config.Home)
+	}
+	notify := &notifier{argv: l.Config.Notify}
+	e, err := openEngine(ctx, conversation.Config{
+		Version: o.Version,
+		Notify:  notify.ended,
+		Window:  func(s p.Settings) int64 { return l.Config.Window(s.Provider, s.Model) },
+		Model:   m.client,
+		Retries: m.retries,
+		Tools:   kit.tools,
+		Reclaim: tool.Reclaim, Settle: tool.SettlePatch, Instructions: instructions,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &App{
+		Engine: e, Config: l.Config, Models: m, Cwd: l.Options.Cwd, Warnings: l.Warnings,
+		spawner: spawner, base: ctx, notify: notify,
+	}, nil
+}
+
+// OpenStore opens the conversations for reading and repair. Nothing is run.
+func OpenStore(ctx context.Context, version string) (*engine.Local, error) {
+	return openEngine(ctx, conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
+}
+
+func openEngine(ctx context.Context, cfg conversation.Config) (*engine.Local, error) {
+	dir, err := config.Home(os.Getenv)
+	if err != nil {
+		return nil, configError(err)
+	}
+	store := journal.NewFileStore(dir, journal.FileOptions{})
+	return engine.New(ctx, engine.Options{Store: store, Config: cfg}), nil
+}
+
+// shutdownBound is how long the end of the program may take.
+const shutdownBound = 3 * time.Second
+
+// Close stops what runs and leaves nothing behind.
+func (a *App) Close() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), shutdownBound)
+	defer cancel()
+	_ = a.Engine.Shutdown(ctx) // a journal that failed has been reported by the turn's end
+	a.spawner.Close()
+	a.notify.wait()
+}
+
+// instructions are what every model is told first.
+const instructions = `You are fermata, a coding agent that works in the user's terminal and repository.
+
+You have tools to run commands, to change files by patches and to show a plan. Look before you change something, and check what you changed.
+Keep to what the user asked for. Say briefly what you do and why; end with what you did and what is left.
+
+The user can stop you at any instant. When a turn was stopped you are told so in a <turn_aborted> message, with what was
+cut and what it had printed until then; commands that were cut may have had effects, so look before you repeat them.`

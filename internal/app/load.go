@@ -1,0 +1,98 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/internal/config"
+)
+
+// Options are what the command line says.
+type Options struct {
+	Dir       string   // the directory to work in; empty is the current one
+	Profile   string   // of the configuration
+	Overrides []string // of the configuration, each key=value
+	Flags     config.Flags
+	Snapshots bool   // record what commands change in a git repository
+	Version   string // of this program
+
+	Warn func(config.Warning) // called by Open for each warning, also if it fails; may be nil
+}
+
+// Loaded is the configuration for some options.
+type Loaded struct {
+	Options  config.Options // its Cwd is the directory to work in
+	Config   *config.Config
+	Warnings []config.Warning
+
+	version string
+}
+
+// Load reads the configuration. The warnings are there also with an error.
+func Load(o Options) (Loaded, error) {
+	cwd, err := workdir(o.Dir)
+	if err != nil {
+		return Loaded{}, err
+	}
+	l := Loaded{version: o.Version}
+	l.Options = config.Options{Cwd: cwd, Env: os.Getenv, Profile: o.Profile, Overrides: o.Overrides, Flags: o.Flags}
+	l.Config, l.Warnings, err = config.Load(l.Options)
+	if err != nil {
+		return l, configError(err)
+	}
+	return l, nil
+}
+
+// Models are those of the configuration.
+func (l Loaded) Models() *Models {
+	return &Models{load: l.Options, config: l.Config, version: l.version}
+}
+
+// HomeHint says what to do when there is no place for conversations.
+const HomeHint = "set HOME, or FERMATA_HOME to where conversations shall be kept"
+
+// configError gives an error of the configuration its hint.
+func configError(err error) error {
+	e := &Error{Err: err}
+	var wrong *config.Error
+	switch {
+	case errors.As(err, &wrong) && wrong.Source.Kind >= config.FromOverride: // the command line says it
+		e.Usage = true
+	case errors.Is(err, config.ErrNoProvider):
+		e.Hint = "fermata exec --demo PROMPT tries it without a model"
+	case errors.Is(err, config.ErrNoHome):
+		e.Hint = HomeHint
+	}
+	return e
+}
+
+// workdir is the directory to work in, with symbolic links resolved, so that a
+// directory has one name.
+func workdir(dir string) (string, error) {
+	if dir == "" {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", &Error{
+				Err:  fmt.Errorf("find the working directory: %w", err),
+				Hint: "it may have been deleted: go to another one, or name one with -C",
+			}
+		}
+		dir = wd
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", usage("work in %s: %w", dir, err)
+	}
+	if info, err := os.Stat(real); err == nil && !info.IsDir() {
+		return "", usage("work in %s: %w", dir, unix.ENOTDIR)
+	}
+	return real, nil
+}

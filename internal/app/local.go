@@ -1,0 +1,232 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/sandbox"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A OneOff is how a command ended that was run outside of any conversation.
+type OneOff struct {
+	ExitCode int    `json:"exitCode"`
+	Stdout   string `json:"stdout"`
+	Stderr   string `json:"stderr"`
+}
+
+// A RemoteDiff is the difference of a working tree to what a remote has.
+type RemoteDiff struct {
+	SHA  string `json:"sha"`
+	Diff string `json:"diff"`
+}
+
+// A SavedConfig is what the configuration file says, as far as clients know it. The
+// file's names are beside theirs.
+type SavedConfig struct {
+	ApprovalPolicy  string                  `json:"approvalPolicy,omitempty" toml:"approval_policy"`
+	SandboxMode     string                  `json:"sandboxMode,omitempty" toml:"sandbox_mode"`
+	SandboxSettings *SavedSandbox           `json:"sandboxSettings,omitempty" toml:"sandbox_workspace_write"`
+	Model           string                  `json:"model,omitempty" toml:"model"`
+	Effort          string                  `json:"modelReasoningEffort,omitempty" toml:"model_reasoning_effort"`
+	Summary         string                  `json:"modelReasoningSummary,omitempty" toml:"model_reasoning_summary"`
+	Verbosity       string                  `json:"modelVerbosity,omitempty" toml:"model_verbosity"`
+	Tools           *SavedTools             `json:"tools,omitempty" toml:"tools"`
+	Profile         string                  `json:"profile,omitempty" toml:"profile"`
+	Profiles        map[string]SavedProfile `json:"profiles" toml:"profiles"`
+}
+
+// A SavedSandbox is what the file says about the sandbox mode workspace-write.
+type SavedSandbox struct {
+	WritableRoots       []string `json:"writableRoots" toml:"writable_roots"`
+	NetworkAccess       *bool    `json:"networkAccess,omitempty" toml:"network_access"`
+	ExcludeTmpdirEnvVar *bool    `json:"excludeTmpdirEnvVar,omitempty" toml:"exclude_tmpdir_env_var"`
+	ExcludeSlashTmp     *bool    `json:"excludeSlashTmp,omitempty" toml:"exclude_slash_tmp"`
+}
+
+// SavedTools is what the file says about tools.
+type SavedTools struct {
+	WebSearch *bool `json:"webSearch,omitempty" toml:"web_search"`
+	Request   *bool `json:"-" toml:"web_search_request"` // an older name of it
+	ViewImage *bool `json:"viewImage,omitempty" toml:"view_image"`
+}
+
+// A SavedProfile is a profile of the file.
+type SavedProfile struct {
+	Model          string `json:"model,omitempty" toml:"model"`
+	ModelProvider  string `json:"modelProvider,omitempty" toml:"model_provider"`
+	ApprovalPolicy string `json:"approvalPolicy,omitempty" toml:"approval_policy"`
+	Effort         string `json:"modelReasoningEffort,omitempty" toml:"model_reasoning_effort"`
+	Summary        string `json:"modelReasoningSummary,omitempty" toml:"model_reasoning_summary"`
+	Verbosity      string `json:"modelVerbosity,omitempty" toml:"model_verbosity"`
+	ChatGPTBaseURL string `json:"chatgptBaseUrl,omitempty" toml:"chatgpt_base_url"`
+}
+
+// RunOnce runs a command outside of any conversation.
+func (a *App) RunOnce(ctx context.Context, command []string, cwd string, timeout time.Duration, policy *p.SandboxPolicy) (OneOff, error) {
+	cfg, dir := a.Config, a.place(cwd)
+	spec := proc.Spec{Argv: command, Dir: dir, Env: Environ(cfg)(), Timeout: timeout}
+	if timeout == 0 {
+		spec.Timeout = cfg.CommandTimeout
+	}
+	if policy == nil {
+		policy = new(cfg.Settings(config.Choice{}, dir, "").Sandbox)
+	}
+	box, err := sandbox.New(*policy, SandboxPlace(cfg, spec))
+	if err != nil {
+		return OneOff{}, err
+	}
+	if err := box.Set(&spec); err != nil {
+		return OneOff{}, err
+	}
+	res, out, errs := a.run(ctx, spec)
+	if res.Err != nil {
+		return OneOff{}, fmt.Errorf("run %s: %w", command[0], res.Err)
+	}
+	return OneOff{ExitCode: res.ExitCode, Stdout: out, Stderr: errs + unfinished(res, spec.Timeout)}, nil
+}
+
+// unfinished says, as a shell would, why a command did not end by itself: there is no other place
+// for it in the answer.
+func unfinished(res proc.Result, timeout time.Duration) string {
+	switch {
+	case res.TimedOut:
+		return fmt.Sprintf("timed out after %v\n", timeout)
+	case res.Signal != "":
+		return "ended by " + res.Signal + "\n"
+	}
+	return ""
+}
+
+// run runs a command to its end, and returns what it printed.
+func (a *App) run(ctx context.Context, spec proc.Spec) (res proc.Result, stdout, stderr string) {
+	var out [2]capped
+	res = a.spawner.Run(ctx, spec, func(stream proc.Stream, b []byte) { out[stream].add(b) })
+	return res, out[proc.Stdout].String(), out[proc.Stderr].String()
+}
+
+// capped keeps the beginning of what is printed, and says how much more there was.
+type capped struct {
+	kept bytes.Buffer
+	more int
+}
+
+const mostOutput = 10 << 20
+
+func (c *capped) add(b []byte) {
+	n := min(len(b), mostOutput-c.kept.Len())
+	c.kept.Write(b[:n])
+	c.more += len(b) - n
+}
+
+func (c *capped) String() string {
+	text := strings.ToValidUTF8(c.kept.String(), "\uFFFD")
+	if c.more > 0 {
+		text += fmt.Sprintf("\n… %d more bytes", c.more)
+	}
+	return text
+}
+
+// gitTime is how long one run of git may take.
+const gitTime = 30 * time.Second
+
+var errNoRemote = errors.New("no remote branch is known")
+
+// DiffToRemote compares a working tree with the newest commit of its own history
+// that a remote has. Nothing is fetched.
+func (a *App) DiffToRemote(ctx context.Context, cwd string) (RemoteDiff, error) {
+	dir := a.place(cwd)
+	sha := ""
+	for _, ref := range []string{"@{upstream}", "refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master"} {
+		if out, err := a.git(ctx, dir, 0, "merge-base", "HEAD", ref); err == nil {
+			sha = strings.TrimSpace(out)
+			break
+		}
+	}
+	if sha == "" {
+		return RemoteDiff{}, errNoRemote
+	}
+	diff, err := a.git(ctx, dir, 0, "diff", "--no-ext-diff", "--no-textconv", sha)
+	if err != nil {
+		return RemoteDiff{}, err
+	}
+	untracked, err := a.git(ctx, dir, 0, "ls-files", "--others", "--exclude-standard", "-z")
+	if err != nil {
+		return RemoteDiff{}, err
+	}
+	for _, name := range strings.Split(strings.TrimSuffix(untracked, "\x00"), "\x00") {
+		if name == "" {
+			continue
+		}
+		// Files that differ are exit code 1 here.
+		added, err := a.git(ctx, dir, 1, "diff", "--no-ext-diff", "--no-textconv", "--no-index", "--", "/dev/null", name)
+		if err != nil {
+			return RemoteDiff{}, err
+		}
+		diff += added
+	}
+	return RemoteDiff{SHA: sha, Diff: diff}, nil
+}
+
+// git runs git with nothing of the repository's own to run; codes up to fine are no error.
+func (a *App) git(ctx context.Context, dir string, fine int, args ...string) (string, error) {
+	argv := append([]string{"git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}, args...)
+	spec := proc.Spec{Argv: argv, Dir: dir, Env: append(Environ(a.Config)(), "GIT_OPTIONAL_LOCKS=0"), Timeout: gitTime}
+	res, out, errs := a.run(ctx, spec)
+	switch {
+	case res.Err != nil:
+		return "", fmt.Errorf("git %s: %w", args[0], res.Err)
+	case res.ExitCode < 0 || res.ExitCode > fine:
+		return "", fmt.Errorf("git %s: %s", args[0], strings.TrimSpace(errs))
+	}
+	return out, nil
+}
+
+// SavedConfig reads what the configuration file says now.
+func (a *App) SavedConfig() (SavedConfig, error) {
+	saved := SavedConfig{Profiles: map[string]SavedProfile{}}
+	file := filepath.Join(a.Config.Home, config.FileName)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return saved, nil
+	}
+	if err != nil {
+		return saved, fmt.Errorf("read the configuration: %w", err)
+	}
+	if err := toml.Unmarshal(text, &saved); err != nil {
+		return saved, fmt.Errorf("read %s: %w", file, err)
+	}
+	if s := saved.SandboxSettings; s != nil && s.WritableRoots == nil {
+		s.WritableRoots = []string{}
+	}
+	if t := saved.Tools; t != nil && t.WebSearch == nil {
+		t.WebSearch = t.Request
+	}
+	return saved, nil
+}
+
+// Key gives the key of the provider that conversations begin with.
+func (a *App) Key() string {
+	choice, err := a.Models.Choose("")
+	if err != nil {
+		return ""
+	}
+	return choice.Key.Reveal()
+}
+
+// SandboxPlace is where a command that the user wants runs: its directory is the
+// user's choice.
+func SandboxPlace(cfg *config.Config, spec proc.Spec) sandbox.Place {
+	return sandbox.Place{Cwd: spec.Dir, Home: cfg.Home, Env: spec.Env, PIDNamespace: cfg.PIDNamespace}
+}

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+func trees(before, after string) *p.TurnDiff {
+	return &p.TurnDiff{Trees: &p.TreeRange{Root: "/w", Before: before, After: after}}
+}
+
+func TestChangeLog(t *testing.T) {
+	call := func(turn p.TurnID) p.CallID { return p.CallID{Turn: turn, Response: 1} }
+	patched := func(turn p.TurnID, applied bool) []p.Body {
+		back := json.RawMessage(`{}`)
+		return []p.Body{
+			&p.PatchStarted{Patch: "p", Call: call(turn), Back: back},
+			&p.ToolOutput{Call: call(turn), Patch: &p.PatchResult{Applied: applied}},
+		}
+	}
+	for name, tt := range map[string]struct {
+		events []p.Body
+		turn   p.TurnID // asked for
+		want   string   // the turn, its patches and its trees, or an error
+	}{
+		"nothing":             {nil, 0, "no turn changed files that could be put back"},
+		"a patch":             {patched(1, true), 0, "turn 1, 1 patches"},
+		"a patch that failed": {patched(1, false), 0, "no turn changed files that could be put back"},
+		"a patch that was settled later": {
+			[]p.Body{&p.PatchStarted{Patch: "p", Call: call(2)}, &p.ToolOutput{Call: call(2)}, &p.PatchSettled{Patch: "p", Applied: true}},
+			0, "turn 2, 1 patches",
+		},
+		"the last is undone":  {append(patched(1, true), &p.Undone{Of: 1}), 0, "no turn changed files that could be put back"},
+		"it is undone":        {append(patched(1, true), &p.Undone{Of: 1}), 1, "turn 1 was undone before"},
+		"an undo is no patch": {[]p.Body{&p.PatchStarted{Patch: "u", Undoes: 1}, &p.PatchSettled{Patch: "u", Applied: true}}, 0, "no turn changed files that could be put back"},
+		"no such turn":        {patched(1, true), 7, "turn 7 changed no files"},
+		"pictures grow":       {[]p.Body{trees("a", "b"), trees("a", "c")}, 0, "turn 1, 0 patches, a to c"},
+		"pictures go on":      {[]p.Body{trees("a", "b"), trees("b", "c")}, 0, "turn 1, 0 patches, a to c"},
+		"pictures with a gap": {[]p.Body{trees("a", "b"), trees("x", "c")}, 0, "turn 1 cannot be undone: files were changed while it waited for an approval"},
+		"pictures fail":       {append(patched(1, true), trees("a", "b"), &p.TurnDiff{}), 0, "turn 1, 1 patches"},
+		"nothing changed":     {[]p.Body{&p.CommandStarted{Call: call(1)}, trees("a", "a")}, 1, "turn 1 changed no files"},
+		"commands only": {
+			[]p.Body{&p.CommandStarted{Call: call(1)}},
+			1,
+			"turn 1 cannot be undone: it changed no files but by commands, and no snapshot was taken",
+		},
+	} {
+		log := newChangeLog()
+		for _, b := range tt.events {
+			log.apply(p.Event{Turn: 1, Body: b})
+		}
+		got := describeChoice(log.choose(tt.turn))
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+func describeChoice(c *turnChanges, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	text := "turn " + string(rune('0'+c.turn)) + ", " + string(rune('0'+len(c.kept))) + " patches"
+	if c.trees != nil {
+		text += ", " + c.trees.Before + " to " + c.trees.After
+	}
+	return text
+}
