@@ -9,24 +9,28 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A TurnEnd is how a turn that RunTurn followed ended.
+// A TurnEnd is how the turn that RunTurn followed ended.
 type TurnEnd struct {
 	Turn    p.TurnID
 	End     p.TurnEnded
-	Message string  // the last thing the model said in it
+	Message string  // the model's last message in it
 	Usage   p.Usage // of this turn
 	Seq     p.Seq   // of the last event
 	Unsaved bool    // the end is not on disk
 
-	// Returned says that the message was handed back and never delivered.
+	// Returned says that the message was returned and never delivered. Turn is then the
+	// turn that it was to join, 0 if it waited for one of its own.
 	Returned bool
 }
 
 // RunTurn submits a message and passes on the events of the turn that it
-// becomes part of, until that has ended. When ctx ends it interrupts the turn,
-// or takes the message back if it still waits, and *keeps following* until the end: a turn
-// that was begun is always seen to its end. An error means that the message was refused
-// or that the conversation can no longer be followed.
+// becomes part of, until that turn has ended or the message was returned. A message
+// that was to join a turn which failed first starts the next one: RunTurn then follows that.
+//
+// When ctx ends, RunTurn interrupts the turn, or takes the message back if it
+// still waits, and keeps following until the end: a turn that was started is always followed to
+// its end. An error means that the message was refused, or that the conversation can no
+// longer be followed. With a context that has ended already, nothing is submitted.
 func RunTurn(ctx context.Context, e Engine, id p.ConversationID, ut p.UserTurn, fn func(p.Event)) (TurnEnd, error) {
 	return runOp(ctx, e, id, ut, fn)
 }
@@ -37,6 +41,9 @@ func RunApproval(ctx context.Context, e Engine, id p.ConversationID, a p.Approve
 }
 
 func runOp(ctx context.Context, e Engine, id p.ConversationID, op p.Op, fn func(p.Event)) (TurnEnd, error) {
+	if ctx.Err() != nil {
+		return TurnEnd{}, context.Cause(ctx)
+	}
 	life := context.WithoutCancel(ctx)
 	receipt, err := e.Submit(life, id, op)
 	if err != nil {
@@ -45,47 +52,53 @@ func runOp(ctx context.Context, e Engine, id p.ConversationID, op p.Op, fn func(
 	f := newTurnFollower(receipt, fn)
 	follow, stopFollow := context.WithCancel(life)
 	defer stopFollow()
-	defer f.stopOn(ctx, life, e, id)()
+	defer f.cancelOn(ctx, life, e, id)()
 	return f.follow(e.Subscribe(follow, id, receipt.Seq))
 }
 
 // FollowTurn passes on the events of a turn after the cursor until it has
-// ended. When ctx ends it returns the context's error and stops nothing.
+// ended. When ctx ends it returns the context's error and interrupts nothing.
 func FollowTurn(ctx context.Context, e Engine, id p.ConversationID, turn p.TurnID, after p.Cursor, fn func(p.Event)) (TurnEnd, error) {
 	f := newTurnFollower(p.Receipt{Turn: turn, State: p.TakenStarted}, fn)
 	return f.follow(e.Subscribe(ctx, id, after))
 }
 
+// A turnFollower follows a message, or a turn if input is 0.
 type turnFollower struct {
-	input p.InputID
-	fn    func(p.Event)
-	end   TurnEnd
-	turns chan p.TurnID // tells stopOn which turn is ours: the latest, so there is room for one
+	input     p.InputID
+	delivered bool // the message is part of turn end.Turn
+	fn        func(p.Event)
+	end       TurnEnd
+	started   *p.Event      // the latest turn to start: perhaps that of a message that waits
+	turns     chan p.TurnID // for cancelOn: the turn to interrupt, 0 while the message waits; the latest, so there is room for one
 }
 
 func newTurnFollower(r p.Receipt, fn func(p.Event)) *turnFollower {
-	f := &turnFollower{input: r.Input, fn: fn, turns: make(chan p.TurnID, 1)}
+	f := &turnFollower{input: r.Input, delivered: r.Input == 0, fn: fn, turns: make(chan p.TurnID, 1)}
 	if r.State != p.TakenQueued {
-		f.join(r.Turn)
+		f.end.Turn = r.Turn
 	}
+	f.turns <- f.end.Turn
 	return f
 }
 
-func (f *turnFollower) join(t p.TurnID) {
+// moveTo follows another turn, or none while the message waits.
+func (f *turnFollower) moveTo(t p.TurnID) {
 	if f.end.Turn == t {
 		return
 	}
-	f.end.Turn = t
+	f.end = TurnEnd{Turn: t}
 	select {
-	case <-f.turns: // an earlier turn, which the message did not stay with
+	case <-f.turns: // where it was before
 	default:
 	}
 	f.turns <- t // only this goroutine sends, so there is room
 }
 
-// stopOn stops the turn when ctx ends. The returned function ends the watch
-// and waits for it.
-func (f *turnFollower) stopOn(ctx, life context.Context, e Engine, id p.ConversationID) func() {
+// cancelOn interrupts the turn, or takes the message back, when ctx ends. If
+// that comes too late because the message has moved on, it is done again where the
+// message is now. The returned function ends the watch and waits for it.
+func (f *turnFollower) cancelOn(ctx, life context.Context, e Engine, id p.ConversationID) func() {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() { // ends with the returned function
 		defer close(done)
@@ -94,21 +107,17 @@ func (f *turnFollower) stopOn(ctx, life context.Context, e Engine, id p.Conversa
 		case <-over:
 			return
 		}
-		// A message that waits is taken back; if that comes too late, the
-		// turn that it has joined is stopped.
-		select {
-		case t := <-f.turns:
-			_, _ = e.Submit(life, id, p.Interrupt{Turn: t})
-			return
-		default:
-		}
-		if _, err := e.Submit(life, id, p.DeleteInput{Input: f.input}); err == nil {
-			return
-		}
-		select {
-		case t := <-f.turns:
-			_, _ = e.Submit(life, id, p.Interrupt{Turn: t})
-		case <-over:
+		for {
+			select {
+			case t := <-f.turns:
+				if t == 0 {
+					_, _ = e.Submit(life, id, p.DeleteInput{Input: f.input})
+				} else {
+					_, _ = e.Submit(life, id, p.Interrupt{Turn: t})
+				}
+			case <-over:
+				return
+			}
 		}
 	}()
 	return func() { close(over); <-done }
@@ -128,20 +137,8 @@ func (f *turnFollower) follow(events iter.Seq2[p.Event, error]) (TurnEnd, error)
 
 // apply takes one event and reports whether it was the last.
 func (f *turnFollower) apply(e p.Event) bool {
-	if f.input != 0 {
-		switch b := e.Body.(type) {
-		case *p.UserMessage:
-			if b.Input == f.input {
-				f.join(e.Turn)
-			}
-		case *p.InputReturned:
-			if f.returned(b) {
-				f.fn(e)
-				f.end.Returned = true
-				// A message that was to join a turn ends with that turn.
-				return f.end.Turn == 0
-			}
-		}
+	if !f.delivered && f.findMessage(e) {
+		return true
 	}
 	if e.Turn != f.end.Turn && e.Turn != 0 {
 		return false
@@ -155,16 +152,43 @@ func (f *turnFollower) apply(e p.Event) bool {
 			f.end.Usage = f.end.Usage.Add(*b.Usage)
 		}
 	case *p.TurnEnded:
+		if !f.delivered && !f.end.Returned { // it starts the next turn
+			f.moveTo(0)
+			return false
+		}
 		f.end.End, f.end.Seq, f.end.Unsaved = *b, e.Seq, e.Unsaved
-		return e.Turn == f.end.Turn
+		return true
 	}
 	return false
 }
 
-func (f *turnFollower) returned(b *p.InputReturned) bool {
-	for _, in := range b.Inputs {
-		if in.Input == f.input {
-			return true
+// findMessage looks for what becomes of a message that is not yet delivered. It
+// reports true if there is nothing left to follow.
+func (f *turnFollower) findMessage(e p.Event) bool {
+	switch b := e.Body.(type) {
+	case *p.TurnStarted:
+		f.started = &e
+	case *p.UserMessage:
+		if b.Input != f.input {
+			return false
+		}
+		if f.end.Turn != e.Turn && f.started != nil && f.started.Turn == e.Turn {
+			f.fn(*f.started)
+		}
+		f.delivered = true
+		f.moveTo(e.Turn)
+	case *p.InputReturned:
+		for _, in := range b.Inputs {
+			if in.Input != f.input {
+				continue
+			}
+			// One that was to join a turn is returned when that is stopped, and
+			// ends with it; one that somebody deleted has no turn to end with.
+			f.end.Returned = true
+			if last := in.Deleted || f.end.Turn == 0; last {
+				f.fn(e)
+				return true
+			}
 		}
 	}
 	return false

@@ -110,10 +110,81 @@ func TestRunTurnInTheQueueSeesOnlyItsOwnTurn(t *testing.T) {
 		one.wait(t, p.Completed)
 		e.Request().Answer("2")
 		two.wait(t, p.Completed)
-		want := []string{"user_message two", "model_requested 1", "assistant_message 2", "model_ended", "turn_ended completed"}
+		want := []string{"turn_started", "user_message two", "model_requested 1", "assistant_message 2", "model_ended", "turn_ended completed"}
 		if d := cmp.Diff(want, two.lines); d != "" {
 			t.Errorf("events (-want +got):\n%s", d)
 		}
+	})
+}
+
+// A message that was to join a turn which fails starts the next one, and RunTurn
+// goes with it.
+func TestRunTurnFollowsASteeredMessageIntoTheNextTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		one := runTurn(t, e, id, p.UserTurn{Content: p.Text("one")})
+		req := e.Request()
+		two := runTurn(t, e, id, p.UserTurn{Content: p.Text("two"), WhenBusy: p.Steer})
+		req.Fail(enginetest.Refused())
+		one.wait(t, p.Failed)
+		e.Request().Answer("2")
+		two.wait(t, p.Completed)
+		if two.end.Turn != 2 || two.end.Message != "2" || two.end.Returned {
+			t.Errorf("end %+v", two.end)
+		}
+		want := []string{
+			"input_accepted steer two", "model_ended refused", "stop_requested failed", "turn_ended failed",
+			"turn_started", "user_message two", "model_requested 1", "assistant_message 2", "model_ended", "turn_ended completed",
+		}
+		if d := cmp.Diff(want, two.lines); d != "" {
+			t.Errorf("events (-want +got):\n%s", d)
+		}
+	})
+}
+
+// Cancelling RunTurn reaches the turn that its message is in now.
+func TestRunTurnCancelledAfterItsMessageMovedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		one := runTurn(t, e, id, p.UserTurn{Content: p.Text("one")})
+		req := e.Request()
+		two := runTurn(t, e, id, p.UserTurn{Content: p.Text("two"), WhenBusy: p.Steer})
+		req.Fail(enginetest.Refused())
+		one.wait(t, p.Failed)
+		second := e.Request()
+		two.cancel()
+		second.Stopped()
+		two.wait(t, p.Interrupted)
+		if two.end.Turn != 2 {
+			t.Errorf("end %+v", two.end)
+		}
+	})
+}
+
+// A steered message that somebody deletes is not followed any longer: the turn
+// that it was to join is not its own.
+func TestRunTurnOfADeletedMessage(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		one := runTurn(t, e, id, p.UserTurn{Content: p.Text("one")})
+		req := e.Request()
+		two := runTurn(t, e, id, p.UserTurn{Content: p.Text("two"), WhenBusy: p.Steer})
+		e.Must(id, p.DeleteInput{Input: 2})
+		<-two.done
+		if two.err != nil || !two.end.Returned {
+			t.Errorf("end %+v, %v", two.end, two.err)
+		}
+		req.Answer("1")
+		one.wait(t, p.Completed)
+	})
+}
+
+func TestRunTurnWithACancelledContextRecordsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := engine.RunTurn(ctx, e, id, p.UserTurn{Content: p.Text("hi")}, func(p.Event) {})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		w.Nothing()
 	})
 }
 
