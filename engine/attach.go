@@ -9,16 +9,6 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// An Attacher is an engine that tells a subscriber where the past ends.
-type Attacher interface {
-	// Attach is Subscribe that calls live once, between two events. What came before it
-	// was there already: every event that was recorded, also if it had yet to reach the disk,
-	// and of each item that is open the text so far. What comes after it is new.
-	Attach(ctx context.Context, id p.ConversationID, after p.Cursor, live func()) iter.Seq2[p.Event, error]
-}
-
-var _ Attacher = (*Local)(nil)
-
 // Attach gives every event after the cursor, calls live, then gives live ones.
 func (l *Local) Attach(ctx context.Context, id p.ConversationID, after p.Cursor, live func()) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {

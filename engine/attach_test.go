@@ -26,7 +26,7 @@ type attached struct {
 	cancel context.CancelFunc
 }
 
-func attachTo(t *testing.T, e engine.Attacher, id p.ConversationID, after p.Cursor) *attached {
+func attachTo(t *testing.T, e engine.Engine, id p.ConversationID, after p.Cursor) *attached {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &attached{make(chan string, 10000), cancel}
@@ -276,7 +276,7 @@ type story struct {
 	whole  map[p.ItemID]string
 }
 
-func follow(t *testing.T, e engine.Attacher, id p.ConversationID) *story {
+func follow(t *testing.T, e engine.Engine, id p.ConversationID) *story {
 	s := &story{pieces: map[p.ItemID]string{}, whole: map[p.ItemID]string{}}
 	go func() {
 		for ev, err := range e.Attach(t.Context(), id, 0, func() { s.lives++ }) {

@@ -17,7 +17,7 @@ import (
 // conversation that another process runs can be read.
 func (l *Local) Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
-		v, err := l.store.View(string(id))
+		v, err := l.storeOf(id).View(string(id))
 		if err != nil {
 			yield(p.Event{}, err)
 			return
@@ -53,7 +53,7 @@ const tailEvery = 200 * time.Millisecond
 // until ctx ends.
 func (l *Local) Tail(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
-		v, err := l.store.View(string(id))
+		v, err := l.storeOf(id).View(string(id))
 		if err != nil {
 			yield(p.Event{}, err)
 			return
@@ -132,7 +132,7 @@ type Report struct {
 // repairs nothing.
 func (l *Local) Check(ctx context.Context, id p.ConversationID) (Report, error) {
 	r := Report{ID: id, Problems: []string{}, Lost: []string{}}
-	v, err := l.store.View(string(id))
+	v, err := l.storeOf(id).View(string(id))
 	if err != nil {
 		return r, fmt.Errorf("check conversation %s: %w", id, err)
 	}
@@ -177,5 +177,5 @@ func (l *Local) Repair(ctx context.Context, id p.ConversationID) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	return append(conversation.DescribeRecovery(found), snap.Recovered...), l.release(ctx, id)
+	return append(conversation.DescribeRecovery(found), snap.Recovered...), l.Release(ctx, id)
 }

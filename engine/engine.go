@@ -24,18 +24,23 @@ type Engine interface {
 	// Create begins a conversation. It is durable when Create returns.
 	Create(ctx context.Context, s p.Settings) (p.ConversationID, error)
 
-	// Resume opens a conversation if nobody has, which cleans up after a crash,
-	// and tells where it stands.
+	// Resume opens a conversation if it is not open, which cleans up after a
+	// crash, and reports its state.
 	Resume(ctx context.Context, id p.ConversationID) (Snapshot, error)
 
 	// Submit hands an op to a conversation, opening it if need be. It is accepted
 	// and recorded, or refused, never half. An Interrupt is answered at once;
-	// with no turn to stop, the answer is ErrNothingToStop.
+	// without a turn to interrupt, the answer is ErrNothingToStop.
 	Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error)
 
 	// Subscribe gives every event after the cursor, old and new, and the deltas
 	// of open items, until ctx ends. An error is the last thing it gives.
 	Subscribe(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error]
+
+	// Attach is Subscribe that calls live once, between two events: when it has
+	// given everything that was there when it was called. That is every event
+	// recorded until then, on disk or not, and the text so far of each open item.
+	Attach(ctx context.Context, id p.ConversationID, after p.Cursor, live func()) iter.Seq2[p.Event, error]
 
 	// Fork copies a conversation up to the end of the last turn that ended at or
 	// before the given event (0: all of it) into a new one.
@@ -45,12 +50,18 @@ type Engine interface {
 	List(ctx context.Context, o ListOptions) (Page, error)
 
 	// Archive puts a conversation aside; Delete removes it. A turn that runs is
-	// stopped first.
+	// interrupted first.
 	Archive(ctx context.Context, id p.ConversationID) error
 	Delete(ctx context.Context, id p.ConversationID) error
 
-	// Shutdown stops every turn and closes every conversation. A turn that only waits
-	// for an approval goes on waiting when its conversation is resumed.
+	// Release interrupts a turn that runs and closes the conversation if it is
+	// open, so that another process can open it. A turn that only waits for an
+	// approval is left waiting. The next op opens the conversation again.
+	Release(ctx context.Context, id p.ConversationID) error
+
+	// Shutdown interrupts every turn and closes every conversation. A turn that
+	// only waits for an approval is left waiting, and is there when its conversation
+	// is resumed.
 	Shutdown(ctx context.Context) error
 }
 
@@ -87,16 +98,11 @@ type Local struct {
 	memory journal.Store // for ephemeral conversations
 	cfg    conversation.Config
 
-	mu    sync.Mutex
-	slots map[p.ConversationID]*slot // guarded by mu
-	ended bool                       // guarded by mu
-}
-
-// A slot is a conversation that is open, or being opened.
-type slot struct {
-	ready chan struct{} // closed when conv or err is set
-	conv  *conversation.Conversation
-	err   error
+	mu        sync.Mutex
+	slots     map[p.ConversationID]*slot // guarded by mu
+	ephemeral map[p.ConversationID]bool  // those in memory; guarded by mu
+	ended     bool                       // guarded by mu
+	killed    bool                       // guarded by mu
 }
 
 var _ Engine = (*Local)(nil)
@@ -106,7 +112,7 @@ var _ Engine = (*Local)(nil)
 func New(ctx context.Context, o Options) *Local {
 	return &Local{
 		base: context.WithoutCancel(ctx), store: o.Store, memory: journal.NewMemoryStore(journal.MemoryOptions{}),
-		cfg: o.Config, slots: map[p.ConversationID]*slot{},
+		cfg: o.Config, slots: map[p.ConversationID]*slot{}, ephemeral: map[p.ConversationID]bool{},
 	}
 }
 
@@ -114,174 +120,124 @@ func New(ctx context.Context, o Options) *Local {
 func (l *Local) Create(ctx context.Context, s p.Settings) (p.ConversationID, error) {
 	now := time.Now()
 	id := p.NewConversationID(now)
-	store := l.store
-	if s.Ephemeral {
-		store = l.memory
-	}
-	_, err := l.slot(ctx, id, func() (*conversation.Conversation, error) {
-		j, err := store.Create(string(id), now)
-		if err != nil {
-			return nil, fmt.Errorf("create conversation: %w", err)
-		}
+	err := l.create(ctx, id, now, s.Ephemeral, func(_ context.Context, j journal.Journal) (*conversation.Conversation, error) {
 		cfg := l.cfg
 		cfg.ID, cfg.Settings = id, s
-		c, err := conversation.Start(l.base, cfg, j)
-		if err != nil {
-			_ = store.Delete(string(id)) // nobody was told of it
-		}
-		return c, err
+		return conversation.Start(l.base, cfg, j)
 	})
 	if err != nil {
-		return "", err
+		return "", err // it says what could not be created
 	}
 	return id, nil
 }
 
-// Resume opens a conversation and tells where it stands.
-func (l *Local) Resume(ctx context.Context, id p.ConversationID) (Snapshot, error) {
-	c, err := l.find(ctx, id)
-	if err != nil {
-		return Snapshot{}, err
+// create makes a conversation and keeps it open. If that fails, or the caller
+// leaves before it is done, nothing of it remains.
+func (l *Local) create(ctx context.Context, id p.ConversationID, at time.Time, ephemeral bool, start func(context.Context, journal.Journal) (*conversation.Conversation, error)) error {
+	if ephemeral {
+		l.mu.Lock()
+		l.ephemeral[id] = true
+		l.mu.Unlock()
 	}
-	return c.Snapshot(ctx)
+	store := l.storeOf(id)
+	remove := func() { _ = store.Delete(string(id)) } // nobody knows of it
+	_, err := l.acquire(ctx, id, opening{
+		open: func(ctx context.Context) (*conversation.Conversation, error) {
+			j, err := store.Create(string(id), at)
+			if err != nil {
+				return nil, err
+			}
+			c, err := start(ctx, j)
+			if err != nil {
+				remove()
+			}
+			return c, err
+		},
+		undo: remove,
+	})
+	return err
+}
+
+// storeOf returns where a conversation is kept.
+func (l *Local) storeOf(id p.ConversationID) journal.Store {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ephemeral[id] {
+		return l.memory
+	}
+	return l.store
+}
+
+// Resume opens a conversation and reports its state.
+func (l *Local) Resume(ctx context.Context, id p.ConversationID) (Snapshot, error) {
+	var snap Snapshot
+	err := l.with(ctx, id, func(c *conversation.Conversation) (err error) {
+		snap, err = c.Snapshot(ctx)
+		return err
+	})
+	return snap, err
 }
 
 // Submit hands an op to a conversation.
 func (l *Local) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
-	c, err := l.find(ctx, id)
-	if err != nil {
-		return p.Receipt{}, err
-	}
-	return c.Submit(ctx, op)
-}
-
-func (l *Local) find(ctx context.Context, id p.ConversationID) (*conversation.Conversation, error) {
-	return l.slot(ctx, id, func() (*conversation.Conversation, error) {
-		j, err := l.store.Open(ctx, string(id))
-		if err != nil {
-			return nil, err // it says what could not be opened
-		}
-		cfg := l.cfg
-		cfg.ID = id
-		return conversation.Open(l.base, cfg, j)
+	var receipt p.Receipt
+	err := l.with(ctx, id, func(c *conversation.Conversation) (err error) {
+		receipt, err = c.Submit(ctx, op)
+		return err
 	})
+	return receipt, err
 }
 
-// slot returns the open conversation, or opens it; of several callers one does.
-func (l *Local) slot(ctx context.Context, id p.ConversationID, open func() (*conversation.Conversation, error)) (*conversation.Conversation, error) {
-	s, mine, err := l.reserve(id)
-	if err != nil {
-		return nil, err
-	}
-	if mine {
-		s.conv, s.err = open()
-		if s.err != nil {
-			l.drop(id, s)
-		}
-		close(s.ready)
-	}
-	select {
-	case <-s.ready:
-		return s.conv, s.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+// Release closes a conversation if it is open.
+func (l *Local) Release(ctx context.Context, id p.ConversationID) error {
+	return l.close(ctx, id, (*conversation.Conversation).Close)
 }
 
-func (l *Local) reserve(id p.ConversationID) (s *slot, mine bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
-		return nil, false, ErrClosed
-	}
-	if s := l.slots[id]; s != nil && !s.gone() {
-		return s, false, nil
-	}
-	s = &slot{ready: make(chan struct{})}
-	l.slots[id] = s
-	return s, true, nil
-}
-
-// gone reports whether the conversation has closed itself, because its journal
-// failed. It can be opened again.
-func (s *slot) gone() bool {
-	select {
-	case <-s.ready:
-	default:
-		return false
-	}
-	if s.conv == nil {
-		return true
-	}
-	select {
-	case <-s.conv.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-func (l *Local) drop(id p.ConversationID, s *slot) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.slots[id] == s {
-		delete(l.slots, id)
-	}
-}
-
-// close stops and closes a conversation if it is open.
-func (l *Local) close(ctx context.Context, id p.ConversationID) error {
-	l.mu.Lock()
-	s := l.slots[id]
-	l.mu.Unlock()
-	if s == nil {
-		return nil
-	}
-	<-s.ready
-	if s.conv == nil {
-		return nil
-	}
-	if _, err := s.conv.Submit(ctx, p.Interrupt{}); err != nil && !errors.Is(err, ErrNothingToStop) && !errors.Is(err, ErrClosed) {
+// stop interrupts the turn, also one that only waits for an approval, and closes
+// the conversation.
+func stop(c *conversation.Conversation, ctx context.Context) error {
+	if _, err := c.Submit(ctx, p.Interrupt{}); err != nil && !errors.Is(err, ErrNothingToStop) && !errors.Is(err, ErrClosed) {
 		return err
 	}
-	return l.release(ctx, id)
-}
-
-// release closes a conversation if it is open. A turn that only waits for a
-// person goes on waiting.
-func (l *Local) release(ctx context.Context, id p.ConversationID) error {
-	l.mu.Lock()
-	s := l.slots[id]
-	l.mu.Unlock()
-	if s == nil || s.conv == nil {
-		return nil
-	}
-	err := s.conv.Close(ctx)
-	l.drop(id, s)
-	return err
+	return c.Close(ctx)
 }
 
 // Archive puts a conversation aside.
 func (l *Local) Archive(ctx context.Context, id p.ConversationID) error {
-	if err := l.close(ctx, id); err != nil {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	leave, err := l.exclude(ctx, id)
+	if err != nil {
 		return fmt.Errorf("archive conversation %s: %w", id, err)
 	}
-	return l.store.Archive(string(id))
+	defer leave()
+	return l.storeOf(id).Archive(string(id))
 }
 
-// Delete removes a conversation.
+// Delete removes a conversation. That its journal has failed does not prevent it.
 func (l *Local) Delete(ctx context.Context, id p.ConversationID) error {
-	_ = l.close(ctx, id) // a journal that failed does not keep it from being removed
-	return l.store.Delete(string(id))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	leave, err := l.exclude(ctx, id)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("delete conversation %s: %w", id, err)
+	}
+	defer leave()
+	if err := l.storeOf(id).Delete(string(id)); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.ephemeral, id)
+	return nil
 }
 
 // Kill ends every conversation at once, as a crash would: nothing more is
-// recorded, and nobody is waited for.
+// recorded.
 func (l *Local) Kill() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-	for _, s := range l.slots {
+	for _, s := range l.end(true) {
 		<-s.ready
 		if s.conv != nil {
 			s.conv.Kill()
@@ -291,24 +247,10 @@ func (l *Local) Kill() {
 
 // Shutdown stops every turn and closes every conversation.
 func (l *Local) Shutdown(ctx context.Context) error {
-	l.mu.Lock()
-	l.ended = true
-	var open []*slot
-	for _, s := range l.slots {
-		open = append(open, s)
-	}
-	l.mu.Unlock()
-
+	open := l.end(false)
 	errs := make(chan error, len(open)) // room for all: nobody waits
 	for _, s := range open {
-		go func() { // bounded by ctx
-			<-s.ready
-			if s.conv == nil {
-				errs <- nil
-				return
-			}
-			errs <- s.conv.Close(ctx)
-		}()
+		go func() { errs <- s.close(ctx, (*conversation.Conversation).Close) }() // bounded by ctx
 	}
 	var all []error
 	for range open {

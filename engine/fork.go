@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,26 +15,21 @@ import (
 
 // Fork copies a conversation into a new one. The original is only read.
 func (l *Local) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (p.ConversationID, error) {
-	v, err := l.store.View(string(id))
-	if err != nil {
-		return "", fmt.Errorf("fork conversation %s: %w", id, err)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
 	}
-	defer v.Close()
-	entries, err := forkEntries(v, upTo)
+	entries, err := l.forkEntries(id, upTo)
 	if err != nil {
 		return "", fmt.Errorf("fork conversation %s: %w", id, err)
 	}
 	now := time.Now()
 	fork := p.NewConversationID(now)
-	if err := restart(entries, fork, id); err != nil {
-		return "", err
+	begin, err := restart(entries, fork, id)
+	if err != nil {
+		return "", fmt.Errorf("fork conversation %s: %w", id, err)
 	}
-	entries = append(entries, leftBehind(entries)...)
-	_, err = l.slot(ctx, fork, func() (*conversation.Conversation, error) {
-		j, err := l.store.Create(string(fork), now)
-		if err != nil {
-			return nil, err
-		}
+	entries = append(entries, endBackground(entries)...)
+	err = l.create(ctx, fork, now, begin.Settings.Ephemeral, func(ctx context.Context, j journal.Journal) (*conversation.Conversation, error) {
 		if err := appendAll(ctx, j, entries); err != nil {
 			return nil, err
 		}
@@ -48,8 +44,13 @@ func (l *Local) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (p.Co
 }
 
 // forkEntries reads the records up to the end of the last turn that ended at
-// or before upTo: half a turn cannot be gone on with.
-func forkEntries(v journal.View, upTo p.Seq) ([]journal.Entry, error) {
+// or before upTo: a partial turn cannot be resumed.
+func (l *Local) forkEntries(id p.ConversationID, upTo p.Seq) ([]journal.Entry, error) {
+	v, err := l.storeOf(id).View(string(id))
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
 	var entries []journal.Entry
 	whole, active := 0, false
 	for after := uint64(0); ; {
@@ -79,9 +80,9 @@ func forkEntries(v journal.View, upTo p.Seq) ([]journal.Entry, error) {
 	}
 }
 
-// leftBehind ends, for the fork, the background commands that run: they are the
-// original's, and go on there.
-func leftBehind(entries []journal.Entry) []journal.Entry {
+// endBackground returns the ends, for the fork, of the background commands that
+// run: they are the original's, and run on there.
+func endBackground(entries []journal.Entry) []journal.Entry {
 	var running []p.BackgroundID
 	for _, e := range entries {
 		var b struct {
@@ -105,20 +106,20 @@ func leftBehind(entries []journal.Entry) []journal.Entry {
 	return ends
 }
 
-// restart makes the first entry that of a conversation of its own.
-func restart(entries []journal.Entry, fork, from p.ConversationID) error {
-	if len(entries) == 0 {
-		return fmt.Errorf("fork conversation %s: it is empty", from)
-	}
+// restart makes the first entry that of a conversation of its own, and returns it.
+func restart(entries []journal.Entry, fork, from p.ConversationID) (p.ConversationStarted, error) {
 	var begin p.ConversationStarted
+	if len(entries) == 0 {
+		return begin, errors.New("it is empty")
+	}
 	if err := json.Unmarshal(entries[0].Body, &begin); err != nil || entries[0].Kind != "conversation_started" {
-		return fmt.Errorf("fork conversation %s: its first record is damaged", from)
+		return begin, errors.New("its first record is damaged")
 	}
 	begin.ID = fork
 	begin.Fork = &p.ForkPoint{ID: from, Seq: p.Seq(len(entries))}
 	body, err := json.Marshal(begin)
 	entries[0].Body = body
-	return err
+	return begin, err
 }
 
 // appendAll writes entries to a new journal and waits until they are durable.

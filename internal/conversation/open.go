@@ -60,6 +60,7 @@ func (o *owner) begin(ctx context.Context) (*Conversation, error) {
 	select {
 	case err := <-opened:
 		if err != nil {
+			o.conv.Kill() // nobody will close it
 			return nil, err
 		}
 		return o.conv, nil

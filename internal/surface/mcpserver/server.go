@@ -32,15 +32,9 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// An Engine is what runs the conversations.
-type Engine interface {
-	engine.Engine
-	engine.Attacher
-}
-
 // Options are what a server is made of.
 type Options struct {
-	Engine  Engine
+	Engine  engine.Engine
 	Version string
 
 	// Settings makes a client's wish the settings of a new conversation, or says

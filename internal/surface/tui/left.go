@@ -63,30 +63,13 @@ func (m *model) unwanted(id p.ConversationID) tea.Cmd {
 }
 
 func (m *model) release(id p.ConversationID) tea.Cmd {
-	r, ok := m.o.Engine.(engine.Releaser)
-	if !ok {
-		return nil
-	}
-	ctx := m.ctx
+	ctx, e := m.ctx, m.o.Engine
 	return func() tea.Msg {
-		if err := r.Release(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
+		if err := e.Release(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
 			return answer{func() tea.Cmd { return m.complain(err) }}
 		}
 		return nil
 	}
-}
-
-// take opens a conversation; one that we are just letting go of is waited for.
-func take(ctx context.Context, e engine.Engine, id p.ConversationID) (engine.Snapshot, error) {
-	snap, err := e.Resume(ctx, id)
-	r, ok := e.(engine.Releaser)
-	if !ok || !errors.Is(err, engine.ErrClosed) {
-		return snap, err
-	}
-	if err := r.Release(ctx, id); err != nil {
-		return snap, err
-	}
-	return e.Resume(ctx, id)
 }
 
 // lookTime is how long somebody who quits waits for what conversations say that

@@ -109,33 +109,6 @@ func TestSecondChoice(t *testing.T) {
 	}
 }
 
-// A closingEngine is just letting go of a conversation when it is asked for it.
-type closingEngine struct {
-	*enginetest.Engine
-	closing *bool
-}
-
-func (e closingEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Snapshot, error) {
-	if *e.closing {
-		return engine.Snapshot{}, engine.ErrClosed
-	}
-	return e.Engine.Resume(ctx, id)
-}
-
-func (e closingEngine) Release(context.Context, p.ConversationID) error {
-	*e.closing = false
-	return nil
-}
-
-func TestBackToAConversationThatIsClosing(t *testing.T) {
-	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		closing := true
-		d := drive(t, e, resuming(told(e, 1)), func(o *Options) { o.Engine = closingEngine{e, &closing} })
-		d.wait(time.Second)
-		d.sees("question 1.", "ready")
-	})
-}
-
 // An approval can wait while its person does something else.
 func TestApprovalWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {

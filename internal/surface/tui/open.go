@@ -139,7 +139,7 @@ func (m *model) open(id p.ConversationID) tea.Cmd {
 	ctx, by := m.try(id)
 	o := m.o
 	return tea.Batch(m.spin(), func() tea.Msg {
-		snap, err := take(ctx, o.Engine, id)
+		snap, err := o.Engine.Resume(ctx, id)
 		if err != nil {
 			return opened{by: by, id: id, err: held(o, err)}
 		}
