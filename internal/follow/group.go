@@ -20,7 +20,7 @@ import (
 // An Engine is what a group reads from.
 type Engine interface {
 	engine.Engine
-	engine.Attacher
+	engine.Engine
 }
 
 // A Group is the followers that one client has of one conversation. Its methods may
