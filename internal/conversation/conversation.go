@@ -63,6 +63,10 @@ type Config struct {
 	Retries func(p.Settings) (request, stream int)
 
 	Backoff time.Duration // wait before the first retry; 0 is 200 ms
+
+	// A conversation in which nothing goes on closes itself after IdleAfter, or
+	// after IdleFollowed while somebody follows it. Zero is never.
+	IdleAfter, IdleFollowed time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -90,23 +94,25 @@ var ErrRevert = errors.New("cannot revert to before that turn")
 // A Conversation is a handle; it holds no state of its own. Its methods may be
 // called from any goroutine.
 type Conversation struct {
-	journal journal.Journal
-	ops     chan request  // many senders; received only by owner.run
-	inbox   chan message  // the turn's workers send; received only by owner.run
-	quit    chan struct{} // ends the owner at once
-	done    chan struct{} // closed when the owner has ended
-	err     error         // why the journal failed, if it has; set before done is closed
+	journal  journal.Journal
+	ops      chan request  // many senders; received only by owner.run
+	inbox    chan message  // the turn's workers send; received only by owner.run
+	unfollow chan struct{} // a follower has left
+	quit     chan struct{} // ends the owner at once
+	done     chan struct{} // closed when the owner has ended
+	err      error         // why the journal failed, if it has; set before done is closed
 }
 
 // A request is an op and where its answer goes.
 type request struct {
-	op     any // a protocol.Op, or snapshotOp or closeOp
+	op     any // a protocol.Op, or one of the types that end in Op here
 	answer chan answer
 }
 
 type answer struct {
 	receipt  p.Receipt
 	snapshot Snapshot
+	released bool
 	err      error
 }
 

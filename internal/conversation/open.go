@@ -38,7 +38,7 @@ func Open(ctx context.Context, cfg Config, j journal.Journal) (*Conversation, er
 func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {
 	c := &Conversation{
 		journal: j, ops: make(chan request), inbox: make(chan message),
-		quit: make(chan struct{}), done: make(chan struct{}),
+		unfollow: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	return &owner{
 		base: ctx, conv: c, cfg: cfg.withDefaults(), journal: j,

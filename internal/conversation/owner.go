@@ -63,6 +63,9 @@ type owner struct {
 
 	grants    policy.Grants // what was approved for the session: for as long as we have it open
 	closing   []chan answer // who waits for the conversation to close
+	released  bool          // it closes because nothing goes on
+	followers int           // those that follow the conversation
+	idle      *time.Timer   // runs while nothing goes on
 	recovered []string      // what opening found and did
 	grown     int64         // bytes recorded since the last checkpoint
 	saved     int64         // bytes of that checkpoint
@@ -87,7 +90,9 @@ var errQuit = errors.New("the program ends")
 
 func (o *owner) run() {
 	defer o.finish()
+	defer stopTimer(&o.idle)
 	for !o.over() {
+		o.watchIdle()
 		select { // ops first: a stop must not wait behind a flood of output
 		case r := <-o.conv.ops:
 			o.take(r)
@@ -106,6 +111,10 @@ func (o *owner) run() {
 		case <-timerC(o.retry):
 			o.retry = nil
 			o.step(turn.RetryDue{})
+		case <-o.conv.unfollow:
+			o.followers--
+		case <-timerC(o.idle):
+			o.release()
 		case <-o.conv.quit:
 			o.kill()
 			return
@@ -131,7 +140,7 @@ func (o *owner) over() bool {
 }
 
 // ending reports whether the owner only waits for the end of what runs.
-func (o *owner) ending() bool { return len(o.closing) > 0 || o.failed != nil }
+func (o *owner) ending() bool { return len(o.closing) > 0 || o.released || o.failed != nil }
 
 // finish releases the journal; everything appended is durable afterwards.
 func (o *owner) finish() {
@@ -158,6 +167,13 @@ func (o *owner) take(r request) {
 	switch op := r.op.(type) {
 	case snapshotOp:
 		r.answer <- answer{snapshot: o.snapshot()}
+		return
+	case followOp:
+		o.followers++
+		r.answer <- answer{snapshot: o.snapshot()}
+		return
+	case releaseOp:
+		r.answer <- answer{released: o.release()}
 		return
 	case closeOp:
 		o.close(r.answer)

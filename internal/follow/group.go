@@ -17,16 +17,10 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// An Engine is what a group reads from.
-type Engine interface {
-	engine.Engine
-	engine.Engine
-}
-
 // A Group is the followers that one client has of one conversation. Its methods may
 // be called from any goroutine, Ended not from within an iteration of a follower.
 type Group struct {
-	engine Engine
+	engine engine.Engine
 	id     p.ConversationID
 
 	mu     sync.Mutex
@@ -35,7 +29,7 @@ type Group struct {
 }
 
 // New makes a group. It costs nothing while nobody follows.
-func New(e Engine, id p.ConversationID) *Group { return &Group{engine: e, id: id} }
+func New(e engine.Engine, id p.ConversationID) *Group { return &Group{engine: e, id: id} }
 
 // A Follower is one way in which the client follows the conversation.
 type Follower struct {
@@ -182,7 +176,7 @@ func (g *Group) exit(r *reader) {
 // A reader gives the events of a conversation to the followers of a group. All but its
 // channels belongs to its goroutine.
 type reader struct {
-	engine Engine
+	engine engine.Engine
 	id     p.ConversationID
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -212,7 +206,7 @@ type text struct {
 	text   []byte
 }
 
-func newReader(ctx context.Context, e Engine, id p.ConversationID) *reader {
+func newReader(ctx context.Context, e engine.Engine, id p.ConversationID) *reader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &reader{
 		engine: e, id: id, ctx: ctx, cancel: cancel, joins: make(chan *Follower), waits: make(chan *wait), done: make(chan struct{}),

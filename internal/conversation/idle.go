@@ -1,0 +1,68 @@
+package conversation
+
+import (
+	"context"
+	"time"
+)
+
+type (
+	followOp  struct{} // somebody follows from now on
+	releaseOp struct{} // close if nothing goes on
+)
+
+// Follow says that somebody follows the conversation, which is then kept open for
+// longer when nothing happens, and returns its state. Whoever follows calls
+// Unfollow when it leaves.
+func (c *Conversation) Follow(ctx context.Context) (Snapshot, error) {
+	a, err := c.ask(ctx, followOp{})
+	return a.snapshot, err
+}
+
+// Unfollow takes back a Follow. It does nothing once the conversation is closed.
+func (c *Conversation) Unfollow() {
+	select {
+	case c.unfollow <- struct{}{}:
+	case <-c.done:
+	}
+}
+
+// ReleaseIdle closes the conversation if nothing goes on in it, and reports
+// whether it does. It does not wait until it is closed.
+func (c *Conversation) ReleaseIdle(ctx context.Context) bool {
+	a, err := c.ask(ctx, releaseOp{})
+	return err != nil || a.released
+}
+
+// Err is why the journal failed, if it has. It may be called when Done is closed.
+func (c *Conversation) Err() error { return c.err }
+
+// resting reports whether nothing goes on that needs this process: no turn but
+// one that waits for an approval, no background command, nothing that waits for
+// the disk. All that there is, is in the journal.
+func (o *owner) resting() bool {
+	quiet := !o.state.Active || o.state.Waiting()
+	return quiet && !o.ending() && len(o.state.Pending) == 0 && len(o.state.Background) == 0 &&
+		len(o.effects) == 0 && len(o.replies) == 0
+}
+
+// watchIdle starts the idle clock when nothing goes on. It starts anew with
+// whatever the owner takes.
+func (o *owner) watchIdle() {
+	stopTimer(&o.idle)
+	after := o.cfg.IdleAfter
+	if o.followers > 0 {
+		after = o.cfg.IdleFollowed
+	}
+	if after > 0 && o.resting() {
+		o.idle = time.NewTimer(after)
+	}
+}
+
+// release closes the conversation because nothing goes on in it.
+func (o *owner) release() bool {
+	if !o.resting() {
+		return false
+	}
+	o.released = true
+	return true
+}
