@@ -40,7 +40,7 @@ func (ck *checkpoint) scan() position {
 
 // Checkpoint implements Journal.
 func (j *fileJournal) Checkpoint(seq uint64, state []byte) error {
-	if err := j.mayCheckpoint(seq); err != nil {
+	if err := j.MayCheckpoint(seq); err != nil {
 		return err
 	}
 	j.checkpointing <- struct{}{} // one at a time: they share a temporary file
@@ -60,13 +60,8 @@ func (j *fileJournal) Checkpoint(seq uint64, state []byte) error {
 func (j *fileJournal) checkpointAt(seq uint64) (checkpoint, error) {
 	j.mu.Lock()
 	ck := checkpoint{Seq: seq, index: j.index[:len(j.index):len(j.index)]}
-	var items []position
-	for _, it := range j.items {
-		if it.next != 0 {
-			items = append(items, position{it.start, it.next})
-		}
-	}
 	j.mu.Unlock()
+	places := j.Places()
 
 	sp, err := j.locate(seq, ck.index.before(seq))
 	if err != nil {
@@ -74,9 +69,9 @@ func (j *fileJournal) checkpointAt(seq uint64) (checkpoint, error) {
 	}
 	ck.Offset, ck.Size, ck.Sum = sp.off, sp.size, sp.sum
 	ck.From, ck.FromNext = sp.off+sp.size, seq+1
-	for _, p := range items {
-		if p.off < ck.From {
-			ck.From, ck.FromNext = p.off, p.next
+	for _, p := range places {
+		if p.Offset < ck.From {
+			ck.From, ck.FromNext = p.Offset, p.Next
 		}
 	}
 	return ck, nil

@@ -19,14 +19,14 @@ const (
 // progressSafe is after how long written bytes of an open item survive a kill.
 const progressSafe = 100 * time.Millisecond
 
-// A mark says how much of an item was written when.
-type mark struct {
+// A writeMark says how much of an item was written when.
+type writeMark struct {
 	at  time.Time
 	end int64
 }
 
-// wrote implements backend.
-func (j *memoryJournal) wrote(it *item, _ int) {
+// mark notes, with the log's mutex, that the item was written to.
+func mark(it *Item) {
 	now := time.Now()
 	// Only the last mark that is old enough matters, and those after it.
 	for len(it.marks) > 1 && now.Sub(it.marks[1].at) >= progressSafe {
@@ -36,18 +36,18 @@ func (j *memoryJournal) wrote(it *item, _ int) {
 		it.marks[n-1].end = it.end
 		return
 	}
-	it.marks = append(it.marks, mark{now, it.end})
+	it.marks = append(it.marks, writeMark{now, it.end})
 }
 
 // safe returns how many bytes of the item have reached the file for sure.
-func (it *item) safe(now time.Time) int64 {
+func (it *Item) safe(now time.Time) int64 {
 	var end int64
 	for _, m := range it.marks {
 		if now.Sub(m.at) >= progressSafe {
 			end = m.end
 		}
 	}
-	return max(end, it.flushed)
+	return max(end, it.taken)
 }
 
 // Crash puts a conversation into a state in which a crash at this moment might
@@ -64,7 +64,7 @@ func (s *MemoryStore) Crash(id string, mode CrashMode, r *rand.Rand) {
 	}
 
 	j := c.open
-	j.enter(dead)
+	j.Enter(Dead)
 	close(j.killed)
 	j.mu.Lock()
 	last := j.saved
@@ -73,7 +73,7 @@ func (s *MemoryStore) Crash(id string, mode CrashMode, r *rand.Rand) {
 	}
 	j.mu.Unlock()
 	now := time.Now()
-	c.log = j.rest(last, func(it *item) int64 {
+	c.log = j.rest(last, func(it *Item) int64 {
 		safe := it.safe(now)
 		if mode == CrashPower {
 			safe = 0
@@ -88,11 +88,11 @@ func (s *MemoryStore) Crash(id string, mode CrashMode, r *rand.Rand) {
 
 // rest returns a closed log with the records up to last and the items that they
 // leave open, each cut to the length that keep returns; nil keeps all.
-func (l *log) rest(last uint64, keep func(*item) int64) *log {
+func (l *Log) rest(last uint64, keep func(*Item) int64) *Log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := newLog(last, 0)
-	n.phase = closed
+	n := NewLog(LogOptions{Last: last})
+	n.phase = Closed
 	n.recent.first = 1
 	for _, e := range l.recent.entries[:last] {
 		e.Unsaved = false
@@ -106,7 +106,7 @@ func (l *log) rest(last uint64, keep func(*item) int64) *log {
 		if keep != nil {
 			end = keep(it)
 		}
-		n.restore(join(it.name, wholeRunes(it.pieces(0, end))))
+		n.Restore(join(it.name, wholeRunes(it.pieces(0, end))), nil)
 	}
 	return n
 }

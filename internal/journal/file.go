@@ -55,7 +55,7 @@ func (s *FileStore) Create(id string, at time.Time) (Journal, error) {
 }
 
 func (s *FileStore) create(id string, at time.Time) (_ *fileJournal, err error) {
-	if !validID(id) {
+	if !ValidID(id) {
 		return nil, errors.New("not a conversation id")
 	}
 	if _, exists := s.findNear(id); exists { // looking everywhere would cost more with each conversation
@@ -90,7 +90,7 @@ func (s *FileStore) create(id string, at time.Time) (_ *fileJournal, err error) 
 // Open implements Store.
 func (s *FileStore) Open(ctx context.Context, id string) (Journal, error) {
 	var j *fileJournal
-	err := waitForLock(ctx, func() error {
+	err := WaitForLock(ctx, func() error {
 		lock, path, err := s.lock(id)
 		if err != nil {
 			return err

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
-	"unicode/utf8"
 )
 
 // When bytes of open items are written, and how many of one item.
@@ -20,7 +20,7 @@ const (
 // run beside it, one at a time: while one takes its time, records and progress
 // still reach the file, so that a kill does not lose them.
 type fileJournal struct {
-	*log
+	*Log
 	store         *FileStore
 	path          string
 	file          File
@@ -31,8 +31,8 @@ type fileJournal struct {
 	done          chan struct{} // closed by run
 	checkpointing chan struct{} // room for one: held during Checkpoint
 
-	index     index // guarded by log.mu
-	unflushed int   // guarded by log.mu; bytes of open items that are not in the file
+	mu    sync.Mutex
+	index index // guarded by mu
 
 	w writer // owned by run
 }
@@ -54,7 +54,7 @@ type writer struct {
 // start makes a journal of an open and locked file.
 func (s *FileStore) start(path string, f File, lock *lockFile, fnd found) *fileJournal {
 	j := &fileJournal{
-		log:           newLog(fnd.last, s.window),
+		Log:           NewLog(LogOptions{Last: fnd.last, Window: s.window, ItemLimit: progressBytes}),
 		store:         s,
 		path:          path,
 		file:          f,
@@ -67,35 +67,29 @@ func (s *FileStore) start(path string, f File, lock *lockFile, fnd found) *fileJ
 		index:         fnd.index,
 		w:             writer{size: fnd.size, safeSize: fnd.size, written: fnd.last},
 	}
-	j.back = j
-	j.restore(fnd.chunks)
+	j.SetBackend(j)
+	places := make(map[string]Place)
 	for name, p := range fnd.open {
-		if it := j.byName[unquote([]byte(name))]; it != nil {
-			it.start, it.next = p.off, p.next
-		}
+		places[unquote([]byte(name))] = Place{Offset: p.off, Next: p.next}
 	}
+	j.Restore(fnd.chunks, places)
 	go j.run() // stopped and waited for by Close
 	return j
 }
 
-// appended implements backend.
-func (j *fileJournal) appended() {
+// Appended implements Backend.
+func (j *fileJournal) Appended() {
 	select {
 	case j.kick <- struct{}{}:
 	default:
 	}
 }
 
-// wrote implements backend. It runs for every delta: the writer is woken only
+// Wrote implements Backend. It runs for every delta: the writer is woken only
 // for the first of a group, to start its clock, and when there is enough.
-func (j *fileJournal) wrote(it *item, n int) {
-	if it.flushed+utf8.UTFMax > progressBytes {
-		return
-	}
-	before := j.unflushed
-	j.unflushed += n
-	if before == 0 || before < flushBytes && j.unflushed >= flushBytes {
-		j.appended()
+func (j *fileJournal) Wrote(before, after int) {
+	if before == 0 || before < flushBytes && after >= flushBytes {
+		j.Appended()
 	}
 }
 
@@ -114,7 +108,7 @@ func (j *fileJournal) run() {
 		}
 	}
 	j.file.Close()
-	if j.enter(closed) {
+	if j.Enter(Closed) {
 		j.lock.release()
 	} else {
 		j.lock.abandon()
@@ -125,7 +119,7 @@ func (j *fileJournal) run() {
 // there can be more to do.
 func (j *fileJournal) step(timer *time.Timer) bool {
 	b := j.take(timer)
-	if b.phase == dead {
+	if b.Phase == Dead {
 		return false
 	}
 	j.write(b)
@@ -133,15 +127,15 @@ func (j *fileJournal) step(timer *time.Timer) bool {
 	if w.syncing {
 		return true
 	}
-	if w.written > b.saved && b.err == nil {
+	if w.written > b.Saved && b.Err == nil {
 		w.syncing, w.syncSeq, w.syncSize = true, w.written, w.size
 		go func() { j.synced <- j.file.Sync() }() // syncEnded or nobody takes it; there is room
 		return true
 	}
-	if w.err != nil && b.err == nil {
-		j.fail(w.err)
+	if w.err != nil && b.Err == nil {
+		j.Fail(w.err)
 	}
-	return b.phase == running
+	return b.Phase == Running
 }
 
 func (j *fileJournal) syncEnded(err error) {
@@ -149,7 +143,7 @@ func (j *fileJournal) syncEnded(err error) {
 	w.syncing = false
 	if err == nil {
 		w.safeSize = w.syncSize
-		j.commit(w.syncSeq)
+		j.Commit(w.syncSeq)
 		return
 	}
 	// After a failed sync nobody knows what is on the disk, and asking again may
@@ -158,36 +152,27 @@ func (j *fileJournal) syncEnded(err error) {
 		w.err = fmt.Errorf("sync journal: %w", err)
 	}
 	j.file.Truncate(w.safeSize)
-	j.fail(w.err)
+	j.Fail(w.err)
 }
 
 // A batch is what is to be written at once.
 type batch struct {
-	phase    phase
-	saved    uint64
-	err      error
-	entries  []entry
-	progress []progress
-}
-
-type progress struct {
-	it     *item
-	pieces []piece
+	Status
+	records []Pending
+	texts   []ItemText
 }
 
 // take collects what is to be written.
 func (j *fileJournal) take(timer *time.Timer) batch {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	b := batch{phase: j.phase, saved: j.saved, err: j.err}
-	if b.phase == dead || b.err != nil || j.w.err != nil {
+	b := batch{Status: j.Status()}
+	if b.Phase == Dead || b.Err != nil || j.w.err != nil {
 		return b
 	}
-	b.entries = j.recent.pending(j.w.written)
-	if j.unflushed == 0 {
+	b.records = j.Pending(j.w.written)
+	if b.Untaken == 0 {
 		return b
 	}
-	if !j.w.due && j.unflushed < flushBytes && b.phase == running {
+	if !j.w.due && b.Untaken < flushBytes && b.Phase == Running {
 		if !j.w.armed {
 			j.w.armed = true
 			timer.Reset(flushEvery)
@@ -195,18 +180,7 @@ func (j *fileJournal) take(timer *time.Timer) batch {
 		return b
 	}
 
-	for _, it := range j.items {
-		if it.closedBy != 0 || it.flushed == it.end {
-			continue
-		}
-		end := min(it.end, progressBytes)
-		if ps := wholeRunes(it.pieces(it.flushed, end)); len(ps) > 0 {
-			b.progress = append(b.progress, progress{it, ps})
-			last := ps[len(ps)-1]
-			it.flushed = last.off + int64(len(last.text))
-		}
-	}
-	j.unflushed = 0
+	b.texts = j.TakeText()
 	j.w.due, j.w.armed = false, false
 	timer.Stop()
 	return b
@@ -214,22 +188,22 @@ func (j *fileJournal) take(timer *time.Timer) batch {
 
 // write appends a batch to the file, open items before records.
 func (j *fileJournal) write(b batch) {
-	if len(b.entries) == 0 && len(b.progress) == 0 {
+	if len(b.records) == 0 && len(b.texts) == 0 {
 		return
 	}
 	w := &j.w
 	buf := w.buf[:0]
-	starts := make([]int64, len(b.progress))
-	for i, p := range b.progress {
+	starts := make([]int64, len(b.texts))
+	for i, p := range b.texts {
 		starts[i] = w.size + int64(len(buf))
-		for _, pc := range p.pieces {
-			buf = appendProgress(buf, p.it.name, pc)
+		for _, pc := range p.Pieces {
+			buf = appendProgress(buf, p.Item.Name(), pc)
 		}
 	}
-	offsets := make([]int64, len(b.entries))
-	for i := range b.entries {
+	offsets := make([]int64, len(b.records))
+	for i := range b.records {
 		offsets[i] = w.size + int64(len(buf))
-		buf = appendRecord(buf, &b.entries[i])
+		buf = appendRecord(buf, &b.records[i])
 	}
 	if cap(buf) <= 1<<20 {
 		w.buf = buf
@@ -240,22 +214,20 @@ func (j *fileJournal) write(b batch) {
 		return
 	}
 
+	for i, p := range b.texts {
+		j.SetPlace(p.Item, Place{Offset: starts[i], Next: w.written + 1})
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for i, p := range b.progress {
-		if p.it.next == 0 {
-			p.it.start, p.it.next = starts[i], w.written+1
-		}
-	}
 	for i, off := range offsets {
-		j.index.add(b.entries[i].Seq, off)
+		j.index.add(b.records[i].Seq, off)
 	}
 	w.size += int64(len(buf))
-	w.written += uint64(len(b.entries))
+	w.written += uint64(len(b.records))
 }
 
-// old implements backend.
-func (j *fileJournal) old(after, upTo uint64, limit int) ([]Record, error) {
+// Old implements Backend.
+func (j *fileJournal) Old(after, upTo uint64, limit int) ([]Record, error) {
 	j.mu.Lock()
 	from := j.index.before(after + 1)
 	j.mu.Unlock()
@@ -321,18 +293,18 @@ func (j *fileJournal) Recovery() Recovery { return j.recovery }
 
 // Close implements Journal.
 func (j *fileJournal) Close() error {
-	j.enter(closing)
-	j.appended()
+	j.Enter(Closing)
+	j.Appended()
 	<-j.done
-	return j.failure()
+	return j.Failure()
 }
 
 // Abandon leaves the journal as a kill -9 would: nothing more is written, the
 // lock falls, readers get ErrClosed. It is for tests of what comes after, and
 // reports false if the journal is closed already.
 func (j *fileJournal) Abandon() bool {
-	alive := j.kill()
-	j.appended()
+	alive := j.Kill()
+	j.Appended()
 	<-j.done
 	return alive
 }

@@ -67,7 +67,7 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 }
 
 func TestItemBlocksAreLimited(t *testing.T) {
-	it := &item{}
+	it := &Item{}
 	for i := range 150 {
 		it.add("t", strings.Repeat("–", 100*i))
 		size := 0
@@ -82,15 +82,15 @@ func TestItemBlocksAreLimited(t *testing.T) {
 		}
 	}
 	ps := it.pieces(0, it.end)
-	if ps[0].off != 0 || ps[len(ps)-1].off+int64(len(ps[len(ps)-1].text)) != it.end {
+	if ps[0].Offset != 0 || ps[len(ps)-1].Offset+int64(len(ps[len(ps)-1].Text)) != it.end {
 		t.Error("head or tail is missing")
 	}
 }
 
 // What pieces returned does not change when more is written.
 func TestPiecesDoNotChange(t *testing.T) {
-	it := &item{}
-	var got [][]piece
+	it := &Item{}
+	var got [][]Piece
 	var wanted []string
 	for i := range 3000 {
 		text := fmt.Sprint(i, " ")
@@ -120,7 +120,7 @@ func TestCloses(t *testing.T) {
 		{"", "", false},
 		{"", "3", false},
 	} {
-		if got := closes(test.pattern, test.item); got != test.want {
+		if got := Closes(test.pattern, test.item); got != test.want {
 			t.Errorf("closes(%q, %q) = %v", test.pattern, test.item, got)
 		}
 	}
@@ -142,7 +142,7 @@ func TestScopeRemembersLittle(t *testing.T) {
 }
 
 func sampleLine(seq uint64, body string) []byte {
-	return appendRecord(nil, &entry{Record: Record{Seq: seq, Kind: "k", Body: json.RawMessage(body)}, closes: "c"})
+	return appendRecord(nil, &Pending{Record: Record{Seq: seq, Kind: "k", Body: json.RawMessage(body)}, Closes: "c"})
 }
 
 // Lines come out of what they went into, wherever they are cut into buffers.
@@ -158,7 +158,7 @@ func TestScannerFindsEverySpan(t *testing.T) {
 				data = append(data, l...)
 				wanted = append(wanted, fmt.Sprint("record ", i+1))
 			case 1:
-				data = appendProgress(data, "i", piece{text: []byte("text\x00"), tag: "t"})
+				data = appendProgress(data, "i", Piece{Text: []byte("text\x00"), Tag: "t"})
 				wanted = append(wanted, "progress")
 			case 2:
 				data = append(data, "garbage\n"...)

@@ -16,10 +16,10 @@ const (
 	tailBlocks = tailBytes / blockBytes
 )
 
-// An item holds the bytes written to one open item. It is guarded by the log's
+// An Item holds the bytes written to one open item. It is guarded by the log's
 // mutex, but bytes once written never change, so that slices of them may be
 // read without it.
-type item struct {
+type Item struct {
 	name     string
 	scope    string
 	blocks   []*block
@@ -27,10 +27,9 @@ type item struct {
 	closedBy uint64 // number of the record that closes it; 0 while it is open
 	gone     bool   // that record is visible and the bytes are dropped
 
-	flushed int64  // bytes that the file version has handed to the file
-	start   int64  // where in the file its first progress line is
-	next    uint64 // number of the first record behind that line; 0 if there is none yet
-	marks   []mark // when what was written, for the memory version's crashes
+	taken int64  // bytes that the backend has taken
+	place Place  // where the backend keeps the first of them; zero if it has none yet
+	marks []writeMark // when what was written, for the memory version's crashes
 }
 
 // A block is a stretch of an item that is cut between runes at both ends.
@@ -46,15 +45,16 @@ type tagRun struct {
 	tag string
 }
 
-// A piece is a stretch of one tag, not copied.
-type piece struct {
-	off  int64
-	tag  string
-	text []byte
+// A Piece is a part of an open item with one tag. Text is not a copy and must
+// not be changed.
+type Piece struct {
+	Offset int64
+	Tag    string
+	Text   []byte
 }
 
 // add appends valid UTF-8.
-func (it *item) add(tag, text string) {
+func (it *Item) add(tag, text string) {
 	for text != "" {
 		b := it.tail()
 		n := cut(text, blockBytes-len(b.buf))
@@ -72,7 +72,7 @@ func (it *item) add(tag, text string) {
 }
 
 // skip leaves out what lies before off, as after a lost progress line.
-func (it *item) skip(off int64) {
+func (it *Item) skip(off int64) {
 	if off <= it.end {
 		return
 	}
@@ -80,14 +80,14 @@ func (it *item) skip(off int64) {
 	it.grow()
 }
 
-func (it *item) tail() *block {
+func (it *Item) tail() *block {
 	if len(it.blocks) == 0 {
 		return it.grow()
 	}
 	return it.blocks[len(it.blocks)-1]
 }
 
-func (it *item) grow() *block {
+func (it *Item) grow() *block {
 	if len(it.blocks) == headBlocks+tailBlocks {
 		it.blocks = slices.Delete(it.blocks, headBlocks, headBlocks+1)
 	}
@@ -97,8 +97,8 @@ func (it *item) grow() *block {
 }
 
 // pieces returns what is kept of the bytes from off up to end.
-func (it *item) pieces(off, end int64) []piece {
-	var ps []piece
+func (it *Item) pieces(off, end int64) []Piece {
+	var ps []Piece
 	for _, b := range it.blocks {
 		if b.off+int64(len(b.buf)) <= off {
 			continue
@@ -111,7 +111,7 @@ func (it *item) pieces(off, end int64) []piece {
 			from = max(from, int(off-b.off))
 			to = min(to, int(end-b.off))
 			if from < to {
-				ps = append(ps, piece{b.off + int64(from), run.tag, b.buf[from:to:to]})
+				ps = append(ps, Piece{b.off + int64(from), run.tag, b.buf[from:to:to]})
 			}
 		}
 	}
@@ -119,20 +119,20 @@ func (it *item) pieces(off, end int64) []piece {
 }
 
 // join copies pieces of one item into chunks, adjacent ones of one tag into one.
-func join(name string, ps []piece) []Chunk {
+func join(name string, ps []Piece) []Chunk {
 	var chunks []Chunk
 	for len(ps) > 0 {
-		n, size := 1, len(ps[0].text)
-		for n < len(ps) && ps[n].tag == ps[0].tag && ps[n].off == ps[0].off+int64(size) {
-			size += len(ps[n].text)
+		n, size := 1, len(ps[0].Text)
+		for n < len(ps) && ps[n].Tag == ps[0].Tag && ps[n].Offset == ps[0].Offset+int64(size) {
+			size += len(ps[n].Text)
 			n++
 		}
 		var text strings.Builder
 		text.Grow(size)
 		for _, p := range ps[:n] {
-			text.Write(p.text)
+			text.Write(p.Text)
 		}
-		chunks = append(chunks, Chunk{name, ps[0].tag, ps[0].off, text.String()})
+		chunks = append(chunks, Chunk{name, ps[0].Tag, ps[0].Offset, text.String()})
 		ps = ps[n:]
 	}
 	return chunks
@@ -151,26 +151,26 @@ func cut[T string | []byte](text T, room int) int {
 }
 
 // wholeRunes removes a rune from the end that was cut.
-func wholeRunes(ps []piece) []piece {
+func wholeRunes(ps []Piece) []Piece {
 	if len(ps) == 0 {
 		return nil
 	}
 	p := &ps[len(ps)-1]
 	for {
-		r, n := utf8.DecodeLastRune(p.text)
+		r, n := utf8.DecodeLastRune(p.Text)
 		if r != utf8.RuneError || n != 1 {
 			break
 		}
-		p.text = p.text[:len(p.text)-1]
+		p.Text = p.Text[:len(p.Text)-1]
 	}
-	if len(p.text) == 0 {
+	if len(p.Text) == 0 {
 		return ps[:len(ps)-1]
 	}
 	return ps
 }
 
-// closes reports whether a record that closes pattern closes the item.
-func closes(pattern, item string) bool {
+// Closes reports whether a record whose Entry.Closes is pattern closes the item.
+func Closes(pattern, item string) bool {
 	if pattern == item {
 		return pattern != ""
 	}
@@ -179,7 +179,7 @@ func closes(pattern, item string) bool {
 
 // A scope is guarded by the log's mutex.
 type scope struct {
-	log    *log
+	log    *Log
 	name   string
 	sealed bool
 	closed []string // what was closed since it was opened, so that it stays closed
@@ -200,15 +200,15 @@ func (s *scope) Write(name, tag, text string) bool {
 
 	if text != "" {
 		it.add(tag, text)
-		l.back.wrote(it, len(text))
+		l.wrote(it, len(text))
 		l.wakeReaders()
 	}
 	return true
 }
 
 // item returns the item to write to, or nil if it must not be written to.
-func (s *scope) item(name string) *item {
-	if s.sealed || s.log.phase != running {
+func (s *scope) item(name string) *Item {
+	if s.sealed || s.log.phase != Running {
 		return nil
 	}
 	if it := s.log.byName[name]; it != nil {
@@ -217,7 +217,7 @@ func (s *scope) item(name string) *item {
 		}
 		return it
 	}
-	if slices.ContainsFunc(s.closed, func(p string) bool { return closes(p, name) }) {
+	if slices.ContainsFunc(s.closed, func(p string) bool { return Closes(p, name) }) {
 		return nil
 	}
 	return s.log.addItem(name, s.name)
@@ -236,9 +236,9 @@ func (s *scope) Seal() {
 // remember notes that pattern was closed. One pattern may stand for many names,
 // which keeps the list of a scope short however long it lives.
 func (s *scope) remember(pattern string) {
-	if slices.ContainsFunc(s.closed, func(p string) bool { return closes(p, pattern) }) {
+	if slices.ContainsFunc(s.closed, func(p string) bool { return Closes(p, pattern) }) {
 		return
 	}
-	s.closed = slices.DeleteFunc(s.closed, func(p string) bool { return closes(pattern, p) })
+	s.closed = slices.DeleteFunc(s.closed, func(p string) bool { return Closes(pattern, p) })
 	s.closed = append(s.closed, pattern)
 }

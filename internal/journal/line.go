@@ -30,7 +30,7 @@ const kindDamaged = "damaged"
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // appendRecord appends a record's line.
-func appendRecord(b []byte, e *entry) []byte {
+func appendRecord(b []byte, e *Pending) []byte {
 	from := len(b)
 	b = append(b, `{"n":`...)
 	b = strconv.AppendUint(b, e.Seq, 10)
@@ -40,9 +40,9 @@ func appendRecord(b []byte, e *entry) []byte {
 	b = strconv.AppendInt(b, int64(e.Turn), 10)
 	b = append(b, `,"kind":`...)
 	b = appendString(b, e.Kind)
-	if e.closes != "" {
+	if e.Closes != "" {
 		b = append(b, `,"closes":`...)
-		b = appendString(b, e.closes)
+		b = appendString(b, e.Closes)
 	}
 	b = append(b, `,"body":`...)
 	b = append(b, e.Body...)
@@ -50,16 +50,16 @@ func appendRecord(b []byte, e *entry) []byte {
 }
 
 // appendProgress appends a line with a piece of an open item.
-func appendProgress(b []byte, name string, p piece) []byte {
+func appendProgress(b []byte, name string, p Piece) []byte {
 	from := len(b)
 	b = append(b, `{"item":`...)
 	b = appendString(b, name)
 	b = append(b, `,"tag":`...)
-	b = appendString(b, p.tag)
+	b = appendString(b, p.Tag)
 	b = append(b, `,"at":`...)
-	b = strconv.AppendInt(b, p.off, 10)
+	b = strconv.AppendInt(b, p.Offset, 10)
 	b = append(b, `,"text":`...)
-	b = appendString(b, p.text)
+	b = appendString(b, p.Text)
 	return appendSum(b, from)
 }
 

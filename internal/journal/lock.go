@@ -12,9 +12,9 @@ const (
 	lockPoll = 20 * time.Millisecond
 )
 
-// waitForLock calls try until it returns something else than a *LockedError, or
+// WaitForLock calls try until it returns something else than a *LockedError, or
 // the wait is over.
-func waitForLock(ctx context.Context, try func() error) error {
+func WaitForLock(ctx context.Context, try func() error) error {
 	deadline := time.Now().Add(lockWait)
 	poll := time.NewTicker(lockPoll)
 	defer poll.Stop()

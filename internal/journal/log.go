@@ -3,74 +3,63 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 )
 
-// A log is what all versions of a journal have in common: numbers, what is
-// visible, the recent records, the open items, and waking readers. A backend
-// makes the records durable and says so by commit or fail.
-type log struct {
-	back   backend       // set before use
-	notify chan struct{} // room for one; sent to by show, received by the owner
+// A Log is what all versions of a Journal have in common: numbers, what is
+// visible, the recent records, the open items, and waking readers. A version
+// embeds it and is its Backend, which makes the records durable and reports that
+// by Commit or Fail.
+type Log struct {
+	back      Backend       // set before use
+	notify    chan struct{} // room for one; sent to by show, received by the owner
+	itemLimit int64
+	onWrite   func(*Item) // called with mu; the memory version's
 
 	mu      sync.Mutex
-	phase   phase
+	phase   Phase
 	last    uint64 // last number given
 	saved   uint64 // last number that is durable
 	visible uint64 // saved, or last once the journal has failed
 	err     error  // why it failed
 	recent  window
-	items   []*item          // not gone, oldest first
-	byName  map[string]*item // the same
+	items   []*Item          // not gone, oldest first
+	byName  map[string]*Item // the same
+	untaken int              // bytes of open items that TakeText would return
 	scopes  []*scope         // not sealed
 	wake    chan struct{}    // closed when there is news; nil if nobody waits
 }
 
-// A phase is how far a journal's life has come.
-type phase int
-
-const (
-	running phase = iota
-	closing       // nothing is taken any more, the rest is being made durable
-	closed        // readers take what is left, then ErrClosed
-	dead          // as if the process had been killed: readers get ErrClosed now
-)
-
-// A backend is what distinguishes the versions.
-type backend interface {
-	// appended is called, without the log's mutex, after records were added.
-	appended()
-	// wrote is called, with the mutex, after n bytes were added to an item.
-	wrote(it *item, n int)
-	// old reads records after and up to the given numbers that have left the
-	// window, without the mutex: at least one, at most limit.
-	old(after, upTo uint64, limit int) ([]Record, error)
+// LogOptions say where a Log begins and how much it keeps.
+type LogOptions struct {
+	Last      uint64 // number of the last record that the backend has
+	Window    int    // about how many bytes of recent records to keep in memory; 0 keeps everything
+	ItemLimit int64  // how many bytes of one open item TakeText returns at most; 0 is no limit
 }
 
-// newLog returns a log that has all records up to last, none of them in memory,
-// and keeps about the given number of bytes.
-func newLog(last uint64, keep int) *log {
-	return &log{
-		notify:  make(chan struct{}, 1), // a second change before the owner looked adds nothing
-		last:    last,
-		saved:   last,
-		visible: last,
-		recent:  window{first: last + 1, keep: keep},
-		byName:  make(map[string]*item),
+// NewLog returns a Log that has all records up to the last, none of them in memory.
+func NewLog(o LogOptions) *Log {
+	return &Log{
+		notify:    make(chan struct{}, 1), // a second change before the owner looked adds nothing
+		itemLimit: o.ItemLimit,
+		last:      o.Last,
+		saved:     o.Last,
+		visible:   o.Last,
+		recent:    window{first: o.Last + 1, keep: o.Window},
+		byName:    make(map[string]*Item),
 	}
 }
 
 // Append implements Journal.
-func (l *log) Append(entries ...Entry) uint64 {
+func (l *Log) Append(entries ...Entry) uint64 {
 	bodies := make([]json.RawMessage, len(entries))
 	for i, e := range entries {
 		bodies[i] = oneLine(e.Body)
 	}
 	l.mu.Lock()
-	if l.phase != running || len(entries) == 0 {
+	if l.phase != Running || len(entries) == 0 {
 		defer l.mu.Unlock()
 		return l.last
 	}
@@ -79,9 +68,9 @@ func (l *log) Append(entries ...Entry) uint64 {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	for i, e := range entries {
 		l.last++
-		l.recent.push(entry{
+		l.recent.push(Pending{
 			Record: Record{Seq: l.last, Time: now, Turn: e.Turn, Kind: e.Kind, Body: bodies[i], Unsaved: l.err != nil},
-			closes: e.Closes,
+			Closes: e.Closes,
 		})
 		l.markClosed(e.Closes, l.last)
 	}
@@ -92,7 +81,7 @@ func (l *log) Append(entries ...Entry) uint64 {
 	l.mu.Unlock()
 
 	if !failed {
-		l.back.appended()
+		l.back.Appended()
 	}
 	return last
 }
@@ -110,17 +99,18 @@ func oneLine(body json.RawMessage) json.RawMessage {
 	if json.Compact(&b, body) == nil {
 		return b.Bytes()
 	}
-	return appendString(nil, string(body)) // not JSON; better quoted than lost
+	quoted, _ := json.Marshal(string(body)) // not JSON; better quoted than lost
+	return quoted
 }
 
 // markClosed ends writing to what the record closes. The bytes stay until the
 // record is visible.
-func (l *log) markClosed(pattern string, seq uint64) {
+func (l *Log) markClosed(pattern string, seq uint64) {
 	if pattern == "" {
 		return
 	}
 	for _, it := range l.items {
-		if it.closedBy == 0 && closes(pattern, it.name) {
+		if it.closedBy == 0 && Closes(pattern, it.name) {
 			it.closedBy = seq
 		}
 	}
@@ -130,20 +120,20 @@ func (l *log) markClosed(pattern string, seq uint64) {
 }
 
 // Durable implements Journal.
-func (l *log) Durable() (uint64, error) {
+func (l *Log) Durable() (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.phase == dead {
+	if l.phase == Dead {
 		return l.visible, ErrClosed
 	}
 	return l.visible, l.err
 }
 
 // Notify implements Journal.
-func (l *log) Notify() <-chan struct{} { return l.notify }
+func (l *Log) Notify() <-chan struct{} { return l.notify }
 
 // Open implements Journal.
-func (l *log) Open(name string) Scope {
+func (l *Log) Open(name string) Scope {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &scope{log: l, name: name}
@@ -152,7 +142,7 @@ func (l *log) Open(name string) Scope {
 }
 
 // OpenItems implements Journal.
-func (l *log) OpenItems() []Chunk {
+func (l *Log) OpenItems() []Chunk {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var chunks []Chunk
@@ -165,7 +155,7 @@ func (l *log) OpenItems() []Chunk {
 }
 
 // Read implements Journal.
-func (l *log) Read(after uint64, limit int) ([]Record, error) {
+func (l *Log) Read(after uint64, limit int) ([]Record, error) {
 	var all []Record
 	for len(all) < limit {
 		recs, err := l.read(after, limit-len(all))
@@ -179,7 +169,7 @@ func (l *log) Read(after uint64, limit int) ([]Record, error) {
 }
 
 // read returns some visible records after the given number, none if there are none.
-func (l *log) read(after uint64, limit int) ([]Record, error) {
+func (l *Log) read(after uint64, limit int) ([]Record, error) {
 	l.mu.Lock()
 	if after >= l.visible || after+1 >= l.recent.first {
 		defer l.mu.Unlock()
@@ -187,39 +177,16 @@ func (l *log) read(after uint64, limit int) ([]Record, error) {
 	}
 	upTo := min(l.recent.first-1, l.visible)
 	l.mu.Unlock()
-	return l.back.old(after, upTo, limit)
+	return l.back.Old(after, upTo, limit)
 }
 
 // Follow implements Journal.
-func (l *log) Follow(after uint64) Reader { return &reader{log: l, after: after} }
-
-// commit makes the records up to seq, which are durable, visible.
-func (l *log) commit(seq uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if seq <= l.saved || l.err != nil || l.phase == dead {
-		return
-	}
-	l.saved = seq
-	l.show(seq)
-}
-
-// fail ends durability: everything is visible from now on, as Unsaved.
-func (l *log) fail(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil || l.phase == dead {
-		return
-	}
-	l.err = err
-	l.recent.unsave(l.saved)
-	l.show(l.last)
-}
+func (l *Log) Follow(after uint64) Reader { return &reader{log: l, after: after} }
 
 // show makes records visible and drops, in the same instant, what they close.
-func (l *log) show(seq uint64) {
+func (l *Log) show(seq uint64) {
 	l.visible = seq
-	l.items = slices.DeleteFunc(l.items, func(it *item) bool {
+	l.items = slices.DeleteFunc(l.items, func(it *Item) bool {
 		it.gone = it.closedBy != 0 && it.closedBy <= seq
 		if it.gone {
 			delete(l.byName, it.name)
@@ -230,34 +197,8 @@ func (l *log) show(seq uint64) {
 	l.news()
 }
 
-// failure returns what Close returns.
-func (l *log) failure() error {
-	_, err := l.Durable()
-	return err
-}
-
-// enter moves on to a later phase. It reports false if that was so already.
-func (l *log) enter(p phase) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.phase >= p {
-		return false
-	}
-	l.phase = p
-	l.news()
-	return true
-}
-
-// kill ends the journal without a word. It reports false if that is too late.
-func (l *log) kill() bool {
-	l.mu.Lock()
-	alive := l.phase < closed
-	l.mu.Unlock()
-	return alive && l.enter(dead)
-}
-
 // news tells the owner and the readers.
-func (l *log) news() {
+func (l *Log) news() {
 	select {
 	case l.notify <- struct{}{}:
 	default:
@@ -265,59 +206,29 @@ func (l *log) news() {
 	l.wakeReaders()
 }
 
-func (l *log) wakeReaders() {
+func (l *Log) wakeReaders() {
 	if l.wake != nil {
 		close(l.wake)
 		l.wake = nil
 	}
 }
 
-func (l *log) addItem(name, scope string) *item {
-	it := &item{name: name, scope: scope}
+func (l *Log) addItem(name, scope string) *Item {
+	it := &Item{name: name, scope: scope}
 	l.items = append(l.items, it)
 	l.byName[name] = it
 	return it
 }
 
-// restore puts back an item that was open when the journal was last closed.
-// Nothing says in which scope it was, so it gets one of its own and is shown.
-func (l *log) restore(chunks []Chunk) {
-	for _, c := range chunks {
-		if c.Text == "" {
-			continue
-		}
-		it := l.byName[c.Item]
-		if it == nil {
-			it = l.addItem(c.Item, "\x00"+c.Item)
-		}
-		it.skip(c.Offset)
-		it.add(c.Tag, c.Text)
-		it.flushed = it.end
-	}
-}
-
 // unsaved reports whether the record is still to be made durable.
-func (l *log) unsaved(seq uint64) bool {
+func (l *Log) unsaved(seq uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return seq > l.saved && l.err == nil && l.phase != dead
-}
-
-// mayCheckpoint says why there can be no checkpoint at seq.
-func (l *log) mayCheckpoint(seq uint64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.phase >= closed {
-		return fmt.Errorf("checkpoint at record %d: %w", seq, ErrClosed)
-	}
-	if seq == 0 || seq > l.saved {
-		return fmt.Errorf("checkpoint at record %d: %d are durable", seq, l.saved)
-	}
-	return nil
+	return seq > l.saved && l.err == nil && l.phase != Dead
 }
 
 // modified returns the time of the last record in memory, or else the given one.
-func (l *log) modified(otherwise time.Time) time.Time {
+func (l *Log) modified(otherwise time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.recent.entries); n > 0 {
@@ -327,7 +238,7 @@ func (l *log) modified(otherwise time.Time) time.Time {
 }
 
 // size is about how many bytes of records are in memory.
-func (l *log) size() int64 {
+func (l *Log) size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int64(l.recent.bytes)

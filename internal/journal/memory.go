@@ -30,7 +30,7 @@ var _ Store = (*MemoryStore)(nil)
 
 // A memoryConversation is guarded by the store's mutex.
 type memoryConversation struct {
-	log           *log // of the journal while it is open, else of what it left behind
+	log           *Log // of the journal while it is open, else of what it left behind
 	open          *memoryJournal
 	modified      time.Time
 	archived      bool
@@ -45,7 +45,7 @@ func NewMemoryStore(o MemoryOptions) *MemoryStore {
 
 // Create implements Store.
 func (s *MemoryStore) Create(id string, at time.Time) (Journal, error) {
-	if !validID(id) {
+	if !ValidID(id) {
 		return nil, fmt.Errorf("create conversation: %q is not a conversation id", id)
 	}
 	s.mu.Lock()
@@ -53,7 +53,7 @@ func (s *MemoryStore) Create(id string, at time.Time) (Journal, error) {
 	if s.conversations[id] != nil {
 		return nil, fmt.Errorf("create conversation %s: %w", id, os.ErrExist)
 	}
-	c := &memoryConversation{log: newLog(0, 0), modified: at}
+	c := &memoryConversation{log: NewLog(LogOptions{}), modified: at}
 	s.conversations[id] = c
 	return s.start(c), nil
 }
@@ -61,7 +61,7 @@ func (s *MemoryStore) Create(id string, at time.Time) (Journal, error) {
 // Open implements Store.
 func (s *MemoryStore) Open(ctx context.Context, id string) (Journal, error) {
 	var j Journal
-	err := waitForLock(ctx, func() error {
+	err := WaitForLock(ctx, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c, err := s.unlocked(id)
@@ -101,15 +101,15 @@ func (s *MemoryStore) unlocked(id string) (*memoryConversation, error) {
 // start opens a conversation that is not open, with the store's mutex.
 func (s *MemoryStore) start(c *memoryConversation) *memoryJournal {
 	l := c.log.rest(c.log.saved, nil)
-	l.phase = running
+	l.phase = Running
 	j := &memoryJournal{
-		log:          l,
+		Log:          l,
 		store:        s,
 		conversation: c,
 		killed:       make(chan struct{}),
 		recovery:     Recovery{Checkpoint: c.checkpoint, CheckpointSeq: c.checkpointSeq, Last: l.saved},
 	}
-	l.back = j
+	l.back, l.onWrite = j, mark
 	c.log, c.open = l, j
 	return j
 }
@@ -166,7 +166,7 @@ func (s *MemoryStore) Delete(id string) error {
 
 // A memoryJournal is a log with a disk that is played.
 type memoryJournal struct {
-	*log
+	*Log
 	store        *MemoryStore
 	conversation *memoryConversation
 	recovery     Recovery
@@ -175,9 +175,9 @@ type memoryJournal struct {
 	busy chan struct{} // guarded by log.mu; closed when the sync that runs is over, nil if none does
 }
 
-// appended implements backend.
-func (j *memoryJournal) appended() {
-	l := j.log
+// Appended implements Backend.
+func (j *memoryJournal) Appended() {
+	l := j.Log
 	l.mu.Lock()
 	if j.store.options.SyncDelay == nil {
 		to := l.last
@@ -197,11 +197,11 @@ func (j *memoryJournal) appended() {
 // syncAll syncs, in groups, until nothing is left.
 func (j *memoryJournal) syncAll(done chan<- struct{}) {
 	defer close(done)
-	l := j.log
+	l := j.Log
 	for {
 		l.mu.Lock()
 		to := l.last
-		if to == l.saved || l.err != nil || l.phase == dead {
+		if to == l.saved || l.err != nil || l.phase == Dead {
 			j.busy = nil
 			l.mu.Unlock()
 			return
@@ -218,15 +218,18 @@ func (j *memoryJournal) syncAll(done chan<- struct{}) {
 func (j *memoryJournal) sync(to uint64) {
 	if f := j.store.options.SyncError; f != nil && j.unsaved(to) {
 		if err := f(); err != nil {
-			j.fail(err)
+			j.Fail(err)
 			return
 		}
 	}
-	j.commit(to)
+	j.Commit(to)
 }
 
-// old implements backend; a memory log never forgets.
-func (j *memoryJournal) old(after, upTo uint64, limit int) ([]Record, error) {
+// Wrote implements Backend: nothing is to be written anywhere.
+func (j *memoryJournal) Wrote(before, after int) {}
+
+// Old implements Backend; a memory log never forgets.
+func (j *memoryJournal) Old(after, upTo uint64, limit int) ([]Record, error) {
 	panic("journal: memory window was trimmed")
 }
 
@@ -234,7 +237,7 @@ func (j *memoryJournal) old(after, upTo uint64, limit int) ([]Record, error) {
 func (j *memoryJournal) Checkpoint(seq uint64, state []byte) error {
 	j.store.mu.Lock()
 	defer j.store.mu.Unlock()
-	if err := j.mayCheckpoint(seq); err != nil {
+	if err := j.MayCheckpoint(seq); err != nil {
 		return err
 	}
 	if j.conversation.open != j {
@@ -251,9 +254,9 @@ func (j *memoryJournal) Recovery() Recovery { return j.recovery }
 
 // Close implements Journal.
 func (j *memoryJournal) Close() error {
-	j.enter(closing)
+	j.Enter(Closing)
 	j.finish()
-	j.enter(closed)
+	j.Enter(Closed)
 
 	j.store.mu.Lock()
 	defer j.store.mu.Unlock()
@@ -261,7 +264,7 @@ func (j *memoryJournal) Close() error {
 		c.modified = j.modified(c.modified)
 		c.log, c.open = j.rest(j.saved, nil), nil
 	}
-	return j.failure()
+	return j.Failure()
 }
 
 // finish waits until everything is durable, or has failed.
@@ -279,7 +282,7 @@ func (j *memoryJournal) finish() {
 }
 
 // A memoryView looks at a log.
-type memoryView struct{ log *log }
+type memoryView struct{ log *Log }
 
 func (v memoryView) Read(after uint64, limit int) ([]Record, error) { return v.log.Read(after, limit) }
 

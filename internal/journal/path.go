@@ -23,21 +23,6 @@ const (
 	startForm        = "2006-01-02T15-04-05"
 )
 
-// validID reports whether an id can be part of a file's name.
-func validID(id string) bool {
-	if id == "" || len(id) > 100 {
-		return false
-	}
-	for _, c := range id {
-		switch {
-		case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
 // journalPath is where the journal of a conversation that started then lives
 // under root.
 func journalPath(root, id string, at time.Time) string {
@@ -58,7 +43,7 @@ func idOf(name string) (string, bool) {
 		return "", false
 	}
 	id := name[len(startForm)+1:]
-	return id, validID(id)
+	return id, ValidID(id)
 }
 
 // idTime takes the time out of a UUIDv7.
@@ -76,7 +61,7 @@ func idTime(id string) (time.Time, bool) {
 
 // find returns the path of a conversation's journal, wherever it is.
 func (s *FileStore) find(id string) (path string, err error) {
-	if !validID(id) {
+	if !ValidID(id) {
 		return "", ErrNotFound
 	}
 	if path, ok := s.findNear(id); ok {

@@ -11,13 +11,13 @@ const readBatch = 256
 
 // A reader is a cursor: where it is in the records, and in each open item.
 type reader struct {
-	log   *log
+	log   *Log
 	after uint64
 	seen  []seen // of items that are not gone
 }
 
 type seen struct {
-	it  *item
+	it  *Item
 	off int64
 }
 
@@ -44,7 +44,7 @@ func (r *reader) Next(ctx context.Context) ([]Record, []Chunk, error) {
 func (r *reader) poll() ([]Record, []Chunk, <-chan struct{}, error) {
 	l := r.log
 	l.mu.Lock()
-	if l.phase == dead {
+	if l.phase == Dead {
 		l.mu.Unlock()
 		return nil, nil, nil, ErrClosed
 	}
@@ -59,7 +59,7 @@ func (r *reader) poll() ([]Record, []Chunk, <-chan struct{}, error) {
 
 	fresh := r.fresh()
 	var wait chan struct{}
-	if len(fresh) == 0 && l.phase != closed {
+	if len(fresh) == 0 && l.phase != Closed {
 		if l.wake == nil {
 			l.wake = make(chan struct{})
 		}
@@ -79,7 +79,7 @@ func (r *reader) poll() ([]Record, []Chunk, <-chan struct{}, error) {
 
 type freshPieces struct {
 	name   string
-	pieces []piece
+	pieces []Piece
 }
 
 // fresh collects, with the log's mutex, what the reader has not seen of the
@@ -88,7 +88,7 @@ func (r *reader) fresh() []freshPieces {
 	r.seen = slices.DeleteFunc(r.seen, func(s seen) bool { return s.it.gone })
 	var all []freshPieces
 	for i, it := range r.log.items {
-		if slices.ContainsFunc(r.log.items[:i], func(o *item) bool { return o.scope == it.scope }) {
+		if slices.ContainsFunc(r.log.items[:i], func(o *Item) bool { return o.scope == it.scope }) {
 			continue
 		}
 		s := r.position(it)
@@ -103,7 +103,7 @@ func (r *reader) fresh() []freshPieces {
 	return all
 }
 
-func (r *reader) position(it *item) *seen {
+func (r *reader) position(it *Item) *seen {
 	i := slices.IndexFunc(r.seen, func(s seen) bool { return s.it == it })
 	if i < 0 {
 		i = len(r.seen)

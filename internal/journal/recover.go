@@ -102,7 +102,7 @@ func (fnd *found) note(sp *span, next uint64) {
 	}
 	pattern := unquote(sp.closes)
 	for name := range fnd.open {
-		if closes(pattern, unquote([]byte(name))) {
+		if Closes(pattern, unquote([]byte(name))) {
 			delete(fnd.open, name)
 		}
 	}

@@ -289,7 +289,7 @@ func (p *plan) copyTo(to io.Writer, f File, aside string) error {
 func (l lostRecords) writeTo(to io.Writer, at time.Time, aside string) error {
 	var b []byte
 	for n := range l.n {
-		b = appendRecord(b, &entry{Record: damagedRecord(l.first+n, at, l.bytes, aside)})
+		b = appendRecord(b, &Pending{Record: damagedRecord(l.first+n, at, l.bytes, aside)})
 	}
 	_, err := to.Write(b)
 	return err

@@ -141,9 +141,7 @@ func (v *fileView) OpenItems() []Chunk {
 		return nil
 	}
 	chunks, _ := openChunks(v.file, fnd.open, size)
-	l := newLog(0, 0)
-	l.restore(chunks) // which joins them
-	return l.OpenItems()
+	return JoinChunks(chunks)
 }
 
 // Check implements View.

@@ -1,25 +1,25 @@
 package journal
 
-// An entry is a record and what only the writer needs to know of it.
-type entry struct {
+// A Pending is a record and what only a backend needs to know of it.
+type Pending struct {
 	Record
-	closes string
+	Closes string // as in Entry
 }
 
 // entryBytes is about what an entry costs besides its body.
 const entryBytes = 160
 
-func (e *entry) size() int { return entryBytes + len(e.Body) }
+func (e *Pending) size() int { return entryBytes + len(e.Body) }
 
 // A window holds the latest records. It is guarded by the log's mutex.
 type window struct {
 	first   uint64 // number of entries[0], or the next number if there is none
-	entries []entry
+	entries []Pending
 	bytes   int
 	keep    int // bytes that trim leaves; 0 keeps everything
 }
 
-func (w *window) push(e entry) {
+func (w *window) push(e Pending) {
 	w.entries = append(w.entries, e)
 	w.bytes += e.size()
 }
@@ -33,7 +33,7 @@ func (w *window) trim(saved uint64) {
 	n := 0
 	for w.bytes > w.keep && n < len(w.entries) && w.entries[n].Seq <= saved {
 		w.bytes -= w.entries[n].size()
-		w.entries[n] = entry{} // the array lives on until the next growth; the body need not
+		w.entries[n] = Pending{} // the array lives on until the next growth; the body need not
 		n++
 	}
 	w.entries = w.entries[n:]
@@ -56,8 +56,8 @@ func (w *window) after(after, upTo uint64, limit int) []Record {
 }
 
 // pending returns the entries after the given number.
-func (w *window) pending(after uint64) []entry {
-	return append([]entry(nil), w.entries[after+1-w.first:]...)
+func (w *window) pending(after uint64) []Pending {
+	return append([]Pending(nil), w.entries[after+1-w.first:]...)
 }
 
 // unsave marks everything after the given number.
