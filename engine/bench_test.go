@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -40,7 +41,7 @@ func benchEngine(b *testing.B, store journal.Store, f talker) (*engine.Local, p.
 }
 
 func fileStore(b *testing.B) journal.Store {
-	return journal.NewFileStore(b.TempDir(), journal.FileOptions{})
+	return file.New(b.TempDir(), file.Options{})
 }
 
 // One text delta from the worker to a subscriber who waits for it.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -291,7 +291,7 @@ func TestEphemeralLeavesNothing(t *testing.T) {
 // conversation is opened, and that is recorded.
 func TestLostOutputIsRepairedAtOpen(t *testing.T) {
 	home := t.TempDir()
-	store := journal.NewFileStore(home, journal.FileOptions{})
+	store := file.New(home, file.Options{})
 	e := enginetest.New(t, enginetest.Options{Store: store})
 	id := e.Begin()
 	w := e.Watch(id, 0)

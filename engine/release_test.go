@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // What is let go of can be opened by others; a turn that waits goes on waiting.
 func TestReleaseLetsOthersIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := journal.NewFileStore(t.TempDir(), journal.FileOptions{})
+		store := file.New(t.TempDir(), file.Options{})
 		ours, theirs := enginetest.New(t, enginetest.Options{Store: store}), enginetest.New(t, enginetest.Options{Store: store})
 		id := ours.Begin()
 		ours.Say(id, "go")

@@ -16,7 +16,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -160,7 +160,7 @@ func (pl *place) must(args ...string) string {
 // reader looks at the place's conversations from here, as list and show do, but
 // without a process each time: a test looks often.
 func (pl *place) reader() *engine.Local {
-	store := journal.NewFileStore(filepath.Join(pl.dir, "home", "fermata"), journal.FileOptions{})
+	store := file.New(filepath.Join(pl.dir, "home", "fermata"), file.Options{})
 	return engine.New(pl.t.Context(), engine.Options{Store: store})
 }
 

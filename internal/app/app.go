@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
-	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -97,7 +97,7 @@ func openEngine(ctx context.Context, cfg conversation.Config) (*engine.Local, er
 	if err != nil {
 		return nil, configError(err)
 	}
-	store := journal.NewFileStore(dir, journal.FileOptions{})
+	store := file.New(dir, file.Options{})
 	return engine.New(ctx, engine.Options{Store: store, Config: cfg}), nil
 }
 

@@ -27,8 +27,8 @@ type Item struct {
 	closedBy uint64 // number of the record that closes it; 0 while it is open
 	gone     bool   // that record is visible and the bytes are dropped
 
-	taken int64  // bytes that the backend has taken
-	place Place  // where the backend keeps the first of them; zero if it has none yet
+	taken int64       // bytes that the backend has taken
+	place Place       // where the backend keeps the first of them; zero if it has none yet
 	marks []writeMark // when what was written, for the memory version's crashes
 }
 

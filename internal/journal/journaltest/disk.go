@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 )
 
 // A Disk is a file system whose syncs and writes can be slow and fail. It knows
@@ -27,9 +28,9 @@ type Disk struct {
 	files map[string]*diskFile // by path; the handle that was opened last for writing
 }
 
-// OpenFile implements journal.FS.
-func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (journal.File, error) {
-	f, err := journal.OS{}.OpenFile(name, flag, perm)
+// OpenFile implements file.FS.
+func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (file.File, error) {
+	f, err := file.OS{}.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +50,10 @@ func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (journal.File, 
 	return df, nil
 }
 
-// Rename implements journal.FS.
-func (d *Disk) Rename(from, to string) error { return journal.OS{}.Rename(from, to) }
+// Rename implements file.FS.
+func (d *Disk) Rename(from, to string) error { return file.OS{}.Rename(from, to) }
 
-// SyncDir implements journal.FS.
+// SyncDir implements file.FS.
 func (d *Disk) SyncDir(dir string) error { return d.sync(nil) }
 
 // sync takes as long, and ends, as it was told to, or when the file is closed.
@@ -73,14 +74,14 @@ func (d *Disk) sync(closed <-chan struct{}) error {
 
 // A diskFile is guarded by the disk's mutex.
 type diskFile struct {
-	journal.File
+	file.File
 	disk    *Disk
 	closed  chan struct{}
 	written int64 // what the operating system has
 	synced  int64 // what the disk has
 }
 
-// Write implements journal.File.
+// Write implements file.File.
 func (f *diskFile) Write(b []byte) (int, error) {
 	var fault error
 	if f.disk.WriteError != nil {
@@ -99,13 +100,13 @@ func (f *diskFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close implements journal.File.
+// Close implements file.File.
 func (f *diskFile) Close() error {
 	close(f.closed)
 	return f.File.Close()
 }
 
-// Truncate implements journal.File.
+// Truncate implements file.File.
 func (f *diskFile) Truncate(size int64) error {
 	f.disk.mu.Lock()
 	f.written = size
@@ -114,7 +115,7 @@ func (f *diskFile) Truncate(size int64) error {
 	return f.File.Truncate(size)
 }
 
-// Sync implements journal.File.
+// Sync implements file.File.
 func (f *diskFile) Sync() error {
 	f.disk.mu.Lock()
 	n := f.written
@@ -130,7 +131,7 @@ func (f *diskFile) Sync() error {
 
 // A FileStore is a file store on a Disk, with crashes as the memory store has them.
 type FileStore struct {
-	*journal.FileStore
+	*file.Store
 	Disk *Disk
 
 	mu   sync.Mutex
@@ -145,24 +146,24 @@ func NewFileStore(t testing.TB, o journal.MemoryOptions) *FileStore {
 	return OnDisk(t.TempDir(), d, 0)
 }
 
-// OnDisk returns a file store on a disk; window is that of journal.FileOptions.
+// OnDisk returns a file store on a disk; window is that of file.Options.
 func OnDisk(home string, d *Disk, window int) *FileStore {
 	return &FileStore{
-		FileStore: journal.NewFileStore(home, journal.FileOptions{FS: d, Window: window}),
-		Disk:      d,
-		open:      make(map[string]journal.Journal),
+		Store: file.New(home, file.Options{FS: d, Window: window}),
+		Disk:  d,
+		open:  make(map[string]journal.Journal),
 	}
 }
 
 // Create implements journal.Store.
 func (s *FileStore) Create(id string, at time.Time) (journal.Journal, error) {
-	j, err := s.FileStore.Create(id, at)
+	j, err := s.Store.Create(id, at)
 	return s.remember(id, j, err)
 }
 
 // Open implements journal.Store.
 func (s *FileStore) Open(ctx context.Context, id string) (journal.Journal, error) {
-	j, err := s.FileStore.Open(ctx, id)
+	j, err := s.Store.Open(ctx, id)
 	return s.remember(id, j, err)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	wire "github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -159,7 +160,7 @@ func (t talker) Run(context.Context, tool.Call) tool.Result {
 // long makes a conversation of so many megabytes on disk.
 func long(b *testing.B, megabytes int) (store journal.Store, id p.ConversationID) {
 	b.Helper()
-	store = journal.NewFileStore(b.TempDir(), journal.FileOptions{})
+	store = file.New(b.TempDir(), file.Options{})
 	e := opened100(b, store)
 	defer e.Shutdown(b.Context())
 	id, err := e.Create(b.Context(), p.Settings{Cwd: "/w", Model: "puppet"})

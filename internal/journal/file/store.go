@@ -1,4 +1,10 @@
-package journal
+// Package file keeps conversations in files, one for each: lines of JSON that are
+// only ever appended to, synced in groups by a goroutine of the journal's own.
+// Opening repairs: what cannot be read is set aside beside the file.
+//
+// Start reading at [Store]; journal.go is the writer, line.go the form of a line,
+// recover.go and repair.go what opening does, view.go reading beside a writer.
+package file
 
 import (
 	"context"
@@ -8,11 +14,13 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
-// FileOptions changes how a file store works. The zero value is right for
+// Options changes how a file store works. The zero value is right for
 // everything but tests.
-type FileOptions struct {
+type Options struct {
 	FS     FS  // instead of the operating system's
 	Window int // bytes of recent records to keep in memory; 4 MiB if 0
 }
@@ -20,22 +28,22 @@ type FileOptions struct {
 // defaultWindow is how much of a conversation readers get without the disk.
 const defaultWindow = 4 << 20
 
-// A FileStore keeps each conversation in a file of its own:
+// A Store keeps each conversation in a file of its own:
 //
 //	<home>/conversations/2026/11/15/2026-11-15T11-41-54-<id>.jsonl
 //
 // Archived ones are under <home>/archived in the same way. All times are UTC.
-type FileStore struct {
+type Store struct {
 	home   string
 	fs     FS
 	window int
 }
 
-var _ Store = (*FileStore)(nil)
+var _ journal.Store = (*Store)(nil)
 
-// NewFileStore returns the store in a directory. Nothing is touched yet.
-func NewFileStore(home string, o FileOptions) *FileStore {
-	s := &FileStore{home: home, fs: o.FS, window: o.Window}
+// New returns the store in a directory. Nothing is touched yet.
+func New(home string, o Options) *Store {
+	s := &Store{home: home, fs: o.FS, window: o.Window}
 	if s.fs == nil {
 		s.fs = OS{}
 	}
@@ -46,7 +54,7 @@ func NewFileStore(home string, o FileOptions) *FileStore {
 }
 
 // Create implements Store.
-func (s *FileStore) Create(id string, at time.Time) (Journal, error) {
+func (s *Store) Create(id string, at time.Time) (journal.Journal, error) {
 	j, err := s.create(id, at)
 	if err != nil {
 		return nil, fmt.Errorf("create conversation %s: %w", id, err)
@@ -54,8 +62,8 @@ func (s *FileStore) Create(id string, at time.Time) (Journal, error) {
 	return j, nil
 }
 
-func (s *FileStore) create(id string, at time.Time) (_ *fileJournal, err error) {
-	if !ValidID(id) {
+func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
+	if !journal.ValidID(id) {
 		return nil, errors.New("not a conversation id")
 	}
 	if _, exists := s.findNear(id); exists { // looking everywhere would cost more with each conversation
@@ -88,9 +96,9 @@ func (s *FileStore) create(id string, at time.Time) (_ *fileJournal, err error) 
 }
 
 // Open implements Store.
-func (s *FileStore) Open(ctx context.Context, id string) (Journal, error) {
+func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 	var j *fileJournal
-	err := WaitForLock(ctx, func() error {
+	err := journal.WaitForLock(ctx, func() error {
 		lock, path, err := s.lock(id)
 		if err != nil {
 			return err
@@ -108,23 +116,23 @@ func (s *FileStore) Open(ctx context.Context, id string) (Journal, error) {
 }
 
 // Repair implements Store.
-func (s *FileStore) Repair(ctx context.Context, id string) (Recovery, error) {
+func (s *Store) Repair(ctx context.Context, id string) (journal.Recovery, error) {
 	path, err := s.find(id)
 	if err == nil {
 		err = os.Remove(path + checkpointSuffix) // it may be lost at any time, so no lock is needed
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Recovery{}, fmt.Errorf("repair conversation %s: %w", id, err)
+		return journal.Recovery{}, fmt.Errorf("repair conversation %s: %w", id, err)
 	}
 	j, err := s.Open(ctx, id)
 	if err != nil {
-		return Recovery{}, err
+		return journal.Recovery{}, err
 	}
 	return j.Recovery(), j.Close()
 }
 
 // lock takes the lock of a conversation and returns the path of its journal.
-func (s *FileStore) lock(id string) (*lockFile, string, error) {
+func (s *Store) lock(id string) (*lockFile, string, error) {
 	for {
 		path, err := s.find(id)
 		if err != nil {
@@ -142,7 +150,7 @@ func (s *FileStore) lock(id string) (*lockFile, string, error) {
 }
 
 // View implements Store.
-func (s *FileStore) View(id string) (View, error) {
+func (s *Store) View(id string) (journal.View, error) {
 	path, err := s.find(id)
 	if err != nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
@@ -155,14 +163,14 @@ func (s *FileStore) View(id string) (View, error) {
 }
 
 // List implements Store.
-func (s *FileStore) List() ([]Info, error) {
-	var infos []Info
+func (s *Store) List() ([]journal.Info, error) {
+	var infos []journal.Info
 	err := s.walk(func(path, id string, archived bool, e fs.DirEntry) {
 		st, err := e.Info()
 		if err != nil {
 			return // deleted meanwhile
 		}
-		infos = append(infos, Info{ID: id, Path: path, Modified: st.ModTime(), Size: st.Size(), Archived: archived})
+		infos = append(infos, journal.Info{ID: id, Path: path, Modified: st.ModTime(), Size: st.Size(), Archived: archived})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list conversations: %w", err)
@@ -171,14 +179,14 @@ func (s *FileStore) List() ([]Info, error) {
 }
 
 // Archive implements Store.
-func (s *FileStore) Archive(id string) error {
+func (s *Store) Archive(id string) error {
 	if err := s.archive(id); err != nil {
 		return fmt.Errorf("archive conversation %s: %w", id, err)
 	}
 	return nil
 }
 
-func (s *FileStore) archive(id string) error {
+func (s *Store) archive(id string) error {
 	lock, path, err := s.lock(id)
 	if err != nil {
 		return err
@@ -205,14 +213,14 @@ func (s *FileStore) archive(id string) error {
 }
 
 // Delete implements Store.
-func (s *FileStore) Delete(id string) error {
+func (s *Store) Delete(id string) error {
 	if err := s.delete(id); err != nil {
 		return fmt.Errorf("delete conversation %s: %w", id, err)
 	}
 	return nil
 }
 
-func (s *FileStore) delete(id string) error {
+func (s *Store) delete(id string) error {
 	lock, path, err := s.lock(id)
 	if err != nil {
 		return err

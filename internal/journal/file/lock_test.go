@@ -1,4 +1,4 @@
-package journal_test
+package file_test
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 )
 
 // The test binary runs itself as another process that has a conversation open.
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 
 // own opens the conversation, says so, and closes it when told to.
 func own(child bool) {
-	j, err := journal.NewFileStore(os.Getenv(homeVar), journal.FileOptions{}).Open(context.Background(), sampleID)
+	j, err := file.New(os.Getenv(homeVar), file.Options{}).Open(context.Background(), sampleID)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -100,10 +101,10 @@ func startOwner(t *testing.T, role, home string) *owner {
 	return o
 }
 
-func lockedHome(t *testing.T) (string, *journal.FileStore) {
+func lockedHome(t *testing.T) (string, *file.Store) {
 	t.Helper()
 	home := t.TempDir()
-	s := journal.NewFileStore(home, journal.FileOptions{})
+	s := file.New(home, file.Options{})
 	j, err := s.Create(sampleID, time.Now())
 	must(t, err)
 	must(t, j.Close())

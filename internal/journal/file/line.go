@@ -1,4 +1,4 @@
-package journal
+package file
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
 // A line of the file is a record or a piece of an open item:
@@ -30,7 +32,7 @@ const kindDamaged = "damaged"
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // appendRecord appends a record's line.
-func appendRecord(b []byte, e *Pending) []byte {
+func appendRecord(b []byte, e *journal.Pending) []byte {
 	from := len(b)
 	b = append(b, `{"n":`...)
 	b = strconv.AppendUint(b, e.Seq, 10)
@@ -50,7 +52,7 @@ func appendRecord(b []byte, e *Pending) []byte {
 }
 
 // appendProgress appends a line with a piece of an open item.
-func appendProgress(b []byte, name string, p Piece) []byte {
+func appendProgress(b []byte, name string, p journal.Piece) []byte {
 	from := len(b)
 	b = append(b, `{"item":`...)
 	b = appendString(b, name)
@@ -223,9 +225,9 @@ func unquote(b []byte) string {
 }
 
 // decode copies a record out of the line.
-func (l *line) decode() Record {
+func (l *line) decode() journal.Record {
 	t, _ := time.Parse(timeForm, string(l.time)) // zero if it makes no sense
-	return Record{
+	return journal.Record{
 		Seq:  l.seq,
 		Time: t,
 		Turn: int(l.turn),
@@ -235,13 +237,13 @@ func (l *line) decode() Record {
 }
 
 // chunk copies a piece of an open item out of the line.
-func (l *line) chunk() Chunk {
-	return Chunk{Item: unquote(l.item), Tag: unquote(l.tag), Offset: l.at, Text: unquote(l.text)}
+func (l *line) chunk() journal.Chunk {
+	return journal.Chunk{Item: unquote(l.item), Tag: unquote(l.tag), Offset: l.at, Text: unquote(l.text)}
 }
 
 // damagedRecord stands for a record that was lost with a stretch of so many
 // bytes, which are now in the file of that name.
-func damagedRecord(seq uint64, at time.Time, lost int64, file string) Record {
+func damagedRecord(seq uint64, at time.Time, lost int64, file string) journal.Record {
 	b := append([]byte(nil), `{"bytes":`...)
 	b = strconv.AppendInt(b, lost, 10)
 	if file != "" {
@@ -249,7 +251,7 @@ func damagedRecord(seq uint64, at time.Time, lost int64, file string) Record {
 		b = appendString(b, file)
 	}
 	b = append(b, '}')
-	return Record{Seq: seq, Time: at, Kind: kindDamaged, Body: b}
+	return journal.Record{Seq: seq, Time: at, Kind: kindDamaged, Body: b}
 }
 
 const hexDigits = "0123456789abcdef"

@@ -1,4 +1,4 @@
-package journal_test
+package file_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package journal
+package file
 
 import (
 	"bytes"
@@ -11,10 +11,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
-func waitDurable(t testing.TB, j Journal, n uint64) {
+func waitDurable(t testing.TB, j journal.Journal, n uint64) {
 	t.Helper()
 	for {
 		d, err := j.Durable()
@@ -28,11 +29,10 @@ func waitDurable(t testing.TB, j Journal, n uint64) {
 	}
 }
 
-// However long a conversation is, memory holds its last few records and an
-// offset for every 64 KiB.
-func TestMemoryDoesNotGrow(t *testing.T) {
+// However long a conversation is, memory holds an offset for every 64 KiB.
+func TestIndexGrowsLittle(t *testing.T) {
 	const window = 64 << 10
-	s := NewFileStore(t.TempDir(), FileOptions{Window: window})
+	s := New(t.TempDir(), Options{Window: window})
 	j, err := s.create("a", time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -41,19 +41,9 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 	for range 40 {
 		var last uint64
 		for range 100 {
-			last = j.Append(Entry{Kind: "k", Body: body})
+			last = j.Append(journal.Entry{Kind: "k", Body: body})
 		}
 		waitDurable(t, j, last)
-		size := 0
-		for _, e := range j.recent.entries {
-			size += e.size()
-		}
-		if j.recent.bytes != size || size > window || size < window/2 && last > 100 {
-			t.Fatalf("window has %d bytes, says %d, want at most %d", size, j.recent.bytes, window)
-		}
-		if c := cap(j.recent.entries); c > 1000 {
-			t.Fatalf("window has room for %d entries", c)
-		}
 	}
 	if n, most := len(j.index), int(j.w.size/indexEvery)+1; n > most || n < most/2 {
 		t.Errorf("index has %d entries for %d bytes", n, j.w.size)
@@ -66,83 +56,8 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 	}
 }
 
-func TestItemBlocksAreLimited(t *testing.T) {
-	it := &Item{}
-	for i := range 150 {
-		it.add("t", strings.Repeat("–", 100*i))
-		size := 0
-		for _, b := range it.blocks {
-			size += len(b.buf)
-			if !utf8.Valid(b.buf) {
-				t.Fatal("a block is cut within a rune")
-			}
-		}
-		if size > headBytes+tailBytes || it.end > 3<<20 && size < headBytes+tailBytes-3*blockBytes {
-			t.Fatalf("%d of %d bytes are kept", size, it.end)
-		}
-	}
-	ps := it.pieces(0, it.end)
-	if ps[0].Offset != 0 || ps[len(ps)-1].Offset+int64(len(ps[len(ps)-1].Text)) != it.end {
-		t.Error("head or tail is missing")
-	}
-}
-
-// What pieces returned does not change when more is written.
-func TestPiecesDoNotChange(t *testing.T) {
-	it := &Item{}
-	var got [][]Piece
-	var wanted []string
-	for i := range 3000 {
-		text := fmt.Sprint(i, " ")
-		from := it.end
-		it.add("t", text)
-		got = append(got, it.pieces(from, it.end))
-		wanted = append(wanted, text)
-	}
-	for i, ps := range got {
-		if c := join("i", ps); len(c) != 1 || c[0].Text != wanted[i] {
-			t.Fatalf("piece %d is %v, want %q", i, c, wanted[i])
-		}
-	}
-}
-
-func TestCloses(t *testing.T) {
-	for _, test := range []struct {
-		pattern, item string
-		want          bool
-	}{
-		{"3.1.0", "3.1.0", true},
-		{"3.1.0", "3.1.00", false},
-		{"3.1.", "3.1.0", true},
-		{"3.", "3.1.0", true},
-		{"3.", "33.1.0", false},
-		{"3", "3.1.0", false},
-		{"", "", false},
-		{"", "3", false},
-	} {
-		if got := Closes(test.pattern, test.item); got != test.want {
-			t.Errorf("closes(%q, %q) = %v", test.pattern, test.item, got)
-		}
-	}
-}
-
-// A scope remembers what was closed without growing with the conversation.
-func TestScopeRemembersLittle(t *testing.T) {
-	s := &scope{}
-	for turn := range 100 {
-		for i := range 50 {
-			s.remember(fmt.Sprintf("%d.1.%d", turn, i))
-		}
-		s.remember(fmt.Sprintf("%d.", turn))
-		s.remember(fmt.Sprintf("%d.7.7", turn))
-	}
-	if len(s.closed) != 100 {
-		t.Errorf("%d names", len(s.closed))
-	}
-}
-
 func sampleLine(seq uint64, body string) []byte {
-	return appendRecord(nil, &Pending{Record: Record{Seq: seq, Kind: "k", Body: json.RawMessage(body)}, Closes: "c"})
+	return appendRecord(nil, &journal.Pending{Record: journal.Record{Seq: seq, Kind: "k", Body: json.RawMessage(body)}, Closes: "c"})
 }
 
 // Lines come out of what they went into, wherever they are cut into buffers.
@@ -158,7 +73,7 @@ func TestScannerFindsEverySpan(t *testing.T) {
 				data = append(data, l...)
 				wanted = append(wanted, fmt.Sprint("record ", i+1))
 			case 1:
-				data = appendProgress(data, "i", Piece{Text: []byte("text\x00"), Tag: "t"})
+				data = appendProgress(data, "i", journal.Piece{Text: []byte("text\x00"), Tag: "t"})
 				wanted = append(wanted, "progress")
 			case 2:
 				data = append(data, "garbage\n"...)
@@ -320,7 +235,7 @@ func TestParseLineRefuses(t *testing.T) {
 
 // One conversation is found among many of its day without a look at the others.
 func TestFindLooksAtTheNameFirst(t *testing.T) {
-	s := NewFileStore(t.TempDir(), FileOptions{})
+	s := New(t.TempDir(), Options{})
 	at := time.Date(2026, 3, 1, 12, 0, 0, 999e6, time.UTC)
 	id := fmt.Sprintf("%012x", at.UnixMilli()) + "7" + strings.Repeat("0", 19)
 	for _, late := range []time.Duration{0, time.Millisecond} { // the clock is read twice

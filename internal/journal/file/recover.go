@@ -1,10 +1,12 @@
-package journal
+package file
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
 // A position is a place in the file between two lines.
@@ -19,19 +21,19 @@ type found struct {
 	size     int64 // of the file
 	index    index
 	open     map[string]position // where the first line of each open item is
-	chunks   []Chunk             // of those items
-	recovery Recovery
+	chunks   []journal.Chunk     // of those items
+	recovery journal.Recovery
 }
 
 // recover opens the journal's file, which we have locked, and repairs it.
-func (s *FileStore) recover(path string, lock *lockFile) (*fileJournal, error) {
+func (s *Store) recover(path string, lock *lockFile) (*fileJournal, error) {
 	const flags = os.O_RDWR | os.O_APPEND
 	f, err := s.fs.OpenFile(path, flags, 0)
 	if err != nil {
 		return nil, err
 	}
 	ck := loadCheckpoint(path, f)
-	var rec Recovery
+	var rec journal.Recovery
 	for range 4 { // each repair leaves less to do; one is enough, two if the checkpoint had to go
 		fnd, clean, err := survey(f, ck)
 		if err == nil && clean {
@@ -84,7 +86,7 @@ func survey(f File, ck checkpoint) (found, bool, error) {
 		return found{}, false, nil
 	}
 	fnd.last = next - 1
-	fnd.recovery = Recovery{Checkpoint: ck.state, CheckpointSeq: ck.Seq, Last: fnd.last}
+	fnd.recovery = journal.Recovery{Checkpoint: ck.state, CheckpointSeq: ck.Seq, Last: fnd.last}
 	fnd.chunks, err = openChunks(f, fnd.open, fnd.size)
 	return fnd, true, err
 }
@@ -102,14 +104,14 @@ func (fnd *found) note(sp *span, next uint64) {
 	}
 	pattern := unquote(sp.closes)
 	for name := range fnd.open {
-		if Closes(pattern, unquote([]byte(name))) {
+		if journal.Closes(pattern, unquote([]byte(name))) {
 			delete(fnd.open, name)
 		}
 	}
 }
 
 // openChunks reads the text of open items, which only now are known to be open.
-func openChunks(f io.ReaderAt, open map[string]position, size int64) ([]Chunk, error) {
+func openChunks(f io.ReaderAt, open map[string]position, size int64) ([]journal.Chunk, error) {
 	if len(open) == 0 {
 		return nil, nil
 	}
@@ -117,7 +119,7 @@ func openChunks(f io.ReaderAt, open map[string]position, size int64) ([]Chunk, e
 	for _, p := range open {
 		from = min(from, p.off)
 	}
-	var chunks []Chunk
+	var chunks []journal.Chunk
 	ends := make(map[string]int64)
 	sc := newScanner(f, from, size)
 	for {

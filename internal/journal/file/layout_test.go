@@ -1,4 +1,4 @@
-package journal_test
+package file_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -37,7 +37,7 @@ func tree(t *testing.T, dir string) []string {
 
 func TestLayout(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "new", "home")
-	s := journal.NewFileStore(home, journal.FileOptions{})
+	s := file.New(home, file.Options{})
 	cest := time.FixedZone("CEST", 7200)
 	j, err := s.Create(sampleID, time.Date(2026, 11, 15, 1, 41, 54, 0, cest))
 	must(t, err)
@@ -144,7 +144,7 @@ func TestLinesAreJSON(t *testing.T) {
 
 // Conversations are found also where their id does not say that they began.
 func TestFind(t *testing.T) {
-	s := journal.NewFileStore(t.TempDir(), journal.FileOptions{})
+	s := file.New(t.TempDir(), file.Options{})
 	now := time.Date(2026, 3, 1, 0, 0, 0, 1e6, time.UTC)
 	for _, days := range []int{0, -1, 1, 100, -400} {
 		id := string(protocol.NewConversationID(now))
@@ -168,7 +168,7 @@ func TestFind(t *testing.T) {
 
 // Nothing is overwritten, even if the id does not say where to look first.
 func TestCreateOverwritesNothing(t *testing.T) {
-	s := journal.NewFileStore(t.TempDir(), journal.FileOptions{})
+	s := file.New(t.TempDir(), file.Options{})
 	now := time.Now()
 	j, err := s.Create("plain", now)
 	must(t, err)
@@ -187,7 +187,7 @@ func TestCreateOverwritesNothing(t *testing.T) {
 // not hide the others.
 func TestListPassesOverTheRest(t *testing.T) {
 	home := t.TempDir()
-	s := journal.NewFileStore(home, journal.FileOptions{})
+	s := file.New(home, file.Options{})
 	j, err := s.Create(sampleID, time.Now())
 	must(t, err)
 	must(t, j.Close())

@@ -1,4 +1,4 @@
-package journal
+package file
 
 import (
 	"bytes"
@@ -98,7 +98,7 @@ func (j *fileJournal) locate(seq uint64, from int64) (span, error) {
 	}
 }
 
-func (s *FileStore) saveCheckpoint(path string, ck checkpoint) error {
+func (s *Store) saveCheckpoint(path string, ck checkpoint) error {
 	for _, e := range ck.index {
 		if e.seq <= ck.Seq { // the rest is found again on the way
 			ck.Marks = append(ck.Marks, [2]int64{int64(e.seq), e.off})

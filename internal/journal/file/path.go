@@ -1,4 +1,4 @@
-package journal
+package file
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
 // Names in a home. A conversation's other files have its journal's name and
@@ -43,7 +45,7 @@ func idOf(name string) (string, bool) {
 		return "", false
 	}
 	id := name[len(startForm)+1:]
-	return id, ValidID(id)
+	return id, journal.ValidID(id)
 }
 
 // idTime takes the time out of a UUIDv7.
@@ -60,9 +62,9 @@ func idTime(id string) (time.Time, bool) {
 }
 
 // find returns the path of a conversation's journal, wherever it is.
-func (s *FileStore) find(id string) (path string, err error) {
-	if !ValidID(id) {
-		return "", ErrNotFound
+func (s *Store) find(id string) (path string, err error) {
+	if !journal.ValidID(id) {
+		return "", journal.ErrNotFound
 	}
 	if path, ok := s.findNear(id); ok {
 		return path, nil
@@ -74,7 +76,7 @@ func (s *FileStore) find(id string) (path string, err error) {
 		}
 	})
 	if err == nil && path == "" {
-		err = ErrNotFound
+		err = journal.ErrNotFound
 	}
 	return path, err
 }
@@ -82,7 +84,7 @@ func (s *FileStore) find(id string) (path string, err error) {
 // findNear looks where the id says that the conversation began: at that second or
 // the next, which nearly always is so and needs no look at the others of that day,
 // then on that day, or on one beside it if the clock was changed.
-func (s *FileStore) findNear(id string) (string, bool) {
+func (s *Store) findNear(id string) (string, bool) {
 	at, ok := idTime(id)
 	if !ok {
 		return "", false
@@ -118,7 +120,7 @@ func findIn(dir, id string) (string, bool) {
 
 // walk calls f for every journal. Directories that cannot be read are passed
 // over: one of them must not hide the others.
-func (s *FileStore) walk(f func(path, id string, archived bool, e fs.DirEntry)) error {
+func (s *Store) walk(f func(path, id string, archived bool, e fs.DirEntry)) error {
 	for _, root := range []string{activeDir, archivedDir} {
 		top := filepath.Join(s.home, root)
 		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
@@ -141,7 +143,7 @@ func (s *FileStore) walk(f func(path, id string, archived bool, e fs.DirEntry)) 
 }
 
 // mkdirs makes a directory and those above it, each durable in its parent.
-func (s *FileStore) mkdirs(dir string) error {
+func (s *Store) mkdirs(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}

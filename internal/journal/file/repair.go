@@ -1,4 +1,4 @@
-package journal
+package file
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
 // A part is a span of a file that is to be repaired.
@@ -25,7 +27,7 @@ type part struct {
 type plan struct {
 	from    position
 	parts   []part
-	damaged []Damage
+	damaged []journal.Damage
 	torn    int64
 	lost    map[int]lostRecords // by the index of the part that they go before
 	kept    int                 // parts up to and including the last that is kept
@@ -41,7 +43,7 @@ type lostRecords struct {
 // repair sets aside what is damaged and makes the file whole. If the damage lies
 // before the end, it gives up the checkpoint and does nothing if there was one:
 // what is before the checkpoint has to be looked at too.
-func (s *FileStore) repair(path string, f File, ck *checkpoint, rec *Recovery) error {
+func (s *Store) repair(path string, f File, ck *checkpoint, rec *journal.Recovery) error {
 	p, err := makePlan(f, ck.scan())
 	if err != nil {
 		return err
@@ -137,7 +139,7 @@ func (p *plan) assess() {
 	for i, pt := range p.parts {
 		if !pt.keep {
 			if end != pt.off {
-				p.damaged = append(p.damaged, Damage{Offset: pt.off})
+				p.damaged = append(p.damaged, journal.Damage{Offset: pt.off})
 			}
 			p.damaged[len(p.damaged)-1].Bytes += pt.size
 			end = pt.off + pt.size
@@ -161,7 +163,7 @@ func (p *plan) assess() {
 // lose notes that the numbers from first on up to the part's are missing.
 func (p *plan) lose(i, gap int, first uint64) {
 	if gap == len(p.damaged) {
-		p.damaged = append(p.damaged, Damage{Offset: p.parts[i].off})
+		p.damaged = append(p.damaged, journal.Damage{Offset: p.parts[i].off})
 	}
 	l := lostRecords{first: first, n: p.parts[i].seq - first}
 	for _, d := range p.damaged[gap:] {
@@ -200,7 +202,7 @@ func (p *plan) last() uint64 {
 }
 
 // setAside appends the damaged bytes to the file beside the journal.
-func (s *FileStore) setAside(path string, f File, p *plan) error {
+func (s *Store) setAside(path string, f File, p *plan) error {
 	if !slices.ContainsFunc(p.parts, func(pt part) bool { return !pt.keep }) {
 		return nil
 	}
@@ -239,7 +241,7 @@ func (p *plan) cutEnd(f File) error {
 }
 
 // rewrite puts a whole file in the place of the damaged one.
-func (s *FileStore) rewrite(path string, f File, p *plan) (err error) {
+func (s *Store) rewrite(path string, f File, p *plan) (err error) {
 	temp := path + tempSuffix
 	to, err := s.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -289,7 +291,7 @@ func (p *plan) copyTo(to io.Writer, f File, aside string) error {
 func (l lostRecords) writeTo(to io.Writer, at time.Time, aside string) error {
 	var b []byte
 	for n := range l.n {
-		b = appendRecord(b, &Pending{Record: damagedRecord(l.first+n, at, l.bytes, aside)})
+		b = appendRecord(b, &journal.Pending{Record: damagedRecord(l.first+n, at, l.bytes, aside)})
 	}
 	_, err := to.Write(b)
 	return err

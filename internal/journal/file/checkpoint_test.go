@@ -1,4 +1,4 @@
-package journal_test
+package file_test
 
 import (
 	"bytes"
@@ -14,21 +14,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
 )
 
 // countingFS counts what is read of journals.
 type countingFS struct {
-	journal.FS
+	file.FS
 	read *atomic.Int64
 }
 
 type countingFile struct {
-	journal.File
+	file.File
 	read *atomic.Int64
 }
 
-func (c countingFS) OpenFile(name string, flag int, perm fs.FileMode) (journal.File, error) {
+func (c countingFS) OpenFile(name string, flag int, perm fs.FileMode) (file.File, error) {
 	f, err := c.FS.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func (f countingFile) ReadAt(b []byte, off int64) (int, error) {
 
 // A long journal has a checkpoint near its end.
 type long struct {
-	*journal.FileStore
+	*file.Store
 	read atomic.Int64
 	path string
 }
@@ -57,7 +58,7 @@ const (
 func newLong(t *testing.T) *long {
 	t.Helper()
 	l := &long{}
-	l.FileStore = journal.NewFileStore(t.TempDir(), journal.FileOptions{
+	l.Store = file.New(t.TempDir(), file.Options{
 		FS: countingFS{&journaltest.Disk{}, &l.read}, Window: 1,
 	})
 	j, err := l.Create(sampleID, time.Now())

@@ -1,4 +1,4 @@
-package journal
+package file
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
 // A fileView reads a journal's file beside its writer, if there is one. Lines
@@ -43,7 +45,7 @@ func (v *fileView) scan(from int64, f func(*span) bool) error {
 }
 
 // Read implements View.
-func (v *fileView) Read(after uint64, limit int) ([]Record, error) {
+func (v *fileView) Read(after uint64, limit int) ([]journal.Record, error) {
 	st, err := v.file.Stat()
 	if err != nil || limit <= 0 {
 		return nil, err
@@ -52,7 +54,7 @@ func (v *fileView) Read(after uint64, limit int) ([]Record, error) {
 	from := v.index.before(after + 1)
 	v.mu.Unlock()
 
-	var recs []Record
+	var recs []journal.Record
 	var passed index
 	last := uint64(0)
 	err = v.scan(from, func(sp *span) bool {
@@ -75,14 +77,14 @@ func (v *fileView) Read(after uint64, limit int) ([]Record, error) {
 }
 
 // Tail implements View.
-func (v *fileView) Tail(limit int) ([]Record, error) {
+func (v *fileView) Tail(limit int) ([]journal.Record, error) {
 	st, err := v.file.Stat()
 	if err != nil || limit <= 0 {
 		return nil, err
 	}
 	for size := int64(indexEvery); ; size *= 4 {
 		from := max(st.Size()-size, 0)
-		var recs []Record
+		var recs []journal.Record
 		err := v.scan(from, func(sp *span) bool {
 			if sp.kind == recordLine && !implausible(sp.seq, st.Size()) &&
 				(len(recs) == 0 || sp.seq > recs[len(recs)-1].Seq) {
@@ -123,7 +125,7 @@ func (v *fileView) Has(kind string) (bool, error) {
 }
 
 // OpenItems implements View.
-func (v *fileView) OpenItems() []Chunk {
+func (v *fileView) OpenItems() []journal.Chunk {
 	fnd := found{open: make(map[string]position)}
 	var next uint64
 	var size int64
@@ -141,16 +143,16 @@ func (v *fileView) OpenItems() []Chunk {
 		return nil
 	}
 	chunks, _ := openChunks(v.file, fnd.open, size)
-	return JoinChunks(chunks)
+	return journal.JoinChunks(chunks)
 }
 
 // Check implements View.
-func (v *fileView) Check() ([]Fault, error) {
-	var faults []Fault
+func (v *fileView) Check() ([]journal.Fault, error) {
+	var faults []journal.Fault
 	n, next := 1, uint64(1)
 	err := v.scan(0, func(sp *span) bool {
 		if text := fault(sp, next); text != "" {
-			faults = append(faults, Fault{n, sp.off, text})
+			faults = append(faults, journal.Fault{Line: n, Offset: sp.off, Text: text})
 		}
 		if sp.ended {
 			n++

@@ -1,4 +1,4 @@
-package journal_test
+package file_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
 )
 
@@ -249,13 +250,13 @@ func TestCreateThatFailsLeavesNothing(t *testing.T) {
 
 // deniedFS refuses to open some files.
 type deniedFS struct {
-	journal.OS
+	file.OS
 	suffix string
 	flag   int
 	err    error
 }
 
-func (d deniedFS) OpenFile(name string, flag int, perm fs.FileMode) (journal.File, error) {
+func (d deniedFS) OpenFile(name string, flag int, perm fs.FileMode) (file.File, error) {
 	if strings.HasSuffix(name, d.suffix) && flag&d.flag != 0 {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: d.err}
 	}
@@ -265,12 +266,12 @@ func (d deniedFS) OpenFile(name string, flag int, perm fs.FileMode) (journal.Fil
 func TestReadOnly(t *testing.T) {
 	home := t.TempDir()
 	denied := deniedFS{suffix: ".jsonl", flag: os.O_RDWR, err: syscall.EROFS}
-	s := journal.NewFileStore(home, journal.FileOptions{FS: denied})
+	s := file.New(home, file.Options{FS: denied})
 	_, err := s.Create(sampleID, time.Now())
 	if !errors.Is(err, syscall.EROFS) || !strings.HasPrefix(err.Error(), "create conversation "+sampleID+": ") {
 		t.Errorf("Create = %v", err)
 	}
-	j, err := journal.NewFileStore(home, journal.FileOptions{}).Create(sampleID, time.Now())
+	j, err := file.New(home, file.Options{}).Create(sampleID, time.Now())
 	must(t, err)
 	j.Append(e("a"))
 	must(t, j.Close())
@@ -300,7 +301,7 @@ func TestRepairThatFails(t *testing.T) {
 			s.replace(t, damaged)
 			denied := deniedFS{suffix: suffix, flag: os.O_WRONLY, err: syscall.ENOSPC}
 			home := filepath.Join(filepath.Dir(s.path), "../../../..")
-			_, err := journal.NewFileStore(home, journal.FileOptions{FS: denied}).Open(t.Context(), sampleID)
+			_, err := file.New(home, file.Options{FS: denied}).Open(t.Context(), sampleID)
 			if !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("Open = %v", err)
 			}

@@ -1,4 +1,4 @@
-package journal_test
+package file_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 )
 
 var benchBody = json.RawMessage(`{"text":"` + strings.Repeat("0123456789", 40) + `"}`)
@@ -23,7 +24,7 @@ func benchJournal(b *testing.B, s journal.Store) journal.Journal {
 
 func stores(b *testing.B, f func(*testing.B, journal.Store)) {
 	b.Run("memory", func(b *testing.B) { f(b, journal.NewMemoryStore(journal.MemoryOptions{})) })
-	b.Run("file", func(b *testing.B) { f(b, journal.NewFileStore(b.TempDir(), journal.FileOptions{})) })
+	b.Run("file", func(b *testing.B) { f(b, file.New(b.TempDir(), file.Options{})) })
 }
 
 func await(b *testing.B, j journal.Journal, n uint64) {
@@ -120,7 +121,7 @@ func BenchmarkWrite(b *testing.B) {
 
 // BenchmarkOpen100MB opens a conversation of 100 MB.
 func BenchmarkOpen100MB(b *testing.B) {
-	s := journal.NewFileStore(b.TempDir(), journal.FileOptions{})
+	s := file.New(b.TempDir(), file.Options{})
 	j := benchJournal(b, s)
 	const records = 200_000
 	for i := range records {

@@ -1,4 +1,4 @@
-package journal
+package file
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
 // When bytes of open items are written, and how many of one item.
@@ -20,12 +22,12 @@ const (
 // run beside it, one at a time: while one takes its time, records and progress
 // still reach the file, so that a kill does not lose them.
 type fileJournal struct {
-	*Log
-	store         *FileStore
+	*journal.Log
+	store         *Store
 	path          string
 	file          File
 	lock          *lockFile
-	recovery      Recovery
+	recovery      journal.Recovery
 	kick          chan struct{} // room for one: run has something to do
 	synced        chan error    // room for one, the result of the sync that runs
 	done          chan struct{} // closed by run
@@ -52,9 +54,9 @@ type writer struct {
 }
 
 // start makes a journal of an open and locked file.
-func (s *FileStore) start(path string, f File, lock *lockFile, fnd found) *fileJournal {
+func (s *Store) start(path string, f File, lock *lockFile, fnd found) *fileJournal {
 	j := &fileJournal{
-		Log:           NewLog(LogOptions{Last: fnd.last, Window: s.window, ItemLimit: progressBytes}),
+		Log:           journal.NewLog(journal.LogOptions{Last: fnd.last, Window: s.window, ItemLimit: progressBytes}),
 		store:         s,
 		path:          path,
 		file:          f,
@@ -68,9 +70,9 @@ func (s *FileStore) start(path string, f File, lock *lockFile, fnd found) *fileJ
 		w:             writer{size: fnd.size, safeSize: fnd.size, written: fnd.last},
 	}
 	j.SetBackend(j)
-	places := make(map[string]Place)
+	places := make(map[string]journal.Place)
 	for name, p := range fnd.open {
-		places[unquote([]byte(name))] = Place{Offset: p.off, Next: p.next}
+		places[unquote([]byte(name))] = journal.Place{Offset: p.off, Next: p.next}
 	}
 	j.Restore(fnd.chunks, places)
 	go j.run() // stopped and waited for by Close
@@ -108,7 +110,7 @@ func (j *fileJournal) run() {
 		}
 	}
 	j.file.Close()
-	if j.Enter(Closed) {
+	if j.Enter(journal.Closed) {
 		j.lock.release()
 	} else {
 		j.lock.abandon()
@@ -119,7 +121,7 @@ func (j *fileJournal) run() {
 // there can be more to do.
 func (j *fileJournal) step(timer *time.Timer) bool {
 	b := j.take(timer)
-	if b.Phase == Dead {
+	if b.Phase == journal.Dead {
 		return false
 	}
 	j.write(b)
@@ -135,7 +137,7 @@ func (j *fileJournal) step(timer *time.Timer) bool {
 	if w.err != nil && b.Err == nil {
 		j.Fail(w.err)
 	}
-	return b.Phase == Running
+	return b.Phase == journal.Running
 }
 
 func (j *fileJournal) syncEnded(err error) {
@@ -157,22 +159,22 @@ func (j *fileJournal) syncEnded(err error) {
 
 // A batch is what is to be written at once.
 type batch struct {
-	Status
-	records []Pending
-	texts   []ItemText
+	journal.Status
+	records []journal.Pending
+	texts   []journal.ItemText
 }
 
 // take collects what is to be written.
 func (j *fileJournal) take(timer *time.Timer) batch {
 	b := batch{Status: j.Status()}
-	if b.Phase == Dead || b.Err != nil || j.w.err != nil {
+	if b.Phase == journal.Dead || b.Err != nil || j.w.err != nil {
 		return b
 	}
 	b.records = j.Pending(j.w.written)
 	if b.Untaken == 0 {
 		return b
 	}
-	if !j.w.due && b.Untaken < flushBytes && b.Phase == Running {
+	if !j.w.due && b.Untaken < flushBytes && b.Phase == journal.Running {
 		if !j.w.armed {
 			j.w.armed = true
 			timer.Reset(flushEvery)
@@ -215,7 +217,7 @@ func (j *fileJournal) write(b batch) {
 	}
 
 	for i, p := range b.texts {
-		j.SetPlace(p.Item, Place{Offset: starts[i], Next: w.written + 1})
+		j.SetPlace(p.Item, journal.Place{Offset: starts[i], Next: w.written + 1})
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -227,7 +229,7 @@ func (j *fileJournal) write(b batch) {
 }
 
 // Old implements Backend.
-func (j *fileJournal) Old(after, upTo uint64, limit int) ([]Record, error) {
+func (j *fileJournal) Old(after, upTo uint64, limit int) ([]journal.Record, error) {
 	j.mu.Lock()
 	from := j.index.before(after + 1)
 	j.mu.Unlock()
@@ -248,12 +250,12 @@ func (j *fileJournal) Old(after, upTo uint64, limit int) ([]Record, error) {
 // readRecords reads records after and up to the given numbers, from an offset
 // before them. What has been damaged since the file was last checked is
 // replaced, as a repair would: numbers have no gaps.
-func readRecords(f File, from int64, after, upTo uint64, limit int) ([]Record, error) {
+func readRecords(f File, from int64, after, upTo uint64, limit int) ([]journal.Record, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	var recs []Record
+	var recs []journal.Record
 	size := 0
 	lose := func(before uint64, at time.Time) {
 		for after+1 < before && len(recs) < limit {
@@ -289,11 +291,11 @@ func readRecords(f File, from int64, after, upTo uint64, limit int) ([]Record, e
 const readBytes = 1 << 20
 
 // Recovery implements Journal.
-func (j *fileJournal) Recovery() Recovery { return j.recovery }
+func (j *fileJournal) Recovery() journal.Recovery { return j.recovery }
 
 // Close implements Journal.
 func (j *fileJournal) Close() error {
-	j.Enter(Closing)
+	j.Enter(journal.Closing)
 	j.Appended()
 	<-j.done
 	return j.Failure()

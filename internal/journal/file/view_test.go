@@ -1,4 +1,4 @@
-package journal
+package file
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
 // A kind is found wherever its letters stand, also across two pieces that are
@@ -33,12 +35,12 @@ func TestHas(t *testing.T) {
 }
 
 func TestHasNot(t *testing.T) {
-	s := NewFileStore(t.TempDir(), FileOptions{})
+	s := New(t.TempDir(), Options{})
 	j, err := s.Create("0190a000-0000-7000-8000-000000000000", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.Append(Entry{Kind: "message", Body: []byte(`{"text":"\"kind\":\"renamed\""}`)})
+	j.Append(journal.Entry{Kind: "message", Body: []byte(`{"text":"\"kind\":\"renamed\""}`)})
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package journal
+package file
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
 // The file is removed and made anew all the time; there is never more than one
@@ -20,7 +22,7 @@ func TestLockHasOneOwner(t *testing.T) {
 		wg.Go(func() {
 			for taken.Load() < 600 {
 				l, err := lock(path)
-				var locked *LockedError
+				var locked *journal.LockedError
 				if errors.As(err, &locked) {
 					runtime.Gosched()
 					continue
@@ -60,7 +62,7 @@ func TestLockOnRemovedFileIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer late.Close()
-	var locked *LockedError
+	var locked *journal.LockedError
 	if l, err := lockOpened(late, path); l != nil || !errors.As(err, &locked) || locked.PID != os.Getpid() {
 		t.Errorf("while it is locked: %v, %v", l, err)
 	}

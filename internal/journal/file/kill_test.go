@@ -1,4 +1,4 @@
-package journal_test
+package file_test
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 )
 
 // writeUntilKilled appends records and writes to an open item, and says what it
@@ -16,7 +17,7 @@ import (
 // written a while ago. (The promise is 100 ms, and is tested to the millisecond
 // elsewhere; a busy machine may need longer to run the writer.)
 func writeUntilKilled() {
-	j, err := journal.NewFileStore(os.Getenv(homeVar), journal.FileOptions{}).Open(context.Background(), sampleID)
+	j, err := file.New(os.Getenv(homeVar), file.Options{}).Open(context.Background(), sampleID)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

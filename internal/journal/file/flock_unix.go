@@ -1,6 +1,6 @@
 //go:build unix
 
-package journal
+package file
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/fermata-agent/fermata/internal/journal"
 )
 
 // A lockFile is an advisory lock on a file beside the journal. It falls when
@@ -44,7 +46,7 @@ func lock(path string) (*lockFile, error) {
 func lockOpened(f *os.File, path string) (*lockFile, error) {
 	err := flock(f)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, &LockedError{PID: readPID(f)}
+		return nil, &journal.LockedError{PID: readPID(f)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
