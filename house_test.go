@@ -18,8 +18,8 @@ import (
 const module = "github.com/fermata-agent/fermata/"
 
 // layers lists the packages from the bottom to the top. A package may import
-// those of lower layers only. A package below a listed one belongs to its layer, and may
-// import its relatives.
+// those of lower layers only. A package below a listed one (such as internal/journal/file)
+// belongs to its layer, and may import its relatives.
 var layers = [][]string{
 	{"protocol"},
 	{"internal/jsonrpc", "internal/journal", "internal/proc", "internal/model/catalogue"},

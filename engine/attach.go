@@ -22,35 +22,35 @@ func (l *Local) Attach(ctx context.Context, id p.ConversationID, after p.Cursor,
 			yield(p.Event{}, err)
 			return
 		}
-		j := c.Journal()
+		j := c.Reader()
 		r := &attachedReader{
-			reader: j.Follow(uint64(after)), journal: j, after: uint64(after), past: uint64(snap.Last), given: map[string]int64{}, live: live,
+			follower: j.Follow(uint64(after)), journal: j, after: uint64(after), past: uint64(snap.Last), given: map[string]int64{}, live: live,
 		}
-		(&follower{reader: r, seen: map[p.ItemID]int64{}}).run(ctx, yield)
+		(&follower{source: r, seen: map[p.ItemID]int64{}}).run(ctx, yield)
 	}
 }
 
 // An attachedReader calls live when whoever reads has been given everything there was.
 type attachedReader struct {
-	reader  journal.Reader
-	journal journal.Journal
-	after   uint64           // the last record given
-	past    uint64           // the last one of the past
-	given   map[string]int64 // how much of each item
-	text    bool             // the last thing given was the text of open items
-	live    func()           // nil when it was called
+	follower journal.Follower
+	journal  journal.Reader
+	after    uint64           // the last record given
+	past     uint64           // the last one of the past
+	given    map[string]int64 // how much of each item
+	text     bool             // the last thing given was the text of open items
+	live     func()           // nil when it was called
 }
 
-// Next implements journal.Reader. A reader gives the text of open items only when there
+// Next implements journal.Follower. A reader gives the text of open items only when there
 // are no records left to give, and then of all of them at once. It is asked again when what
 // it gave has been passed on; whoever writes may be quicker than that every time, so the past
 // ends there all the same.
 func (r *attachedReader) Next(ctx context.Context) ([]journal.Record, []journal.Chunk, error) {
-	if r.live != nil && r.after >= r.past && (r.text || !r.textLeft()) {
+	if r.live != nil && r.after >= r.past && (r.text || !r.textLeft(ctx)) {
 		r.live()
 		r.live = nil
 	}
-	recs, chunks, err := r.reader.Next(ctx)
+	recs, chunks, err := r.follower.Next(ctx)
 	if r.live == nil {
 		return recs, chunks, err
 	}
@@ -66,8 +66,9 @@ func (r *attachedReader) Next(ctx context.Context) ([]journal.Record, []journal.
 
 // textLeft reports whether there is text of open items that was not given. Then the reader
 // does not wait.
-func (r *attachedReader) textLeft() bool {
-	return slices.ContainsFunc(r.journal.OpenItems(), func(c journal.Chunk) bool {
+func (r *attachedReader) textLeft(ctx context.Context) bool {
+	open, _ := r.journal.OpenItems(ctx) // an error ends the reader too
+	return slices.ContainsFunc(open, func(c journal.Chunk) bool {
 		return c.Offset+int64(len(c.Text)) > r.given[c.Item]
 	})
 }

@@ -54,12 +54,12 @@ func verify(t *testing.T, e *enginetest.Engine, id p.ConversationID) {
 
 func recorded(t *testing.T, e *enginetest.Engine, id p.ConversationID) []p.Event {
 	t.Helper()
-	v, err := e.Store.View(string(id))
+	v, err := e.Store.View(t.Context(), string(id))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	recs, err := v.Read(0, 10000)
+	recs, err := v.Read(t.Context(), 0, 10000)
 	if err != nil {
 		t.Fatal(err)
 	}

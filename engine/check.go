@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fsck"
@@ -17,14 +16,14 @@ import (
 // conversation that another process runs can be read.
 func (l *Local) Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
-		v, err := l.storeOf(id).View(string(id))
+		v, err := l.storeOf(id).View(ctx, string(id))
 		if err != nil {
 			yield(p.Event{}, err)
 			return
 		}
 		defer v.Close()
 		for after := uint64(0); ; {
-			recs, err := v.Read(after, 1000)
+			recs, err := v.Read(ctx, after, 1000)
 			if err == nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
@@ -42,72 +41,28 @@ func (l *Local) Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event
 				}
 			}
 		}
-		giveOpen(v.OpenItems(), yield)
+		open, err := v.OpenItems(ctx)
+		if err != nil {
+			yield(p.Event{}, err)
+			return
+		}
+		giveOpen(open, yield)
 	}
 }
-
-// tailEvery is how often Tail looks for something new.
-const tailEvery = 200 * time.Millisecond
 
 // Tail is Read that goes on: what another process adds is given as it comes,
 // until ctx ends.
 func (l *Local) Tail(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
-		v, err := l.storeOf(id).View(string(id))
+		v, err := l.storeOf(id).View(ctx, string(id))
 		if err != nil {
 			yield(p.Event{}, err)
 			return
 		}
 		defer v.Close()
-		f := &follower{reader: &viewReader{view: v, offsets: map[string]int64{}}, seen: map[p.ItemID]int64{}}
+		f := &follower{source: v.Follow(0), seen: map[p.ItemID]int64{}}
 		f.run(ctx, yield)
 	}
-}
-
-// A viewReader follows a conversation by looking at it again and again.
-type viewReader struct {
-	view    journal.View
-	after   uint64
-	offsets map[string]int64 // how much of each open item was given
-}
-
-// Next implements journal.Reader.
-func (r *viewReader) Next(ctx context.Context) ([]journal.Record, []journal.Chunk, error) {
-	for {
-		recs, err := r.view.Read(r.after, 1000)
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(recs) > 0 {
-			r.after = recs[len(recs)-1].Seq
-			return recs, nil, nil
-		}
-		if chunks := r.chunks(); len(chunks) > 0 {
-			return nil, chunks, nil
-		}
-		select {
-		case <-time.After(tailEvery):
-		case <-ctx.Done():
-			return nil, nil, context.Cause(ctx)
-		}
-	}
-}
-
-// chunks returns what is new of open items.
-func (r *viewReader) chunks() []journal.Chunk {
-	var fresh []journal.Chunk
-	for _, c := range r.view.OpenItems() {
-		skip := r.offsets[c.Item] - c.Offset
-		if skip >= int64(len(c.Text)) {
-			continue
-		}
-		if skip > 0 {
-			c.Offset, c.Text = c.Offset+skip, c.Text[skip:]
-		}
-		r.offsets[c.Item] = c.Offset + int64(len(c.Text))
-		fresh = append(fresh, c)
-	}
-	return fresh
 }
 
 func giveOpen(chunks []journal.Chunk, yield func(p.Event, error) bool) {
@@ -132,11 +87,11 @@ type Report struct {
 // repairs nothing.
 func (l *Local) Check(ctx context.Context, id p.ConversationID) (Report, error) {
 	r := Report{ID: id, Problems: []string{}, Lost: []string{}}
-	v, err := l.storeOf(id).View(string(id))
+	v, err := l.storeOf(id).View(ctx, string(id))
 	if err != nil {
 		return r, fmt.Errorf("check conversation %s: %w", id, err)
 	}
-	faults, err := v.Check()
+	faults, err := v.Check(ctx)
 	v.Close()
 	if err != nil {
 		return r, fmt.Errorf("check conversation %s: %w", id, err)

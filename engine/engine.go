@@ -85,6 +85,9 @@ var (
 // A LockedError says which process has a conversation open.
 type LockedError = journal.LockedError
 
+// An Owner is that process.
+type Owner = journal.Owner
+
 // Options are what a local engine is made of.
 type Options struct {
 	Store  journal.Store       // where conversations are kept
@@ -140,10 +143,10 @@ func (l *Local) create(ctx context.Context, id p.ConversationID, at time.Time, e
 		l.mu.Unlock()
 	}
 	store := l.storeOf(id)
-	remove := func() { _ = store.Delete(string(id)) } // nobody knows of it
+	remove := func() { _ = store.Delete(l.base, string(id)) } // nobody knows of it
 	_, err := l.acquire(ctx, id, opening{
 		open: func(ctx context.Context) (*conversation.Conversation, error) {
-			j, err := store.Create(string(id), at)
+			j, err := store.Create(ctx, string(id), at)
 			if err != nil {
 				return nil, err
 			}
@@ -212,7 +215,7 @@ func (l *Local) Archive(ctx context.Context, id p.ConversationID) error {
 		return fmt.Errorf("archive conversation %s: %w", id, err)
 	}
 	defer leave()
-	return l.storeOf(id).Archive(string(id))
+	return l.storeOf(id).Archive(ctx, string(id))
 }
 
 // Delete removes a conversation. That its journal has failed does not prevent it.
@@ -225,7 +228,7 @@ func (l *Local) Delete(ctx context.Context, id p.ConversationID) error {
 		return fmt.Errorf("delete conversation %s: %w", id, err)
 	}
 	defer leave()
-	if err := l.storeOf(id).Delete(string(id)); err != nil {
+	if err := l.storeOf(id).Delete(ctx, string(id)); err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -18,7 +18,7 @@ func (l *Local) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (p.Co
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	entries, err := l.forkEntries(id, upTo)
+	entries, err := l.forkEntries(ctx, id, upTo)
 	if err != nil {
 		return "", fmt.Errorf("fork conversation %s: %w", id, err)
 	}
@@ -45,8 +45,8 @@ func (l *Local) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (p.Co
 
 // forkEntries reads the records up to the end of the last turn that ended at
 // or before upTo: a partial turn cannot be resumed.
-func (l *Local) forkEntries(id p.ConversationID, upTo p.Seq) ([]journal.Entry, error) {
-	v, err := l.storeOf(id).View(string(id))
+func (l *Local) forkEntries(ctx context.Context, id p.ConversationID, upTo p.Seq) ([]journal.Entry, error) {
+	v, err := l.storeOf(id).View(ctx, string(id))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (l *Local) forkEntries(id p.ConversationID, upTo p.Seq) ([]journal.Entry, e
 	var entries []journal.Entry
 	whole, active := 0, false
 	for after := uint64(0); ; {
-		recs, err := v.Read(after, 1000)
+		recs, err := v.Read(ctx, after, 1000)
 		if err != nil {
 			return nil, err
 		}

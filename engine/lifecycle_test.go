@@ -119,7 +119,7 @@ func TestShutdownIsBoundedByItsContext(t *testing.T) {
 		if err := <-created; !errors.Is(err, engine.ErrClosed) {
 			t.Errorf("create: %v", err)
 		}
-		if list, _ := store.List(); len(list) != 0 {
+		if list, _ := store.List(t.Context()); len(list) != 0 {
 			t.Errorf("%d conversations left", len(list))
 		}
 	})
@@ -152,7 +152,7 @@ func TestFailedCreateAndForkLeaveNothing(t *testing.T) {
 			t.Errorf("fork: %v", err)
 		}
 		full.Store(false)
-		if list, _ := store.List(); len(list) != 1 {
+		if list, _ := store.List(t.Context()); len(list) != 1 {
 			t.Errorf("%d conversations, want the first alone", len(list))
 		}
 	})
@@ -169,7 +169,7 @@ func TestAbandonedCreateLeavesNothing(t *testing.T) {
 			t.Errorf("create: %v", err)
 		}
 		time.Sleep(time.Minute)
-		if list, _ := store.List(); len(list) != 0 {
+		if list, _ := store.List(t.Context()); len(list) != 0 {
 			t.Errorf("%d conversations left", len(list))
 		}
 	})
@@ -189,8 +189,8 @@ func TestShutdownAfterAReleaseThatGaveUp(t *testing.T) {
 		if err := e.Shutdown(t.Context()); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		view, _ := e.Store.View(string(id))
-		if tail, _ := view.Tail(1); tail[0].Kind != "turn_ended" {
+		view, _ := e.Store.View(t.Context(), string(id))
+		if tail, _ := view.Tail(t.Context(), 1); tail[0].Kind != "turn_ended" {
 			t.Errorf("shutdown returned, and the last record is %s", tail[0].Kind)
 		}
 		r.End()
@@ -260,7 +260,7 @@ func TestCancelledContextRecordsNothing(t *testing.T) {
 			}
 		}
 		w.Nothing()
-		if list, _ := e.Store.List(); len(list) != 1 || list[0].Archived {
+		if list, _ := e.Store.List(t.Context()); len(list) != 1 || list[0].Archived {
 			t.Errorf("conversations %+v", list)
 		}
 	})
@@ -293,7 +293,7 @@ func TestReleaseOfAnEphemeralConversation(t *testing.T) {
 				t.Errorf("resume: %v", err)
 			}
 		}
-		if list, _ := e.Store.List(); len(list) != 0 {
+		if list, _ := e.Store.List(t.Context()); len(list) != 0 {
 			t.Errorf("%d conversations in the store", len(list))
 		}
 	})

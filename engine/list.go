@@ -46,7 +46,7 @@ type Summary struct {
 // List returns conversations, those changed last first. It takes no lock and
 // repairs nothing.
 func (l *Local) List(ctx context.Context, o ListOptions) (Page, error) {
-	infos, err := l.store.List()
+	infos, err := l.store.List(ctx)
 	if err != nil {
 		return Page{}, fmt.Errorf("list conversations: %w", err)
 	}
@@ -68,7 +68,7 @@ func (l *Local) List(ctx context.Context, o ListOptions) (Page, error) {
 		if ctx.Err() != nil {
 			return Page{}, context.Cause(ctx)
 		}
-		s, err := l.summary(in)
+		s, err := l.summary(ctx, in)
 		if err != nil || o.Cwd != "" && s.Cwd != o.Cwd { // deleted meanwhile, or unreadable
 			continue
 		}
@@ -104,8 +104,8 @@ func parseCursor(s string) (journal.Info, error) {
 }
 
 // summary reads what a list shows of one conversation.
-func (l *Local) summary(in journal.Info) (Summary, error) {
-	v, err := l.store.View(in.ID)
+func (l *Local) summary(ctx context.Context, in journal.Info) (Summary, error) {
+	v, err := l.store.View(ctx, in.ID)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -114,22 +114,25 @@ func (l *Local) summary(in journal.Info) (Summary, error) {
 		ID: p.ConversationID(in.ID), Created: p.ConversationID(in.ID).Time(),
 		Updated: in.Modified, Archived: in.Archived, Path: in.Path,
 	}
-	head, err := v.Read(0, 16)
+	head, err := v.Read(ctx, 0, 16)
 	if err != nil {
 		return Summary{}, err
 	}
 	for _, r := range head {
 		s.begin(event(r))
 	}
-	tail, err := v.Tail(64)
+	tail, err := v.Tail(ctx, 64)
 	if err != nil {
 		return Summary{}, err
 	}
 	for _, r := range tail {
 		s.finish(event(r))
 	}
-	s.rename(v)
-	return s, nil
+	renamed, ok, err := v.Last(ctx, p.Kind(&p.Renamed{}))
+	if b, is := event(renamed).Body.(*p.Renamed); ok && is {
+		s.Title = b.Title
+	}
+	return s, err
 }
 
 func (s *Summary) begin(e p.Event) {
@@ -154,29 +157,6 @@ func (s *Summary) finish(e p.Event) {
 		s.LastLine = lastLine(b.Text)
 	case *p.UserMessage:
 		s.LastLine = lastLine(p.PlainText(b.Content))
-	}
-}
-
-// rename looks for the last title that was given. Most conversations never get
-// one, which is quick to know.
-func (s *Summary) rename(v journal.View) {
-	if ok, err := v.Has("renamed"); err != nil || !ok {
-		return
-	}
-	for after := uint64(0); ; {
-		recs, err := v.Read(after, 1000)
-		if err != nil || len(recs) == 0 {
-			return
-		}
-		for _, r := range recs {
-			after = r.Seq
-			if r.Kind != "renamed" {
-				continue
-			}
-			if b, ok := event(r).Body.(*p.Renamed); ok {
-				s.Title = b.Title
-			}
-		}
 	}
 }
 

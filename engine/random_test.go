@@ -211,14 +211,14 @@ func (s *scenario) visible() p.Seq {
 
 // events reads what is recorded, as somebody who only reads.
 func (s *scenario) events() []p.Event {
-	v, err := s.disk.store().View(string(s.id))
+	v, err := s.disk.store().View(s.t.Context(), string(s.id))
 	if err != nil {
 		s.t.Fatalf("view: %v", err)
 	}
 	defer v.Close()
 	var all []p.Event
 	for {
-		recs, err := v.Read(uint64(len(all)), 1000)
+		recs, err := v.Read(s.t.Context(), uint64(len(all)), 1000)
 		if err != nil {
 			s.t.Fatalf("read: %v", err)
 		}

@@ -17,20 +17,20 @@ func (l *Local) Subscribe(ctx context.Context, id p.ConversationID, after p.Curs
 			yield(p.Event{}, err)
 			return
 		}
-		f := &follower{reader: c.Journal().Follow(uint64(after)), seen: map[p.ItemID]int64{}}
+		f := &follower{source: c.Reader().Follow(uint64(after)), seen: map[p.ItemID]int64{}}
 		f.run(ctx, yield)
 	}
 }
 
 // A follower turns what a journal gives into events.
 type follower struct {
-	reader journal.Reader
+	source journal.Follower
 	seen   map[p.ItemID]int64 // how much of each open item was given
 }
 
 func (f *follower) run(ctx context.Context, yield func(p.Event, error) bool) {
 	for {
-		recs, chunks, err := f.reader.Next(ctx)
+		recs, chunks, err := f.source.Next(ctx)
 		if errors.Is(err, journal.ErrClosed) {
 			err = ErrClosed
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"testing"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -14,9 +15,9 @@ type countingStore struct {
 	lists int
 }
 
-func (c *countingStore) List() ([]journal.Info, error) {
+func (c *countingStore) List(ctx context.Context) ([]journal.Info, error) {
 	c.lists++
-	return c.Store.List()
+	return c.Store.List(ctx)
 }
 
 // With many conversations, one that is named in full is found at once, and another

@@ -164,8 +164,8 @@ func (c *Conversation) Kill() {
 // journal failed.
 func (c *Conversation) Done() <-chan struct{} { return c.done }
 
-// Journal is where the conversation is recorded, for readers.
-func (c *Conversation) Journal() journal.Journal { return c.journal }
+// Reader returns a reader of what is recorded.
+func (c *Conversation) Reader() journal.Reader { return c.journal }
 
 func (c *Conversation) ask(ctx context.Context, op any) (answer, error) {
 	r := request{op, make(chan answer, 1)} // room for the answer: the owner never waits

@@ -91,7 +91,7 @@ func (o *owner) replay() ([]leftover, error) {
 	var left []leftover
 	after := o.restore()
 	for {
-		recs, err := o.journal.Read(after, 1000)
+		recs, err := o.journal.Read(o.base, after, 1000)
 		if err != nil {
 			return nil, fmt.Errorf("read the conversation: %w", err)
 		}
@@ -200,7 +200,8 @@ func (o *owner) repairHistory() {
 // commands.
 func (o *owner) partials(within p.ItemID) []turn.Partial {
 	var open []turn.Partial
-	for _, c := range o.journal.OpenItems() {
+	chunks, _ := o.journal.OpenItems(o.base) // the writer has them in memory
+	for _, c := range chunks {
 		id, err := p.ParseItemID(c.Item)
 		if err != nil || !wanted(within, id) {
 			continue
@@ -259,14 +260,14 @@ func (o *owner) checkpoint(seq p.Seq) {
 		return
 	}
 	o.grown, o.saved = 0, int64(len(data))
-	j, before, written := o.journal, o.saving, make(chan struct{})
+	base, j, before, written := o.base, o.journal, o.saving, make(chan struct{})
 	o.saving = written
 	go func() { // one short write; the owner does not wait for the disk, but for this at its end
 		defer close(written)
 		if before != nil {
 			<-before
 		}
-		_ = j.Checkpoint(uint64(seq), data)
+		_ = j.Checkpoint(base, uint64(seq), data)
 	}()
 }
 

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"fmt"
 	"unicode/utf8"
 )
@@ -18,7 +19,7 @@ type Backend interface {
 
 	// Old reads records after and up to the given numbers that have left the
 	// window: at least one, at most limit.
-	Old(after, upTo uint64, limit int) ([]Record, error)
+	Old(ctx context.Context, after, upTo uint64, limit int) ([]Record, error)
 }
 
 // SetBackend must be called once, before the Log is used.
@@ -158,7 +159,7 @@ func (l *Log) Restore(chunks []Chunk, places map[string]Place) {
 func JoinChunks(chunks []Chunk) []Chunk {
 	l := NewLog(LogOptions{})
 	l.Restore(chunks, nil)
-	return l.OpenItems()
+	return l.openItems()
 }
 
 // Commit makes the records up to seq, which are durable, visible.

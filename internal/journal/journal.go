@@ -13,15 +13,17 @@
 //   - Opening repairs: a torn tail, holes and damaged lines are set aside beside
 //     the file and never keep a conversation from being opened.
 //
-// [Journal] is one conversation, [Store] is where they live. There is a file
-// version and a memory version of both; package journaltest holds the suite that
-// every version has to pass. Start reading at [Journal].
+// [Store] is where conversations live, [Journal] the writer of one, [Reader] what
+// everybody else gets. This package holds the memory version; package file is the
+// one that lasts. A version embeds a [Log] and is its [Backend]; package journaltest
+// holds the suite that every version has to pass. Start reading at [Journal].
 package journal
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -54,9 +56,30 @@ type Chunk struct {
 	Text   string
 }
 
-// A Journal holds the records of one conversation. All methods may be called
-// from any goroutine.
+// A Reader reads one conversation, whether this process writes to it or another
+// does. All methods may be called from any goroutine.
+type Reader interface {
+	// Read returns at most limit visible records after the given number.
+	Read(ctx context.Context, after uint64, limit int) ([]Record, error)
+
+	// OpenItems returns everything written to items that are not closed, oldest
+	// item first, adjacent chunks of one tag joined. An item is closed from the
+	// moment its record is appended, although readers are given its bytes until
+	// the record is visible. After a crash these are the items that were open
+	// then, as far as they reached the store; each is in a scope of its own. A
+	// Journal has them in memory: there it neither waits nor fails.
+	OpenItems(ctx context.Context) ([]Chunk, error)
+
+	// Follow returns a follower that gives everything after the given number, old
+	// and new, and the chunks of open items.
+	Follow(after uint64) Follower
+}
+
+// A Journal is the writer of one conversation. All methods may be called from
+// any goroutine.
 type Journal interface {
+	Reader
+
 	// Append numbers the entries and queues them to be made durable together and
 	// in order. It returns the last number given. It never waits for the disk.
 	// The bodies must be JSON and must not be changed afterwards. A journal that
@@ -76,26 +99,12 @@ type Journal interface {
 	// reader is given the chunks of the second only when the first is closed.
 	Open(scope string) Scope
 
-	// OpenItems returns everything written to items that are not closed, oldest
-	// item first, adjacent chunks of one tag joined. An item is closed from the
-	// moment its record is appended, although readers are given its bytes until
-	// the record is visible. After a crash these are the items that were open
-	// then, as far as they reached the file; each is in a scope of its own.
-	OpenItems() []Chunk
-
-	// Read returns at most limit visible records after the given number.
-	Read(after uint64, limit int) ([]Record, error)
-
-	// Follow returns a reader that gives everything after the given number, old
-	// and new, and the chunks of open items.
-	Follow(after uint64) Reader
-
 	// Checkpoint keeps state, which was derived from the records up to seq, so
 	// that the next Open can begin there. It may be lost at any time and must
 	// not be called with a seq that is not visible.
-	Checkpoint(seq uint64, state []byte) error
+	Checkpoint(ctx context.Context, seq uint64, state []byte) error
 
-	// Recovery tells what Open found.
+	// Recovery returns what Open found.
 	Recovery() Recovery
 
 	// Close makes everything appended durable, then releases the conversation.
@@ -106,7 +115,7 @@ type Journal interface {
 // A Scope is the right to write open items. Its methods may be called from any
 // goroutine.
 type Scope interface {
-	// Write adds text to an item, which is opened if need be. It reports false,
+	// Write adds text to an item, which is opened if necessary. It reports false,
 	// and does nothing, if the scope is sealed, if the journal is closed, or if a
 	// record that closes the item was appended since the scope was opened, be it
 	// durable or not, and be the item written to before or not.
@@ -117,15 +126,15 @@ type Scope interface {
 	Seal()
 }
 
-// A Reader follows a journal. It is used by one goroutine; it never slows the
-// writer down and has nothing to close.
-type Reader interface {
+// A Follower reads a conversation as it grows. It is used by one goroutine; it
+// never slows the writer down and has nothing to close.
+type Follower interface {
 	// Next waits for something new and returns it: records that follow the last
 	// ones returned, or, when there are none, chunks that follow what was
 	// returned of each open item. One of the two is empty. A chunk whose offset
 	// is beyond the end of what was returned before means that a part of an item
-	// too large to be kept was left out. Next returns the context's error when ctx ends,
-	// and ErrClosed when the journal is closed and everything was returned.
+	// too large to be kept was left out. Next returns the context's error when ctx
+	// ends, and ErrClosed when the journal is closed and everything was returned.
 	Next(ctx context.Context) ([]Record, []Chunk, error)
 }
 
@@ -153,42 +162,64 @@ var ErrClosed = fmt.Errorf("journal is closed")
 // ErrNotFound is returned for a conversation that does not exist.
 var ErrNotFound = fmt.Errorf("no such conversation")
 
-// A LockedError says that another process writes to the conversation.
-type LockedError struct {
-	PID int // 0 if it is not known
+// An Owner is the process that has a conversation open for writing. Fields that
+// are not known are zero.
+type Owner struct {
+	PID     int    `json:"pid,omitempty"`
+	Host    string `json:"host,omitempty"`    // the name of its machine
+	Address string `json:"address,omitempty"` // where it accepts clients; empty if it accepts none
 }
 
-func (e *LockedError) Error() string {
-	if e.PID == 0 {
-		return "another process has this conversation open"
+// Self returns this process as an owner that accepts clients at the address.
+func Self(address string) Owner {
+	host, _ := os.Hostname() // not known if that fails
+	return Owner{PID: os.Getpid(), Host: host, Address: address}
+}
+
+// String names the owner for people: its machine only if it is another one.
+func (o Owner) String() string {
+	who := "another process"
+	if o.PID != 0 {
+		who = fmt.Sprintf("process %d", o.PID)
 	}
-	return fmt.Sprintf("process %d has this conversation open", e.PID)
+	if o.Host != "" && o.Host != Self("").Host {
+		who += " on " + o.Host
+	}
+	return who
 }
 
-// A Store is where conversations live.
+// A LockedError says who has the conversation open for writing.
+type LockedError struct {
+	Owner
+}
+
+func (e *LockedError) Error() string { return e.String() + " has this conversation open" }
+
+// A Store is where conversations live. All methods may be called from any
+// goroutine; those that take a context may wait for a disk or a network.
 type Store interface {
 	// Create starts the journal of a new conversation. Nothing can fail later
 	// that could have been found out now: the file exists and is writable.
-	Create(id string, at time.Time) (Journal, error)
+	Create(ctx context.Context, id string, at time.Time) (Journal, error)
 
 	// Open opens a conversation for writing, after repairing it. It waits up to
 	// three seconds for another writer that is ending, then returns a *LockedError.
 	Open(ctx context.Context, id string) (Journal, error)
 
 	// Repair opens a conversation as Open does, but looks at all of it, also at
-	// what a checkpoint would let Open pass over, and closes it.
+	// what a checkpoint would let Open skip, and closes it.
 	Repair(ctx context.Context, id string) (Recovery, error)
 
 	// View opens a conversation for reading. It takes no lock and repairs nothing.
-	View(id string) (View, error)
+	View(ctx context.Context, id string) (View, error)
 
 	// List returns the conversations, archived ones too, in no particular order.
-	List() ([]Info, error)
+	List(ctx context.Context) ([]Info, error)
 
 	// Archive puts a conversation aside; Delete removes it and all its files.
 	// Both refuse one that is open for writing, with a *LockedError.
-	Archive(id string) error
-	Delete(id string) error
+	Archive(ctx context.Context, id string) error
+	Delete(ctx context.Context, id string) error
 }
 
 // Info is what a store knows of a conversation without reading it.
@@ -200,26 +231,25 @@ type Info struct {
 	Archived bool
 }
 
-// A View is a conversation as it stands, damage and all. It may be ahead of what
-// readers of an open journal see: it cannot tell what is not yet durable.
+// A View reads a conversation as it stands, damage and all, also while another
+// process writes to it. It may be ahead of what readers of an open journal see: it
+// cannot know what is not yet durable. Damaged lines are left out of what it
+// returns. A follower of a View never returns ErrClosed: somebody may always write
+// more.
 type View interface {
-	// Read is like Journal.Read. Damaged lines are left out.
-	Read(after uint64, limit int) ([]Record, error)
+	Reader
 
-	// Tail returns the last visible records, at most limit, oldest first,
-	// without reading the whole.
-	Tail(limit int) ([]Record, error)
+	// Tail returns the last visible records, oldest first, without reading the
+	// whole: at most limit, and fewer, but at least one, if they are large.
+	Tail(ctx context.Context, limit int) ([]Record, error)
 
-	// Has reports whether there may be a record of a kind: no is certain, and
-	// found out much faster than by reading.
-	Has(kind string) (bool, error)
+	// Last returns the last visible record of a kind, if there is one. It is fast
+	// also if the conversation is large and there is none.
+	Last(ctx context.Context, kind string) (Record, bool, error)
 
 	// Check reads everything and returns what is wrong: damage, a torn tail,
 	// gaps and repeats in the numbers.
-	Check() ([]Fault, error)
-
-	// OpenItems is like Journal.OpenItems.
-	OpenItems() []Chunk
+	Check(ctx context.Context) ([]Fault, error)
 
 	Close() error
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -141,8 +142,10 @@ func (l *Log) Open(name string) Scope {
 	return s
 }
 
-// OpenItems implements Journal.
-func (l *Log) OpenItems() []Chunk {
+// OpenItems implements Reader.
+func (l *Log) OpenItems(context.Context) ([]Chunk, error) { return l.openItems(), nil }
+
+func (l *Log) openItems() []Chunk {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var chunks []Chunk
@@ -154,11 +157,11 @@ func (l *Log) OpenItems() []Chunk {
 	return chunks
 }
 
-// Read implements Journal.
-func (l *Log) Read(after uint64, limit int) ([]Record, error) {
+// Read implements Reader.
+func (l *Log) Read(ctx context.Context, after uint64, limit int) ([]Record, error) {
 	var all []Record
 	for len(all) < limit {
-		recs, err := l.read(after, limit-len(all))
+		recs, err := l.read(ctx, after, limit-len(all))
 		if err != nil || len(recs) == 0 {
 			return all, err
 		}
@@ -169,7 +172,7 @@ func (l *Log) Read(after uint64, limit int) ([]Record, error) {
 }
 
 // read returns some visible records after the given number, none if there are none.
-func (l *Log) read(after uint64, limit int) ([]Record, error) {
+func (l *Log) read(ctx context.Context, after uint64, limit int) ([]Record, error) {
 	l.mu.Lock()
 	if after >= l.visible || after+1 >= l.recent.first {
 		defer l.mu.Unlock()
@@ -177,11 +180,11 @@ func (l *Log) read(after uint64, limit int) ([]Record, error) {
 	}
 	upTo := min(l.recent.first-1, l.visible)
 	l.mu.Unlock()
-	return l.back.Old(after, upTo, limit)
+	return l.back.Old(ctx, after, upTo, limit)
 }
 
-// Follow implements Journal.
-func (l *Log) Follow(after uint64) Reader { return &reader{log: l, after: after} }
+// Follow implements Reader.
+func (l *Log) Follow(after uint64) Follower { return &follower{log: l, after: after} }
 
 // show makes records visible and drops, in the same instant, what they close.
 func (l *Log) show(seq uint64) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -44,7 +45,7 @@ func NewMemoryStore(o MemoryOptions) *MemoryStore {
 }
 
 // Create implements Store.
-func (s *MemoryStore) Create(id string, at time.Time) (Journal, error) {
+func (s *MemoryStore) Create(_ context.Context, id string, at time.Time) (Journal, error) {
 	if !ValidID(id) {
 		return nil, fmt.Errorf("create conversation: %q is not a conversation id", id)
 	}
@@ -93,7 +94,7 @@ func (s *MemoryStore) unlocked(id string) (*memoryConversation, error) {
 		return nil, ErrNotFound
 	}
 	if c.open != nil {
-		return nil, &LockedError{PID: os.Getpid()}
+		return nil, &LockedError{Self("")}
 	}
 	return c, nil
 }
@@ -115,18 +116,18 @@ func (s *MemoryStore) start(c *memoryConversation) *memoryJournal {
 }
 
 // View implements Store.
-func (s *MemoryStore) View(id string) (View, error) {
+func (s *MemoryStore) View(_ context.Context, id string) (View, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.conversations[id]
 	if c == nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, ErrNotFound)
 	}
-	return memoryView{c.log}, nil
+	return memoryView{s, c}, nil
 }
 
 // List implements Store.
-func (s *MemoryStore) List() ([]Info, error) {
+func (s *MemoryStore) List(context.Context) ([]Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var infos []Info
@@ -142,7 +143,7 @@ func (s *MemoryStore) List() ([]Info, error) {
 }
 
 // Archive implements Store.
-func (s *MemoryStore) Archive(id string) error {
+func (s *MemoryStore) Archive(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.unlocked(id)
@@ -154,7 +155,7 @@ func (s *MemoryStore) Archive(id string) error {
 }
 
 // Delete implements Store.
-func (s *MemoryStore) Delete(id string) error {
+func (s *MemoryStore) Delete(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := s.unlocked(id); err != nil {
@@ -229,12 +230,12 @@ func (j *memoryJournal) sync(to uint64) {
 func (j *memoryJournal) Wrote(before, after int) {}
 
 // Old implements Backend; a memory log never forgets.
-func (j *memoryJournal) Old(after, upTo uint64, limit int) ([]Record, error) {
+func (j *memoryJournal) Old(_ context.Context, after, upTo uint64, limit int) ([]Record, error) {
 	panic("journal: memory window was trimmed")
 }
 
 // Checkpoint implements Journal.
-func (j *memoryJournal) Checkpoint(seq uint64, state []byte) error {
+func (j *memoryJournal) Checkpoint(_ context.Context, seq uint64, state []byte) error {
 	j.store.mu.Lock()
 	defer j.store.mu.Unlock()
 	if err := j.MayCheckpoint(seq); err != nil {
@@ -281,20 +282,53 @@ func (j *memoryJournal) finish() {
 	}
 }
 
-// A memoryView looks at a log.
-type memoryView struct{ log *Log }
-
-func (v memoryView) Read(after uint64, limit int) ([]Record, error) { return v.log.Read(after, limit) }
-
-func (v memoryView) Tail(limit int) ([]Record, error) {
-	visible, _ := v.log.Durable()
-	return v.log.Read(visible-min(visible, uint64(max(limit, 0))), limit)
+// A memoryView looks at a conversation, whichever log it has at the time.
+type memoryView struct {
+	store        *MemoryStore
+	conversation *memoryConversation
 }
 
-func (v memoryView) Has(string) (bool, error) { return true, nil }
+func (v memoryView) log() *Log {
+	v.store.mu.Lock()
+	defer v.store.mu.Unlock()
+	return v.conversation.log
+}
 
-func (v memoryView) Check() ([]Fault, error) { return nil, nil }
+// Read implements Reader.
+func (v memoryView) Read(ctx context.Context, after uint64, limit int) ([]Record, error) {
+	return v.log().Read(ctx, after, limit)
+}
 
-func (v memoryView) OpenItems() []Chunk { return v.log.OpenItems() }
+// OpenItems implements Reader.
+func (v memoryView) OpenItems(ctx context.Context) ([]Chunk, error) { return v.log().OpenItems(ctx) }
 
+// Follow implements Reader.
+func (v memoryView) Follow(after uint64) Follower {
+	return Poll(v, after)
+}
+
+// Tail implements View.
+func (v memoryView) Tail(ctx context.Context, limit int) ([]Record, error) {
+	l := v.log()
+	visible, _ := l.Durable()
+	return l.Read(ctx, visible-min(visible, uint64(max(limit, 0))), limit)
+}
+
+// Last implements View.
+func (v memoryView) Last(ctx context.Context, kind string) (Record, bool, error) {
+	l := v.log()
+	visible, _ := l.Durable()
+	recs, err := l.Read(ctx, 0, int(visible))
+	for _, r := range slices.Backward(recs) {
+		if r.Kind == kind {
+			return r, true, err
+		}
+	}
+	return Record{}, false, err
+}
+
+// Check implements View.
+func (v memoryView) Check(context.Context) ([]Fault, error) { return nil, nil }
+
+// Close implements View.
 func (v memoryView) Close() error { return nil }

@@ -16,7 +16,7 @@ func body(n int) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"i":%d}`
 
 func create(t *testing.T, s Store, id string) Journal {
 	t.Helper()
-	j, err := s.Create(id, time.Now())
+	j, err := s.Create(t.Context(), id, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestMemoryCrash(t *testing.T) {
 				}
 				lasts[k.Recovery().Last] = true
 				var text strings.Builder
-				for _, c := range k.OpenItems() {
+				for _, c := range k.(*memoryJournal).openItems() {
 					text.WriteString(c.Text)
 				}
 				if !strings.HasPrefix("older ü|äöü|ß", text.String()) || strings.Contains(text.String(), "\ufffd") {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ type instant struct{ *Log }
 
 func (b instant) Appended()               { b.Commit(b.last) }
 func (b instant) Wrote(before, after int) {}
-func (b instant) Old(after, upTo uint64, limit int) ([]Record, error) {
+func (b instant) Old(_ context.Context, after, upTo uint64, limit int) ([]Record, error) {
 	return []Record{{Seq: after + 1}}, nil
 }
 
@@ -37,7 +38,7 @@ func TestWindowDoesNotGrow(t *testing.T) {
 			t.Fatalf("window has room for %d entries", c)
 		}
 	}
-	if recs, err := l.Read(0, 5000); len(recs) != 4000 || err != nil {
+	if recs, err := l.Read(t.Context(), 0, 5000); len(recs) != 4000 || err != nil {
 		t.Errorf("Read gives %d records, %v", len(recs), err)
 	}
 }

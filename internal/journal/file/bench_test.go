@@ -16,7 +16,7 @@ var benchBody = json.RawMessage(`{"text":"` + strings.Repeat("0123456789", 40) +
 
 func benchJournal(b *testing.B, s journal.Store) journal.Journal {
 	b.Helper()
-	j, err := s.Create(sampleID, time.Now())
+	j, err := s.Create(b.Context(), sampleID, time.Now())
 	must(b, err)
 	b.Cleanup(func() { j.Close() })
 	return j
@@ -144,7 +144,7 @@ func BenchmarkOpen100MB(b *testing.B) {
 			b.StartTimer()
 		}
 	}
-	infos, err := s.List()
+	infos, err := s.List(b.Context())
 	must(b, err)
 	b.Logf("%d records, %d bytes", records, infos[0].Size)
 	b.Run("scan", func(b *testing.B) {
@@ -153,7 +153,7 @@ func BenchmarkOpen100MB(b *testing.B) {
 	})
 	j, err = s.Open(b.Context(), sampleID)
 	must(b, err)
-	must(b, j.Checkpoint(records-100, []byte("state")))
+	must(b, j.Checkpoint(b.Context(), records-100, []byte("state")))
 	must(b, j.Close())
 	b.Run("checkpoint", open)
 }

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,11 +40,15 @@ func (ck *checkpoint) scan() position {
 }
 
 // Checkpoint implements Journal.
-func (j *fileJournal) Checkpoint(seq uint64, state []byte) error {
+func (j *fileJournal) Checkpoint(ctx context.Context, seq uint64, state []byte) error {
 	if err := j.MayCheckpoint(seq); err != nil {
 		return err
 	}
-	j.checkpointing <- struct{}{} // one at a time: they share a temporary file
+	select {
+	case j.checkpointing <- struct{}{}: // one at a time: they share a temporary file
+	case <-ctx.Done():
+		return fmt.Errorf("checkpoint at record %d: %w", seq, ctx.Err())
+	}
 	defer func() { <-j.checkpointing }()
 	ck, err := j.checkpointAt(seq)
 	if err != nil {

@@ -61,7 +61,7 @@ func newLong(t *testing.T) *long {
 	l.Store = file.New(t.TempDir(), file.Options{
 		FS: countingFS{&journaltest.Disk{}, &l.read}, Window: 1,
 	})
-	j, err := l.Create(sampleID, time.Now())
+	j, err := l.Create(t.Context(), sampleID, time.Now())
 	must(t, err)
 	pad := strings.Repeat("x", 500)
 	for i := range longRecords {
@@ -70,9 +70,9 @@ func newLong(t *testing.T) *long {
 	for n, _ := j.Durable(); n < longRecords; n, _ = j.Durable() {
 		<-j.Notify()
 	}
-	must(t, j.Checkpoint(longMark, []byte("state")))
+	must(t, j.Checkpoint(t.Context(), longMark, []byte("state")))
 	must(t, j.Close())
-	infos, err := l.List()
+	infos, err := l.List(t.Context())
 	must(t, err)
 	l.path = infos[0].Path
 	l.read.Store(0)
@@ -97,7 +97,7 @@ func TestOpenReadsOnlyBehindTheCheckpoint(t *testing.T) {
 		t.Errorf("read %d bytes", n)
 	}
 	l.read.Store(0)
-	recs, err := j.Read(2500, 1)
+	recs, err := j.Read(t.Context(), 2500, 1)
 	must(t, err)
 	if len(recs) != 1 || recs[0].Seq != 2501 || !bytes.HasPrefix(recs[0].Body, []byte(`{"i":2501,`)) {
 		t.Errorf("Read = %+v", recs)
@@ -166,28 +166,28 @@ func TestDamageBeforeTheCheckpoint(t *testing.T) {
 		}
 		return seqs
 	}
-	recs, err := j.Read(0, 10000)
+	recs, err := j.Read(t.Context(), 0, 10000)
 	must(t, err)
 	if diff := cmp.Diff([]uint64{1, 1000, 1001}, lost(recs)); diff != "" || len(recs) != longRecords {
 		t.Errorf("%d records, lost %s", len(recs), diff)
 	}
-	one, err := j.Read(999, 1)
+	one, err := j.Read(t.Context(), 999, 1)
 	if len(one) != 1 || one[0].Seq != 1000 || one[0].Kind != "damaged" || err != nil {
 		t.Errorf("Read = %+v, %v", one, err)
 	}
 	must(t, j.Close())
 
-	v, err := l.View(sampleID)
+	v, err := l.View(t.Context(), sampleID)
 	must(t, err)
 	defer v.Close()
-	if faults, err := v.Check(); len(faults) != 5 || err != nil {
+	if faults, err := v.Check(t.Context()); len(faults) != 5 || err != nil {
 		t.Errorf("Check = %v, %v", faults, err)
 	}
 	rec, err := l.Repair(t.Context(), sampleID)
 	if rec.Last != longRecords || len(rec.Damaged) != 2 || err != nil {
 		t.Errorf("Repair = %+v, %v", rec, err)
 	}
-	recs, err = l.open(t).Read(0, 10000)
+	recs, err = l.open(t).Read(t.Context(), 0, 10000)
 	must(t, err)
 	if diff := cmp.Diff([]uint64{1, 1000, 1001}, lost(recs)); diff != "" {
 		t.Errorf("after Repair: %s", diff)
@@ -199,7 +199,7 @@ func TestBadCheckpointIsIgnored(t *testing.T) {
 	s := newSample(t)
 	j, err := s.Open(t.Context(), sampleID)
 	must(t, err)
-	must(t, j.Checkpoint(5, []byte("state")))
+	must(t, j.Checkpoint(t.Context(), 5, []byte("state")))
 	must(t, j.Close())
 	good, err := os.ReadFile(s.path + ".ckpt")
 	must(t, err)
@@ -240,9 +240,9 @@ func TestCheckpointThatFailsKeepsTheOld(t *testing.T) {
 	for d, _ := j.Durable(); d < n; d, _ = j.Durable() {
 		<-j.Notify()
 	}
-	must(t, j.Checkpoint(1, []byte("old")))
+	must(t, j.Checkpoint(t.Context(), 1, []byte("old")))
 	r.fail(&r.writeErr, os.ErrPermission, 5)
-	if j.Checkpoint(2, []byte("new")) == nil {
+	if j.Checkpoint(t.Context(), 2, []byte("new")) == nil {
 		t.Error("no error")
 	}
 	r.writeErr.Store(nil)

@@ -56,7 +56,7 @@ func newRig(t testing.TB) *rig {
 
 func (r *rig) create(t *testing.T) journal.Journal {
 	t.Helper()
-	j, err := r.Create(sampleID, time.Now())
+	j, err := r.Create(t.Context(), sampleID, time.Now())
 	must(t, err)
 	return j
 }
@@ -70,7 +70,7 @@ func (r *rig) file(t *testing.T) string {
 
 func kinds(t *testing.T, j journal.Journal) string {
 	t.Helper()
-	recs, err := j.Read(0, 1000)
+	recs, err := j.Read(t.Context(), 0, 1000)
 	must(t, err)
 	var all []string
 	for _, r := range recs {
@@ -234,7 +234,7 @@ func TestCreateThatFailsLeavesNothing(t *testing.T) {
 	r := newRig(t)
 	must(t, os.MkdirAll(filepath.Join(r.home, "conversations", time.Now().UTC().Format("2006/01/02")), 0o700))
 	r.fail(&r.syncErr, syscall.EIO, 0)
-	if _, err := r.Create(sampleID, time.Now()); !errors.Is(err, syscall.EIO) {
+	if _, err := r.Create(t.Context(), sampleID, time.Now()); !errors.Is(err, syscall.EIO) {
 		t.Errorf("Create = %v", err)
 	}
 	err := filepath.WalkDir(r.home, func(path string, d fs.DirEntry, err error) error {
@@ -267,11 +267,11 @@ func TestReadOnly(t *testing.T) {
 	home := t.TempDir()
 	denied := deniedFS{suffix: ".jsonl", flag: os.O_RDWR, err: syscall.EROFS}
 	s := file.New(home, file.Options{FS: denied})
-	_, err := s.Create(sampleID, time.Now())
+	_, err := s.Create(t.Context(), sampleID, time.Now())
 	if !errors.Is(err, syscall.EROFS) || !strings.HasPrefix(err.Error(), "create conversation "+sampleID+": ") {
 		t.Errorf("Create = %v", err)
 	}
-	j, err := file.New(home, file.Options{}).Create(sampleID, time.Now())
+	j, err := file.New(home, file.Options{}).Create(t.Context(), sampleID, time.Now())
 	must(t, err)
 	j.Append(e("a"))
 	must(t, j.Close())
@@ -279,10 +279,10 @@ func TestReadOnly(t *testing.T) {
 	if !errors.Is(err, syscall.EROFS) || !strings.HasPrefix(err.Error(), "open conversation "+sampleID+": ") {
 		t.Errorf("Open = %v", err)
 	}
-	v, err := s.View(sampleID)
+	v, err := s.View(t.Context(), sampleID)
 	must(t, err)
 	defer v.Close()
-	if recs, err := v.Read(0, 10); len(recs) != 1 || err != nil {
+	if recs, err := v.Read(t.Context(), 0, 10); len(recs) != 1 || err != nil {
 		t.Errorf("Read = %v, %v", recs, err)
 	}
 }
@@ -374,7 +374,7 @@ func TestProgressOfOneItemIsLimited(t *testing.T) {
 		}
 		k, err := r.Open(t.Context(), sampleID)
 		must(t, err)
-		items := k.OpenItems()
+		items := openItems(t, k)
 		if len(items) != 2 || len(items[0].Text) < 1<<20-4 || len(items[0].Text) > 1<<20 || items[1].Text != "another" {
 			t.Fatalf("%d items, the first with %d bytes", len(items), len(items[0].Text))
 		}

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,13 +24,13 @@ type lockFile struct {
 }
 
 // lock takes the lock at once or returns a *LockedError.
-func lock(path string) (*lockFile, error) {
+func lock(path string, self journal.Owner) (*lockFile, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, err
 		}
-		l, err := lockOpened(f, path)
+		l, err := lockOpened(f, path, self)
 		if l != nil {
 			return l, nil
 		}
@@ -43,10 +44,10 @@ func lock(path string) (*lockFile, error) {
 // lockOpened takes the lock of a file that was found at path. It returns nothing
 // if it is not there any more: the owner before us removes it when it ends, and
 // then others lock the next file of that name.
-func lockOpened(f *os.File, path string) (*lockFile, error) {
+func lockOpened(f *os.File, path string, self journal.Owner) (*lockFile, error) {
 	err := flock(f)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, &journal.LockedError{PID: readPID(f)}
+		return nil, &journal.LockedError{Owner: readOwner(f)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -54,7 +55,7 @@ func lockOpened(f *os.File, path string) (*lockFile, error) {
 	if !isAt(f, path) {
 		return nil, nil
 	}
-	writePID(f)
+	writeOwner(f, self)
 	return &lockFile{f, path}, nil
 }
 
@@ -84,16 +85,27 @@ func isAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(mine, there)
 }
 
-// writePID says whose lock it is. If that fails, it is a lock all the same.
-func writePID(f *os.File) {
+// writeOwner says whose lock it is. If that fails, it is a lock all the same.
+func writeOwner(f *os.File, self journal.Owner) {
+	b, err := json.Marshal(self)
+	if err != nil {
+		return
+	}
 	f.Truncate(0)
-	f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	f.WriteAt(append(b, '\n'), 0)
 }
 
-func readPID(f *os.File) int {
-	b, _ := io.ReadAll(io.NewSectionReader(f, 0, 32))
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-	return pid
+// readOwner returns the zero Owner if it is not known. Earlier versions wrote
+// nothing but the process's number.
+func readOwner(f *os.File) (o journal.Owner) {
+	b, _ := io.ReadAll(io.NewSectionReader(f, 0, 4096))
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
+		return journal.Owner{PID: pid}
+	}
+	if json.Unmarshal(b, &o) != nil {
+		return journal.Owner{}
+	}
+	return o
 }
 
 // release removes the file while the lock is still held, so that nobody can

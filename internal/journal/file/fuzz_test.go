@@ -64,7 +64,7 @@ func FuzzCheckpoint(f *testing.F) {
 	s := newSample(f)
 	j, err := s.Open(f.Context(), sampleID)
 	must(f, err)
-	must(f, j.Checkpoint(5, []byte("state")))
+	must(f, j.Checkpoint(f.Context(), 5, []byte("state")))
 	must(f, j.Close())
 	good, err := os.ReadFile(s.path + ".ckpt")
 	must(f, err)

@@ -48,7 +48,7 @@ func TestIndexGrowsLittle(t *testing.T) {
 	if n, most := len(j.index), int(j.w.size/indexEvery)+1; n > most || n < most/2 {
 		t.Errorf("index has %d entries for %d bytes", n, j.w.size)
 	}
-	if recs, err := j.Read(0, 5000); len(recs) != 4000 || err != nil {
+	if recs, err := j.Read(t.Context(), 0, 5000); len(recs) != 4000 || err != nil {
 		t.Errorf("Read gives %d records, %v", len(recs), err)
 	}
 	if err := j.Close(); err != nil {
@@ -249,7 +249,7 @@ func TestFindLooksAtTheNameFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := s.find(id); got != want || err != nil {
+		if got, err := s.find(t.Context(), id); got != want || err != nil {
 			t.Errorf("found %s, error %v, want %s", got, err, want)
 		}
 		if err := os.Remove(want); err != nil {

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -229,7 +230,7 @@ func (j *fileJournal) write(b batch) {
 }
 
 // Old implements Backend.
-func (j *fileJournal) Old(after, upTo uint64, limit int) ([]journal.Record, error) {
+func (j *fileJournal) Old(_ context.Context, after, upTo uint64, limit int) ([]journal.Record, error) {
 	j.mu.Lock()
 	from := j.index.before(after + 1)
 	j.mu.Unlock()

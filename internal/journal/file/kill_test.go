@@ -74,7 +74,7 @@ func TestKill(t *testing.T) {
 			t.Errorf("%d records were seen, %d are there", records, last)
 		}
 		got := 0
-		for _, c := range j.OpenItems() {
+		for _, c := range openItems(t, j) {
 			got += len(c.Text)
 		}
 		if got < bytes {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -39,7 +40,7 @@ func TestLayout(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "new", "home")
 	s := file.New(home, file.Options{})
 	cest := time.FixedZone("CEST", 7200)
-	j, err := s.Create(sampleID, time.Date(2026, 11, 15, 1, 41, 54, 0, cest))
+	j, err := s.Create(t.Context(), sampleID, time.Date(2026, 11, 15, 1, 41, 54, 0, cest))
 	must(t, err)
 	j.Append(e("a"))
 	name := "conversations/2026/11/14/2026-11-14T23-41-54-" + sampleID + ".jsonl"
@@ -54,26 +55,27 @@ func TestLayout(t *testing.T) {
 	if diff := cmp.Diff(want, tree(t, home)); diff != "" {
 		t.Errorf("while open: %s", diff)
 	}
-	pid, err := os.ReadFile(filepath.Join(home, name+".lock"))
-	if string(pid) != fmt.Sprintln(os.Getpid()) || err != nil {
-		t.Errorf("lock file has %q, %v", pid, err)
+	var owner journal.Owner
+	b, err := os.ReadFile(filepath.Join(home, name+".lock"))
+	if err != nil || json.Unmarshal(b, &owner) != nil || owner != journal.Self("") {
+		t.Errorf("lock file has %q, %v", b, err)
 	}
 	must(t, j.Close())
 	if diff := cmp.Diff(want[:5], tree(t, home)); diff != "" {
 		t.Errorf("when closed: %s", diff)
 	}
 
-	must(t, s.Archive(sampleID))
+	must(t, s.Archive(t.Context(), sampleID))
 	archived := "archived" + strings.TrimPrefix(name, "conversations")
 	if got := tree(t, home); !slices.Contains(got, "-rw------- "+archived) || slices.Contains(got, want[4]) {
 		t.Errorf("archived: %v", got)
 	}
-	infos, err := s.List()
+	infos, err := s.List(t.Context())
 	must(t, err)
 	if len(infos) != 1 || infos[0].Path != filepath.Join(home, archived) || infos[0].Size == 0 || !infos[0].Archived {
 		t.Errorf("List = %+v", infos)
 	}
-	must(t, s.Delete(sampleID))
+	must(t, s.Delete(t.Context(), sampleID))
 	for _, line := range tree(t, home) {
 		if !strings.HasPrefix(line, "d") {
 			t.Errorf("left behind: %s", line)
@@ -87,9 +89,9 @@ func TestSideFilesFollow(t *testing.T) {
 	s.replace(t, append(bytes.Clone(s.data), "torn"...))
 	j, err := s.Open(t.Context(), sampleID)
 	must(t, err)
-	must(t, j.Checkpoint(8, []byte("state")))
+	must(t, j.Checkpoint(t.Context(), 8, []byte("state")))
 	must(t, j.Close())
-	must(t, s.Archive(sampleID))
+	must(t, s.Archive(t.Context(), sampleID))
 	path := s.Path(sampleID)
 	for _, suffix := range []string{"", ".damaged", ".ckpt"} {
 		_, was := os.Stat(s.path + suffix)
@@ -100,7 +102,7 @@ func TestSideFilesFollow(t *testing.T) {
 	}
 	must(t, os.WriteFile(path+".ckpt.tmp", nil, 0o600))
 	must(t, os.WriteFile(path+".tmp", nil, 0o600))
-	must(t, s.Delete(sampleID))
+	must(t, s.Delete(t.Context(), sampleID))
 	left, err := os.ReadDir(filepath.Dir(path))
 	if len(left) != 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
@@ -149,19 +151,19 @@ func TestFind(t *testing.T) {
 	for _, days := range []int{0, -1, 1, 100, -400} {
 		id := string(protocol.NewConversationID(now))
 		for _, id := range []string{id, fmt.Sprint("plain", days+400)} {
-			j, err := s.Create(id, now.AddDate(0, 0, days))
+			j, err := s.Create(t.Context(), id, now.AddDate(0, 0, days))
 			must(t, err)
 			must(t, j.Close())
 			j, err = s.Open(t.Context(), id)
 			must(t, err)
 			must(t, j.Close())
 		}
-		must(t, s.Archive(id))
+		must(t, s.Archive(t.Context(), id))
 		j, err := s.Open(t.Context(), id)
 		must(t, err)
 		must(t, j.Close())
 	}
-	infos, err := s.List()
+	infos, err := s.List(t.Context())
 	want(t, "conversations", len(infos), 10)
 	must(t, err)
 }
@@ -170,11 +172,11 @@ func TestFind(t *testing.T) {
 func TestCreateOverwritesNothing(t *testing.T) {
 	s := file.New(t.TempDir(), file.Options{})
 	now := time.Now()
-	j, err := s.Create("plain", now)
+	j, err := s.Create(t.Context(), "plain", now)
 	must(t, err)
 	j.Append(e("a"))
 	must(t, j.Close())
-	if _, err := s.Create("plain", now); !errors.Is(err, fs.ErrExist) {
+	if _, err := s.Create(t.Context(), "plain", now); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("Create = %v", err)
 	}
 	j, err = s.Open(t.Context(), "plain")
@@ -188,7 +190,7 @@ func TestCreateOverwritesNothing(t *testing.T) {
 func TestListPassesOverTheRest(t *testing.T) {
 	home := t.TempDir()
 	s := file.New(home, file.Options{})
-	j, err := s.Create(sampleID, time.Now())
+	j, err := s.Create(t.Context(), sampleID, time.Now())
 	must(t, err)
 	must(t, j.Close())
 	dir := filepath.Join(home, "conversations")
@@ -197,7 +199,7 @@ func TestListPassesOverTheRest(t *testing.T) {
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "2026-11-15T11-41-54-abc.jsonl"), 0o700))
 	must(t, os.Symlink("/nowhere", filepath.Join(dir, "2026-11-15T11-41-54-def.jsonl")))
-	infos, err := s.List()
+	infos, err := s.List(t.Context())
 	if len(infos) != 1 || infos[0].ID != sampleID || err != nil {
 		t.Errorf("List = %+v, %v", infos, err)
 	}
@@ -216,10 +218,10 @@ func TestViewOfDamage(t *testing.T) {
 	s.replace(t, data)
 	before := tree(t, filepath.Dir(s.path))
 
-	v, err := s.View(sampleID)
+	v, err := s.View(t.Context(), sampleID)
 	must(t, err)
 	defer v.Close()
-	recs, err := v.Read(0, 100)
+	recs, err := v.Read(t.Context(), 0, 100)
 	must(t, err)
 	var seqs []uint64
 	for _, r := range recs {
@@ -228,11 +230,11 @@ func TestViewOfDamage(t *testing.T) {
 	if !slices.Equal(seqs, []uint64{1, 3, 5, 6, 7, 8}) {
 		t.Errorf("Read gives %v", seqs)
 	}
-	tail, err := v.Tail(2)
+	tail, err := v.Tail(t.Context(), 2)
 	if len(tail) != 2 || tail[0].Seq != 7 || tail[1].Seq != 8 || err != nil {
 		t.Errorf("Tail = %+v, %v", tail, err)
 	}
-	faults, err := v.Check()
+	faults, err := v.Check(t.Context())
 	must(t, err)
 	var texts []string
 	for _, f := range faults {

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 // own opens the conversation, says so, and closes it when told to.
 func own(child bool) {
-	j, err := file.New(os.Getenv(homeVar), file.Options{}).Open(context.Background(), sampleID)
+	j, err := file.New(os.Getenv(homeVar), file.Options{Address: "unix:/run/owner"}).Open(context.Background(), sampleID)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -105,7 +105,7 @@ func lockedHome(t *testing.T) (string, *file.Store) {
 	t.Helper()
 	home := t.TempDir()
 	s := file.New(home, file.Options{})
-	j, err := s.Create(sampleID, time.Now())
+	j, err := s.Create(t.Context(), sampleID, time.Now())
 	must(t, err)
 	must(t, j.Close())
 	return home, s
@@ -122,17 +122,20 @@ func TestAnotherProcessOwnsIt(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(err), fmt.Sprintf("process %d has this conversation open", o.Process.Pid)) {
 		t.Errorf("Open = %v", err)
 	}
-	if err := s.Delete(sampleID); !errors.As(err, &locked) {
+	if want := (journal.Owner{PID: o.Process.Pid, Host: journal.Self("").Host, Address: "unix:/run/owner"}); locked.Owner != want {
+		t.Errorf("owner is %+v, want %+v", locked.Owner, want)
+	}
+	if err := s.Delete(t.Context(), sampleID); !errors.As(err, &locked) {
 		t.Errorf("Delete = %v", err)
 	}
 
-	v, err := s.View(sampleID)
+	v, err := s.View(t.Context(), sampleID)
 	must(t, err)
 	defer v.Close()
-	if recs, err := v.Read(0, 10); len(recs) != 1 || err != nil {
+	if recs, err := v.Read(t.Context(), 0, 10); len(recs) != 1 || err != nil {
 		t.Errorf("Read = %v, %v", recs, err)
 	}
-	if infos, err := s.List(); len(infos) != 1 || err != nil {
+	if infos, err := s.List(t.Context()); len(infos) != 1 || err != nil {
 		t.Errorf("List = %v, %v", infos, err)
 	}
 }
@@ -171,11 +174,7 @@ func TestDeadOwnersLockIsTaken(t *testing.T) {
 			if o.child != 0 {
 				must(t, alive(o.child))
 			}
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // so that it is now or never
-			j, err := s.Open(ctx, sampleID)
-			must(t, err)
-			must(t, j.Close())
+			must(t, s.Archive(t.Context(), sampleID)) // which does not wait for a lock
 			if o.child != 0 {
 				must(t, alive(o.child))
 			}

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -62,7 +63,10 @@ func idTime(id string) (time.Time, bool) {
 }
 
 // find returns the path of a conversation's journal, wherever it is.
-func (s *Store) find(id string) (path string, err error) {
+func (s *Store) find(ctx context.Context, id string) (path string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
 	if !journal.ValidID(id) {
 		return "", journal.ErrNotFound
 	}
@@ -70,7 +74,7 @@ func (s *Store) find(id string) (path string, err error) {
 		return path, nil
 	}
 
-	err = s.walk(func(p, name string, _ bool, _ fs.DirEntry) {
+	err = s.walk(ctx, func(p, name string, _ bool, _ fs.DirEntry) {
 		if name == id {
 			path = p
 		}
@@ -120,7 +124,7 @@ func findIn(dir, id string) (string, bool) {
 
 // walk calls f for every journal. Directories that cannot be read are passed
 // over: one of them must not hide the others.
-func (s *Store) walk(f func(path, id string, archived bool, e fs.DirEntry)) error {
+func (s *Store) walk(ctx context.Context, f func(path, id string, archived bool, e fs.DirEntry)) error {
 	for _, root := range []string{activeDir, archivedDir} {
 		top := filepath.Join(s.home, root)
 		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
@@ -128,12 +132,12 @@ func (s *Store) walk(f func(path, id string, archived bool, e fs.DirEntry)) erro
 				if path == top && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
-				return nil
+				return ctx.Err()
 			}
 			if id, ok := idOf(e.Name()); ok && e.Type().IsRegular() {
 				f(path, id, root == archivedDir, e)
 			}
-			return nil
+			return ctx.Err()
 		})
 		if err != nil {
 			return err

@@ -34,7 +34,7 @@ type sample struct {
 func newSample(t testing.TB) *sample {
 	t.Helper()
 	s := &sample{FileStore: journaltest.OnDisk(memoryDir(t), &journaltest.Disk{}, 0)}
-	j, err := s.Create(sampleID, time.Date(2025, 9, 24, 23, 59, 1, 0, time.UTC))
+	j, err := s.Create(t.Context(), sampleID, time.Date(2025, 9, 24, 23, 59, 1, 0, time.UTC))
 	must(t, err)
 	text, cmd := j.Open("text"), j.Open("cmd")
 	for i := range 4 {
@@ -94,19 +94,19 @@ func (s *sample) content(t testing.TB) ([]journal.Record, []journal.Chunk) {
 	if rec.Torn != 0 || len(rec.Damaged) != 0 {
 		t.Errorf("opening repaired something again: %+v", rec)
 	}
-	v, err := s.View(sampleID)
+	v, err := s.View(t.Context(), sampleID)
 	must(t, err)
 	defer v.Close()
-	if faults, err := v.Check(); len(faults) != 0 || err != nil {
+	if faults, err := v.Check(t.Context()); len(faults) != 0 || err != nil {
 		t.Errorf("Check = %v, %v", faults, err)
 	}
-	if got, err := v.Read(0, 1<<20); !cmp.Equal(got, recs) || err != nil {
+	if got, err := v.Read(t.Context(), 0, 1<<20); !cmp.Equal(got, recs) || err != nil {
 		t.Errorf("View.Read differs: %s, %v", cmp.Diff(recs, got), err)
 	}
-	if got, err := v.Tail(3); !cmp.Equal(got, recs[max(len(recs)-3, 0):]) && len(got)+len(recs) > 0 || err != nil {
+	if got, err := v.Tail(t.Context(), 3); !cmp.Equal(got, recs[max(len(recs)-3, 0):]) && len(got)+len(recs) > 0 || err != nil {
 		t.Errorf("View.Tail = %v, %v", got, err)
 	}
-	if got := v.OpenItems(); !cmp.Equal(got, items) {
+	if got := openItems(t, v); !cmp.Equal(got, items) {
 		t.Errorf("View.OpenItems differs: %s", cmp.Diff(items, got))
 	}
 	return recs, items
@@ -119,7 +119,7 @@ func (s *sample) open(t testing.TB) (journal.Recovery, []journal.Record, []journ
 	must(t, err)
 	defer j.Close()
 	rec := j.Recovery()
-	recs, err := j.Read(0, 1<<20)
+	recs, err := j.Read(t.Context(), 0, 1<<20)
 	must(t, err)
 	if n, err := j.Durable(); n != rec.Last || len(recs) != int(n) || err != nil {
 		t.Errorf("Durable = %d, %v, Recovery.Last = %d, %d records", n, err, rec.Last, len(recs))
@@ -129,7 +129,7 @@ func (s *sample) open(t testing.TB) (journal.Recovery, []journal.Record, []journ
 			t.Fatalf("record %d has number %d", i+1, r.Seq)
 		}
 	}
-	return rec, recs, j.OpenItems()
+	return rec, recs, openItems(t, j)
 }
 
 // replace puts other bytes in the journal's place, and nothing beside it.
@@ -411,4 +411,11 @@ func TestDamageAddsUp(t *testing.T) {
 	if !cmp.Equal(recs, s.recs) || !cmp.Equal(items, s.items) {
 		t.Error("records or items changed")
 	}
+}
+
+func openItems(t testing.TB, r journal.Reader) []journal.Chunk {
+	t.Helper()
+	chunks, err := r.OpenItems(t.Context())
+	must(t, err)
+	return chunks
 }

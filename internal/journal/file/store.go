@@ -21,8 +21,9 @@ import (
 // Options changes how a file store works. The zero value is right for
 // everything but tests.
 type Options struct {
-	FS     FS  // instead of the operating system's
-	Window int // bytes of recent records to keep in memory; 4 MiB if 0
+	FS      FS     // instead of the operating system's
+	Window  int    // bytes of recent records to keep in memory; 4 MiB if 0
+	Address string // where this process accepts clients, for those who find a conversation locked
 }
 
 // defaultWindow is how much of a conversation readers get without the disk.
@@ -37,13 +38,14 @@ type Store struct {
 	home   string
 	fs     FS
 	window int
+	self   journal.Owner
 }
 
 var _ journal.Store = (*Store)(nil)
 
 // New returns the store in a directory. Nothing is touched yet.
 func New(home string, o Options) *Store {
-	s := &Store{home: home, fs: o.FS, window: o.Window}
+	s := &Store{home: home, fs: o.FS, window: o.Window, self: journal.Self(o.Address)}
 	if s.fs == nil {
 		s.fs = OS{}
 	}
@@ -54,7 +56,10 @@ func New(home string, o Options) *Store {
 }
 
 // Create implements Store.
-func (s *Store) Create(id string, at time.Time) (journal.Journal, error) {
+func (s *Store) Create(ctx context.Context, id string, at time.Time) (journal.Journal, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	j, err := s.create(id, at)
 	if err != nil {
 		return nil, fmt.Errorf("create conversation %s: %w", id, err)
@@ -73,7 +78,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	if err := s.mkdirs(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	lock, err := lock(path + lockSuffix)
+	lock, err := lock(path+lockSuffix, s.self)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +104,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 	var j *fileJournal
 	err := journal.WaitForLock(ctx, func() error {
-		lock, path, err := s.lock(id)
+		lock, path, err := s.lock(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -117,7 +122,7 @@ func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 
 // Repair implements Store.
 func (s *Store) Repair(ctx context.Context, id string) (journal.Recovery, error) {
-	path, err := s.find(id)
+	path, err := s.find(ctx, id)
 	if err == nil {
 		err = os.Remove(path + checkpointSuffix) // it may be lost at any time, so no lock is needed
 	}
@@ -132,13 +137,13 @@ func (s *Store) Repair(ctx context.Context, id string) (journal.Recovery, error)
 }
 
 // lock takes the lock of a conversation and returns the path of its journal.
-func (s *Store) lock(id string) (*lockFile, string, error) {
+func (s *Store) lock(ctx context.Context, id string) (*lockFile, string, error) {
 	for {
-		path, err := s.find(id)
+		path, err := s.find(ctx, id)
 		if err != nil {
 			return nil, "", err
 		}
-		l, err := lock(path + lockSuffix)
+		l, err := lock(path+lockSuffix, s.self)
 		if err != nil {
 			return nil, "", err
 		}
@@ -150,8 +155,8 @@ func (s *Store) lock(id string) (*lockFile, string, error) {
 }
 
 // View implements Store.
-func (s *Store) View(id string) (journal.View, error) {
-	path, err := s.find(id)
+func (s *Store) View(ctx context.Context, id string) (journal.View, error) {
+	path, err := s.find(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
 	}
@@ -163,9 +168,9 @@ func (s *Store) View(id string) (journal.View, error) {
 }
 
 // List implements Store.
-func (s *Store) List() ([]journal.Info, error) {
+func (s *Store) List(ctx context.Context) ([]journal.Info, error) {
 	var infos []journal.Info
-	err := s.walk(func(path, id string, archived bool, e fs.DirEntry) {
+	err := s.walk(ctx, func(path, id string, archived bool, e fs.DirEntry) {
 		st, err := e.Info()
 		if err != nil {
 			return // deleted meanwhile
@@ -179,15 +184,15 @@ func (s *Store) List() ([]journal.Info, error) {
 }
 
 // Archive implements Store.
-func (s *Store) Archive(id string) error {
-	if err := s.archive(id); err != nil {
+func (s *Store) Archive(ctx context.Context, id string) error {
+	if err := s.archive(ctx, id); err != nil {
 		return fmt.Errorf("archive conversation %s: %w", id, err)
 	}
 	return nil
 }
 
-func (s *Store) archive(id string) error {
-	lock, path, err := s.lock(id)
+func (s *Store) archive(ctx context.Context, id string) error {
+	lock, path, err := s.lock(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -213,15 +218,15 @@ func (s *Store) archive(id string) error {
 }
 
 // Delete implements Store.
-func (s *Store) Delete(id string) error {
-	if err := s.delete(id); err != nil {
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if err := s.delete(ctx, id); err != nil {
 		return fmt.Errorf("delete conversation %s: %w", id, err)
 	}
 	return nil
 }
 
-func (s *Store) delete(id string) error {
-	lock, path, err := s.lock(id)
+func (s *Store) delete(ctx context.Context, id string) error {
+	lock, path, err := s.lock(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ func (v *fileView) Close() error { return v.file.Close() }
 
 // scan calls f for every span from an offset up to the end that the file has
 // now, until f returns false.
-func (v *fileView) scan(from int64, f func(*span) bool) error {
+func (v *fileView) scan(ctx context.Context, from int64, f func(*span) bool) error {
 	st, err := v.file.Stat()
 	if err != nil {
 		return err
@@ -41,11 +42,14 @@ func (v *fileView) scan(from int64, f func(*span) bool) error {
 		if !f(&sp) {
 			return nil
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
 }
 
-// Read implements View.
-func (v *fileView) Read(after uint64, limit int) ([]journal.Record, error) {
+// Read implements Reader.
+func (v *fileView) Read(ctx context.Context, after uint64, limit int) ([]journal.Record, error) {
 	st, err := v.file.Stat()
 	if err != nil || limit <= 0 {
 		return nil, err
@@ -57,7 +61,7 @@ func (v *fileView) Read(after uint64, limit int) ([]journal.Record, error) {
 	var recs []journal.Record
 	var passed index
 	last := uint64(0)
-	err = v.scan(from, func(sp *span) bool {
+	err = v.scan(ctx, from, func(sp *span) bool {
 		if sp.kind != recordLine || sp.seq <= last || implausible(sp.seq, st.Size()) {
 			return true
 		}
@@ -77,7 +81,7 @@ func (v *fileView) Read(after uint64, limit int) ([]journal.Record, error) {
 }
 
 // Tail implements View.
-func (v *fileView) Tail(limit int) ([]journal.Record, error) {
+func (v *fileView) Tail(ctx context.Context, limit int) ([]journal.Record, error) {
 	st, err := v.file.Stat()
 	if err != nil || limit <= 0 {
 		return nil, err
@@ -85,7 +89,7 @@ func (v *fileView) Tail(limit int) ([]journal.Record, error) {
 	for size := int64(indexEvery); ; size *= 4 {
 		from := max(st.Size()-size, 0)
 		var recs []journal.Record
-		err := v.scan(from, func(sp *span) bool {
+		err := v.scan(ctx, from, func(sp *span) bool {
 			if sp.kind == recordLine && !implausible(sp.seq, st.Size()) &&
 				(len(recs) == 0 || sp.seq > recs[len(recs)-1].Seq) {
 				recs = append(recs, sp.decode())
@@ -101,9 +105,27 @@ func (v *fileView) Tail(limit int) ([]journal.Record, error) {
 	}
 }
 
-// Has implements View. It looks for the letters as they stand in a record's line;
-// in a text they would be quoted, so there they are not found.
-func (v *fileView) Has(kind string) (bool, error) {
+// Follow implements Reader.
+func (v *fileView) Follow(after uint64) journal.Follower { return journal.Poll(v, after) }
+
+// Last implements View.
+func (v *fileView) Last(ctx context.Context, kind string) (last journal.Record, ok bool, err error) {
+	if has, err := v.has(kind); !has || err != nil {
+		return last, false, err
+	}
+	err = v.scan(ctx, 0, func(sp *span) bool {
+		if sp.kind == recordLine && sp.seq > last.Seq && unquote(sp.name) == kind {
+			last, ok = sp.decode(), true
+		}
+		return true
+	})
+	return last, ok, err
+}
+
+// has reports whether there may be a record of a kind. It looks for the letters as
+// they stand in a record's line; in a text they would be quoted, so there they are
+// not found.
+func (v *fileView) has(kind string) (bool, error) {
 	mark := []byte(`"kind":"` + kind + `"`)
 	buf := make([]byte, readBytes)
 	kept := 0 // bytes of the last piece, which may hold the beginning of the mark
@@ -124,12 +146,12 @@ func (v *fileView) Has(kind string) (bool, error) {
 	}
 }
 
-// OpenItems implements View.
-func (v *fileView) OpenItems() []journal.Chunk {
+// OpenItems implements Reader.
+func (v *fileView) OpenItems(ctx context.Context) ([]journal.Chunk, error) {
 	fnd := found{open: make(map[string]position)}
 	var next uint64
 	var size int64
-	err := v.scan(0, func(sp *span) bool {
+	err := v.scan(ctx, 0, func(sp *span) bool {
 		if sp.kind == recordLine {
 			next = sp.seq + 1
 		}
@@ -140,17 +162,17 @@ func (v *fileView) OpenItems() []journal.Chunk {
 		return true
 	})
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	chunks, _ := openChunks(v.file, fnd.open, size)
-	return journal.JoinChunks(chunks)
+	chunks, err := openChunks(v.file, fnd.open, size)
+	return journal.JoinChunks(chunks), err
 }
 
 // Check implements View.
-func (v *fileView) Check() ([]journal.Fault, error) {
+func (v *fileView) Check(ctx context.Context) ([]journal.Fault, error) {
 	var faults []journal.Fault
 	n, next := 1, uint64(1)
-	err := v.scan(0, func(sp *span) bool {
+	err := v.scan(ctx, 0, func(sp *span) bool {
 		if text := fault(sp, next); text != "" {
 			faults = append(faults, journal.Fault{Line: n, Offset: sp.off, Text: text})
 		}

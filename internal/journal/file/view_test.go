@@ -24,10 +24,10 @@ func TestHas(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := &fileView{file: f}
-		if ok, err := v.Has("renamed"); !ok || err != nil {
+		if ok, err := v.has("renamed"); !ok || err != nil {
 			t.Errorf("at %d: not found, %v", readBytes+shift, err)
 		}
-		if ok, err := v.Has("rename"); ok || err != nil {
+		if ok, err := v.has("rename"); ok || err != nil {
 			t.Errorf("another kind is found, %v", err)
 		}
 		v.Close()
@@ -36,7 +36,7 @@ func TestHas(t *testing.T) {
 
 func TestHasNot(t *testing.T) {
 	s := New(t.TempDir(), Options{})
-	j, err := s.Create("0190a000-0000-7000-8000-000000000000", time.Now())
+	j, err := s.Create(t.Context(), "0190a000-0000-7000-8000-000000000000", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +44,12 @@ func TestHasNot(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	v, err := s.View("0190a000-0000-7000-8000-000000000000")
+	v, err := s.View(t.Context(), "0190a000-0000-7000-8000-000000000000")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	if ok, err := v.Has("renamed"); ok || err != nil {
+	if _, ok, err := v.Last(t.Context(), "renamed"); ok || err != nil {
 		t.Errorf("found in a text, %v", err)
 	}
 }

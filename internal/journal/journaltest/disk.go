@@ -156,8 +156,8 @@ func OnDisk(home string, d *Disk, window int) *FileStore {
 }
 
 // Create implements journal.Store.
-func (s *FileStore) Create(id string, at time.Time) (journal.Journal, error) {
-	j, err := s.Store.Create(id, at)
+func (s *FileStore) Create(ctx context.Context, id string, at time.Time) (journal.Journal, error) {
+	j, err := s.Store.Create(ctx, id, at)
 	return s.remember(id, j, err)
 }
 
@@ -210,7 +210,7 @@ func (s *FileStore) Crash(id string, mode journal.CrashMode, r *rand.Rand) {
 
 // Path returns where the journal of a conversation is, or "".
 func (s *FileStore) Path(id string) string {
-	infos, _ := s.List()
+	infos, _ := s.List(context.Background())
 	for _, info := range infos {
 		if info.ID == id {
 			return filepath.Clean(info.Path)

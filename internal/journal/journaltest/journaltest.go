@@ -77,7 +77,7 @@ func Run(t *testing.T, open func(t *testing.T, o Options) Harness) {
 		{"ArchiveAndDeleteRefuseOpen", archiveAndDeleteRefuseOpen},
 		{"ViewReadsBesideTheWriter", viewReadsBesideTheWriter},
 		{"ViewTail", viewTail},
-		{"ViewHas", viewHas},
+		{"ViewLast", viewLast},
 		{"RepairOfTheUndamaged", repairOfTheUndamaged},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func (e *env) fault() error         { return e.syncErr }
 
 func (e *env) create() journal.Journal {
 	e.Helper()
-	j, err := e.Store.Create(e.id, time.Now())
+	j, err := e.Store.Create(e.Context(), e.id, time.Now())
 	e.must(err)
 	return j
 }
@@ -116,6 +116,13 @@ func (e *env) open() journal.Journal {
 	j, err := e.Other.Open(e.Context(), e.id)
 	e.must(err)
 	return j
+}
+
+func (e *env) openItems(r journal.Reader) []journal.Chunk {
+	e.Helper()
+	chunks, err := r.OpenItems(e.Context())
+	e.must(err)
+	return chunks
 }
 
 func (e *env) must(err error) {
@@ -146,17 +153,17 @@ func (e *env) durable(j journal.Journal, want uint64) {
 }
 
 func (e *env) read(j interface {
-	Read(uint64, int) ([]journal.Record, error)
+	Read(context.Context, uint64, int) ([]journal.Record, error)
 }, after uint64, limit int,
 ) []journal.Record {
 	e.Helper()
-	recs, err := j.Read(after, limit)
+	recs, err := j.Read(e.Context(), after, limit)
 	e.must(err)
 	return recs
 }
 
 // next returns what a reader has now; it fails the test if there is nothing.
-func (e *env) next(r journal.Reader) ([]journal.Record, []journal.Chunk) {
+func (e *env) next(r journal.Follower) ([]journal.Record, []journal.Chunk) {
 	e.Helper()
 	recs, chunks, err := tryNext(e.Context(), r)
 	e.must(err)
@@ -164,7 +171,7 @@ func (e *env) next(r journal.Reader) ([]journal.Record, []journal.Chunk) {
 }
 
 // nothing checks that a reader has nothing new.
-func (e *env) nothing(r journal.Reader) {
+func (e *env) nothing(r journal.Follower) {
 	e.Helper()
 	recs, chunks, err := tryNext(e.Context(), r)
 	if !errors.Is(err, context.DeadlineExceeded) {
@@ -173,7 +180,7 @@ func (e *env) nothing(r journal.Reader) {
 }
 
 // tryNext waits for no longer than a moment of the bubble's time.
-func tryNext(ctx context.Context, r journal.Reader) ([]journal.Record, []journal.Chunk, error) {
+func tryNext(ctx context.Context, r journal.Follower) ([]journal.Record, []journal.Chunk, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Microsecond)
 	defer cancel()
 	return r.Next(ctx)

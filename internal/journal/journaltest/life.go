@@ -141,7 +141,7 @@ func closedTakesNothing(e *env) {
 	if s.Write("1.1.0", "message", "late") || j.Open("o").Write("1.2.0", "message", "late") {
 		e.Error("wrote to a closed journal")
 	}
-	if err := j.Checkpoint(1, nil); !errors.Is(err, journal.ErrClosed) {
+	if err := j.Checkpoint(e.Context(), 1, nil); !errors.Is(err, journal.ErrClosed) {
 		e.Errorf("Checkpoint = %v", err)
 	}
 	k := e.open()
@@ -183,7 +183,7 @@ func openItemsSurviveReopen(e *env) {
 		chunk("1.2.0", "stdout", 0, "out"),
 		chunk("1.2.0", "stderr", 3, "err"),
 	}
-	e.equal("OpenItems", k.OpenItems(), want)
+	e.equal("OpenItems", e.openItems(k), want)
 	r := k.Follow(1)
 	_, chunks := e.next(r)
 	e.equal("Next", chunks, want)
@@ -195,7 +195,7 @@ func openItemsSurviveReopen(e *env) {
 	k.Append(closing("crashed", "1."))
 	e.must(k.Close())
 	j = e.open()
-	e.equal("after they were closed", len(j.OpenItems()), 0)
+	e.equal("after they were closed", len(e.openItems(j)), 0)
 	e.must(j.Close())
 }
 
@@ -252,7 +252,7 @@ func killKeepsProgress(e *env) {
 		e.Crash(e.id, journal.CrashKill, r)
 		j = e.open()
 		var got strings.Builder
-		for _, c := range j.OpenItems() {
+		for _, c := range e.openItems(j) {
 			got.WriteString(c.Text)
 		}
 		if !strings.HasPrefix(got.String(), safe) || !strings.HasPrefix(want, got.String()) {

@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,8 +21,8 @@ func checkpointComesBack(e *env) {
 		j.Append(entry("a", i))
 	}
 	e.settle()
-	e.must(j.Checkpoint(5, []byte("too old")))
-	e.must(j.Checkpoint(12, []byte("state\n\x00of 12")))
+	e.must(j.Checkpoint(e.Context(), 5, []byte("too old")))
+	e.must(j.Checkpoint(e.Context(), 12, []byte("state\n\x00of 12")))
 	s.Write("1.1.0", "message", "ended after")
 	j.Append(entry("b", 1))
 	e.must(j.Close())
@@ -33,8 +34,8 @@ func checkpointComesBack(e *env) {
 	if len(recs) != 21 || recs[4].Kind != "a" || recs[20].Kind != "b" {
 		e.Errorf("records after a checkpoint: %v", kinds(recs))
 	}
-	e.equal("OpenItems", k.OpenItems(), []journal.Chunk{chunk("1.1.0", "message", 0, "begun before, ended after")})
-	e.must(k.Checkpoint(21, nil))
+	e.equal("OpenItems", e.openItems(k), []journal.Chunk{chunk("1.1.0", "message", 0, "begun before, ended after")})
+	e.must(k.Checkpoint(e.Context(), 21, nil))
 	e.must(k.Close())
 	j = e.open()
 	e.equal("CheckpointSeq", j.Recovery().CheckpointSeq, 21)
@@ -46,23 +47,23 @@ func checkpointNeedsVisibleRecord(e *env) {
 	j := e.create()
 	j.Append(entry("a", 1))
 	for _, seq := range []uint64{0, 1, 2} {
-		if j.Checkpoint(seq, nil) == nil {
+		if j.Checkpoint(e.Context(), seq, nil) == nil {
 			e.Errorf("checkpoint at %d before anything was durable", seq)
 		}
 	}
 	e.settle()
-	e.must(j.Checkpoint(1, nil))
+	e.must(j.Checkpoint(e.Context(), 1, nil))
 	e.must(j.Close())
 }
 
 func createTwice(e *env) {
 	j := e.create()
-	if _, err := e.Other.Create(e.id, time.Now()); err == nil {
+	if _, err := e.Other.Create(e.Context(), e.id, time.Now()); err == nil {
 		e.Error("created twice")
 	}
 	j.Append(entry("a", 1))
 	e.must(j.Close())
-	if _, err := e.Other.Create(e.id, time.Now()); err == nil {
+	if _, err := e.Other.Create(e.Context(), e.id, time.Now()); err == nil {
 		e.Error("created again after Close")
 	}
 	k := e.open()
@@ -72,7 +73,7 @@ func createTwice(e *env) {
 
 func createRefusesBadIDs(e *env) {
 	for _, id := range []string{"", "a/b", "../x", ".", "a b", "ü", string(make([]byte, 200))} {
-		if _, err := e.Store.Create(id, time.Now()); err == nil {
+		if _, err := e.Store.Create(e.Context(), id, time.Now()); err == nil {
 			e.Errorf("created %q", id)
 		}
 		if _, err := e.Store.Open(e.Context(), id); !errors.Is(err, journal.ErrNotFound) {
@@ -83,27 +84,27 @@ func createRefusesBadIDs(e *env) {
 
 func notFound(e *env) {
 	_, openErr := e.Store.Open(e.Context(), e.id)
-	_, viewErr := e.Store.View(e.id)
+	_, viewErr := e.Store.View(e.Context(), e.id)
 	_, repairErr := e.Store.Repair(e.Context(), e.id)
 	for what, err := range map[string]error{
 		"Open":    openErr,
 		"View":    viewErr,
 		"Repair":  repairErr,
-		"Archive": e.Store.Archive(e.id),
-		"Delete":  e.Store.Delete(e.id),
+		"Archive": e.Store.Archive(e.Context(), e.id),
+		"Delete":  e.Store.Delete(e.Context(), e.id),
 	} {
 		if !errors.Is(err, journal.ErrNotFound) {
 			e.Errorf("%s = %v", what, err)
 		}
 	}
-	infos, err := e.Store.List()
+	infos, err := e.Store.List(e.Context())
 	e.must(err)
 	e.equal("List", len(infos), 0)
 }
 
 func (e *env) list() []string {
 	e.Helper()
-	infos, err := e.Other.List()
+	infos, err := e.Other.List(e.Context())
 	e.must(err)
 	var all []string
 	for _, i := range infos {
@@ -120,7 +121,7 @@ func listKnowsAll(e *env) {
 	var want []string
 	for i := range 5 {
 		id := newID()
-		j, err := e.Store.Create(id, time.Now().AddDate(0, 0, -i))
+		j, err := e.Store.Create(e.Context(), id, time.Now().AddDate(0, 0, -i))
 		e.must(err)
 		j.Append(entry("a", 1))
 		e.must(j.Close())
@@ -135,16 +136,16 @@ func archivePutsAside(e *env) {
 	j := e.create()
 	j.Append(entry("a", 1))
 	e.settle()
-	e.must(j.Checkpoint(1, []byte("state")))
+	e.must(j.Checkpoint(e.Context(), 1, []byte("state")))
 	e.must(j.Close())
-	e.must(e.Store.Archive(e.id))
+	e.must(e.Store.Archive(e.Context(), e.id))
 	e.equal("List", e.list(), []string{e.id + " true"})
-	e.must(e.Store.Archive(e.id))
+	e.must(e.Store.Archive(e.Context(), e.id))
 	k := e.open()
 	e.equal("records", kinds(e.read(k, 0, 10)), []string{"1:a"})
 	e.equal("checkpoint", string(k.Recovery().Checkpoint), "state")
 	e.must(k.Close())
-	e.must(e.Store.Delete(e.id))
+	e.must(e.Store.Delete(e.Context(), e.id))
 	e.equal("List", len(e.list()), 0)
 }
 
@@ -152,7 +153,7 @@ func deleteRemoves(e *env) {
 	j := e.create()
 	j.Append(entry("a", 1))
 	e.must(j.Close())
-	e.must(e.Store.Delete(e.id))
+	e.must(e.Store.Delete(e.Context(), e.id))
 	e.equal("List", len(e.list()), 0)
 	if _, err := e.Other.Open(e.Context(), e.id); !errors.Is(err, journal.ErrNotFound) {
 		e.Errorf("Open = %v", err)
@@ -166,8 +167,8 @@ func archiveAndDeleteRefuseOpen(e *env) {
 	j := e.create()
 	var locked *journal.LockedError
 	began := time.Now()
-	for what, f := range map[string]func(string) error{"Archive": e.Other.Archive, "Delete": e.Other.Delete} {
-		if err := f(e.id); !errors.As(err, &locked) {
+	for what, f := range map[string]func(context.Context, string) error{"Archive": e.Other.Archive, "Delete": e.Other.Delete} {
+		if err := f(e.Context(), e.id); !errors.As(err, &locked) {
 			e.Errorf("%s = %v", what, err)
 		}
 	}
@@ -177,12 +178,12 @@ func archiveAndDeleteRefuseOpen(e *env) {
 	j.Append(entry("a", 1))
 	e.must(j.Close())
 	e.equal("List", e.list(), []string{e.id + " false"})
-	e.must(e.Other.Archive(e.id))
+	e.must(e.Other.Archive(e.Context(), e.id))
 }
 
 func viewReadsBesideTheWriter(e *env) {
 	j := e.create()
-	v, err := e.Other.View(e.id)
+	v, err := e.Other.View(e.Context(), e.id)
 	e.must(err)
 	e.equal("empty", len(e.read(v, 0, 10)), 0)
 	s := j.Open("s")
@@ -195,8 +196,8 @@ func viewReadsBesideTheWriter(e *env) {
 	e.equal("all", len(e.read(v, 0, 1000)), 300)
 	e.equal("some", kinds(e.read(v, 100, 2)), []string{"101:a", "102:a"})
 	e.equal("earlier ones again", kinds(e.read(v, 2, 1)), []string{"3:a"})
-	e.equal("OpenItems", v.OpenItems(), []journal.Chunk{chunk("1.1.0", "message", 0, "open")})
-	faults, err := v.Check()
+	e.equal("OpenItems", e.openItems(v), []journal.Chunk{chunk("1.1.0", "message", 0, "open")})
+	faults, err := v.Check(e.Context())
 	e.must(err)
 	e.equal("Check", len(faults), 0)
 	j.Append(entry("b", 1))
@@ -212,10 +213,10 @@ func viewTail(e *env) {
 		j.Append(entry("a", i))
 	}
 	e.must(j.Close())
-	v, err := e.Other.View(e.id)
+	v, err := e.Other.View(e.Context(), e.id)
 	e.must(err)
 	for _, limit := range []int{0, 1, 7, 2999, 3000, 5000} {
-		recs, err := v.Tail(limit)
+		recs, err := v.Tail(e.Context(), limit)
 		e.must(err)
 		want := min(limit, 3000)
 		if len(recs) != want {
@@ -230,22 +231,33 @@ func viewTail(e *env) {
 	e.must(v.Close())
 }
 
-// What is there is always found, wherever it stands.
-func viewHas(e *env) {
+// The last record of a kind is found wherever it stands.
+func viewLast(e *env) {
 	j := e.create()
-	v, err := e.Other.View(e.id)
+	v, err := e.Other.View(e.Context(), e.id)
 	e.must(err)
 	for i := range 40 {
 		j.Append(journal.Entry{Kind: "long", Body: json.RawMessage(`"` + strings.Repeat("x", 1<<16+i*997) + `"`)})
 		kind := fmt.Sprintf("seldom_%d_", i)
-		j.Append(entry(kind, i))
+		j.Append(entry(kind, i), entry("often", i))
 		e.settle()
-		if ok, err := v.Has(kind); !ok || err != nil {
-			e.Fatalf("%s is not found: %v", kind, err)
+		e.isLast(v, kind, uint64(3*i+2))
+		e.isLast(v, "often", uint64(3*i+3))
+		if r, ok, err := v.Last(e.Context(), "never"); ok || err != nil {
+			e.Fatalf("found %+v, %v", r, err)
 		}
 	}
+	e.isLast(v, "seldom_0_", 2)
 	e.must(v.Close())
 	e.must(j.Close())
+}
+
+func (e *env) isLast(v journal.View, kind string, want uint64) {
+	e.Helper()
+	r, ok, err := v.Last(e.Context(), kind)
+	if !ok || err != nil || r.Seq != want || r.Kind != kind {
+		e.Fatalf("the last %s is %d:%s, %v, %v, want %d", kind, r.Seq, r.Kind, ok, err, want)
+	}
 }
 
 func repairOfTheUndamaged(e *env) {

@@ -127,7 +127,7 @@ type lockedEngine struct {
 
 func (l lockedEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Snapshot, error) {
 	if id == l.id {
-		return engine.Snapshot{}, fmt.Errorf("open: %w", &engine.LockedError{PID: 4242})
+		return engine.Snapshot{}, fmt.Errorf("open: %w", &engine.LockedError{Owner: engine.Owner{PID: 4242}})
 	}
 	return l.Engine.Resume(ctx, id)
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// readBatch bounds what one Next returns, so that a reader that is far behind
+// readBatch bounds what one Next returns, so that a follower that is far behind
 // does not have the whole conversation in memory.
 const readBatch = 256
 
-// A reader is a cursor: where it is in the records, and in each open item.
-type reader struct {
+// A follower is a cursor: where it is in the records, and in each open item.
+type follower struct {
 	log   *Log
 	after uint64
 	seen  []seen // of items that are not gone
@@ -21,13 +21,13 @@ type seen struct {
 	off int64
 }
 
-// Next implements Reader.
-func (r *reader) Next(ctx context.Context) ([]Record, []Chunk, error) {
+// Next implements Follower.
+func (f *follower) Next(ctx context.Context) ([]Record, []Chunk, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		recs, chunks, wait, err := r.poll()
+		recs, chunks, wait, err := f.poll(ctx)
 		if wait == nil {
 			return recs, chunks, err
 		}
@@ -41,23 +41,23 @@ func (r *reader) Next(ctx context.Context) ([]Record, []Chunk, error) {
 
 // poll returns what is there, or else a channel that is closed when it pays to
 // look again.
-func (r *reader) poll() ([]Record, []Chunk, <-chan struct{}, error) {
-	l := r.log
+func (f *follower) poll(ctx context.Context) ([]Record, []Chunk, <-chan struct{}, error) {
+	l := f.log
 	l.mu.Lock()
 	if l.phase == Dead {
 		l.mu.Unlock()
 		return nil, nil, nil, ErrClosed
 	}
-	if r.after < l.visible {
+	if f.after < l.visible {
 		l.mu.Unlock()
-		recs, err := l.read(r.after, readBatch)
+		recs, err := l.read(ctx, f.after, readBatch)
 		if len(recs) > 0 {
-			r.after = recs[len(recs)-1].Seq
+			f.after = recs[len(recs)-1].Seq
 		}
 		return recs, nil, nil, err
 	}
 
-	fresh := r.fresh()
+	fresh := f.fresh()
 	var wait chan struct{}
 	if len(fresh) == 0 && l.phase != Closed {
 		if l.wake == nil {
@@ -68,8 +68,8 @@ func (r *reader) poll() ([]Record, []Chunk, <-chan struct{}, error) {
 	l.mu.Unlock()
 
 	var chunks []Chunk
-	for _, f := range fresh {
-		chunks = append(chunks, join(f.name, f.pieces)...)
+	for _, n := range fresh {
+		chunks = append(chunks, join(n.name, n.pieces)...)
 	}
 	if len(chunks) == 0 && wait == nil {
 		return nil, nil, nil, ErrClosed
@@ -82,16 +82,16 @@ type freshPieces struct {
 	pieces []Piece
 }
 
-// fresh collects, with the log's mutex, what the reader has not seen of the
+// fresh collects, with the log's mutex, what the follower has not seen of the
 // first item of each scope. Copying is left for later: bytes do not change.
-func (r *reader) fresh() []freshPieces {
-	r.seen = slices.DeleteFunc(r.seen, func(s seen) bool { return s.it.gone })
+func (f *follower) fresh() []freshPieces {
+	f.seen = slices.DeleteFunc(f.seen, func(s seen) bool { return s.it.gone })
 	var all []freshPieces
-	for i, it := range r.log.items {
-		if slices.ContainsFunc(r.log.items[:i], func(o *Item) bool { return o.scope == it.scope }) {
+	for i, it := range f.log.items {
+		if slices.ContainsFunc(f.log.items[:i], func(o *Item) bool { return o.scope == it.scope }) {
 			continue
 		}
-		s := r.position(it)
+		s := f.position(it)
 		if s.off >= it.end {
 			continue
 		}
@@ -103,11 +103,11 @@ func (r *reader) fresh() []freshPieces {
 	return all
 }
 
-func (r *reader) position(it *Item) *seen {
-	i := slices.IndexFunc(r.seen, func(s seen) bool { return s.it == it })
+func (f *follower) position(it *Item) *seen {
+	i := slices.IndexFunc(f.seen, func(s seen) bool { return s.it == it })
 	if i < 0 {
-		i = len(r.seen)
-		r.seen = append(r.seen, seen{it: it})
+		i = len(f.seen)
+		f.seen = append(f.seen, seen{it: it})
 	}
-	return &r.seen[i]
+	return &f.seen[i]
 }
