@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -16,7 +16,7 @@ import (
 // jobLine is a background command in one line.
 func jobLine(b p.BackgroundStarted) string {
 	it := transcript.Item{Command: b.Command}
-	return fmt.Sprintf("%d  %s", b.ID, plain.Line(it.CommandLine()))
+	return fmt.Sprintf("%d  %s", b.ID, safetext.Line(it.CommandLine()))
 }
 
 // ps lists the commands that run on beside the turns.

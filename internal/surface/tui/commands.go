@@ -10,11 +10,11 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
 	"github.com/fermata-agent/fermata/internal/surface/tui/page"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -222,7 +222,7 @@ func (m *model) showStatus(string) tea.Cmd {
 	u := t.base.Add(t.tr.Usage)
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-14s %s\n", name, plain.ShowLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "%-14s %s\n", name, safetext.ShowLine(fmt.Sprintf(format, args...)))
 	}
 	line("fermata", "%s", m.o.Version)
 	if t.id != "" {

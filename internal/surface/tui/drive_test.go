@@ -13,8 +13,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -108,7 +108,7 @@ func (d *driver) check() {
 		d.t.Fatalf("%d lines on a screen of %d", len(lines), d.height)
 	}
 	bubbleTea := ansi.WcWidth // what it cuts by
-	if plain.Joined() {
+	if safetext.Joined() {
 		bubbleTea = ansi.GraphemeWidth
 	}
 	for i, line := range lines {

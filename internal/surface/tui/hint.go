@@ -8,7 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -25,7 +25,7 @@ type hint struct {
 type hintOver struct{ n int }
 
 func (m *model) hintf(role theme.Role, format string, args ...any) tea.Cmd {
-	m.hint = hint{role: role, text: plain.Line(fmt.Sprintf(format, args...)), n: m.hint.n + 1}
+	m.hint = hint{role: role, text: safetext.Line(fmt.Sprintf(format, args...)), n: m.hint.n + 1}
 	n := m.hint.n
 	return tea.Tick(hintTime, func(time.Time) tea.Msg { return hintOver{n} })
 }
@@ -35,7 +35,7 @@ func (m *model) clearHint() { m.hint.text = "" }
 // complain shows an error: in the conversation if it is too long for a line.
 func (m *model) complain(err error) tea.Cmd {
 	text := explain(err)
-	if plain.Width(plain.Line(text)) > m.width {
+	if safetext.Width(safetext.Line(text)) > m.width {
 		m.note(true, "%s", text)
 		m.view.Bottom()
 		return nil
@@ -50,7 +50,7 @@ func explain(err error) string {
 	case errors.As(err, &held):
 		text := "open in " + held.who
 		if held.what != "" {
-			text += " (" + plain.Cut(held.what, 24) + ")"
+			text += " (" + safetext.Cut(held.what, 24) + ")"
 		}
 		return text + ": go on there, or end it first" // in all, one line of a small screen
 	case errors.Is(err, engine.ErrNotFound):

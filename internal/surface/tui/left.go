@@ -10,7 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -89,7 +89,7 @@ func keptJobs(ctx context.Context, e engine.Engine, kept []p.ConversationID) []s
 		}
 		for _, job := range snap.Background {
 			line := jobLine(job)
-			if title := plain.Line(strings.TrimSpace(snap.Title)); title != "" {
+			if title := safetext.Line(strings.TrimSpace(snap.Title)); title != "" {
 				line += "  (in: " + title + ")"
 			}
 			lines = append(lines, line)

@@ -10,10 +10,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/scroll"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -309,7 +309,7 @@ func (m *model) forward(msg tea.Msg) tea.Cmd {
 // onMode hears what the terminal can do. Bubble Tea goes by the same rule.
 func (m *model) onMode(msg tea.ModeReportMsg) {
 	if msg.Mode == ansi.ModeUnicodeCore {
-		plain.Join(!msg.Value.IsNotRecognized() && !msg.Value.IsPermanentlyReset())
+		safetext.Join(!msg.Value.IsNotRecognized() && !msg.Value.IsPermanentlyReset())
 		m.repaint(m.dark, m.color)
 	}
 }

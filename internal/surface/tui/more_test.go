@@ -12,8 +12,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -28,7 +28,7 @@ func (d *driver) happens(bodies ...p.Body) {
 
 // Lines are as wide as Bubble Tea takes them to be, which depends on the terminal.
 func TestTerminalThatJoins(t *testing.T) {
-	defer plain.Join(false)
+	defer safetext.Join(false)
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		d.send(tea.WindowSizeMsg{Width: 20, Height: 24})

@@ -9,8 +9,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -75,7 +75,7 @@ func (m *model) rows(list []engine.Summary) []picker.Row {
 		}
 		rows = append(rows, picker.Row{
 			ID: string(c.ID), Marked: c.ID == m.talk.id,
-			Columns: []string{ago(now, c.Updated), ending(c), m.shortDir(c.Cwd), plain.Line(c.Title), plain.Line(c.LastLine)},
+			Columns: []string{ago(now, c.Updated), ending(c), m.shortDir(c.Cwd), safetext.Line(c.Title), safetext.Line(c.LastLine)},
 		})
 	}
 	return rows
@@ -85,7 +85,7 @@ func (m *model) shortDir(dir string) string {
 	if home := m.o.Home; home != "" && (dir == home || strings.HasPrefix(dir, home+"/")) {
 		dir = "~" + strings.TrimPrefix(dir, home)
 	}
-	return plain.Line(dir)
+	return safetext.Line(dir)
 }
 
 // ending says how the last turn ended.

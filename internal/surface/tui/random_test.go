@@ -20,7 +20,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	wire "github.com/fermata-agent/fermata/internal/model"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -302,7 +302,7 @@ func TestStorm(t *testing.T) {
 	if *seed != 0 {
 		seeds = []uint64{*seed}
 	}
-	defer plain.Join(false)
+	defer safetext.Join(false)
 	for _, n := range seeds {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -17,15 +17,15 @@ var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "
 // takes its place, but never that of a stop.
 func (m *model) status(now time.Time) string {
 	if m.hint.text != "" && !m.stopping() && m.leaving == nil {
-		return m.theme.Paint(m.hint.role, plain.Cut(m.hint.text, m.width))
+		return m.theme.Paint(m.hint.role, safetext.Cut(m.hint.text, m.width))
 	}
 	state, role := m.state(now)
-	line := plain.Cut(state, m.width)
-	rest := fit(m.facts(), m.width-plain.Width(line)-3)
+	line := safetext.Cut(state, m.width)
+	rest := fit(m.facts(), m.width-safetext.Width(line)-3)
 	if rest == "" {
 		return m.theme.Paint(role, line)
 	}
-	gap := m.width - plain.Width(line) - plain.Width(rest)
+	gap := m.width - safetext.Width(line) - safetext.Width(rest)
 	return m.theme.Paint(role, line) + strings.Repeat(" ", max(1, gap)) + m.theme.Paint(theme.Dim, rest)
 }
 
@@ -109,7 +109,7 @@ func (m *model) place(dir string) string {
 	if m.where != "" && dir != "" {
 		dir += " (" + m.where + ")"
 	}
-	return plain.Line(dir)
+	return safetext.Line(dir)
 }
 
 // fit joins as many facts as fit, in their order.
@@ -124,7 +124,7 @@ func fit(list []fact, width int) string {
 			}
 		}
 		line := strings.Join(words, " · ")
-		if plain.Width(line) <= width {
+		if safetext.Width(line) <= width {
 			return line
 		}
 		list = slices.Delete(slices.Clone(list), least, least+1)

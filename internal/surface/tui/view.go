@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -103,9 +103,9 @@ func word(mode p.WhenBusy) string {
 }
 
 func (m *model) chip(what, text string) string {
-	line := strings.Join(strings.Fields(plain.Clean(text)), " ")
-	line = plain.Cut(fmt.Sprintf("  ⤷ %s: %s", what, line), m.width-14)
-	return m.theme.Paint(theme.User, line) + m.theme.Paint(theme.Dim, plain.Cut("  (↑ edits)", m.width-plain.Width(line)))
+	line := strings.Join(strings.Fields(safetext.Clean(text)), " ")
+	line = safetext.Cut(fmt.Sprintf("  ⤷ %s: %s", what, line), m.width-14)
+	return m.theme.Paint(theme.User, line) + m.theme.Paint(theme.Dim, safetext.Cut("  (↑ edits)", m.width-safetext.Width(line)))
 }
 
 // below says how much there is below the window.
@@ -117,7 +117,7 @@ func (m *model) below(room int) []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{m.theme.Paint(theme.Dim, plain.Cut(fmt.Sprintf("  ↓ %d more lines below (Esc or End goes there)", n), m.width))}
+	return []string{m.theme.Paint(theme.Dim, safetext.Cut(fmt.Sprintf("  ↓ %d more lines below (Esc or End goes there)", n), m.width))}
 }
 
 // welcome is what a conversation shows that has not begun.
@@ -140,7 +140,7 @@ func (m *model) welcome() []string {
 		m.theme.Paint(theme.Dim, "It can be stopped at any instant; nothing is lost."),
 	)
 	for i, line := range lines {
-		lines[i] = plain.Cut("  "+line, m.width)
+		lines[i] = safetext.Cut("  "+line, m.width)
 	}
 	return append([]string{""}, lines...)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -28,9 +28,9 @@ func (p *pen) command(it *transcript.Item) {
 	if it.Kind == transcript.Background {
 		mark = fmt.Sprintf("&%d ", it.Background)
 	}
-	p.script(mark, plain.Show(it.CommandLine()))
+	p.script(mark, safetext.Show(it.CommandLine()))
 	if it.Cwd != "" && it.Cwd != p.Dir {
-		p.add(p.Theme.Paint(theme.Dim, plain.Cut("  in "+p.short(it.Cwd), p.Width)))
+		p.add(p.Theme.Paint(theme.Dim, safetext.Cut("  in "+p.short(it.Cwd), p.Width)))
 	}
 	p.output(it, tailLines)
 	p.status(it)
@@ -55,7 +55,7 @@ func (p *pen) script(mark, text string) {
 
 func hard(s string, width int) []string {
 	var lines []string
-	for _, r := range plain.Hard(s, width) {
+	for _, r := range safetext.Hard(s, width) {
 		lines = append(lines, s[r[0]:r[1]])
 	}
 	return lines
@@ -86,14 +86,14 @@ func (p *pen) output(it *transcript.Item, most int) {
 }
 
 func (p *pen) outputLine(line string) {
-	line = strings.TrimRight(plain.Line(last(line)), " ")
-	if plain.Width(line) <= p.room(2) {
+	line = strings.TrimRight(safetext.Line(last(line)), " ")
+	if safetext.Width(line) <= p.room(2) {
 		p.add("  " + p.Theme.Paint(theme.Dim, line))
 		return
 	}
 	p.folded = true
 	if !p.Expanded {
-		p.add("  " + p.Theme.Paint(theme.Dim, plain.Cut(line, p.room(2))))
+		p.add("  " + p.Theme.Paint(theme.Dim, safetext.Cut(line, p.room(2))))
 		return
 	}
 	for _, l := range hard(line, p.room(2)) {
@@ -140,25 +140,25 @@ func size(n int64) string {
 // tool draws a call of any other tool: its name and arguments, and the beginning
 // of what it answered.
 func (p *pen) tool(it *transcript.Item) {
-	head := plain.ShowLine(it.Tool)
+	head := safetext.ShowLine(it.Tool)
 	if head == "" {
 		head = "call"
 	}
-	arguments := strings.Join(strings.Fields(plain.Show(it.Arguments)), " ")
-	room := max(1, p.Width-2-plain.Width(head)-1)
-	if plain.Width(arguments) > room {
+	arguments := strings.Join(strings.Fields(safetext.Show(it.Arguments)), " ")
+	room := max(1, p.Width-2-safetext.Width(head)-1)
+	if safetext.Width(arguments) > room {
 		p.folded = true
 	}
 	mark := p.Theme.Paint(theme.Accent, "→ ") + p.Theme.Paint(theme.Bold, head)
-	if p.Expanded && plain.Width(arguments) > room {
+	if p.Expanded && safetext.Width(arguments) > room {
 		p.add(mark)
-		for _, l := range plain.Wrap(arguments, p.room(2)) {
+		for _, l := range safetext.Wrap(arguments, p.room(2)) {
 			p.add("  " + p.Theme.Paint(theme.Dim, l))
 		}
 	} else if arguments == "" {
 		p.add(mark)
 	} else {
-		p.add(mark + " " + p.Theme.Paint(theme.Dim, plain.Cut(arguments, room)))
+		p.add(mark + " " + p.Theme.Paint(theme.Dim, safetext.Cut(arguments, room)))
 	}
 	p.output(it, tailLines)
 	p.status(it)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -75,7 +75,7 @@ const (
 const liveLines = 200
 
 func (p *pen) user(it *transcript.Item) {
-	lines := plain.Wrap(strings.TrimRight(plain.Clean(it.Text), " \n"), p.room(2))
+	lines := safetext.Wrap(strings.TrimRight(safetext.Clean(it.Text), " \n"), p.room(2))
 	rest := p.fold(len(lines), userLines)
 	for i, l := range lines[:len(lines)-rest] {
 		mark := "  "
@@ -95,12 +95,12 @@ func (p *pen) message(it *transcript.Item) {
 // cutMark says that the text was cut where it ends.
 func (p *pen) cutMark(it *transcript.Item) {
 	if it.Status == transcript.Cut {
-		p.lines = append(p.lines, plain.Fit(p.Theme.Paint(theme.Warn, "■ cut here"), p.Width))
+		p.lines = append(p.lines, safetext.Fit(p.Theme.Paint(theme.Warn, "■ cut here"), p.Width))
 	}
 }
 
 func (p *pen) reasoning(it *transcript.Item) {
-	text := strings.TrimSpace(plain.Clean(it.Text))
+	text := strings.TrimSpace(safetext.Clean(it.Text))
 	word := "thought"
 	switch it.Status {
 	case transcript.Open:
@@ -114,17 +114,17 @@ func (p *pen) reasoning(it *transcript.Item) {
 	}
 	if text == "" {
 		if it.Status == transcript.Open {
-			p.add(p.Theme.Paint(theme.Dim, plain.Cut(head, p.Width)))
+			p.add(p.Theme.Paint(theme.Dim, safetext.Cut(head, p.Width)))
 		}
 		return
 	}
 	p.folded = true
 	if !p.Expanded {
-		p.add(p.Theme.Paint(theme.Dim, plain.Cut(head+": "+gist(text), p.Width)))
+		p.add(p.Theme.Paint(theme.Dim, safetext.Cut(head+": "+gist(text), p.Width)))
 		return
 	}
-	p.add(p.Theme.Paint(theme.Dim, plain.Cut(head, p.Width)))
-	for _, l := range plain.Wrap(text, p.room(2)) {
+	p.add(p.Theme.Paint(theme.Dim, safetext.Cut(head, p.Width)))
+	for _, l := range safetext.Wrap(text, p.room(2)) {
 		p.add(p.Theme.Paint(theme.Dim, "  "+l))
 	}
 }
@@ -134,12 +134,12 @@ func gist(text string) string {
 	if i := strings.LastIndex(text, "\n**"); i >= 0 {
 		text = text[i+1:]
 	}
-	return strings.Trim(plain.First(text), "*# ")
+	return strings.Trim(safetext.First(text), "*# ")
 }
 
 func (p *pen) plan(it *transcript.Item) {
 	head := "plan"
-	if text := plain.First(it.Text); text != "" {
+	if text := safetext.First(it.Text); text != "" {
 		head += ": " + text
 	}
 	p.para("◇ ", theme.Accent, head, theme.Bold)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -37,7 +37,7 @@ func frame(o Options, items ...named) string {
 		b.WriteString("\n")
 		for _, line := range Render(n.item, o) {
 			line = ansi.Strip(line)
-			b.WriteString(line + strings.Repeat(" ", max(0, o.Width-plain.Width(line))) + "│\n")
+			b.WriteString(line + strings.Repeat(" ", max(0, o.Width-safetext.Width(line))) + "│\n")
 		}
 	}
 	return b.String()

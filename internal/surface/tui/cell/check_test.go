@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -17,7 +17,7 @@ import (
 // harmless reports what is wrong with a line: it is too wide, it holds a control
 // character that is not part of our own colours, or a colour stays on.
 func harmless(line string, width int) string {
-	if w := plain.Width(line); w > width {
+	if w := safetext.Width(line); w > width {
 		return "too wide"
 	}
 	rest := line

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -51,7 +51,7 @@ func (p *pen) patch(it *transcript.Item) {
 
 // failedPatch is why nothing was written.
 func failedPatch(it *transcript.Item) string {
-	if text := plain.First(it.Output); text != "" {
+	if text := safetext.First(it.Output); text != "" {
 		return text
 	}
 	return "failed"
@@ -156,20 +156,20 @@ func (p *pen) diffLine(n *numbering, line string, first bool) {
 		n.before++
 		n.after++
 	default: // a remark, such as that there is no newline at the end
-		p.add(p.Theme.Paint(theme.Dim, "    "+plain.Cut(plain.ShowLine(line), p.room(4))))
+		p.add(p.Theme.Paint(theme.Dim, "    "+safetext.Cut(safetext.ShowLine(line), p.room(4))))
 		return
 	}
 	if line != "" {
 		line = line[1:]
 	}
 	gutter := fmt.Sprintf("    %*d ", n.width, number)
-	p.codeLine(gutter, sign, plain.ShowLine(strings.TrimSuffix(line, "\r")), role)
+	p.codeLine(gutter, sign, safetext.ShowLine(strings.TrimSuffix(line, "\r")), role)
 }
 
 func (p *pen) codeLine(gutter, sign, text string, role theme.Role) {
 	room := p.room(len(gutter) + 1)
-	lines := []string{plain.Cut(text, room)}
-	if plain.Width(text) > room {
+	lines := []string{safetext.Cut(text, room)}
+	if safetext.Width(text) > room {
 		p.folded = true
 		if p.Expanded {
 			lines = hard(text, room)

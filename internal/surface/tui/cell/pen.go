@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -17,7 +17,7 @@ type pen struct {
 }
 
 // add adds a line that is painted.
-func (p *pen) add(line string) { p.lines = append(p.lines, plain.Fit(line, p.Width)) }
+func (p *pen) add(line string) { p.lines = append(p.lines, safetext.Fit(line, p.Width)) }
 
 // room is the width that is left beside an indentation.
 func (p *pen) room(indent int) int { return max(1, p.Width-indent) }
@@ -25,9 +25,9 @@ func (p *pen) room(indent int) int { return max(1, p.Width-indent) }
 // para adds text of others as a paragraph behind a mark. A text that is empty
 // still has the mark.
 func (p *pen) para(mark string, markRole theme.Role, text string, role theme.Role) {
-	indent := plain.Width(mark)
-	text = strings.TrimSpace(plain.Show(text))
-	for i, l := range plain.Wrap(text, p.room(indent)) {
+	indent := safetext.Width(mark)
+	text = strings.TrimSpace(safetext.Show(text))
+	for i, l := range safetext.Wrap(text, p.room(indent)) {
 		lead := strings.Repeat(" ", indent)
 		if i == 0 {
 			lead = p.Theme.Paint(markRole, mark)
@@ -77,5 +77,5 @@ func (p *pen) short(path string) string {
 	if p.Dir != "" {
 		path = strings.TrimPrefix(path, strings.TrimSuffix(p.Dir, "/")+"/")
 	}
-	return plain.ShowLine(path)
+	return safetext.ShowLine(path)
 }

@@ -7,8 +7,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -35,7 +35,7 @@ func (c *Composer) View(width, maxHeight int) ([]string, *tea.Cursor) {
 	b.SetWidth(width - frame)
 	f := b.View(rows, func(label string) string { return c.theme.Paint(theme.Accent, label) })
 	if b.Empty() && c.search == nil {
-		f.Rows[0] = c.theme.Paint(theme.Dim, plain.Cut(c.opts.Placeholder, max(width-frame, 0)))
+		f.Rows[0] = c.theme.Paint(theme.Dim, safetext.Cut(c.opts.Placeholder, max(width-frame, 0)))
 	}
 
 	lines := make([]string, 0, len(f.Rows)+2)
@@ -48,8 +48,8 @@ func (c *Composer) View(width, maxHeight int) ([]string, *tea.Cursor) {
 		y++
 	}
 	for i := range lines {
-		if plain.Width(lines[i]) > width { // narrower than anybody can read
-			lines[i] = plain.Fit(lines[i], max(width, 0))
+		if safetext.Width(lines[i]) > width { // narrower than anybody can read
+			lines[i] = safetext.Fit(lines[i], max(width, 0))
 		}
 	}
 	if !c.focused {
@@ -62,7 +62,7 @@ func (c *Composer) View(width, maxHeight int) ([]string, *tea.Cursor) {
 func (c *Composer) prompt(first bool) string {
 	switch {
 	case !first:
-		return strings.Repeat(" ", plain.Width(prompt))
+		return strings.Repeat(" ", safetext.Width(prompt))
 	case c.search != nil:
 		return c.theme.Paint(theme.Dim, prompt)
 	case strings.HasPrefix(c.buf.Line(0), "!"):
@@ -77,11 +77,11 @@ func (c *Composer) box(rows []string, f edit.Frame, width int) []string {
 	lines := make([]string, 0, len(rows)+2)
 	lines = append(lines, c.edge("╭", "╮", "", more(f.Above, "↑ more"), width))
 	for _, r := range rows {
-		pad := max(width-3-plain.Width(r), 0)
+		pad := max(width-3-safetext.Width(r), 0)
 		lines = append(lines, side+" "+r+strings.Repeat(" ", pad)+side)
 	}
 	below := more(f.Below, "↓ more")
-	return append(lines, c.edge("╰", "╯", c.hint(width-8-plain.Width(below)), below, width))
+	return append(lines, c.edge("╰", "╯", c.hint(width-8-safetext.Width(below)), below, width))
 }
 
 func more(is bool, text string) string {
@@ -96,11 +96,11 @@ func (c *Composer) edge(from, to, left, right string, width int) string {
 	room := width - 4 // corners, and a dash beside each
 	if right != "" {
 		right = " " + right + " "
-		room -= plain.Width(right)
+		room -= safetext.Width(right)
 	}
 	if left != "" {
-		left = " " + plain.Cut(left, max(room-2, 0)) + " "
-		room -= plain.Width(left)
+		left = " " + safetext.Cut(left, max(room-2, 0)) + " "
+		room -= safetext.Width(left)
 	}
 	line := func(s string) string { return c.theme.Paint(theme.Border, s) }
 	words := func(s string) string { return c.theme.Paint(theme.Dim, s) }
@@ -120,7 +120,7 @@ func (c *Composer) hint(room int) string {
 	case c.buf.Lines() > 1:
 		long, short = "enter send · ctrl-j newline", "⏎ send · ^J newline"
 	}
-	if plain.Width(long) <= room {
+	if safetext.Width(long) <= room {
 		return long
 	}
 	return short
@@ -150,13 +150,13 @@ func (c *Composer) PopupIn(width, height int) []string {
 		return nil
 	}
 	if len(u.list) == 0 {
-		return []string{c.theme.Paint(theme.Dim, plain.Fit("  looking for files…", max(width, 0)))}
+		return []string{c.theme.Paint(theme.Dim, safetext.Fit("  looking for files…", max(width, 0)))}
 	}
 	first := min(max(u.at-height+1, 0), len(u.list))
 	shown := u.list[first:min(first+height, len(u.list))]
 	column := 0
 	for _, pr := range shown {
-		column = max(column, plain.Width(pr.title(u.token.kind)))
+		column = max(column, safetext.Width(pr.title(u.token.kind)))
 	}
 	lines := make([]string, 0, len(shown))
 	for i, pr := range shown {
@@ -180,18 +180,18 @@ func (c *Composer) proposal(pr proposal, selected bool, column, width int) strin
 	}
 	title := pr.title(c.popup.token.kind)
 	room := max(width-2, 0)
-	if over := plain.Width(title) - room; over > 0 && c.popup.token.kind == '@' {
+	if over := safetext.Width(title) - room; over > 0 && c.popup.token.kind == '@' {
 		title = ansi.TruncateLeft(title, over+1, "…")
 	}
-	text := mark + plain.Cut(title, room)
+	text := mark + safetext.Cut(title, room)
 	help := ""
 	if pr.help != "" {
-		help = strings.Repeat(" ", max(column-plain.Width(title), 0)+2) + pr.help
-		help = plain.Cut(help, max(width-plain.Width(text), 0))
+		help = strings.Repeat(" ", max(column-safetext.Width(title), 0)+2) + pr.help
+		help = safetext.Cut(help, max(width-safetext.Width(text), 0))
 	}
 	if selected {
 		line := text + help
-		return c.theme.Paint(theme.Selected, plain.Fit(line+strings.Repeat(" ", max(width-plain.Width(line), 0)), max(width, 0)))
+		return c.theme.Paint(theme.Selected, safetext.Fit(line+strings.Repeat(" ", max(width-safetext.Width(line), 0)), max(width, 0)))
 	}
-	return plain.Fit(text+c.theme.Paint(theme.Dim, help), max(width, 0))
+	return safetext.Fit(text+c.theme.Paint(theme.Dim, help), max(width, 0))
 }

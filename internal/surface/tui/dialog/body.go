@@ -3,7 +3,7 @@ package dialog
 import (
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -80,7 +80,7 @@ func confirmBody(t *theme.Theme, c Confirm) body {
 }
 
 func wrapped(t *theme.Theme, r theme.Role, s string, width int) []string {
-	lines := plain.Wrap(plain.Show(s), width)
+	lines := safetext.Wrap(safetext.Show(s), width)
 	for i := range lines {
 		lines[i] = t.Paint(r, lines[i])
 	}
@@ -91,7 +91,7 @@ func wrapped(t *theme.Theme, r theme.Role, s string, width int) []string {
 func commandLines(t *theme.Theme, argv []string, width int) []string {
 	var lines []string
 	mark := t.Paint(theme.Accent, "$ ")
-	for _, l := range plain.Wrap(plain.Show(transcript.CommandLine(argv)), max(width-2, 1)) {
+	for _, l := range safetext.Wrap(safetext.Show(transcript.CommandLine(argv)), max(width-2, 1)) {
 		lines = append(lines, mark+t.Paint(theme.Code, l))
 		mark = "  "
 	}
@@ -107,9 +107,9 @@ func withDiff(t *theme.Theme, lines []string, diff string, width int) []string {
 	if len(lines) > 0 {
 		lines = append(lines, "")
 	}
-	for _, l := range strings.Split(plain.Show(diff), "\n") {
+	for _, l := range strings.Split(safetext.Show(diff), "\n") {
 		role := diffRole(l)
-		for _, r := range plain.Hard(l, width) {
+		for _, r := range safetext.Hard(l, width) {
 			lines = append(lines, t.Paint(role, l[r[0]:r[1]]))
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -73,7 +73,7 @@ func (m *Model) finish(lines []string, f foot, width, maxHeight int) ([]string, 
 		f.y = max(f.y-over, 0)
 	}
 	for i := range lines {
-		lines[i] = plain.Fit(lines[i], max(width, 0))
+		lines[i] = safetext.Fit(lines[i], max(width, 0))
 	}
 	if !f.cursor {
 		return lines, nil
@@ -85,15 +85,15 @@ func (m *Model) finish(lines []string, f foot, width, maxHeight int) ([]string, 
 func (m *Model) factLines(width, maxHeight int) []string {
 	var lines []string
 	for _, s := range m.facts {
-		s = plain.Show(s)
+		s = safetext.Show(s)
 		if maxHeight < roomy {
 			s = strings.ReplaceAll(s, "\n", " ")
-			lines = append(lines, m.theme.Paint(theme.Dim, plain.Cut(s, width)))
+			lines = append(lines, m.theme.Paint(theme.Dim, safetext.Cut(s, width)))
 			continue
 		}
-		all := plain.Wrap(s, width)
+		all := safetext.Wrap(s, width)
 		if len(all) > 3 {
-			all = append(all[:2], plain.Cut(strings.Join(all[2:], " "), width))
+			all = append(all[:2], safetext.Cut(strings.Join(all[2:], " "), width))
 		}
 		for _, l := range all {
 			lines = append(lines, m.theme.Paint(theme.Dim, l))
@@ -122,7 +122,7 @@ func (m *Model) wordsFoot(width, maxHeight int) foot {
 	fr := m.words.View(max(min(4, maxHeight/3), 1), func(s string) string { return s })
 	f := foot{x: fr.X + 2, y: fr.Y, cursor: true}
 	if head != "" {
-		f.lines = append(f.lines, m.theme.Paint(theme.Bold, plain.Cut(head, width)))
+		f.lines = append(f.lines, m.theme.Paint(theme.Bold, safetext.Cut(head, width)))
 		f.y++
 	}
 	for i, r := range fr.Rows {
@@ -139,13 +139,13 @@ func (m *Model) wordsFoot(width, maxHeight int) foot {
 func (m *Model) column(width int) []string {
 	lines := make([]string, 0, len(m.choices))
 	for i, c := range m.choices {
-		text := fmt.Sprintf("%s  %s", c.Key, plain.Line(c.Label))
+		text := fmt.Sprintf("%s  %s", c.Key, safetext.Line(c.Label))
 		if i == m.at {
-			text = plain.Cut("› "+text+" ", width)
+			text = safetext.Cut("› "+text+" ", width)
 			lines = append(lines, m.theme.Paint(theme.Selected, text))
 			continue
 		}
-		lines = append(lines, plain.Cut("  "+text, width))
+		lines = append(lines, safetext.Cut("  "+text, width))
 	}
 	return lines
 }
@@ -155,7 +155,7 @@ func (m *Model) row(width int) []string {
 	var lines []string
 	line, col := "", 0
 	for i, c := range m.choices {
-		label := plain.Line(c.Label)
+		label := safetext.Line(c.Label)
 		if m.approval {
 			label = short(c)
 		}
@@ -163,8 +163,8 @@ func (m *Model) row(width int) []string {
 		if i == m.at {
 			text = "›" + text[1:]
 		}
-		text = plain.Cut(text, width)
-		w := plain.Width(text)
+		text = safetext.Cut(text, width)
+		w := safetext.Width(text)
 		if col > 0 && col+1+w > width {
 			lines = append(lines, line)
 			line, col = "", 0
@@ -200,7 +200,7 @@ func (m *Model) box(rows []string, width int) []string {
 	lines := make([]string, 0, len(rows)+2)
 	lines = append(lines, m.edge("╭", "╮", m.title, m.place, width, theme.Heading))
 	for _, r := range rows {
-		lines = append(lines, side+" "+r+strings.Repeat(" ", max(width-4-plain.Width(r), 0))+" "+side)
+		lines = append(lines, side+" "+r+strings.Repeat(" ", max(width-4-safetext.Width(r), 0))+" "+side)
 	}
 	return append(lines, m.edge("╰", "╯", m.hint(), m.scrolled(), width, theme.Dim))
 }
@@ -209,11 +209,11 @@ func (m *Model) edge(from, to, left, right string, width int, words theme.Role) 
 	room := width - 4
 	if right != "" {
 		right = " " + right + " "
-		room -= plain.Width(right)
+		room -= safetext.Width(right)
 	}
 	if left != "" {
-		left = " " + plain.Cut(plain.Line(left), max(room-2, 0)) + " "
-		room -= plain.Width(left)
+		left = " " + safetext.Cut(safetext.Line(left), max(room-2, 0)) + " "
+		room -= safetext.Width(left)
 	}
 	line := func(s string) string { return m.theme.Paint(theme.Accent, s) }
 	return line(from+"─") + m.theme.Paint(words, left) + line(strings.Repeat("─", max(room, 0))) +

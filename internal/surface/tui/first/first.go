@@ -12,7 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -213,7 +213,7 @@ func (f *screen) frame() []string {
 func (f *screen) lines() []string {
 	out := []string{"", "  " + f.theme.Paint(theme.Heading, "fermata"), "", "  No model is set up yet. Choose one:", ""}
 	if f.o.Why != "" {
-		out[3] = "  " + plain.Cut(plain.Line(f.o.Why), f.width-2)
+		out[3] = "  " + safetext.Cut(safetext.Line(f.o.Why), f.width-2)
 	}
 	for i := range f.rows() {
 		name, note := f.label(i)
@@ -221,21 +221,21 @@ func (f *screen) lines() []string {
 		if i == f.row {
 			line = f.theme.Paint(theme.Selected, line)
 		}
-		out = append(out, line+" "+f.theme.Paint(theme.Dim, plain.Cut(note, f.width-plain.Width(line)-2)))
+		out = append(out, line+" "+f.theme.Paint(theme.Dim, safetext.Cut(note, f.width-safetext.Width(line)-2)))
 	}
 	out = append(out, "")
 	if f.key != nil {
 		out = append(out,
 			"  Key for "+f.key.offer.Provider+": "+strings.Repeat("•", min(len(f.key.text), 40))+"▏",
-			"  "+f.theme.Paint(theme.Dim, plain.Cut("Kept in memory for this run only; commands do not get it.", f.width-2)),
-			"  "+f.theme.Paint(theme.Dim, plain.Cut("To keep it for good, set "+f.key.offer.Variable+".", f.width-2)),
+			"  "+f.theme.Paint(theme.Dim, safetext.Cut("Kept in memory for this run only; commands do not get it.", f.width-2)),
+			"  "+f.theme.Paint(theme.Dim, safetext.Cut("To keep it for good, set "+f.key.offer.Variable+".", f.width-2)),
 			"  "+f.theme.Paint(theme.Dim, "Enter takes it · Esc goes back"))
 		return out
 	}
 	if f.said != "" {
-		out = append(out, "  "+f.theme.Paint(theme.Warn, plain.Cut(f.said, f.width-2)))
+		out = append(out, "  "+f.theme.Paint(theme.Warn, safetext.Cut(f.said, f.width-2)))
 	}
-	return append(out, "  "+f.theme.Paint(theme.Dim, plain.Cut("↑↓ and Enter, or the number · r looks for Ollama again · q leaves", f.width-2)))
+	return append(out, "  "+f.theme.Paint(theme.Dim, safetext.Cut("↑↓ and Enter, or the number · r looks for Ollama again · q leaves", f.width-2)))
 }
 
 func (f *screen) label(row int) (name, note string) {
@@ -247,7 +247,7 @@ func (f *screen) label(row int) (name, note string) {
 	case row == n && !f.asked:
 		return "a model on this machine", "looking for Ollama…"
 	case row == n && f.answers:
-		return "a model on this machine", "Ollama answers: " + plain.Line(f.local)
+		return "a model on this machine", "Ollama answers: " + safetext.Line(f.local)
 	case row == n:
 		return "a model on this machine", "no Ollama answers here"
 	case row == n+1:

@@ -8,7 +8,7 @@ import (
 	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -72,7 +72,7 @@ const narrow = 12
 // indented draws the blocks in a node behind a first and other leads, which are
 // equally wide.
 func (d *drawer) indented(n ast.Node, width int, roles []theme.Role, first, other string) []string {
-	w := plain.Width(first)
+	w := safetext.Width(first)
 	if width-w < narrow {
 		return d.blocks(n, width, roles)
 	}
@@ -114,7 +114,7 @@ func (d *drawer) list(n *ast.List, width int, roles []theme.Role) []string {
 		if len(out) > 0 && c.HasBlankPreviousLines() {
 			out = append(out, "")
 		}
-		other := strings.Repeat(" ", plain.Width(mark))
+		other := strings.Repeat(" ", safetext.Width(mark))
 		out = append(out, d.indented(c, width, roles, d.theme.Paint(theme.Accent, mark), other)...)
 	}
 	return out
@@ -150,7 +150,7 @@ func drawCode(line string, h *highlighter, width int, t *theme.Theme) []string {
 	const lead = "  "
 	r := h.line(line)
 	var out []string
-	for _, at := range plain.Hard(line, width-len(lead)) {
+	for _, at := range safetext.Hard(line, width-len(lead)) {
 		out = append(out, strings.TrimRight(lead+r.paint(at[0], at[1], t), " "))
 	}
 	return out

@@ -9,7 +9,7 @@ import (
 	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/util"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -48,7 +48,7 @@ func (r *runs) paint(from, to int, t *theme.Theme) string {
 // wrap breaks the text into painted lines.
 func (r *runs) wrap(width int, t *theme.Theme) []string {
 	var lines []string
-	for _, at := range plain.Ranges(r.text.String(), width) {
+	for _, at := range safetext.Ranges(r.text.String(), width) {
 		lines = append(lines, r.paint(at[0], at[1], t))
 	}
 	return lines
@@ -81,7 +81,7 @@ func (d *drawer) inline(r *runs, n ast.Node, roles []theme.Role) {
 	case *ast.Text:
 		d.plainText(r, n, roles)
 	case *ast.String:
-		r.add(plain.Line(string(n.Value)), roles)
+		r.add(safetext.Line(string(n.Value)), roles)
 	case *ast.CodeSpan:
 		d.codeSpan(r, n, roles)
 	case *ast.Emphasis:
@@ -102,7 +102,7 @@ func (d *drawer) inline(r *runs, n ast.Node, roles []theme.Role) {
 		r.add("]", roles)
 		d.address(r, "", n.Destination, roles)
 	case *ast.AutoLink:
-		r.add(plain.Line(string(n.Label(d.src))), and(roles, theme.Link))
+		r.add(safetext.Line(string(n.Label(d.src))), and(roles, theme.Link))
 	case *ast.RawHTML:
 		d.html(r, n, roles)
 	case *east.TaskCheckBox: // it is the mark of its item
@@ -116,7 +116,7 @@ func (d *drawer) plainText(r *runs, n *ast.Text, roles []theme.Role) {
 	if !n.IsRaw() {
 		b = util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(b)))
 	}
-	r.add(plain.Line(string(b)), roles) // again: a reference may be to a control character
+	r.add(safetext.Line(string(b)), roles) // again: a reference may be to a control character
 	if n.SoftLineBreak() || n.HardLineBreak() {
 		r.add("\n", roles)
 	}
@@ -130,7 +130,7 @@ func (d *drawer) codeSpan(r *runs, n ast.Node, roles []theme.Role) {
 			b.Write(t.Segment.Value(d.src))
 		}
 	}
-	s := plain.Line(b.String())
+	s := safetext.Line(b.String())
 	if !d.theme.Colored() {
 		s = "`" + s + "`"
 	}
@@ -139,7 +139,7 @@ func (d *drawer) codeSpan(r *runs, n ast.Node, roles []theme.Role) {
 
 // address adds where a link goes to, unless its text says so.
 func (d *drawer) address(r *runs, text string, to []byte, roles []theme.Role) {
-	url := plain.Line(string(to))
+	url := safetext.Line(string(to))
 	if url == "" || url == text || url == "mailto:"+text {
 		return
 	}
@@ -156,6 +156,6 @@ func (d *drawer) html(r *runs, n *ast.RawHTML, roles []theme.Role) {
 	case "<br>", "<br/>", "<br />":
 		r.add("\n", roles)
 	default:
-		r.add(plain.Line(s), and(roles, theme.Dim))
+		r.add(safetext.Line(s), and(roles, theme.Dim))
 	}
 }

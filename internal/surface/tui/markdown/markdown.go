@@ -10,7 +10,7 @@ package markdown
 import (
 	"bytes"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -50,7 +50,7 @@ func (s *Stream) Write(text string) {
 		if i < 0 {
 			return
 		}
-		s.whole.line(plain.Line(string(s.part[:i])))
+		s.whole.line(safetext.Line(string(s.part[:i])))
 		s.part = s.part[i+1:]
 	}
 }
@@ -66,7 +66,7 @@ func (s *Stream) Lines() []string {
 	}
 	end := s.whole // a copy, in which the text ends here
 	if len(s.part) > 0 {
-		end.line(plain.Line(string(s.part)))
+		end.line(safetext.Line(string(s.part)))
 	}
 	end.close(noGap)
 	// What was added lies behind the lines that are settled and will be written

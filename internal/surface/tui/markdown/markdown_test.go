@@ -9,7 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
@@ -33,7 +33,7 @@ func TestSample(t *testing.T) {
 		var b strings.Builder
 		for _, line := range Render(sample(t), width, mono) {
 			line = ansi.Strip(line)
-			b.WriteString(line + strings.Repeat(" ", max(0, width-plain.Width(line))) + "│\n")
+			b.WriteString(line + strings.Repeat(" ", max(0, width-safetext.Width(line))) + "│\n")
 		}
 		tuitest.Golden(t, fmt.Sprint("sample", width), b.String())
 	}

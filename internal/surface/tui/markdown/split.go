@@ -3,7 +3,7 @@ package markdown
 import (
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -108,7 +108,7 @@ func (d *drawing) emit(lines ...string) {
 	}
 	d.gap = false
 	for _, l := range lines {
-		d.out = append(d.out, plain.Fit(l, d.width))
+		d.out = append(d.out, safetext.Fit(l, d.width))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 )
 
 // pieces are what makes trouble when a text is cut anywhere.
@@ -79,7 +79,7 @@ func TestOpenBlockStaysSmall(t *testing.T) {
 
 // harm is what is wrong with a line, if anything.
 func harm(line string, width int) string {
-	if w := plain.Width(line); w > width {
+	if w := safetext.Width(line); w > width {
 		return fmt.Sprintf("it is %d wide, want %d", w, width)
 	}
 	for rest := line; rest != ""; rest = rest[1:] {

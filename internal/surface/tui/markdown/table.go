@@ -5,7 +5,7 @@ import (
 
 	east "github.com/yuin/goldmark/extension/ast"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -60,7 +60,7 @@ func columnWidths(rows [][]*runs, room int) []int {
 	for i := range widths {
 		for _, row := range rows {
 			for line := range strings.SplitSeq(row[i].text.String(), "\n") {
-				widths[i] = max(widths[i], plain.Width(line))
+				widths[i] = max(widths[i], safetext.Width(line))
 			}
 		}
 		widths[i] = max(widths[i], 1)
@@ -124,7 +124,7 @@ func (d *drawer) row(row []*runs, widths []int, align []east.Alignment) []string
 }
 
 func pad(s string, width int, a east.Alignment) string {
-	room := max(0, width-plain.Width(s))
+	room := max(0, width-safetext.Width(s))
 	left := 0
 	switch a {
 	case east.AlignRight:

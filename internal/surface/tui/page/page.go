@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -35,8 +35,8 @@ func New(t *theme.Theme, title string, draw func(width int) []string) *Page {
 func Text(t *theme.Theme, title, text string) *Page {
 	return New(t, title, func(width int) []string {
 		var out []string
-		for line := range strings.Lines(plain.Show(text)) {
-			out = append(out, plain.Cut(strings.TrimRight(line, "\n"), width))
+		for line := range strings.Lines(safetext.Show(text)) {
+			out = append(out, safetext.Cut(strings.TrimRight(line, "\n"), width))
 		}
 		return out
 	})
@@ -87,7 +87,7 @@ func (s *Page) View(width, height int) []string {
 	s.room = max(1, height-2)
 	s.clamp()
 	end := min(len(s.lines), s.top+s.room)
-	out := []string{s.theme.Paint(theme.Heading, plain.Cut(s.title, width))}
+	out := []string{s.theme.Paint(theme.Heading, safetext.Cut(s.title, width))}
 	out = append(out, s.lines[s.top:end]...)
 	foot := "Esc goes back"
 	if len(s.lines) > s.room {
@@ -99,5 +99,5 @@ func (s *Page) View(width, height int) []string {
 	for len(out) < height-1 {
 		out = append(out, "")
 	}
-	return append(out[:max(0, height-1)], s.theme.Paint(theme.Dim, plain.Cut(foot, width)))
+	return append(out[:max(0, height-1)], s.theme.Paint(theme.Dim, safetext.Cut(foot, width)))
 }

@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -35,7 +35,7 @@ func (m *Model) View(width, height int) ([]string, *tea.Cursor) {
 	}
 	lines = append(lines, foot...)[:height]
 	for i := range lines {
-		lines[i] = plain.Fit(lines[i], max(width, 0))
+		lines[i] = safetext.Fit(lines[i], max(width, 0))
 	}
 	return lines, tea.NewCursor(min(x, max(width-1, 0)), y)
 }
@@ -44,8 +44,8 @@ func (m *Model) View(width, height int) ([]string, *tea.Cursor) {
 func (m *Model) head(width, height int) (lines []string, x int) {
 	if height >= 4 {
 		count := m.count()
-		title := plain.Cut(plain.Line(m.opts.Title), max(width-plain.Width(count)-1, 0))
-		pad := strings.Repeat(" ", max(width-plain.Width(title)-plain.Width(count), 0))
+		title := safetext.Cut(safetext.Line(m.opts.Title), max(width-safetext.Width(count)-1, 0))
+		pad := strings.Repeat(" ", max(width-safetext.Width(title)-safetext.Width(count), 0))
 		lines = append(lines, m.theme.Paint(theme.Heading, title)+pad+m.theme.Paint(theme.Dim, count))
 	}
 	m.filter.SetWidth(max(width-2, 0))
@@ -72,7 +72,7 @@ func (m *Model) foot(widths []int, width, height int) []string {
 	var lines []string
 	lines = append(lines, m.rest(widths, width, height)...)
 	if m.note != "" && height >= 3 {
-		lines = append(lines, m.theme.Paint(theme.Warn, plain.Cut(plain.First(m.note), width)))
+		lines = append(lines, m.theme.Paint(theme.Warn, safetext.Cut(safetext.First(m.note), width)))
 	}
 	if height < 5 {
 		return lines
@@ -81,7 +81,7 @@ func (m *Model) foot(widths []int, width, height int) []string {
 	if m.opts.Help != "" {
 		text = m.opts.Help + " · " + text
 	}
-	return append(lines, m.theme.Paint(theme.Dim, plain.Cut(text, width)))
+	return append(lines, m.theme.Paint(theme.Dim, safetext.Cut(text, width)))
 }
 
 // rest draws the selected row's cells that are cut, or in columns that had to go.
@@ -97,18 +97,18 @@ func (m *Model) rest(widths []int, width, height int) []string {
 	row, _ := m.Selected()
 	var cells []string
 	for i, c := range row.Columns {
-		c = plain.First(c)
-		if i < len(widths) && plain.Width(c) > widths[i] {
+		c = safetext.First(c)
+		if i < len(widths) && safetext.Width(c) > widths[i] {
 			cells = append(cells, c)
 		}
 	}
-	text := plain.Wrap(strings.Join(cells, " · "), max(width, 1))
+	text := safetext.Wrap(strings.Join(cells, " · "), max(width, 1))
 	lines := make([]string, n)
 	for i := range lines {
 		switch {
 		case i >= len(text):
 		case i == n-1 && len(text) > n:
-			lines[i] = plain.Cut(strings.Join(text[i:], " "), width)
+			lines[i] = safetext.Cut(strings.Join(text[i:], " "), width)
 		default:
 			lines[i] = text[i]
 		}
@@ -196,10 +196,10 @@ func line(cells []string, widths []int) string {
 		}
 		cell := ""
 		if i < len(cells) {
-			cell = plain.Cut(plain.First(cells[i]), w)
+			cell = safetext.Cut(safetext.First(cells[i]), w)
 		}
 		s.WriteString(cell)
-		s.WriteString(strings.Repeat(" ", max(w-plain.Width(cell), 0)))
+		s.WriteString(strings.Repeat(" ", max(w-safetext.Width(cell), 0)))
 	}
 	return s.String()
 }
@@ -216,9 +216,9 @@ func (m *Model) body(widths []int, width, room int) []string {
 		case m.loading:
 			text = "loading…"
 		case len(m.rows) == 0:
-			text = plain.First(m.opts.Empty)
+			text = safetext.First(m.opts.Empty)
 		}
-		return []string{m.theme.Paint(theme.Dim, plain.Cut("   "+text, width))}
+		return []string{m.theme.Paint(theme.Dim, safetext.Cut("   "+text, width))}
 	}
 	m.top = min(max(m.top, m.at-m.page+1, 0), m.at)
 	m.top = max(min(m.top, m.len()-m.page), 0)
@@ -241,6 +241,6 @@ func (m *Model) line(r Row, selected bool, widths []int, width int) string {
 	if !selected {
 		return strings.TrimRight(text, " ")
 	}
-	text = plain.Fit(text, max(width, 0))
-	return m.theme.Paint(theme.Selected, text+strings.Repeat(" ", max(width-plain.Width(text), 0)))
+	text = safetext.Fit(text, max(width, 0))
+	return m.theme.Paint(theme.Selected, text+strings.Repeat(" ", max(width-safetext.Width(text), 0)))
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -50,7 +50,7 @@ func frame(title string, v *View) string {
 	fmt.Fprintf(&b, "-- %s (following %v, %d below)\n", title, v.Following(), v.Below())
 	for _, line := range lines {
 		line = ansi.Strip(line)
-		b.WriteString(line + strings.Repeat(" ", max(0, v.w-plain.Width(line))) + "│\n")
+		b.WriteString(line + strings.Repeat(" ", max(0, v.w-safetext.Width(line))) + "│\n")
 	}
 	return b.String()
 }

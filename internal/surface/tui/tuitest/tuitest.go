@@ -15,7 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -65,7 +65,7 @@ func Press(name string) tea.KeyPressMsg {
 func Frame(lines []string, cursor *tea.Cursor, width int) string {
 	var s strings.Builder
 	for _, l := range lines {
-		fmt.Fprintf(&s, "%s%s|\n", l, strings.Repeat(" ", max(width-plain.Width(l), 0)))
+		fmt.Fprintf(&s, "%s%s|\n", l, strings.Repeat(" ", max(width-safetext.Width(l), 0)))
 	}
 	if cursor != nil {
 		fmt.Fprintf(&s, "cursor %d,%d\n", cursor.X, cursor.Y)
@@ -77,7 +77,7 @@ func Frame(lines []string, cursor *tea.Cursor, width int) string {
 func CheckWidth(t testing.TB, lines []string, width int) {
 	t.Helper()
 	for _, l := range lines {
-		if w := plain.Width(l); w > width {
+		if w := safetext.Width(l); w > width {
 			t.Errorf("%d columns in a width of %d: %q", w, width, l)
 		}
 		if strings.ContainsAny(l, "\n\r\t") {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 )
 
 // A fold stands in the text as one character of a private area, so that every
@@ -36,12 +36,12 @@ func (b *Buffer) cluster(s string) (string, int) {
 	}
 	r, n := utf8.DecodeRuneInString(s)
 	if isFold(r) {
-		return s[:n], plain.Width(b.fold(r).Label)
+		return s[:n], safetext.Width(b.fold(r).Label)
 	}
-	c, w := plain.Cluster(s)
+	c, w := safetext.Cluster(s)
 	if i := strings.IndexFunc(c, isFold); i > 0 { // a fold belongs to nobody
 		c = c[:i]
-		w = plain.Width(c)
+		w = safetext.Width(c)
 	}
 	return c, w
 }

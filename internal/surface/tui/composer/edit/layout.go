@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 )
 
 // A row is a part of a line that fits the width.
@@ -18,10 +18,10 @@ const minWidth = 4
 func (b *Buffer) layout(n int) []row {
 	l := &b.lines[n]
 	width := max(b.width, minWidth)
-	if l.width == width && l.joined == plain.Joined() {
+	if l.width == width && l.joined == safetext.Joined() {
 		return l.rows
 	}
-	l.width, l.joined = width, plain.Joined()
+	l.width, l.joined = width, safetext.Joined()
 	l.rows = b.wrap(l.text, width)
 	return l.rows
 }
@@ -258,7 +258,7 @@ func (b *Buffer) draw(s string, paint func(string) string) string {
 		case r == '\t':
 			out.WriteString("    "[:min(tabWidth, room)])
 		case isFold(r):
-			out.WriteString(paint(plain.Cut(b.fold(r).Label, room)))
+			out.WriteString(paint(safetext.Cut(b.fold(r).Label, room)))
 		case replaced && joins(c): // it would change the width of what is not even there
 			out.WriteString(strings.Repeat(" ", w))
 		case w > room:
@@ -274,6 +274,6 @@ func (b *Buffer) draw(s string, paint func(string) string) string {
 
 // joins reports whether a cluster becomes one with what is before it.
 func joins(c string) bool {
-	first, _ := plain.Cluster("x" + c)
+	first, _ := safetext.Cluster("x" + c)
 	return len(first) > 1
 }

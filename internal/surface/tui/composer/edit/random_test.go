@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/plain"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
@@ -123,11 +123,11 @@ func TestRandomKeysKeepTheFrame(t *testing.T) {
 	joining := slices.Index(typed, "\u0600")
 	typed[joining] = "x"
 	defer func() { typed[joining] = "\u0600" }()
-	defer plain.Join(false)
+	defer safetext.Join(false)
 	for i := range 10000 {
 		if rnd.IntN(50) == 0 {
 			b.SetWidth(rnd.IntN(60))
-			plain.Join(rnd.IntN(2) == 0)
+			safetext.Join(rnd.IntN(2) == 0)
 		}
 		if rnd.IntN(500) == 0 {
 			b.SetText(strings.Repeat("long words 漢字 and more\n", rnd.IntN(30)))
@@ -149,7 +149,7 @@ func checkFrame(t *testing.T, b *Buffer, f Frame, height int) {
 	t.Helper()
 	width := max(b.width, minWidth)
 	for _, r := range f.Rows {
-		if w := plain.Width(r); w > width {
+		if w := safetext.Width(r); w > width {
 			t.Errorf("row %q is %d wide, want %d at most", r, w, width)
 		}
 	}
@@ -161,7 +161,7 @@ func checkFrame(t *testing.T, b *Buffer, f Frame, height int) {
 	}
 	col := 0
 	for s := f.Rows[f.Y]; s != "" && col < f.X; {
-		c, w := plain.Cluster(s)
+		c, w := safetext.Cluster(s)
 		col += w
 		s = s[len(c):]
 	}

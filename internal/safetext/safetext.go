@@ -1,8 +1,8 @@
-// Package plain makes text that others wrote safe to put on a screen, and
+// Package safetext makes text that others wrote safe to put on a screen, and
 // measures and breaks it. What it returns holds no control character and no
 // escape sequence, so whatever a model or a command prints, the terminal only
 // ever obeys us.
-package plain
+package safetext
 
 import (
 	"strings"
