@@ -52,7 +52,7 @@ func listModels(s streams, c *catalogue.Catalogue, provider string, filters []st
 	if err := c.Err(); err != nil {
 		fmt.Fprintf(s.err, "fermata: warning: %v; the built-in table is used\n", err)
 	}
-	w := tabwriter.NewWriter(toPeople(s.out), 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	n := 0
 	for m := range c.All() {
 		name := strings.ToLower(m.Provider + "/" + m.ID)

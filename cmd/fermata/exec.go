@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -167,8 +168,8 @@ const (
 
 // printing says where a turn is printed, and how. Colour is for progress only.
 func printing(s streams, color string) exec.Options {
-	o := exec.Options{Out: s.out, Err: s.err, OutTerminal: terminal(s.out), ErrTerminal: terminal(s.err)}
-	o.Width = func() int { return columns(s.err) }
+	o := exec.Options{Out: s.rawOut, Err: s.rawErr, OutTerminal: terminal(s.rawOut), ErrTerminal: terminal(s.rawErr)}
+	o.Width = func() int { return columns(s.rawErr) }
 	term := os.Getenv("TERM")
 	o.Plain = term == "" || term == "dumb"
 	o.Color = color == colorAlways || color == colorAuto && o.ErrTerminal && !o.Plain && os.Getenv("NO_COLOR") == ""
@@ -217,7 +218,7 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 // file answerTo too, if that is set.
 func runTurn(ctx context.Context, s streams, r *app.App, o exec.Options, answerTo string, stopped func() os.Signal) error {
 	if o.JSON { // told as it goes: without a reader there is no point in going on
-		ctx = whileRead(ctx, s.out)
+		ctx = whileRead(ctx, s.rawOut)
 	}
 	end, err := exec.Run(ctx, r.Engine, o)
 	var parked *exec.ParkedError
@@ -248,7 +249,7 @@ func waiting(s streams, o exec.Options, e *exec.ParkedError) error {
 	}
 	fmt.Fprintf(s.err, "fermata: conversation %s waits for an approval\n", o.Conversation)
 	for _, what := range e.Asks {
-		fmt.Fprintf(s.err, "  %s\n", exec.Clean(what))
+		fmt.Fprintf(s.err, "  %s\n", safetext.Strip(what))
 	}
 	fmt.Fprintf(s.err, "to answer: fermata approve %s [CALL] [--deny | --stop]\n", o.Conversation)
 	return &exitError{code: exitWaiting}

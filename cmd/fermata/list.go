@@ -37,7 +37,7 @@ func listCommand(s streams) *cobra.Command {
 
 func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions, asJSON bool) error {
 	limit := o.Limit
-	w := tabwriter.NewWriter(toPeople(s.out), 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	n := 0
 	for sum, err := range app.All(ctx, e, o) {
 		if err != nil {

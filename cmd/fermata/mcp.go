@@ -47,7 +47,7 @@ func serveMCP(ctx context.Context, s streams, f runFlags) error {
 		Engine: r.Engine, Version: version(), Settings: r.Settings, Change: r.Change, Local: r,
 		Log: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
-	err = server.Serve(ctx, s.in, s.out)
+	err = server.Serve(ctx, s.in, s.rawOut)
 	if stopped() != nil { // a server that is told to end and does has done well
 		return nil
 	}

@@ -38,7 +38,7 @@ func psCommand(s streams) *cobra.Command {
 				return err
 			}
 			if len(a) == 1 {
-				return printJobs(toPeople(s.out), list, time.Now())
+				return printJobs(s.out, list, time.Now())
 			}
 			j, err := pickJob(list, a[1])
 			if err != nil {
@@ -47,7 +47,7 @@ func psCommand(s streams) *cobra.Command {
 			if j.output.Len() > recordedMost-utf8.UTFMax {
 				fmt.Fprintln(s.err, "fermata: this is the first MiB; what follows is recorded when the command ends")
 			}
-			_, err = io.WriteString(toPeople(s.out), j.output.String())
+			_, err = io.WriteString(s.out, j.output.String())
 			return err
 		},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 )
 
@@ -30,13 +31,30 @@ const (
 
 // streams are where a command reads and writes. Answers go to out, everything
 // else (progress, errors, hints) to err.
+//
+// What a command prints was often written by others: a model, a command, a file. Whatever
+// it is, a terminal behind out or err is not steered by it; a pipe or a file gets every
+// byte. rawOut and rawErr are below them, for what draws on the terminal and sanitizes
+// by itself.
 type streams struct {
-	in  io.Reader
-	out io.Writer
-	err io.Writer
+	in             io.Reader
+	out, err       io.Writer
+	rawOut, rawErr io.Writer
 }
 
-func stdio() streams { return streams{os.Stdin, os.Stdout, os.Stderr} }
+func newStreams(in io.Reader, out, err io.Writer) streams {
+	return streams{in: in, out: sanitize(out), err: sanitize(err), rawOut: out, rawErr: err}
+}
+
+// sanitize returns w, or a writer that makes text safe for it if it is a terminal.
+func sanitize(w io.Writer) io.Writer {
+	if terminal(w) {
+		return safetext.NewWriter(w)
+	}
+	return w
+}
+
+func stdio() streams { return newStreams(os.Stdin, os.Stdout, os.Stderr) }
 
 // An exitError ends the program with a code. Without err nothing is printed:
 // what there was to say has been said.
@@ -72,10 +90,9 @@ func run(ctx context.Context, args []string, s streams) int {
 		if wantsLines(root, args) {
 			exec.PrintError(s.out, exit.err)
 		}
-		people := toPeople(s.err) // titles and paths are what others wrote
-		fmt.Fprintf(people, "fermata: %v\n", exit.err)
+		fmt.Fprintf(s.err, "fermata: %v\n", exit.err)
 		if hint := hintFor(exit); hint != "" {
-			fmt.Fprintf(people, "hint: %s\n", hint)
+			fmt.Fprintf(s.err, "hint: %s\n", hint)
 		}
 	}
 	return exit.code

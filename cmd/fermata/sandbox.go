@@ -58,10 +58,10 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 	var unwritten error
 	res := spawner.Run(ctx, spec, func(stream proc.Stream, b []byte) {
 		if stream == proc.Stderr {
-			_, _ = s.err.Write(b) // as ever, what cannot be said there is no reason to stop
+			_, _ = s.rawErr.Write(b) // as ever, what cannot be said there is no reason to stop
 			return
 		}
-		if _, err := s.out.Write(b); err != nil {
+		if _, err := s.rawOut.Write(b); err != nil {
 			unwritten = err
 			leave(err)
 		}

@@ -32,13 +32,13 @@ func showCommand(s streams) *cobra.Command {
 			}
 			if follow {
 				ctx, _ := stopSignals(cmd.Context())
-				ctx = whileRead(ctx, s.out)
+				ctx = whileRead(ctx, s.rawOut)
 				return followed(ctx, tailTo(ctx, e, id, s, asJSON))
 			}
 			if asJSON {
-				return showJSON(cmd.Context(), e, id, toPeople(s.out))
+				return showJSON(cmd.Context(), e, id, s.out)
 			}
-			return show(cmd.Context(), e, id, toPeople(s.out))
+			return show(cmd.Context(), e, id, s.out)
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as another process goes on, until Ctrl-C; drawn as exec draws a turn")
@@ -73,9 +73,9 @@ func followed(ctx context.Context, err error) error {
 
 // tailTo prints events as they come, or draws them as exec does.
 func tailTo(ctx context.Context, e *engine.Local, id p.ConversationID, s streams, asJSON bool) error {
-	draw := exec.Follow(printing(streams{out: s.out, err: s.out}, colorAuto))
+	draw := exec.Follow(printing(newStreams(s.in, s.rawOut, s.rawOut), colorAuto))
 	if asJSON {
-		enc := json.NewEncoder(toPeople(s.out))
+		enc := json.NewEncoder(s.out)
 		draw = func(ev p.Event) error { return enc.Encode(ev) }
 	}
 	for ev, err := range e.Tail(ctx, id) {

@@ -76,7 +76,7 @@ func noTerminal(s streams) string {
 	switch {
 	case !terminal(s.in):
 		return "stdin is not a terminal"
-	case !terminal(s.out):
+	case !terminal(s.rawOut):
 		return "stdout is not a terminal"
 	case os.Getenv("TERM") == "dumb", os.Getenv("TERM") == "":
 		return fmt.Sprintf("TERM is %q", os.Getenv("TERM"))
@@ -125,14 +125,14 @@ func (t talk) run(ctx context.Context, s streams) error {
 		}
 	}
 	var warned strings.Builder // nobody would see it behind the screen
-	r, err := t.flags.openApp(ctx, streams{s.in, s.out, &warned})
+	r, err := t.flags.openApp(ctx, newStreams(s.in, s.rawOut, &warned))
 	if err != nil {
 		fmt.Fprint(s.err, warned.String())
 		return err
 	}
 	defer r.Close()
 	o := screenOptions(r, t.flags)
-	o.In, o.Out, o.Pick = s.in, s.out, t.pick
+	o.In, o.Out, o.Pick = s.in, s.rawOut, t.pick
 	o.Notices = strings.FieldsFunc(warned.String(), func(r rune) bool { return r == '\n' })
 	o.Images = imageFiles(t.flags.images)
 	if len(t.prompt) > 0 {
@@ -236,7 +236,7 @@ func restorer(s streams) func() {
 		return func() {}
 	}
 	return func() {
-		_, _ = s.out.Write([]byte(leaveScreen))
+		_, _ = s.rawOut.Write([]byte(leaveScreen))
 		_ = term.Restore(in.Fd(), state)
 	}
 }
@@ -261,7 +261,7 @@ func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
 	}
 	ctx, stopped := screenSignals(ctx, s)
 	c, err := first.Run(ctx, first.Options{
-		In: s.in, Out: s.out, Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
+		In: s.in, Out: s.rawOut, Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 		Why: why, Offers: offers(l, missing), Probe: func(context.Context) (string, bool) { return l.Models().ProbeOllama() },
 	})
 	if stopped() != nil {

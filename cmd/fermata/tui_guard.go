@@ -59,7 +59,7 @@ func startGuard(s streams) *guard {
 	}
 	defer r.Close()
 	cmd := exec.Command(self, guardCommandName, string(text))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, s.out, s.err, []*os.File{r}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, s.rawOut, s.rawErr, []*os.File{r}
 	if cmd.Start() != nil || debug.SetCrashOutput(w, debug.CrashOptions{}) != nil {
 		w.Close() // which ends a guard that was started, at most with a terminal restored too often
 		return none
@@ -124,7 +124,7 @@ func watchOver(_ context.Context, s streams, pipe io.Reader, state string) error
 	if err := json.Unmarshal([]byte(state), &was); err != nil {
 		return usage("%s: %w", guardCommandName, err)
 	}
-	_, _ = io.WriteString(s.out, leaveScreen)
+	_, _ = io.WriteString(s.rawOut, leaveScreen)
 	if in, ok := s.in.(*os.File); ok {
 		_ = unix.IoctlSetTermios(int(in.Fd()), setTermios, &was)
 	}

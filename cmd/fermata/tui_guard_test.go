@@ -25,7 +25,7 @@ func TestLastWords(t *testing.T) {
 
 // What is not a terminal needs no guard, and nothing happens without one.
 func TestNoGuard(t *testing.T) {
-	g := startGuard(streams{in: strings.NewReader("")})
+	g := startGuard(newStreams(strings.NewReader(""), nil, nil))
 	g.shows("A")
 	g.dismiss()
 	if g.cmd != nil {

@@ -3,6 +3,7 @@ package exec
 import (
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -35,7 +36,7 @@ func (pr *printer) styled(st style, s string) string {
 	if !pr.o.Color {
 		st = plain
 	}
-	return st.put(Clean(s))
+	return st.put(safetext.Strip(s))
 }
 
 func statusStyle(s transcript.Status) style {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -227,7 +228,7 @@ func (pr *printer) finish(end engine.TurnEnd) error {
 	}
 	text := end.Message
 	if pr.o.OutTerminal {
-		text = Clean(text)
+		text = safetext.Strip(text)
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

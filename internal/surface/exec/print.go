@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -91,7 +91,7 @@ func (pr *printer) message(it *transcript.Item) {
 		if it.Status == transcript.Open {
 			text = text[:whole(text)]
 		}
-		pr.text(Clean(text[min(pr.shown[it.ID], len(text)):]))
+		pr.text(safetext.Strip(text[min(pr.shown[it.ID], len(text)):]))
 		pr.shown[it.ID] = len(text)
 		if it.Status != transcript.Open {
 			pr.cutMark(it)
@@ -126,7 +126,7 @@ func whole(s string) int {
 func (pr *printer) flush() {
 	if it := pr.pending; it != nil {
 		pr.pending = nil
-		pr.text(Clean(it.Text))
+		pr.text(safetext.Strip(it.Text))
 		pr.cutMark(it)
 		pr.endOfLine()
 	}
@@ -342,18 +342,4 @@ func (pr *printer) line(s string) { pr.colored(plain, s) }
 func (pr *printer) colored(st style, s string) {
 	pr.endOfLine()
 	pr.text(pr.styled(st, s) + "\n")
-}
-
-// Clean takes out what would move the cursor or change the terminal, and marks what
-// turns the direction of a text: people judge a command by how it looks.
-func Clean(s string) string {
-	return string(bytes.Map(func(r rune) rune {
-		switch {
-		case r < ' ' && r != '\t' && r != '\n', r >= 0x7f && r < 0xa0:
-			return -1
-		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-			return utf8.RuneError
-		}
-		return r
-	}, []byte(s)))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -105,7 +106,7 @@ func (pr *printer) status(frame int, now time.Time) {
 // oneLine makes a text fit into a line of a terminal: a line that is broken
 // cannot be drawn over.
 func oneLine(s string, width int) string {
-	s = strings.Join(strings.Fields(Clean(s)), " ")
+	s = strings.Join(strings.Fields(safetext.Strip(s)), " ")
 	return ansi.Truncate(s, max(width-3, 0), "…") // room for ^C, and none in the last column, where some terminals go on to the next line
 }
 

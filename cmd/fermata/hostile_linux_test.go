@@ -1,0 +1,97 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// hostile steers a terminal: it erases a line, rings, does so in the one-byte
+// form, and reverses what follows.
+const hostile = "\x1b[2K\a\u009b2J\u202e"
+
+// steers returns what is left of it in a text.
+func steers(text string) bool { return strings.ContainsAny(text, "\x1b\a\u009b\u202e") }
+
+// drawing are commands that draw, serve, or pass on what the user's own command prints.
+var drawing = []string{"fermata", "fermata resume", "fermata mcp-server", "fermata sandbox", "fermata demo-model"}
+
+// Whatever a model, a command, a file or the command line says, no command lets
+// it steer the terminal. A command that is new has to be added here.
+func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	changed := pl.converse("exec", "--demo", "write made: "+hostile)
+	parked := pl.converse("exec", "--demo", "--park", "-a", "untrusted", "run: touch x #"+hostile)
+	damaged := pl.converse("exec", "--demo", "talk 1 "+hostile)
+	for range 2 {
+		pl.converse("exec", "--demo", "talk 1 twins"+hostile)
+	}
+	running := pl.start("exec", "--demo", "-c", execFlavour, "plan: start: sleep 600 #"+hostile+"; run: sleep 600")
+	var behind string
+	eventually(t, "the command goes to the background", func() bool {
+		behind = string(pl.conversations()[0].ID)
+		return slices.ContainsFunc(pl.events(behind), func(e p.Event) bool { _, ok := e.Body.(*p.BackgroundStarted); return ok })
+	})
+	model := `model="` + strings.Trim(strings.ReplaceAll(hostile, "\x1b", `\u001b`), "\a\u009b") + `"`
+	cases := map[string][][]string{
+		"fermata exec":              {{"exec", "--demo", "run: printf '\\033]0;owned\\007' #" + hostile}, {"exec", "--color=" + hostile, "x"}},
+		"fermata exec resume":       {{"exec", "resume", changed, "what happened?"}, {"exec", "resume", hostile, "x"}},
+		"fermata exec fork":         {{"exec", "fork", changed, "what happened?"}, {"exec", "fork", hostile}},
+		"fermata approve":           {{"approve", parked, "--deny"}, {"approve", hostile}, {"approve", parked, hostile}},
+		"fermata config show":       {{"config", "show", "-c", model}, {"config", "show", "-c", hostile + "=1"}},
+		"fermata doctor":            {{"doctor", "-c", model}, {"doctor", "-p", hostile}},
+		"fermata list":              {{"list"}, {"list", "--json"}, {"list", hostile}},
+		"fermata show":              {{"show", changed}, {"show", "--json", changed}, {"show", behind}, {"show", hostile}, {"show", "talk 1 twins" + hostile}},
+		"fermata undo":              {{"undo", changed}, {"undo", "--yes", changed}, {"undo", "--turn", "7", changed}, {"undo", hostile}},
+		"fermata ps":                {{"ps", behind}, {"ps", behind, "1"}, {"ps", behind, hostile}},
+		"fermata kill":              {{"kill", behind, hostile}, {"kill", behind, "1"}},
+		"fermata fsck":              {{"fsck", damaged}, {"fsck", "--repair", damaged}, {"fsck", hostile}},
+		"fermata mcp-server schema": {{"mcp-server", "schema"}},
+		"fermata models":            {{"models", hostile}, {"models", "--refresh", hostile}},
+		"fermata version":           {{"version"}, {"version", hostile}},
+	}
+	eachCommand(newRoot(stdio()), func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		if len(cases[path]) == 0 && !slices.Contains(drawing, path) {
+			t.Errorf("%s has no case here", path)
+		}
+		for _, args := range cases[path] {
+			out := pl.onScreen(args...)
+			if steers(out) {
+				t.Errorf("%q steers the terminal:\n%q", args, out)
+			}
+			if out == "" {
+				t.Errorf("%q printed nothing", args)
+			}
+		}
+		delete(cases, path)
+	})
+	for path := range cases {
+		t.Errorf("there is no command %s", path)
+	}
+	running.signal(syscall.SIGINT)
+	running.code()
+}
+
+// eachCommand calls do for every command that can be run and is shown in a help.
+func eachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
+	if cmd.Runnable() && !cmd.Hidden {
+		do(cmd)
+	}
+	for _, c := range cmd.Commands() {
+		eachCommand(c, do)
+	}
+}
+
+// converse runs the binary and returns the conversation that it began.
+func (pl *place) converse(args ...string) string {
+	pl.t.Helper()
+	pl.run(args...)
+	return string(pl.conversations()[0].ID)
+}
