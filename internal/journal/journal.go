@@ -213,6 +213,10 @@ type Store interface {
 	// View opens a conversation for reading. It takes no lock and repairs nothing.
 	View(ctx context.Context, id string) (View, error)
 
+	// Stat returns what is known of a conversation without reading it. It needs no
+	// descriptor, so that many conversations can be watched.
+	Stat(ctx context.Context, id string) (Info, error)
+
 	// List returns the conversations, archived ones too, in no particular order.
 	List(ctx context.Context) ([]Info, error)
 

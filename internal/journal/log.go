@@ -240,9 +240,13 @@ func (l *Log) modified(otherwise time.Time) time.Time {
 	return otherwise
 }
 
-// size is about how many bytes of records are in memory.
+// size is about how many bytes of records and open items are in memory.
 func (l *Log) size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return int64(l.recent.bytes)
+	n := int64(l.recent.bytes)
+	for _, it := range l.items {
+		n += it.end
+	}
+	return n
 }

@@ -126,20 +126,31 @@ func (s *MemoryStore) View(_ context.Context, id string) (View, error) {
 	return memoryView{s, c}, nil
 }
 
+// Stat implements Store.
+func (s *MemoryStore) Stat(_ context.Context, id string) (Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.conversations[id]
+	if c == nil {
+		return Info{}, fmt.Errorf("look at conversation %s: %w", id, ErrNotFound)
+	}
+	return c.info(id), nil
+}
+
 // List implements Store.
 func (s *MemoryStore) List(context.Context) ([]Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var infos []Info
 	for id, c := range s.conversations {
-		infos = append(infos, Info{
-			ID:       id,
-			Modified: c.log.modified(c.modified),
-			Size:     c.log.size(),
-			Archived: c.archived,
-		})
+		infos = append(infos, c.info(id))
 	}
 	return infos, nil
+}
+
+// info is called with the store's mutex.
+func (c *memoryConversation) info(id string) Info {
+	return Info{ID: id, Modified: c.log.modified(c.modified), Size: c.log.size(), Archived: c.archived}
 }
 
 // Archive implements Store.

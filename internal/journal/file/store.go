@@ -167,6 +167,26 @@ func (s *Store) View(ctx context.Context, id string) (journal.View, error) {
 	return &fileView{file: f}, nil
 }
 
+// Stat implements Store.
+func (s *Store) Stat(ctx context.Context, id string) (journal.Info, error) {
+	path, err := s.find(ctx, id)
+	if err != nil {
+		return journal.Info{}, fmt.Errorf("look at conversation %s: %w", id, err)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return journal.Info{}, fmt.Errorf("look at conversation %s: %w", id, err)
+	}
+	_, archived := s.below(archivedDir, path)
+	return journal.Info{ID: id, Path: path, Modified: st.ModTime(), Size: st.Size(), Archived: archived}, nil
+}
+
+// below returns where a path is below a directory of the store, if it is.
+func (s *Store) below(dir, path string) (string, bool) {
+	rel, err := filepath.Rel(filepath.Join(s.home, dir), path)
+	return rel, err == nil && filepath.IsLocal(rel)
+}
+
 // List implements Store.
 func (s *Store) List(ctx context.Context) ([]journal.Info, error) {
 	var infos []journal.Info
@@ -197,8 +217,8 @@ func (s *Store) archive(ctx context.Context, id string) error {
 		return err
 	}
 	defer lock.release()
-	below, err := filepath.Rel(filepath.Join(s.home, activeDir), path)
-	if err != nil || !filepath.IsLocal(below) {
+	below, active := s.below(activeDir, path)
+	if !active {
 		return nil // it is there already
 	}
 	to := filepath.Join(s.home, archivedDir, below)

@@ -86,9 +86,11 @@ func notFound(e *env) {
 	_, openErr := e.Store.Open(e.Context(), e.id)
 	_, viewErr := e.Store.View(e.Context(), e.id)
 	_, repairErr := e.Store.Repair(e.Context(), e.id)
+	_, statErr := e.Store.Stat(e.Context(), e.id)
 	for what, err := range map[string]error{
 		"Open":    openErr,
 		"View":    viewErr,
+		"Stat":    statErr,
 		"Repair":  repairErr,
 		"Archive": e.Store.Archive(e.Context(), e.id),
 		"Delete":  e.Store.Delete(e.Context(), e.id),
@@ -111,6 +113,9 @@ func (e *env) list() []string {
 		if i.Size < 0 || i.Modified.IsZero() {
 			e.Errorf("bad info %+v", i)
 		}
+		st, err := e.Store.Stat(e.Context(), i.ID)
+		e.must(err)
+		e.equal("Stat", st, i)
 		all = append(all, fmt.Sprint(i.ID, " ", i.Archived))
 	}
 	slices.Sort(all)
@@ -186,6 +191,8 @@ func viewReadsBesideTheWriter(e *env) {
 	v, err := e.Other.View(e.Context(), e.id)
 	e.must(err)
 	e.equal("empty", len(e.read(v, 0, 10)), 0)
+	before, err := e.Other.Stat(e.Context(), e.id)
+	e.must(err)
 	s := j.Open("s")
 	for i := range 300 {
 		j.Append(entry("a", i))
@@ -193,10 +200,19 @@ func viewReadsBesideTheWriter(e *env) {
 	s.Write("1.1.0", "message", "op")
 	s.Write("1.1.0", "message", "en")
 	e.sleep(time.Second)
+	records, err := e.Other.Stat(e.Context(), e.id)
+	e.must(err)
+	s.Write("1.1.0", "message", "ed")
+	e.sleep(time.Second)
+	items, err := e.Other.Stat(e.Context(), e.id)
+	e.must(err)
+	if records.Size <= before.Size || items.Size <= records.Size {
+		e.Errorf("sizes %d, %d, %d: what was written does not show", before.Size, records.Size, items.Size)
+	}
 	e.equal("all", len(e.read(v, 0, 1000)), 300)
 	e.equal("some", kinds(e.read(v, 100, 2)), []string{"101:a", "102:a"})
 	e.equal("earlier ones again", kinds(e.read(v, 2, 1)), []string{"3:a"})
-	e.equal("OpenItems", e.openItems(v), []journal.Chunk{chunk("1.1.0", "message", 0, "open")})
+	e.equal("OpenItems", e.openItems(v), []journal.Chunk{chunk("1.1.0", "message", 0, "opened")})
 	faults, err := v.Check(e.Context())
 	e.must(err)
 	e.equal("Check", len(faults), 0)
