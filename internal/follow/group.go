@@ -31,12 +31,17 @@ type Group struct {
 // New makes a group. It costs nothing while nobody follows.
 func New(e engine.Engine, id p.ConversationID) *Group { return &Group{engine: e, id: id} }
 
+// Options say what a follower gets.
+type Options struct {
+	After p.Cursor // events after it
+	Live  func()   // called once, between two events, when everything has been given that there was at the time of Join
+	First bool     // it is given each event before those that did not ask for that
+}
+
 // A Follower is one way in which the client follows the conversation.
 type Follower struct {
-	g     *Group
+	o     Options
 	r     *reader
-	after p.Cursor
-	live  func()
 	given chan delivery // sent by the reader
 	taken chan struct{} // sent when what was given has been dealt with
 	gone  chan struct{} // closed when nothing more is taken
@@ -53,13 +58,12 @@ type delivery struct {
 // errEnded is why a follower gets nothing more when the iteration of a group is over.
 var errEnded = errors.New("the conversation is no longer followed")
 
-// Join adds a follower that gets every event after the cursor. When it returns the
-// follower counts for Ended. Events must be called, and ends it. live is called once, between
-// two events, when everything has been given that there was at the time of Join.
-func (g *Group) Join(ctx context.Context, after p.Cursor, live func()) (*Follower, error) {
+// Join adds a follower. When it returns the follower counts for Ended, and holds up the others until
+// Events or Leave is called.
+func (g *Group) Join(ctx context.Context, o Options) (*Follower, error) {
 	r := g.enter(ctx)
 	f := &Follower{
-		g: g, r: r, after: after, live: live,
+		o: o, r: r,
 		given: make(chan delivery), taken: make(chan struct{}), gone: make(chan struct{}),
 	}
 	f.leave = sync.OnceFunc(func() { close(f.gone); g.exit(r) })
@@ -97,24 +101,12 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[p.Event, error] {
 				yield(p.Event{}, d.err)
 				return
 			case d.live:
-				f.live()
+				f.o.Live()
 			case !yield(d.event, nil):
 				return
 			}
 			f.taken <- struct{}{} // the reader waits for it
 		}
-	}
-}
-
-// Attach is Join and Events in one, for whom it does not matter when the follower is there.
-func (g *Group) Attach(ctx context.Context, after p.Cursor, live func()) iter.Seq2[p.Event, error] {
-	return func(yield func(p.Event, error) bool) {
-		f, err := g.Join(ctx, after, live)
-		if err != nil {
-			yield(p.Event{}, err)
-			return
-		}
-		f.Events(ctx)(yield)
 	}
 }
 
@@ -186,6 +178,7 @@ type reader struct {
 	err    error         // why; set before done is closed
 
 	followers []*Follower
+	early     []*Follower // those that know a later event than was given
 	waiting   []*wait
 	at        p.Cursor // the last recorded event that was given
 	ended     p.TurnID // the last turn whose end was given, or that had ended before
@@ -245,7 +238,8 @@ func (r *reader) run() {
 				r.give(d.event)
 			}
 		case f := <-joins:
-			r.catchUp(f)
+			r.early = append(r.early, f)
+			r.admit()
 		case w := <-waits:
 			r.waiting = append(r.waiting, w)
 			r.wake()
@@ -279,10 +273,22 @@ func (r *reader) give(e p.Event) {
 		r.at = e.Seq
 	}
 	r.note(e)
+	r.admit()
 	if _, ok := e.Body.(*p.TurnEnded); ok {
 		r.ended = max(r.ended, e.Turn)
 		r.wake()
 	}
+}
+
+// admit makes followers of those that wait for the event which they know.
+func (r *reader) admit() {
+	r.early = slices.DeleteFunc(r.early, func(f *Follower) bool {
+		if f.o.After > r.at {
+			return false
+		}
+		r.catchUp(f)
+		return true
+	})
 }
 
 // take gives a follower something and reports whether it follows on.
@@ -311,10 +317,10 @@ func (r *reader) wake() {
 	})
 }
 
-// catchUp gives a new follower what the others have had, and makes it one of them.
+// catchUp gives a new follower what the others have had after its cursor, and makes it one of them.
 func (r *reader) catchUp(f *Follower) {
-	if f.after < r.at {
-		for e, err := range r.engine.Subscribe(r.ctx, r.id, f.after) {
+	if f.o.After < r.at {
+		for e, err := range r.engine.Subscribe(r.ctx, r.id, f.o.After) {
 			if err != nil {
 				f.take(delivery{err: err})
 				return
@@ -336,9 +342,14 @@ func (r *reader) catchUp(f *Follower) {
 			return
 		}
 	}
-	if f.take(delivery{live: true}) {
-		r.followers = append(r.followers, f)
+	if !f.take(delivery{live: true}) {
+		return
 	}
+	if f.o.First {
+		r.followers = slices.Insert(r.followers, 0, f)
+		return
+	}
+	r.followers = append(r.followers, f)
 }
 
 // note remembers the text of open items.

@@ -27,7 +27,7 @@ func join(t *testing.T, g *follow.Group, after p.Cursor, slow chan struct{}) *ta
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &taker{make(chan string, 10000), cancel, slow}
-	f, err := g.Join(ctx, after, func() { a.lines <- "LIVE" })
+	f, err := g.Join(ctx, follow.Options{After: after, Live: func() { a.lines <- "LIVE" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestClosedConversation(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		}
-		if _, err := g.Join(t.Context(), 0, func() {}); err == nil {
+		if _, err := g.Join(t.Context(), follow.Options{}); err == nil {
 			t.Error("a conversation that is not there can be followed")
 		}
 	})
@@ -332,4 +332,56 @@ func addsUp(t *testing.T, lines []string) {
 		}
 		at[item] += len(text)
 	}
+}
+
+// A follower that asks to be first is, although it joined last.
+func TestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := enginetest.New(t, enginetest.Options{})
+		id := e.Begin()
+		g := follow.New(e, id)
+		var order []string
+		for _, name := range []string{"one", "two", "first"} {
+			f, err := g.Join(t.Context(), follow.Options{After: 1, First: name == "first", Live: func() {}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { // ends with the test
+				for e := range f.Events(t.Context()) {
+					if e.Seq == 2 {
+						order = append(order, name)
+					}
+				}
+			}()
+		}
+		e.Say(id, "hi")
+		e.Request().Answer("Hello")
+		synctest.Wait()
+		if d := cmp.Diff([]string{"first", "one", "two"}, order); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	})
+}
+
+// Whoever knows an event that the group has yet to read is given what comes after that one only.
+func TestJoinAheadOfTheGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := enginetest.New(t, enginetest.Options{})
+		id := e.Begin()
+		g := follow.New(e, id)
+		slow := make(chan struct{})
+		join(t, g, 1, slow) // holds the group up
+		e.Say(id, "hi")
+		e.Request().Answer("Hello")
+		synctest.Wait()
+		var ahead *taker
+		joined := make(chan struct{})
+		go func() { ahead = join(t, g, 4, nil); close(joined) }()
+		close(slow)
+		<-joined
+		synctest.Wait()
+		if d := cmp.Diff([]string{"LIVE", "assistant_message Hello", "model_ended", "turn_ended completed"}, ahead.all()); d != "" {
+			t.Errorf("after the request (-want +got):\n%s", d)
+		}
+	})
 }

@@ -15,7 +15,6 @@ package jsonrpc
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,14 +64,9 @@ type Conn struct {
 
 	mu      sync.Mutex
 	calls   map[string]*inflight    // by idKey: what the peer asked; guarded by mu
-	pending map[int64]chan<- answer // what we asked; nil after the end; guarded by mu
+	pending map[int64]*Question     // what we asked; nil after the end; guarded by mu
 	nextID  int64                   // guarded by mu
 	lanes   map[string]*inflight    // the last one in each; guarded by mu
-}
-
-type answer struct {
-	result json.RawMessage
-	err    error
 }
 
 // New makes a connection. Nothing is read or written before Serve.
@@ -91,7 +85,7 @@ func New(ctx context.Context, o Options) *Conn {
 	}
 	c := &Conn{
 		o: o, methods: map[string]Method{}, out: newQueue(o.MaxQueue),
-		calls: map[string]*inflight{}, pending: map[int64]chan<- answer{}, lanes: map[string]*inflight{},
+		calls: map[string]*inflight{}, pending: map[int64]*Question{}, lanes: map[string]*inflight{},
 	}
 	for _, m := range o.Methods {
 		if !m.Ours {
@@ -299,72 +293,4 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	}
 	c.out.put(line)
 	return nil
-}
-
-// Call asks the peer and waits for the answer, which may be an [*Error]. When
-// ctx ends the peer is told, if there is a way to, and an answer that comes later is dropped.
-func (c *Conn) Call(ctx context.Context, method string, params any) (json.RawMessage, error) {
-	reply := make(chan answer, 1) // room: we may have left
-	c.mu.Lock()
-	if c.pending == nil {
-		c.mu.Unlock()
-		return nil, ErrClosed
-	}
-	id := c.nextID
-	line, err := encode(wireRequest{Version: "2.0", ID: &id, Method: method, Params: params})
-	if err != nil {
-		c.mu.Unlock()
-		return nil, fmt.Errorf("call %s: %w", method, err)
-	}
-	c.nextID++
-	c.pending[id] = reply
-	c.out.put(line) // under the lock, so that ids go out in order
-	c.mu.Unlock()
-
-	select {
-	case a := <-reply:
-		return a.result, a.err
-	case <-ctx.Done():
-	}
-	c.mu.Lock()
-	_, open := c.pending[id]
-	delete(c.pending, id)
-	c.mu.Unlock()
-	if open && c.o.Cancel != "" {
-		line, _ := encode(wireRequest{Version: "2.0", Method: c.o.Cancel, Params: map[string]any{
-			"requestId": id, "reason": context.Cause(ctx).Error(),
-		}})
-		c.out.put(line)
-	}
-	return nil, context.Cause(ctx)
-}
-
-func (c *Conn) takeReply(m message) {
-	var id int64
-	known := json.Unmarshal(m.id, &id) == nil
-	c.mu.Lock()
-	reply, ok := c.pending[id]
-	if known && ok {
-		delete(c.pending, id)
-	}
-	c.mu.Unlock()
-	if !known || !ok {
-		c.o.Log.Debug("an answer that nobody waits for", "id", string(m.id))
-		return
-	}
-	a := answer{result: m.result}
-	if m.failure != nil {
-		a.err = m.failure
-	}
-	reply <- a
-}
-
-// failPending ends every call of ours: nobody will answer.
-func (c *Conn) failPending() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, reply := range c.pending {
-		reply <- answer{err: ErrClosed}
-	}
-	c.pending = nil
 }

@@ -3,11 +3,10 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -19,38 +18,18 @@ type question struct {
 	wireID string
 }
 
-// An asker asks the client for the approvals of one conversation, as events
-// about them come by. Its methods but answer are called from one goroutine.
+// An asker looks at the events that a follower is given for approvals to ask for. Its methods are
+// called from one goroutine.
 type asker struct {
-	life  context.Context
-	s     *Server
-	id    p.ConversationID
-	ask   func(question) (method string, params any) // no method: the client cannot be asked
+	desk  *desk
+	way   *way
 	names map[p.CallID]string
-	open  map[p.CallID]*asking
 	held  []question // not asked yet, because they may be over
 	hold  bool
 }
 
-// An asking is a question that was put.
-type asking struct {
-	cancel context.CancelCauseFunc
-	done   chan struct{}
-}
-
-// stop takes the question back; when it returns the client has been told.
-func (a *asking) stop(cause error) {
-	a.cancel(cause)
-	<-a.done
-}
-
-var (
-	errResolved = errors.New("the approval is resolved")
-	errLeft     = errors.New("nobody follows the conversation any more")
-)
-
-func newAsker(life context.Context, s *Server, id p.ConversationID, ask func(question) (string, any)) *asker {
-	return &asker{life: life, s: s, id: id, ask: ask, names: map[p.CallID]string{}, open: map[p.CallID]*asking{}}
+func newAsker(life context.Context, d *desk, by rank, ask func(question) (string, any)) *asker {
+	return &asker{desk: d, way: &way{by, life, ask}, names: map[p.CallID]string{}}
 }
 
 // event looks at an event for something to ask.
@@ -68,102 +47,56 @@ func (a *asker) event(e p.Event) {
 			a.held = append(a.held, q)
 			return
 		}
-		a.begin(q)
+		a.desk.ask(q)
 	case *p.ApprovalResolved:
-		a.drop(b.Call)
-	case *p.TurnEnded:
-		for call := range a.open {
-			a.drop(call)
+		a.held = slices.DeleteFunc(a.held, func(q question) bool { return q.Call == b.Call })
+		if !a.hold {
+			a.desk.resolved(b.Call)
 		}
+	case *p.TurnEnded:
 		a.held = nil
 		clear(a.names)
+		if !a.hold {
+			a.desk.ended(e.Turn)
+		}
 	}
 }
 
-// resume asks what was held and is still open.
+// resume offers this way of asking, and asks what was held and is still open.
 func (a *asker) resume() {
 	a.hold = false
+	a.desk.enter(a.way)
 	for _, q := range a.held {
-		a.begin(q)
+		a.desk.ask(q)
 	}
 	a.held = nil
 }
 
-func (a *asker) begin(q question) {
-	ctx, cancel := context.WithCancelCause(a.life)
-	put := &asking{cancel, make(chan struct{})}
-	a.open[q.Call] = put
-	go func() { // ends with the answer, drop or close
-		defer close(put.done)
-		if answer := a.s.decide(ctx, a.id, q, a.ask); answer.Decision != "" {
-			_, _ = a.s.o.Engine.Submit(a.life, a.id, answer) // somebody else may have been quicker
-		}
-	}()
-}
+// close withdraws what was asked in this way.
+func (a *asker) close() { a.desk.leave(a.way) }
 
-func (a *asker) drop(call p.CallID) {
-	for i, q := range a.held {
-		if q.Call == call {
-			a.held = append(a.held[:i:i], a.held[i+1:]...)
-			break
-		}
-	}
-	if put, ok := a.open[call]; ok {
-		put.stop(errResolved)
-		delete(a.open, call)
-	}
-}
-
-// close takes back what is open and waits for it.
-func (a *asker) close() {
-	for _, put := range a.open {
-		put.stop(errLeft)
-	}
-	clear(a.open)
-}
-
-// decide asks the client. No decision means that there is nobody to give one
-// any more, or somebody else to be asked: the approval stays open or is over.
-func (s *Server) decide(ctx context.Context, id p.ConversationID, q question, ask func(question) (string, any)) p.Approve {
-	answer := p.Approve{Call: q.Call, Decision: p.Denied}
-	method, params := ask(q)
-	if method == "" {
-		if !s.unheard(ctx, id) {
-			answer.Decision = ""
-		}
-		answer.Message = "nobody can be asked here"
-		return answer
-	}
-	reply, err := s.conn.Call(ctx, method, params)
-	switch {
-	case errors.Is(err, jsonrpc.ErrClosed) || ctx.Err() != nil:
-		answer.Decision = ""
-	case err == nil:
-		answer.Decision = decisionOf(reply)
-	}
-	return answer
-}
-
-// decisionOf reads an answer in either form. What cannot be read is a no.
-func decisionOf(reply json.RawMessage) p.Decision {
+// decisionOf reads an answer in either form. What cannot be read is a no, and not clear.
+func decisionOf(reply json.RawMessage) (d p.Decision, clear bool) {
 	var in decisionResult
 	if json.Unmarshal(reply, &in) != nil {
-		return p.Denied
+		return p.Denied, false
 	}
 	if in.Decision != nil {
 		switch *in.Decision {
-		case p.Approved, p.ApprovedForSession, p.Abort:
-			return *in.Decision
+		case p.Approved, p.ApprovedForSession, p.Abort, p.Denied:
+			return *in.Decision, true
 		}
-		return p.Denied
+		return p.Denied, false
 	}
 	switch in.Action {
 	case "accept":
-		return p.Approved
+		return p.Approved, true
 	case "cancel":
-		return p.Abort
+		return p.Abort, true
+	case "decline":
+		return p.Denied, true
 	}
-	return p.Denied
+	return p.Denied, false
 }
 
 // An elicitation is elicitation/create with what the clients of the tools expect beside it.

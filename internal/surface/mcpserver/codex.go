@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -107,46 +108,41 @@ type turnCall struct {
 	asks   *asker
 
 	progress *progress
-	turn     p.TurnID      // the one that events were last about
-	mine     bool          // whether those are told for this call
-	over     chan struct{} // closed when it tells nothing more
+	turn     p.TurnID // the one that events were last about
+	mine     bool     // whether those are told for this call
 }
 
 func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callParams, c *conversation, now p.Settings) *turnCall {
-	t := &turnCall{s: s, r: r, c: c, progress: s.newProgress(ctx, in), ctx: ctx, life: context.WithoutCancel(ctx), events: event.New(now.ContextWindow), over: make(chan struct{})}
-	t.asks = newAsker(t.life, s, c.id, t.elicit)
+	t := &turnCall{s: s, r: r, c: c, progress: s.newProgress(ctx, in), ctx: ctx, life: context.WithoutCancel(ctx), events: event.New(now.ContextWindow)}
+	t.asks = newAsker(t.life, c.desk, byCall, t.elicit)
 	return t
 }
 
 // run submits the message and sees its turn to the end.
 func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
-	defer close(t.over)
 	defer t.asks.close()
 	defer t.progress.beat()()
 	taken := func(receipt p.Receipt) {
-		told := true
+		told := false
 		switch receipt.State {
 		case p.TakenStarted:
-			t.c.events.Store(receipt.Turn, t)
+			t.c.tells(t, receipt.Turn)
 		case p.TakenSteered: // the turn's events stay with the call that has them
-			_, told = t.c.events.LoadOrStore(receipt.Turn, t)
+			told = t.c.tells(t, receipt.Turn)
 		}
 		if t.model != "" { // now nobody can be quicker than us with a reply
-			t.send("", 0, event.Configured(t.c.id, t.model))
+			t.send(p.Event{}, event.Configured(t.c.id, t.model))
 		}
 		t.r.Release()
-		if !told {
+		if told {
 			t.join(receipt)
 		}
 	}
-	end, err := engine.RunTurn(t.r.UntilEnd(t.ctx), submitHook{t.s.o.Engine, taken, t.life}, t.c.id, ut, t.event)
+	end, err := engine.RunTurn(t.r.UntilEnd(t.ctx), &submitHook{Engine: t.s.o.Engine, c: t.c, taken: taken, leave: t.life}, t.c.id, ut, t.event)
 	if err != nil {
 		return failed(err.Error()), nil
 	}
-	first, _ := t.c.events.Load(end.Turn)
-	if first, _ := first.(*turnCall); first != nil && first != t {
-		<-first.over // an answer does not overtake the end of its turn
-	}
+	t.c.group.Ended(t.life, end.Turn) // an answer does not overtake the end of its turn, for nobody who follows
 	return t.result(end), nil
 }
 
@@ -172,36 +168,49 @@ func (t *turnCall) join(at p.Receipt) {
 }
 
 // A submitHook is an engine that tells what became of a message before its
-// events are followed.
+// events are followed, and gives them in step with everybody else's.
 type submitHook struct {
 	engine.Engine
+	c     *conversation
 	taken func(p.Receipt)
 	leave context.Context // ends when the events are to be followed no more
+
+	joined *follow.Follower
+	err    error // why it has not joined
 }
 
-func (h submitHook) Subscribe(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
-	return func(yield func(p.Event, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(h.leave, cancel)()
-		h.Engine.Subscribe(ctx, id, after)(yield)
-	}
-}
-
-func (h submitHook) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
+func (h *submitHook) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
 	r, err := h.Engine.Submit(ctx, id, op)
 	if _, ok := op.(p.UserTurn); ok && err == nil {
+		h.joined, h.err = h.c.group.Join(ctx, follow.Options{After: r.Seq, Live: func() {}})
 		h.taken(r)
 	}
 	return r, err
 }
 
+func (h *submitHook) Subscribe(ctx context.Context, _ p.ConversationID, _ p.Cursor) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		if h.err != nil {
+			yield(p.Event{}, h.err)
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(h.leave, cancel)()
+		h.joined.Events(ctx)(yield)
+	}
+}
+
 // event tells the client about an event of the turn.
 func (t *turnCall) event(e p.Event) {
 	if e.Turn != 0 && e.Turn != t.turn {
-		t.turn, t.mine = e.Turn, t.c.tells(t, e)
+		_, returned := e.Body.(*p.InputReturned) // of a message that need not have been a part of it
+		t.turn, t.mine = e.Turn, t.c.teller(e.Turn) == t || !returned && t.c.tells(t, e.Turn)
 		if _, ok := e.Body.(*p.TurnStarted); !ok && t.mine { // it waited until now
 			t.tell(p.Event{Turn: e.Turn, Body: &p.TurnStarted{}})
+		}
+		if t.mine {
+			t.asks.resume()
 		}
 	}
 	if !t.mine {
@@ -210,24 +219,38 @@ func (t *turnCall) event(e p.Event) {
 	t.tell(e)
 	t.asks.event(e)
 	if _, ok := e.Body.(*p.TurnEnded); ok { // whoever comes later has nothing to tell
-		t.c.events.Store(e.Turn, (*turnCall)(nil))
+		t.c.told(e.Turn)
 	}
 }
 
-// tells reports whether a call tells of the turn of an event. The first call that has to do with
-// the turn does.
-func (c *conversation) tells(t *turnCall, e p.Event) bool {
-	if _, ok := e.Body.(*p.InputReturned); ok { // of a message that need not have been a part of it
-		first, _ := c.events.Load(e.Turn)
+// tells reports whether a call tells of a turn. The first call that has to do with the turn does.
+func (c *conversation) tells(t *turnCall, turn p.TurnID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first, ok := c.tellers[turn]; ok {
 		return first == t
 	}
-	first, _ := c.events.LoadOrStore(e.Turn, t)
-	return first == t
+	c.tellers[turn] = t
+	return true
+}
+
+// teller returns the call that tells of a turn, nil if none does.
+func (c *conversation) teller(turn p.TurnID) *turnCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tellers[turn]
+}
+
+// told says that the end of a turn was told.
+func (c *conversation) told(turn p.TurnID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tellers[turn] = nil
 }
 
 func (t *turnCall) tell(e p.Event) {
 	for _, m := range t.events.Translate(e) {
-		t.send(eventID(e), e.Seq, m)
+		t.send(e, m)
 	}
 }
 
@@ -243,15 +266,18 @@ type eventParams struct {
 	Msg  event.Msg  `json:"msg"`
 }
 
-// send tells the client one thing, twice: older clients wait for the bare type.
+// send tells the client one thing, twice: older clients wait for the bare type. If the client
+// streams the conversation it has got that from the stream.
 // A client that does not read is waited for here, which holds up nobody else.
-func (t *turnCall) send(id string, seq p.Seq, m event.Msg) {
-	params := eventParams{&eventMeta{t.r.ID, t.c.id, seq}, id, m}
+func (t *turnCall) send(e p.Event, m event.Msg) {
+	params := eventParams{&eventMeta{t.r.ID, t.c.id, e.Seq}, eventID(e), m}
 	_ = t.s.conn.Notify(t.life, "codex/event", params) // if it fails the client is gone
 	if m.Delta() {
 		return
 	}
-	_ = t.s.conn.Notify(t.life, m.Type(), params)
+	if !t.c.streamed(e.Body) {
+		_ = t.s.conn.Notify(t.life, m.Type(), params)
+	}
 	t.progress.tell(m.Type())
 }
 
@@ -281,6 +307,8 @@ func problems(end engine.TurnEnd) []string {
 	case p.Completed:
 	case p.Failed:
 		list = append(list, event.Failure(&end.End))
+	case p.Replaced:
+		list = append(list, "turn replaced by another message")
 	default:
 		list = append(list, "turn interrupted")
 	}

@@ -201,7 +201,7 @@ func TestCancelStopsTheTurnAndIsNotAnswered(t *testing.T) {
 		c.e.Request().Delta("half")
 		synctest.Wait()
 		c.cancel("2")
-		c.hear("task_started 2", "agent_message_delta 2", "agent_message 2", "turn_aborted 2")
+		c.hear("task_started 2", "agent_message_delta 2", "turn_aborted 2")
 		c.next()
 		c.nothing()
 	})
@@ -323,7 +323,7 @@ func TestReplyHandedBackTellsNothing(t *testing.T) {
 				}
 			}
 		}
-		want := []string{"task_started 1", "agent_message 1", "agent_message_delta 1", "agent_message 1", "background_event 1", "turn_aborted 1"}
+		want := []string{"task_started 1", "agent_message 1", "agent_message_delta 1", "background_event 1", "turn_aborted 1"}
 		if d := cmp.Diff(want, told); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
@@ -339,16 +339,16 @@ func TestReplyHandedBackTellsNothing(t *testing.T) {
 
 // A call that learns of its turn when another has told all of it tells nothing again.
 func TestTurnIsToldByOneCall(t *testing.T) {
-	c := &conversation{}
-	first, second := &turnCall{c: c, asks: &asker{}, turn: 1, mine: true, events: event.New(0), progress: &progress{}}, &turnCall{c: c}
+	c := &conversation{tellers: map[p.TurnID]*turnCall{}}
+	first, second := &turnCall{c: c, asks: newAsker(t.Context(), newDesk(nil, ""), byCall, nil), turn: 1, mine: true, events: event.New(0), progress: &progress{}}, &turnCall{c: c}
 	end := p.Event{Turn: 1, Body: &p.TurnEnded{Reason: p.Interrupted}}
-	if !c.tells(first, end) || c.tells(second, end) {
+	if !c.tells(first, 1) || c.tells(second, 1) {
 		t.Error("the first call tells, no other")
 	}
 	first.s = &Server{conn: jsonrpc.New(t.Context(), jsonrpc.Options{})}
 	first.r, first.life = &jsonrpc.Request{}, t.Context()
 	first.event(end)
-	if c.tells(second, end) {
+	if c.tells(second, 1) {
 		t.Error("told twice")
 	}
 }
@@ -357,9 +357,9 @@ func TestTurnIsToldByOneCall(t *testing.T) {
 func TestProblemsOfATurn(t *testing.T) {
 	broken := p.TurnEnded{Reason: p.Failed, Error: &p.Error{Message: "no model"}}
 	for want, end := range map[string]engine.TurnEnd{
-		"no model":         {End: broken},
-		"no model|so far":  {End: broken, Message: "so far"},
-		"turn interrupted": {End: p.TurnEnded{Reason: p.Replaced}},
+		"no model":                         {End: broken},
+		"no model|so far":                  {End: broken, Message: "so far"},
+		"turn replaced by another message": {End: p.TurnEnded{Reason: p.Replaced}},
 		"turn interrupted|the message was not delivered":        {Returned: true},
 		"turn interrupted|the message was not delivered|so far": {End: p.TurnEnded{Reason: p.Interrupted}, Returned: true, Message: "so far"},
 		"the message was not delivered|so far":                  {End: p.TurnEnded{Reason: p.Completed}, Returned: true, Message: "so far"},
@@ -516,7 +516,7 @@ func TestTheEndStopsAndAnswers(t *testing.T) {
 				c.e.Request().Delta("half")
 				synctest.Wait()
 				end(c)
-				c.hear("session_configured", "task_started 1", "agent_message_delta 1", "agent_message 1", "turn_aborted 1", "answer 1")
+				c.hear("session_configured", "task_started 1", "agent_message_delta 1", "turn_aborted 1", "answer 1")
 				<-c.ended
 			})
 		})

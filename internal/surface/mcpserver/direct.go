@@ -123,8 +123,8 @@ type interruptResult struct {
 	AbortReason *string `json:"abortReason"` // nil: there was nothing to stop
 }
 
-// interruptConversation is answered when the turn has ended and every listener
-// has been told.
+// interruptConversation is answered when the turn has ended and everybody who follows it for this
+// client has been told.
 func (s *Server) interruptConversation(ctx context.Context, r *jsonrpc.Request, in conversationName) (interruptResult, error) {
 	ctx = r.UntilEnd(ctx)
 	life := context.WithoutCancel(ctx)
@@ -146,7 +146,9 @@ func (s *Server) interruptConversation(ctx context.Context, r *jsonrpc.Request, 
 	if err != nil {
 		return interruptResult{}, err
 	}
-	s.told(ctx, id, receipt.Turn)
+	if c, ok := s.known.Load(id); ok { // else this client follows nothing of it
+		c.(*conversation).group.Ended(ctx, receipt.Turn)
+	}
 	if end.End.Reason == p.Completed || end.End.Reason == p.Failed {
 		return interruptResult{}, nil // it was over before
 	}
@@ -168,6 +170,8 @@ func (s *Server) addListener(ctx context.Context, r *jsonrpc.Request, in convers
 	}
 	id := string(p.NewConversationID(time.Now()))
 	l := s.newListener(life, c, snap)
+	defer l.cancel()
+	l.join(l.ctx)
 	s.listeners.Store(id, l)
 	defer s.listeners.Delete(id)
 	r.Reply(subscription{id}, nil)

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -18,32 +17,44 @@ import (
 type follower struct {
 	s      *Server
 	c      *conversation
+	first  bool     // it is told before the others are
 	show   p.Cursor // what is told begins after it
 	seen   p.Cursor // the last that was told and recorded
 	from   p.Cursor // where reading begins: earlier, if that is needed to know what calls are called
 	window int64    // of the model, where reading begins
-	asks   func(question) (method string, params any)
 	tell   func(e p.Event, id string, m event.Msg)
 	live   func() // what has been is told: from here on it is live
+	asks   *asker
 
-	last  atomic.Int64  // the turn whose end was told last, or was never to be told
-	ended sync.Map      // p.TurnID to a channel, for whoever waits for the end to be told
-	done  chan struct{} // closed when it follows no more
+	joined *follow.Follower // has joined and not begun to read
+	over   p.TurnID         // the turn whose end was told last, or was never to be told
+	done   chan struct{}    // closed when it follows no more
+}
+
+// join makes the follower one of the conversation's, before the client is answered: whatever the client
+// asks next is answered behind what the follower is told. What fails here is tried again by run.
+func (f *follower) join(ctx context.Context) {
+	f.asks.hold = true
+	f.joined, _ = f.c.group.Join(ctx, follow.Options{After: f.from, First: f.first, Live: func() {
+		f.live()
+		f.live = func() {}
+		f.asks.resume()
+	}})
 }
 
 // run follows until ctx ends or the conversation is put aside. One that was closed because
 // it could not be recorded is followed again when somebody uses it.
 func (f *follower) run(ctx context.Context) {
 	defer close(f.done)
-	asks := newAsker(context.WithoutCancel(ctx), f.s, f.c.id, f.asks)
-	defer asks.close()
+	defer f.asks.close()
 	translator := event.New(f.window)
 	for {
 		used := *f.c.used.Load() // by those that come after this, of whom one may put it aside
 		if known, _ := f.s.known.Load(f.c.id); known != f.c {
+			f.leave()
 			return
 		}
-		f.read(ctx, translator, asks)
+		f.read(ctx, translator)
 		select {
 		case <-used:
 		case <-ctx.Done():
@@ -53,54 +64,47 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
+// leave ends a follower that has not begun to read.
+func (f *follower) leave() {
+	if f.joined != nil {
+		f.joined.Leave()
+	}
+}
+
 // read follows until ctx ends or the conversation is closed. Approvals that were asked for
 // earlier are put when the rest has been told.
-func (f *follower) read(ctx context.Context, translator *event.Translator, asks *asker) {
-	asks.hold = true
-	live := func() {
-		f.live()
-		f.live = func() {}
-		asks.resume()
+func (f *follower) read(ctx context.Context, translator *event.Translator) {
+	if f.joined == nil {
+		f.join(ctx)
 	}
-	for e, err := range f.s.o.Engine.Attach(ctx, f.c.id, f.from, live) {
+	if f.joined == nil {
+		return
+	}
+	events := f.joined.Events(ctx)
+	f.joined = nil
+	for e, err := range events {
 		if err != nil {
 			return
 		}
-		f.take(e, translator, asks)
+		f.take(e, translator)
 	}
 }
 
 // take tells one event. Of a turn whose end was told nothing more is: that end may not have been
 // recorded, and the turn may have been ended once more when its conversation was opened again.
-func (f *follower) take(e p.Event, translator *event.Translator, asks *asker) {
-	over := e.Turn != 0 && int64(e.Turn) <= f.last.Load()
+func (f *follower) take(e p.Event, translator *event.Translator) {
+	over := e.Turn != 0 && e.Turn <= f.over
 	for _, m := range translator.Translate(e) {
 		if !over && (e.Seq == 0 || e.Seq > f.show) {
 			f.tell(e, eventID(e), m)
 		}
 	}
-	asks.event(e)
+	f.asks.event(e)
 	if e.Seq != 0 && !e.Unsaved {
 		f.seen = e.Seq
 	}
 	if _, ok := e.Body.(*p.TurnEnded); ok {
-		f.last.Store(max(f.last.Load(), int64(e.Turn))) // earlier ones may be read again
-		f.wake(e.Turn)
-	}
-}
-
-// end is closed when the end of the turn has been told.
-func (f *follower) end(turn p.TurnID) <-chan struct{} {
-	ch, _ := f.ended.LoadOrStore(turn, make(chan struct{}))
-	if f.last.Load() >= int64(turn) {
-		f.wake(turn)
-	}
-	return ch.(chan struct{})
-}
-
-func (f *follower) wake(turn p.TurnID) {
-	if ch, ok := f.ended.LoadAndDelete(turn); ok {
-		close(ch.(chan struct{}))
+		f.over = max(f.over, e.Turn) // earlier ones may be read again
 	}
 }
 
@@ -128,8 +132,7 @@ type listenerParams struct {
 // newListener makes a listener that tells everything since this client came to the
 // conversation.
 func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.Snapshot) *listener {
-	f := &follower{s: s, c: c, show: c.start, from: c.start, window: snap.Settings.ContextWindow, live: func() {}, done: make(chan struct{})}
-	f.last.Store(int64(c.over))
+	f := &follower{s: s, c: c, show: c.start, from: c.start, over: c.over, window: snap.Settings.ContextWindow, live: func() {}, done: make(chan struct{})}
 	if c.mid {
 		f.from = 0
 	}
@@ -137,7 +140,7 @@ func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.S
 	f.tell = func(_ p.Event, id string, m event.Msg) {
 		_ = s.conn.Notify(ctx, "codex/event/"+m.Type(), listenerParams{c.id, id, m}) // if it fails nobody listens
 	}
-	f.asks = func(q question) (string, any) { return directApproval(c.id, q) }
+	f.asks = newAsker(context.WithoutCancel(ctx), c.desk, byListener, func(q question) (string, any) { return directApproval(c.id, q) })
 	return &listener{f, ctx, cancel}
 }
 
@@ -151,64 +154,16 @@ func (f *follower) finish(life context.Context) {
 	if err != nil {
 		return
 	}
-	select {
-	case <-f.end(receipt.Turn):
-	case <-f.done:
+	if _, err := engine.FollowTurn(life, f.s.o.Engine, f.c.id, receipt.Turn, receipt.Seq, func(p.Event) {}); err != nil {
+		return
 	}
+	f.c.group.Ended(life, receipt.Turn)
 }
 
 // waits reports whether a conversation only waits for a person.
 func (s *Server) waits(ctx context.Context, id p.ConversationID) bool {
 	snap, err := s.o.Engine.Resume(ctx, id)
 	return err == nil && snap.Waiting
-}
-
-// told waits until every listener has told the end of a turn.
-func (s *Server) told(ctx context.Context, id p.ConversationID, turn p.TurnID) {
-	s.listeners.Range(func(_, v any) bool {
-		if l := v.(*listener); l.c.id == id {
-			select {
-			case <-l.end(turn):
-			case <-l.done:
-			case <-ctx.Done():
-			}
-		}
-		return true
-	})
-}
-
-// unheard waits until no listener can be asked about a conversation. It is false if that
-// no longer matters: the question is over, or all go because the client does.
-func (s *Server) unheard(ctx context.Context, id p.ConversationID) bool {
-	for {
-		l := s.listening(id)
-		if l == nil {
-			return !s.conn.Ended()
-		}
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// listening returns a listener of a conversation that follows it still, nil if there is none.
-func (s *Server) listening(id p.ConversationID) (found *listener) {
-	s.listeners.Range(func(_, v any) bool {
-		l := v.(*listener)
-		if l.c.id != id {
-			return true
-		}
-		select {
-		case <-l.done:
-			return true
-		default:
-			found = l
-			return false
-		}
-	})
-	return found
 }
 
 // lookUp is find with an error in the form of the direct requests.

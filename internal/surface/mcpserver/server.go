@@ -28,6 +28,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -108,15 +109,19 @@ type conversation struct {
 
 	created atomic.Pointer[json.RawMessage] // the request that began it, if that was a tool's
 
-	// events tells for each turn which call's client is told about it: the first
-	// one's. p.TurnID to *turnCall, nil when its end was told.
-	events sync.Map
+	group *follow.Group // everybody who follows it for this client
+	desk  *desk         // what this client is asked
+
+	mu        sync.Mutex
+	bare      p.Body                 // of the event that the stream sent last: a call does not send it under its bare type again; guarded by mu
+	tellers   map[p.TurnID]*turnCall // the call that tells of a turn: the first one; nil when its end was told; guarded by mu
+	streaming *stream                // guarded by mu
 
 	used atomic.Pointer[chan struct{}] // closed when somebody uses it next
 }
 
-func remember(id p.ConversationID) *conversation {
-	c := &conversation{id: id}
+func (s *Server) remember(id p.ConversationID) *conversation {
+	c := &conversation{id: id, group: follow.New(s.o.Engine, id), desk: newDesk(s, id), tellers: map[p.TurnID]*turnCall{}}
 	c.use()
 	return c
 }
@@ -145,7 +150,7 @@ func (s *Server) find(ctx context.Context, name string) (*conversation, engine.S
 	if err != nil {
 		return nil, snap, err
 	}
-	c := remember(id)
+	c := s.remember(id)
 	c.start, c.mid, c.over = snap.Last, snap.Active, snap.Turn
 	if snap.Active {
 		c.over--

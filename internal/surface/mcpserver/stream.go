@@ -97,7 +97,7 @@ func (s *Server) conversationSend(ctx context.Context, r *jsonrpc.Request, in ca
 	}
 	ctx, leave, over := s.untilWaiting(ctx, r, c.id)
 	defer over()
-	if _, err := engine.RunTurn(ctx, submitHook{s.o.Engine, taken, leave}, c.id, turn, func(p.Event) {}); err != nil {
+	if _, err := engine.RunTurn(ctx, &submitHook{Engine: s.o.Engine, c: c, taken: taken, leave: leave}, c.id, turn, func(p.Event) {}); err != nil {
 		return notSent(err.Error()), nil // if it was accepted the answer has gone
 	}
 	return toolResult{}, nil
@@ -144,10 +144,11 @@ func (s *Server) message(ctx context.Context, in callParams, a sendArguments, no
 type streamArguments struct {
 	ConversationID string  `json:"conversation_id"`
 	Cursor         *uint64 `json:"cursor,omitempty" doc:"give only what came after the event of this number"`
+	Meta           bool    `json:"meta,omitempty" doc:"name the conversation in the _meta of each event"`
 }
 
 // conversationStream answers, then tells what has been in one notification, then
-// what happens, until it is cancelled.
+// what happens, until it is cancelled or streamed anew.
 func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ callParams, a streamArguments) (toolResult, error) {
 	c, snap, err := s.find(context.WithoutCancel(ctx), a.ConversationID)
 	if errors.As(err, new(*jsonrpc.Error)) { // there is none, which these clients know without words
@@ -156,54 +157,99 @@ func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ c
 	if err != nil {
 		return structured(problem{err.Error()}, true), nil
 	}
+	asked := ctx
+	st := s.newStream(asked, r, c, a, snap)
+	defer st.end()
 	r.Reply(structured(empty{}, false), nil)
 	r.Release()
-	asked := ctx
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	st := &stream{s: s, c: c, ctx: ctx, numbered: a.Cursor != nil}
-	request := r.ID
-	if created := c.created.Load(); created != nil {
-		request = *created
-	}
-	f := &follower{
-		s: s, c: c, window: snap.Settings.ContextWindow, tell: st.tell, live: st.begin, done: make(chan struct{}),
-		asks: func(q question) (string, any) { return s.elicitation(q, request) },
-	}
-	if a.Cursor != nil {
-		f.show = p.Cursor(*a.Cursor)
-	}
 	stop := context.AfterFunc(r.UntilEnd(asked), func() {
 		if asked.Err() == nil { // it is not the stream that is cancelled
-			f.finish(context.WithoutCancel(asked))
+			st.finish(context.WithoutCancel(asked))
 		}
-		cancel()
+		st.cancel()
 	})
 	defer stop()
-	f.run(ctx)
+	st.run(st.ctx)
 	return toolResult{}, nil
 }
 
 // A stream tells one client of one conversation.
 type stream struct {
-	s        *Server
-	c        *conversation
+	*follower
 	ctx      context.Context
+	cancel   context.CancelFunc
 	numbered bool
-	live     bool
+	meta     *streamMeta // nil: none
+	begun    bool        // what has been is told
 	past     []streamEvent
 	pieces   int // how many in past are pieces of something: seldom any, and only near its end
 }
 
+// newStream makes the client's stream of a conversation, in place of the one that it may have.
+func (s *Server) newStream(ctx context.Context, r *jsonrpc.Request, c *conversation, a streamArguments, snap engine.Snapshot) *stream {
+	ctx, cancel := context.WithCancel(ctx)
+	st := &stream{ctx: ctx, cancel: cancel, numbered: a.Cursor != nil}
+	if a.Meta {
+		st.meta = &streamMeta{c.id}
+	}
+	request := r.ID
+	if created := c.created.Load(); created != nil {
+		request = *created
+	}
+	st.follower = &follower{
+		s: s, c: c, first: true, window: snap.Settings.ContextWindow, tell: st.tell, live: st.begin, done: make(chan struct{}),
+		asks: newAsker(context.WithoutCancel(ctx), c.desk, byStream, func(q question) (string, any) { return s.elicitation(q, request) }),
+	}
+	if a.Cursor != nil {
+		st.show = p.Cursor(*a.Cursor)
+	}
+	if before := c.stream(st); before != nil {
+		before.cancel()
+		<-before.done
+	}
+	st.join(ctx)
+	return st
+}
+
+// stream makes st the client's stream and returns the one before it.
+func (c *conversation) stream(st *stream) (before *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, c.streaming = c.streaming, st
+	return before
+}
+
+// end gives the conversation's stream up, if it is this one still.
+func (st *stream) end() {
+	st.cancel()
+	st.c.mu.Lock()
+	defer st.c.mu.Unlock()
+	if st.c.streaming == st {
+		st.c.streaming = nil
+	}
+}
+
+// streamed reports whether the stream has sent an event.
+func (c *conversation) streamed(b p.Body) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return b != nil && c.bare == b
+}
+
+type streamMeta struct {
+	ConversationID p.ConversationID `json:"conversationId"`
+}
+
 type streamEvent struct {
-	Msg event.Msg `json:"msg"`
-	Seq p.Seq     `json:"seq,omitempty"`
+	Meta *streamMeta `json:"_meta,omitempty"`
+	Msg  event.Msg   `json:"msg"`
+	Seq  p.Seq       `json:"seq,omitempty"`
+
+	piece p.ItemID // what it is a piece of
 }
 
 type initialState struct {
-	Meta struct {
-		ConversationID p.ConversationID `json:"conversationId"`
-	} `json:"_meta"`
+	Meta  streamMeta `json:"_meta"`
 	State struct {
 		Events []streamEvent `json:"events"`
 	} `json:"initial_state"`
@@ -215,39 +261,48 @@ func (st *stream) tell(e p.Event, _ string, m event.Msg) {
 	if st.numbered {
 		ev.Seq = e.Seq
 	}
-	if st.live {
-		_ = st.s.conn.Notify(st.ctx, m.Type(), ev) // if it fails nobody streams
+	if st.begun {
+		ev.Meta = st.meta
+		if st.s.conn.Notify(st.ctx, m.Type(), ev) == nil { // else nobody streams
+			st.c.mu.Lock()
+			st.c.bare = e.Body
+			st.c.mu.Unlock()
+		}
 		return
 	}
+	item := itemOf(e.Body)
 	switch before := len(st.past); {
 	case m.Delta():
+		ev.piece = item
 		st.pieces++
-	case st.pieces > 0: // what is finished stands for its pieces
-		st.past = slices.DeleteFunc(st.past, func(old streamEvent) bool { return pieceOf(old.Msg, m) })
+	case st.pieces > 0 && item != (p.ItemID{}): // what is finished stands for its pieces
+		st.past = slices.DeleteFunc(st.past, func(old streamEvent) bool { return old.piece == item })
 		st.pieces -= before - len(st.past)
 	}
 	st.past = append(st.past, ev)
 }
 
-// pieceOf reports whether a delta is of what m finishes.
-func pieceOf(delta, m event.Msg) bool {
-	switch delta.Type() {
-	case "agent_message_delta":
-		return m.Type() == "agent_message"
-	case "agent_reasoning_delta":
-		return m.Type() == "agent_reasoning"
-	case "exec_command_output_delta":
-		return m.Type() == "exec_command_end" && m["call_id"] == delta["call_id"]
+// itemOf is the item that an event is about, none for most events.
+func itemOf(b p.Body) p.ItemID {
+	switch b := b.(type) {
+	case *p.Delta:
+		return b.Item
+	case *p.AssistantMessage:
+		return b.Item
+	case *p.Reasoning:
+		return b.Item
+	case *p.ToolOutput:
+		return b.Call
 	}
-	return false
+	return p.ItemID{}
 }
 
 // begin tells what has been.
 func (st *stream) begin() {
 	var state initialState
-	state.Meta.ConversationID = st.c.id
+	state.Meta = streamMeta{st.c.id}
 	state.State.Events = append([]streamEvent{}, st.past...)
-	st.live, st.past = true, nil
+	st.begun, st.past = true, nil
 	_ = st.s.conn.Notify(st.ctx, "notifications/initial_state", state)
 }
 

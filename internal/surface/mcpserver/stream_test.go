@@ -103,8 +103,8 @@ func TestStreamCancelledAndReconnected(t *testing.T) {
 			_, h := c.next()
 			counts[h.Method]++
 		}
-		if d := cmp.Diff(map[string]int{"": 1, "task_started": 2, "agent_message": 2, "task_complete": 2}, counts); d != "" {
-			t.Errorf("two streams (-want +got):\n%s", d)
+		if d := cmp.Diff(map[string]int{"": 1, "task_started": 1, "agent_message": 1, "task_complete": 1}, counts); d != "" {
+			t.Errorf("streamed again (-want +got):\n%s", d)
 		}
 		c.tool("17", "conversationStream", `{"conversation_id":"C","cursor":13}`)
 		c.skip("17")
@@ -207,14 +207,14 @@ func TestEndTellsStreams(t *testing.T) {
 		c.message("13", "go")
 		m := c.e.Request()
 		synctest.Wait()
-		c.cancel("11") // that ends one stream and no turn
+		c.cancel("11") // which the other stream has replaced
 		synctest.Wait()
 		c.skip("13")
 		c.drain()
 		m.Delta("half")
 		c.want(live(`{"type":"agent_message_delta","delta":"half"}`))
 		c.stop(errors.New("stopped by SIGTERM"))
-		c.want(live(`{"type":"agent_message","message":"half"}`), live(`{"type":"turn_aborted","reason":"interrupted"}`))
+		c.want(live(`{"type":"turn_aborted","reason":"interrupted"}`))
 		<-c.ended
 	})
 }
@@ -343,18 +343,22 @@ func TestCreateWithPromptAndList(t *testing.T) {
 
 // Pieces that are read before what finishes them are not told twice.
 func TestStateHoldsWholeThings(t *testing.T) {
-	st := &stream{c: &conversation{}}
-	for _, m := range []event.Msg{
-		{"type": "agent_reasoning_delta", "delta": "h"},
-		{"type": "agent_reasoning", "text": "hm"},
-		{"type": "agent_message_delta", "delta": "D"},
-		{"type": "agent_message", "message": "Done"},
-		{"type": "exec_command_output_delta", "call_id": "a"},
-		{"type": "exec_command_output_delta", "call_id": "b"},
-		{"type": "exec_command_end", "call_id": "a"},
-		{"type": "agent_message_delta", "delta": "op"},
+	st := &stream{follower: &follower{c: &conversation{}}}
+	a, b, c, d, e := p.ItemID{Index: 1}, p.ItemID{Index: 2}, p.ItemID{Index: 3}, p.ItemID{Index: 4}, p.ItemID{Index: 5}
+	for _, in := range []struct {
+		body p.Body
+		m    event.Msg
+	}{
+		{&p.Delta{Item: a}, event.Msg{"type": "agent_reasoning_delta", "delta": "h"}},
+		{&p.Reasoning{Item: a}, event.Msg{"type": "agent_reasoning", "text": "hm"}},
+		{&p.AssistantMessage{Item: b}, event.Msg{"type": "agent_message_delta", "delta": "never finished"}},
+		{&p.Delta{Item: c}, event.Msg{"type": "agent_message_delta", "delta": "D"}},
+		{&p.AssistantMessage{Item: c}, event.Msg{"type": "agent_message", "message": "Done"}},
+		{&p.Delta{Item: d}, event.Msg{"type": "exec_command_output_delta", "call_id": "a"}},
+		{&p.Delta{Item: e}, event.Msg{"type": "exec_command_output_delta", "call_id": "b"}},
+		{&p.ToolOutput{Call: d}, event.Msg{"type": "exec_command_end", "call_id": "a"}},
 	} {
-		st.tell(p.Event{}, "", m)
+		st.tell(p.Event{Body: in.body}, "", in.m)
 	}
 	if st.pieces != 2 {
 		t.Errorf("%d pieces", st.pieces)
@@ -363,7 +367,7 @@ func TestStateHoldsWholeThings(t *testing.T) {
 	for _, e := range st.past {
 		got = append(got, e.Msg.Type())
 	}
-	if d := cmp.Diff([]string{"agent_reasoning", "agent_message", "exec_command_output_delta", "exec_command_end", "agent_message_delta"}, got); d != "" {
+	if d := cmp.Diff([]string{"agent_reasoning", "agent_message_delta", "agent_message", "exec_command_output_delta", "exec_command_end"}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -373,7 +377,7 @@ func BenchmarkState(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				st := &stream{c: &conversation{}}
+				st := &stream{follower: &follower{c: &conversation{}}}
 				for range n {
 					st.tell(p.Event{}, "", event.Msg{"type": "agent_message", "message": "x"})
 				}

@@ -75,7 +75,7 @@ func (s *Server) create(ctx context.Context, w app.SettingsRequest) (*conversati
 	if err != nil {
 		return nil, settings, err
 	}
-	c := remember(id)
+	c := s.remember(id)
 	s.known.Store(id, c)
 	return c, settings, nil
 }

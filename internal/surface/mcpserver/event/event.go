@@ -40,6 +40,7 @@ type Translator struct {
 	calls   map[p.CallID]*call
 	running map[p.BackgroundID][]string // background commands
 	last    any                         // the last whole message of the turn, nil if none
+	begun   map[p.ItemID]bool           // texts of which pieces were told
 }
 
 // A call is what an event about it does not repeat.
@@ -50,7 +51,7 @@ type call struct {
 }
 
 func New(window int64) *Translator {
-	return &Translator{window: window, calls: map[p.CallID]*call{}, running: map[p.BackgroundID][]string{}}
+	return &Translator{window: window, calls: map[p.CallID]*call{}, running: map[p.BackgroundID][]string{}, begun: map[p.ItemID]bool{}}
 }
 
 // call is what is known of a call. One that was never seen is called by our own name.
@@ -71,9 +72,7 @@ func (t *Translator) Translate(e p.Event) []Msg {
 	case *p.AssistantMessage:
 		return t.said(b)
 	case *p.Reasoning:
-		if b.Text != "" {
-			return []Msg{{"type": "agent_reasoning", "text": b.Text}}
-		}
+		return t.text(b.Item, b.Text, b.Partial, Msg{"type": "agent_reasoning", "text": b.Text})
 	case *p.Delta:
 		return t.delta(b)
 	case *p.ToolCall:
@@ -165,13 +164,24 @@ func (t *Translator) started() []Msg {
 }
 
 func (t *Translator) said(b *p.AssistantMessage) []Msg {
-	if b.Text == "" {
-		return nil
-	}
-	if !b.Partial {
+	if b.Text != "" && !b.Partial {
 		t.last = b.Text
 	}
-	return []Msg{{"type": "agent_message", "message": b.Text}}
+	return t.text(b.Item, b.Text, b.Partial, Msg{"type": "agent_message", "message": b.Text})
+}
+
+// text is a text that has come to its end. One that was never finished has been told in pieces,
+// or is told as one piece now: only what is finished is told as a whole.
+func (t *Translator) text(item p.ItemID, text string, partial bool, whole Msg) []Msg {
+	begun := t.begun[item]
+	delete(t.begun, item)
+	switch {
+	case text == "" || partial && begun:
+		return nil
+	case partial:
+		return []Msg{{"type": whole.Type() + "_delta", "delta": text}}
+	}
+	return []Msg{whole}
 }
 
 // maxChunk is how many bytes of output one event carries.
@@ -180,8 +190,10 @@ const maxChunk = 8192
 func (t *Translator) delta(b *p.Delta) []Msg {
 	switch b.Kind {
 	case p.DeltaMessage:
+		t.begun[b.Item] = true
 		return []Msg{{"type": "agent_message_delta", "delta": b.Text}}
 	case p.DeltaReasoning:
+		t.begun[b.Item] = true
 		return []Msg{{"type": "agent_reasoning_delta", "delta": b.Text}}
 	}
 	c := t.calls[b.Item]

@@ -1,0 +1,174 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A desk asks the client for the approvals of one conversation. However many followers the client
+// has, each approval is one open question: put through a call, else the stream, else a
+// listener. The engine decides which answer counts.
+type desk struct {
+	s  *Server
+	id p.ConversationID
+
+	mu   sync.Mutex
+	ways []*way               // best first; guarded by mu
+	open map[p.CallID]*asking // guarded by mu
+}
+
+// A way is how the client can be asked while a follower is there.
+type way struct {
+	rank rank
+	life context.Context                            // for the answer
+	ask  func(question) (method string, params any) // no method: the client cannot be asked in this way
+}
+
+// A rank says which way is preferred: the lower.
+type rank int
+
+const (
+	byCall rank = iota
+	byStream
+	byListener
+)
+
+// An asking is an approval that is open.
+type asking struct {
+	question
+	way *way                // by which it was put; nil: by none
+	put []*jsonrpc.Question // the last is the one that is open, if way is set
+}
+
+// What a client is told about a question that is withdrawn.
+const (
+	withdrawnResolved = "the approval is resolved"
+	withdrawnLeft     = "nobody follows the conversation any more"
+)
+
+func newDesk(s *Server, id p.ConversationID) *desk {
+	return &desk{s: s, id: id, open: map[p.CallID]*asking{}}
+}
+
+// enter adds a way of asking.
+func (d *desk) enter(w *way) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if slices.Contains(d.ways, w) {
+		return
+	}
+	d.ways = append(d.ways, w)
+	slices.SortStableFunc(d.ways, func(a, b *way) int { return cmp.Compare(a.rank, b.rank) })
+}
+
+// leave takes a way out. What was asked in it is withdrawn and asked in the next one; if there is
+// none the approvals stay open for whoever comes.
+func (d *desk) leave(w *way) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.Index(d.ways, w)
+	if i < 0 {
+		return
+	}
+	d.ways = slices.Delete(d.ways, i, i+1)
+	for _, a := range d.open {
+		if a.way == w {
+			a.put[len(a.put)-1].Withdraw(withdrawnLeft)
+			d.place(a)
+		}
+	}
+	if len(d.ways) == 0 {
+		clear(d.open)
+	}
+}
+
+// ask puts a question, unless it is put already.
+func (d *desk) ask(q question) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open[q.Call] != nil {
+		return
+	}
+	a := &asking{question: q}
+	d.open[q.Call] = a
+	d.place(a)
+}
+
+// place puts a question in the best way there is. A client that follows and can be asked in no way
+// means no. mu is held.
+func (d *desk) place(a *asking) {
+	a.way = nil
+	for _, w := range d.ways {
+		method, params := w.ask(a.question)
+		if method == "" {
+			continue
+		}
+		put, err := d.s.conn.Ask(method, params, func(reply json.RawMessage, err error) { d.answer(w, a, reply, err) })
+		if err != nil {
+			return // the client has gone: it stays open
+		}
+		a.way, a.put = w, append(a.put, put)
+		return
+	}
+	if len(d.ways) > 0 && !d.s.conn.Ended() {
+		life := d.ways[0].life
+		d.s.conn.Go(func() {
+			_, _ = d.s.o.Engine.Submit(life, d.id, p.Approve{Call: a.Call, Decision: p.Denied, Message: "nobody can be asked here"})
+		})
+	}
+}
+
+// answer takes the client's answer. One that was sent when the question had been
+// withdrawn counts if it is an answer.
+func (d *desk) answer(w *way, a *asking, reply json.RawMessage, err error) {
+	if errors.Is(err, jsonrpc.ErrClosed) {
+		return
+	}
+	decision, clear := decisionOf(reply)
+	d.mu.Lock()
+	withdrawn := d.open[a.Call] != a || a.way != w
+	d.mu.Unlock()
+	if withdrawn && !clear {
+		return
+	}
+	_, _ = d.s.o.Engine.Submit(w.life, d.id, p.Approve{Call: a.Call, Decision: decision}) // somebody else may have been quicker
+}
+
+// resolved withdraws a question that is answered.
+func (d *desk) resolved(call p.CallID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a := d.open[call]
+	if a == nil {
+		return
+	}
+	delete(d.open, call)
+	for i, put := range a.put {
+		if a.way != nil && i == len(a.put)-1 {
+			put.Withdraw(withdrawnResolved)
+		}
+		put.Forget()
+	}
+}
+
+// ended withdraws the questions of a turn that has ended.
+func (d *desk) ended(turn p.TurnID) {
+	d.mu.Lock()
+	var calls []p.CallID
+	for call, a := range d.open {
+		if a.turn == turn {
+			calls = append(calls, call)
+		}
+	}
+	d.mu.Unlock()
+	for _, call := range calls {
+		d.resolved(call)
+	}
+}
