@@ -63,10 +63,10 @@ type Conn struct {
 	serving sync.WaitGroup          // handlers
 
 	mu      sync.Mutex
-	calls   map[string]*inflight    // by idKey: what the peer asked; guarded by mu
-	pending map[int64]*Question     // what we asked; nil after the end; guarded by mu
-	nextID  int64                   // guarded by mu
-	lanes   map[string]*inflight    // the last one in each; guarded by mu
+	calls   map[string]*inflight // by idKey: what the peer asked; guarded by mu
+	pending map[int64]*Question  // what we asked; nil after the end; guarded by mu
+	nextID  int64                // guarded by mu
+	lanes   map[string]*inflight // the last one in each; guarded by mu
 }
 
 // New makes a connection. Nothing is read or written before Serve.
