@@ -48,7 +48,7 @@ func TestPatchAndUndo(t *testing.T) {
 		t.Errorf("exit code %d, a.txt is %q", code, pl.read("a.txt"))
 	}
 	_, errs, _ = pl.run("undo", id, "--yes", "--turn", "1")
-	contains(t, "undo again", errs, "turn 1 was undone before")
+	contains(t, "undo again", errs, "turn 1 was already undone")
 	_, errs, _ = pl.run("undo", id, "--yes")
 	contains(t, "undo of nothing", errs, "no turn changed files that could be put back")
 	told := pl.sound(id)
@@ -90,7 +90,7 @@ func TestUndoOutsideGit(t *testing.T) {
 	_, errs, code := pl.run("undo", id, "--yes")
 	contains(t, "undo", errs, "what commands changed cannot be undone without a snapshot")
 	_, errs, code2 := pl.run("undo", id, "--yes", "--turn", "1")
-	contains(t, "undo", errs, "turn 1 cannot be undone: it changed no files but by commands")
+	contains(t, "undo", errs, "turn 1 cannot be undone: only its commands may have changed files")
 	if code != exitFailed || code2 != exitFailed || pl.read("made") != "x\n" {
 		t.Errorf("exit codes %d and %d, made is %q", code, code2, pl.read("made"))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -46,19 +47,19 @@ func PlanUndo(ctx context.Context, e *engine.Local, id p.ConversationID, turn p.
 	if err != nil {
 		return nil, err
 	}
-	u := &Undo{Turn: t.turn}
-	plan, err := u.plan(ctx, t)
+	u := &Undo{Turn: t.Turn}
+	plan, err := u.plan(ctx, t, log.kept(t))
 	if err != nil {
 		return nil, undoRefused(t, log, err)
 	}
 	u.Files, u.Diff = len(plan.Files), plan.Diff(snap.Settings.Cwd)
 	u.Do = func(ctx context.Context) error {
-		err := tool.PutBack(ctx, patch.OS{}, plan, t.turn, func(op p.Undo) error {
+		err := tool.PutBack(ctx, patch.OS{}, plan, t.Turn, func(op p.Undo) error {
 			_, err := e.Submit(ctx, id, op)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("undo turn %d: %w", t.turn, err)
+			return fmt.Errorf("undo turn %d: %w", t.Turn, err)
 		}
 		return nil
 	}
@@ -67,30 +68,30 @@ func PlanUndo(ctx context.Context, e *engine.Local, id p.ConversationID, turn p.
 
 // plan works out what has to be done: what is in snapshots from those, the rest
 // from what the patches kept.
-func (u *Undo) plan(ctx context.Context, t *turnChanges) (*patch.Plan, error) {
-	if t.trees == nil {
-		if t.commands > 0 {
-			u.note("turn %d also ran commands; what they changed is not undone", t.turn)
+func (u *Undo) plan(ctx context.Context, t transcript.TurnChanges, kept []json.RawMessage) (*patch.Plan, error) {
+	if t.Trees == nil {
+		if t.Commands > 0 {
+			u.note("turn %d also ran commands; what they changed is not undone", t.Turn)
 		}
-		return tool.TakeBack(patch.OS{}, t.kept, nil)
+		return tool.TakeBack(patch.OS{}, kept, nil)
 	}
 	dir, err := config.Home(os.Getenv)
 	if err != nil {
 		return nil, configError(err)
 	}
-	b, err := snapshots(dir).TakeBack(ctx, *t.trees)
+	b, err := snapshots(dir).TakeBack(ctx, *t.Trees)
 	if err != nil {
 		return nil, err
 	}
-	rest, err := tool.TakeBack(patch.OS{}, t.kept, b.Covered)
+	rest, err := tool.TakeBack(patch.OS{}, kept, b.Covered)
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range b.Modes {
 		u.note("the mode of %s is not put back", path)
 	}
-	if t.commands > 0 {
-		u.note("what the commands of turn %d changed outside %s, or where git ignores it, is not undone", t.turn, t.trees.Root)
+	if t.Commands > 0 {
+		u.note("what the commands of turn %d changed outside %s, or where git ignores it, is not undone", t.Turn, t.Trees.Root)
 	}
 	return patch.Combine(b.Plan, rest), nil
 }
@@ -100,40 +101,34 @@ func (u *Undo) note(format string, args ...any) {
 }
 
 // undoRefused says why nothing is put back.
-func undoRefused(t *turnChanges, log *changeLog, err error) error {
-	e := &Error{Err: fmt.Errorf("turn %d was not undone: %w", t.turn, err)}
+func undoRefused(t transcript.TurnChanges, log *changeLog, err error) error {
+	e := &Error{Err: fmt.Errorf("turn %d was not undone: %w", t.Turn, err)}
 	var stale *tool.ChangedSinceError
 	if errors.As(err, &stale) {
 		e.Hint = "save or take back what was done to them since, then try again"
-		if last := log.last(); last != nil && last.turn > t.turn {
-			e.Hint = fmt.Sprintf("turn %d changed files later: undo that one first, if it is the reason", last.turn)
+		if last := log.LastChanged(); last > t.Turn {
+			e.Hint = fmt.Sprintf("turn %d changed files later: undo that one first, if it is the reason", last)
 		}
 	}
 	return e
 }
 
-// A changeLog is what the turns of a conversation did to files.
+// A changeLog is what the turns of a conversation did to files, and what their
+// patches kept of the files before.
 type changeLog struct {
-	turns   []*turnChanges // in order; only those that changed files or ran commands
-	started map[string]*p.PatchStarted
-	byCall  map[p.CallID]*p.PatchStarted
+	transcript.Transcript
+	back map[p.Seq]json.RawMessage // by the PatchStarted
 }
 
-type turnChanges struct {
-	turn     p.TurnID
-	kept     []json.RawMessage // of the patches that were applied, in order
-	commands int
-	trees    *p.TreeRange // if there are snapshots
-	gap      bool         // somebody else may have changed files between two of them
-	undone   bool
-}
-
-func newChangeLog() *changeLog {
-	return &changeLog{started: map[string]*p.PatchStarted{}, byCall: map[p.CallID]*p.PatchStarted{}}
+func (l *changeLog) apply(e p.Event) {
+	l.Apply(e)
+	if b, ok := e.Body.(*p.PatchStarted); ok {
+		l.back[e.Seq] = b.Back
+	}
 }
 
 func readChanges(ctx context.Context, e *engine.Local, id p.ConversationID) (*changeLog, error) {
-	log := newChangeLog()
+	log := &changeLog{back: map[p.Seq]json.RawMessage{}}
 	for ev, err := range e.Read(ctx, id) {
 		if err != nil {
 			return nil, err
@@ -143,100 +138,39 @@ func readChanges(ctx context.Context, e *engine.Local, id p.ConversationID) (*ch
 	return log, nil
 }
 
-func (l *changeLog) apply(e p.Event) {
-	switch b := e.Body.(type) {
-	case *p.PatchStarted:
-		l.started[b.Patch], l.byCall[b.Call] = b, b
-	case *p.ToolOutput:
-		if b.Patch != nil && b.Patch.Applied {
-			l.applied(l.byCall[b.Call])
-		}
-	case *p.PatchSettled:
-		if b.Applied {
-			l.applied(l.started[b.Patch])
-		}
-	case *p.TurnDiff:
-		l.at(e.Turn).picture(b.Trees)
-	case *p.CommandStarted:
-		l.at(b.Call.Turn).commands++
-	case *p.Undone:
-		l.at(b.Of).undone = true
+// kept returns what the patches of a turn kept, in order.
+func (l *changeLog) kept(t transcript.TurnChanges) (list []json.RawMessage) {
+	for _, seq := range t.Patches {
+		list = append(list, l.back[seq])
 	}
-}
-
-func (l *changeLog) applied(b *p.PatchStarted) {
-	if b == nil || b.Undoes != 0 {
-		return
-	}
-	t := l.at(b.Call.Turn)
-	t.kept = append(t.kept, b.Back)
-}
-
-// picture takes up the latest pictures of a turn. When the turn was taken up by
-// another process while it waited, there are new first ones; if they show what
-// the last ones did, nothing happened between.
-func (t *turnChanges) picture(now *p.TreeRange) {
-	switch {
-	case t.trees == nil || now == nil || now.Before == t.trees.Before:
-		t.trees = now
-	case now.Root == t.trees.Root && now.Before == t.trees.After:
-		t.trees = &p.TreeRange{Root: now.Root, Before: t.trees.Before, After: now.After}
-	default:
-		t.trees, t.gap = now, true
-	}
-}
-
-// changed reports whether the turn changed files, as far as that is known.
-func (t *turnChanges) changed() bool {
-	return len(t.kept) > 0 || t.trees != nil && t.trees.Before != t.trees.After
-}
-
-// at returns the entry of a turn, adding it if it is new.
-func (l *changeLog) at(turn p.TurnID) *turnChanges {
-	i := slices.IndexFunc(l.turns, func(t *turnChanges) bool { return t.turn == turn })
-	if i < 0 {
-		l.turns = append(l.turns, &turnChanges{turn: turn})
-		i = len(l.turns) - 1
-	}
-	return l.turns[i]
-}
-
-// last is the last turn that changed files and was not undone, or nil.
-func (l *changeLog) last() *turnChanges {
-	for _, t := range slices.Backward(l.turns) {
-		if t.changed() && !t.undone {
-			return t
-		}
-	}
-	return nil
+	return list
 }
 
 // choose finds the turn to undo.
-func (l *changeLog) choose(turn p.TurnID) (*turnChanges, error) {
+func (l *changeLog) choose(turn p.TurnID) (transcript.TurnChanges, error) {
 	if turn == 0 {
-		last := l.last()
-		if last == nil {
-			return nil, fmt.Errorf("no turn changed files that could be put back%s", l.why())
-		}
-		turn = last.turn
+		turn = l.LastChanged()
 	}
-	t := l.at(turn)
+	if turn == 0 {
+		return transcript.TurnChanges{}, fmt.Errorf("no turn changed files that could be put back%s", l.why())
+	}
+	t := l.ChangesOf(turn)
 	switch {
-	case t.gap:
-		return nil, fmt.Errorf("turn %d cannot be undone: files were changed while it waited for an approval", turn)
-	case t.undone:
-		return nil, fmt.Errorf("turn %d was undone before", turn)
-	case !t.changed() && t.commands > 0 && t.trees == nil:
-		return nil, fmt.Errorf("turn %d cannot be undone: it changed no files but by commands, and no snapshot was taken", turn)
-	case !t.changed():
-		return nil, fmt.Errorf("turn %d changed no files", turn)
+	case t.Gap:
+		return t, fmt.Errorf("turn %d cannot be undone: files were changed while it waited for an approval", turn)
+	case t.Undone:
+		return t, fmt.Errorf("turn %d was already undone", turn)
+	case !t.Changed() && t.Commands > 0 && t.Trees == nil:
+		return t, fmt.Errorf("turn %d cannot be undone: only its commands may have changed files, and no snapshot was taken", turn)
+	case !t.Changed():
+		return t, fmt.Errorf("turn %d changed no files", turn)
 	}
 	return t, nil
 }
 
 // why says what there is that cannot be undone.
 func (l *changeLog) why() string {
-	if slices.ContainsFunc(l.turns, func(t *turnChanges) bool { return t.commands > 0 && !t.undone }) {
+	if slices.ContainsFunc(l.Changes, func(t *transcript.TurnChanges) bool { return t.Commands > 0 && !t.Undone }) {
 		return "; what commands changed cannot be undone without a snapshot"
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -35,7 +36,7 @@ func TestChangeLog(t *testing.T) {
 			0, "turn 2, 1 patches",
 		},
 		"the last is undone":  {append(patched(1, true), &p.Undone{Of: 1}), 0, "no turn changed files that could be put back"},
-		"it is undone":        {append(patched(1, true), &p.Undone{Of: 1}), 1, "turn 1 was undone before"},
+		"it is undone":        {append(patched(1, true), &p.Undone{Of: 1}), 1, "turn 1 was already undone"},
 		"an undo is no patch": {[]p.Body{&p.PatchStarted{Patch: "u", Undoes: 1}, &p.PatchSettled{Patch: "u", Applied: true}}, 0, "no turn changed files that could be put back"},
 		"no such turn":        {patched(1, true), 7, "turn 7 changed no files"},
 		"pictures grow":       {[]p.Body{trees("a", "b"), trees("a", "c")}, 0, "turn 1, 0 patches, a to c"},
@@ -46,12 +47,12 @@ func TestChangeLog(t *testing.T) {
 		"commands only": {
 			[]p.Body{&p.CommandStarted{Call: call(1)}},
 			1,
-			"turn 1 cannot be undone: it changed no files but by commands, and no snapshot was taken",
+			"turn 1 cannot be undone: only its commands may have changed files, and no snapshot was taken",
 		},
 	} {
-		log := newChangeLog()
-		for _, b := range tt.events {
-			log.apply(p.Event{Turn: 1, Body: b})
+		log := &changeLog{back: map[p.Seq]json.RawMessage{}}
+		for i, b := range tt.events {
+			log.apply(p.Event{Seq: p.Seq(i + 1), Turn: 1, Body: b})
 		}
 		got := describeChoice(log.choose(tt.turn))
 		if d := cmp.Diff(tt.want, got); d != "" {
@@ -60,13 +61,13 @@ func TestChangeLog(t *testing.T) {
 	}
 }
 
-func describeChoice(c *turnChanges, err error) string {
+func describeChoice(c transcript.TurnChanges, err error) string {
 	if err != nil {
 		return err.Error()
 	}
-	text := "turn " + string(rune('0'+c.turn)) + ", " + string(rune('0'+len(c.kept))) + " patches"
-	if c.trees != nil {
-		text += ", " + c.trees.Before + " to " + c.trees.After
+	text := "turn " + string(rune('0'+c.Turn)) + ", " + string(rune('0'+len(c.Patches))) + " patches"
+	if c.Trees != nil {
+		text += ", " + c.Trees.Before + " to " + c.Trees.After
 	}
 	return text
 }

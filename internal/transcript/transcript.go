@@ -89,8 +89,12 @@ type Transcript struct {
 	Diff     string                // what the turn has changed in files so far
 	Inputs   []p.ReturnedInput     // messages that wait
 	Returned []p.ReturnedInput     // messages that the last stop handed back
+	Changes  []*TurnChanges        // what turns did to files; only of those that did, or ran commands
 
-	byID   map[string]*Item
+	byID    map[string]*Item
+	patches map[string]patchStart // by the name of the patch
+	patchOf map[p.CallID]patchStart
+
 	stats  stats
 	diffed bool // the turn has told what it changed
 }
@@ -116,6 +120,7 @@ func (t *Transcript) files() int {
 // Apply folds one event, deltas included, and returns the items that it added
 // or changed.
 func (t *Transcript) Apply(e p.Event) []*Item {
+	t.applyChanges(e)
 	switch b := e.Body.(type) {
 	case *p.ConversationStarted:
 		t.Settings = b.Settings
@@ -266,6 +271,9 @@ func (t *Transcript) put(e p.Event, id string, k Kind, s Status, set func(*Item)
 	set(it)
 	return []*Item{it}
 }
+
+// Item returns the item with an id, nil if there is none.
+func (t *Transcript) Item(id string) *Item { return t.byID[id] }
 
 func (t *Transcript) item(e p.Event, id string, k Kind) *Item {
 	if it := t.byID[id]; it != nil {

@@ -88,7 +88,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	var pr drawing
 	switch human := newPrinter(o); {
 	case o.JSON:
-		pr = newJSONPrinter(o, func() { cancel(ErrAnswer) })
+		pr = newJSONPrinter(o, func(err error) { cancel(fmt.Errorf("%w: %w", ErrAnswer, err)) })
 	case o.ErrTerminal && !o.Plain:
 		pr = watch(human, quit)
 	default:

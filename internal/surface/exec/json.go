@@ -15,8 +15,8 @@ import (
 // that programs written for Codex read.
 type jsonPrinter struct {
 	w      io.Writer
-	failed error  // the first write that failed: nobody reads any more
-	onFail func() // called once then
+	failed error       // the first write that failed: nobody reads any more
+	onFail func(error) // called once then
 
 	before  p.Usage
 	ownStop func() bool          // see Options.OwnStop
@@ -82,7 +82,7 @@ type jsonUsage struct {
 	Reasoning  int64 `json:"reasoning_output_tokens"`
 }
 
-func newJSONPrinter(o Options, onFail func()) *jsonPrinter {
+func newJSONPrinter(o Options, onFail func(error)) *jsonPrinter {
 	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.ItemID]string{}}
 	j.line(jsonLine{Type: "thread.started", Thread: o.Conversation})
 	for _, word := range o.Notices {
@@ -93,14 +93,14 @@ func newJSONPrinter(o Options, onFail func()) *jsonPrinter {
 
 // PrintThread writes the line that names a conversation.
 func PrintThread(w io.Writer, id p.ConversationID) error {
-	j := newJSONPrinter(Options{Out: w, Conversation: id}, func() {})
+	j := newJSONPrinter(Options{Out: w, Conversation: id}, func(error) {})
 	return j.result()
 }
 
 // PrintError writes the line for an error that no turn has told of. If nobody
 // can read it, that is not ours to report.
 func PrintError(w io.Writer, err error) {
-	j := jsonPrinter{w: w, onFail: func() {}}
+	j := jsonPrinter{w: w, onFail: func(error) {}}
 	j.line(jsonLine{Type: "error", Message: err.Error()})
 }
 
@@ -353,6 +353,6 @@ func (j *jsonPrinter) line(v jsonLine) {
 	enc.SetEscapeHTML(false) // people and grep read them too, and 2>&1 is in many a command
 	if err := enc.Encode(v); err != nil {
 		j.failed = err
-		j.onFail()
+		j.onFail(j.failed)
 	}
 }
