@@ -180,7 +180,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 			}
 			return over
 		},
-		Dir: r.Cwd, Home: home, Version: version(),
+		Config: r.Config, Dir: r.Cwd, Home: home, Version: version(),
 		History: history, Files: (&finders{}).find,
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Models: r.Models.Usable,
 		Owner: processName, Editor: editorCommand, Suspend: suspend,

@@ -15,7 +15,7 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 	s := protocol.Settings{
 		Cwd: cwd, Provider: c.Provider, Model: c.Model,
 		Effort: c.Effort, Summary: c.Summary, Verbosity: c.Verbosity,
-		Approval: c.Approval, Sandbox: c.sandbox(c.SandboxMode),
+		Approval: c.Approval, Sandbox: c.Sandbox(c.SandboxMode),
 		Instructions: c.Instructions, UserInstructions: c.userText(userInstructions),
 	}
 	if choice.Provider.ID != "" {
@@ -23,7 +23,7 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 	}
 	if s.Provider == Demo && c.Source("sandbox_mode").Kind == FromDefault {
 		// It does what the user types, so it may write where the user works.
-		s.Sandbox = c.sandbox(protocol.SandboxWorkspaceWrite)
+		s.Sandbox = c.Sandbox(protocol.SandboxWorkspaceWrite)
 	}
 	s.ContextWindow = c.Window(s.Provider, s.Model)
 	return s
@@ -82,7 +82,7 @@ func (c *Config) hasModel(provider, model string) bool {
 // the mode there is.
 func (c *Config) overrideSandbox(now protocol.SandboxPolicy) *protocol.SandboxPolicy {
 	if c.givenForThisRun("sandbox_mode") {
-		return new(c.sandbox(c.SandboxMode))
+		return new(c.Sandbox(c.SandboxMode))
 	}
 	if now.Mode != protocol.SandboxWorkspaceWrite {
 		return nil
@@ -117,8 +117,9 @@ func (c *Config) givenForThisRun(key string) bool {
 	return kind >= FromOverride || kind == FromProfile && c.profileGivenForThisRun
 }
 
-// sandbox is the policy in force. The details belong to one mode only.
-func (c *Config) sandbox(mode protocol.SandboxMode) protocol.SandboxPolicy {
+// Sandbox returns the policy that the configuration has for a mode. The details
+// belong to one mode only.
+func (c *Config) Sandbox(mode protocol.SandboxMode) protocol.SandboxPolicy {
 	p := protocol.SandboxPolicy{Mode: mode}
 	if p.Mode != protocol.SandboxWorkspaceWrite {
 		return p

@@ -38,7 +38,7 @@ func slashes() []slash {
 		cmd("diff", "", "show what was changed in files", (*model).diff),
 		cmd("undo-turn", "[N]", "put back the files that a turn changed", (*model).undo),
 		cmd("model", "[NAME]", "choose the model", (*model).chooseModel),
-		cmd("approvals", "", "choose when to be asked, and what commands may touch", func(m *model, _ string) tea.Cmd { return m.pickLeash() }),
+		cmd("approvals", "", "choose when to be asked, and what commands may touch", func(m *model, _ string) tea.Cmd { return m.pickPreset() }),
 		cmd("ps", "", "list background commands", (*model).ps),
 		cmd("kill", "N", "end a background command", (*model).kill),
 		cmd("status", "", "show the settings and what was used", (*model).showStatus),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -165,15 +167,31 @@ func TestChooseApprovals(t *testing.T) {
 			if begun {
 				answered(d, "one", "yes")
 			}
-			for _, l := range leashes {
+			for _, l := range app.Presets {
 				d.say("/approvals", "enter")
 				d.sees("unconfined")
-				d.say(l.help, "enter")
+				d.say(l.Help, "enter")
 				d.wait(time.Second)
-				if s := d.m.settings(); s.Approval != l.approval || s.Sandbox.Mode != l.mode {
-					t.Errorf("%s gives %s, %s", l.name, s.Approval, s.Sandbox.Mode)
+				if s := d.m.settings(); s.Approval != l.Approval || s.Sandbox.Mode != l.Mode {
+					t.Errorf("%s gives %s, %s", l.Name, s.Approval, s.Sandbox.Mode)
 				}
 			}
+		}
+	})
+}
+
+// What is configured of the sandbox is in force whichever preset is chosen.
+func TestApprovalsKeepWhatIsConfigured(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, func(o *Options) {
+			o.Config = &config.Config{}
+			o.Config.WorkspaceWrite.WritableRoots, o.Config.WorkspaceWrite.NetworkAccess = []string{"/more"}, true
+		})
+		d.say("/approvals", "enter")
+		d.say("asks for more", "enter")
+		d.wait(time.Second)
+		if s := d.m.settings().Sandbox; !slices.Equal(s.WritableRoots, []string{"/more"}) || !s.NetworkAccess {
+			t.Errorf("the sandbox is %+v", s)
 		}
 	})
 }

@@ -159,24 +159,8 @@ func (m *model) pickModel() tea.Cmd {
 	}
 }
 
-// A leash is how far the model may go without being asked about it.
-type leash struct {
-	name, help string
-	approval   p.ApprovalPolicy
-	mode       p.SandboxMode
-}
-
-var leashes = []leash{
-	{"careful", "reads freely; asks before anything it does not know to be harmless", p.ApprovalUntrusted, p.SandboxReadOnly},
-	{"read-only", "reads freely; asks before it writes or uses the network", p.ApprovalOnRequest, p.SandboxReadOnly},
-	{"workspace", "writes below the directory; asks for more", p.ApprovalOnRequest, p.SandboxWorkspaceWrite},
-	{"hands-off", "writes below the directory; asks when a command fails for being confined", p.ApprovalOnFailure, p.SandboxWorkspaceWrite},
-	{"no questions", "writes below the directory; what needs more fails", p.ApprovalNever, p.SandboxWorkspaceWrite},
-	{"unconfined", "everything, without a question: only where nothing can be harmed", p.ApprovalNever, p.SandboxFullAccess},
-}
-
-// pickLeash lets the person choose when to be asked.
-func (m *model) pickLeash() tea.Cmd {
+// pickPreset lets the person choose when to be asked.
+func (m *model) pickPreset() tea.Cmd {
 	s := &pick{Model: picker.New(m.theme, picker.Options{
 		Title: "Approvals and sandbox for the turns to come",
 		Columns: []picker.Column{
@@ -188,19 +172,16 @@ func (m *model) pickLeash() tea.Cmd {
 	})}
 	now := m.settings()
 	var rows []picker.Row
-	for _, l := range leashes {
+	for _, pr := range app.Presets {
 		rows = append(rows, picker.Row{
-			ID: l.name, Columns: []string{l.name, l.help, string(l.mode), string(l.approval)},
-			Marked: l.approval == now.Approval && l.mode == now.Sandbox.Mode,
+			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), string(pr.Approval)}, Marked: pr.In(now),
 		})
 	}
 	s.SetRows(rows)
 	s.done = func(id string) tea.Cmd {
-		for _, l := range leashes {
-			if l.name == id {
-				sandbox := m.settings().Sandbox
-				sandbox.Mode = l.mode
-				return m.configure(p.Overrides{Approval: &l.approval, Sandbox: &sandbox}, l.name+": "+l.help)
+		for _, pr := range app.Presets {
+			if pr.Name == id {
+				return m.configure(pr.Overrides(m.settings(), m.o.Config), pr.Name+": "+pr.Help)
 			}
 		}
 		return nil

@@ -23,6 +23,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -38,6 +39,8 @@ type Options struct {
 	Settings func(context.Context) (p.Settings, error)
 	// Overrides are what this run says differs from a conversation's settings.
 	Overrides func(p.Settings) p.Overrides
+	// Config is the configuration in force; nil in tests that need none.
+	Config *config.Config
 
 	Resume  p.ConversationID // the conversation to begin with; empty is a new one
 	Pick    bool             // begin by choosing one
