@@ -27,7 +27,7 @@ var layers = [][]string{
 		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
 		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck",
 	},
-	{"internal/tool", "internal/shim"},
+	{"internal/tool", "internal/shim", "internal/fold"},
 	{"internal/conversation"},
 	{"engine"},
 	{"internal/app", "internal/follow"},

@@ -21,11 +21,7 @@ func (o *owner) prepare(b p.Body) {
 	switch b := b.(type) {
 	case *p.TurnStarted:
 		o.ctx, o.cancel = context.WithCancelCause(context.WithoutCancel(o.base))
-		o.tools = o.cfg.Tools(o.now)
-	case *p.ApprovalResolved:
-		if ask := o.asked[b.Call]; ask != nil {
-			o.grants = o.grants.Answered(b.Decision, ask.Command, ask.Cwd)
-		}
+		o.tools = o.cfg.Tools(o.state.TurnSettings)
 	case *p.StopRequested:
 		o.stopWorkers(b.Reason)
 	case *p.TurnEnded:
@@ -112,8 +108,9 @@ func (o *owner) queueEffect(e p.Event) {
 	case *p.ModelRetry:
 		queue(nil, func() { o.retry = time.NewTimer(b.Wait) })
 	case *p.TurnEnded:
+		summary := o.state.Summary
 		queue(nil, func() {
-			o.notify()
+			o.notify(summary)
 			o.checkpoint(e.Seq)
 			o.next()
 		})
@@ -163,7 +160,7 @@ func (o *owner) startModel(id p.TurnID, response int) {
 	scope := o.journal.Open(fmt.Sprintf("%d.%d", id, response))
 	o.model, o.began = scope, false
 	sink := &sink{conv: o.conv, id: p.ItemID{Turn: id, Response: response}, scope: scope}
-	prompt, settings, client := o.prompt(), o.now, o.cfg.Model
+	prompt, settings, client := o.prompt(), o.state.TurnSettings, o.cfg.Model
 	o.work(id, func(ctx context.Context) (h turn.Input) {
 		done := turn.ModelDone{Response: response}
 		defer scope.Seal()
@@ -184,12 +181,12 @@ func (o *owner) startModel(id p.TurnID, response int) {
 
 func (o *owner) prompt() model.Prompt {
 	pr := model.Prompt{
-		Model: o.now.Model, Instructions: o.cfg.Instructions, Items: o.history.Items(),
-		Effort: o.now.Effort, Summary: o.now.Summary, Verbosity: o.now.Verbosity,
-		CacheKey: string(o.id), OutputSchema: o.now.OutputSchema, UnknownCalls: o.state.UnknownCalls(),
+		Model: o.state.TurnSettings.Model, Instructions: o.cfg.Instructions, Items: o.state.History.Items(),
+		Effort: o.state.TurnSettings.Effort, Summary: o.state.TurnSettings.Summary, Verbosity: o.state.TurnSettings.Verbosity,
+		CacheKey: string(o.state.ID), OutputSchema: o.state.TurnSettings.OutputSchema, UnknownCalls: o.state.UnknownCalls,
 	}
-	if o.now.Instructions != "" {
-		pr.Instructions = o.now.Instructions
+	if o.state.TurnSettings.Instructions != "" {
+		pr.Instructions = o.state.TurnSettings.Instructions
 	}
 	if o.state.Compacting() {
 		pr.Items = append(pr.Items, &p.PromptItem{Kind: p.PromptUser, Content: p.Text(summarise)})
@@ -252,10 +249,10 @@ func (o *owner) startTool(b p.CallStarted) {
 	scope := o.journal.Open(b.Call.String())
 	call := tool.Call{
 		ID: b.Call, WireID: asked.WireID, Name: asked.Name, Arguments: asked.Arguments, Grant: b.Grant,
-		Grants: o.grants, Settings: o.now, Patches: o.kept, Background: maps.Clone(o.jobs), Warned: maps.Clone(o.warned),
+		Grants: o.state.Grants, Settings: o.state.TurnSettings, Patches: o.state.Applied, Background: maps.Clone(o.jobs), Warned: maps.Clone(o.state.Warned),
 		Host: &host{o.conv, b.Call, scope},
 	}
-	if ask := o.asked[b.Call]; ask != nil {
+	if ask := o.state.Request(b.Call); ask != nil {
 		call.Asked = ask.Detail
 	}
 	o.work(b.Call.Turn, func(ctx context.Context) (h turn.Input) {

@@ -38,7 +38,7 @@ func (o *owner) keep(k *keep) {
 		k.answer <- kept{err: err}
 		return
 	}
-	id := o.state.LastBackground()
+	id := o.state.LastBackground
 	o.jobs[id] = k.job
 	item := id.Item().String()
 	scope := o.journal.Open(item)
@@ -48,7 +48,7 @@ func (o *owner) keep(k *keep) {
 		scope.Seal()
 		conv.send(message{happen: turn.BackgroundDone{ID: id, Stopped: stopped, Result: res}})
 	}()
-	o.replies = append(o.replies, reply{o.last, func(err error) {
+	o.replies = append(o.replies, reply{o.state.Seq, func(err error) {
 		k.answer <- kept{id, func(kind p.DeltaKind, text string) { scope.Write(item, string(kind), text) }, err}
 	}})
 	o.durable()
@@ -64,7 +64,7 @@ func (o *owner) room() error {
 	for _, b := range o.state.Background {
 		running[b.ID] = true
 	}
-	for id := p.BackgroundID(1); id <= o.state.LastBackground(); id++ {
+	for id := p.BackgroundID(1); id <= o.state.LastBackground; id++ {
 		if o.jobs[id] != nil && !running[id] {
 			delete(o.jobs, id)
 			return nil

@@ -2,42 +2,27 @@ package conversation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
 
-	"github.com/fermata-agent/fermata/internal/history"
+	"github.com/fermata-agent/fermata/internal/fold"
 	"github.com/fermata-agent/fermata/internal/journal"
-	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// An owner is the state of one conversation. Only owner.run touches it.
+// An owner is what runs one conversation: the fold of its events, the effects
+// that wait for the disk, and the workers. Only owner.run touches it.
 type owner struct {
 	base    context.Context // values only: what runs is stopped by the turn, not by it
 	conv    *Conversation
 	cfg     Config
 	journal journal.Journal
 
-	// The fold of the events, and nothing else.
-	state    turn.State
-	history  *history.History
-	id       p.ConversationID
-	settings p.Settings // of the turns to come
-	title    string
-	usage    p.Usage
-	size     int64 // tokens of the latest request with its response; 0 if unknown
-	ended    p.EndReason
-	asked    map[p.CallID]*p.ApprovalRequested // approvals that are open
-	patches  []openPatch                       // those whose outcome is not recorded
-	kept     []json.RawMessage                 // of the patches that this turn has applied
-	warned   map[string]bool                   // warnings that people had
-	summary  TurnSummary                       // of the turn that runs, or the last one
-	last     p.Seq
+	state *fold.State // the fold of the events, and nothing else
 
 	// What waits for the disk.
 	effects []effect // of recorded events, in order; only of the running turn, but for ends of turns
@@ -47,7 +32,6 @@ type owner struct {
 	// The turn that runs.
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	now      p.Settings // of this turn
 	tools    []tool.Tool
 	model    journal.Scope // what the model may write to
 	stop     *time.Timer   // runs while the turn is stopping
@@ -61,7 +45,6 @@ type owner struct {
 	// ended and whose last words a call may still ask for.
 	jobs map[p.BackgroundID]tool.Background
 
-	grants    policy.Grants // what was approved for the session: for as long as we have it open
 	closing   []chan answer // who waits for the conversation to close
 	released  bool          // it closes because nothing goes on
 	followers int           // those that follow the conversation
@@ -190,12 +173,12 @@ func (o *owner) take(r request) {
 		r.answer <- answer{err: ErrClosed}
 		return
 	}
-	receipt := p.Receipt{Turn: o.state.Turn, Seq: o.last}
+	receipt := p.Receipt{Turn: o.state.Turn, Seq: o.state.Seq}
 	if err := o.takeOp(r.op, &receipt); err != nil {
 		r.answer <- answer{err: err}
 		return
 	}
-	o.replies = append(o.replies, reply{o.last, func(err error) {
+	o.replies = append(o.replies, reply{o.state.Seq, func(err error) {
 		if err != nil {
 			receipt = p.Receipt{}
 		}
@@ -247,7 +230,7 @@ func (o *owner) userTurn(op p.UserTurn, receipt *p.Receipt) error {
 	if err := o.stepErr(turn.User{Content: op.Content, WhenBusy: op.WhenBusy, Overrides: op.Overrides}); err != nil {
 		return err
 	}
-	receipt.Input = o.state.LastInput()
+	receipt.Input = o.state.LastInput
 	receipt.Turn, receipt.State = o.state.Turn, p.TakenStarted
 	if busy {
 		receipt.State = p.TakenQueued
@@ -262,7 +245,7 @@ func (o *owner) revert(op p.Revert) error {
 	switch {
 	case o.state.Active:
 		return turn.ErrBusy
-	case op.Before <= o.history.Compacted(), op.Before > o.state.Turn, op.Before < 1:
+	case op.Before <= o.state.History.Compacted(), op.Before > o.state.Turn, op.Before < 1:
 		return ErrRevert
 	}
 	o.recordOutsideTurn(&p.Reverted{Before: op.Before})
@@ -271,7 +254,7 @@ func (o *owner) revert(op p.Revert) error {
 
 // interrupt stops the turn that is active now. It is answered at once.
 func (o *owner) interrupt(op p.Interrupt, to chan answer) {
-	receipt := p.Receipt{Turn: o.state.Turn, Seq: o.last}
+	receipt := p.Receipt{Turn: o.state.Turn, Seq: o.state.Seq}
 	err := o.stepErr(turn.Stop{Turn: op.Turn, Reason: op.Reason})
 	if errors.Is(err, turn.ErrStopping) {
 		err = nil // it will end as this one wants
@@ -339,7 +322,7 @@ func (o *owner) recordFor(m message) {
 		return
 	}
 	o.record(p.Event{Turn: m.turn, Body: m.record})
-	o.replies = append(o.replies, reply{o.last, func(err error) { m.durable <- err }})
+	o.replies = append(o.replies, reply{o.state.Seq, func(err error) { m.durable <- err }})
 	o.durable()
 }
 
@@ -348,7 +331,7 @@ func (o *owner) refused(err *p.Error) *turn.Refused {
 	if err.Call == nil {
 		return nil
 	}
-	id, answered, ok := o.history.Find(err.Call.WireID)
+	id, answered, ok := o.state.History.Find(err.Call.WireID)
 	if !ok {
 		return nil
 	}
@@ -373,22 +356,16 @@ func (o *owner) next() {
 // changed returns the settings with some of them changed. Another model may have
 // another context window.
 func (o *owner) changed(by p.Overrides) p.Settings {
-	s := by.Apply(o.settings)
+	s := by.Apply(o.state.Settings)
 	if by.Model != nil && o.cfg.Window != nil {
 		s.ContextWindow = o.cfg.Window(s)
 	}
 	return s
 }
 
-// full reports whether the history is about to be too long for the model.
-func (o *owner) full() bool {
-	window := o.settings.ContextWindow
-	return window > 0 && o.size > window*9/10
-}
-
 // retries is how often the latest request may be made again.
 func (o *owner) retries() int {
-	request, stream := o.cfg.Retries(o.now)
+	request, stream := o.cfg.Retries(o.state.TurnSettings)
 	if o.began {
 		return stream
 	}
@@ -407,9 +384,9 @@ func (o *owner) wait(attempt int, err *p.Error) time.Duration {
 
 func (o *owner) snapshot() Snapshot {
 	s := Snapshot{
-		ID: o.id, Settings: o.settings, Title: o.title, Last: o.last, Turn: o.state.Turn,
+		ID: o.state.ID, Settings: o.state.Settings, Title: o.state.Title, Last: o.state.Seq, Turn: o.state.Turn,
 		Active: o.state.Active, Waiting: o.state.Waiting(), PendingApprovals: o.state.PendingApprovals(),
-		Usage: o.usage, Ended: o.ended, Recovered: o.recovered, Background: o.state.Background,
+		Usage: o.state.Usage, Ended: o.state.Ended, Recovered: o.recovered, Background: o.state.Background,
 	}
 	for _, in := range o.state.Pending {
 		s.Inputs = append(s.Inputs, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})

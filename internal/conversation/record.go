@@ -27,7 +27,7 @@ func (o *owner) stepErr(in turn.Input) error {
 }
 
 func (o *owner) env() turn.Env {
-	return turn.Env{Now: time.Now(), ReadOnly: o.readOnly, Retries: o.budget, Full: o.full(), Wait: o.wait}
+	return turn.Env{Now: time.Now(), ReadOnly: o.readOnly, Retries: o.budget, Full: o.state.Full(), Wait: o.wait}
 }
 
 // record appends events to the journal as one batch and folds them.
@@ -46,7 +46,7 @@ func (o *owner) record(events ...p.Event) {
 	for _, e := range events {
 		seq++
 		e.Seq, e.Time = seq, now
-		o.fold(e)
+		o.state.Evolve(e)
 		o.prepare(e.Body)
 		o.queueEffect(e)
 	}
@@ -72,42 +72,6 @@ func closes(e p.Event) string {
 		return fmt.Sprintf("%d.", e.Turn)
 	}
 	return ""
-}
-
-// fold takes an event into the state. It is all that replay does.
-func (o *owner) fold(e p.Event) {
-	o.last = e.Seq
-	o.state = o.state.Evolve(e)
-	o.history.Apply(e)
-	o.foldPatch(e.Body)
-	o.foldSummary(e)
-	switch b := e.Body.(type) {
-	case *p.ConversationStarted:
-		o.id, o.settings = b.ID, b.Settings
-	case *p.Configured:
-		o.settings = b.Settings
-	case *p.Renamed:
-		o.title = b.Title
-	case *p.TurnStarted:
-		o.now = o.settings // what changes meanwhile is for the next
-	case *p.ModelEnded:
-		if b.Usage != nil {
-			o.usage = o.usage.Add(*b.Usage)
-			o.size = b.Usage.Total
-		}
-	case *p.Compacted:
-		o.size = 0
-	case *p.Notice:
-		if b.Warn {
-			o.warned[b.Text] = true
-		}
-	case *p.ApprovalRequested:
-		o.asked[b.Call] = b
-	case *p.ToolOutput:
-		delete(o.asked, b.Call)
-	case *p.TurnEnded:
-		o.ended = b.Reason
-	}
 }
 
 // durable carries out what has become durable, and answers those who waited for it.

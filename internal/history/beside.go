@@ -16,10 +16,10 @@ import (
 func (h *History) applyShell(e p.Event) bool {
 	switch b := e.Body.(type) {
 	case *p.UserMessage:
-		if !h.turn.shell || b.Item.Index != 0 {
+		if !h.turn.Shell || b.Item.Index != 0 {
 			return false
 		}
-		h.turn.command = strings.TrimPrefix(p.PlainText(b.Content), "!") // told with its output
+		h.turn.Command = strings.TrimPrefix(p.PlainText(b.Content), "!") // told with its output
 		return true
 	case *p.ToolCall:
 		if b.Call.Response != 0 {
@@ -29,7 +29,7 @@ func (h *History) applyShell(e p.Event) bool {
 			Command string `json:"command"`
 		}
 		if json.Unmarshal([]byte(b.Arguments), &a) == nil {
-			h.turn.command = a.Command
+			h.turn.Command = a.Command
 		}
 		return true
 	case *p.ToolOutput:
@@ -44,8 +44,8 @@ func (h *History) applyShell(e p.Event) bool {
 
 func (h *History) tellShell(turn p.TurnID, b *p.ToolOutput) {
 	h.closeGroup()
-	h.add(turn, 0, user(shellText(h.turn.command, b)))
-	h.turn.command = ""
+	h.add(turn, 0, user(shellText(h.turn.Command, b)))
+	h.turn.Command = ""
 }
 
 // shellText says what the user ran and what came of it.

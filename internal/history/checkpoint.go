@@ -3,17 +3,33 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
+// savedHistory is a History as it is saved.
 type savedHistory struct {
-	Settings  p.Settings      `json:"settings"`
-	Next      *p.Settings     `json:"next,omitempty"`
-	Compacted p.TurnID        `json:"compacted,omitempty"`
-	Lead      int             `json:"lead"`
-	Lost      []string        `json:"lost,omitempty"`
-	Entries   json.RawMessage `json:"entries"`
+	Settings  p.Settings
+	Next      *p.Settings `json:",omitempty"`
+	Compacted p.TurnID    `json:",omitempty"`
+	Lead      int
+	Missing   []p.CallID `json:",omitempty"`
+	Group     savedGroup
+	Notes     turnNotes                 `json:",omitzero"`
+	Running   map[p.BackgroundID]string `json:",omitempty"`
+	Lost      []string                  `json:",omitempty"`
+	Entries   json.RawMessage           // a list of savedEntry
+}
+
+type savedGroup struct {
+	Turn      p.TurnID
+	Response  int
+	Reasoning []*p.Reasoning             `json:",omitempty"`
+	Partial   *p.AssistantMessage        `json:",omitempty"`
+	Before    int                        `json:",omitempty"`
+	Calls     []int                      `json:",omitempty"` // places in the entries
+	Outputs   map[p.CallID]*p.ToolOutput `json:",omitempty"`
 }
 
 type savedEntry struct {
@@ -30,10 +46,21 @@ type savedEntry struct {
 	Raw       p.Raw        `json:"raw,omitzero"`
 }
 
-// Save returns the history in a form that Restore reads. It must be called
-// between turns, when no call lacks an output and no background command runs.
+// SavedAs returns a value of the type that Save encodes, so that whoever keeps
+// it can know whether it has the form of today.
+func (*History) SavedAs() any {
+	return struct {
+		savedHistory
+		List []savedEntry
+	}{}
+}
+
+// Save returns the history in a form that Restore reads.
 func (h *History) Save() ([]byte, error) {
-	out := savedHistory{Settings: h.settings, Next: h.next, Compacted: h.compacted, Lead: len(h.lead), Lost: h.lost, Entries: h.saved}
+	out := savedHistory{
+		Settings: h.settings, Next: h.next, Compacted: h.compacted, Lead: len(h.lead), Missing: h.missing,
+		Group: h.group.save(h.entries), Notes: h.turn, Running: h.running, Lost: h.lost, Entries: h.saved,
+	}
 	if h.saved != nil {
 		return json.Marshal(out)
 	}
@@ -52,21 +79,42 @@ func (h *History) Save() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Restore returns the history that Save wrote. The items are decoded when they
-// are first needed, so that a long conversation opens at once.
+func (g group) save(entries []*entry) savedGroup {
+	s := savedGroup{g.turn, g.response, g.reasoning, g.partial, g.before, nil, g.outputs}
+	for _, c := range g.calls {
+		s.Calls = append(s.Calls, slices.Index(entries, c))
+	}
+	return s
+}
+
+// Restore returns the history that Save wrote. Unless calls are open, the items
+// are decoded when they are first needed, so that a long conversation opens at once.
 func Restore(data []byte) (*History, error) {
 	var in savedHistory
 	if err := json.Unmarshal(data, &in); err != nil {
 		return nil, fmt.Errorf("restore history: %w", err)
 	}
-	return &History{
+	g := in.Group
+	h := &History{
 		saved: in.Entries, settings: in.Settings, next: in.Next, compacted: in.Compacted,
-		lead: make([]*entry, in.Lead), lost: in.Lost,
-	}, nil
+		lead: make([]*entry, in.Lead), missing: in.Missing, turn: in.Notes, running: in.Running, lost: in.Lost,
+		group: group{turn: g.Turn, response: g.Response, reasoning: g.Reasoning, partial: g.Partial, before: g.Before, outputs: g.Outputs},
+	}
+	if len(g.Calls) == 0 {
+		return h, nil
+	}
+	h.decode()
+	for _, i := range g.Calls {
+		if i < 0 || i >= len(h.entries) {
+			return nil, fmt.Errorf("restore history: an open call has place %d of %d", i, len(h.entries))
+		}
+		h.group.calls = append(h.group.calls, h.entries[i])
+	}
+	return h, nil
 }
 
-// thaw decodes what Restore put off.
-func (h *History) thaw() {
+// decode decodes what Restore put off.
+func (h *History) decode() {
 	if h.saved == nil {
 		return
 	}

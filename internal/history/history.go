@@ -28,8 +28,8 @@ type History struct {
 	settings  p.Settings
 	next      *p.Settings // of the turns to come, not yet told
 	compacted p.TurnID
-	missing   []p.CallID // calls whose response is over and that have no output
-	known     map[p.CallID]bool
+	missing   []p.CallID        // calls whose response is over and that have no output
+	known     map[p.CallID]bool // the calls among the entries
 	group     group
 	turn      turnNotes
 	running   map[p.BackgroundID]string // background commands, in words
@@ -56,10 +56,10 @@ type group struct {
 
 // turnNotes is what is worth telling about a turn if it is cut.
 type turnNotes struct {
-	cut     []string // calls that were cut
-	partial bool     // the last message was cut
-	shell   bool     // the user runs a command, and the model knows nothing of the turn
-	command string   // that command, until its output is told
+	Aborted []string // calls that were cut
+	Partial bool     // the last message was cut
+	Shell   bool     // the user runs a command, and the model knows nothing of the turn
+	Command string   // that command, until its output is told
 }
 
 // Apply folds one event into the history.
@@ -74,7 +74,7 @@ func (h *History) Apply(e p.Event) {
 		h.next = &b.Settings
 	case *p.TurnStarted:
 		h.closeGroup() // the end of the turn before may have been lost
-		h.turn = turnNotes{shell: b.Shell}
+		h.turn = turnNotes{Shell: b.Shell}
 		h.configure()
 		h.tellLost()
 	case *p.UserMessage:
@@ -86,7 +86,7 @@ func (h *History) Apply(e p.Event) {
 	case *p.ModelRequested:
 		h.group.partial = nil // the model is asked again, and will say it again
 		h.closeGroup()
-		h.turn.shell = false
+		h.turn.Shell = false
 		h.group = group{turn: e.Turn, response: b.Response}
 	case *p.Reasoning:
 		if !b.Partial {
@@ -117,7 +117,7 @@ func (h *History) Apply(e p.Event) {
 // Items returns everything the model is to be sent, in order. The slice must
 // not be changed; it stays as it is when the history grows.
 func (h *History) Items() []*p.PromptItem {
-	h.thaw()
+	h.decode()
 	if len(h.missing) > 0 || len(h.group.calls) > 0 {
 		// Not to happen: the owner records repairs before it asks, and does not
 		// ask while calls are open. A request that the provider takes is still
@@ -128,12 +128,12 @@ func (h *History) Items() []*p.PromptItem {
 }
 
 // Len is the number of items.
-func (h *History) Len() int { h.thaw(); return len(h.items) }
+func (h *History) Len() int { h.decode(); return len(h.items) }
 
 // Missing returns the calls that have no output although their response is no
 // longer under way, oldest first.
 func (h *History) Missing() []p.CallID {
-	h.thaw()
+	h.decode()
 	return slices.Clone(h.missing)
 }
 
@@ -144,7 +144,7 @@ func (h *History) Compacted() p.TurnID { return h.compacted }
 // Find returns the latest call with the given wire id, one without an output
 // first, and whether it has been answered.
 func (h *History) Find(wireID string) (id p.CallID, answered, ok bool) {
-	h.thaw()
+	h.decode()
 	outputs := map[p.CallID]bool{}
 	for call := range h.group.outputs {
 		outputs[call] = true
@@ -172,23 +172,27 @@ func (h *History) Find(wireID string) (id p.CallID, answered, ok bool) {
 }
 
 func (h *History) add(turn p.TurnID, response int, item *p.PromptItem) *entry {
-	h.thaw()
+	h.decode()
 	e := &entry{turn, response, item}
-	if item.Kind == p.PromptCall {
+	h.append(e)
+	return e
+}
+
+func (h *History) append(e *entry) {
+	if e.item.Kind == p.PromptCall {
 		if h.known == nil {
 			h.known = map[p.CallID]bool{}
 		}
-		h.known[item.Call] = true
+		h.known[e.item.Call] = true
 	}
 	h.entries = append(h.entries, e)
-	h.items = append(h.items, item)
-	return e
+	h.items = append(h.items, e.item)
 }
 
 // start puts the lead in front of everything: it is recorded later than the
 // rest if the first record was lost.
 func (h *History) start(s p.Settings) {
-	h.thaw()
+	h.decode()
 	h.settings, h.lead = s, nil
 	if s.UserInstructions != "" {
 		h.lead = append(h.lead, &entry{0, 0, user(tag("user_instructions", "\n\n"+s.UserInstructions+"\n\n"))})
@@ -254,7 +258,7 @@ func (h *History) flushReasoning(turn p.TurnID, response int) {
 }
 
 func (h *History) call(turn p.TurnID, b *p.ToolCall) {
-	h.thaw()
+	h.decode()
 	if h.known[b.Call] {
 		return // recorded twice
 	}
@@ -296,12 +300,12 @@ func (h *History) closeGroup() {
 		}
 		h.add(c.turn, c.response, outputItem(c.item, out))
 		if out.Aborted {
-			h.turn.cut = append(h.turn.cut, describe(c.item))
+			h.turn.Aborted = append(h.turn.Aborted, describe(c.item))
 		}
 	}
 	if g.partial != nil {
 		h.group.partial = nil
-		h.turn.partial = true
+		h.turn.Partial = true
 		h.add(g.turn, g.response, &p.PromptItem{Kind: p.PromptAssistant, Text: g.partial.Text})
 	}
 }
@@ -317,7 +321,7 @@ func outputItem(call *p.PromptItem, out *p.ToolOutput) *p.PromptItem {
 // calls, and the outputs, of its response. One without a call, and a second
 // one, are left out.
 func (h *History) lateOutput(b *p.ToolOutput) {
-	h.thaw()
+	h.decode()
 	var call *entry
 	for _, e := range h.entries {
 		if e.item.Call != b.Call {
@@ -364,10 +368,9 @@ func (h *History) insert(call *entry, out *p.PromptItem) {
 
 // replace makes a new list of items, so that those handed out stay as they are.
 func (h *History) replace(entries []*entry) {
-	h.entries = entries
-	h.items = make([]*p.PromptItem, len(entries))
-	for i, e := range entries {
-		h.items[i] = e.item
+	h.entries, h.items, h.known = nil, make([]*p.PromptItem, 0, len(entries)), nil
+	for _, e := range entries {
+		h.append(e)
 	}
 }
 
@@ -384,17 +387,17 @@ func (h *History) patched() []*p.PromptItem {
 
 func (h *History) endTurn(turn p.TurnID, b *p.TurnEnded) {
 	h.closeGroup()
-	if h.turn.command != "" { // the record of its output was damaged, or never made
+	if h.turn.Command != "" { // the record of its output was damaged, or never made
 		h.tellShell(turn, &p.ToolOutput{Output: "What came of it is not known."})
 	}
-	if text := abortedText(b, h.turn); text != "" && !h.turn.shell {
+	if text := abortedText(b, h.turn); text != "" && !h.turn.Shell {
 		h.add(turn, 0, user(text))
 	}
 	h.group, h.turn = group{}, turnNotes{}
 }
 
 func (h *History) revert(before p.TurnID) {
-	h.thaw()
+	h.decode()
 	h.closeGroup()
 	keep := slices.DeleteFunc(slices.Clone(h.entries), func(e *entry) bool { return e.turn >= before })
 	h.missing = slices.DeleteFunc(h.missing, func(id p.CallID) bool { return id.Turn >= before })
@@ -404,15 +407,15 @@ func (h *History) revert(before p.TurnID) {
 // compact puts a summary in the place of everything but the lead and what the
 // user said in this turn, which is still to be answered.
 func (h *History) compact(turn p.TurnID, summary string) {
-	h.thaw()
+	h.decode()
 	h.closeGroup()
 	lead := slices.Clone(h.lead)
 	if n := len(lead); n > 0 {
 		lead[n-1] = &entry{0, 0, user(environment(p.Settings{}, h.settings))}
 	}
-	h.missing, h.compacted = nil, turn
+	h.lead, h.missing, h.compacted = lead, nil, turn
 	text := "Summary of the conversation so far:\n" + summary
-	kept := append(lead, &entry{turn, 0, &p.PromptItem{Kind: p.PromptAssistant, Text: text}})
+	kept := append(slices.Clip(lead), &entry{turn, 0, &p.PromptItem{Kind: p.PromptAssistant, Text: text}})
 	for _, e := range h.entries {
 		if turn != 0 && e.turn == turn && e.item.Kind == p.PromptUser {
 			kept = append(kept, e)

@@ -58,13 +58,13 @@ func abortedText(end *p.TurnEnded, notes turnNotes) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, form, end.Elapsed.Seconds())
-	if len(notes.cut) > 0 {
+	if len(notes.Aborted) > 0 {
 		b.WriteString(" These calls were cut, or not run any more; those that had begun may have had effects, so look before you repeat them:")
-		for _, c := range notes.cut {
+		for _, c := range notes.Aborted {
 			b.WriteString("\n- " + c)
 		}
 	}
-	if notes.partial {
+	if notes.Partial {
 		b.WriteString("\nYour last message was cut off where it ends.")
 	}
 	return tag("turn_aborted", "\n"+b.String()+"\n")

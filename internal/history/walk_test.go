@@ -223,9 +223,9 @@ func (w *walk) step() {
 	case k < 6:
 		w.happen(turn.User{Content: p.Text(text), WhenBusy: pick(w.r, "", p.Steer, p.Queue, p.Replace)})
 	case k < 10:
-		w.happen(turn.ModelDone{Response: w.state.Response(), Error: w.fault(), Open: w.partial()})
+		w.happen(turn.ModelDone{Response: w.state.Response, Error: w.fault(), Open: w.partial()})
 	case k < 22:
-		w.happen(turn.ModelItem{Response: w.state.Response(), Index: w.r.IntN(9), Body: w.item()})
+		w.happen(turn.ModelItem{Response: w.state.Response, Index: w.r.IntN(9), Body: w.item()})
 	default:
 		w.worker(k)
 	}
@@ -251,7 +251,7 @@ func (w *walk) idle(k int, text string) {
 // beside lets something happen to background commands.
 func (w *walk) beside() {
 	if calls := w.state.OpenCalls(); len(calls) > 0 {
-		name := fmt.Sprint(w.state.LastBackground() + 1)
+		name := fmt.Sprint(w.state.LastBackground + 1)
 		w.happen(turn.Keep{Started: p.BackgroundStarted{Call: calls[0], Command: []string{"serve", name}}})
 	}
 	for _, b := range w.state.Background {
@@ -304,7 +304,7 @@ func (w *walk) partial() []turn.Partial {
 	if w.r.IntN(2) == 0 {
 		return nil
 	}
-	item := p.ItemID{Turn: w.state.Turn, Response: w.state.Response(), Index: 9}
+	item := p.ItemID{Turn: w.state.Turn, Response: w.state.Response, Index: 9}
 	return []turn.Partial{{Item: item, Kind: pick(w.r, p.DeltaMessage, p.DeltaReasoning), Text: "half"}}
 }
 

@@ -1,17 +1,20 @@
 package policy
 
 import (
+	"encoding/json"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fermata-agent/fermata/protocol"
 )
 
-// Grants are the commands that a person has approved for the session, each with
-// its directory: "make clean" approved here is not approved elsewhere. A value
-// never changes, so it may be shared; the zero value holds nothing.
+// Grants are the commands that a person has approved for the conversation, each
+// with its directory: "make clean" approved here is not approved elsewhere. A
+// value never changes, so it may be shared; the zero value holds nothing. It can
+// be saved as JSON.
 type Grants struct {
 	keys map[string]struct{} // never written to after it is made
 }
@@ -44,6 +47,27 @@ func (g Grants) Has(argv []string, cwd string) bool {
 	}
 	_, ok := g.keys[grantKey(argv, cwd)]
 	return ok
+}
+
+// MarshalJSON returns the grants as a list.
+func (g Grants) MarshalJSON() ([]byte, error) {
+	return json.Marshal(slices.Sorted(maps.Keys(g.keys)))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (g *Grants) UnmarshalJSON(data []byte) error {
+	var list []string
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	g.keys = nil
+	for _, key := range list {
+		if g.keys == nil {
+			g.keys = make(map[string]struct{}, len(list))
+		}
+		g.keys[key] = struct{}{}
+	}
+	return nil
 }
 
 // Len returns the number of grants.

@@ -24,7 +24,7 @@ func (d *decision) beginShell(in Shell) error {
 	item := p.ItemID{Turn: d.state.Turn}
 	call := p.CallID{Turn: d.state.Turn, Index: 1}
 	d.add(
-		&p.UserMessage{Item: item, Input: d.state.inputs + 1, Content: p.Text("!" + in.Command)},
+		&p.UserMessage{Item: item, Input: d.state.LastInput + 1, Content: p.Text("!" + in.Command)},
 		&p.ToolCall{Call: call, WireID: "user", Kind: p.CallFunction, Name: UserShell, Arguments: string(args)},
 		&p.CallStarted{Call: call, Grant: p.Approved},
 	)
@@ -36,13 +36,13 @@ func (d *decision) beginShell(in Shell) error {
 func (d *decision) takeKeep(in Keep) error {
 	i := d.state.find(in.Started.Call)
 	switch {
-	case d.state.stopping != "":
+	case d.state.StopReason != "":
 		return ErrStopping
-	case i < 0 || d.state.calls[i].stage != running:
+	case i < 0 || d.state.Calls[i].Stage != running:
 		return ErrNoBackground
 	}
 	b := in.Started
-	b.ID = d.state.backgrounds + 1
+	b.ID = d.state.LastBackground + 1
 	d.add(&b)
 	return nil
 }

@@ -21,7 +21,7 @@ func TestUsersOwnCommand(t *testing.T) {
 		},
 		&p.CallStarted{Call: call, Grant: p.Approved},
 	}, events)
-	if s.Waiting() || !s.Active || s.Turn != 1 || s.LastInput() != 1 {
+	if s.Waiting() || !s.Active || s.Turn != 1 || s.LastInput != 1 {
 		t.Errorf("state %+v", s)
 	}
 	_, events = steps(t, s, ToolDone{Output: p.ToolOutput{Call: call, Output: "hi", Elapsed: time.Second}})

@@ -45,7 +45,7 @@ func TestWhichCallsRun(t *testing.T) {
 			t.Errorf("%s: at first %q start, want %q", tt.tools, got, tt.first)
 		}
 		var then []string
-		for s.Response() == 1 && len(then) < 9 {
+		for s.Response == 1 && len(then) < 9 {
 			s, events = steps(t, s, ToolDone{Output: p.ToolOutput{Call: s.OpenCalls()[0]}})
 			then = append(then, starts(events))
 		}

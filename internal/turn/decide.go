@@ -34,7 +34,7 @@ func (d *decision) takeIdle(in Input) error {
 		if len(in.Content) == 0 {
 			return ErrEmpty
 		}
-		d.begin(PendingInput{ID: s.inputs + 1, Content: in.Content})
+		d.begin(PendingInput{ID: s.LastInput + 1, Content: in.Content})
 	case Next:
 		if len(s.Pending) > 0 {
 			d.begin(s.Pending[0])
@@ -135,7 +135,7 @@ func (d *decision) take(in Input) error {
 	case ModelDone:
 		d.takeModelDone(in)
 	case RetryDue:
-		if d.state.backoff && d.state.stopping == "" {
+		if d.state.Backoff && d.state.StopReason == "" {
 			d.request()
 		}
 	case ToolAsked:
@@ -154,9 +154,9 @@ func (d *decision) takeUser(in User) error {
 		return ErrEmpty
 	}
 	s := d.state
-	accepted := &p.InputAccepted{Input: s.inputs + 1, Mode: in.WhenBusy, Content: in.Content, Overrides: in.Overrides}
+	accepted := &p.InputAccepted{Input: s.LastInput + 1, Mode: in.WhenBusy, Content: in.Content, Overrides: in.Overrides}
 	switch {
-	case s.stopping != "":
+	case s.StopReason != "":
 		accepted.After = true
 		if accepted.Mode != p.Steer {
 			accepted.Mode = p.Queue
@@ -168,7 +168,7 @@ func (d *decision) takeUser(in User) error {
 	case in.WhenBusy == "":
 		accepted.Mode = p.Steer
 	}
-	if accepted.Mode == p.Steer && s.compact {
+	if accepted.Mode == p.Steer && s.Compact {
 		accepted.Mode = p.Queue // a compaction makes no request that it could join
 	}
 	d.add(accepted)
@@ -179,7 +179,7 @@ func (d *decision) takeStop(in Stop) error {
 	switch {
 	case in.Turn != 0 && in.Turn != d.state.Turn:
 		return ErrNothingToStop
-	case d.state.stopping != "":
+	case d.state.StopReason != "":
 		return ErrStopping
 	}
 	reason := in.Reason
@@ -192,7 +192,7 @@ func (d *decision) takeStop(in Stop) error {
 
 func (d *decision) takeApproval(in Approval) error {
 	i := d.state.find(in.Call)
-	if i < 0 || d.state.calls[i].stage != asking || d.state.stopping != "" {
+	if i < 0 || d.state.Calls[i].Stage != asking || d.state.StopReason != "" {
 		return ErrNoApproval
 	}
 	resolved := &p.ApprovalResolved{Call: in.Call, Decision: in.Decision, Message: in.Message}
@@ -200,7 +200,7 @@ func (d *decision) takeApproval(in Approval) error {
 	case p.Approved, p.ApprovedForSession:
 		d.add(resolved)
 	case p.Denied:
-		out := d.state.calls[i].refused()
+		out := d.state.Calls[i].refused()
 		out.Output = rejectText(in.Message, out.Command)
 		d.add(resolved, out)
 	case p.Abort:
@@ -214,7 +214,7 @@ func (d *decision) takeApproval(in Approval) error {
 func (d *decision) takeItem(in ModelItem) {
 	s := d.state
 	id := p.ItemID{Turn: s.Turn, Response: in.Response, Index: in.Index}
-	if s.stopping != "" || !s.unfinished(id) {
+	if s.StopReason != "" || !s.unfinished(id) {
 		return // what arrives after the stop is not part of the conversation
 	}
 	switch b := in.Body.(type) {
@@ -237,12 +237,12 @@ func (d *decision) takeItem(in ModelItem) {
 }
 
 func (d *decision) takeModelDone(in ModelDone) {
-	if !d.state.streaming || in.Response != d.state.response {
+	if !d.state.Streaming || in.Response != d.state.Response {
 		return
 	}
 	d.partials(in.Open)
 	ended := &p.ModelEnded{Response: in.Response, Usage: in.Usage}
-	if d.state.stopping == "" {
+	if d.state.StopReason == "" {
 		ended.Error = in.Error
 	}
 	d.add(ended)
@@ -254,25 +254,25 @@ func (d *decision) takeModelDone(in ModelDone) {
 // modelFailed decides what follows from a response that did not work: a
 // repaired history, another try, or the end of the turn.
 func (d *decision) modelFailed(in ModelDone) {
-	for _, c := range slices.Clone(d.state.calls) {
+	for _, c := range slices.Clone(d.state.Calls) {
 		d.add(&p.ToolOutput{
 			Call: c.ID, Failed: true, Aborted: true,
 			Output: "aborted: the model's response broke off before this call ran, so it was not run",
 		})
 	}
 	err := in.Error
-	if err.Kind == p.ErrorHistory && err.Call != nil && !slices.Contains(d.state.refused, err.Call.WireID) {
+	if err.Kind == p.ErrorHistory && err.Call != nil && !slices.Contains(d.state.RefusedCalls, err.Call.WireID) {
 		d.repair(*err.Call, in.Refused)
 		return
 	}
-	if err.Kind == p.ErrorContextLength && !d.state.Compacting() && !d.state.summed {
+	if err.Kind == p.ErrorContextLength && !d.state.Compacting() && !d.state.HasCompacted {
 		d.env.Full = true
 		d.add(&p.Notice{Text: "the conversation is too long for the model; summarising it"})
 		d.request()
 		return
 	}
-	if err.Retry && d.state.attempts < d.env.Retries {
-		n := d.state.attempts + 1
+	if err.Retry && d.state.Attempts < d.env.Retries {
+		n := d.state.Attempts + 1
 		d.add(&p.ModelRetry{Attempt: n, Max: d.env.Retries, Wait: d.env.Wait(n, err), Reason: err.Message})
 		return
 	}
@@ -283,7 +283,7 @@ func (d *decision) modelFailed(in ModelDone) {
 // does so once for each call, and without using up a retry.
 func (d *decision) repair(fault p.CallFault, known *Refused) {
 	// A call of the response that just failed has been answered above.
-	own := known != nil && known.Call.Turn == d.state.Turn && known.Call.Response == d.state.response
+	own := known != nil && known.Call.Turn == d.state.Turn && known.Call.Response == d.state.Response
 	if known != nil && !known.Answered && !own && fault.Fault == p.CallWithoutOutput {
 		d.add(&p.ToolOutput{Call: known.Call, Output: "aborted", Failed: true, Aborted: true, Repaired: true})
 	}
@@ -297,11 +297,11 @@ func (d *decision) repair(fault p.CallFault, known *Refused) {
 
 func (d *decision) takeAsked(in ToolAsked) {
 	i := d.state.find(in.Request.Call)
-	if i < 0 || d.state.calls[i].stage != running {
+	if i < 0 || d.state.Calls[i].Stage != running {
 		return
 	}
-	if d.state.stopping != "" {
-		d.add(d.state.aborted(d.env.Now, d.state.calls[i], nil))
+	if d.state.StopReason != "" {
+		d.add(d.state.aborted(d.env.Now, d.state.Calls[i], nil))
 		return
 	}
 	d.add(&in.Request)
@@ -309,12 +309,12 @@ func (d *decision) takeAsked(in ToolAsked) {
 
 func (d *decision) takeToolDone(in ToolDone) {
 	i := d.state.find(in.Output.Call)
-	if i < 0 || d.state.calls[i].stage != running {
+	if i < 0 || d.state.Calls[i].Stage != running {
 		return
 	}
-	c, out := d.state.calls[i], in.Output
+	c, out := d.state.Calls[i], in.Output
 	if out.Elapsed == 0 {
-		out.Elapsed = max(0, d.env.Now.Sub(c.started))
+		out.Elapsed = max(0, d.env.Now.Sub(c.Started))
 	}
 	switch {
 	case in.NotRun:
@@ -322,10 +322,10 @@ func (d *decision) takeToolDone(in ToolDone) {
 		return
 	case out.Aborted && out.Patch != nil:
 		out.Failed = true
-		out.Output = abortPatch(d.state.stopping, out.Elapsed, out.Patch)
+		out.Output = abortPatch(d.state.StopReason, out.Elapsed, out.Patch)
 	case out.Aborted:
 		out.Failed = true
-		out.Output = abortText(d.state.stopping, out.Elapsed, out.Command, out.Output)
+		out.Output = abortText(d.state.StopReason, out.Elapsed, out.Command, out.Output)
 	}
 	d.add(&out)
 	if in.Diff != nil {
@@ -339,23 +339,23 @@ func (d *decision) takeLost(in Lost) {
 		return // nothing ran: the approval is as good as it was
 	}
 	d.crash = in.Crash
-	if d.state.stopping == "" {
+	if d.state.StopReason == "" {
 		d.add(&p.StopRequested{Reason: p.Crashed})
 	}
 	d.partials(in.Open)
-	if d.state.streaming {
-		d.add(&p.ModelEnded{Response: d.state.response})
+	if d.state.Streaming {
+		d.add(&p.ModelEnded{Response: d.state.Response})
 	}
-	for _, c := range slices.Clone(d.state.calls) {
-		if c.stage == running {
+	for _, c := range slices.Clone(d.state.Calls) {
+		if c.Stage == running {
 			out := d.state.aborted(d.env.Now, c, in.Open)
 			if patch, ok := in.Patches[c.ID]; ok {
-				out.Patch, out.Output = &patch, abortPatch(d.state.stopping, out.Elapsed, &patch)
+				out.Patch, out.Output = &patch, abortPatch(d.state.StopReason, out.Elapsed, &patch)
 			}
 			d.add(out)
 		}
 	}
-	d.state.killed += in.Killed
+	d.state.Killed += in.Killed
 }
 
 // partials records what there is of messages that were not finished.
@@ -378,15 +378,15 @@ func (d *decision) settle(lost bool) {
 	s := d.state
 	switch {
 	case s.Waiting() && lost:
-	case (s.working() || len(s.OwnBackground()) > 0) && !lost && s.stopping != "", s.streaming:
-	case s.stopping != "":
-		d.end(s.stopping)
-	case len(s.calls) > 0:
+	case (s.working() || len(s.OwnBackground()) > 0) && !lost && s.StopReason != "", s.Streaming:
+	case s.StopReason != "":
+		d.end(s.StopReason)
+	case len(s.Calls) > 0:
 		d.startCalls()
-	case s.backoff:
+	case s.Backoff:
 	case s.Compacting():
 		d.endCompaction()
-	case s.called && s.response > 0 || slices.ContainsFunc(s.Pending, PendingInput.Joins):
+	case s.AskedForTool && s.Response > 0 || slices.ContainsFunc(s.Pending, PendingInput.Joins):
 		d.request()
 	default:
 		d.end(p.Completed)
@@ -396,13 +396,13 @@ func (d *decision) settle(lost bool) {
 // endCompaction puts what the model said in the place of the history; if it
 // said nothing, the history stays.
 func (d *decision) endCompaction() {
-	if strings.TrimSpace(d.state.said) == "" {
+	if strings.TrimSpace(d.state.LastText) == "" {
 		d.add(&p.StopRequested{Reason: p.Failed, Error: &p.Error{Kind: p.ErrorModel, Message: "the model gave no summary"}})
 		d.settle(false) // background commands of the turn end first
 		return
 	}
-	d.add(&p.Compacted{Summary: d.state.said})
-	if d.state.compact {
+	d.add(&p.Compacted{Summary: d.state.LastText})
+	if d.state.Compact {
 		d.end(p.Completed)
 		return
 	}
@@ -415,15 +415,15 @@ func (d *decision) startCalls() {
 	if d.state.any(asking) {
 		return
 	}
-	for _, c := range d.state.calls {
+	for _, c := range d.state.Calls {
 		readOnly := d.env.ReadOnly != nil && d.env.ReadOnly(c.Name)
-		if c.stage == running && readOnly {
+		if c.Stage == running && readOnly {
 			continue
 		}
-		if c.stage == running || !readOnly && d.state.any(running) {
+		if c.Stage == running || !readOnly && d.state.any(running) {
 			return
 		}
-		d.add(&p.CallStarted{Call: c.ID, Grant: c.grant})
+		d.add(&p.CallStarted{Call: c.ID, Grant: c.Grant})
 		if !readOnly {
 			return
 		}
@@ -434,21 +434,21 @@ func (d *decision) startCalls() {
 // the history is too long, it asks for a summary first.
 func (d *decision) request() {
 	s := d.state
-	sum := !s.compact && !s.summed && (d.env.Full || s.summing)
+	sum := !s.Compact && !s.HasCompacted && (d.env.Full || s.AwaitingSummary)
 	for _, in := range slices.Clone(s.Pending) {
-		if !in.Joins() || s.compact || sum {
+		if !in.Joins() || s.Compact || sum {
 			continue
 		}
-		item := p.ItemID{Turn: d.state.Turn, Index: d.state.messages}
+		item := p.ItemID{Turn: d.state.Turn, Index: d.state.Messages}
 		d.add(&p.UserMessage{Item: item, Input: in.ID, Content: in.Content})
 	}
-	d.add(&p.ModelRequested{Response: s.response + 1, Compact: sum})
+	d.add(&p.ModelRequested{Response: s.Response + 1, Compact: sum})
 }
 
 // end closes everything that is open and ends the turn. No other code ends one.
 func (d *decision) end(reason p.EndReason) {
-	for _, c := range slices.Clone(d.state.calls) {
-		if c.stage == asking {
+	for _, c := range slices.Clone(d.state.Calls) {
+		if c.Stage == asking {
 			d.add(&p.ApprovalResolved{Call: c.ID, Decision: p.Cancelled})
 		}
 		d.add(d.state.aborted(d.env.Now, c, nil))
@@ -461,8 +461,8 @@ func (d *decision) end(reason p.EndReason) {
 		d.add(&p.InputReturned{Inputs: back})
 	}
 	d.add(&p.TurnEnded{
-		Reason: reason, Error: d.state.cause, Killed: d.state.killed,
-		Elapsed: max(0, d.env.Now.Sub(d.state.started)),
+		Reason: reason, Error: d.state.StopError, Killed: d.state.Killed,
+		Elapsed: max(0, d.env.Now.Sub(d.state.Started)),
 	})
 }
 
@@ -492,15 +492,15 @@ func (s State) undelivered(reason p.EndReason) []p.ReturnedInput {
 
 // unrecordable reports whether the turn ends because nothing can be recorded any
 // more, so that no other turn can follow.
-func (s State) unrecordable() bool { return s.cause != nil && s.cause.Kind == p.ErrorJournal }
+func (s State) unrecordable() bool { return s.StopError != nil && s.StopError.Kind == p.ErrorJournal }
 
 // aborted is the output of a call that did not come to its end.
-func (s State) aborted(now time.Time, c call, open []Partial) *p.ToolOutput {
-	if c.stage != running {
+func (s State) aborted(now time.Time, c OpenCall, open []Partial) *p.ToolOutput {
+	if c.Stage != running {
 		return s.notRun(c)
 	}
 	out := &p.ToolOutput{Call: c.ID, Failed: true, Aborted: true}
-	out.Elapsed = max(0, now.Sub(c.started))
+	out.Elapsed = max(0, now.Sub(c.Started))
 	text := ""
 	for _, o := range open {
 		if o.Item == c.ID {
@@ -508,23 +508,23 @@ func (s State) aborted(now time.Time, c call, open []Partial) *p.ToolOutput {
 			out.Command = &p.CommandResult{ExitCode: -1, Output: o.Text, Stderr: o.Stderr, Elapsed: out.Elapsed}
 		}
 	}
-	out.Output = abortText(s.stopping, out.Elapsed, out.Command, text)
+	out.Output = abortText(s.StopReason, out.Elapsed, out.Command, text)
 	return out
 }
 
-func (s State) notRun(c call) *p.ToolOutput {
+func (s State) notRun(c OpenCall) *p.ToolOutput {
 	out := c.refused()
 	out.Aborted = true
-	out.Output = notRunText(s.stopping, out.Command)
+	out.Output = notRunText(s.StopReason, out.Command)
 	return out
 }
 
 // refused is the output of a call that must not run, or not again: what it did
 // before it asked is not lost.
-func (c call) refused() *p.ToolOutput {
-	out := &p.ToolOutput{Call: c.ID, Failed: true, Command: c.tried}
-	if c.tried != nil {
-		out.Elapsed = c.tried.Elapsed
+func (c OpenCall) refused() *p.ToolOutput {
+	out := &p.ToolOutput{Call: c.ID, Failed: true, Command: c.tried()}
+	if out.Command != nil {
+		out.Elapsed = out.Command.Elapsed
 	}
 	return out
 }

@@ -166,7 +166,7 @@ func TestRepairIsNotRepeated(t *testing.T) {
 	if got, want := answer(events, nil), "ModelEnded with an error, HistoryRepaired, Notice, ModelRequested 3"; got != want {
 		t.Errorf("another call: got %s, want %s", got, want)
 	}
-	if got := s.UnknownCalls(); len(got) != 2 || got[0] != "w0" || got[1] != "w1" {
+	if got := s.UnknownCalls; len(got) != 2 || got[0] != "w0" || got[1] != "w1" {
 		t.Errorf("the requests carry outputs for %v", got)
 	}
 	_, events = steps(t, s, ModelDone{Response: 3, Error: refusing(p.CallWithoutOutput)})
@@ -181,7 +181,7 @@ func TestRepairIsNotRepeated(t *testing.T) {
 		&p.ModelRetry{Attempt: 1, Max: 2, Wait: time.Second, Reason: "no tool output found"},
 	}, events)
 	s, _ = steps(t, s, RetryDue{}, ModelDone{Response: 4}, say("", "next turn"))
-	if got := s.UnknownCalls(); len(got) != 0 {
+	if got := s.UnknownCalls; len(got) != 0 {
 		t.Errorf("the next turn carries outputs for %v", got)
 	}
 	_, events = steps(t, s, ModelDone{Response: 1, Error: refusing(p.CallWithoutOutput)})

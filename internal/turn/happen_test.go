@@ -35,7 +35,7 @@ func (w *walk) step() {
 // op is what a client might ask, which may be refused.
 func (w *walk) op() Input {
 	texts := [][]p.Content{p.Text("a"), p.Text("b"), {{Type: p.ContentImage, ImageURL: "data:,"}}, nil}
-	input := p.InputID(int(w.state.LastInput()) - w.r.IntN(3))
+	input := p.InputID(int(w.state.LastInput) - w.r.IntN(3))
 	switch w.r.IntN(16) {
 	case 0:
 		return Compact{}
@@ -65,7 +65,7 @@ func (w *walk) op() Input {
 
 // response is mostly the one that runs.
 func (w *walk) response() int {
-	return w.state.Response() + pick(w.r, 0, 0, 0, 0, 0, 0, -1, 1)
+	return w.state.Response + pick(w.r, 0, 0, 0, 0, 0, 0, -1, 1)
 }
 
 // model is something that the model does.
@@ -116,7 +116,7 @@ func (w *walk) known() *Refused {
 	case len(open) > 0:
 		return &Refused{Call: pick(w.r, open...)}
 	}
-	return &Refused{Call: id(int(w.state.Turn), max(0, w.state.Response()-1), 0), Answered: true}
+	return &Refused{Call: id(int(w.state.Turn), max(0, w.state.Response-1), 0), Answered: true}
 }
 
 func (w *walk) partials() []Partial {
@@ -129,7 +129,7 @@ func (w *walk) partials() []Partial {
 		})
 	}
 	for range w.r.IntN(2) {
-		item := p.BackgroundID(1 + w.r.IntN(int(w.state.LastBackground())+1)).Item()
+		item := p.BackgroundID(1 + w.r.IntN(int(w.state.LastBackground)+1)).Item()
 		open = append(open, Partial{Item: item, Kind: p.DeltaStdout, Text: "printed", Stderr: [][2]int{{1, 3}}})
 	}
 	return open
@@ -140,7 +140,7 @@ func (w *walk) background() p.BackgroundID {
 	if len(w.state.Background) > 0 && w.r.IntN(6) > 0 {
 		return pick(w.r, w.state.Background...).ID
 	}
-	return p.BackgroundID(w.r.IntN(int(w.state.LastBackground()) + 2))
+	return p.BackgroundID(w.r.IntN(int(w.state.LastBackground) + 2))
 }
 
 // someCall is mostly one that is open.

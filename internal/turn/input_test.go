@@ -22,7 +22,7 @@ func TestMessagesKeepWhatTheyCameWith(t *testing.T) {
 	if diff := cmp.Diff([]PendingInput{{ID: 2, Mode: p.Queue, Content: image, Overrides: over}}, inputs(s)); diff != "" {
 		t.Error(diff)
 	}
-	if got := s.LastInput(); got != 2 {
+	if got := s.LastInput; got != 2 {
 		t.Errorf("the last message is %d", got)
 	}
 }

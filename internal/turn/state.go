@@ -22,34 +22,40 @@ import (
 
 // State is where a conversation stands: its current turn, if any, and the
 // messages that wait. The zero value is a conversation that has not begun.
+//
+// Its fields change only in Evolve. All of them are exported so that a State can
+// be saved as JSON and restored: what a new field holds is saved without more ado.
 type State struct {
-	Active  bool
-	Turn    p.TurnID       // the current turn, or the last one
-	Pending []PendingInput // accepted and not yet consumed, in order
-	// Background are the background commands that run, in order.
-	Background []p.BackgroundStarted
+	Active bool
+	Turn   p.TurnID // the current turn, or the last one
 
-	backgrounds  p.BackgroundID // how many there ever were
-	inputs       p.InputID      // how many messages were ever accepted
-	started      time.Time
-	compact      bool        // the turn only compacts
-	shell        bool        // the turn runs a command of the user's own
-	summing      bool        // the latest request asks for a summary, to go on from
-	summed       bool        // the history was compacted in this turn
-	messages     int         // what the user said in this turn
-	response     int         // the latest model response of this turn
-	streaming    bool        // it is under way
-	called       bool        // it asked for a tool
-	said         string      // its last message
-	items        []p.ItemID  // what it has finished
-	backoff      bool        // a retry is waiting for its time
-	attempts     int         // retries since the last response that worked
-	refused      []string    // call ids that the provider complained about in this turn
-	unknownCalls []string    // those of them that the history does not know
-	stopping     p.EndReason // why, once somebody asked to stop
-	cause        *p.Error    // with stopping: what failed
-	killed       int
-	calls        []call // without an output, in order
+	Pending        []PendingInput        // messages accepted and not yet consumed, in order
+	LastInput      p.InputID             // the last message that was accepted
+	Background     []p.BackgroundStarted // the background commands that run, in order
+	LastBackground p.BackgroundID        // the last background command there was
+
+	// The current turn, or the last one.
+	Started      time.Time
+	Compact      bool        // it only compacts
+	Shell        bool        // it runs a command of the user's own
+	Messages     int         // how many messages the user has sent in it
+	Killed       int         // processes that were ended by a stop
+	Calls        []OpenCall  // without an output, in order
+	HasCompacted bool        // the history was compacted in it
+	RefusedCalls []string    // call ids that the provider complained about
+	UnknownCalls []string    // those that the history does not know: requests must carry an output for them
+	StopReason   p.EndReason // why it stops, once somebody asked to
+	StopError    *p.Error    // with StopReason: what failed
+
+	// Its latest model response.
+	Response        int  // 1, 2, …
+	Streaming       bool // it has not ended
+	AwaitingSummary bool // it is a summary, to continue from
+	AskedForTool    bool
+	LastText        string     // its last message
+	Items           []p.ItemID // what it has finished
+	Backoff         bool       // it failed, and a retry waits for its time
+	Attempts        int        // retries since the last response that worked
 }
 
 // A PendingInput is a message that waits.
@@ -72,20 +78,30 @@ type Call struct {
 	Arguments string
 }
 
-type call struct {
+// An OpenCall is a call that has no output yet.
+type OpenCall struct {
 	Call
-	stage   stage
-	grant   p.Decision // how it was approved, if it was
-	started time.Time
-	tried   *p.CommandResult // how its run in the sandbox went, if it asks for another
+	Stage   Stage
+	Started time.Time
+	Request *p.ApprovalRequested // the latest question about it, if any
+	Grant   p.Decision           // the answer to it, if any
 }
 
-type stage int
+// tried is how its run in the sandbox went, if it asked for another.
+func (c OpenCall) tried() *p.CommandResult {
+	if c.Request == nil {
+		return nil
+	}
+	return c.Request.Tried
+}
+
+// A Stage says how far an OpenCall is.
+type Stage string
 
 const (
-	pending stage = iota // its turn to run has not come
-	asking               // somebody has to approve it
-	running
+	pending Stage = ""       // its turn to run has not come
+	asking  Stage = "asking" // somebody has to approve it
+	running Stage = "running"
 )
 
 // Evolve returns the state after one event.
@@ -93,15 +109,15 @@ func (s State) Evolve(e p.Event) State {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
 		s = State{
-			Active: true, Turn: e.Turn, Pending: slices.Clone(s.Pending), inputs: s.inputs,
-			started: e.Time, compact: b.Compact, shell: b.Shell,
-			Background: s.Background, backgrounds: s.backgrounds,
+			Active: true, Turn: e.Turn, Pending: slices.Clone(s.Pending), LastInput: s.LastInput,
+			Background: s.Background, LastBackground: s.LastBackground,
+			Started: e.Time, Compact: b.Compact, Shell: b.Shell,
 		}
 		for i := range s.Pending { // they waited for this turn, and now wait like any other
 			s.Pending[i].After = false
 		}
 	case *p.InputAccepted:
-		s.inputs = b.Input
+		s.LastInput = b.Input
 		s.Pending = append(slices.Clip(s.Pending), PendingInput{b.Input, b.Mode, b.Content, b.After, b.Overrides})
 	case *p.InputEdited:
 		s.Pending = slices.Clone(s.Pending)
@@ -113,11 +129,11 @@ func (s State) Evolve(e p.Event) State {
 			s.dropInput(r.Input)
 		}
 	case *p.UserMessage:
-		s.messages++
-		s.inputs = max(s.inputs, b.Input)
+		s.Messages++
+		s.LastInput = max(s.LastInput, b.Input)
 		s.dropInput(b.Input)
 	case *p.StopRequested:
-		s.stopping, s.cause = b.Reason, b.Error
+		s.StopReason, s.StopError = b.Reason, b.Error
 	case *p.TurnEnded:
 		s.Active = false
 	default:
@@ -131,15 +147,15 @@ func (s State) Evolve(e p.Event) State {
 func (s *State) evolveBackground(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.BackgroundStarted:
-		s.backgrounds = b.ID
+		s.LastBackground = b.ID
 		s.Background = append(slices.Clip(s.Background), *b)
 	case *p.BackgroundEnded:
 		i := s.background(b.ID)
 		if i < 0 {
 			return
 		}
-		if s.stopping != "" && s.own(s.Background[i]) {
-			s.killed += b.Result.Killed
+		if s.StopReason != "" && s.own(s.Background[i]) {
+			s.Killed += b.Result.Killed
 		}
 		s.Background = slices.Delete(slices.Clone(s.Background), i, i+1)
 	}
@@ -161,26 +177,26 @@ func (s State) OwnBackground() []p.BackgroundStarted {
 func (s *State) evolveModel(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.ModelRequested:
-		s.response, s.streaming, s.called, s.backoff, s.said, s.items = b.Response, true, false, false, "", nil
-		s.summing = b.Compact
+		s.Response, s.Streaming, s.AskedForTool, s.Backoff, s.LastText, s.Items = b.Response, true, false, false, "", nil
+		s.AwaitingSummary = b.Compact
 	case *p.Compacted:
-		s.summed = true
+		s.HasCompacted = true
 	case *p.AssistantMessage:
-		s.said = b.Text
-		s.items = append(slices.Clip(s.items), b.Item)
+		s.LastText = b.Text
+		s.Items = append(slices.Clip(s.Items), b.Item)
 	case *p.Reasoning:
-		s.items = append(slices.Clip(s.items), b.Item)
+		s.Items = append(slices.Clip(s.Items), b.Item)
 	case *p.ModelEnded:
-		s.streaming = false
+		s.Streaming = false
 		if b.Error == nil {
-			s.attempts = 0
+			s.Attempts = 0
 		}
 	case *p.ModelRetry:
-		s.backoff, s.attempts = true, b.Attempt
+		s.Backoff, s.Attempts = true, b.Attempt
 	case *p.HistoryRepaired:
-		s.refused = append(slices.Clip(s.refused), b.WireID)
+		s.RefusedCalls = append(slices.Clip(s.RefusedCalls), b.WireID)
 		if b.UnknownCall {
-			s.unknownCalls = append(slices.Clip(s.unknownCalls), b.WireID)
+			s.UnknownCalls = append(slices.Clip(s.UnknownCalls), b.WireID)
 		}
 	}
 }
@@ -188,43 +204,43 @@ func (s *State) evolveModel(e p.Event) {
 func (s *State) evolveCall(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.ToolCall:
-		s.called = true
-		s.items = append(slices.Clip(s.items), b.Call)
-		s.calls = append(slices.Clip(s.calls), call{Call: Call{b.Call, b.WireID, b.Name, b.Arguments}})
+		s.AskedForTool = true
+		s.Items = append(slices.Clip(s.Items), b.Call)
+		s.Calls = append(slices.Clip(s.Calls), OpenCall{Call: Call{b.Call, b.WireID, b.Name, b.Arguments}})
 		if b.Call.Response == 0 {
-			s.messages++ // a command of the user's own is numbered with what the user says
+			s.Messages++ // a command of the user's own is numbered with what the user says
 		}
 	case *p.CallStarted:
 		s.setStage(b.Call, running, e.Time)
 	case *p.ApprovalRequested:
 		s.setStage(b.Call, asking, e.Time)
 		if i := s.find(b.Call); i >= 0 {
-			s.calls[i].tried = b.Tried
+			s.Calls[i].Request = b
 		}
 	case *p.ApprovalResolved:
 		s.setStage(b.Call, pending, e.Time)
 		if i := s.find(b.Call); i >= 0 {
-			s.calls[i].grant = b.Decision
+			s.Calls[i].Grant = b.Decision
 		}
 	case *p.ToolOutput:
 		if i := s.find(b.Call); i >= 0 {
-			s.calls = slices.Delete(slices.Clone(s.calls), i, i+1)
+			s.Calls = slices.Delete(slices.Clone(s.Calls), i, i+1)
 		}
 		if b.Command != nil {
-			s.killed += b.Command.Killed
+			s.Killed += b.Command.Killed
 		}
 	}
 }
 
-func (s *State) setStage(id p.CallID, to stage, at time.Time) {
+func (s *State) setStage(id p.CallID, to Stage, at time.Time) {
 	i := s.find(id)
 	if i < 0 {
 		return
 	}
-	s.calls = slices.Clone(s.calls)
-	s.calls[i].stage = to
+	s.Calls = slices.Clone(s.Calls)
+	s.Calls[i].Stage = to
 	if to == running {
-		s.calls[i].started = at
+		s.Calls[i].Started = at
 	}
 }
 
@@ -235,46 +251,46 @@ func (s *State) dropInput(id p.InputID) {
 }
 
 func (s State) find(id p.CallID) int {
-	return slices.IndexFunc(s.calls, func(c call) bool { return c.ID == id })
+	return slices.IndexFunc(s.Calls, func(c OpenCall) bool { return c.ID == id })
 }
 
 // unfinished reports whether the item is one that the model may still finish.
 func (s State) unfinished(id p.ItemID) bool {
-	return s.streaming && id.Turn == s.Turn && id.Response == s.response && !slices.Contains(s.items, id)
+	return s.Streaming && id.Turn == s.Turn && id.Response == s.Response && !slices.Contains(s.Items, id)
 }
 
 func (s State) input(id p.InputID) int {
 	return slices.IndexFunc(s.Pending, func(in PendingInput) bool { return in.ID == id })
 }
 
-func (s State) any(at stage) bool {
-	return slices.ContainsFunc(s.calls, func(c call) bool { return c.stage == at })
+func (s State) any(at Stage) bool {
+	return slices.ContainsFunc(s.Calls, func(c OpenCall) bool { return c.Stage == at })
 }
 
 // working reports whether anything of the turn still runs.
-func (s State) working() bool { return s.streaming || s.any(running) }
+func (s State) working() bool { return s.Streaming || s.any(running) }
 
 // Waiting reports whether the turn only waits for a person.
 func (s State) Waiting() bool {
-	return s.Active && s.stopping == "" && !s.working() && !s.backoff && s.any(asking) && !s.torn()
+	return s.Active && s.StopReason == "" && !s.working() && !s.Backoff && s.any(asking) && !s.denialTruncated()
 }
 
 // torn reports whether a crash cut the record of a refusal from what follows
 // from it: the call is open, and must not run.
-func (s State) torn() bool {
-	return slices.ContainsFunc(s.calls, func(c call) bool {
-		return c.stage == pending && (c.grant == p.Denied || c.grant == p.Abort)
+func (s State) denialTruncated() bool {
+	return slices.ContainsFunc(s.Calls, func(c OpenCall) bool {
+		return c.Stage == pending && (c.Grant == p.Denied || c.Grant == p.Abort)
 	})
 }
 
 // Stopping reports whether the turn has been asked to stop.
-func (s State) Stopping() bool { return s.Active && s.stopping != "" }
+func (s State) Stopping() bool { return s.Active && s.StopReason != "" }
 
 // Asking returns the calls that wait for a person.
 func (s State) PendingApprovals() []p.CallID {
 	var ids []p.CallID
-	for _, c := range s.calls {
-		if c.stage == asking {
+	for _, c := range s.Calls {
+		if c.Stage == asking {
 			ids = append(ids, c.ID)
 		}
 	}
@@ -283,39 +299,28 @@ func (s State) PendingApprovals() []p.CallID {
 
 // OpenCalls returns the calls that have no output yet, in order.
 func (s State) OpenCalls() []p.CallID {
-	ids := make([]p.CallID, len(s.calls))
-	for i, c := range s.calls {
+	ids := make([]p.CallID, len(s.Calls))
+	for i, c := range s.Calls {
 		ids[i] = c.ID
 	}
 	return ids
 }
 
+// Request returns the latest approval request of an open call, or nil.
+func (s State) Request(id p.CallID) *p.ApprovalRequested {
+	if i := s.find(id); i >= 0 {
+		return s.Calls[i].Request
+	}
+	return nil
+}
+
 // Call returns an open call, or the zero Call if it is not open.
 func (s State) Call(id p.CallID) Call {
 	if i := s.find(id); i >= 0 {
-		return s.calls[i].Call
+		return s.Calls[i].Call
 	}
 	return Call{}
 }
 
-// LastInput is the number of the last message that was accepted.
-func (s State) LastInput() p.InputID { return s.inputs }
-
-// LastBackground is the number of the last background command.
-func (s State) LastBackground() p.BackgroundID { return s.backgrounds }
-
-// Restore returns the state between two turns, when no message waits and no
-// background command runs.
-func Restore(last p.TurnID, inputs p.InputID, backgrounds p.BackgroundID) State {
-	return State{Turn: last, inputs: inputs, backgrounds: backgrounds}
-}
-
-// Response is the number of the turn's latest model response.
-func (s State) Response() int { return s.response }
-
 // Compacting reports whether the latest request asks for a summary.
-func (s State) Compacting() bool { return s.Active && (s.compact || s.summing) }
-
-// UnknownCalls returns the call ids that this turn's requests must carry an output for
-// although the history does not know them.
-func (s State) UnknownCalls() []string { return s.unknownCalls }
+func (s State) Compacting() bool { return s.Active && (s.Compact || s.AwaitingSummary) }

@@ -1,6 +1,9 @@
 package turn
 
 import (
+	"encoding/json"
+	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -39,7 +42,7 @@ func TestWhatAStateSaysOfItself(t *testing.T) {
 	} {
 		s := fold(tt.given...)
 		got := view{
-			s.Active, s.Waiting(), s.Stopping(), s.Compacting(), s.Turn, s.Response(), s.PendingApprovals(), s.OpenCalls(),
+			s.Active, s.Waiting(), s.Stopping(), s.Compacting(), s.Turn, s.Response, s.PendingApprovals(), s.OpenCalls(),
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -78,25 +81,27 @@ func TestEventsThatChangeNothing(t *testing.T) {
 	}
 }
 
-// A conversation that is taken up from a checkpoint goes on like the original.
-func TestRestore(t *testing.T) {
-	s := fold(with(toolRuns(),
-		kept(1, id(1, 1, 0)), kept(2, id(1, 1, 0)), &p.BackgroundEnded{ID: 2}, &p.BackgroundEnded{ID: 1},
-		&p.ToolOutput{Call: id(1, 1, 0)}, ended(p.Completed))...)
-	if s.LastBackground() != 2 || len(s.Background) != 0 {
-		t.Fatalf("last %d, running %v", s.LastBackground(), s.Background)
+// A state that was saved and restored decides like the original.
+func TestSavedState(t *testing.T) {
+	states := maps.Clone(theStates)
+	for name, s := range theStates {
+		states[name+", with a background command"] = beside(s)
 	}
-	r := Restore(s.Turn, s.LastInput(), s.LastBackground())
-	for _, col := range slices.Concat(theInputs, besides) {
-		want, wantErr := s.decide(env(), col.in)
-		got, err := r.decide(env(), col.in)
-		if diff := cmp.Diff(want, got); diff != "" || err != wantErr {
-			t.Errorf("%s: %v, want %v (-want +got):\n%s", col.name, err, wantErr, diff)
+	for name, s := range states {
+		data, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	after := p.Event{Turn: 2, Time: t0, Body: &p.TurnStarted{}}
-	s.Background = nil // as good as empty
-	if got, want := r.Evolve(after), s.Evolve(after); !reflect.DeepEqual(got, want) {
-		t.Errorf("after the next start\ngot  %+v\nwant %+v", got, want)
+		var r State
+		if err := json.Unmarshal(data, &r); err != nil {
+			t.Fatal(err)
+		}
+		for _, col := range slices.Concat(theInputs, besides) {
+			want, wantErr := s.Decide(env(), col.in)
+			got, err := r.Decide(env(), col.in)
+			if diff := cmp.Diff(want, got); diff != "" || !errors.Is(err, wantErr) {
+				t.Errorf("%s: %s: %v, want %v (-want +got):\n%s", name, col.name, err, wantErr, diff)
+			}
+		}
 	}
 }

@@ -223,7 +223,7 @@ func (w *walk) pure(before State, in Input, events []p.Body) {
 	for _, b := range events {
 		after = after.Evolve(p.Event{Turn: after.Turn, Time: w.now, Body: b})
 	}
-	d.state.killed = after.killed // of a Lost: told by the end only
+	d.state.Killed = after.Killed // of a Lost: told by the end only
 	if !reflect.DeepEqual(d.state, after) {
 		w.fail("%#v: decided for\n%+v\nrecorded is\n%+v", in, d.state, after)
 	}
@@ -252,8 +252,8 @@ func (w *walk) apart(after State) {
 
 // freeze copies a state with all that it points to.
 func freeze(s State) State {
-	s.Pending, s.calls, s.items = slices.Clone(s.Pending), slices.Clone(s.calls), slices.Clone(s.items)
-	s.refused, s.unknownCalls = slices.Clone(s.refused), slices.Clone(s.unknownCalls)
+	s.Pending, s.Calls, s.Items = slices.Clone(s.Pending), slices.Clone(s.Calls), slices.Clone(s.Items)
+	s.RefusedCalls, s.UnknownCalls = slices.Clone(s.RefusedCalls), slices.Clone(s.UnknownCalls)
 	s.Background = slices.Clone(s.Background)
 	return s
 }
@@ -294,7 +294,7 @@ func (w *walk) stopNow() {
 		w.happenOK(Lost{Killed: w.r.IntN(3)})
 	}
 	others := slices.DeleteFunc(slices.Clone(w.state.Background), func(b p.BackgroundStarted) bool { return b.Call.Turn == w.state.Turn })
-	reports := []Input{ModelDone{Response: w.state.Response(), Error: w.fault(), Open: w.partials()}}
+	reports := []Input{ModelDone{Response: w.state.Response, Error: w.fault(), Open: w.partials()}}
 	for _, call := range w.state.OpenCalls() {
 		out := p.ToolOutput{Call: call, Aborted: w.r.IntN(2) == 0}
 		reports = append(reports, pick[Input](w.r, ToolDone{Output: out}, ToolDone{Output: out, NotRun: true},

@@ -1,0 +1,57 @@
+package conversation
+
+import (
+	"github.com/fermata-agent/fermata/internal/fold"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// checkpointEvery is how many bytes are recorded between two checkpoints, at
+// least: as many as can be read back without anybody noticing. A long history is
+// saved less often, so that saving costs the same for each byte recorded.
+const checkpointEvery = 128 << 10
+
+// due reports whether a checkpoint is worth writing.
+func (o *owner) due() bool { return o.grown >= max(checkpointEvery, o.saved/2) }
+
+// checkpoint saves the state, if seq is the last event, so that opening need not
+// read everything. It can be rebuilt: failing to write one does no harm.
+func (o *owner) checkpoint(seq p.Seq) {
+	if !o.due() || o.failed != nil || seq != o.state.Seq {
+		return
+	}
+	if n, err := o.journal.Durable(); err != nil || p.Seq(n) < seq {
+		return
+	}
+	if open, err := o.journal.OpenItems(o.base); err != nil || len(open) > 0 {
+		return // their bytes are not in the state, and would not be read again
+	}
+	data, err := o.state.Save()
+	if err != nil {
+		return
+	}
+	o.grown, o.saved = 0, int64(len(data))
+	base, j, before, written := o.base, o.journal, o.saving, make(chan struct{})
+	o.saving = written
+	go func() { // one short write; the owner does not wait for the disk, but for this at its end
+		defer close(written)
+		if before != nil {
+			<-before
+		}
+		_ = j.Checkpoint(base, uint64(seq), data)
+	}()
+}
+
+// restore begins at the checkpoint, if there is one of this version's form, and
+// returns its number.
+func (o *owner) restore() uint64 {
+	found := o.journal.Recovery()
+	if found.Checkpoint == nil {
+		return 0
+	}
+	state, err := fold.Restore(found.Checkpoint)
+	if err != nil || state.Seq != p.Seq(found.CheckpointSeq) {
+		return 0
+	}
+	o.state, o.saved = state, int64(len(found.Checkpoint))
+	return found.CheckpointSeq
+}
