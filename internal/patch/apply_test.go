@@ -41,8 +41,8 @@ func TestApplyRefusesChangedFiles(t *testing.T) {
 		says   string
 	}{
 		"content":        {func(m *Mem) { m.Put("/w/a.txt", "x\n", 0o644) }, "/w/a.txt", "was changed"},
-		"removed":        {func(m *Mem) { delete(m.nodes, "/w/a.txt") }, "/w/a.txt", "was removed"},
-		"deleted before": {func(m *Mem) { delete(m.nodes, "/w/d/b.txt") }, "/w/d/b.txt", "was removed"},
+		"removed":        {func(m *Mem) { m.Drop("/w/a.txt") }, "/w/a.txt", "was removed"},
+		"deleted before": {func(m *Mem) { m.Drop("/w/d/b.txt") }, "/w/d/b.txt", "was removed"},
 		"edited before":  {func(m *Mem) { m.Put("/w/d/b.txt", "x\n", 0o644) }, "/w/d/b.txt", "was changed"},
 		"created":        {func(m *Mem) { m.Put("/w/new.txt", "mine\n", 0o644) }, "/w/new.txt", "was created"},
 		"mode":           {func(m *Mem) { m.Put("/w/a.txt", "a\n", 0o600) }, "/w/a.txt", "another mode"},

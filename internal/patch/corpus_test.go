@@ -157,7 +157,7 @@ func describe(p *Plan) string {
 func dump(m *Mem) []string {
 	var lines []string
 	for _, path := range m.Paths() {
-		n := m.nodes[path]
+		mode, data := m.entry(path)
 		name, ok := strings.CutPrefix(path, workDir+"/")
 		if !ok {
 			name = path
@@ -165,14 +165,14 @@ func dump(m *Mem) []string {
 		switch {
 		case path == workDir:
 			continue
-		case n.mode.IsDir():
+		case mode.IsDir():
 			lines = append(lines, name+" dir\n")
-		case n.mode.Type() == fs.ModeSymlink:
-			lines = append(lines, name+" -> "+n.data+"\n")
-		case n.mode.Perm() != 0o644:
-			lines = append(lines, fmt.Sprintf("%s mode=%04o\n%s", name, n.mode.Perm(), n.data))
+		case mode.Type() == fs.ModeSymlink:
+			lines = append(lines, name+" -> "+data+"\n")
+		case mode.Perm() != 0o644:
+			lines = append(lines, fmt.Sprintf("%s mode=%04o\n%s", name, mode.Perm(), data))
 		default:
-			lines = append(lines, name+"\n"+n.data)
+			lines = append(lines, name+"\n"+data)
 		}
 	}
 	return lines

@@ -272,7 +272,7 @@ func TestRecoverKeepsLaterEdits(t *testing.T) {
 		// Every file of the patch that exists is edited after the crash.
 		var paths []string
 		for _, step := range s.rec.Steps {
-			if s.mem.nodes[step.Path] != nil {
+			if s.mem.Exists(step.Path) {
 				s.mem.Put(step.Path, edited, 0o644)
 				paths = append(paths, step.Path)
 			}
@@ -283,7 +283,7 @@ func TestRecoverKeepsLaterEdits(t *testing.T) {
 			t.Fatalf("crash at %d: %v", k, err)
 		}
 		for _, path := range paths {
-			if n := s.mem.nodes[path]; n == nil || n.data != edited {
+			if _, data := s.mem.entry(path); data != edited {
 				t.Fatalf("crash at %d: recovery lost the edit of %s", k, path)
 			}
 		}
@@ -422,7 +422,7 @@ func TestRemovalOfVanishedFile(t *testing.T) {
 	w := newTwenty(t)
 	s, err := w.run(t, t.Context(), func(s *attemptState, op, path, _ string) error {
 		if s.committed && op == "remove" && path == workDir+"/old/f1" {
-			delete(s.mem.nodes, path)
+			s.mem.Drop(path)
 		}
 		return nil
 	})

@@ -2,7 +2,9 @@ package patch
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,14 +37,13 @@ func makePatch(before, after map[string]string) string {
 	return b.String()
 }
 
-func sortedKeys(maps ...map[string]string) []string {
-	m := NewMem(nil)
-	for _, files := range maps {
-		for path := range files {
-			m.nodes[path] = &node{}
-		}
+func sortedKeys(all ...map[string]string) []string {
+	var keys []string
+	for _, files := range all {
+		keys = slices.AppendSeq(keys, maps.Keys(files))
 	}
-	return m.Paths()
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // makeChunks returns the chunks that turn one text into the other. Each has so
@@ -177,8 +178,8 @@ func TestMadePatchGivesTarget(t *testing.T) {
 func contents(m *Mem) map[string]string {
 	files := map[string]string{}
 	for _, path := range m.Paths() {
-		if n := m.nodes[path]; n.mode.IsRegular() {
-			files[path] = n.data
+		if mode, data := m.entry(path); mode.IsRegular() {
+			files[path] = data
 		}
 	}
 	return files

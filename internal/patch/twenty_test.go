@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"strings"
 	"testing"
 
@@ -121,7 +120,7 @@ func newTwenty(t *testing.T) *twenty {
 }
 
 func (w *twenty) fresh() *Mem {
-	return &Mem{nodes: maps.Clone(w.base.nodes)}
+	return &Mem{w.base.Clone()}
 }
 
 func (w *twenty) verify(t *testing.T, fsys FS) *Plan {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // maxFile bounds the size of a file that a patch may touch, because its old and
@@ -198,8 +199,21 @@ func (v *verifier) lstat(path string) (fs.FileInfo, error) {
 	if e.After.Link != "" {
 		mode |= fs.ModeSymlink
 	}
-	return memInfo{filepath.Base(path), node{mode: mode}}, nil
+	return plannedInfo{filepath.Base(path), mode}, nil
 }
+
+// plannedInfo is what a file will be. Only its mode is looked at.
+type plannedInfo struct {
+	name string
+	mode fs.FileMode
+}
+
+func (i plannedInfo) Name() string       { return i.name }
+func (i plannedInfo) Size() int64        { return 0 }
+func (i plannedInfo) Mode() fs.FileMode  { return i.mode }
+func (i plannedInfo) ModTime() time.Time { return time.Time{} }
+func (i plannedInfo) IsDir() bool        { return i.mode.IsDir() }
+func (i plannedInfo) Sys() any           { return nil }
 
 func (v *verifier) readlink(path string) (string, error) {
 	if e := v.ledger.entry(path); e != nil && e.After != nil {
