@@ -22,7 +22,7 @@ const module = "github.com/fermata-agent/fermata/"
 // belongs to its layer, and may import its relatives.
 var layers = [][]string{
 	{"protocol"},
-	{"internal/safetext", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/model/catalogue"},
+	{"internal/safetext", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/git", "internal/model/catalogue"},
 	{
 		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
 		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck",
@@ -189,5 +189,20 @@ func TestNothingIsTooLong(t *testing.T) {
 				t.Errorf("%s: %s has %d lines, at most %d", s.at(f), f.Name.Name, n, maxFunction)
 			}
 		}
+	}
+}
+
+// Git executes what a repository names; internal/git is how it does not.
+func TestGitIsRunInOnePlace(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || helper(s.pkg) || under(s.pkg, []string{"internal/git", "internal/policy"}) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Value == `"git"` {
+				t.Errorf("%s: run git by internal/git", s.at(n))
+			}
+			return true
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
 	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -24,48 +25,49 @@ import (
 // lookTime is how long git may take to say something that is only nice to know.
 const lookTime = 3 * time.Second
 
-// gitIn runs git without taking its locks, so that it is in nobody's way, and
-// without anything that the repository would have it run.
-func gitIn(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}, args...)...)
-	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0")
-	return cmd.Output()
+// openGit opens the repository that a directory is in. The caller closes it.
+func openGit(ctx context.Context, dir string) (*git.Repo, error) {
+	home, err := config.Home(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return app.OpenGit(ctx, home, dir)
 }
 
 // branch is the name of the branch, or the commit, that a directory is on.
-func branch(ctx context.Context, dir string) string {
-	for _, args := range [][]string{{"symbolic-ref", "--short", "-q", "HEAD"}, {"rev-parse", "--short", "HEAD"}} {
-		if out, err := gitIn(ctx, dir, args...); err == nil {
-			return strings.TrimSpace(string(out))
-		}
-	}
-	return ""
-}
+func branch(_ context.Context, dir string) string { return git.Branch(dir) }
 
 // treeChanges is what differs from the last commit.
 func treeChanges(ctx context.Context, dir string) (string, error) {
-	out, err := gitIn(ctx, dir, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD")
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	repo, err := openGit(ctx, dir)
 	if err != nil {
-		return "", errors.New("the last turn changed no files, and this is no git repository with a commit")
+		return "", fmt.Errorf("the last turn changed no files, and there is nothing to compare with: %w", err)
 	}
-	if more, err := gitIn(ctx, dir, "ls-files", "--others", "--exclude-standard"); err == nil {
-		for line := range strings.Lines(string(more)) {
-			out = fmt.Appendf(out, "untracked: %s", line)
-		}
+	defer repo.Close()
+	diff, err := repo.Diff(ctx, "HEAD")
+	if err != nil {
+		return "", fmt.Errorf("the last turn changed no files, and there is no commit to compare with: %w", err)
 	}
-	return string(out), nil
+	untracked, err := repo.Untracked(ctx)
+	for _, name := range untracked {
+		diff += "untracked: " + name + "\n"
+	}
+	return diff, err
 }
 
 // gitFiles lists the files of a repository that are not ignored.
 func gitFiles(dir string) store.Lister {
 	return func(ctx context.Context) ([]string, error) {
-		out, err := gitIn(ctx, dir, "ls-files", "-co", "--exclude-standard", "-z")
+		ctx, cancel := context.WithTimeout(ctx, lookTime)
+		defer cancel()
+		repo, err := openGit(ctx, dir)
 		if err != nil {
 			return nil, err
 		}
-		return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+		defer repo.Close()
+		return repo.Files(ctx)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -138,59 +139,36 @@ func (c *capped) String() string {
 	return text
 }
 
-// gitTime is how long one run of git may take.
+// gitTime is how long a comparison may take.
 const gitTime = 30 * time.Second
-
-var errNoRemote = errors.New("no remote branch is known")
 
 // DiffToRemote compares a working tree with the newest commit of its own history
 // that a remote has. Nothing is fetched.
 func (a *App) DiffToRemote(ctx context.Context, cwd string) (RemoteDiff, error) {
-	dir := a.place(cwd)
-	sha := ""
-	for _, ref := range []string{"@{upstream}", "refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master"} {
-		if out, err := a.git(ctx, dir, 0, "merge-base", "HEAD", ref); err == nil {
-			sha = strings.TrimSpace(out)
-			break
-		}
-	}
-	if sha == "" {
-		return RemoteDiff{}, errNoRemote
-	}
-	diff, err := a.git(ctx, dir, 0, "diff", "--no-ext-diff", "--no-textconv", sha)
+	ctx, cancel := context.WithTimeoutCause(ctx, gitTime, fmt.Errorf("git took longer than %v", gitTime))
+	defer cancel()
+	repo, err := OpenGit(ctx, a.Config.Home, a.place(cwd))
 	if err != nil {
 		return RemoteDiff{}, err
 	}
-	untracked, err := a.git(ctx, dir, 0, "ls-files", "--others", "--exclude-standard", "-z")
+	defer repo.Close()
+	sha, err := repo.RemoteBase(ctx)
 	if err != nil {
 		return RemoteDiff{}, err
 	}
-	for _, name := range strings.Split(strings.TrimSuffix(untracked, "\x00"), "\x00") {
-		if name == "" {
-			continue
-		}
-		// Files that differ are exit code 1 here.
-		added, err := a.git(ctx, dir, 1, "diff", "--no-ext-diff", "--no-textconv", "--no-index", "--", "/dev/null", name)
-		if err != nil {
-			return RemoteDiff{}, err
-		}
-		diff += added
+	diff, err := repo.DiffAll(ctx, sha, mostOutput)
+	if errors.Is(err, git.ErrTooMuch) {
+		diff += "\n… the rest of this diff is left out\n"
+	} else if err != nil {
+		return RemoteDiff{}, err
 	}
-	return RemoteDiff{SHA: sha, Diff: diff}, nil
+	return RemoteDiff{SHA: sha, Diff: strings.ToValidUTF8(diff, "\uFFFD")}, nil
 }
 
-// git runs git with nothing of the repository's own to run; codes up to fine are no error.
-func (a *App) git(ctx context.Context, dir string, fine int, args ...string) (string, error) {
-	argv := append([]string{"git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}, args...)
-	spec := proc.Spec{Argv: argv, Dir: dir, Env: append(Environ(a.Config)(), "GIT_OPTIONAL_LOCKS=0"), Timeout: gitTime}
-	res, out, errs := a.run(ctx, spec)
-	switch {
-	case res.Err != nil:
-		return "", fmt.Errorf("git %s: %w", args[0], res.Err)
-	case res.ExitCode < 0 || res.ExitCode > fine:
-		return "", fmt.Errorf("git %s: %s", args[0], strings.TrimSpace(errs))
-	}
-	return out, nil
+// OpenGit opens the repository that a directory is in. The caller closes it. What
+// git needs while it runs is in the home, where commands cannot write.
+func OpenGit(ctx context.Context, home, dir string) (*git.Repo, error) {
+	return git.Open(ctx, git.Options{Dir: dir, Scratch: filepath.Join(home, "tmp")})
 }
 
 // SavedConfig reads what the configuration file says now.

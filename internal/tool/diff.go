@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -18,13 +19,13 @@ type Changes struct {
 
 	plans  []*patch.Plan // the patches, in order
 	tried  bool          // to find out what there was before
-	repo   *repository   // nil if there is no picture
-	tree   string        // the first picture
+	root   string        // of the repository; empty if there is no snapshot
+	tree   string        // the first snapshot
 	latest string        // what was last told
 }
 
 // before is called when something is about to write: the first time it takes a
-// picture of what there is.
+// snapshot of what there is.
 func (c *Changes) before(ctx context.Context, call Call) {
 	if c == nil || c.tried {
 		return
@@ -36,11 +37,12 @@ func (c *Changes) before(ctx context.Context, call Call) {
 	}
 	repo, tree, err := c.Snapshots.take(ctx, call.Settings.Cwd)
 	switch {
-	case errors.Is(err, errNoRepository), ctx.Err() != nil:
+	case errors.Is(err, git.ErrNotFound), ctx.Err() != nil:
 	case err != nil:
 		c.notice(ctx, call, "no snapshot was taken, so what commands change in this turn cannot be shown or undone: "+err.Error())
 	default:
-		c.repo, c.tree = repo, tree
+		c.root, c.tree = repo.Root, tree
+		repo.Close()
 	}
 }
 
@@ -68,7 +70,7 @@ func (c *Changes) patched(p *patch.Plan) {
 
 // ran returns what the turn has changed so far if a command changed that.
 func (c *Changes) ran(ctx context.Context, call Call) *protocol.TurnDiff {
-	if c == nil || c.repo == nil {
+	if c == nil || c.root == "" {
 		return nil
 	}
 	was := c.latest
@@ -79,7 +81,7 @@ func (c *Changes) ran(ctx context.Context, call Call) *protocol.TurnDiff {
 }
 
 // diff returns what the turn has changed so far. It is also wanted of a turn
-// that is being stopped, and takes no longer than a picture may.
+// that is being stopped, and takes no longer than a snapshot may.
 func (c *Changes) diff(ctx context.Context, call Call) *protocol.TurnDiff {
 	if c == nil {
 		return nil
@@ -87,10 +89,10 @@ func (c *Changes) diff(ctx context.Context, call Call) *protocol.TurnDiff {
 	ctx = context.WithoutCancel(ctx)
 	sum := patch.Combine(c.plans...)
 	d := &protocol.TurnDiff{}
-	if c.repo != nil {
+	if c.root != "" {
 		if err := c.compare(ctx, d, sum); err != nil {
 			c.notice(ctx, call, "what commands changed in this turn cannot be shown: "+err.Error())
-			c.repo = nil
+			c.root = ""
 		}
 	}
 	d.Diff += sum.Diff(call.Settings.Cwd)
@@ -98,26 +100,28 @@ func (c *Changes) diff(ctx context.Context, call Call) *protocol.TurnDiff {
 	return d
 }
 
-// compare takes another picture and adds the difference, and leaves in sum what
-// is not in the pictures.
+// compare takes another snapshot and adds the difference, and leaves in sum what
+// is not in the snapshots.
 func (c *Changes) compare(ctx context.Context, d *protocol.TurnDiff, sum *patch.Plan) error {
 	ctx, cancel := c.Snapshots.limited(ctx)
 	defer cancel()
-	repo, tree, err := c.Snapshots.take(ctx, c.repo.root)
+	repo, tree, err := c.Snapshots.take(ctx, c.root)
 	if err != nil {
 		return err
 	}
-	text, err := repo.diff(ctx, c.tree, tree)
-	if err != nil {
-		return err
+	defer repo.Close()
+	if tree != c.tree {
+		if d.Diff, err = repo.DiffTrees(ctx, c.tree, tree); err != nil {
+			return err
+		}
 	}
-	covered, err := repo.covers(ctx, c.tree, tree)
+	covered, err := covers(ctx, repo, c.tree, tree)
 	if err != nil {
 		return err
 	}
 	sum.Files = slices.DeleteFunc(sum.Files, func(f patch.File) bool { return covered(f.Path) })
-	d.Diff = shorten(text)
-	d.Trees = &protocol.TreeRange{Root: repo.root, Before: c.tree, After: tree}
+	d.Diff = shorten(d.Diff)
+	d.Trees = &protocol.TreeRange{Root: c.root, Before: c.tree, After: tree}
 	return nil
 }
 

@@ -8,52 +8,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
-// An entry is a path whose content differs between two trees.
-type entry struct {
-	path         string // from the root
-	mode, blob   string // before; the mode is 000000 if there was none
-	mode2, blob2 string // after
-}
-
-const (
-	modeNone   = "000000"
-	modeExec   = "100755"
-	modeLink   = "120000"
-	modeModule = "160000"
-)
-
-// changed lists what differs between two trees.
-func (r *repository) changed(ctx context.Context, before, after string) ([]entry, error) {
-	out, err := r.git(ctx, "", "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", before, after)
-	if err != nil {
-		return nil, err
-	}
-	var list []entry
-	fields := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
-		if len(f) != 5 {
-			return nil, fmt.Errorf("git diff-tree says %q", fields[i])
-		}
-		list = append(list, entry{path: fields[i+1], mode: f[0], mode2: f[1], blob: f[2], blob2: f[3]})
-	}
-	return list, nil
-}
-
-// A TreeBack is how to put a working tree back to what it was in a picture.
+// A TreeBack is how to put a working tree back to what it was in a snapshot.
 type TreeBack struct {
 	Plan    *patch.Plan
-	Covered func(path string) bool // whether a path is in the pictures at all
+	Covered func(path string) bool // whether a path is in the snapshots at all
 	Modes   []string               // files of which only the mode changed, which is not put back
 }
 
-// TakeBack says how to put a working tree back to the first of two pictures, as
+// TakeBack says how to put a working tree back to the first of two snapshots, as
 // far as the second differs from it. It fails with a ChangedSinceError if one of
 // those files is no longer what it is in the second.
 func (s *Snapshots) TakeBack(ctx context.Context, t protocol.TreeRange) (*TreeBack, error) {
@@ -61,32 +29,33 @@ func (s *Snapshots) TakeBack(ctx context.Context, t protocol.TreeRange) (*TreeBa
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Root, err)
 	}
-	now, err := r.tree(ctx)
+	defer r.Close()
+	now, err := r.WriteTree(ctx)
 	if err != nil {
 		return nil, err
 	}
-	covered, err := r.covers(ctx, t.Before, t.After)
+	covered, err := covers(ctx, r, t.Before, t.After)
 	if err != nil {
 		return nil, fmt.Errorf("the snapshots are gone: %w", err)
 	}
-	entries, err := r.changed(ctx, t.Before, t.After)
+	entries, err := r.ChangedPaths(ctx, t.Before, t.After)
 	if err != nil {
 		return nil, err
 	}
-	since, err := r.changed(ctx, t.After, now)
+	since, err := r.ChangedPaths(ctx, t.After, now)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.stale(entries, since); err != nil {
+	if err := stale(r.Root, entries, since); err != nil {
 		return nil, err
 	}
 	b := &TreeBack{Plan: &patch.Plan{}, Covered: covered}
 	for _, e := range entries {
-		if e.blob == e.blob2 {
-			b.Modes = append(b.Modes, filepath.Join(r.root, e.path))
+		if e.Blob == e.Blob2 {
+			b.Modes = append(b.Modes, filepath.Join(r.Root, e.Path))
 			continue
 		}
-		f, err := r.restore(ctx, t.Before, e)
+		f, err := restore(ctx, r, t.Before, e)
 		if err != nil {
 			return nil, err
 		}
@@ -97,15 +66,15 @@ func (s *Snapshots) TakeBack(ctx context.Context, t protocol.TreeRange) (*TreeBa
 }
 
 // stale fails if one of the entries is among those that changed since.
-func (r *repository) stale(entries, since []entry) error {
+func stale(root string, entries, since []git.Entry) error {
 	changed := map[string]bool{}
 	for _, e := range since {
-		changed[e.path] = true
+		changed[e.Path] = true
 	}
 	err := &ChangedSinceError{}
 	for _, e := range entries {
-		if changed[e.path] {
-			err.Paths = append(err.Paths, filepath.Join(r.root, e.path))
+		if changed[e.Path] {
+			err.Paths = append(err.Paths, filepath.Join(root, e.Path))
 		}
 	}
 	if len(err.Paths) == 0 {
@@ -117,26 +86,26 @@ func (r *repository) stale(entries, since []entry) error {
 var errModule = errors.New("is a repository of its own, which cannot be put back")
 
 // restore returns the change that makes a file what it was before.
-func (r *repository) restore(ctx context.Context, tree string, e entry) (patch.File, error) {
-	f := patch.File{Path: filepath.Join(r.root, e.path), Name: e.path}
-	if e.mode == modeModule || e.mode2 == modeModule {
+func restore(ctx context.Context, r *git.Repo, tree string, e git.Entry) (patch.File, error) {
+	f := patch.File{Path: filepath.Join(r.Root, e.Path), Name: e.Path}
+	if e.Mode == git.ModeModule || e.Mode2 == git.ModeModule {
 		return f, fmt.Errorf("%s %w", f.Path, errModule)
 	}
 	var err error
 	if f.Before, err = readFile(patch.OS{}, f.Path); err != nil {
 		return f, err
 	}
-	switch e.mode {
-	case modeNone:
+	switch e.Mode {
+	case git.ModeNone:
 		return f, nil
-	case modeLink:
-		target, err := r.git(ctx, "", "cat-file", "blob", e.blob)
+	case git.ModeLink:
+		target, err := r.Blob(ctx, e.Blob)
 		f.After = &patch.Content{Link: target}
 		return f, err
 	}
 	// As a checkout would write it, line ends and all.
-	data, err := r.git(ctx, "", "cat-file", "--filters", tree+":"+e.path)
-	f.After = &patch.Content{Data: data, Mode: fileMode(f.Before, e.mode)}
+	data, err := r.Checkout(ctx, tree, e.Path)
+	f.After = &patch.Content{Data: data, Mode: fileMode(f.Before, e.Mode)}
 	return f, err
 }
 
@@ -147,7 +116,7 @@ func fileMode(now *patch.Content, mode string) fs.FileMode {
 	if now != nil && now.Mode != 0 {
 		bits = now.Mode
 	}
-	if mode == modeExec {
+	if mode == git.ModeExec {
 		return bits | (bits&0o444)>>2
 	}
 	return bits &^ 0o111

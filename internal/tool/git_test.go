@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -19,7 +20,7 @@ import (
 // patience is how long a picture may take in tests: the machine may be busy.
 const patience = time.Minute
 
-func git(t *testing.T, dir string, args ...string) string {
+func runGit(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t"}, args...)...)
 	cmd.Dir = dir
@@ -39,13 +40,13 @@ func newRepo(t *testing.T) string {
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
 	t.Setenv("GIT_CONFIG_SYSTEM", "/dev/null")
 	dir := realDir(t)
-	git(t, dir, "init", "-q")
+	runGit(t, dir, "init", "-q")
 	put(t, dir, ".gitignore", "*.o\n")
 	put(t, dir, "a", "1\n")
-	git(t, dir, "add", ".")
-	git(t, dir, "commit", "-q", "-m", "first")
+	runGit(t, dir, "add", ".")
+	runGit(t, dir, "commit", "-q", "-m", "first")
 	put(t, dir, "staged", "s\n")
-	git(t, dir, "add", "staged")
+	runGit(t, dir, "add", "staged")
 	put(t, dir, "loose", "l\n")
 	put(t, dir, "x.o", "object\n")
 	return dir
@@ -58,7 +59,7 @@ func state(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(index) + git(t, dir, "status", "--porcelain") + git(t, dir, "count-objects", "-v")
+	return string(index) + runGit(t, dir, "status", "--porcelain") + runGit(t, dir, "count-objects", "-v")
 }
 
 func snapshots(t *testing.T) *Snapshots {
@@ -111,7 +112,7 @@ func TestSnapshotLeavesTheRepositoryAlone(t *testing.T) {
 	if d := cmp.Diff(before, state(t, dir)); d != "" {
 		t.Errorf("the repository changed (-before +after):\n%s", d)
 	}
-	if left, _ := filepath.Glob(filepath.Join(s.Dir, "index-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.Dir, "run-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -120,7 +121,7 @@ func TestSnapshotLeavesTheRepositoryAlone(t *testing.T) {
 // as if it had not; git looks twice at such files, if it knows the instant.
 func TestSnapshotSeesAChangeInTheSameInstant(t *testing.T) {
 	dir := newRepo(t)
-	git(t, dir, "config", "core.trustctime", "false")
+	runGit(t, dir, "config", "core.trustctime", "false")
 	at := time.Now().Add(-time.Hour).Truncate(time.Second)
 	same := func(names ...string) {
 		for _, name := range names {
@@ -130,14 +131,15 @@ func TestSnapshotSeesAChangeInTheSameInstant(t *testing.T) {
 		}
 	}
 	same("a")
-	git(t, dir, "add", "a")
+	runGit(t, dir, "add", "a")
 	put(t, dir, "a", "2\n")
 	same("a", ".git/index")
 	r, tree, err := snapshots(t).take(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := r.git(t.Context(), "", "cat-file", "blob", tree+":a"); err != nil || text != "2\n" {
+	defer r.Close()
+	if text, err := r.Blob(t.Context(), tree+":a"); err != nil || text != "2\n" {
 		t.Errorf("in the picture a is %q, %v", text, err)
 	}
 }
@@ -245,8 +247,8 @@ func TestGitTakeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, dir, "deep/er/f", "f\n")
-	git(t, dir, "add", "-A")
-	git(t, dir, "commit", "-q", "-m", "more")
+	runGit(t, dir, "add", "-A")
+	runGit(t, dir, "commit", "-q", "-m", "more")
 	put(t, dir, "a", "edited before the turn\n")
 	before := work(t, dir)
 	d := inTurn(t, s, dir, &fakeHost{}, "mkdir -p new/dir; echo n > new/dir/n; echo 2 > a; rm loose link; printf '1\\r\\n' > crlf; chmod -x run; chmod +x a",
@@ -307,7 +309,7 @@ func TestGitTakeBackRefuses(t *testing.T) {
 	if _, err := s.TakeBack(t.Context(), *d.Trees); err == nil || !strings.Contains(err.Error(), "snapshots are gone") {
 		t.Errorf("without the objects: %v", err)
 	}
-	if _, err := s.TakeBack(t.Context(), protocol.TreeRange{Root: realDir(t)}); !errors.Is(err, errNoRepository) {
+	if _, err := s.TakeBack(t.Context(), protocol.TreeRange{Root: realDir(t)}); !errors.Is(err, git.ErrNotFound) {
 		t.Errorf("outside git: %v", err)
 	}
 }
@@ -327,8 +329,8 @@ func TestFileMode(t *testing.T) {
 		want os.FileMode
 	}{
 		{nil, "100644", 0o644},
-		{nil, modeExec, 0o755},
-		{&patch.Content{Mode: 0o600}, modeExec, 0o700},
+		{nil, git.ModeExec, 0o755},
+		{&patch.Content{Mode: 0o600}, git.ModeExec, 0o700},
 		{&patch.Content{Mode: 0o750}, "100644", 0o640},
 	} {
 		if got := fileMode(tt.now, tt.git); got != tt.want {

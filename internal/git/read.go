@@ -1,0 +1,153 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The flags of everything that compares. A submodule is compared by its commit:
+// to look into it, git would run with the configuration that it finds there.
+var diffFlags = []string{"--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--submodule=short"}
+
+func diff(command string, rest ...string) []string {
+	return append(append([]string{command}, diffFlags...), rest...)
+}
+
+// Diff compares the working tree with a commit, as git diff does.
+func (r *Repo) Diff(ctx context.Context, commit string) (string, error) {
+	return r.run(ctx, diff("diff", "--end-of-options", commit, "--")...)
+}
+
+// DiffAll compares the working tree with a commit. Files that are neither tracked
+// nor ignored are new ones. If there is more than limit bytes, it returns those
+// and ErrTooMuch.
+func (r *Repo) DiffAll(ctx context.Context, commit string, limit int) (string, error) {
+	if err := r.copyIndex(ctx); err != nil {
+		return "", err
+	}
+	c := r.command("add", "--intent-to-add", "--ignore-errors", "--", ".")
+	c.dir = r.Root
+	// A file that cannot be read is missing in the diff, and the others are not.
+	if _, err := c.run(ctx); err != nil && ctx.Err() != nil {
+		return "", err
+	}
+	c = r.command(diff("diff", "--end-of-options", commit, "--")...)
+	c.dir, c.max = r.Root, limit
+	return c.run(ctx)
+}
+
+// Files lists the files below the directory that are not ignored, as they are
+// seen from there.
+func (r *Repo) Files(ctx context.Context) ([]string, error) {
+	out, err := r.run(ctx, "ls-files", "-co", "--exclude-standard", "-z")
+	return split(out), err
+}
+
+// Untracked lists those of them that are not tracked.
+func (r *Repo) Untracked(ctx context.Context) ([]string, error) {
+	out, err := r.run(ctx, "ls-files", "-o", "--exclude-standard", "-z")
+	return split(out), err
+}
+
+// ErrNoRemote means that no remote has a commit of this branch.
+var ErrNoRemote = errors.New("no remote branch is known")
+
+// RemoteBase returns the newest commit of this branch that its remote has, as far
+// as is known here. Nothing is fetched.
+func (r *Repo) RemoteBase(ctx context.Context) (string, error) {
+	for _, ref := range []string{"@{upstream}", "refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master"} {
+		if out, err := r.run(ctx, "merge-base", "HEAD", ref); err == nil {
+			return strings.TrimSpace(out), nil
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+	}
+	return "", ErrNoRemote
+}
+
+// An Entry is a path whose content or mode differs between two trees.
+type Entry struct {
+	Path         string // from the root
+	Mode, Blob   string // before; the mode is ModeNone if there was none
+	Mode2, Blob2 string // after
+}
+
+// The modes of entries.
+const (
+	ModeNone   = "000000"
+	ModeExec   = "100755"
+	ModeLink   = "120000"
+	ModeModule = "160000"
+)
+
+// WriteTree writes the working tree, without what is ignored, as a tree, and
+// returns its name.
+func (r *Repo) WriteTree(ctx context.Context) (string, error) {
+	if err := r.copyIndex(ctx); err != nil {
+		return "", err
+	}
+	c := r.command("add", "-A", "--", ".")
+	c.dir = r.Root
+	if _, err := c.run(ctx); err != nil {
+		return "", err
+	}
+	out, err := r.run(ctx, "write-tree", "--missing-ok")
+	return strings.TrimSpace(out), err
+}
+
+// DiffTrees compares two trees in git's format.
+func (r *Repo) DiffTrees(ctx context.Context, before, after string) (string, error) {
+	return r.run(ctx, diff("diff-tree", "-p", "-r", "-M", "--end-of-options", before, after)...)
+}
+
+// ChangedPaths lists what differs between two trees.
+func (r *Repo) ChangedPaths(ctx context.Context, before, after string) ([]Entry, error) {
+	out, err := r.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--end-of-options", before, after)
+	if err != nil {
+		return nil, err
+	}
+	var list []Entry
+	fields := split(out)
+	for i := 0; i+1 < len(fields); i += 2 {
+		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
+		if len(f) != 5 {
+			return nil, fmt.Errorf("git diff-tree printed %q", fields[i])
+		}
+		list = append(list, Entry{Path: fields[i+1], Mode: f[0], Mode2: f[1], Blob: f[2], Blob2: f[3]})
+	}
+	return list, nil
+}
+
+// TreePaths lists the paths in a tree, from the root.
+func (r *Repo) TreePaths(ctx context.Context, tree string) ([]string, error) {
+	out, err := r.run(ctx, "ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
+	return split(out), err
+}
+
+// Blob returns the content of a blob as it is stored.
+func (r *Repo) Blob(ctx context.Context, name string) (string, error) {
+	return r.run(ctx, "cat-file", "blob", name)
+}
+
+// Checkout returns a file of a tree as a checkout would write it: with the line
+// ends and the encoding that its attributes say. It fails with ErrFilter if a
+// checkout would run a program.
+func (r *Repo) Checkout(ctx context.Context, tree, path string) (string, error) {
+	c := r.command("check-attr", "-z", "filter", "--", path)
+	c.dir = r.Root
+	out, err := c.run(ctx)
+	if err != nil {
+		return "", err
+	}
+	if f := strings.Split(out, "\x00"); len(f) < 3 || f[2] != "unspecified" && f[2] != "unset" {
+		return "", fmt.Errorf("%s: %w", path, ErrFilter)
+	}
+	return r.run(ctx, "cat-file", "--filters", tree+":"+path)
+}
+
+// ErrFilter means that the attributes of a file name a filter, such as that of
+// Git LFS. Filters are programs and are not run.
+var ErrFilter = errors.New("its attributes name a filter, which is not run")
