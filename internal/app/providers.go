@@ -63,18 +63,7 @@ func (m *Models) keep(key string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // when it has its name this finds nothing
-	if _, err = f.Write(text); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
+	return replaceFile(file, string(text), 0o600)
 }
 
 func (m *Models) definition(key string) string {

@@ -177,6 +177,20 @@ func Load(o Options) (*Config, []Warning, error) {
 	return c, l.warnings, nil
 }
 
+// Check reports what is wrong with a text as the configuration file.
+func Check(o Options, text []byte) error {
+	if o.Env == nil {
+		o.Env = func(string) string { return "" }
+	}
+	home, err := homeOf(o)
+	if err != nil {
+		return err
+	}
+	l := &loader{options: o, home: home, file: filepath.Join(home, FileName)}
+	l.load(text)
+	return l.failure()
+}
+
 func homeOf(o Options) (string, error) {
 	if o.Home != "" {
 		return filepath.Abs(o.Home)

@@ -1,0 +1,112 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/config/tomledit"
+)
+
+// A ConfigEdit changes one key or table of the configuration file.
+type ConfigEdit struct {
+	Path  []string
+	Value any // as tomledit.Set takes it; nil removes the key or the table
+}
+
+// EditConfig changes the configuration file of a home directory and keeps its comments and its
+// order. All edits are made or none; a result that is no valid configuration is refused.
+// The file is replaced whole, so that nobody ever reads half of it.
+func EditConfig(home string, edits ...ConfigEdit) error {
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	dir, err := os.Open(home)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // and with it the lock
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", home, err)
+	}
+	file, err := configFile(home)
+	if err != nil {
+		return err
+	}
+	old, mode, err := readConfigFile(file)
+	if err != nil {
+		return err
+	}
+	text := old
+	for _, e := range edits {
+		if e.Value == nil {
+			text, _, err = tomledit.Remove(text, e.Path)
+		} else {
+			text, err = tomledit.Set(text, e.Path, e.Value)
+		}
+		if err != nil {
+			return fmt.Errorf("edit %s: %w", file, err)
+		}
+	}
+	if text == old {
+		return nil
+	}
+	if err := config.Check(config.Options{Home: home, Env: os.Getenv}, []byte(text)); err != nil {
+		return fmt.Errorf("edit %s: %w", file, err)
+	}
+	return replaceFile(file, text, mode)
+}
+
+// configFile is the file to replace: a link is followed, since people keep
+// their settings elsewhere.
+func configFile(home string) (string, error) {
+	file := filepath.Join(home, config.FileName)
+	real, err := filepath.EvalSymlinks(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(file); err == nil {
+			return "", fmt.Errorf("%s is a link to a file that does not exist", file)
+		}
+		return file, nil
+	}
+	return real, err
+}
+
+func readConfigFile(file string) (string, fs.FileMode, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", 0o600, nil
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", 0, err
+	}
+	return string(text), info.Mode().Perm(), nil
+}
+
+// replaceFile writes a file whole or not at all.
+func replaceFile(file, text string, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // when it has its name this finds nothing
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}
