@@ -219,7 +219,7 @@ func TestInterruptInBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
 		e.Say(id, "go")
 		e.Request().Fail(enginetest.Broken())
-		w.Expect("model_retry 1/5")
+		w.Expect("model_retry 1/10")
 		e.Must(id, p.Interrupt{})
 		w.ExpectExactly("stop_requested interrupted", "turn_ended interrupted")
 		w.Nothing()
@@ -507,10 +507,10 @@ func TestRetryKeepsWhatWasFinishedAndRunsNothingTwice(t *testing.T) {
 func TestRetriesAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
 		e.Say(id, "go")
-		for range 6 {
+		for range 11 {
 			e.Request().Fail(enginetest.Broken())
 		}
-		w.Expect("model_retry 5/5", "stop_requested failed", "turn_ended failed")
+		w.Expect("model_retry 10/10", "stop_requested failed", "turn_ended failed")
 		w.Nothing()
 		e.Idle()
 	})

@@ -11,6 +11,9 @@ type Error struct {
 	Retry   bool          `json:"retry,omitempty"`       // the same request may succeed later
 	After   time.Duration `json:"retry_after,omitempty"` // how long the server asked to wait, in nanoseconds
 	Call    *CallFault    `json:"call,omitempty"`        // for ErrorHistory
+
+	// Streaming says that the response had begun when it failed. Its retries are counted apart.
+	Streaming bool `json:"streaming,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -158,6 +158,7 @@ type (
 	ModelRetry struct {
 		Attempt int           `json:"attempt"` // 1 for the first retry
 		Max     int           `json:"max"`
+		Stream  bool          `json:"stream,omitempty"` // it is one of those for broken streams
 		Wait    time.Duration `json:"wait"` // nanoseconds
 		Reason  string        `json:"reason"`
 	}

@@ -158,7 +158,7 @@ func (c *Conversation) send(m message) bool {
 
 func (o *owner) startModel(id p.TurnID, response int) {
 	scope := o.journal.Open(fmt.Sprintf("%d.%d", id, response))
-	o.model, o.began = scope, false
+	o.model = scope
 	sink := &sink{conv: o.conv, id: p.ItemID{Turn: id, Response: response}, scope: scope}
 	prompt, settings, client := o.prompt(), o.state.TurnSettings, o.cfg.Model
 	o.work(id, func(ctx context.Context) (h turn.Input) {

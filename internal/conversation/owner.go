@@ -37,8 +37,6 @@ type owner struct {
 	stop     *time.Timer   // runs while the turn is stopping
 	stopLeft int           // parts of the time that the turn has to stop
 	retry    *time.Timer   // runs before a retry
-	began    bool          // something of the latest response arrived
-	budget   int           // how often the latest request may be made again
 	stray    int           // late messages of workers that were given up
 
 	// What goes on beside the turns: background commands, and those that have
@@ -298,14 +296,9 @@ func (o *owner) receive(m message) {
 		o.recordFor(m)
 		return
 	}
-	if _, ok := m.happen.(turn.ModelItem); ok {
-		o.began = true
-	}
 	if done, ok := m.happen.(turn.ModelDone); ok {
 		done.Open = o.partials(p.ItemID{Turn: m.turn, Response: done.Response})
-		o.began = o.began || len(done.Open) > 0
 		if done.Error != nil {
-			o.budget = o.retries()
 			done.Refused = o.refused(done.Error)
 		}
 		m.happen = done
@@ -363,13 +356,10 @@ func (o *owner) changed(by p.Overrides) p.Settings {
 	return s
 }
 
-// retries is how often the latest request may be made again.
-func (o *owner) retries() int {
+// retries is how often a failed request may be made again.
+func (o *owner) retries() turn.Retries {
 	request, stream := o.cfg.Retries(o.state.TurnSettings)
-	if o.began {
-		return stream
-	}
-	return request
+	return turn.Retries{Request: request, Stream: stream}
 }
 
 // wait is the time before a retry: what the server asked for, or a growing

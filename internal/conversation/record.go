@@ -27,7 +27,7 @@ func (o *owner) stepErr(in turn.Input) error {
 }
 
 func (o *owner) env() turn.Env {
-	return turn.Env{Now: time.Now(), ReadOnly: o.readOnly, Retries: o.budget, Full: o.state.Full(), Wait: o.wait}
+	return turn.Env{Now: time.Now(), ReadOnly: o.readOnly, Retries: o.retries, Full: o.state.Full(), Wait: o.wait}
 }
 
 // record appends events to the journal as one batch and folds them.

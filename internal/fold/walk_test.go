@@ -49,7 +49,7 @@ func (w *walk) recordInTurn(b p.Body) { w.event(p.Event{Turn: w.state.Turn, Body
 
 func (w *walk) input(in turn.Input) {
 	env := turn.Env{
-		Now: time.Date(2026, 1, 2, 3, 4, len(w.log), 0, time.UTC), Retries: 2, Full: w.r.IntN(10) == 0,
+		Now: time.Date(2026, 1, 2, 3, 4, len(w.log), 0, time.UTC), Retries: func() turn.Retries { return turn.Retries{Request: 2, Stream: 2} }, Full: w.r.IntN(10) == 0,
 		Wait:     func(int, *p.Error) time.Duration { return time.Second },
 		ReadOnly: func(name string) bool { return name == "look" },
 	}

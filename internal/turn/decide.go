@@ -271,12 +271,29 @@ func (d *decision) modelFailed(in ModelDone) {
 		d.request()
 		return
 	}
-	if err.Retry && d.state.Attempts < d.env.Retries {
-		n := d.state.Attempts + 1
-		d.add(&p.ModelRetry{Attempt: n, Max: d.env.Retries, Wait: d.env.Wait(n, err), Reason: err.Message})
+	if retry := d.retry(err, len(in.Open) > 0 || len(d.state.Items) > 0); retry != nil {
+		d.add(retry)
 		return
 	}
 	d.add(&p.StopRequested{Reason: p.Failed, Error: err})
+}
+
+// retry is another try of a request that failed, nil if there is none left. A request that failed before its
+// response began uses up the tries for requests first, then those for streams; a response that broke
+// off uses up those for streams only.
+func (d *decision) retry(err *p.Error, began bool) *p.ModelRetry {
+	used, most := d.state.Attempts, d.env.Retries()
+	began = began || err.Streaming
+	n := used.Request + used.Stream + 1
+	retry := &p.ModelRetry{Attempt: n, Max: used.Request + most.Stream, Reason: err.Message, Stream: true}
+	if !began && used.Request < most.Request {
+		retry.Max, retry.Stream = most.Request+most.Stream, false
+	}
+	if !err.Retry || retry.Stream && used.Stream >= most.Stream {
+		return nil
+	}
+	retry.Wait = d.env.Wait(n, err)
+	return retry
 }
 
 // repair answers a provider that refuses the history because of one call. It

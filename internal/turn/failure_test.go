@@ -9,19 +9,19 @@ import (
 
 func TestRetriesAreCounted(t *testing.T) {
 	s := fold(started()...)
-	for attempt := 1; attempt <= 2; attempt++ {
+	for attempt := 1; attempt <= 4; attempt++ {
 		var events []p.Body
 		s, events = steps(t, s, ModelDone{Response: attempt, Error: broken()})
 		same(t, "broken", []p.Body{
 			&p.ModelEnded{Response: attempt, Error: broken()},
-			&p.ModelRetry{Attempt: attempt, Max: 2, Wait: time.Duration(attempt) * time.Second, Reason: "broken"},
+			&p.ModelRetry{Attempt: attempt, Max: 4, Wait: time.Duration(attempt) * time.Second, Reason: "broken", Stream: attempt > 2},
 		}, events)
 		s, events = steps(t, s, RetryDue{})
 		same(t, "due", []p.Body{&p.ModelRequested{Response: attempt + 1}}, events)
 	}
-	_, events := steps(t, s, ModelDone{Response: 3, Error: broken()})
+	_, events := steps(t, s, ModelDone{Response: 5, Error: broken()})
 	same(t, "once too often", []p.Body{
-		&p.ModelEnded{Response: 3, Error: broken()},
+		&p.ModelEnded{Response: 5, Error: broken()},
 		&p.StopRequested{Reason: p.Failed, Error: broken()},
 		&p.TurnEnded{Reason: p.Failed, Error: broken(), Elapsed: 2 * time.Second},
 	}, events)
@@ -35,13 +35,74 @@ func TestAResponseThatWorksRefillsTheBudget(t *testing.T) {
 	_, events := steps(t, s, ModelDone{Response: 3, Error: broken()})
 	same(t, "broken again", []p.Body{
 		&p.ModelEnded{Response: 3, Error: broken()},
-		&p.ModelRetry{Attempt: 1, Max: 2, Wait: time.Second, Reason: "broken"},
+		&p.ModelRetry{Attempt: 1, Max: 4, Wait: time.Second, Reason: "broken"},
 	}, events)
+}
+
+// What fails before its response begins uses the budget for requests, then that for streams; a response
+// that breaks off uses that for streams; a history that is repaired uses neither.
+func TestRetryBudgets(t *testing.T) {
+	request := func() ModelDone { return ModelDone{Error: broken()} }
+	stream := func() ModelDone {
+		return ModelDone{Error: &p.Error{Kind: p.ErrorConnection, Message: "broken", Retry: true, Streaming: true}}
+	}
+	text := func() ModelDone { // one that does not say so, but has given text
+		return ModelDone{Error: broken(), Open: []Partial{{Kind: p.DeltaMessage, Text: "so f"}}}
+	}
+	repaired := func() ModelDone {
+		return ModelDone{Error: &p.Error{Kind: p.ErrorHistory, Call: &p.CallFault{WireID: "x", Fault: p.OutputWithoutCall}}}
+	}
+	for _, test := range []struct {
+		name    string
+		budget  Retries
+		fails   []func() ModelDone
+		retried int // how many of them are followed by another try; the next one fails the turn
+	}{
+		{"no budget, request", Retries{}, []func() ModelDone{request}, 0},
+		{"no budget, stream", Retries{}, []func() ModelDone{stream}, 0},
+		{"request only", Retries{1, 0}, []func() ModelDone{request, request}, 1},
+		{"a stream does not use the request's", Retries{1, 0}, []func() ModelDone{stream}, 0},
+		{"nor does text", Retries{1, 0}, []func() ModelDone{text}, 0},
+		{"a request uses the stream's", Retries{0, 2}, []func() ModelDone{request, request, request}, 2},
+		{"after its own", Retries{1, 1}, []func() ModelDone{request, request, request}, 2},
+		{"a stream first", Retries{1, 1}, []func() ModelDone{stream, request, request}, 2},
+		{"both streams", Retries{1, 2}, []func() ModelDone{stream, text, stream}, 2},
+		{"in turns", Retries{2, 1}, []func() ModelDone{request, stream, request, stream}, 3},
+		{"a repair is free", Retries{0, 1}, []func() ModelDone{repaired, request, request}, 2},
+	} {
+		e := env()
+		e.Retries = func() Retries { return test.budget }
+		s := fold(started()...)
+		for i, fail := range test.fails {
+			in := fail()
+			in.Response = s.Response
+			for j := range in.Open {
+				in.Open[j].Item = id(1, s.Response, 0)
+			}
+			events, err := s.Decide(e, in)
+			if err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+			for _, ev := range events {
+				s = s.Evolve(ev)
+			}
+			if failed := s.StopReason != "" || !s.Active; failed != (i >= test.retried) {
+				t.Errorf("%s: try %d: the turn has failed: %t", test.name, i+1, failed)
+				break
+			}
+			if s.Backoff {
+				events, _ = s.Decide(e, RetryDue{})
+				for _, ev := range events {
+					s = s.Evolve(ev)
+				}
+			}
+		}
+	}
 }
 
 func TestWithoutRetries(t *testing.T) {
 	e := env()
-	e.Retries = 0
+	e.Retries = func() Retries { return Retries{} }
 	events, err := fold(started()...).decide(e, ModelDone{Response: 1, Error: broken()})
 	if got, want := answer(events, err), "ModelEnded with an error, StopRequested failed, TurnEnded failed"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -85,7 +146,7 @@ func TestBrokenResponseRunsNothing(t *testing.T) {
 		&p.AssistantMessage{Item: id(1, 1, 2), Text: "hal", Partial: true},
 		&p.ModelEnded{Response: 1, Error: broken()},
 		broke(0), broke(1),
-		&p.ModelRetry{Attempt: 1, Max: 2, Wait: time.Second, Reason: "broken"},
+		&p.ModelRetry{Attempt: 1, Max: 2, Stream: true, Wait: time.Second, Reason: "broken"},
 	}, events)
 	s, _ = steps(t, s, say(p.Steer, "x"))
 	_, events = steps(t, s, RetryDue{})
@@ -178,7 +239,7 @@ func TestRepairIsNotRepeated(t *testing.T) {
 	s, events = steps(t, s, ModelDone{Response: 3, Error: passing})
 	same(t, "the same call, but it may pass", []p.Body{
 		&p.ModelEnded{Response: 3, Error: passing},
-		&p.ModelRetry{Attempt: 1, Max: 2, Wait: time.Second, Reason: "no tool output found"},
+		&p.ModelRetry{Attempt: 1, Max: 4, Wait: time.Second, Reason: "no tool output found"},
 	}, events)
 	s, _ = steps(t, s, RetryDue{}, ModelDone{Response: 4}, say("", "next turn"))
 	if got := s.UnknownCalls; len(got) != 0 {

@@ -142,10 +142,14 @@ type Refused struct {
 type Env struct {
 	Now      time.Time
 	ReadOnly func(tool string) bool // may calls of it run side by side
-	Retries  int                    // how often a failed request is made again
+	Retries  func() Retries         // how often a failed request is made again
 	Full     bool                   // the history is about to be too long for the model
 	Wait     func(attempt int, err *p.Error) time.Duration
 }
+
+// Retries is how often a failed request is made again: if it failed before its response began, and if
+// the response broke off. See decision.retry.
+type Retries struct{ Request, Stream int }
 
 // What Decide answers to an input that does not fit the state.
 var (

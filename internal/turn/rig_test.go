@@ -19,7 +19,7 @@ var (
 // env is the world of the tests: tools whose names begin with "look" only read.
 func env() Env {
 	return Env{
-		Now: now, Retries: 2,
+		Now: now, Retries: func() Retries { return Retries{Request: 2, Stream: 2} },
 		ReadOnly: func(tool string) bool { return strings.HasPrefix(tool, "look") },
 		Wait:     func(attempt int, _ *p.Error) time.Duration { return time.Duration(attempt) * time.Second },
 	}

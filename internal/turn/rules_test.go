@@ -219,7 +219,7 @@ func (r *rules) model(e p.Event) error {
 	case *p.ModelRetry:
 		r.again = true
 		r.retries++
-		if b.Attempt != r.retries || b.Attempt > env().Retries || b.Max != env().Retries {
+		if most := env().Retries(); b.Attempt != r.retries || b.Attempt > b.Max || b.Max > most.Request+most.Stream {
 			return fmt.Errorf("attempt %d of %d is number %d", b.Attempt, b.Max, r.retries)
 		}
 	case *p.HistoryRepaired:

@@ -55,7 +55,16 @@ type State struct {
 	LastText        string     // its last message
 	Items           []p.ItemID // what it has finished
 	Backoff         bool       // it failed, and a retry waits for its time
-	Attempts        int        // retries since the last response that worked
+	Attempts        Retries    // how often it was retried, since the last response that worked
+}
+
+// add counts a retry.
+func (r *Retries) add(b *p.ModelRetry) {
+	if b.Stream {
+		r.Stream++
+	} else {
+		r.Request++
+	}
 }
 
 // A PendingInput is a message that waits.
@@ -189,10 +198,11 @@ func (s *State) evolveModel(e p.Event) {
 	case *p.ModelEnded:
 		s.Streaming = false
 		if b.Error == nil {
-			s.Attempts = 0
+			s.Attempts = Retries{}
 		}
 	case *p.ModelRetry:
-		s.Backoff, s.Attempts = true, b.Attempt
+		s.Backoff = true
+		s.Attempts.add(b)
 	case *p.HistoryRepaired:
 		s.RefusedCalls = append(slices.Clip(s.RefusedCalls), b.WireID)
 		if b.UnknownCall {

@@ -81,7 +81,7 @@ func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (m
 	}
 	defer s.Close()
 	end, err := read(s, p.Tools, sink)
-	return end, b.rename(err)
+	return end, wire.Streaming(b.rename(err))
 }
 
 // rename makes an error about a call name it as we do.

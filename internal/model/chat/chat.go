@@ -74,5 +74,6 @@ func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (m
 		return model.End{}, err
 	}
 	defer s.Close()
-	return read(s, p.Tools, sink)
+	end, err := read(s, p.Tools, sink)
+	return end, wire.Streaming(err)
 }

@@ -84,7 +84,8 @@ func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (m
 		return model.End{}, err
 	}
 	defer s.Close()
-	return read(s, sink)
+	end, err := read(s, sink)
+	return end, wire.Streaming(err)
 }
 
 func (c *client) requestHeaders(p model.Prompt) map[string]string {

@@ -341,6 +341,15 @@ func (c *Caller) clean(e *protocol.Error) *protocol.Error {
 // Failed makes an error of a complaint that came in the stream.
 func (s *Stream) Failed(c Complaint) *protocol.Error { return s.caller.clean(s.classify(c)) }
 
+// Streaming marks an error as one of a response that had begun.
+func Streaming(err error) error {
+	var e *protocol.Error
+	if errors.As(err, &e) {
+		e.Streaming = true
+	}
+	return err
+}
+
 // Garbled is the error for an event that cannot be read.
 func Garbled(data []byte) *protocol.Error {
 	return &protocol.Error{
