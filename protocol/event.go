@@ -159,7 +159,7 @@ type (
 		Attempt int           `json:"attempt"` // 1 for the first retry
 		Max     int           `json:"max"`
 		Stream  bool          `json:"stream,omitempty"` // it is one of those for broken streams
-		Wait    time.Duration `json:"wait"` // nanoseconds
+		Wait    time.Duration `json:"wait"`             // nanoseconds
 		Reason  string        `json:"reason"`
 	}
 
