@@ -2,74 +2,54 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fsck"
-	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // Read gives the events of a conversation as they are recorded now, then what
-// there is of open items as deltas. It takes no lock, opens nothing, repairs nothing: also a
-// conversation that another process runs can be read.
+// there is of open items as deltas. It takes no lock, opens nothing, repairs nothing: a
+// conversation that another process has open can be read too.
 func (l *Local) Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
-		v, err := l.storeOf(id).View(ctx, string(id))
+		v, err := l.view(ctx, id)
 		if err != nil {
 			yield(p.Event{}, err)
 			return
 		}
 		defer v.Close()
-		for after := uint64(0); ; {
-			recs, err := v.Read(ctx, after, 1000)
-			if err == nil && ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
+		f := &follower{engine: l, id: id, events: newEvents(yield)}
+		b := beside{follower: f, view: v}
+		if err := b.read(ctx); err != nil && !errors.Is(err, errStopped) {
+			yield(p.Event{}, err)
+		}
+	}
+}
+
+// Tail is Read that continues: what another process appends is given as it comes,
+// until ctx ends.
+func (l *Local) Tail(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		v, err := l.view(ctx, id)
+		if err != nil {
+			yield(p.Event{}, err)
+			return
+		}
+		defer v.Close()
+		events := newEvents(yield)
+		for source := v.Follow(0); ; {
+			recs, chunks, err := source.Next(ctx)
 			if err != nil {
 				yield(p.Event{}, err)
 				return
 			}
-			if len(recs) == 0 {
-				break
+			if !events.give(recs, chunks) {
+				return
 			}
-			for _, r := range recs {
-				after = r.Seq
-				if !yield(event(r), nil) {
-					return
-				}
-			}
-		}
-		open, err := v.OpenItems(ctx)
-		if err != nil {
-			yield(p.Event{}, err)
-			return
-		}
-		giveOpen(open, yield)
-	}
-}
-
-// Tail is Read that goes on: what another process adds is given as it comes,
-// until ctx ends.
-func (l *Local) Tail(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
-	return func(yield func(p.Event, error) bool) {
-		v, err := l.storeOf(id).View(ctx, string(id))
-		if err != nil {
-			yield(p.Event{}, err)
-			return
-		}
-		defer v.Close()
-		f := &follower{source: v.Follow(0), seen: map[p.ItemID]int64{}}
-		f.run(ctx, yield)
-	}
-}
-
-func giveOpen(chunks []journal.Chunk, yield func(p.Event, error) bool) {
-	f := follower{seen: map[p.ItemID]int64{}}
-	for _, c := range chunks {
-		if e, ok := f.delta(c); ok && !yield(e, nil) {
-			return
 		}
 	}
 }
@@ -87,7 +67,7 @@ type Report struct {
 // repairs nothing.
 func (l *Local) Check(ctx context.Context, id p.ConversationID) (Report, error) {
 	r := Report{ID: id, Problems: []string{}, Lost: []string{}}
-	v, err := l.storeOf(id).View(ctx, string(id))
+	v, err := l.view(ctx, id)
 	if err != nil {
 		return r, fmt.Errorf("check conversation %s: %w", id, err)
 	}

@@ -91,7 +91,12 @@ type Owner = journal.Owner
 // Options are what a local engine is made of.
 type Options struct {
 	Store  journal.Store       // where conversations are kept
-	Config conversation.Config // what they are run with; ID and Settings are filled in
+	Config conversation.Config // what they are run with; ID, Settings and idle times are filled in
+
+	// A conversation in which nothing goes on is released after IdleAfter, or
+	// after IdleFollowed while somebody follows it. Zero is one second, and one
+	// minute; negative is never.
+	IdleAfter, IdleFollowed time.Duration
 }
 
 // A Local engine runs conversations in this process.
@@ -100,9 +105,13 @@ type Local struct {
 	store  journal.Store
 	memory journal.Store // for ephemeral conversations
 	cfg    conversation.Config
+	limit  int           // how many may be open while some are idle; 0 is no limit
+	over   chan struct{} // closed when ended
 
 	mu        sync.Mutex
 	slots     map[p.ConversationID]*slot // guarded by mu
+	watches   watches                    // guarded by mu
+	uses      uint64                     // counts how often slots were asked for; guarded by mu
 	ephemeral map[p.ConversationID]bool  // those in memory; guarded by mu
 	ended     bool                       // guarded by mu
 	killed    bool                       // guarded by mu
@@ -113,10 +122,14 @@ var _ Engine = (*Local)(nil)
 // New makes a local engine. ctx gives values to what runs; its end stops nothing:
 // call Shutdown.
 func New(ctx context.Context, o Options) *Local {
-	return &Local{
+	l := &Local{
 		base: context.WithoutCancel(ctx), store: o.Store, memory: journal.NewMemoryStore(journal.MemoryOptions{}),
-		cfg: o.Config, slots: map[p.ConversationID]*slot{}, ephemeral: map[p.ConversationID]bool{},
+		cfg: o.Config, limit: openLimit(descriptors()), over: make(chan struct{}),
+		slots: map[p.ConversationID]*slot{}, watches: watches{}, ephemeral: map[p.ConversationID]bool{},
 	}
+	l.cfg.IdleAfter = idleTime(o.IdleAfter, idleAfter)
+	l.cfg.IdleFollowed = idleTime(o.IdleFollowed, idleFollowed)
+	return l
 }
 
 // Create begins a conversation.

@@ -46,7 +46,7 @@ func (l *Local) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (p.Co
 // forkEntries reads the records up to the end of the last turn that ended at
 // or before upTo: a partial turn cannot be resumed.
 func (l *Local) forkEntries(ctx context.Context, id p.ConversationID, upTo p.Seq) ([]journal.Entry, error) {
-	v, err := l.storeOf(id).View(ctx, string(id))
+	v, err := l.view(ctx, id)
 	if err != nil {
 		return nil, err
 	}

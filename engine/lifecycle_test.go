@@ -18,7 +18,7 @@ import (
 // open it is to wait for three seconds, in vain.
 func locked(t *testing.T) (*enginetest.Engine, p.ConversationID) {
 	store := journal.NewMemoryStore(journal.MemoryOptions{})
-	owner := enginetest.New(t, enginetest.Options{Store: store})
+	owner := enginetest.New(t, enginetest.Options{Store: store, IdleAfter: -1})
 	return enginetest.New(t, enginetest.Options{Store: store}), owner.Begin()
 }
 

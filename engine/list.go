@@ -105,7 +105,7 @@ func parseCursor(s string) (journal.Info, error) {
 
 // summary reads what a list shows of one conversation.
 func (l *Local) summary(ctx context.Context, in journal.Info) (Summary, error) {
-	v, err := l.store.View(ctx, in.ID)
+	v, err := l.view(ctx, p.ConversationID(in.ID))
 	if err != nil {
 		return Summary{}, err
 	}

@@ -15,6 +15,8 @@ type slot struct {
 	conv    *conversation.Conversation // nil if it could not be opened
 	err     error
 	callers int                     // those that wait for ready; guarded by Local.mu
+	removed bool                    // the conversation is archived or deleted: followers end; guarded by Local.mu
+	used    uint64                  // when it was last asked for; guarded by Local.mu
 	cancel  context.CancelCauseFunc // gives up opening
 }
 
@@ -31,24 +33,30 @@ var errAgain = errors.New("look again")
 // with calls f with an open conversation. If that closes before it has taken
 // what f asks, it is opened again.
 func (l *Local) with(ctx context.Context, id p.ConversationID, f func(*conversation.Conversation) error) error {
+	_, err := l.withSlot(ctx, id, f)
+	return err
+}
+
+// withSlot is with, and returns the slot of the conversation.
+func (l *Local) withSlot(ctx context.Context, id p.ConversationID, f func(*conversation.Conversation) error) (*slot, error) {
 	for {
-		c, err := l.find(ctx, id)
+		s, err := l.find(ctx, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err = f(c); !errors.Is(err, ErrClosed) {
-			return err
+		if err = f(s.conv); !errors.Is(err, ErrClosed) {
+			return s, err
 		}
 		select {
-		case <-c.Done():
+		case <-s.conv.Done():
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// find returns a conversation, and opens it if it is not open.
-func (l *Local) find(ctx context.Context, id p.ConversationID) (*conversation.Conversation, error) {
+// find returns the slot of a conversation, and opens it if it is not open.
+func (l *Local) find(ctx context.Context, id p.ConversationID) (*slot, error) {
 	return l.acquire(ctx, id, opening{open: func(ctx context.Context) (*conversation.Conversation, error) {
 		j, err := l.storeOf(id).Open(ctx, string(id))
 		if err != nil {
@@ -60,9 +68,9 @@ func (l *Local) find(ctx context.Context, id p.ConversationID) (*conversation.Co
 	}})
 }
 
-// acquire returns the open conversation, or opens it; of several callers one
+// acquire returns the slot of an open conversation, or opens it; of several callers one
 // does. Opening goes on until it is done or no caller waits for it any more.
-func (l *Local) acquire(ctx context.Context, id p.ConversationID, o opening) (*conversation.Conversation, error) {
+func (l *Local) acquire(ctx context.Context, id p.ConversationID, o opening) (*slot, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -79,7 +87,7 @@ func (l *Local) acquire(ctx context.Context, id p.ConversationID, o opening) (*c
 		case !opened:
 			return nil, context.Cause(ctx)
 		case !errors.Is(s.err, errAgain):
-			return s.conv, s.err
+			return s, s.err
 		}
 	}
 }
@@ -96,9 +104,12 @@ func (l *Local) join(id p.ConversationID, o opening) (*slot, error) {
 		ctx, cancel := context.WithCancelCause(l.base)
 		s = &slot{ready: make(chan struct{}), cancel: cancel}
 		l.slots[id] = s
-		go l.open(ctx, id, s, o) // ends when it is open, or nobody waits for it; Shutdown waits for it
+		l.watches.wake(id, false)
+		go l.open(ctx, id, s, o) // ends when the conversation is closed, or could not be opened; Shutdown sees to it
 	}
 	s.callers++
+	l.uses++
+	s.used = l.uses
 	return s, nil
 }
 
@@ -117,22 +128,24 @@ func (l *Local) leave(s *slot) bool {
 	return false
 }
 
-// open opens a conversation and makes its slot ready.
+// open opens a conversation and makes its slot ready, which it removes when the
+// conversation is closed.
 func (l *Local) open(ctx context.Context, id p.ConversationID, s *slot, o opening) {
-	conv, err := o.open(ctx)
+	conv, err := l.openWithRoom(ctx, o)
 	l.mu.Lock()
-	unwanted := conv != nil && (l.ended || o.undo != nil && ctx.Err() != nil)
-	killed := l.killed
-	if !unwanted {
+	if conv == nil || !l.ended && (o.undo == nil || ctx.Err() == nil) {
 		s.publish(ctx, conv, err)
-		if err != nil {
-			delete(l.slots, id)
-		}
 		l.mu.Unlock()
+		if conv != nil {
+			<-conv.Done()
+		}
+		l.drop(id, s)
 		return
 	}
+	killed := l.killed
 	l.mu.Unlock()
 
+	// Nobody wants it any more.
 	if killed {
 		conv.Kill()
 	} else {
@@ -142,9 +155,18 @@ func (l *Local) open(ctx context.Context, id p.ConversationID, s *slot, o openin
 		}
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	s.publish(ctx, nil, ErrClosed)
-	delete(l.slots, id)
+	l.mu.Unlock()
+	l.drop(id, s)
+}
+
+// drop removes a slot in which nothing is open.
+func (l *Local) drop(id p.ConversationID, s *slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.slots[id] == s {
+		delete(l.slots, id)
+	}
 }
 
 // publish makes the slot ready, with Local.mu.
@@ -197,8 +219,8 @@ func (s *slot) close(ctx context.Context, how func(*conversation.Conversation, c
 	return how(s.conv, ctx)
 }
 
-// close closes a conversation with the given function, if it is open. The slot
-// stays until that is done, also if somebody does not wait for it.
+// close closes a conversation with the given function, if it is open. Its slot
+// stays until that is done, also if the caller does not wait for it.
 func (l *Local) close(ctx context.Context, id p.ConversationID, how func(*conversation.Conversation, context.Context) error) error {
 	l.mu.Lock()
 	s := l.slots[id]
@@ -206,19 +228,19 @@ func (l *Local) close(ctx context.Context, id p.ConversationID, how func(*conver
 	if s == nil {
 		return nil
 	}
-	err := s.close(ctx, how)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.slots[id] == s && s.gone() {
-		delete(l.slots, id)
-	}
-	return err
+	return s.close(ctx, how)
 }
 
-// exclude stops and closes a conversation, and keeps it closed until the
-// returned function is called. That one must be called also after an error.
+// exclude stops and closes a conversation that is to be removed, and keeps it
+// closed until the returned function is called. That one must be called also after an
+// error. Those who follow the conversation follow it no longer.
 func (l *Local) exclude(ctx context.Context, id p.ConversationID) (leave func(), err error) {
 	for {
+		l.mu.Lock()
+		if s := l.slots[id]; s != nil {
+			s.removed = true
+		}
+		l.mu.Unlock()
 		err := l.close(ctx, id, stop)
 		if ctx.Err() != nil {
 			return func() {}, err
@@ -226,8 +248,9 @@ func (l *Local) exclude(ctx context.Context, id p.ConversationID) (leave func(),
 		l.mu.Lock()
 		if s := l.slots[id]; s == nil || s.gone() {
 			_, cancel := context.WithCancelCause(l.base)
-			s = &slot{ready: make(chan struct{}), err: errAgain, cancel: cancel}
+			s = &slot{ready: make(chan struct{}), err: errAgain, cancel: cancel, removed: true}
 			l.slots[id] = s
+			l.watches.wake(id, true)
 			l.mu.Unlock()
 			return func() { l.reopen(id, s) }, err
 		}
@@ -241,9 +264,7 @@ func (l *Local) reopen(id p.ConversationID, s *slot) {
 	defer l.mu.Unlock()
 	s.cancel(nil)
 	close(s.ready)
-	if l.slots[id] == s {
-		delete(l.slots, id)
-	}
+	delete(l.slots, id)
 }
 
 // end refuses everything from now on, gives up what waits to be opened, and
@@ -251,6 +272,9 @@ func (l *Local) reopen(id p.ConversationID, s *slot) {
 func (l *Local) end(kill bool) []*slot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.ended {
+		close(l.over)
+	}
 	l.ended, l.killed = true, l.killed || kill
 	var all []*slot
 	for _, s := range l.slots {

@@ -35,6 +35,8 @@ type Engine struct {
 type Options struct {
 	Store  journal.Store // nil is a fresh one in memory
 	Config func(*conversation.Config)
+
+	IdleAfter, IdleFollowed time.Duration // as in engine.Options
 }
 
 // New starts an engine with two tools, "work" and the read-only "look", and one
@@ -56,7 +58,9 @@ func New(t testing.TB, o Options) *Engine {
 	if o.Config != nil {
 		o.Config(&cfg)
 	}
-	e.Local = engine.New(t.Context(), engine.Options{Store: o.Store, Config: cfg})
+	e.Local = engine.New(t.Context(), engine.Options{
+		Store: o.Store, Config: cfg, IdleAfter: o.IdleAfter, IdleFollowed: o.IdleFollowed,
+	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

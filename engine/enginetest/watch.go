@@ -120,6 +120,18 @@ func (w *Watch) Nothing() {
 	}
 }
 
+// Ended waits until the client gets an error instead of an event, and returns it.
+func (w *Watch) Ended() error {
+	w.t.Helper()
+	select {
+	case err := <-w.ended:
+		return err
+	case <-time.After(time.Hour):
+		w.t.Fatal("the client follows on")
+		return nil
+	}
+}
+
 // Last returns the last event that was seen.
 func (w *Watch) Last() p.Event { return w.All[len(w.All)-1] }
 

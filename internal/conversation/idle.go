@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -30,7 +31,7 @@ func (c *Conversation) Unfollow() {
 // whether it does. It does not wait until it is closed.
 func (c *Conversation) ReleaseIdle(ctx context.Context) bool {
 	a, err := c.ask(ctx, releaseOp{})
-	return err != nil || a.released
+	return a.released || errors.Is(err, ErrClosed)
 }
 
 // Err is why the journal failed, if it has. It may be called when Done is closed.

@@ -267,6 +267,8 @@ func TestCancelledMessageWhileAsked(t *testing.T) {
 func TestStreamOfAnothersConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := toolCreated(t, noAsks)
+		c.say("11")
+		c.e.Request() // it runs, and is kept
 		other := attach(t, enginetest.New(t, enginetest.Options{Store: c.e.Store}))
 		other.id = c.id
 		other.tool("1", "conversationStream", `{"conversation_id":"C"}`)

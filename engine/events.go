@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"github.com/fermata-agent/fermata/internal/journal"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// readLimit is how many records are read at once.
+const readLimit = 1000
+
+// events turns records and the text of open items into events. Each byte of an
+// item is given once, wherever it is read from.
+type events struct {
+	seen  map[p.ItemID]int64 // how much of each open item was given
+	yield func(p.Event, error) bool
+}
+
+func newEvents(yield func(p.Event, error) bool) events {
+	return events{seen: map[p.ItemID]int64{}, yield: yield}
+}
+
+// give passes events on, and reports false when no more are wanted.
+func (g *events) give(recs []journal.Record, chunks []journal.Chunk) bool {
+	for _, r := range recs {
+		e := event(r)
+		if rest, ok := g.rest(e); ok && !g.yield(rest, nil) {
+			return false
+		}
+		if !g.yield(e, nil) {
+			return false
+		}
+	}
+	for _, c := range chunks {
+		if e, ok := g.delta(c); ok && !g.yield(e, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func event(r journal.Record) p.Event {
+	body, err := p.DecodeBody(r.Kind, r.Body)
+	if err != nil { // a later version's form of it
+		body = &p.Unknown{Kind: r.Kind, JSON: r.Body}
+	}
+	return p.Event{Seq: p.Seq(r.Seq), Time: r.Time, Turn: p.TurnID(r.Turn), Body: body, Unsaved: r.Unsaved}
+}
+
+// delta is what is new of a chunk, if anything is.
+func (g *events) delta(c journal.Chunk) (p.Event, bool) {
+	id, err := p.ParseItemID(c.Item)
+	if err != nil {
+		return p.Event{}, false
+	}
+	if skip := g.seen[id] - c.Offset; skip >= int64(len(c.Text)) {
+		return p.Event{}, false
+	} else if skip > 0 {
+		c.Offset, c.Text = c.Offset+skip, c.Text[skip:]
+	}
+	g.seen[id] = c.Offset + int64(len(c.Text))
+	return p.Event{Turn: id.Turn, Body: &p.Delta{Item: id, Kind: p.DeltaKind(c.Tag), Offset: c.Offset, Text: c.Text}}, true
+}
+
+// rest is what a subscriber that has been given the beginning of an item has not
+// yet been given of it when it is finished, so that the deltas of an item always add up.
+func (g *events) rest(e p.Event) (p.Event, bool) {
+	var id p.ItemID
+	var kind p.DeltaKind
+	var text string
+	switch b := e.Body.(type) {
+	case *p.AssistantMessage:
+		id, kind, text = b.Item, p.DeltaMessage, b.Text
+	case *p.Reasoning:
+		id, kind, text = b.Item, p.DeltaReasoning, b.Text
+	case *p.ToolOutput:
+		if b.Command == nil || b.Command.Omitted > 0 {
+			delete(g.seen, b.Call)
+			return p.Event{}, false
+		}
+		id, kind, text = b.Call, p.DeltaStdout, b.Command.Output
+	case *p.BackgroundEnded:
+		if b.Result.Omitted > 0 {
+			delete(g.seen, b.ID.Item())
+			return p.Event{}, false
+		}
+		id, kind, text = b.ID.Item(), p.DeltaStdout, b.Result.Output
+	default:
+		return p.Event{}, false
+	}
+	seen, ok := g.seen[id]
+	delete(g.seen, id)
+	if !ok || seen >= int64(len(text)) {
+		return p.Event{}, false
+	}
+	return p.Event{Turn: id.Turn, Body: &p.Delta{Item: id, Kind: kind, Offset: seen, Text: text[seen:]}}, true
+}
