@@ -228,8 +228,11 @@ func runTurn(ctx context.Context, s streams, r *app.App, o exec.Options, answerT
 	if errors.Is(err, exec.ErrUnread) { // nor would anybody read what we say of it
 		return &exitError{code: signalCode(stopped())}
 	}
+	if errors.Is(err, errUnread) { // before the turn began
+		return &exitError{code: exitUnread, err: fmt.Errorf("stopped: %w", errUnread)}
+	}
 	if err != nil && !errors.Is(err, exec.ErrAnswer) {
-		return err
+		return stoppedBy(stopped(), err)
 	}
 	if answerTo != "" && end.End.Reason == p.Completed {
 		if err := os.WriteFile(answerTo, []byte(end.Message), 0o666); err != nil {
