@@ -9,8 +9,10 @@ type Error struct {
 	Message string        `json:"message"`
 	Hint    string        `json:"hint,omitempty"`
 	Retry   bool          `json:"retry,omitempty"`       // the same request may succeed later
-	After   time.Duration `json:"retry_after,omitempty"` // how long the server asked to wait, in nanoseconds
-	Call    *CallFault    `json:"call,omitempty"`        // for ErrorHistory
+	After   time.Duration `json:"retry_after,omitempty"` // how long the service asked to wait, in nanoseconds
+	Call    *CallFault    `json:"call,omitempty"`        // for ErrorHistory: the call that is at fault, or
+	Part    HistoryPart   `json:"part,omitempty"`        // the items that the service refuses
+	Window  int64         `json:"window,omitempty"`      // for ErrorContextLength: how many tokens it takes, if it said so
 
 	// Streaming says that the response had begun when it failed. Its retries are counted apart.
 	Streaming bool `json:"streaming,omitempty"`
@@ -32,6 +34,16 @@ const (
 	CallWithoutOutput CallFaultKind = "no_output"
 	OutputWithoutCall CallFaultKind = "no_call"
 	OutputTwice       CallFaultKind = "twice"
+)
+
+// A HistoryPart is a kind of items that a service may refuse.
+type HistoryPart string
+
+// The parts of a history that services refuse.
+const (
+	PartReasoning HistoryPart = "reasoning" // reasoning of an earlier response
+	PartImages    HistoryPart = "images"
+	PartOutputs   HistoryPart = "outputs" // long outputs of tools
 )
 
 // An ErrorKind groups errors by what can be done about them.

@@ -43,6 +43,8 @@ type Prompt struct {
 	Summary      string
 	Verbosity    string
 	CacheKey     string          // the same for all requests of a conversation
+	NoCalls      bool            // the model shall write a message and call no tool
+	Window       int64           // how many tokens the model takes, 0 if not known
 	OutputSchema json.RawMessage // wanted form of the last message
 	UnknownCalls []string        // call ids that the service wants an output for and we do not know
 }

@@ -1,7 +1,9 @@
 package modeltest
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/protocol"
@@ -131,4 +133,15 @@ func (r *Recorder) Summary() []string {
 		}
 	}
 	return out
+}
+
+// SaysNothing reports whether a summary has neither a message nor a call.
+func SaysNothing(summary []string) bool {
+	return !slices.ContainsFunc(summary, func(s string) bool { return !strings.HasPrefix(s, "think ") })
+}
+
+// IsEmpty reports whether err says that a response is empty.
+func IsEmpty(err error) bool {
+	var e *protocol.Error
+	return errors.As(err, &e) && e.Retry && strings.Contains(e.Message, "empty")
 }

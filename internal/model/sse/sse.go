@@ -29,6 +29,7 @@ type Reader struct {
 
 	data    []byte // the data lines of the event so far, joined by LF
 	hasData bool
+	begun   bool // the first line was looked at
 	sawCR   bool // the line before ended in CR: a LF that follows belongs to it
 }
 
@@ -77,8 +78,12 @@ func (r *Reader) rest(err error) ([]byte, error) {
 	return nil, io.EOF
 }
 
-// field takes one line of an event.
+// field takes one line of an event. A byte order mark may stand before the first.
 func (r *Reader) field(line []byte) error {
+	if !r.begun {
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		r.begun = true
+	}
 	value, ok := bytes.CutPrefix(line, []byte("data"))
 	if !ok {
 		return nil

@@ -27,6 +27,7 @@ func Function(t model.ToolSpec) model.ToolSpec {
 
 // FromFunction is a call of a function as a call of the tool it stands for.
 func FromFunction(tools []model.ToolSpec, id, name, arguments string) *protocol.ToolCall {
+	name = ToolName(tools, name)
 	call := &protocol.ToolCall{WireID: id, Kind: protocol.CallFunction, Name: name, Arguments: arguments}
 	for _, t := range tools {
 		if t.Name == name && t.Kind == protocol.CallCustom {

@@ -19,7 +19,7 @@ func TestParseComplaint(t *testing.T) {
 	tests := map[string]Complaint{
 		`{"error":{"message":"m","type":"t","code":"c","param":"p"}}`:                         {Message: "m", Type: "t", Code: "c", Param: "p"},
 		`{"error":{"message":"m","type":"t","code":null,"param":null}}`:                       {Message: "m", Type: "t"},
-		`{"error":{"message":"m","code":402}}`:                                                {Message: "m", Code: "402"},
+		`{"error":{"message":"m","code":402}}`:                                                {Status: 402, Message: "m", Code: "402"},
 		`{"type":"error","error":{"type":"overloaded_error","message":"m"},"request_id":"r"}`: {Message: "m", Type: "overloaded_error"},
 		`{"error":{"type":"usage_limit_reached","message":"m","resets_in_seconds":90}}`:       {Message: "m", Type: "usage_limit_reached", Resets: 90 * time.Second},
 		`{"error":"text"}`:              {Message: "text"},
@@ -43,7 +43,7 @@ func TestParseComplaint(t *testing.T) {
 
 func TestALongBodyIsCutBetweenCharacters(t *testing.T) {
 	c := ParseComplaint([]byte("x" + strings.Repeat("é", 5000)))
-	if len(c.Message) > textMax+3 || !strings.HasSuffix(c.Message, "é…") {
+	if len(c.Message) > maxText+3 || !strings.HasSuffix(c.Message, "é…") {
 		t.Errorf("%d bytes, ends %q", len(c.Message), c.Message[len(c.Message)-8:])
 	}
 }
@@ -121,7 +121,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	e := Complaint{Type: "usage_limit_reached", Resets: time.Hour, After: time.Second}.Error()
-	if !strings.Contains(e.Hint, "1h0m0s") || e.After != 0 {
+	if !strings.Contains(e.Hint, "1h0m0s") || e.After != time.Hour {
 		t.Errorf("usage limit: hint %q, after %v", e.Hint, e.After)
 	}
 	if e := (Complaint{Status: 503}).Error(); e.Message != "the model service answered 503 Service Unavailable" {

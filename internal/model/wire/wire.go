@@ -8,6 +8,7 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -28,6 +29,7 @@ const (
 	DefaultIdle = 300 * time.Second
 
 	errorBodyMax  = 1 << 20
+	wholeMax      = 64 << 20
 	errorBodyWait = 5 * time.Second
 
 	// After the end mark the body normally ends at once. Waiting this long for it
@@ -114,6 +116,10 @@ type Request struct {
 	Header map[string]string
 	Body   []byte // JSON
 
+	// Optional are the members of the body that it can do without. If the service
+	// refuses one of them, Post returns an [UnwantedError].
+	Optional []Optional
+
 	// Fault, if set, finds the call that a refusal is about when the refusal
 	// itself does not name it. It returns nil if it is about something else.
 	Fault func(Complaint) *protocol.CallFault
@@ -123,7 +129,7 @@ type Request struct {
 // caller closes the stream. Every error but the context's cause is a *protocol.Error.
 func (c *Caller) Post(ctx context.Context, r Request) (*Stream, error) {
 	inner, cancel := context.WithCancelCause(ctx)
-	s := &Stream{caller: c, ctx: ctx, inner: inner, cancel: cancel, fault: r.Fault}
+	s := &Stream{caller: c, ctx: ctx, inner: inner, cancel: cancel, fault: r.Fault, optional: r.Optional}
 	s.timer = time.AfterFunc(c.idle, func() { cancel(errIdle) })
 	if err := s.open(r); err != nil {
 		s.Close()
@@ -142,6 +148,39 @@ type Stream struct {
 	body   io.ReadCloser
 	events *sse.Reader
 	fault  func(Complaint) *protocol.CallFault
+
+	optional []Optional
+	unwanted string // the optional member that was refused, if one was
+	whole    []byte // an answer in one piece, where a stream was asked for
+}
+
+// An UnwantedError means that a service refuses a request for one of its optional
+// members.
+type UnwantedError struct {
+	Member string
+	Err    *protocol.Error
+}
+
+func (e *UnwantedError) Error() string { return e.Err.Message }
+
+// Unwrap returns what the service said.
+func (e *UnwantedError) Unwrap() error { return e.Err }
+
+// PostWithout is Post, and Post again without the optional members that the service
+// refuses, which are remembered. It asks build for the request each time.
+func (c *Caller) PostWithout(ctx context.Context, known *Optionals, build func() Request) (*Stream, error) {
+	for tries := 0; ; tries++ {
+		r := build()
+		s, err := c.Post(ctx, r)
+		var unwanted *UnwantedError
+		if !errors.As(err, &unwanted) {
+			return s, err
+		}
+		if tries >= len(r.Optional) || known.Refused(unwanted.Member) {
+			return nil, unwanted.Err
+		}
+		known.Remember(unwanted.Member)
+	}
 }
 
 func (s *Stream) open(r Request) error {
@@ -168,21 +207,77 @@ func (s *Stream) open(r Request) error {
 	return s.check(resp)
 }
 
-// check turns an answer that is no stream of events into an error.
+// check turns an answer that is no stream of events into an error, or into one event
+// if it is a whole response. What kind of answer it is says its beginning: services
+// label streams as JSON, and answer in one piece where a stream was asked for.
 func (s *Stream) check(resp *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode == http.StatusOK && kind != "application/json" && kind != "text/html" {
 		return nil
 	}
-	// What arrives of the body in a short time is enough to say what is wrong.
-	stop := time.AfterFunc(min(errorBodyWait, s.caller.idle), func() { s.cancel(errIdle) })
+	body := bufio.NewReader((*idleReader)(s))
+	if resp.StatusCode == http.StatusOK && kind == "application/json" {
+		if first := firstByte(body); first != '{' && first != '[' && first != 0 {
+			s.events = sse.NewReader(body)
+			return nil
+		}
+	}
+	// What arrives of an error's body in a short time is enough to say what is wrong.
+	wait, most := s.caller.idle, int64(wholeMax)
+	if resp.StatusCode != http.StatusOK {
+		wait, most = min(errorBodyWait, wait), errorBodyMax
+	}
+	stop := time.AfterFunc(wait, func() { s.cancel(errIdle) })
 	defer stop.Stop()
-	body, _ := io.ReadAll(io.LimitReader(s.body, errorBodyMax))
+	text, _ := io.ReadAll(io.LimitReader(body, most))
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
 	}
-	return s.caller.clean(s.refusal(resp.StatusCode, resp.Header, body))
+	if resp.StatusCode == http.StatusOK && isWhole(text) {
+		s.whole = text
+		return nil
+	}
+	e := s.caller.clean(s.refusal(resp.StatusCode, resp.Header, text))
+	if s.unwanted != "" {
+		return &UnwantedError{Member: s.unwanted, Err: e}
+	}
+	return e
 }
+
+// firstByte is the first byte that is not white space, which stays unread; 0 at the end.
+func firstByte(r *bufio.Reader) byte {
+	for {
+		b, err := r.ReadByte()
+		switch {
+		case err != nil:
+			return 0
+		case b == ' ' || b == '\t' || b == '\r' || b == '\n':
+			continue
+		}
+		_ = r.UnreadByte() // one byte can always be put back
+		return b
+	}
+}
+
+// isWhole reports whether a body is a response of one of the wires in one piece.
+func isWhole(body []byte) bool {
+	found := false
+	m := Scan(body)
+	for m.Next() {
+		switch string(m.Key) {
+		case "choices", "output", "content":
+			found = found || len(m.Value) > 0 && m.Value[0] == '['
+		case "error":
+			if string(m.Value) != "null" {
+				return false
+			}
+		}
+	}
+	return found && m.Err() == nil
+}
+
+// Whole returns the answer if it came in one piece, and not as a stream.
+func (s *Stream) Whole() []byte { return s.whole }
 
 // Next returns the data of the next event, valid until Next is called again.
 // The end of the body is an error: a wire has its own mark for the end.

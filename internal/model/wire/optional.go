@@ -1,0 +1,56 @@
+package wire
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// An Optional is a member of a request that it can do without. Services that do not
+// know it may refuse the whole request.
+type Optional struct {
+	Name  string
+	Words []string // what a refusal calls it, if not by its name
+}
+
+// Optionals remembers which members a service refuses. The zero value is ready; it
+// may be used from any goroutine.
+type Optionals struct{ refused sync.Map }
+
+// Refused reports whether the service refuses the member.
+func (o *Optionals) Refused(name string) bool {
+	_, ok := o.refused.Load(name)
+	return ok
+}
+
+// Remember notes that the service refuses the member.
+func (o *Optionals) Remember(name string) { o.refused.Store(name, true) }
+
+// unwantedForms fit refusals that are about the form of a request.
+var unwantedForms = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)unsupported|unrecogni[sz]ed|unknown|unexpected|not (?:supported|permitted|allowed|available)|n't support|does not support|extra (?:inputs|fields)|extra_forbidden|` +
+		`invalid|additional propert|expected|must be|should be|required|null|validation error|cannot`)
+})
+
+// unwantedMember is the optional member that a refusal is about, or nothing.
+func unwantedMember(c Complaint, optional []Optional) string {
+	switch c.Status {
+	case 0, http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotFound, http.StatusInternalServerError:
+	default:
+		return ""
+	}
+	text := strings.ToLower(c.allText())
+	if !unwantedForms().MatchString(text) {
+		return ""
+	}
+	for _, o := range optional {
+		for _, word := range append([]string{o.Name}, o.Words...) {
+			word = strings.ToLower(word)
+			if strings.Contains(text, word) || c.Param != "" && strings.HasPrefix(strings.ToLower(c.Param), word) {
+				return o.Name
+			}
+		}
+	}
+	return ""
+}
