@@ -44,6 +44,7 @@ type client struct {
 	headers   map[string]string
 	maxTokens int
 	head      wire.Head
+	refused   wire.Optionals
 }
 
 // New returns a client of a Messages service. A BaseURL that is not one is
@@ -74,13 +75,17 @@ func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (m
 		return model.End{}, context.Cause(ctx)
 	}
 
-	b := c.build(p)
-	s, err := c.caller.Post(ctx, wire.Request{Header: c.headers, Body: b.body})
+	var b *builder
+	s, err := c.caller.PostWithout(ctx, &c.refused, func() wire.Request {
+		b = c.build(p)
+		return wire.Request{Header: c.headers, Body: b.body, Optional: b.optional}
+	})
 	if err != nil {
 		return model.End{}, b.rename(err)
 	}
 	defer s.Close()
-	end, err := read(s, p.Tools, sink)
+	answer := &wire.Answer{Sink: sink}
+	end, err := answer.End(read(s, p.Tools, answer))
 	return end, wire.Streaming(b.rename(err))
 }
 

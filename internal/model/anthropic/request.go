@@ -37,13 +37,33 @@ type builder struct {
 	open     map[string][]string // by our id of a call: the ids on this wire that have no result yet
 	last     map[string]string   // and the last that had one
 	original map[string]string   // from the id on this wire to ours
+
+	refused  *wire.Optionals
+	optional []wire.Optional // members that it has and can do without
+}
+
+// The members that some services refuse.
+var (
+	thinkingMember = wire.Optional{Name: "thinking", Words: []string{"budget_tokens", "adaptive"}}
+	effortMember   = wire.Optional{Name: "effort", Words: []string{"output_config"}}
+	choiceMember   = wire.Optional{Name: "tool_choice"}
+	cacheMember    = wire.Optional{Name: "cache_control"}
+)
+
+// may reports whether an optional member can be sent, and notes that it is.
+func (b *builder) may(o wire.Optional) bool {
+	if b.refused.Refused(o.Name) {
+		return false
+	}
+	b.optional = append(b.optional, o)
+	return true
 }
 
 // build makes the body of a request. What was encoded for an earlier one is
 // copied.
 func (c *client) build(p model.Prompt) *builder {
 	head := c.head.Get(p, encodeHead)
-	b := &builder{used: map[string]bool{}, open: map[string][]string{}, last: map[string]string{}, original: map[string]string{}}
+	b := &builder{used: map[string]bool{}, open: map[string][]string{}, last: map[string]string{}, original: map[string]string{}, refused: &c.refused}
 	size := len(head.Instructions) + len(head.Tools) + len(p.OutputSchema) + 1024
 	for _, it := range p.Items {
 		b.item(it)
@@ -55,18 +75,42 @@ func (c *client) build(p model.Prompt) *builder {
 	b.body = make([]byte, 0, size)
 	b.body = append(b.body, `{"model":`...)
 	b.body = wire.AppendString(b.body, p.Model)
+	most := c.outputLimit(p, size)
+	b.body = strconv.AppendInt(append(b.body, `,"max_tokens":`...), int64(most), 10)
+	b.body = append(b.body, head.Tools...)
+	if p.NoCalls && len(p.Tools) > 0 && b.may(choiceMember) {
+		b.body = append(b.body, `,"tool_choice":{"type":"none"}`...)
+	}
+	if b.may(cacheMember) {
+		b.body = append(b.body, head.Instructions...)
+	} else {
+		b.body = append(b.body, strings.ReplaceAll(string(head.Instructions), cacheMark+`}]`, `}]`)...)
+	}
+	b.messages()
+	b.body = append(b.body, `,"stream":true`...)
+	b.thinking(p, most)
+	b.body = append(b.body, '}')
+	return b
+}
+
+// minOutput is what a model is left to write even where its window seems full.
+const minOutput = 4096
+
+// bytesPerToken is how many bytes a token has at least, on average.
+const bytesPerToken = 3
+
+// outputLimit is how much the model may write. The service wants that to fit into the
+// window together with a request of the given size.
+func (c *client) outputLimit(p model.Prompt, size int) int {
 	most := c.maxTokens
 	if most <= 0 {
 		most = mostTokens(p.Model)
 	}
-	b.body = strconv.AppendInt(append(b.body, `,"max_tokens":`...), int64(most), 10)
-	b.body = append(b.body, head.Tools...)
-	b.body = append(b.body, head.Instructions...)
-	b.messages()
-	b.body = append(b.body, `,"stream":true`...)
-	b.body = appendThinking(b.body, p, most, b.mayThink())
-	b.body = append(b.body, '}')
-	return b
+	if p.Window > 0 {
+		most = min(most, max(minOutput, int(p.Window)-size/bytesPerToken))
+		most = min(most, max(1024, int(p.Window)/4))
+	}
+	return most
 }
 
 // mostTokens is how much a model can write in one response, or a safe part of it.
@@ -99,19 +143,22 @@ func adaptive(name string) bool {
 	return major > 4 && major < 100 || major == 4 && minor >= 6
 }
 
-// appendThinking adds how much the model shall think, and in which form it shall
-// answer.
-func appendThinking(b []byte, p model.Prompt, most int, mayThink bool) []byte {
+// thinking adds how much the model shall think, and in which form it shall answer.
+func (b *builder) thinking(p model.Prompt, most int) {
 	budget := budgets[p.Effort]
 	var config []byte
 	switch {
-	case budget == 0 || !mayThink:
+	case budget == 0 || !b.mayThink():
 	case adaptive(p.Model):
-		b = append(b, `,"thinking":{"type":"adaptive"}`...)
-		config = wire.AppendString([]byte(`"effort":`), p.Effort)
-	case budget < most:
-		b = strconv.AppendInt(append(b, `,"thinking":{"type":"enabled","budget_tokens":`...), int64(budget), 10)
-		b = append(b, '}')
+		if b.may(thinkingMember) {
+			b.body = append(b.body, `,"thinking":{"type":"adaptive"}`...)
+		}
+		if b.may(effortMember) {
+			config = wire.AppendString([]byte(`"effort":`), p.Effort)
+		}
+	case budget < most && b.may(thinkingMember):
+		b.body = strconv.AppendInt(append(b.body, `,"thinking":{"type":"enabled","budget_tokens":`...), int64(budget), 10)
+		b.body = append(b.body, '}')
 	}
 	if len(p.OutputSchema) > 0 {
 		if config != nil {
@@ -121,9 +168,8 @@ func appendThinking(b []byte, p model.Prompt, most int, mayThink bool) []byte {
 		config = append(append(config, p.OutputSchema...), '}')
 	}
 	if config != nil {
-		b = append(append(append(b, `,"output_config":{`...), config...), '}')
+		b.body = append(append(append(b.body, `,"output_config":{`...), config...), '}')
 	}
-	return b
 }
 
 // encodeHead encodes the system prompt and the tools. The mark behind the former
@@ -186,6 +232,9 @@ func (b *builder) messages() {
 // the ends of the last two messages of the user. The next request finds the later one.
 func (b *builder) marked() map[int]bool {
 	marks := map[int]bool{}
+	if b.refused.Refused(cacheMember.Name) {
+		return marks
+	}
 	after := ""
 	for i := len(b.blocks) - 1; i >= 0 && len(marks) < 2; i-- {
 		role := b.blocks[i].role()

@@ -62,8 +62,8 @@ type reader struct {
 	stop   string // why the model stopped
 	items  int    // begun so far
 	blocks map[int64]*content
-	held   *content // a finished text, until it is known whether it was cut
-	broken bool     // a call's arguments did not arrive whole
+	held   *content   // a finished text, until it is known whether it is complete
+	broken []*content // calls whose arguments are not JSON, until it is known why
 }
 
 // content is a block that grows.
@@ -92,9 +92,19 @@ type usage struct {
 // read passes a response to sink until its end mark.
 func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink) (model.End, error) {
 	r := &reader{stream: s, tools: tools, sink: sink, blocks: map[int64]*content{}}
+	if whole := s.Whole(); whole != nil {
+		if !r.whole(whole) {
+			return r.end, wire.Garbled(whole)
+		}
+		return r.finish()
+	}
 	for {
 		data, err := s.Next()
 		if err != nil {
+			// Once the reason is known only the end mark can be missing.
+			if e, ok := err.(*protocol.Error); ok && r.stop != "" && len(r.blocks) == 0 && e.Kind == protocol.ErrorConnection {
+				return r.finish()
+			}
 			return r.end, err
 		}
 		if !wire.IsJSON(data) {
@@ -114,6 +124,24 @@ func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink) (model.End, e
 			return r.end, wire.Garbled(data)
 		}
 	}
+}
+
+// whole takes a response in one piece.
+func (r *reader) whole(body []byte) bool {
+	var m struct {
+		Content []json.RawMessage `json:"content"`
+		Stop    string            `json:"stop_reason"`
+	}
+	if json.Unmarshal(body, &m) != nil || !r.start(body) {
+		return false
+	}
+	r.stop = m.Stop
+	for i, block := range m.Content {
+		if !r.begin(event{index: int64(i), block: block}) || !r.close(int64(i)) {
+			return false
+		}
+	}
+	return true
 }
 
 // take handles one event. It reports false if the event makes no sense.
@@ -289,14 +317,15 @@ func (r *reader) release(cut bool) {
 }
 
 // call passes on a call. A block is also closed when the response had to stop in
-// the midst of its arguments: those are then not JSON.
+// the midst of its arguments: those are then not JSON. But a model may also have written
+// them so, and has to be told.
 func (r *reader) call(c *content) {
 	arguments := c.text.String()
 	if arguments == "" && len(c.Input) > 0 {
 		arguments = string(c.Input)
 	}
 	if arguments != "" && !json.Valid([]byte(arguments)) {
-		r.broken = true
+		r.broken = append(r.broken, c)
 		return
 	}
 	r.sink.Done(c.index, wire.FromFunction(r.tools, c.ID, c.Name, arguments))
@@ -305,9 +334,12 @@ func (r *reader) call(c *content) {
 // finish says how the response ended.
 func (r *reader) finish() (model.End, error) {
 	err := r.failure()
-	r.release(err != nil)
+	r.release(err != nil && r.stop != "pause_turn")
 	if err != nil {
 		return r.end, err
+	}
+	for _, c := range r.broken {
+		r.sink.Done(c.index, wire.FromFunction(r.tools, c.ID, c.Name, c.text.String()))
 	}
 	r.stream.Finish()
 	return r.end, nil
@@ -326,8 +358,12 @@ func (r *reader) failure() *protocol.Error {
 	case "refusal":
 		return &protocol.Error{Kind: protocol.ErrorModel, Message: "the service stopped the response: refusal"}
 	}
-	if r.broken || len(r.blocks) > 0 {
+	if len(r.blocks) > 0 || len(r.broken) > 0 && r.stop != "tool_use" {
 		return &protocol.Error{Kind: protocol.ErrorModel, Retry: true, Message: "the response ended in the midst of a block"}
+	}
+	if r.stop == "pause_turn" {
+		// What it said so far stays in the history, so asking again goes on from there.
+		return &protocol.Error{Kind: protocol.ErrorModel, Retry: true, Message: "the service paused the response"}
 	}
 	return nil
 }

@@ -3,8 +3,10 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/model/wire"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -17,6 +19,31 @@ type call struct {
 	extra     json.RawMessage
 }
 
+// A callPiece is what a server sends of a call at a time.
+type callPiece struct {
+	Index    *int64        `json:"index"`
+	ID       string        `json:"id"`
+	Function functionPiece `json:"function"`
+
+	Extra json.RawMessage `json:"extra_content"`
+}
+
+type functionPiece struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// text is the piece of the arguments; an object stands for its text.
+func (f functionPiece) text() string {
+	if s, ok := wire.String(f.Arguments); ok {
+		return s
+	}
+	if string(f.Arguments) == "null" {
+		return ""
+	}
+	return string(f.Arguments)
+}
+
 // toolCalls takes pieces of calls.
 func (r *reader) toolCalls(raw []byte) bool {
 	if raw == nil || string(raw) == "null" {
@@ -24,63 +51,103 @@ func (r *reader) toolCalls(raw []byte) bool {
 	}
 	list := wire.ScanArray(raw)
 	for list.Next() {
-		var piece struct {
-			Index    *int64 `json:"index"`
-			ID       string `json:"id"`
-			Function struct {
-				Name      string          `json:"name"`
-				Arguments json.RawMessage `json:"arguments"`
-			} `json:"function"`
-			Extra json.RawMessage `json:"extra_content"`
-		}
+		var piece callPiece
 		if json.Unmarshal(list.Value, &piece) != nil {
 			return false
 		}
-		c := r.call(piece.Index, piece.ID)
-		if c.id == "" {
-			c.id = piece.ID
-		}
-		if c.name == "" {
-			c.name = piece.Function.Name
-		}
-		if piece.Extra != nil {
-			c.extra = piece.Extra
-		}
-		if s, ok := wire.String(piece.Function.Arguments); ok {
-			c.arguments.WriteString(s)
-		} else if a := piece.Function.Arguments; a != nil && string(a) != "null" {
-			c.arguments.Write(a) // an object, where the wire wants its text
-		}
+		r.takePiece(piece)
 	}
 	return list.Err() == nil
 }
 
-// call is the call that a piece belongs to. Servers number them, or give each
-// piece the id, or send whole calls that all have the number 0.
-func (r *reader) call(index *int64, id string) *call {
-	var c *call
-	switch {
-	case index != nil:
-		c = r.byIndex[*index]
-	case id != "":
-		for _, other := range r.calls {
-			if other.id == id {
-				c = other
-			}
-		}
-	case len(r.calls) > 0:
-		c = r.calls[len(r.calls)-1]
+// functionCall takes a piece of the one call that the wire had before it had several.
+func (r *reader) functionCall(raw []byte) bool {
+	if raw == nil || string(raw) == "null" {
+		return true
 	}
-	if c != nil && (id == "" || c.id == "" || c.id == id) {
+	var f functionPiece
+	if json.Unmarshal(raw, &f) != nil {
+		return false
+	}
+	if f.Name != "" || len(r.calls) > 0 {
+		r.takePiece(callPiece{Function: f})
+	}
+	return true
+}
+
+func (r *reader) takePiece(piece callPiece) {
+	c := r.callOf(piece)
+	if c.id == "" {
+		c.id = piece.ID
+	}
+	if c.arguments.Len() == 0 && piece.Function.Name != c.name {
+		c.name += piece.Function.Name // a name may come in pieces
+	}
+	if piece.Extra != nil {
+		c.extra = piece.Extra
+	}
+	c.arguments.WriteString(piece.Function.text())
+}
+
+// callOf is the call that a piece belongs to, which may begin with it. Servers number
+// calls, or give each piece the id, or another id with every piece, or send whole calls that all have
+// the number 0 or none.
+func (r *reader) callOf(piece callPiece) *call {
+	c := r.known(piece)
+	if c != nil && !r.begins(c, piece) {
 		return c
 	}
-	c = &call{index: r.items, id: id}
+	c = &call{index: r.items, id: piece.ID}
 	r.items++
 	r.calls = append(r.calls, c)
-	if index != nil {
-		r.byIndex[*index] = c
+	if piece.Index != nil {
+		r.byIndex[*piece.Index] = c
 	}
 	return c
+}
+
+// known is the call that a piece may continue, or nil.
+func (r *reader) known(piece callPiece) *call {
+	switch {
+	case piece.Index != nil:
+		return r.byIndex[*piece.Index]
+	case piece.ID != "":
+		if i := slices.IndexFunc(r.calls, func(c *call) bool { return c.id == piece.ID }); i >= 0 {
+			return r.calls[i]
+		}
+		if piece.Function.Name != "" {
+			return nil
+		}
+	}
+	if len(r.calls) == 0 {
+		return nil
+	}
+	return r.calls[len(r.calls)-1]
+}
+
+// begins reports whether a piece is the first of another call than c.
+func (r *reader) begins(c *call, piece callPiece) bool {
+	name := piece.Function.Name
+	if name == "" {
+		return false // what continues has no name
+	}
+	if piece.ID != "" && c.id != "" && piece.ID != c.id {
+		return true
+	}
+	sameID := piece.ID != "" && piece.ID == c.id
+	if sameID || c.name == "" {
+		return false
+	}
+	if c.arguments.Len() > 0 {
+		// A server may repeat the name with each piece; a call whose arguments are
+		// complete is not continued.
+		return json.Valid([]byte(c.arguments.String())) && (name != c.name || piece.Function.text() != "")
+	}
+	return name != c.name && offered(r.tools, c.name) && offered(r.tools, name) && !offered(r.tools, c.name+name)
+}
+
+func offered(tools []model.ToolSpec, name string) bool {
+	return slices.ContainsFunc(tools, func(t model.ToolSpec) bool { return t.Name == name })
 }
 
 // doneCall passes on the call that is item i.

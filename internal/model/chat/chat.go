@@ -38,6 +38,7 @@ type client struct {
 	bad     error // why there is no caller
 	headers map[string]string
 	head    wire.Head
+	refused wire.Optionals
 }
 
 // New returns a client of a Chat Completions service. A BaseURL that is not one
@@ -68,12 +69,15 @@ func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (m
 		return model.End{}, context.Cause(ctx)
 	}
 
-	req := c.build(p)
-	s, err := c.caller.Post(ctx, wire.Request{Header: c.headers, Body: req.body, Fault: req.fault})
+	s, err := c.caller.PostWithout(ctx, &c.refused, func() wire.Request {
+		req := c.build(p)
+		return wire.Request{Header: c.headers, Body: req.body, Fault: req.fault, Optional: req.optional}
+	})
 	if err != nil {
 		return model.End{}, err
 	}
 	defer s.Close()
-	end, err := read(s, p.Tools, sink)
+	answer := &wire.Answer{Sink: sink}
+	end, err := answer.End(read(s, p.Tools, answer))
 	return end, wire.Streaming(err)
 }

@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -16,13 +17,29 @@ type request struct {
 	body  []byte
 	ids   []string // by message: the call that a tool message answers, else ""
 	items []*protocol.PromptItem
+
+	optional []wire.Optional // members that it has and can do without
 }
+
+// The members that some servers refuse.
+var (
+	streamOptions = wire.Optional{Name: "stream_options", Words: []string{"include_usage"}}
+	effort        = wire.Optional{Name: "reasoning_effort"}
+	verbosity     = wire.Optional{Name: "verbosity"}
+	toolChoice    = wire.Optional{Name: "tool_choice"}
+	nullContent   = wire.Optional{Name: "content null", Words: []string{
+		"got null", "null value", "'content'", "expected a string", "valid string", "nonetype", "content is required", "missing field `content`", "content: null",
+	}}
+	reasoning = wire.Optional{Name: "reasoning_content", Words: []string{"reasoning_details", "reasoning_text"}}
+)
 
 // A builder writes messages. On this wire what a model says in one response is
 // one message: its reasoning, its text and its calls.
 type builder struct {
 	request
+	refused   *wire.Optionals
 	reasoning []byte   // members of the open message, each with a comma behind it
+	users     [][]byte // what the user said since the last other message
 	texts     [][]byte // of the open message, as JSON strings
 	calls     [][]byte // of the open message
 	open      bool
@@ -37,7 +54,7 @@ func (c *client) build(p model.Prompt) request {
 	for _, it := range p.Items {
 		size += len(encoded(it)) + 64
 	}
-	b := &builder{request: request{body: make([]byte, 0, size), items: p.Items}}
+	b := &builder{request: request{body: make([]byte, 0, size), items: p.Items}, refused: &c.refused}
 	b.body = append(b.body, `{"model":`...)
 	b.body = wire.AppendString(b.body, p.Model)
 	b.body = append(b.body, `,"messages":[`...)
@@ -57,13 +74,30 @@ func (c *client) build(p model.Prompt) request {
 		b.lone(p.UnknownCalls)
 	}
 	b.flush()
-	b.body = append(b.body, `],"stream":true,"stream_options":{"include_usage":true}`...)
+	b.body = append(b.body, `],"stream":true`...)
+	if b.may(streamOptions) {
+		b.body = append(b.body, `,"stream_options":{"include_usage":true}`...)
+	}
 	if len(p.Tools) > 0 {
 		b.body = append(append(b.body, `,"tools":`...), head.Tools...)
+		if p.NoCalls && b.may(toolChoice) {
+			b.body = append(b.body, `,"tool_choice":"none"`...)
+		}
 	}
-	b.body = appendSettings(b.body, p)
+	b.settings(p)
 	b.body = append(b.body, '}')
 	return b.request
+}
+
+// may reports whether an optional member can be sent, and notes that it is.
+func (b *builder) may(o wire.Optional) bool {
+	if b.refused.Refused(o.Name) {
+		return false
+	}
+	if !slices.ContainsFunc(b.optional, func(has wire.Optional) bool { return has.Name == o.Name }) {
+		b.optional = append(b.optional, o)
+	}
+	return true
 }
 
 func encodeHead(p model.Prompt) wire.Encoded {
@@ -80,18 +114,17 @@ func encodeHead(p model.Prompt) wire.Encoded {
 	return wire.Encoded{Instructions: wire.AppendString(nil, p.Instructions), Tools: append(b, ']')}
 }
 
-func appendSettings(b []byte, p model.Prompt) []byte {
-	if p.Effort != "" {
-		b = wire.AppendString(append(b, `,"reasoning_effort":`...), p.Effort)
+func (b *builder) settings(p model.Prompt) {
+	if p.Effort != "" && b.may(effort) {
+		b.body = wire.AppendString(append(b.body, `,"reasoning_effort":`...), p.Effort)
 	}
-	if p.Verbosity != "" {
-		b = wire.AppendString(append(b, `,"verbosity":`...), p.Verbosity)
+	if p.Verbosity != "" && b.may(verbosity) {
+		b.body = wire.AppendString(append(b.body, `,"verbosity":`...), p.Verbosity)
 	}
 	if len(p.OutputSchema) > 0 {
-		b = append(b, `,"response_format":{"type":"json_schema","json_schema":{"name":"output_schema","strict":true,"schema":`...)
-		b = append(append(b, p.OutputSchema...), `}}`...)
+		b.body = append(b.body, `,"response_format":{"type":"json_schema","json_schema":{"name":"output_schema","strict":true,"schema":`...)
+		b.body = append(append(b.body, p.OutputSchema...), `}}`...)
 	}
-	return b
 }
 
 func (b *builder) lone(ids []string) {
@@ -115,10 +148,11 @@ func (b *builder) begin(id string) {
 func (b *builder) item(it *protocol.PromptItem) {
 	switch it.Kind {
 	case protocol.PromptUser:
-		b.flush()
-		b.begin("")
-		b.body = append(b.body, encoded(it)...)
+		b.closeMessage()
+		b.flushImages()
+		b.users = append(b.users, encoded(it))
 	case protocol.PromptOutput:
+		b.flushUsers()
 		b.closeMessage()
 		b.begin(it.WireID)
 		b.body = append(b.body, encoded(it)...)
@@ -129,6 +163,7 @@ func (b *builder) item(it *protocol.PromptItem) {
 		}
 	default:
 		b.flushImages()
+		b.flushUsers()
 		b.say(it)
 	}
 }
@@ -139,7 +174,7 @@ func (b *builder) say(it *protocol.PromptItem) {
 	case protocol.PromptReasoning:
 		// A response begins with its reasoning. Behind a call it belongs to the
 		// same message, which must not be split from the outputs, and has no place there.
-		if r := encoded(it); len(r) > 0 && len(b.calls) == 0 {
+		if r := encoded(it); len(r) > 0 && len(b.calls) == 0 && b.may(reasoning) {
 			b.closeMessage()
 			b.reasoning = r
 		}
@@ -156,6 +191,36 @@ func (b *builder) say(it *protocol.PromptItem) {
 func (b *builder) flush() {
 	b.closeMessage()
 	b.flushImages()
+	b.flushUsers()
+}
+
+// flushUsers writes what the user said as one message: strict templates refuse two in
+// a row.
+func (b *builder) flushUsers() {
+	if len(b.users) == 0 {
+		return
+	}
+	b.begin("")
+	b.body = append(b.body, `{"role":"user","content":`...)
+	b.body = append(appendUsers(b.body, b.users), '}')
+	b.users = nil
+}
+
+// appendUsers joins contents: texts to a text, anything else to a list of parts.
+func appendUsers(b []byte, users [][]byte) []byte {
+	plain := !slices.ContainsFunc(users, func(u []byte) bool { return u[0] != '"' })
+	if plain {
+		return appendTexts(b, users)
+	}
+	for i, u := range users {
+		b = append(b, "[,"[min(i, 1)])
+		if u[0] == '"' {
+			b = append(append(append(b, `{"type":"text","text":`...), u...), '}')
+			continue
+		}
+		b = append(b, u[1:len(u)-1]...)
+	}
+	return append(b, ']')
 }
 
 // closeMessage writes the open message of the model.
@@ -168,7 +233,11 @@ func (b *builder) closeMessage() {
 	b.body = append(b.body, `{"role":"assistant",`...)
 	b.body = append(b.body, b.reasoning...)
 	b.body = append(b.body, `"content":`...)
-	b.body = appendTexts(b.body, b.texts)
+	if len(b.texts) == 0 && b.may(nullContent) {
+		b.body = append(b.body, `null`...)
+	} else {
+		b.body = appendTexts(b.body, b.texts)
+	}
 	for i, c := range b.calls {
 		if i == 0 {
 			b.body = append(b.body, `,"tool_calls":[`...)
@@ -183,11 +252,8 @@ func (b *builder) closeMessage() {
 	b.body = append(b.body, '}')
 }
 
-// appendTexts joins texts, or says that there is none.
+// appendTexts joins texts.
 func appendTexts(b []byte, texts [][]byte) []byte {
-	if len(texts) == 0 {
-		return append(b, `null`...)
-	}
 	b = append(b, '"')
 	for i, t := range texts {
 		if i > 0 {
@@ -203,8 +269,7 @@ func (b *builder) flushImages() {
 	if len(b.images) == 0 {
 		return
 	}
-	b.begin("")
-	b.body = append(b.body, encodeUser(append(protocol.Text("The images of the tool output above:"), b.images...))...)
+	b.users = append(b.users, encodeUser(append(protocol.Text("The images of the tool output above:"), b.images...)))
 	b.images = nil
 }
 
@@ -231,17 +296,13 @@ func encoded(it *protocol.PromptItem) []byte {
 	return b
 }
 
-// encodeUser is a message of the user: a plain text if that is all it is, because
+// encodeUser is the content of a message of the user: a plain text if that is all it is, because
 // many servers understand nothing else.
 func encodeUser(content []protocol.Content) []byte {
-	b := []byte(`{"role":"user","content":`)
-	plain := true
-	for _, c := range content {
-		plain = plain && c.Type != protocol.ContentImage
+	if !slices.ContainsFunc(content, func(c protocol.Content) bool { return c.Type == protocol.ContentImage }) {
+		return wire.AppendString(nil, protocol.PlainText(content))
 	}
-	if plain {
-		return append(wire.AppendString(b, protocol.PlainText(content)), '}')
-	}
+	var b []byte
 	for i, c := range content {
 		b = append(b, "[,"[min(i, 1)])
 		if c.Type == protocol.ContentImage {
@@ -251,7 +312,7 @@ func encodeUser(content []protocol.Content) []byte {
 		}
 		b = append(wire.AppendString(append(b, `{"type":"text","text":`...), c.Text), '}')
 	}
-	return append(b, `]}`...)
+	return append(b, ']')
 }
 
 // encodeReasoning is reasoning in the member in which the server sent it, with a

@@ -155,7 +155,7 @@ func TestMemo(t *testing.T) {
 	p := model.Prompt{Items: []*protocol.PromptItem{it}}
 	c.build(p)
 	it.Memo.Store(&protocol.Memo{Wire: Wire, JSON: []byte(`"remembered"`)})
-	if b := c.build(p).body; !bytes.Contains(b, []byte(`["remembered"]`)) {
+	if b := c.build(p).body; !bytes.Contains(b, []byte(`"content":"remembered"}]`)) {
 		t.Errorf("the memo was not used: %s", b)
 	}
 	it.Memo.Store(&protocol.Memo{Wire: "responses", JSON: []byte(`"of another wire"`)})

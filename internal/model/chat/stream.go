@@ -30,6 +30,8 @@ type reader struct {
 	details   []json.RawMessage
 	calls     []*call
 	byIndex   map[int64]*call
+	splitter  splitter
+	untagged  bool // reasoning stood in the text, and is not sent back
 }
 
 // A piece is a text that grows.
@@ -43,6 +45,12 @@ type piece struct {
 // read passes a response to sink until its end.
 func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink) (model.End, error) {
 	r := &reader{stream: s, tools: tools, sink: sink, byIndex: map[int64]*call{}}
+	if whole := s.Whole(); whole != nil {
+		if err := r.chunk(whole); err != nil {
+			return r.end, err
+		}
+		return r.done()
+	}
 	for {
 		data, err := s.Next()
 		if err != nil {
@@ -135,8 +143,10 @@ func (r *reader) choice(data []byte) bool {
 			if n, ok := wire.Int(m.Value); ok && n != 0 {
 				return true
 			}
-		case "delta":
-			delta = m.Value
+		case "delta", "message": // a server may send the whole message at once
+			if string(m.Value) != "null" {
+				delta = m.Value
+			}
 		case "finish_reason":
 			finish, _ = wire.String(m.Value)
 		}
@@ -145,7 +155,7 @@ func (r *reader) choice(data []byte) bool {
 		return false
 	}
 	// The last piece of text may come together with the finish.
-	if delta != nil && string(delta) != "null" && !r.delta(delta) {
+	if delta != nil && !r.delta(delta) {
 		return false
 	}
 	if finish != "" && r.finish == "" {
@@ -160,7 +170,7 @@ func (r *reader) choice(data []byte) bool {
 var reasoningMembers = []string{"reasoning_content", "reasoning", "reasoning_text", "thinking"}
 
 func (r *reader) delta(data []byte) bool {
-	var content, refusal, calls, details []byte
+	var content, refusal, calls, function, details []byte
 	var reasons [4][]byte
 	m := wire.Scan(data)
 	for m.Next() {
@@ -171,6 +181,8 @@ func (r *reader) delta(data []byte) bool {
 			refusal = m.Value
 		case "tool_calls":
 			calls = m.Value
+		case "function_call":
+			function = m.Value
 		case "reasoning_details":
 			details = m.Value
 		case reasoningMembers[0]:
@@ -197,7 +209,7 @@ func (r *reader) delta(data []byte) bool {
 	if text, ok := wire.String(refusal); ok {
 		r.grow(&r.text, protocol.DeltaMessage, text)
 	}
-	return r.toolCalls(calls)
+	return r.toolCalls(calls) && r.functionCall(function)
 }
 
 func (r *reader) think(member, text string) {
@@ -215,6 +227,9 @@ func (r *reader) detail(raw []byte) {
 	list := wire.ScanArray(raw)
 	for list.Next() {
 		r.details = append(r.details, append(json.RawMessage(nil), list.Value...))
+	}
+	if len(r.details) > 0 { // it may be all there is of the reasoning
+		r.begin(&r.reasoning)
 	}
 }
 
@@ -237,7 +252,7 @@ func textOf(raw []byte) string {
 // content takes a piece of text, or of a list of parts.
 func (r *reader) content(raw []byte) {
 	if s, ok := wire.String(raw); ok {
-		r.grow(&r.text, protocol.DeltaMessage, s)
+		r.say(s)
 		return
 	}
 	if raw == nil {
@@ -257,8 +272,41 @@ func (r *reader) content(raw []byte) {
 		for _, t := range p.Thinking {
 			r.think(reasoningMembers[0], t.Text)
 		}
-		r.grow(&r.text, protocol.DeltaMessage, p.Text)
+		r.say(p.Text)
 	}
+}
+
+// say takes a piece of the text, in which reasoning and calls may stand.
+func (r *reader) say(piece string) {
+	thought, text := r.splitter.split(piece)
+	if thought != "" && r.member == "" {
+		r.untagged = true
+		r.grow(&r.reasoning, protocol.DeltaReasoning, thought)
+	}
+	r.grow(&r.text, protocol.DeltaMessage, text)
+}
+
+// closeText takes what the splitter still holds: calls, or a text that only began like one.
+func (r *reader) closeText() {
+	held := r.splitter.held
+	r.splitter.held = ""
+	switch r.splitter.state {
+	case splitThinking:
+		r.untagged = true
+		r.grow(&r.reasoning, protocol.DeltaReasoning, held)
+		return
+	case splitCall:
+		calls := callsIn(r.tools, held)
+		if len(calls) > 0 && len(r.calls) == 0 {
+			for _, f := range calls {
+				r.calls = append(r.calls, &call{index: r.items, name: f.Name})
+				r.calls[len(r.calls)-1].arguments.WriteString(f.text())
+				r.items++
+			}
+			return
+		}
+	}
+	r.grow(&r.text, protocol.DeltaMessage, held)
 }
 
 // grow passes on a piece of text. White space alone does not begin one: some
@@ -273,16 +321,24 @@ func (r *reader) grow(p *piece, kind protocol.DeltaKind, text string) {
 			return
 		}
 		text, p.space = p.space, ""
-		p.index, p.begun = r.items, true
-		r.items++
+		r.begin(p)
 	}
 	p.all.WriteString(text)
 	r.sink.Delta(p.index, kind, text)
 }
 
+// begin makes a text an item.
+func (r *reader) begin(p *piece) {
+	if !p.begun {
+		p.index, p.begun = r.items, true
+		r.items++
+	}
+}
+
 // whole reports whether a response that ended without a finish is complete all
 // the same.
 func (r *reader) whole() bool {
+	r.closeText()
 	for _, c := range r.calls {
 		if !json.Valid([]byte(c.arguments.String())) {
 			return false
@@ -315,6 +371,7 @@ func (r *reader) usage(raw []byte) {
 
 // done passes on the finished items, in the order in which they began.
 func (r *reader) done() (model.End, error) {
+	r.closeText()
 	err := r.failure()
 	for i := range r.items {
 		switch {
@@ -334,12 +391,22 @@ func (r *reader) done() (model.End, error) {
 	return r.end, nil
 }
 
-// rawReasoning is reasoning in the members in which it came.
+// rawReasoning is reasoning in the members in which it came. That which stood in the
+// text is not sent back: models are not trained on it.
 func (r *reader) rawReasoning() protocol.Raw {
-	b := wire.AppendString([]byte{'{'}, r.member)
-	b = wire.AppendString(append(b, ':'), r.reasoning.all.String())
+	if r.untagged && len(r.details) == 0 {
+		return protocol.Raw{}
+	}
+	b := []byte{'{'}
+	if r.member != "" {
+		b = wire.AppendString(b, r.member)
+		b = wire.AppendString(append(b, ':'), r.reasoning.all.String())
+	}
 	if len(r.details) > 0 {
-		b = append(b, `,"reasoning_details":[`...)
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, `"reasoning_details":[`...)
 		for i, d := range r.details {
 			if i > 0 {
 				b = append(b, ',')
@@ -360,9 +427,9 @@ func (r *reader) failure() *protocol.Error {
 			Hint: "the model may write no more than that in one response; ask it to go on",
 		}
 	case "content_filter", "safety", "recitation", "blocklist", "prohibited_content":
-		return &protocol.Error{Kind: protocol.ErrorModel, Message: "the response was cut by the service: " + r.finish}
+		return &protocol.Error{Kind: protocol.ErrorModel, Message: "the service ended the response early: " + r.finish}
 	case "error", "cancelled", "canceled", "abort", "insufficient_system_resource":
-		return &protocol.Error{Kind: protocol.ErrorModel, Retry: true, Message: "the response was cut by the service: " + r.finish}
+		return &protocol.Error{Kind: protocol.ErrorModel, Retry: true, Message: "the service ended the response early: " + r.finish}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -13,9 +14,40 @@ import (
 // schemaName is what the wanted form of the last message is called.
 const schemaName = "output_schema"
 
-// body makes the body of a request. What was encoded for an earlier request is
+// The members that some services refuse.
+var (
+	reasoningMember = wire.Optional{Name: "reasoning.effort", Words: []string{"reasoning_effort", "'reasoning'", "reasoning is not supported"}}
+	summaryMember   = wire.Optional{Name: "reasoning.summary", Words: []string{"reasoning_summary", "verified to generate reasoning summaries"}}
+	encryptedMember = wire.Optional{Name: "include", Words: []string{"encrypted content is not supported", "reasoning.encrypted_content"}}
+	verbosityMember = wire.Optional{Name: "verbosity", Words: []string{"text.verbosity"}}
+	cacheKeyMember  = wire.Optional{Name: "prompt_cache_key"}
+	parallelMember  = wire.Optional{Name: "parallel_tool_calls"}
+	choiceMember    = wire.Optional{Name: "tool_choice"}
+	storeMember     = wire.Optional{Name: "store"}
+	customTools     = wire.Optional{Name: "custom tools", Words: []string{"'custom'", "`custom`", "\"custom\"", "\\\"custom\\\"", "custom tool", "grammar", "type custom"}}
+)
+
+// A builder writes the body of a request.
+type builder struct {
+	body     []byte
+	refused  *wire.Optionals
+	optional []wire.Optional // members that it has and can do without
+}
+
+// may reports whether an optional member can be sent, and notes that it is.
+func (b *builder) may(o wire.Optional) bool {
+	if b.refused.Refused(o.Name) {
+		return false
+	}
+	b.optional = append(b.optional, o)
+	return true
+}
+
+// build makes the body of a request. What was encoded for an earlier request is
 // copied.
-func (c *client) body(p model.Prompt) []byte {
+func (c *client) build(p model.Prompt) *builder {
+	b := &builder{refused: &c.refused}
+	p.Tools = b.tools(p.Tools)
 	head := c.head.Get(p, encodeHead)
 	items := make([][]byte, 0, len(p.Items)+len(p.UnknownCalls))
 	size := len(head.Instructions) + len(head.Tools) + 1024 + len(p.OutputSchema)
@@ -33,66 +65,95 @@ func (c *client) body(p model.Prompt) []byte {
 		items = appendLone(items, p.UnknownCalls)
 	}
 
-	b := make([]byte, 0, size)
-	b = append(b, `{"model":`...)
-	b = wire.AppendString(b, p.Model)
-	b = append(append(b, `,"instructions":`...), head.Instructions...)
-	b = append(append(b, `,"tools":`...), head.Tools...)
-	b = append(b, `,"input":[`...)
+	b.body = make([]byte, 0, size)
+	b.body = append(b.body, `{"model":`...)
+	b.body = wire.AppendString(b.body, p.Model)
+	b.body = append(append(b.body, `,"instructions":`...), head.Instructions...)
+	b.body = append(append(b.body, `,"tools":`...), head.Tools...)
+	b.body = append(b.body, `,"input":[`...)
 	for i, it := range items {
 		if i > 0 {
-			b = append(b, ',')
+			b.body = append(b.body, ',')
 		}
-		b = append(b, it...)
+		b.body = append(b.body, it...)
 	}
-	b = append(b, ']')
-	return appendSettings(b, p)
+	b.body = append(b.body, ']')
+	b.settings(p)
+	return b
 }
 
-func appendSettings(b []byte, p model.Prompt) []byte {
-	b = append(b, `,"tool_choice":"auto","parallel_tool_calls":true`...)
-	if p.Effort != "" || p.Summary != "" {
-		b = append(b, `,"reasoning":{`...)
-		if p.Effort != "" {
-			b = wire.AppendString(append(b, `"effort":`...), p.Effort)
+// tools are the tools as the service takes them: functions where it refuses others.
+func (b *builder) tools(list []model.ToolSpec) []model.ToolSpec {
+	custom := slices.ContainsFunc(list, func(t model.ToolSpec) bool { return t.Kind == protocol.CallCustom })
+	if !custom || b.may(customTools) {
+		return list
+	}
+	functions := slices.Clone(list)
+	for i, t := range functions {
+		if t.Kind == protocol.CallCustom {
+			functions[i] = wire.Function(t)
+			functions[i].Kind, functions[i].Grammar = protocol.CallFunction, ""
 		}
-		if p.Summary != "" {
-			if p.Effort != "" {
-				b = append(b, ',')
-			}
-			b = wire.AppendString(append(b, `"summary":`...), p.Summary)
-		}
-		b = append(b, '}')
 	}
-	b = append(b, `,"store":false,"stream":true,"include":[`...)
-	if reasons(p) {
-		b = append(b, `"reasoning.encrypted_content"`...)
-	}
-	b = append(b, ']')
-	if p.CacheKey != "" {
-		b = wire.AppendString(append(b, `,"prompt_cache_key":`...), p.CacheKey)
-	}
-	b = appendText(b, p)
-	return append(b, '}')
+	return functions
 }
 
-// appendText adds how long and in which form the model should write.
-func appendText(b []byte, p model.Prompt) []byte {
-	if p.Verbosity == "" && len(p.OutputSchema) == 0 {
-		return b
+func (b *builder) settings(p model.Prompt) {
+	if b.may(choiceMember) {
+		choice := "auto"
+		if p.NoCalls {
+			choice = "none"
+		}
+		b.body = append(b.body, `,"tool_choice":"`+choice+`"`...)
 	}
-	b = append(b, `,"text":{`...)
-	if p.Verbosity != "" {
-		b = wire.AppendString(append(b, `"verbosity":`...), p.Verbosity)
+	if b.may(parallelMember) {
+		b.body = append(b.body, `,"parallel_tool_calls":true`...)
+	}
+	b.reasoning(p)
+	if b.may(storeMember) {
+		b.body = append(b.body, `,"store":false`...)
+	}
+	b.body = append(b.body, `,"stream":true,"include":[`...)
+	if reasons(p) && b.may(encryptedMember) {
+		b.body = append(b.body, `"reasoning.encrypted_content"`...)
+	}
+	b.body = append(b.body, ']')
+	if p.CacheKey != "" && b.may(cacheKeyMember) {
+		b.body = wire.AppendString(append(b.body, `,"prompt_cache_key":`...), p.CacheKey)
+	}
+	b.text(p)
+	b.body = append(b.body, '}')
+}
+
+// reasoning adds how much the model shall think, and what it shall say of it.
+func (b *builder) reasoning(p model.Prompt) {
+	var members [][]byte
+	if p.Effort != "" && b.may(reasoningMember) {
+		members = append(members, wire.AppendString([]byte(`"effort":`), p.Effort))
+	}
+	if p.Summary != "" && b.may(summaryMember) {
+		members = append(members, wire.AppendString([]byte(`"summary":`), p.Summary))
+	}
+	if len(members) > 0 {
+		b.body = append(append(b.body, `,"reasoning":{`...), bytes.Join(members, []byte(","))...)
+		b.body = append(b.body, '}')
+	}
+}
+
+// text adds how long and in which form the model should write.
+func (b *builder) text(p model.Prompt) {
+	var members [][]byte
+	if p.Verbosity != "" && b.may(verbosityMember) {
+		members = append(members, wire.AppendString([]byte(`"verbosity":`), p.Verbosity))
 	}
 	if len(p.OutputSchema) > 0 {
-		if p.Verbosity != "" {
-			b = append(b, ',')
-		}
-		b = append(b, `"format":{"type":"json_schema","name":"`+schemaName+`","strict":true,"schema":`...)
-		b = append(append(b, p.OutputSchema...), '}')
+		format := append([]byte(`"format":{"type":"json_schema","name":"`+schemaName+`","strict":true,"schema":`), p.OutputSchema...)
+		members = append(members, append(format, '}'))
 	}
-	return append(b, '}')
+	if len(members) > 0 {
+		b.body = append(append(b.body, `,"text":{`...), bytes.Join(members, []byte(","))...)
+		b.body = append(b.body, '}')
+	}
 }
 
 // reasons reports whether encrypted reasoning can be asked for: the older

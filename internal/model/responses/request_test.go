@@ -60,7 +60,7 @@ func TestBody(t *testing.T) {
 		`],"tool_choice":"auto","parallel_tool_calls":true,"reasoning":{"effort":"low","summary":"auto"},"store":false,"stream":true,` +
 		`"include":["reasoning.encrypted_content"],"prompt_cache_key":"key-1",` +
 		`"text":{"verbosity":"high","format":{"type":"json_schema","name":"output_schema","strict":true,"schema":{"type":"object"}}}}`
-	got := newClient(t).body(p)
+	got := newClient(t).build(p).body
 	if !json.Valid(got) {
 		t.Error("not valid JSON")
 	}
@@ -84,7 +84,7 @@ func TestSettings(t *testing.T) {
 		"told to reason":    {model.Prompt{Model: "gpt-4.1", Effort: "low"}, []string{`"include":["reasoning.encrypted_content"]`}, nil},
 	}
 	for name, tt := range tests {
-		body := string(newClient(t).body(tt.prompt))
+		body := string(newClient(t).build(tt.prompt).body)
 		if !json.Valid([]byte(body)) {
 			t.Errorf("%s: not JSON: %s", name, body)
 		}
@@ -113,7 +113,7 @@ func TestLoneOutputs(t *testing.T) {
 		"no message":              {[]*protocol.PromptItem{answer}, 1},
 	} {
 		var body struct{ Input []json.RawMessage }
-		if err := json.Unmarshal(newClient(t).body(model.Prompt{Items: tt.items, UnknownCalls: []string{"call_x"}}), &body); err != nil {
+		if err := json.Unmarshal(newClient(t).build(model.Prompt{Items: tt.items, UnknownCalls: []string{"call_x"}}).body, &body); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if len(body.Input) != len(tt.items)+1 || string(body.Input[tt.place]) != lone {
@@ -173,13 +173,13 @@ func raw(s string) protocol.Raw { return protocol.Raw{Wire: Wire, JSON: json.Raw
 func TestAnItemIsEncodedOnce(t *testing.T) {
 	it := user("hi")
 	c := newClient(t)
-	c.body(model.Prompt{Items: []*protocol.PromptItem{it}})
+	c.build(model.Prompt{Items: []*protocol.PromptItem{it}})
 	it.Memo.Store(&protocol.Memo{Wire: Wire, JSON: []byte(`"remembered"`)})
-	if b := c.body(model.Prompt{Items: []*protocol.PromptItem{it}}); !bytes.Contains(b, []byte(`"input":["remembered"]`)) {
+	if b := c.build(model.Prompt{Items: []*protocol.PromptItem{it}}).body; !bytes.Contains(b, []byte(`"input":["remembered"]`)) {
 		t.Errorf("the memo was not used: %s", b)
 	}
 	it.Memo.Store(&protocol.Memo{Wire: "chat", JSON: []byte(`"of another wire"`)})
-	if b := c.body(model.Prompt{Items: []*protocol.PromptItem{it}}); bytes.Contains(b, []byte("another")) {
+	if b := c.build(model.Prompt{Items: []*protocol.PromptItem{it}}).body; bytes.Contains(b, []byte("another")) {
 		t.Errorf("the memo of another wire was used: %s", b)
 	}
 }
@@ -188,11 +188,11 @@ func TestAnItemIsEncodedOnce(t *testing.T) {
 func TestThePrefixIsStable(t *testing.T) {
 	c := newClient(t)
 	p := longPrompt(50)
-	first := c.body(p)
+	first := c.build(p).body
 	at := bytes.Index(first, []byte(`],"tool_choice"`))
 	p.Items = append(p.Items, user("more"))
 	for _, other := range []*client{c, newClient(t)} {
-		if second := other.body(p); !bytes.HasPrefix(second, first[:at]) {
+		if second := other.build(p).body; !bytes.HasPrefix(second, first[:at]) {
 			t.Errorf("prefix differs:\n%s\n%s", first, second)
 		}
 	}
@@ -215,9 +215,9 @@ func longPrompt(n int) model.Prompt {
 func BenchmarkBodyOf1000Items(b *testing.B) {
 	c := newClient(b)
 	p := longPrompt(333)
-	b.SetBytes(int64(len(c.body(p))))
+	b.SetBytes(int64(len(c.build(p).body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		c.body(p)
+		c.build(p)
 	}
 }

@@ -43,6 +43,7 @@ type client struct {
 	bad     error // why there is no caller
 	headers map[string]string
 	head    wire.Head
+	refused wire.Optionals
 }
 
 // New returns a client of a Responses service. A BaseURL that is not one is
@@ -79,12 +80,16 @@ func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (m
 		return model.End{}, context.Cause(ctx)
 	}
 
-	s, err := c.caller.Post(ctx, wire.Request{Header: c.requestHeaders(p), Body: c.body(p)})
+	s, err := c.caller.PostWithout(ctx, &c.refused, func() wire.Request {
+		b := c.build(p)
+		return wire.Request{Header: c.requestHeaders(p), Body: b.body, Optional: b.optional}
+	})
 	if err != nil {
 		return model.End{}, err
 	}
 	defer s.Close()
-	end, err := read(s, sink)
+	answer := &wire.Answer{Sink: sink}
+	end, err := answer.End(read(s, p.Tools, answer))
 	return end, wire.Streaming(err)
 }
 

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -18,6 +19,7 @@ type event struct {
 	item     []byte
 	response []byte
 	err      []byte
+	whole    []byte // arguments or input, when they are complete
 }
 
 func parse(data []byte) (event, error) {
@@ -43,6 +45,8 @@ func parse(data []byte) (event, error) {
 			e.response = m.Value
 		case "error":
 			e.err = m.Value
+		case "arguments", "input":
+			e.whole = m.Value
 		}
 	}
 	return e, m.Err()
@@ -60,11 +64,15 @@ func kindOf(raw []byte) string {
 // A reader turns the events of one response into items.
 type reader struct {
 	stream *wire.Stream
+	tools  []model.ToolSpec
 	sink   model.Sink
 	byPos  map[int64]int  // output_index to item
 	open   map[string]int // kind to item, for services that send no output_index
 	thinks map[int]*thinking
-	closed []bool // by item: it is finished, and what still comes for it is ignored
+	closed []bool                   // by item: it is finished, and what still comes for it is ignored
+	texts  map[int]*strings.Builder // by item: what came of its text or its arguments
+	whole  map[int]string           // by item: its arguments, when they were complete
+	seen   map[string]bool          // ids of finished items
 }
 
 // thinking is what was passed on of an item of reasoning.
@@ -75,8 +83,14 @@ type thinking struct {
 }
 
 // read passes a response to sink until its end mark.
-func read(s *wire.Stream, sink model.Sink) (model.End, error) {
-	r := &reader{stream: s, sink: sink, byPos: map[int64]int{}, open: map[string]int{}, thinks: map[int]*thinking{}}
+func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink) (model.End, error) {
+	r := &reader{
+		stream: s, tools: tools, sink: sink, byPos: map[int64]int{}, open: map[string]int{}, thinks: map[int]*thinking{},
+		texts: map[int]*strings.Builder{}, whole: map[int]string{}, seen: map[string]bool{},
+	}
+	if whole := s.Whole(); whole != nil {
+		return r.end(wholeEvent(whole))
+	}
 	for {
 		data, err := s.Next()
 		if err != nil {
@@ -99,6 +113,21 @@ func read(s *wire.Stream, sink model.Sink) (model.End, error) {
 	}
 }
 
+// wholeEvent is a response in one piece as the event that ends it.
+func wholeEvent(body []byte) event {
+	e := event{kind: "response.completed", response: body, output: -1, summary: -1}
+	m := wire.Scan(body)
+	for m.Next() {
+		if string(m.Key) != "status" {
+			continue
+		}
+		if status, _ := wire.String(m.Value); status == "failed" || status == "incomplete" {
+			e.kind = "response." + status
+		}
+	}
+	return e
+}
+
 // take handles one event and says whether it was the last.
 func (r *reader) take(e event, data []byte) (end model.End, over bool, err error) {
 	switch e.kind {
@@ -106,6 +135,14 @@ func (r *reader) take(e event, data []byte) (end model.End, over bool, err error
 		r.delta(e, "message", protocol.DeltaMessage)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		r.think(e)
+	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
+		if text, ok := wire.String(e.delta); ok {
+			r.keep(r.index(e, "call"), text)
+		}
+	case "response.function_call_arguments.done", "response.custom_tool_call_input.done":
+		if s, ok := wire.String(e.whole); ok && s != "" {
+			r.whole[r.index(e, "call")] = s
+		}
 	case "response.output_item.added":
 		if kind := itemKind(e.item); kind != "" {
 			r.index(e, kind)
@@ -177,8 +214,28 @@ func (r *reader) delta(e event, kind string, show protocol.DeltaKind) {
 		return
 	}
 	if i := r.index(e, kind); !r.closed[i] {
+		r.keep(i, text)
 		r.sink.Delta(i, show, text)
 	}
+}
+
+// keep collects what comes of an item: a service may leave it out of the finished one.
+func (r *reader) keep(i int, text string) {
+	if r.texts[i] == nil {
+		r.texts[i] = &strings.Builder{}
+	}
+	r.texts[i].WriteString(text)
+}
+
+// collected is what came of an item.
+func (r *reader) collected(i int) string {
+	if s := r.whole[i]; s != "" {
+		return s
+	}
+	if r.texts[i] == nil {
+		return ""
+	}
+	return r.texts[i].String()
 }
 
 // think passes on a piece of reasoning. A service may send a summary and the
@@ -250,23 +307,55 @@ func (r *reader) done(e event) bool {
 		return true
 	}
 	r.closed[i] = true
+	if it.ID != "" {
+		r.seen[it.ID] = true
+	}
 	raw := protocol.Raw{Wire: Wire, JSON: append(json.RawMessage(nil), e.item...)}
 	switch kind {
 	case "message":
-		r.sink.Done(i, &protocol.AssistantMessage{Text: join(it.Content, ""), Partial: it.Status == "incomplete", Raw: raw})
+		text := join(it.Content, "")
+		if text == "" {
+			if text = r.collected(i); text != "" {
+				raw = protocol.Raw{} // it does not say what was said
+			}
+		}
+		if text != "" {
+			r.sink.Done(i, &protocol.AssistantMessage{Text: text, Partial: it.Status == "incomplete", Raw: raw})
+		}
 	case "reasoning":
 		r.sink.Done(i, &protocol.Reasoning{Text: r.thought(i, it), Raw: raw})
 	case "call":
 		if it.Status == "incomplete" {
 			return true // its arguments did not arrive whole
 		}
-		call := it.call()
-		if call.WireID == "" || call.Name == "" {
-			return false
-		}
-		call.Raw = raw
-		r.sink.Done(i, call)
+		return r.doneCall(i, it, raw)
 	}
+	return true
+}
+
+// doneCall passes on a call. Arguments that the finished item lacks are those that
+// came before.
+func (r *reader) doneCall(i int, it item, raw protocol.Raw) bool {
+	call := it.call()
+	if call.WireID == "" {
+		call.WireID = it.ID
+	}
+	if call.WireID == "" || call.Name == "" {
+		return false
+	}
+	if call.Arguments == "" {
+		if call.Arguments = r.collected(i); call.Arguments != "" {
+			raw = protocol.Raw{}
+		}
+	}
+	if call.Arguments == "" && call.Kind == protocol.CallFunction {
+		call.Arguments, raw = "{}", protocol.Raw{}
+	}
+	if name := wire.ToolName(r.tools, call.Name); name != call.Name {
+		call.Name, raw = name, protocol.Raw{}
+	}
+	call.Raw = raw
+	r.sink.Done(i, call)
 	return true
 }
 
@@ -303,8 +392,9 @@ func (it item) call() *protocol.ToolCall {
 
 // A response is what the last event says of the whole.
 type response struct {
-	ID         string          `json:"id"`
-	Error      json.RawMessage `json:"error"`
+	ID         string            `json:"id"`
+	Error      json.RawMessage   `json:"error"`
+	Output     []json.RawMessage `json:"output"`
 	Incomplete *struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
@@ -337,9 +427,26 @@ func (r *reader) end(e event) (model.End, error) {
 	case "response.failed":
 		return end, r.stream.Failed(failure(resp.Error))
 	case "response.incomplete":
+		r.rest(resp.Output)
 		return end, incomplete(resp)
 	}
+	if !r.rest(resp.Output) {
+		return end, wire.Garbled(e.response)
+	}
 	return end, nil
+}
+
+// rest passes on the items that only the end of the response has.
+func (r *reader) rest(output []json.RawMessage) bool {
+	if len(r.seen) > 0 || slices.Contains(r.closed, true) {
+		return true // the service sends items as events, and the end repeats them
+	}
+	for i, raw := range output {
+		if !r.done(event{output: int64(i), summary: -1, item: raw}) {
+			return false
+		}
+	}
+	return true
 }
 
 func failure(raw []byte) wire.Complaint {
