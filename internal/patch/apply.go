@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/fermata-agent/fermata/internal/rootfs"
 )
 
 // Apply carries a plan out, all of it or nothing. The record is one that
@@ -46,7 +48,7 @@ func (t *transaction) prepare(ctx context.Context, p *Plan, commit func(Record) 
 	}
 	for _, dir := range t.rec.MakeDirs {
 		if err := t.makeDir(dir); err != nil {
-			return fmt.Errorf("make directory for patch: %w", err)
+			return moved(dir, fmt.Errorf("make directory for patch: %w", err))
 		}
 	}
 	for _, s := range t.rec.Steps {
@@ -58,7 +60,7 @@ func (t *transaction) prepare(ctx context.Context, p *Plan, commit func(Record) 
 			return fmt.Errorf("prepare %s: the record is of another plan", s.Path)
 		}
 		if err := t.stage(s, f); err != nil {
-			return fmt.Errorf("prepare %s: %w", s.Path, err)
+			return moved(s.Path, fmt.Errorf("prepare %s: %w", s.Path, err))
 		}
 	}
 	if err := t.sync(); err != nil {
@@ -77,6 +79,15 @@ func (t *transaction) prepare(ctx context.Context, p *Plan, commit func(Record) 
 		return fmt.Errorf("commit patch: %w", err)
 	}
 	return nil
+}
+
+// moved returns a ChangedError if the error says that a path leads elsewhere by
+// now, else the error.
+func moved(path string, err error) error {
+	if errors.Is(err, rootfs.ErrLink) {
+		return &ChangedError{Path: path, What: "was moved by a symbolic link"}
+	}
+	return err
 }
 
 func (t *transaction) makeDir(dir string) error {
@@ -136,11 +147,11 @@ func (t *transaction) check(f File) error {
 		return fmt.Errorf("check %s: %w", f.Path, err)
 	}
 	if real != dir {
-		return &ChangedError{Path: f.Path, What: "was moved by a symbolic link"}
+		return moved(f.Path, rootfs.ErrLink)
 	}
 	now, err := read(t.fsys, f.Path)
 	if err != nil {
-		return fmt.Errorf("check %s: %w", f.Path, err)
+		return moved(f.Path, fmt.Errorf("check %s: %w", f.Path, err))
 	}
 	switch {
 	case now == nil && f.Before != nil:

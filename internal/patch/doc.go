@@ -79,8 +79,9 @@
 // and from the digests in the record, so Recover may itself be cut short and
 // repeated. It never overwrites a file that somebody else has changed since.
 //
-// Not protected against: a program that writes to one of the files in the
-// moment between check and rename, or swaps a directory for a link in it. A file
-// with several hard links is split from the others. An owner is kept where the
+// A directory that is replaced by a symbolic link on the way makes the patch
+// fail: nothing is written anywhere else. Not protected against: a program that
+// writes to one of the files in the moment between check and rename. A file with
+// several hard links is split from the others. An owner is kept where the
 // system permits it, extended attributes are not.
 package patch

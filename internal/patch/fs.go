@@ -4,7 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"syscall"
+
+	"github.com/fermata-agent/fermata/internal/rootfs"
 )
 
 // FS is all that this package needs of a file system. Paths are absolute, and
@@ -28,19 +29,39 @@ type FS interface {
 	SyncDir(path string) error    // makes the names in a directory durable
 }
 
-// OS is the file system of the machine.
+// OS is the file system of the machine. It follows no symbolic link on the way to
+// a file: if a directory was replaced by one since the path was resolved,
+// everything fails with rootfs.ErrLink.
 type OS struct{}
 
 var _ FS = OS{}
 
-func (OS) Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
-func (OS) Readlink(path string) (string, error)   { return os.Readlink(path) }
-func (OS) ReadFile(path string) ([]byte, error)   { return os.ReadFile(path) }
-func (OS) Symlink(target, path string) error      { return os.Symlink(target, path) }
-func (OS) Link(path, link string) error           { return os.Link(path, link) }
-func (OS) Mkdir(path string) error                { return os.Mkdir(path, 0o777) }
-func (OS) Rename(from, to string) error           { return os.Rename(from, to) }
-func (OS) Remove(path string) error               { return os.Remove(path) }
+// Lstat describes what is at a path.
+func (OS) Lstat(path string) (fs.FileInfo, error) { return rootfs.Lstat(path) }
+
+// Readlink returns where a symbolic link points.
+func (OS) Readlink(path string) (string, error) { return rootfs.Readlink(path) }
+
+// ReadFile reads a regular file, unless it is too large for a patch.
+func (OS) ReadFile(path string) ([]byte, error) { return rootfs.ReadFile(path, maxFile) }
+
+// Symlink makes a symbolic link.
+func (OS) Symlink(target, path string) error { return rootfs.Symlink(target, path) }
+
+// Link gives a file a second name.
+func (OS) Link(path, link string) error { return rootfs.Link(path, link) }
+
+// Mkdir makes a directory.
+func (OS) Mkdir(path string) error { return rootfs.Mkdir(path) }
+
+// Rename renames a file.
+func (OS) Rename(from, to string) error { return rootfs.Rename(from, to) }
+
+// Remove removes a file, a link or an empty directory.
+func (OS) Remove(path string) error { return rootfs.Remove(path) }
+
+// SyncDir syncs the directory itself.
+func (OS) SyncDir(path string) error { return rootfs.SyncDir(path) }
 
 // Create writes the file and syncs it.
 func (OS) Create(path string, data []byte, mode fs.FileMode, like string) error {
@@ -49,15 +70,15 @@ func (OS) Create(path string, data []byte, mode fs.FileMode, like string) error 
 	if mode == 0 {
 		open = 0o666
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, open)
+	f, err := rootfs.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, open)
 	if err != nil {
 		return err
 	}
 	if err := fill(f, data, mode, like); err != nil {
-		return errors.Join(err, f.Close(), os.Remove(path))
+		return errors.Join(err, f.Close(), rootfs.Remove(path))
 	}
 	if err := f.Close(); err != nil {
-		return errors.Join(err, os.Remove(path))
+		return errors.Join(err, rootfs.Remove(path))
 	}
 	return nil
 }
@@ -67,7 +88,7 @@ func fill(f *os.File, data []byte, mode fs.FileMode, like string) error {
 		return err
 	}
 	if like != "" {
-		keepOwner(f, like)
+		rootfs.CopyOwner(f, like)
 	}
 	if mode != 0 {
 		// After the owner: a change of owner may clear bits of the mode.
@@ -76,18 +97,4 @@ func fill(f *os.File, data []byte, mode fs.FileMode, like string) error {
 		}
 	}
 	return f.Sync()
-}
-
-// SyncDir syncs the directory itself.
-func (OS) SyncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	// Some file systems cannot sync a directory and need not.
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		err = nil
-	}
-	return errors.Join(err, d.Close())
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/fermata-agent/fermata/internal/rootfs"
 )
 
 // Record is the list of all that Apply does on disk. It is small, because the
@@ -92,10 +94,14 @@ type transaction struct {
 	rec  Record
 }
 
+// gone reports whether an error means that there is nothing at a path. A path
+// that leads through a symbolic link by now is not where anything of ours is.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, rootfs.ErrLink) }
+
 // sync makes all names durable. A directory that is gone has none.
 func (t *transaction) sync() error {
 	for _, dir := range t.rec.dirs() {
-		if err := t.fsys.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := t.fsys.SyncDir(dir); err != nil && !gone(err) {
 			return err
 		}
 	}
@@ -134,7 +140,7 @@ func (t *transaction) removeDirs(dirs []string) error {
 			continue
 		}
 		err := t.fsys.Remove(dir)
-		if err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) && !gone(err) {
 			return err
 		}
 	}
@@ -179,7 +185,7 @@ func (t *transaction) removeTemporary() error {
 			if path == "" {
 				continue
 			}
-			if err := t.fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := t.fsys.Remove(path); err != nil && !gone(err) {
 				return err
 			}
 		}
@@ -204,7 +210,7 @@ func (t *transaction) restore(s Step) (bool, error) {
 		return true, t.fsys.Remove(s.Path)
 	}
 	err = t.fsys.Rename(s.Old, s.Path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if gone(err) {
 		return false, nil
 	}
 	return true, err
@@ -218,7 +224,7 @@ func (t *transaction) digestAt(path string) (string, error) {
 		return "none of ours", nil
 	}
 	c, err := read(t.fsys, path)
-	if err != nil {
+	if err != nil && !gone(err) {
 		return "", err
 	}
 	return digest(c), nil
@@ -229,7 +235,7 @@ func (t *transaction) exists(path string) (bool, error) {
 		return false, nil
 	}
 	_, err := t.fsys.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if gone(err) {
 		return false, nil
 	}
 	return err == nil, err

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"syscall"
 
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/rootfs"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -55,21 +55,17 @@ const imageMax = 20 << 20
 
 // ReadImage makes content of an image file.
 func ReadImage(name string) (protocol.Content, error) {
-	info, err := os.Stat(name) // first: opening is all that some devices wait for
-	if err != nil {
-		return protocol.Content{}, fmt.Errorf("image: %w", err)
-	}
-	if !info.Mode().IsRegular() {
+	f, err := rootfs.OpenRegular(name, nil)
+	if errors.Is(err, rootfs.ErrNotRegular) {
 		return protocol.Content{}, fmt.Errorf("image %s: not a file", name)
 	}
-	if info.Size() == 0 { // the kernel's own files as well, some of which never end
-		return protocol.Content{}, fmt.Errorf("image %s: the file is empty", name)
-	}
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe by now
 	if err != nil {
 		return protocol.Content{}, fmt.Errorf("image: %w", err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() == 0 { // the kernel's own files as well, some of which never end
+		return protocol.Content{}, fmt.Errorf("image %s: the file is empty", name)
+	}
 	b, err := io.ReadAll(io.LimitReader(f, imageMax+1))
 	switch {
 	case err != nil:
