@@ -15,6 +15,7 @@ type randomJob struct {
 	w        *world
 	call     p.CallID
 	immortal bool
+	write    chan func(p.DeltaKind, string) // gives one when it is kept, and is closed
 	once     sync.Once
 	stop     chan struct{} // closed when somebody stops it
 	done     chan struct{} // closed when it is dead
@@ -24,10 +25,15 @@ type randomJob struct {
 
 // keep lets a call leave a background command behind.
 func (w *world) keep(call tool.Call, printed string) tool.Result {
-	j := &randomJob{w: w, call: call.ID, immortal: w.rnd(6) == 0, stop: make(chan struct{}), done: make(chan struct{})}
+	j := &randomJob{
+		w: w, call: call.ID, immortal: w.rnd(6) == 0,
+		write: make(chan func(p.DeltaKind, string), 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go j.live() // ends by itself, with Stop, or if it is not kept
+	defer close(j.write)
+	w.finish(call.ID) // what runs is the job; the call only waits for the disk
 	id, write, err := call.Host.Keep(context.Background(), p.BackgroundStarted{Command: []string{"serve"}}, j)
-	if err != nil { // it is ours to end
-		close(j.done)
+	if err != nil {
 		return tool.Result{Output: p.ToolOutput{Output: printed, Failed: true, Command: &p.CommandResult{Output: printed}}}
 	}
 	w.mu.Lock()
@@ -36,20 +42,30 @@ func (w *world) keep(call tool.Call, printed string) tool.Result {
 	}
 	w.jobs[id] = j
 	w.mu.Unlock()
-	go j.live(write) // ends by itself or with Stop
+	j.write <- write
 	return tool.Result{Output: p.ToolOutput{Output: "running", Command: &p.CommandResult{Output: printed, Background: id}}}
 }
 
-func (j *randomJob) live(write func(p.DeltaKind, string)) {
+func (j *randomJob) live() {
 	defer close(j.done)
+	stop := j.stop
+	if j.immortal {
+		stop = nil
+	}
+	var write func(p.DeltaKind, string)
+	select { // it runs before it is kept, and prints nothing
+	case write = <-j.write:
+		if write == nil {
+			return // it is not kept: its call ends it
+		}
+	case <-stop:
+		j.cut = true
+		return
+	}
 	for k := range j.w.rnd(30) {
 		piece := fmt.Sprintf("job %d\n", k)
 		j.printed += piece
 		write(p.DeltaStdout, piece)
-		stop := j.stop
-		if j.immortal {
-			stop = nil
-		}
 		select {
 		case <-time.After(time.Duration(j.w.rnd(100)) * time.Millisecond):
 		case <-stop:

@@ -26,6 +26,8 @@ type world struct {
 	immortal map[p.CallID]bool // of these, the ones that cannot be stopped
 	ran      []p.CallID        // calls that had an effect
 
+	requests int // model requests under way, without those that cannot be stopped
+
 	jobs    map[p.BackgroundID]*randomJob // background commands that ever ran
 	endings map[p.EndReason]int           // how they ended, in all scenarios
 }
@@ -52,6 +54,8 @@ func (w *world) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (m
 		sink.Done(0, &p.AssistantMessage{Text: "at last"})
 		return model.End{}, nil
 	}
+	w.request()
+	defer w.requestEnds()
 	index := 0
 	for range w.rnd(4) {
 		if !w.pause(ctx) {
@@ -92,6 +96,22 @@ func (w *world) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (m
 		return model.End{}, &p.Error{Kind: p.ErrorHistory, Message: "no output", Call: fault}
 	}
 	return model.End{Usage: &p.Usage{Input: 1, Output: 1, Total: 2}}, nil
+}
+
+// request fails the test if another request is under way: a conversation makes
+// one at a time.
+func (w *world) request() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.requests++; w.requests > 1 {
+		w.t.Errorf("%d model requests at once", w.requests)
+	}
+}
+
+func (w *world) requestEnds() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests--
 }
 
 type randomTool struct {
