@@ -111,7 +111,7 @@ func (o *owner) queueEffect(e p.Event) {
 		summary := o.state.Summary
 		queue(nil, func() {
 			o.notify(summary)
-			o.checkpoint(e.Seq)
+			o.checkpoint()
 			o.next()
 		})
 	}

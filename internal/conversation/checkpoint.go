@@ -13,17 +13,16 @@ const checkpointEvery = 128 << 10
 // due reports whether a checkpoint is worth writing.
 func (o *owner) due() bool { return o.grown >= max(checkpointEvery, o.saved/2) }
 
-// checkpoint saves the state, if seq is the last event, so that opening need not
-// read everything. It can be rebuilt: failing to write one does no harm.
-func (o *owner) checkpoint(seq p.Seq) {
-	if !o.due() || o.failed != nil || seq != o.state.Seq {
+// checkpoint saves the state, if that is due and all of it is durable, so that
+// opening need not read everything. It can be rebuilt: failing to write one does
+// no harm.
+func (o *owner) checkpoint() {
+	if !o.due() {
 		return
 	}
+	seq := o.state.Seq
 	if n, err := o.journal.Durable(); err != nil || p.Seq(n) < seq {
 		return
-	}
-	if open, err := o.journal.OpenItems(o.base); err != nil || len(open) > 0 {
-		return // their bytes are not in the state, and would not be read again
 	}
 	data, err := o.state.Save()
 	if err != nil {

@@ -55,7 +55,13 @@ func TestRequestOfAnInterruptedTurnIsNeverMade(t *testing.T) {
 				time.Sleep(time.Minute)
 				e.Idle()
 				r.Answer("2")
-				w.Expect("turn_ended interrupted", "turn_started", "turn_ended completed")
+				w.Expect("stop_requested interrupted")
+				stopped := w.Last().Time
+				w.Expect("turn_ended interrupted")
+				if took := w.Last().Time.Sub(stopped); took > 0 {
+					t.Errorf("the turn took %v to stop although nothing had begun", took)
+				}
+				w.Expect("turn_started", "turn_ended completed")
 			})
 		})
 	}

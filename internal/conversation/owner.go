@@ -101,6 +101,7 @@ func (o *owner) run() {
 			return
 		}
 	}
+	o.checkpoint() // of a turn that waits there may be none yet
 }
 
 func timerC(t *time.Timer) <-chan time.Time {

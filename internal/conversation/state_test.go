@@ -113,39 +113,51 @@ func follow(t *testing.T, store journal.Store, id p.ConversationID, before conve
 }
 
 // Programs outside are notified of the turn that ended, also if the next one
-// has started before the end was durable.
+// has started, or has been interrupted, before the end was durable.
 func TestNotifyReportsTheTurnThatEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var got []conversation.TurnSummary
-		d := newSlowDisk()
-		e := enginetest.New(t, enginetest.Options{Store: d, Config: func(c *conversation.Config) {
-			c.Notify = func(s conversation.TurnSummary) {
-				mu.Lock()
-				defer mu.Unlock()
-				got = append(got, s)
-			}
-		}})
-		id := e.Begin()
-		e.Say(id, "one")
-		r := e.Request()
-		d.set(20 * time.Millisecond)
-		r.Answer("1")
-		time.Sleep(time.Millisecond) // the end of the first turn is recorded and not durable
-		there := "/there"
-		e.Must(id, p.UserTurn{Content: p.Text("two"), Overrides: &p.Overrides{Cwd: &there}})
-		e.Request().Answer("2")
-		time.Sleep(time.Second)
-		mu.Lock()
-		defer mu.Unlock()
-		want := []conversation.TurnSummary{
-			{Conversation: id, Turn: 1, Cwd: "/w", Reason: p.Completed, Inputs: []string{"one"}, Last: "1"},
-			{Conversation: id, Turn: 2, Cwd: "/there", Reason: p.Completed, Inputs: []string{"two"}, Last: "2"},
+	for _, reason := range []p.EndReason{p.Completed, p.Interrupted} {
+		t.Run(string(reason), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { notifyOfTwoTurns(t, reason) })
+		})
+	}
+}
+
+func notifyOfTwoTurns(t *testing.T, second p.EndReason) {
+	var mu sync.Mutex
+	var got []conversation.TurnSummary
+	d := newSlowDisk()
+	e := enginetest.New(t, enginetest.Options{Store: d, Config: func(c *conversation.Config) {
+		c.Notify = func(s conversation.TurnSummary) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, s)
 		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("(-want +got):\n%s", d)
-		}
-	})
+	}})
+	id := e.Begin()
+	e.Say(id, "one")
+	r := e.Request()
+	d.set(20 * time.Millisecond)
+	r.Answer("1")
+	time.Sleep(time.Millisecond) // the end of the first turn is recorded and not durable
+	there, last := "/there", ""
+	go e.Submit(t.Context(), id, p.UserTurn{Content: p.Text("two"), Overrides: &p.Overrides{Cwd: &there}})
+	time.Sleep(time.Millisecond)
+	if second == p.Interrupted {
+		e.Must(id, p.Interrupt{})
+	} else {
+		last = "2"
+		e.Request().Answer(last)
+	}
+	time.Sleep(time.Second)
+	mu.Lock()
+	defer mu.Unlock()
+	want := []conversation.TurnSummary{
+		{Conversation: id, Turn: 1, Cwd: "/w", Reason: p.Completed, Inputs: []string{"one"}, Last: "1"},
+		{Conversation: id, Turn: 2, Cwd: "/there", Reason: second, Inputs: []string{"two"}, Last: last},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
 }
 
 // A running turn is measured by the context window of its own model, not by

@@ -196,3 +196,30 @@ func TestFormKnowsTheTypes(t *testing.T) {
 		forms[b.String()] = fmt.Sprintf("%T", v)
 	}
 }
+
+// The history is full when the latest request has nearly filled the window of
+// the model that it is for, until it is compacted.
+func TestFull(t *testing.T) {
+	s := New()
+	step := func(b p.Body, want bool) {
+		t.Helper()
+		s.Evolve(p.Event{Seq: s.Seq + 1, Turn: 1, Body: b})
+		if s.Full() != want {
+			t.Errorf("after %T: full is %t, want %t", b, s.Full(), want)
+		}
+	}
+	usage := func(n int64) *p.ModelEnded { return &p.ModelEnded{Response: 1, Usage: &p.Usage{Total: n}} }
+	step(&p.ConversationStarted{Settings: p.Settings{}}, false)
+	step(&p.TurnStarted{}, false)
+	step(usage(1e9), false) // how much fits is not known
+	step(&p.Configured{Settings: p.Settings{ContextWindow: 1000}}, false)
+	step(&p.TurnEnded{}, true)
+	step(&p.TurnStarted{}, true)
+	step(usage(900), false)
+	step(usage(901), true)
+	step(&p.ModelEnded{Response: 1}, true) // how much it was is not known
+	step(&p.Configured{Settings: p.Settings{ContextWindow: 2000}}, true)
+	step(&p.Compacted{Summary: "short"}, false)
+	step(usage(901), true)
+	step(&p.TurnEnded{}, false)
+}
