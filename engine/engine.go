@@ -77,6 +77,8 @@ var (
 	ErrNoInput       = turn.ErrNoInput
 	ErrBusy          = turn.ErrBusy
 	ErrEmpty         = turn.ErrEmpty
+	ErrWhenBusy      = turn.ErrWhenBusy
+	ErrSteerSettings = turn.ErrSteerSettings
 	ErrDecision      = turn.ErrDecision
 	ErrNoBackground  = turn.ErrNoBackground
 	ErrRevert        = conversation.ErrRevert

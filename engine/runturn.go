@@ -28,7 +28,7 @@ type TurnEnd struct {
 // that was to join a turn which failed first starts the next one: RunTurn then follows that.
 //
 // When ctx ends, RunTurn interrupts the turn, or takes the message back if it
-// still waits, and keeps following until the end: a turn that was started is always followed to
+// still waits (for a turn of its own, or to join one), and keeps following until the end: a turn that was started is always followed to
 // its end. An error means that the message was refused, or that the conversation can no
 // longer be followed. With a context that has ended already, nothing is submitted.
 func RunTurn(ctx context.Context, e Engine, id p.ConversationID, ut p.UserTurn, fn func(p.Event)) (TurnEnd, error) {
@@ -78,8 +78,20 @@ func newTurnFollower(r p.Receipt, fn func(p.Event)) *turnFollower {
 	if r.State != p.TakenQueued {
 		f.end.Turn = r.Turn
 	}
-	f.turns <- f.end.Turn
+	f.target(f.end.Turn)
 	return f
+}
+
+// target says what a cancel is about: a turn, or the message as long as it waits.
+func (f *turnFollower) target(t p.TurnID) {
+	if !f.delivered {
+		t = 0
+	}
+	select {
+	case <-f.turns: // what it was about before
+	default:
+	}
+	f.turns <- t // only this goroutine sends, so there is room
 }
 
 // moveTo follows another turn, or none while the message waits.
@@ -88,11 +100,6 @@ func (f *turnFollower) moveTo(t p.TurnID) {
 		return
 	}
 	f.end = TurnEnd{Turn: t}
-	select {
-	case <-f.turns: // where it was before
-	default:
-	}
-	f.turns <- t // only this goroutine sends, so there is room
 }
 
 // cancelOn interrupts the turn, or takes the message back, when ctx ends. If
@@ -154,6 +161,7 @@ func (f *turnFollower) apply(e p.Event) bool {
 	case *p.TurnEnded:
 		if !f.delivered && !f.end.Returned { // it starts the next turn
 			f.moveTo(0)
+			f.target(0)
 			return false
 		}
 		f.end.End, f.end.Seq, f.end.Unsaved = *b, e.Seq, e.Unsaved
@@ -177,6 +185,7 @@ func (f *turnFollower) findMessage(e p.Event) bool {
 		}
 		f.delivered = true
 		f.moveTo(e.Turn)
+		f.target(e.Turn)
 	case *p.InputReturned:
 		for _, in := range b.Inputs {
 			if in.Input != f.input {

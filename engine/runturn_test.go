@@ -75,13 +75,32 @@ func TestTwoRunTurnsShareASteeredTurn(t *testing.T) {
 		one := runTurn(t, e, id, p.UserTurn{Content: p.Text("one")})
 		req := e.Request()
 		two := runTurn(t, e, id, p.UserTurn{Content: p.Text("two"), WhenBusy: p.Steer})
-		two.cancel() // cancelling either stops the turn
+		req.Answer("1")
+		req = e.Request() // with both
+		two.cancel()      // cancelling either interrupts the turn
 		req.Stopped()
 		one.wait(t, p.Interrupted)
 		two.wait(t, p.Interrupted)
-		if one.end.Returned || !two.end.Returned {
-			t.Errorf("handed back: %t, %t; the second message never entered", one.end.Returned, two.end.Returned)
+		if one.end.Returned || two.end.Returned {
+			t.Errorf("returned: %t, %t, but both were delivered", one.end.Returned, two.end.Returned)
 		}
+	})
+}
+
+// A message that has yet to join the turn is taken back alone.
+func TestRunTurnThatHasYetToJoinIsTakenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+		one := runTurn(t, e, id, p.UserTurn{Content: p.Text("one")})
+		req := e.Request()
+		two := runTurn(t, e, id, p.UserTurn{Content: p.Text("two"), WhenBusy: p.Steer})
+		two.cancel()
+		<-two.done
+		if two.err != nil || !two.end.Returned || two.end.End.Reason != "" {
+			t.Errorf("end %+v, %v", two.end, two.err)
+		}
+		req.Answer("1") // the turn is not touched
+		one.wait(t, p.Completed)
+		e.Idle()
 	})
 }
 

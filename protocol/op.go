@@ -92,8 +92,8 @@ func (Undo) isOp()           {}
 func (EditInput) isOp()      {}
 func (DeleteInput) isOp()    {}
 
-// WhenBusy says what becomes of a message that arrives while a turn runs. The
-// zero value steers, or replaces a turn that only waits for an approval.
+// WhenBusy says what becomes of a message that arrives while a turn runs, also if that
+// only waits for an approval. The zero value steers, or queues a message with settings of its own.
 type WhenBusy string
 
 // The ways to treat a message that arrives while a turn runs.

@@ -31,8 +31,8 @@ func (d *decision) takeIdle(in Input) error {
 	s := d.state
 	switch in := in.(type) {
 	case User:
-		if len(in.Content) == 0 {
-			return ErrEmpty
+		if err := in.check(); err != nil {
+			return err
 		}
 		d.begin(PendingInput{ID: s.LastInput + 1, Content: in.Content})
 	case Next:
@@ -148,10 +148,23 @@ func (d *decision) take(in Input) error {
 	return nil
 }
 
+// check says what is wrong with a message, whether or not a turn runs.
+func (in User) check() error {
+	switch {
+	case len(in.Content) == 0:
+		return ErrEmpty
+	case !slices.Contains([]p.WhenBusy{"", p.Steer, p.Queue, p.Replace}, in.WhenBusy):
+		return fmt.Errorf("%w %q", ErrWhenBusy, in.WhenBusy)
+	case in.WhenBusy == p.Steer && in.Overrides != nil:
+		return ErrSteerSettings
+	}
+	return nil
+}
+
 // takeUser decides what becomes of a message that arrives while a turn runs.
 func (d *decision) takeUser(in User) error {
-	if len(in.Content) == 0 {
-		return ErrEmpty
+	if err := in.check(); err != nil {
+		return err
 	}
 	s := d.state
 	accepted := &p.InputAccepted{Input: s.LastInput + 1, Mode: in.WhenBusy, Content: in.Content, Overrides: in.Overrides}
@@ -161,12 +174,14 @@ func (d *decision) takeUser(in User) error {
 		if accepted.Mode != p.Steer {
 			accepted.Mode = p.Queue
 		}
-	case in.WhenBusy == p.Replace, in.WhenBusy == "" && s.Waiting():
-		accepted.Mode, accepted.After = p.Replace, true
+	case in.WhenBusy == p.Replace:
+		accepted.After = true
 		d.add(accepted, &p.StopRequested{Reason: p.Replaced})
 		return nil
-	case in.WhenBusy == "":
+	case in.WhenBusy == "" && in.Overrides == nil:
 		accepted.Mode = p.Steer
+	case in.WhenBusy == "":
+		accepted.Mode = p.Queue
 	}
 	if accepted.Mode == p.Steer && s.Compact {
 		accepted.Mode = p.Queue // a compaction makes no request that it could join

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -206,4 +207,25 @@ func TestJoins(t *testing.T) {
 			t.Errorf("%+v joins: %t", *in, got)
 		}
 	}
+}
+
+// A message is refused alike when a turn runs and when none does.
+func TestMessagesThatAreRefused(t *testing.T) {
+	for _, s := range []State{{}, fold(started()...)} {
+		for want, in := range map[error]User{
+			ErrEmpty:         {},
+			ErrWhenBusy:      {Content: p.Text("m"), WhenBusy: "later"},
+			ErrSteerSettings: {Content: p.Text("m"), WhenBusy: p.Steer, Overrides: &p.Overrides{}},
+		} {
+			if events, err := s.Decide(env(), in); !errors.Is(err, want) || len(events) > 0 {
+				t.Errorf("%+v: got %v and %d events, want %v", in, err, len(events), want)
+			}
+		}
+	}
+}
+
+// A message with settings of its own cannot join a turn that has others: it waits for the next one.
+func TestMessageWithSettingsQueues(t *testing.T) {
+	_, events := steps(t, fold(started()...), User{Content: p.Text("m"), Overrides: &p.Overrides{}})
+	same(t, "accepted", []p.Body{&p.InputAccepted{Input: 2, Mode: p.Queue, Content: p.Text("m"), Overrides: &p.Overrides{}}}, events)
 }

@@ -244,7 +244,7 @@ lost             → StopRequested crashed, ToolOutput aborted, TurnEnded crashe
 crash            → StopRequested crashed, ToolOutput aborted, TurnEnded crashed
 `,
 	"approval open": `
-message          → InputAccepted #2 replace after the stop, StopRequested replaced, ApprovalResolved cancelled, ToolOutput aborted, TurnEnded replaced
+message          → InputAccepted #2 steer
 message steer    → InputAccepted #2 steer
 message queue    → InputAccepted #2 queue
 message replace  → InputAccepted #2 replace after the stop, StopRequested replaced, ApprovalResolved cancelled, ToolOutput aborted, TurnEnded replaced

@@ -147,8 +147,8 @@ func (w *walk) caused(in Input, events []p.Body) {
 	case Lost:
 		open = in.Open
 	case User:
-		if in.WhenBusy == "" && w.state.Waiting() && !replaced {
-			w.fail("a message to a turn that waits: %s", answer(events, nil))
+		if in.WhenBusy != p.Replace && replaced {
+			w.fail("a message that was not to replace the turn: %s", answer(events, nil))
 		}
 	case Stop:
 		if in.Turn != 0 && in.Turn != w.state.Turn {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -80,7 +81,7 @@ func (n replyNames) name() (string, error) {
 type replyArguments struct {
 	replyNames
 	Prompt   string     `json:"prompt" doc:"what to do or to know"`
-	WhenBusy p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs"`
+	WhenBusy p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that waits for an approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default steer"`
 }
 
 func (s *Server) codexReply(ctx context.Context, r *jsonrpc.Request, in callParams, a replyArguments) (toolResult, error) {
@@ -108,6 +109,7 @@ type turnCall struct {
 	asks   *asker
 
 	progress *progress
+	seen     p.Seq    // the last event that it was given
 	turn     p.TurnID // the one that events were last about
 	mine     bool     // whether those are told for this call
 }
@@ -121,6 +123,7 @@ func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callPar
 // run submits the message and sees its turn to the end.
 func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
 	defer t.asks.close()
+	defer t.c.leave(t)
 	defer t.progress.beat()()
 	taken := func(receipt p.Receipt) {
 		told := false
@@ -134,36 +137,38 @@ func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
 			t.send(p.Event{}, event.Configured(t.c.id, t.model))
 		}
 		t.r.Release()
-		if told {
-			t.join(receipt)
+		if t.seen = receipt.Seq; told {
+			t.turn, t.mine = receipt.Turn, true
+			t.join()
 		}
 	}
 	end, err := engine.RunTurn(t.r.UntilEnd(t.ctx), &submitHook{Engine: t.s.o.Engine, c: t.c, taken: taken, leave: t.life}, t.c.id, ut, t.event)
 	if err != nil {
 		return failed(err.Error()), nil
 	}
-	t.c.group.Ended(t.life, end.Turn) // an answer does not overtake the end of its turn, for nobody who follows
+	if end.End.Reason != "" { // an answer does not overtake the end of its turn, whoever follows that
+		t.c.group.Ended(t.life, end.Turn)
+	}
 	return t.result(end), nil
 }
 
-// join takes over the telling of a turn that no call began: what its calls are called, and what
+// join takes over the telling of a turn from its middle on: what its calls are called, and what
 // somebody must be asked, was said before.
-func (t *turnCall) join(at p.Receipt) {
+func (t *turnCall) join() {
 	t.asks.hold = true
 	for e, err := range t.s.o.Engine.Subscribe(t.life, t.c.id, 0) {
 		if err != nil {
 			return // whoever follows the turn is told as well
 		}
-		if e.Seq != 0 {
+		if e.Seq != 0 && e.Seq <= t.seen {
 			t.events.Translate(e)
 			t.asks.event(e)
 		}
-		if e.Seq >= at.Seq {
+		if e.Seq >= t.seen {
 			break
 		}
 	}
-	t.turn, t.mine = at.Turn, true
-	t.tell(p.Event{Turn: at.Turn, Body: &p.TurnStarted{}})
+	t.tell(p.Event{Turn: t.turn, Body: &p.TurnStarted{}})
 	t.asks.resume()
 }
 
@@ -203,16 +208,10 @@ func (h *submitHook) Subscribe(ctx context.Context, _ p.ConversationID, _ p.Curs
 
 // event tells the client about an event of the turn.
 func (t *turnCall) event(e p.Event) {
-	if e.Turn != 0 && e.Turn != t.turn {
-		_, returned := e.Body.(*p.InputReturned) // of a message that need not have been a part of it
-		t.turn, t.mine = e.Turn, t.c.teller(e.Turn) == t || !returned && t.c.tells(t, e.Turn)
-		if _, ok := e.Body.(*p.TurnStarted); !ok && t.mine { // it waited until now
-			t.tell(p.Event{Turn: e.Turn, Body: &p.TurnStarted{}})
-		}
-		if t.mine {
-			t.asks.resume()
-		}
+	if e.Turn != 0 && (e.Turn != t.turn || !t.mine) {
+		t.enter(e)
 	}
+	t.seen = max(t.seen, e.Seq)
 	if !t.mine {
 		return
 	}
@@ -221,6 +220,21 @@ func (t *turnCall) event(e p.Event) {
 	if _, ok := e.Body.(*p.TurnEnded); ok { // whoever comes later has nothing to tell
 		t.c.told(e.Turn)
 	}
+}
+
+// enter finds out whether the turn of an event is told for this call. It may be from the middle on: if
+// nobody told of it, or the call that did was cancelled and took nothing but its message back.
+func (t *turnCall) enter(e p.Event) {
+	_, returned := e.Body.(*p.InputReturned) // of a message that need not have been a part of the turn
+	t.turn, t.mine = e.Turn, t.c.teller(e.Turn) == t || !returned && t.c.tells(t, e.Turn)
+	if !t.mine {
+		return
+	}
+	if _, ok := e.Body.(*p.TurnStarted); ok {
+		t.asks.resume()
+		return
+	}
+	t.join()
 }
 
 // tells reports whether a call tells of a turn. The first call that has to do with the turn does.
@@ -239,6 +253,13 @@ func (c *conversation) teller(turn p.TurnID) *turnCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tellers[turn]
+}
+
+// leave lets another call tell of what t has not told to the end.
+func (c *conversation) leave(t *turnCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.tellers, func(_ p.TurnID, teller *turnCall) bool { return teller == t })
 }
 
 // told says that the end of a turn was told.
@@ -304,7 +325,7 @@ func (t *turnCall) result(end engine.TurnEnd) toolResult {
 func problems(end engine.TurnEnd) []string {
 	var list []string
 	switch end.End.Reason {
-	case p.Completed:
+	case p.Completed, "": // or it goes on, without the message
 	case p.Failed:
 		list = append(list, event.Failure(&end.End))
 	case p.Replaced:

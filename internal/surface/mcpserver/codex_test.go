@@ -272,7 +272,8 @@ func TestReplyToAReply(t *testing.T) {
 	})
 }
 
-func TestCancelOfASteeredReplyStopsTheTurn(t *testing.T) {
+// A reply that has yet to join the turn is taken back alone; one that has joined takes the turn with it.
+func TestCancelOfASteeredReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, noAsks)
 		c.begin("1")
@@ -281,6 +282,16 @@ func TestCancelOfASteeredReplyStopsTheTurn(t *testing.T) {
 		c.reply("2", "")
 		synctest.Wait()
 		c.cancel("2")
+		c.drain()
+		c.reply("3", "")
+		synctest.Wait()
+		m.Answer("one")
+		c.hear("agent_message 1")
+		m = c.e.Request()
+		if got := m.Inputs(); len(got) != 4 || got[3] != "user more" { // once, not twice
+			t.Errorf("the model was told %q", got)
+		}
+		c.cancel("3")
 		m.Stopped()
 		if got := c.skip("1"); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "turn interrupted") {
 			t.Error(got)
@@ -327,9 +338,11 @@ func TestReplyHandedBackTellsNothing(t *testing.T) {
 		if d := cmp.Diff(want, told); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
-		for id, more := range map[string]string{"3": "the message was not delivered", "4": "tw"} {
-			content := `[{"type":"text","text":"turn interrupted"},{"type":"text","text":"` + more + `"}]`
-			if want := `{"jsonrpc":"2.0","id":` + id + `,"result":{"content":` + content + `,"isError":true,` + named(`turn interrupted\n\n`+more) + `}}`; answers[id] != want {
+		for id, want := range map[string]string{
+			"3": `[{"type":"text","text":"the message was not delivered"}],"isError":true,` + named(`the message was not delivered`),
+			"4": `[{"type":"text","text":"turn interrupted"},{"type":"text","text":"tw"}],"isError":true,` + named(`turn interrupted\n\ntw`),
+		} {
+			if want = `{"jsonrpc":"2.0","id":` + id + `,"result":{"content":` + want + `}}`; answers[id] != want {
 				t.Errorf("got %s\nwant %s", answers[id], want)
 			}
 		}
@@ -360,7 +373,7 @@ func TestProblemsOfATurn(t *testing.T) {
 		"no model":                         {End: broken},
 		"no model|so far":                  {End: broken, Message: "so far"},
 		"turn replaced by another message": {End: p.TurnEnded{Reason: p.Replaced}},
-		"turn interrupted|the message was not delivered":        {Returned: true},
+		"the message was not delivered":    {Returned: true},
 		"turn interrupted|the message was not delivered|so far": {End: p.TurnEnded{Reason: p.Interrupted}, Returned: true, Message: "so far"},
 		"the message was not delivered|so far":                  {End: p.TurnEnded{Reason: p.Completed}, Returned: true, Message: "so far"},
 	} {

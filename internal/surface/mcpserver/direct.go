@@ -48,8 +48,9 @@ func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in app
 }
 
 type messageParams struct {
-	ConversationID string `json:"conversationId"`
-	Items          []item `json:"items"`
+	ConversationID string     `json:"conversationId"`
+	Items          []item     `json:"items"`
+	WhenBusy       p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that waits for an approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default queue"`
 }
 
 func (s *Server) sendUserMessage(ctx context.Context, _ *jsonrpc.Request, in messageParams) (empty, error) {
@@ -88,8 +89,11 @@ func (s *Server) submitTurn(ctx context.Context, in messageParams, over *p.Overr
 	if err := s.complete(over, snap.Settings); err != nil {
 		return empty{}, err
 	}
-	_, err = s.o.Engine.Submit(life, c.id, p.UserTurn{Content: content, WhenBusy: p.Queue, Overrides: over})
-	if errors.Is(err, engine.ErrEmpty) {
+	if in.WhenBusy == "" {
+		in.WhenBusy = p.Queue
+	}
+	_, err = s.o.Engine.Submit(life, c.id, p.UserTurn{Content: content, WhenBusy: in.WhenBusy, Overrides: over})
+	if errors.Is(err, engine.ErrEmpty) || errors.Is(err, engine.ErrSteerSettings) {
 		err = jsonrpc.Errorf(jsonrpc.CodeParams, "%v", err)
 	}
 	return empty{}, err

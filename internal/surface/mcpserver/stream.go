@@ -65,9 +65,10 @@ func (s *Server) conversationCreate(ctx context.Context, r *jsonrpc.Request, in 
 }
 
 type sendArguments struct {
-	ConversationID string `json:"conversation_id"`
-	Content        []item `json:"content"`
-	ParentMessage  string `json:"parent_message_id,omitempty" doc:"refused: a message goes to the end of its conversation"`
+	ConversationID string     `json:"conversation_id"`
+	Content        []item     `json:"content"`
+	ParentMessage  string     `json:"parent_message_id,omitempty" doc:"refused: a message goes to the end of its conversation"`
+	WhenBusy       p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that waits for an approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default steer, or queue for a message with settings of its own"`
 }
 
 type sendResult struct {
@@ -130,12 +131,9 @@ func (s *Server) message(ctx context.Context, in callParams, a sendArguments, no
 	if err != nil {
 		return p.UserTurn{}, err
 	}
-	turn := p.UserTurn{}
+	turn := p.UserTurn{WhenBusy: a.WhenBusy}
 	if turn.Overrides, err = s.change(ctx, now, wish); err != nil {
 		return turn, err
-	}
-	if turn.Overrides != nil { // a turn that runs cannot change; the next one does
-		turn.WhenBusy = p.Queue
 	}
 	turn.Content, err = contents(a.Content, now.Cwd)
 	return turn, err
