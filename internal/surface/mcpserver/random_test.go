@@ -61,6 +61,7 @@ type randomClient struct {
 	asked     map[string]string // request id to what
 	answered  map[string]int
 	cancelled map[string]bool
+	returned  map[string]bool // request id to whether it was answered that its message was returned
 	listened  map[string][]string // conversation to what its listener was told
 	last      map[string]p.Seq    // request id to the last event's number
 	turns     map[string]*toldTurn
@@ -74,7 +75,7 @@ type toldTurn struct {
 
 func newRandomClient(t *testing.T, e *enginetest.Engine) *randomClient {
 	return &randomClient{
-		client: attach(t, e), asked: map[string]string{}, answered: map[string]int{}, cancelled: map[string]bool{},
+		client: attach(t, e), asked: map[string]string{}, answered: map[string]int{}, cancelled: map[string]bool{}, returned: map[string]bool{},
 		listened: map[string][]string{}, last: map[string]p.Seq{}, turns: map[string]*toldTurn{},
 	}
 }
@@ -108,6 +109,7 @@ func (c *randomClient) hearAll() {
 		switch {
 		case m.Method == "":
 			c.answered[bare(m.ID)]++
+			c.returned[bare(m.ID)] = strings.Contains(line, "the message was not delivered")
 		case strings.HasPrefix(m.Method, "codex/event/") && !m.Params.Msg.Delta():
 			delete(m.Params.Msg, "model_context_window") // streams do not have it
 			text, _ := json.Marshal(m.Params.Msg)
@@ -193,7 +195,7 @@ func (c *randomClient) settled() {
 		}
 	}
 	for key, told := range c.turns {
-		if told.ends == 0 && !c.cancelled[told.request] { // a call that took its message back is told no more
+		if told.ends == 0 && !c.cancelled[told.request] && !c.returned[told.request] { // a call whose message was taken back is told no more
 			c.t.Errorf("the end of turn %s was not told", key)
 		}
 	}
