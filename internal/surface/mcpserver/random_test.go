@@ -61,7 +61,7 @@ type randomClient struct {
 	asked     map[string]string // request id to what
 	answered  map[string]int
 	cancelled map[string]bool
-	returned  map[string]bool // request id to whether it was answered that its message was returned
+	returned  map[string]bool     // request id to whether it was answered that its message was returned
 	listened  map[string][]string // conversation to what its listener was told
 	last      map[string]p.Seq    // request id to the last event's number
 	turns     map[string]*toldTurn
