@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/fermata-agent/fermata/internal/rootfs"
 )
 
 const (
@@ -26,11 +29,22 @@ type Docs struct {
 // Instructions collects what AGENTS.md files say: the one in home first, then
 // those of the project from the root of its git repository down to cwd. Outside a repository
 // only cwd is looked at. At most limit bytes are taken from the project, none if
-// that is zero. A file that cannot be read, or is cut, is a warning.
+// that is zero. A file that cannot be read, is too long, or takes too long to read
+// is a warning, and so is one of the project that is a link to a file elsewhere:
+// a repository must not choose which files of the user's are sent to a service.
 func Instructions(home, cwd string, limit int64) (Docs, []Warning) {
+	r := docReader{open: rootfs.OpenRegular, late: make(chan struct{})}
+	timer := time.AfterFunc(slowest, func() { close(r.late) })
+	defer timer.Stop()
+	return r.all(home, cwd, limit)
+}
+
+// slowest is how long all instructions together may take to read.
+const slowest = 2 * time.Second
+
+func (r *docReader) all(home, cwd string, limit int64) (Docs, []Warning) {
 	var docs Docs
-	var r docReader
-	global := strings.TrimSpace(r.read(filepath.Join(home, instructionsName), maxGlobal))
+	global := strings.TrimSpace(r.read(filepath.Join(home, instructionsName), "/", maxGlobal))
 	project := r.project(cwd, limit)
 
 	docs.Files = r.files
@@ -49,15 +63,18 @@ func Instructions(home, cwd string, limit int64) (Docs, []Warning) {
 const maxGlobal = 1 << 20
 
 type docReader struct {
+	open     func(path string, check func(real string) error) (*os.File, error)
+	late     chan struct{} // closed when nothing is waited for any more
 	files    []string
 	warnings []Warning
 }
 
 func (r *docReader) project(cwd string, limit int64) string {
 	var parts []string
-	for _, dir := range projectDirs(cwd, limit) {
+	dirs := projectDirs(cwd, limit)
+	for _, dir := range dirs {
 		before := len(r.warnings)
-		text := r.read(filepath.Join(dir, instructionsName), limit)
+		text := r.read(filepath.Join(dir, instructionsName), dirs[0], limit)
 		if text == "" {
 			continue
 		}
@@ -97,9 +114,10 @@ func projectDirs(cwd string, limit int64) []string {
 	}
 }
 
-// read returns the beginning of a file, or nothing if it is blank.
-func (r *docReader) read(name string, limit int64) string {
-	text, err := readStart(name, limit+1)
+// read returns the beginning of a file whose real path is below root, or nothing
+// if it is blank.
+func (r *docReader) read(name, root string, limit int64) string {
+	text, err := r.inTime(func() (string, error) { return r.start(name, root, limit+1) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
@@ -126,15 +144,39 @@ func (r *docReader) warn(name, text string) {
 	r.warnings = append(r.warnings, Warning{Problem{Source: Source{Kind: FromFile, File: name}, Text: text}})
 }
 
-func readStart(name string, most int64) (string, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return "", bare(err)
+var (
+	errSlow      = errors.New("it takes too long to read")
+	errElsewhere = errors.New("it is a link to a file outside of the project")
+)
+
+// inTime waits for a read as long as there is time. A read that hangs in the
+// system cannot be stopped; it ends with the process.
+func (r *docReader) inTime(read func() (string, error)) (string, error) {
+	type result struct {
+		text string
+		err  error
 	}
-	if !info.Mode().IsRegular() {
-		return "", errors.New("not a regular file") // opening a pipe would wait for a writer
+	done := make(chan result, 1)
+	go func() {
+		text, err := read()
+		done <- result{text, err}
+	}()
+	select {
+	case got := <-done:
+		return got.text, got.err
+	case <-r.late:
+		return "", errSlow
 	}
-	f, err := os.Open(name)
+}
+
+// start returns the beginning of a file.
+func (r *docReader) start(name, root string, most int64) (string, error) {
+	f, err := r.open(name, func(real string) error {
+		if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
+			return errElsewhere
+		}
+		return nil
+	})
 	if err != nil {
 		return "", bare(err)
 	}

@@ -23,14 +23,13 @@
 // analysis is wrong. For the same reason a safe command does not get out of the
 // sandbox by asking for it: then somebody is asked, as for any other. Only where
 // there is nothing to confine with does it run without, since the other choice
-// would be to ask a person about every "ls".
+// would be to ask a person about every "ls". Git is the exception: it runs
+// programs that the configuration of a repository names, so that without a
+// sandbox somebody is asked about it ([SafeUnconfined]).
 //
 // What is trusted besides: the user's own shell start-up files, PATH and
-// configuration, and the configuration of the git repository that is worked in
-// (which a clone does not bring along, and which patches cannot reach). A
-// directory that only looks like a repository is not trusted; [Harden] sees to
-// that, and to all else that must not happen behind the back of an unasked
-// person. "cargo check" is missing from the list on purpose: it compiles and
+// configuration. [Harden] keeps git from running programs and fetching where that
+// can be switched off, also inside the sandbox. "cargo check" is missing from the list on purpose: it compiles and
 // runs the build scripts and macros of every dependency.
 //
 // # Yes, once and for all

@@ -12,7 +12,7 @@ type Verdict int
 
 // The verdicts.
 const (
-	Refuse                 Verdict = iota // the model is told Text
+	Refuse                 Verdict = iota // Text goes to the model
 	Ask                                   // a person decides; Text is why
 	RunConfined                           // a denial by the sandbox is an ordinary failure
 	RunConfinedAskOnDenial                // a denial by the sandbox is a question: see Rules.Denied
@@ -58,8 +58,8 @@ type Ruling struct {
 	Mode    protocol.SandboxMode // what a confined run is confined to; empty for the other verdicts
 	Harden  bool                 // run it with Harden(environ): nobody was asked, because it is safe
 
-	// Text is, for Ask, why a person is asked; for Refuse, what the model is
-	// told; and for a run a remark for people, mostly empty.
+	// Text is, for Ask, why a person is asked; for Refuse, the answer to the
+	// model; and for a run a remark for people, mostly empty.
 	Text string
 }
 
@@ -171,7 +171,7 @@ func (r Rules) Command(q CommandRequest) Ruling {
 	if !r.Confinable {
 		f |= unconfinable
 	}
-	if Safe(q.Argv) {
+	if confined := r.Confinable && r.mode() != fullAccess; confined && Safe(q.Argv) || SafeUnconfined(q.Argv) {
 		f |= safe
 	}
 	out := r.find(commandTable, f)

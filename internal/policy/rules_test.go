@@ -117,6 +117,37 @@ func checkForm(t *testing.T, name string, r Rules, got Ruling) {
 	}
 }
 
+// Git runs what the configuration of a repository names, so that it is safe
+// only where something confines it.
+func TestGitIsSafeOnlyWhenConfined(t *testing.T) {
+	for _, argv := range [][]string{
+		{"git", "diff"},
+		{"git", "-C", "elsewhere", "status"},
+		{"/usr/bin/git", "log"},
+		{"bash", "-lc", "cd elsewhere && git diff"},
+		{"bash", "-c", "ls | git diff --no-index a b"},
+	} {
+		for _, mode := range []protocol.SandboxMode{protocol.SandboxReadOnly, protocol.SandboxWorkspaceWrite} {
+			r := Rules{Approval: protocol.ApprovalUntrusted, Mode: mode, Confinable: true}
+			if got := r.Command(CommandRequest{Argv: argv, Cwd: "/w"}); got.Verdict != RunConfinedAskOnDenial || !got.Harden {
+				t.Errorf("%q, confined: %+v", argv, got)
+			}
+			r.Confinable = false
+			if got := r.Command(CommandRequest{Argv: argv, Cwd: "/w"}); got.Verdict != Ask || got.Harden {
+				t.Errorf("%q, on a machine that cannot confine: %+v", argv, got)
+			}
+			r.Approval = protocol.ApprovalNever
+			if got := r.Command(CommandRequest{Argv: argv, Cwd: "/w"}); got.Verdict != Refuse {
+				t.Errorf("%q, and nobody may be asked: %+v", argv, got)
+			}
+		}
+		r := Rules{Approval: protocol.ApprovalUntrusted, Mode: protocol.SandboxFullAccess, Confinable: true}
+		if got := r.Command(CommandRequest{Argv: argv, Cwd: "/w"}); got.Verdict != Ask {
+			t.Errorf("%q, with full access: %+v", argv, got)
+		}
+	}
+}
+
 // A session grant is as good as a yes to the call, but only for the same
 // arguments in the same directory.
 func TestGrantedForTheSession(t *testing.T) {

@@ -7,28 +7,40 @@ import (
 
 // Safe reports whether a command is known to change nothing and to run nothing
 // else: one command of the list, or bash, sh or zsh with -c or -lc and a script
-// of nothing but such commands joined by && || ; | and newlines. It need not be
-// confined, nor need anybody be asked. Anything unknown is not safe.
-func Safe(argv []string) bool {
+// of nothing but such commands joined by && || ; | and newlines. Nobody need be
+// asked about it. Anything unknown is not safe.
+//
+// Commands of git are safe only as long as they are confined: see [SafeUnconfined].
+func Safe(argv []string) bool { return all(argv, isSafe) }
+
+// SafeUnconfined reports whether a command is safe also when nothing confines it.
+// Git is not: even "git diff" runs programs that the configuration of a repository
+// names, and which repository that is, the command may say.
+func SafeUnconfined(argv []string) bool {
+	return all(argv, func(name string, args []word) bool { return name != "git" && isSafe(name, args) })
+}
+
+// all reports whether a command, or each one of a script, is one that ok accepts.
+func all(argv []string, ok func(name string, args []word) bool) bool {
 	if len(argv) == 0 {
 		return false
 	}
-	shell, script, ok := shellScript(argv)
-	if !ok {
-		return safeCommand(fromArgv(argv))
+	accept := func(words []word) bool {
+		// No name has a character of a pattern in it, so that none is taken for one.
+		name, standard := programName(words[0].text)
+		return standard && ok(name, words[1:])
 	}
-	commands, ok := simples(shell, script, nil)
-	return ok && !slices.ContainsFunc(commands, func(c simple) bool { return !safeCommand(c.words) })
+	shell, script, isScript := shellScript(argv)
+	if !isScript {
+		return accept(fromArgv(argv))
+	}
+	commands, parsed := simples(shell, script, nil)
+	return parsed && !slices.ContainsFunc(commands, func(c simple) bool { return !accept(c.words) })
 }
 
-func safeCommand(words []word) bool {
-	// No name has a character of a pattern in it, so that none is taken for one.
-	name, ok := programName(words[0].text)
-	if !ok {
-		return false
-	}
+func isSafe(name string, args []word) bool {
 	rule, ok := safeCommands[name]
-	return ok && rule(words[1:])
+	return ok && rule(args)
 }
 
 // Where programs are that have the same trust as those found by PATH. A command
