@@ -1,6 +1,8 @@
 package dialog
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
@@ -11,10 +13,12 @@ import (
 // body is what is asked about. It is drawn once for a width, and scrolled.
 type body struct {
 	draw  func(width int) []string
-	width int // of lines; 0 for not drawn
+	end   func(rest int, last string, width int) []string // what stands for the rest of what does not fit; may be nil
+	width int                                             // of lines; 0 for not drawn
 	lines []string
 	top   int
-	page  int // how many lines were seen
+	page  int // how many lines there was room for
+	shown int // how many of them were the body's
 }
 
 // at returns the lines for a width.
@@ -30,7 +34,25 @@ func (b *body) window(width, height int) []string {
 	lines := b.at(width)
 	b.page = max(height, 1)
 	b.scroll(0)
-	return lines[b.top:min(b.top+max(height, 0), len(lines))]
+	b.shown = min(max(height, 0), len(lines)-b.top)
+	below := len(lines) - b.top - b.shown
+	if b.end == nil || below == 0 || height < 2 {
+		return lines[b.top : b.top+b.shown]
+	}
+	b.shown = max(b.shown-endLines, 0)
+	rest := b.end(len(lines)-b.top-b.shown, lines[len(lines)-1], width)
+	return append(slices.Clone(lines[b.top:b.top+b.shown]), rest...)
+}
+
+// endLines is how many lines stand for the rest.
+const endLines = 2
+
+// step is how far a page goes: no line is passed over.
+func (b *body) step() int {
+	if b.end == nil {
+		return b.page
+	}
+	return max(b.page-endLines, 1)
 }
 
 func (b *body) scroll(n int) { b.top = max(min(b.top+n, len(b.lines)-b.page), 0) }
@@ -39,9 +61,9 @@ func (b *body) scroll(n int) { b.top = max(min(b.top+n, len(b.lines)-b.page), 0)
 func (b *body) key(name string) bool {
 	switch name {
 	case "pgup", "ctrl+b":
-		b.scroll(-b.page)
+		b.scroll(-b.step())
 	case "pgdown", "ctrl+f", "space":
-		b.scroll(b.page)
+		b.scroll(b.step())
 	case "k", "shift+up":
 		b.scroll(-1)
 	case "j", "shift+down":
@@ -57,7 +79,7 @@ func (b *body) key(name string) bool {
 }
 
 func approvalBody(t *theme.Theme, a Approval) body {
-	return body{draw: func(width int) []string {
+	b := body{draw: func(width int) []string {
 		var lines []string
 		if len(a.Request.Command) > 0 {
 			lines = commandLines(t, a.Request.Command, width)
@@ -67,6 +89,13 @@ func approvalBody(t *theme.Theme, a Approval) body {
 		}
 		return withDiff(t, lines, a.Diff, width)
 	}}
+	if len(a.Request.Command) > 0 {
+		// Whoever answers must know that there is more, and how it ends.
+		b.end = func(rest int, last string, _ int) []string {
+			return []string{t.Paint(theme.Warn, fmt.Sprintf("… %d more lines; the last one is:", rest)), last}
+		}
+	}
+	return b
 }
 
 func confirmBody(t *theme.Theme, c Confirm) body {
@@ -87,11 +116,26 @@ func wrapped(t *theme.Theme, r theme.Role, s string, width int) []string {
 	return lines
 }
 
-// commandLines shows a command as it will run, all of it.
+// commandLines shows a command as it will run, all of it. Blank lines, which
+// could hide what follows them, are counted instead.
 func commandLines(t *theme.Theme, argv []string, width int) []string {
 	var lines []string
-	mark := t.Paint(theme.Accent, "$ ")
+	mark, blank := t.Paint(theme.Accent, "$ "), 0
+	flush := func() {
+		switch {
+		case blank == 1:
+			lines = append(lines, "")
+		case blank > 1:
+			lines = append(lines, t.Paint(theme.Warn, fmt.Sprintf("  ⋮ %d blank lines", blank)))
+		}
+		blank = 0
+	}
 	for _, l := range safetext.Wrap(safetext.Show(transcript.CommandLine(argv)), max(width-2, 1)) {
+		if strings.TrimSpace(l) == "" {
+			blank++
+			continue
+		}
+		flush()
 		lines = append(lines, mark+t.Paint(theme.Code, l))
 		mark = "  "
 	}

@@ -228,7 +228,7 @@ func (m *Model) scrolled() string {
 	if !m.Scrolls() {
 		return ""
 	}
-	return fmt.Sprintf("%d–%d of %d", m.body.top+1, m.body.top+m.body.page, len(m.body.lines))
+	return fmt.Sprintf("%d–%d of %d", m.body.top+1, m.body.top+m.body.shown, len(m.body.lines))
 }
 
 // hint says what the keys do just now.

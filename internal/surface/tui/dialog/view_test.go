@@ -27,6 +27,8 @@ var states = []struct {
 		a.Request.Reason, a.Request.Cwd = "ここに書き込みます。ここに書き込みます。ここに書き込みます。", "/家/プロジェクト"
 		return NewApproval(t, a)
 	}, ""},
+	{"command behind blank lines", func(t *theme.Theme) *Model { return NewApproval(t, command(hidden)) }, ""},
+	{"command behind blank lines, scrolled", func(t *theme.Theme) *Model { return NewApproval(t, command(hidden)) }, "pgdown"},
 	{"second of three", func(t *theme.Theme) *Model {
 		m := NewApproval(t, command("make"))
 		m.SetPosition(2, 3)
@@ -57,6 +59,46 @@ var states = []struct {
 			Default: 1,
 		})
 	}, ""},
+}
+
+// hidden is a command whose end nobody is meant to see.
+var hidden = "echo hello" + strings.Repeat("\n", 40) + strings.Repeat("echo more\n", 30) + strings.Repeat(" \t\n", 200) + "rm -rf ~\n\n\n"
+
+// However a command hides its end, and in whatever room, the end is seen.
+func TestTheEndOfACommandIsSeen(t *testing.T) {
+	for _, s := range []string{
+		hidden,
+		"echo hello" + strings.Repeat("\n", 500) + "rm -rf ~",
+		"echo hello" + strings.Repeat(" ", 5000) + "; rm -rf ~",
+		"echo hello" + strings.Repeat("\u00a0\n", 500) + "rm -rf ~",
+		"echo hello;" + strings.Repeat(" \\\n", 500) + "rm -rf ~",
+	} {
+		for _, size := range [][2]int{{40, 9}, {80, 18}, {120, 30}} {
+			got := draw(t, NewApproval(noColour, command(s)), size[0], size[1])
+			if !strings.Contains(got, "rm -rf ~") {
+				t.Errorf("%.20q in %v:\n%s", s, size, got)
+			}
+		}
+	}
+}
+
+// Paging shows every line.
+func TestPagingPassesNothingOver(t *testing.T) {
+	var b strings.Builder
+	for n := range 100 {
+		fmt.Fprintf(&b, "line-%d;\n", n)
+	}
+	m := NewApproval(noColour, command(b.String()))
+	seen := ""
+	for range 60 {
+		seen += draw(t, m, 60, 16)
+		press(m, "pgdown")
+	}
+	for n := range 100 {
+		if !strings.Contains(seen, fmt.Sprintf("line-%d;", n)) {
+			t.Errorf("line %d was not shown", n)
+		}
+	}
 }
 
 func draw(t *testing.T, m *Model, width, height int) string {
