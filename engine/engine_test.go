@@ -399,7 +399,7 @@ func TestMessageReplacesATurnThatOnlyWaits(t *testing.T) {
 		r.End()
 		e.Run().Ask("rm")
 		w.Expect("approval_requested 1.1.0")
-		e.Say(id, "never mind")
+		e.Say(id, "never mind", p.Replace)
 		w.Expect("stop_requested replaced", "approval_resolved 1.1.0 cancelled", "turn_ended replaced", "turn_started", "user_message never mind")
 	})
 }
@@ -412,7 +412,7 @@ func TestSteerIntoATurnThatOnlyWaits(t *testing.T) {
 		r.End()
 		e.Run().Ask("rm")
 		w.Expect("approval_requested 1.1.0")
-		e.Say(id, "carefully", p.Steer)
+		e.Say(id, "carefully") // which is what a message does unless it says otherwise
 		call := p.CallID{Turn: 1, Response: 1}
 		e.Must(id, p.Approve{Call: call, Decision: p.Denied, Message: "not that one"})
 		got := e.Request().Inputs()[2:]
