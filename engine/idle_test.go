@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -174,6 +175,45 @@ func TestReleaseOfATurnThatWaits(t *testing.T) {
 		ours.Request().Answer("done")
 		w.Expect("turn_ended completed")
 		w.Nothing()
+	})
+}
+
+// What was approved for the conversation holds after it was released, and a long
+// turn that waits is opened from a checkpoint.
+func TestWhatOutlivesARelease(t *testing.T) {
+	both(t, func(t *testing.T, ours, theirs *enginetest.Engine) {
+		id := ours.Begin()
+		ours.Say(id, strings.Repeat("long ", 100_000))
+		r := ours.Request()
+		r.Call("c1", "work", "{}")
+		r.Call("c2", "work", "{}")
+		r.End()
+		ours.Run().Ask("make")
+		ours.Watch(id, 0).Expect("approval_requested 1.1.0")
+		ours.Must(id, p.Approve{Call: p.CallID{Turn: 1, Response: 1}, Decision: p.ApprovedForSession})
+		ours.Run().Finish("made")
+		ours.Run().Ask("rm", "x")
+		time.Sleep(2 * time.Minute)
+		wantOpen(t, ours, 0)
+
+		j, err := ours.Store.Open(t.Context(), string(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := j.Recovery(); found.CheckpointSeq != found.Last {
+			t.Errorf("the checkpoint is at %d of %d", found.CheckpointSeq, found.Last)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+
+		theirs.Must(id, p.Approve{Call: p.CallID{Turn: 1, Response: 1, Index: 1}, Decision: p.Approved})
+		run := theirs.Run()
+		if !run.Call.Grants.Has([]string{"make"}, "") || run.Call.Grants.Has([]string{"rm", "x"}, "") {
+			t.Errorf("granted: %+v", run.Call.Grants)
+		}
+		run.Finish("removed")
+		theirs.Request().Answer("done")
 	})
 }
 
