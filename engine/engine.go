@@ -65,8 +65,8 @@ type Engine interface {
 	Shutdown(ctx context.Context) error
 }
 
-// A Snapshot is where a conversation stands.
-type Snapshot = conversation.Snapshot
+// A Snapshot is the state of a conversation.
+type Snapshot = p.Snapshot
 
 // What an engine answers to an op that does not fit.
 var (
@@ -136,6 +136,9 @@ func New(ctx context.Context, o Options) *Local {
 
 // Create begins a conversation.
 func (l *Local) Create(ctx context.Context, s p.Settings) (p.ConversationID, error) {
+	if err := checkSettings("Settings", s); err != nil {
+		return "", fmt.Errorf("create conversation: %w", err)
+	}
 	now := time.Now()
 	id := p.NewConversationID(now)
 	err := l.create(ctx, id, now, s.Ephemeral, func(_ context.Context, j journal.Journal) (*conversation.Conversation, error) {
@@ -198,8 +201,12 @@ func (l *Local) Resume(ctx context.Context, id p.ConversationID) (Snapshot, erro
 
 // Submit hands an op to a conversation.
 func (l *Local) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
+	op, err := validOp(op)
+	if err != nil {
+		return p.Receipt{}, err
+	}
 	var receipt p.Receipt
-	err := l.with(ctx, id, func(c *conversation.Conversation) (err error) {
+	err = l.with(ctx, id, func(c *conversation.Conversation) (err error) {
 		receipt, err = c.Submit(ctx, op)
 		return err
 	})

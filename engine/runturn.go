@@ -31,6 +31,7 @@ type TurnEnd struct {
 // still waits (for a turn of its own, or to join one), and keeps following until the end: a turn that was started is always followed to
 // its end. An error means that the message was refused, or that the conversation can no
 // longer be followed. With a context that has ended already, nothing is submitted.
+// fn may be nil.
 func RunTurn(ctx context.Context, e Engine, id p.ConversationID, ut p.UserTurn, fn func(p.Event)) (TurnEnd, error) {
 	return runOp(ctx, e, id, ut, fn)
 }
@@ -74,6 +75,9 @@ type turnFollower struct {
 }
 
 func newTurnFollower(r p.Receipt, fn func(p.Event)) *turnFollower {
+	if fn == nil {
+		fn = func(p.Event) {}
+	}
 	f := &turnFollower{input: r.Input, delivered: r.Input == 0, fn: fn, turns: make(chan p.TurnID, 1)}
 	if r.State != p.TakenQueued {
 		f.end.Turn = r.Turn

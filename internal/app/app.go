@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -97,8 +98,22 @@ func openEngine(ctx context.Context, cfg conversation.Config) (*engine.Local, er
 	if err != nil {
 		return nil, configError(err)
 	}
+	cfg.Panicked = logPanics(dir)
 	store := file.New(dir, file.Options{})
 	return engine.New(ctx, engine.Options{Store: store, Config: cfg}), nil
+}
+
+// logPanics keeps stacks for bug reports: what is recorded of a panic in a model or
+// a tool is only that there was one.
+func logPanics(home string) func(any, []byte) {
+	return func(v any, stack []byte) {
+		f, err := os.OpenFile(filepath.Join(home, "panics.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return // the turn has reported the panic itself
+		}
+		defer f.Close()
+		fmt.Fprintf(f, "%s %v\n%s\n", time.Now().UTC().Format(time.RFC3339), v, stack)
+	}
 }
 
 // shutdownBound is how long the end of the program may take.

@@ -164,7 +164,7 @@ func (o *owner) startModel(id p.TurnID, response int) {
 	o.work(id, func(ctx context.Context) (h turn.Input) {
 		done := turn.ModelDone{Response: response}
 		defer scope.Seal()
-		defer guard(func(err *p.Error) { done.Error = err; h = done })
+		defer o.guard(func(err *p.Error) { done.Error = err; h = done })
 		c, err := client(settings)
 		if err != nil {
 			done.Error = asError(err)
@@ -257,7 +257,7 @@ func (o *owner) startTool(b p.CallStarted) {
 	}
 	o.work(b.Call.Turn, func(ctx context.Context) (h turn.Input) {
 		defer scope.Seal()
-		defer guard(func(err *p.Error) {
+		defer o.guard(func(err *p.Error) {
 			h = turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: "tool failed: " + err.Message}}
 		})
 		res := t.Run(ctx, call)
@@ -298,11 +298,17 @@ func (h *host) Record(ctx context.Context, body p.Body) error {
 	}
 }
 
-// guard turns a panic of a worker into an error of its turn.
-func guard(report func(*p.Error)) {
-	if v := recover(); v != nil {
-		report(&p.Error{Kind: p.ErrorInternal, Message: fmt.Sprintf("internal error: %v\n%s", v, debug.Stack())})
+// guard turns a panic of a worker into an error of its turn. The stack is for
+// developers: it is not recorded. A worker calls it, so it uses nothing that changes.
+func (o *owner) guard(report func(*p.Error)) {
+	v := recover()
+	if v == nil {
+		return
 	}
+	if o.cfg.Panicked != nil {
+		o.cfg.Panicked(v, debug.Stack())
+	}
+	report(&p.Error{Kind: p.ErrorInternal, Message: fmt.Sprintf("internal error: %v", v)})
 }
 
 // asError makes an error one that can be recorded.

@@ -48,6 +48,10 @@ type Config struct {
 	// must not block. May be nil.
 	Notify func(TurnSummary)
 
+	// Panicked is told of a model or a tool that panicked, from its goroutine. The
+	// turn only records that there was an internal error. May be nil.
+	Panicked func(value any, stack []byte)
+
 	// ID and Settings are those of a new conversation, and of one whose first
 	// record is lost.
 	ID       p.ConversationID
@@ -191,20 +195,5 @@ func (c *Conversation) ask(ctx context.Context, op any) (answer, error) {
 	}
 }
 
-// A Snapshot is where a conversation stands.
-type Snapshot struct {
-	ID               p.ConversationID
-	Settings         p.Settings
-	Title            string
-	Last             p.Seq    // the last event
-	Turn             p.TurnID // the current turn, or the last one
-	Active           bool
-	Waiting          bool // the turn only waits for a person
-	PendingApprovals []p.CallID
-	Inputs           []p.ReturnedInput // messages that wait
-	Usage            p.Usage
-	Ended            p.EndReason // how the last turn ended
-	Recovered        []string    // what opening it found and did, in words
-
-	Background []p.BackgroundStarted // the background commands that run
-}
+// A Snapshot is the state of a conversation.
+type Snapshot = p.Snapshot
