@@ -64,7 +64,6 @@ func (o *owner) release() bool {
 	if !o.resting() {
 		return false
 	}
-	o.checkpoint(o.state.Seq) // a turn that waits has had none since it began
 	o.released = true
 	return true
 }
