@@ -191,13 +191,21 @@ func (f *File) Chmod(mode fs.FileMode) error {
 }
 
 // Sync makes durable what was written before it was called.
-func (f *File) Sync() error {
+func (f *File) Sync() error { return f.SyncAfter(nil) }
+
+// SyncAfter is Sync that takes as long as wait does, and fails if wait does.
+func (f *File) SyncAfter(wait func() error) error {
 	if err := f.alive(); err != nil {
 		return err
 	}
 	f.disk.disk.mu.Lock()
 	data, count := slices.Clone(f.node.data), f.node.written+len(f.node.writes)
 	f.disk.disk.mu.Unlock()
+	if wait != nil {
+		if err := wait(); err != nil {
+			return err
+		}
+	}
 	return f.disk.do(Op{Name: "sync", Path: f.path}, func() error {
 		if err := f.alive(); err != nil {
 			return err
@@ -236,9 +244,6 @@ func (f *File) Lock() error {
 		return nil
 	})
 }
-
-// Closed returns a channel that is closed when the file is.
-func (f *File) Closed() <-chan struct{} { return f.closed }
 
 // Close releases the file and its lock.
 func (f *File) Close() error {

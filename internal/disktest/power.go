@@ -106,6 +106,18 @@ func (d *Disk) PowerCut(r *rand.Rand) *Disk {
 	return &Disk{disk: &platter{names: names, durable: maps.Clone(names)}}
 }
 
+// CutFile changes the content of one file to what a power cut might leave of it.
+func (d *Disk) CutFile(path string, r *rand.Rand) {
+	d.disk.mu.Lock()
+	defer d.disk.mu.Unlock()
+	n := d.disk.names[path]
+	if n == nil {
+		return
+	}
+	n.data = n.afterCut(r)
+	n.synced, n.written, n.writes = slices.Clone(n.data), n.written+len(n.writes), nil
+}
+
 // afterCut returns what is left of a file's content: the durable part; of what
 // was written since, the first few changes of its size; and of the bytes that belong to
 // these all, none, or some, with zeros where there was nothing before.

@@ -124,16 +124,19 @@ func (s *Store) saveCheckpoint(path string, ck checkpoint) error {
 	}
 	_, err = f.Write(b)
 	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(temp)
+		s.fs.Remove(temp)
 		return err
 	}
 	return s.fs.Rename(temp, path+checkpointSuffix)
 }
 
+// maxCheckpoint is more than any checkpoint has.
+const maxCheckpoint = 1 << 30
+
 // loadCheckpoint returns the checkpoint if it fits the journal's file, and none
 // if there is any doubt.
-func loadCheckpoint(path string, f File) checkpoint {
-	b, err := os.ReadFile(path + checkpointSuffix)
+func (s *Store) loadCheckpoint(path string, f File) checkpoint {
+	b, err := readFile(s.fs, path+checkpointSuffix, maxCheckpoint)
 	if err != nil || len(b) < 8 {
 		return checkpoint{}
 	}

@@ -59,7 +59,7 @@ func newLong(t *testing.T) *long {
 	t.Helper()
 	l := &long{}
 	l.Store = file.New(t.TempDir(), file.Options{
-		FS: countingFS{&journaltest.Disk{}, &l.read}, Window: 1,
+		FS: countingFS{&journaltest.Disk{FS: file.OS{}}, &l.read}, Window: 1,
 	})
 	j, err := l.Create(t.Context(), sampleID, time.Now())
 	must(t, err)

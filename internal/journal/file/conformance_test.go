@@ -19,7 +19,7 @@ func TestFileStoreWithSmallWindow(t *testing.T) {
 
 func fileHarness(window int) func(*testing.T, journaltest.Options) journaltest.Harness {
 	return func(t *testing.T, o journaltest.Options) journaltest.Harness {
-		home, disk := t.TempDir(), &journaltest.Disk{SyncDelay: o.SyncDelay, SyncError: o.SyncError}
+		home, disk := journaltest.Home, journaltest.NewDisk(o)
 		s, other := journaltest.OnDisk(home, disk, window), journaltest.OnDisk(home, disk, window)
 		return journaltest.Harness{Store: s, Other: other, Crash: func(id string, mode journal.CrashMode, r *rand.Rand) {
 			s.Crash(id, mode, r)

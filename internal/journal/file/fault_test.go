@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
@@ -23,6 +25,7 @@ import (
 type rig struct {
 	*journaltest.FileStore
 	home      string
+	disk      journaltest.Model
 	syncs     atomic.Int64
 	writes    atomic.Int64
 	syncTime  atomic.Int64
@@ -33,8 +36,10 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{home: t.TempDir()}
+	disk := journaltest.NewDisk(journal.MemoryOptions{})
+	r := &rig{home: journaltest.Home, disk: disk.FS.(journaltest.Model)}
 	r.FileStore = journaltest.OnDisk(r.home, &journaltest.Disk{
+		FS:        disk.FS,
 		SyncDelay: func() time.Duration { return time.Duration(r.syncTime.Load()) },
 		SyncError: func() error {
 			r.syncs.Add(1)
@@ -63,7 +68,7 @@ func (r *rig) create(t *testing.T) journal.Journal {
 
 func (r *rig) file(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile(r.Path(sampleID))
+	b, err := r.disk.ReadFile(r.Path(sampleID))
 	must(t, err)
 	return string(b)
 }
@@ -232,18 +237,15 @@ func TestProgressThatCannotBeWritten(t *testing.T) {
 
 func TestCreateThatFailsLeavesNothing(t *testing.T) {
 	r := newRig(t)
-	must(t, os.MkdirAll(filepath.Join(r.home, "conversations", time.Now().UTC().Format("2006/01/02")), 0o700))
+	r.disk.Put(filepath.Join(r.home, "conversations", time.Now().UTC().Format("2006/01/02"), "other"), "", 0o600)
+	before := r.disk.Paths()
 	r.fail(&r.syncErr, syscall.EIO, 0)
 	if _, err := r.Create(t.Context(), sampleID, time.Now()); !errors.Is(err, syscall.EIO) {
 		t.Errorf("Create = %v", err)
 	}
-	err := filepath.WalkDir(r.home, func(path string, d fs.DirEntry, err error) error {
-		if !d.IsDir() {
-			t.Errorf("left behind %s", path)
-		}
-		return err
-	})
-	must(t, err)
+	if diff := cmp.Diff(before, r.disk.Paths()); diff != "" {
+		t.Errorf("left behind: %s", diff)
+	}
 	r.syncErr.Store(nil)
 	must(t, r.create(t).Close())
 }

@@ -21,7 +21,7 @@ func TestLockHasOneOwner(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for taken.Load() < 600 {
-				l, err := lock(path, journal.Self(""))
+				l, err := lock(OS{}, path, journal.Self(""))
 				var locked *journal.LockedError
 				if errors.As(err, &locked) {
 					runtime.Gosched()
@@ -53,28 +53,28 @@ func TestLockHasOneOwner(t *testing.T) {
 // Who opened the file before the owner removed it has nothing.
 func TestLockOnRemovedFileIsNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	first, err := lock(path, journal.Self(""))
+	first, err := lock(OS{}, path, journal.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	late, err := os.Open(path)
+	late, err := OS{}.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer late.Close()
 	var locked *journal.LockedError
-	if l, err := lockOpened(late, path, journal.Self("")); l != nil || !errors.As(err, &locked) || locked.PID != os.Getpid() {
+	if l, err := lockOpened(OS{}, late, path, journal.Self("")); l != nil || !errors.As(err, &locked) || locked.PID != os.Getpid() {
 		t.Errorf("while it is locked: %v, %v", l, err)
 	}
 	first.release()
-	if l, err := lockOpened(late, path, journal.Self("")); l != nil || err != nil {
+	if l, err := lockOpened(OS{}, late, path, journal.Self("")); l != nil || err != nil {
 		t.Errorf("after it was removed: %v, %v", l, err)
 	}
-	second, err := lock(path, journal.Self(""))
+	second, err := lock(OS{}, path, journal.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err := lockOpened(late, path, journal.Self("")); l != nil || err != nil {
+	if l, err := lockOpened(OS{}, late, path, journal.Self("")); l != nil || err != nil {
 		t.Errorf("after there is another: %v, %v", l, err)
 	}
 	second.release()
@@ -82,7 +82,7 @@ func TestLockOnRemovedFileIsNone(t *testing.T) {
 
 func TestAbandonedLockIsFree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	l, err := lock(path, journal.Self(""))
+	l, err := lock(OS{}, path, journal.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestAbandonedLockIsFree(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Error("a dead owner removes nothing")
 	}
-	l, err = lock(path, journal.Self(""))
+	l, err = lock(OS{}, path, journal.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -96,7 +95,7 @@ func (s *Store) findNear(id string) (string, bool) {
 	for _, root := range []string{activeDir, archivedDir} {
 		for _, late := range []time.Duration{0, time.Second} {
 			path := journalPath(filepath.Join(s.home, root), id, at.Add(late))
-			if _, err := os.Lstat(path); err == nil {
+			if _, err := s.fs.Lstat(path); err == nil {
 				return path, true
 			}
 		}
@@ -104,7 +103,7 @@ func (s *Store) findNear(id string) (string, bool) {
 	for _, root := range []string{activeDir, archivedDir} {
 		for _, days := range []int{0, -1, 1} {
 			dir := dayDir(filepath.Join(s.home, root), at.AddDate(0, 0, days))
-			if path, ok := findIn(dir, id); ok {
+			if path, ok := s.findIn(dir, id); ok {
 				return path, true
 			}
 		}
@@ -112,8 +111,8 @@ func (s *Store) findNear(id string) (string, bool) {
 	return "", false
 }
 
-func findIn(dir, id string) (string, bool) {
-	entries, _ := os.ReadDir(dir)
+func (s *Store) findIn(dir, id string) (string, bool) {
+	entries, _ := s.fs.ReadDir(dir)
 	for _, e := range entries {
 		if found, ok := idOf(e.Name()); ok && found == id {
 			return filepath.Join(dir, e.Name()), true
@@ -122,23 +121,16 @@ func findIn(dir, id string) (string, bool) {
 	return "", false
 }
 
-// walk calls f for every journal. Directories that cannot be read are passed
-// over: one of them must not hide the others.
+// walk calls f for every journal. Directories that cannot be read are skipped:
+// one of them must not hide the others.
 func (s *Store) walk(ctx context.Context, f func(path, id string, archived bool, e fs.DirEntry)) error {
 	for _, root := range []string{activeDir, archivedDir} {
 		top := filepath.Join(s.home, root)
-		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
-			if err != nil {
-				if path == top && !errors.Is(err, fs.ErrNotExist) {
-					return err
-				}
-				return ctx.Err()
-			}
-			if id, ok := idOf(e.Name()); ok && e.Type().IsRegular() {
-				f(path, id, root == archivedDir, e)
-			}
-			return ctx.Err()
-		})
+		entries, err := s.fs.ReadDir(top)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		err = s.walkDir(ctx, top, entries, func(path, id string, e fs.DirEntry) { f(path, id, root == archivedDir, e) })
 		if err != nil {
 			return err
 		}
@@ -146,22 +138,45 @@ func (s *Store) walk(ctx context.Context, f func(path, id string, archived bool,
 	return nil
 }
 
-// mkdirs makes a directory and those above it, each durable in its parent.
-func (s *Store) mkdirs(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
+func (s *Store) walkDir(ctx context.Context, dir string, entries []fs.DirEntry, f func(path, id string, e fs.DirEntry)) error {
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() {
+			below, _ := s.fs.ReadDir(path)
+			if err := s.walkDir(ctx, path, below, f); err != nil {
+				return err
+			}
+			continue
+		}
+		if id, ok := idOf(e.Name()); ok && e.Type().IsRegular() {
+			f(path, id, e)
+		}
 	}
+	return nil
+}
+
+// mkdirs makes a directory and those above it, each durable in its parent before
+// there is anything in it. So one that is there and empty may not be durable: who
+// made it may have been killed, or is not done yet.
+func (s *Store) mkdirs(dir string) error {
 	parent := filepath.Dir(dir)
+	if empty, err := s.fs.IsEmpty(dir); err == nil && !empty {
+		return nil
+	} else if err == nil {
+		return s.fs.SyncDir(parent)
+	}
 	if parent != dir {
 		if err := s.mkdirs(parent); err != nil {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil // somebody else was quicker
+	if err := s.fs.Mkdir(dir, 0o700); err != nil {
+		if !errors.Is(err, fs.ErrExist) { // else somebody was faster
+			return err
 		}
-		return err
 	}
 	return s.fs.SyncDir(parent)
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/fermata-agent/fermata/internal/journal"
 )
@@ -27,16 +29,23 @@ type found struct {
 
 // recover opens the journal's file, which we have locked, and repairs it.
 func (s *Store) recover(path string, lock *lockFile) (*fileJournal, error) {
+	if err := s.adopt(path); err != nil {
+		return nil, err
+	}
 	const flags = os.O_RDWR | os.O_APPEND
 	f, err := s.fs.OpenFile(path, flags, 0)
 	if err != nil {
 		return nil, err
 	}
-	ck := loadCheckpoint(path, f)
+	ck := s.loadCheckpoint(path, f)
 	var rec journal.Recovery
 	for range 4 { // each repair leaves less to do; one is enough, two if the checkpoint had to go
 		fnd, clean, err := survey(f, ck)
 		if err == nil && clean {
+			if err := s.settle(path, f, fnd.size); err != nil {
+				f.Close()
+				return nil, err
+			}
 			fnd.recovery.Torn, fnd.recovery.Damaged = rec.Torn, rec.Damaged
 			return s.start(path, f, lock, fnd), nil
 		}
@@ -53,6 +62,19 @@ func (s *Store) recover(path string, lock *lockFile) (*fileJournal, error) {
 	}
 	f.Close()
 	return nil, errors.New("repaired, but still damaged")
+}
+
+// settle makes durable what was found. A writer before us that was killed had
+// written it, but may not have synced it, nor the name of the file: Create and
+// repair sync the directory last.
+func (s *Store) settle(path string, f File, size int64) error {
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync journal: %w", err)
+	}
+	if _, err := s.fs.Lstat(path + damagedSuffix); size > 0 && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return s.fs.SyncDir(filepath.Dir(path))
 }
 
 // survey reads the file from where the checkpoint allows. It stops, and reports

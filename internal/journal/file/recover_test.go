@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
 )
 
@@ -33,7 +34,7 @@ type sample struct {
 // closed and items that are open.
 func newSample(t testing.TB) *sample {
 	t.Helper()
-	s := &sample{FileStore: journaltest.OnDisk(memoryDir(t), &journaltest.Disk{}, 0)}
+	s := &sample{FileStore: journaltest.OnDisk(memoryDir(t), &journaltest.Disk{FS: file.OS{}}, 0)}
 	j, err := s.Create(t.Context(), sampleID, time.Date(2025, 9, 24, 23, 59, 1, 0, time.UTC))
 	must(t, err)
 	text, cmd := j.Open("text"), j.Open("cmd")

@@ -201,9 +201,11 @@ func (p *plan) last() uint64 {
 	return p.from.next - 1
 }
 
-// setAside appends the damaged bytes to the file beside the journal.
+// setAside appends the damaged bytes to the file beside the journal. If the
+// journal is to be rewritten, there is such a file even if it has nothing in it: settle
+// needs to know.
 func (s *Store) setAside(path string, f File, p *plan) error {
-	if !slices.ContainsFunc(p.parts, func(pt part) bool { return !pt.keep }) {
+	if p.inPlace && !slices.ContainsFunc(p.parts, func(pt part) bool { return !pt.keep }) {
 		return nil
 	}
 	to, err := s.fs.OpenFile(path+damagedSuffix, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
@@ -237,7 +239,7 @@ func (p *plan) cutEnd(f File) error {
 			return err
 		}
 	}
-	return f.Sync()
+	return nil // settle makes it durable
 }
 
 // rewrite puts a whole file in the place of the damaged one.
@@ -253,7 +255,7 @@ func (s *Store) rewrite(path string, f File, p *plan) (err error) {
 		err = s.fs.Rename(temp, path)
 	}
 	if err != nil {
-		os.Remove(temp)
+		s.fs.Remove(temp)
 		return err
 	}
 	return s.fs.SyncDir(filepath.Dir(path))

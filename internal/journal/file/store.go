@@ -78,7 +78,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	if err := s.mkdirs(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	lock, err := lock(path+lockSuffix, s.self)
+	lock, err := lock(s.fs, path+lockSuffix, s.self)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	}
 	if err := errors.Join(f.Sync(), s.fs.SyncDir(filepath.Dir(path))); err != nil {
 		f.Close()
-		os.Remove(path)
+		s.fs.Remove(path)
 		return nil, err
 	}
 	return s.start(path, f, lock, found{}), nil
@@ -124,7 +124,7 @@ func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 func (s *Store) Repair(ctx context.Context, id string) (journal.Recovery, error) {
 	path, err := s.find(ctx, id)
 	if err == nil {
-		err = os.Remove(path + checkpointSuffix) // it may be lost at any time, so no lock is needed
+		err = s.fs.Remove(path + checkpointSuffix) // it may be lost at any time, so no lock is needed
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return journal.Recovery{}, fmt.Errorf("repair conversation %s: %w", id, err)
@@ -143,11 +143,11 @@ func (s *Store) lock(ctx context.Context, id string) (*lockFile, string, error) 
 		if err != nil {
 			return nil, "", err
 		}
-		l, err := lock(path+lockSuffix, s.self)
+		l, err := lock(s.fs, path+lockSuffix, s.self)
 		if err != nil {
 			return nil, "", err
 		}
-		if _, err := os.Lstat(path); err == nil {
+		if _, err := s.fs.Lstat(path); err == nil {
 			return l, path, nil
 		}
 		l.release() // it was archived or deleted before we had the lock: look again
@@ -173,7 +173,7 @@ func (s *Store) Stat(ctx context.Context, id string) (journal.Info, error) {
 	if err != nil {
 		return journal.Info{}, fmt.Errorf("look at conversation %s: %w", id, err)
 	}
-	st, err := os.Stat(path)
+	st, err := s.fs.Lstat(path)
 	if err != nil {
 		return journal.Info{}, fmt.Errorf("look at conversation %s: %w", id, err)
 	}
@@ -219,22 +219,44 @@ func (s *Store) archive(ctx context.Context, id string) error {
 	defer lock.release()
 	below, active := s.below(activeDir, path)
 	if !active {
-		return nil // it is there already
+		return s.adopt(path)
 	}
 	to := filepath.Join(s.home, archivedDir, below)
 	if err := s.mkdirs(filepath.Dir(to)); err != nil {
 		return err
 	}
-
-	if err := s.fs.Rename(path, to); err != nil {
+	if err := s.move(path, to); err != nil {
 		return err
 	}
+	return s.adopt(to)
+}
+
+// adopt moves what belongs to an archived journal and is still in the old place.
+// The journal is moved first, and durably: so what is left behind by whoever was
+// killed meanwhile is always found from the archived side.
+func (s *Store) adopt(path string) error {
+	below, archived := s.below(archivedDir, path)
+	if !archived {
+		return nil
+	}
+	old := filepath.Join(s.home, activeDir, below)
 	for _, suffix := range []string{damagedSuffix, checkpointSuffix} {
-		if err := s.fs.Rename(path+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := s.fs.Lstat(path + suffix); err == nil {
+			continue
+		}
+		if err := s.move(old+suffix, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return errors.Join(s.fs.SyncDir(filepath.Dir(to)), s.fs.SyncDir(filepath.Dir(path)))
+	return nil
+}
+
+// move renames a file, durably.
+func (s *Store) move(from, to string) error {
+	if err := s.fs.Rename(from, to); err != nil {
+		return err
+	}
+	return errors.Join(s.fs.SyncDir(filepath.Dir(to)), s.fs.SyncDir(filepath.Dir(from)))
 }
 
 // Delete implements Store.
@@ -251,8 +273,9 @@ func (s *Store) delete(ctx context.Context, id string) error {
 		return err
 	}
 	defer lock.release()
-	for _, suffix := range []string{"", damagedSuffix, checkpointSuffix, tempSuffix, checkpointSuffix + tempSuffix} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// The journal goes last: without it nobody finds the others.
+	for _, suffix := range []string{damagedSuffix, checkpointSuffix, tempSuffix, checkpointSuffix + tempSuffix, ""} {
+		if err := s.fs.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

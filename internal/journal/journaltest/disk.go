@@ -10,55 +10,39 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/disktest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 )
 
-// A Disk is a file system whose syncs and writes can be slow and fail. It knows
-// what a loss of power would leave of each file. Its functions are called from
-// any goroutine; set them before use.
+// A Disk is a file system whose syncs and writes can be slow and fail. Its
+// functions are called from any goroutine; set them before use.
 type Disk struct {
+	file.FS // OnModel, or that of the operating system, whose syncs are left out: no test can see the difference
+
 	// SyncDelay says how long the next sync takes, and SyncError how it ends.
 	SyncDelay func() time.Duration
 	SyncError func() error
 	// WriteError makes a write of n bytes fail after some of them were written.
 	WriteError func(n int) (written int, err error)
-
-	mu    sync.Mutex
-	files map[string]*diskFile // by path; the handle that was opened last for writing
 }
 
 // OpenFile implements file.FS.
 func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (file.File, error) {
-	f, err := file.OS{}.OpenFile(name, flag, perm)
+	f, err := d.FS.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
-	df := &diskFile{File: f, disk: d, closed: make(chan struct{})}
-	if flag&(os.O_RDWR|os.O_WRONLY) == 0 {
-		return df, nil
-	}
-	if st, err := f.Stat(); err == nil {
-		df.written, df.synced = st.Size(), st.Size()
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.files == nil {
-		d.files = make(map[string]*diskFile)
-	}
-	d.files[name] = df
-	return df, nil
+	return &diskFile{File: f, disk: d, closed: make(chan struct{})}, nil
 }
 
-// Rename implements file.FS.
-func (d *Disk) Rename(from, to string) error { return file.OS{}.Rename(from, to) }
-
 // SyncDir implements file.FS.
-func (d *Disk) SyncDir(dir string) error { return d.sync(nil) }
+func (d *Disk) SyncDir(dir string) error {
+	return d.sync(nil, func() error { return d.FS.SyncDir(dir) })
+}
 
 // sync takes as long, and ends, as it was told to, or when the file is closed.
-// There is no real sync: no test can see the difference.
-func (d *Disk) sync(closed <-chan struct{}) error {
+func (d *Disk) sync(closed <-chan struct{}, do func() error) error {
 	if d.SyncDelay != nil {
 		select {
 		case <-time.After(d.SyncDelay()):
@@ -67,18 +51,20 @@ func (d *Disk) sync(closed <-chan struct{}) error {
 		}
 	}
 	if d.SyncError != nil {
-		return d.SyncError()
+		if err := d.SyncError(); err != nil {
+			return err
+		}
 	}
-	return nil
+	if _, ok := d.FS.(file.OS); ok {
+		return nil
+	}
+	return do()
 }
 
-// A diskFile is guarded by the disk's mutex.
 type diskFile struct {
 	file.File
-	disk    *Disk
-	closed  chan struct{}
-	written int64 // what the operating system has
-	synced  int64 // what the disk has
+	disk   *Disk
+	closed chan struct{}
 }
 
 // Write implements file.File.
@@ -91,9 +77,6 @@ func (f *diskFile) Write(b []byte) (int, error) {
 		}
 	}
 	n, err := f.File.Write(b)
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	f.written += int64(n)
 	if fault != nil {
 		err = fault
 	}
@@ -106,28 +89,39 @@ func (f *diskFile) Close() error {
 	return f.File.Close()
 }
 
-// Truncate implements file.File.
-func (f *diskFile) Truncate(size int64) error {
-	f.disk.mu.Lock()
-	f.written = size
-	f.synced = min(f.synced, size)
-	f.disk.mu.Unlock()
-	return f.File.Truncate(size)
-}
-
 // Sync implements file.File.
 func (f *diskFile) Sync() error {
-	f.disk.mu.Lock()
-	n := f.written
-	f.disk.mu.Unlock()
-	if err := f.disk.sync(f.closed); err != nil {
-		return err
+	if m, ok := f.File.(modelFile); ok {
+		return m.SyncAfter(func() error { return f.disk.sync(f.closed, func() error { return nil }) })
 	}
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	f.synced = max(f.synced, min(n, f.written))
-	return nil
+	return f.disk.sync(f.closed, f.File.Sync)
 }
+
+// Model is the model of a disk as a file system for journals.
+type Model struct{ *disktest.Disk }
+
+type modelFile struct{ *disktest.File }
+
+// OpenFile implements file.FS.
+func (m Model) OpenFile(name string, flag int, perm fs.FileMode) (file.File, error) {
+	f, err := m.Disk.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return modelFile{f}, nil
+}
+
+// IsEmpty implements file.FS.
+func (m Model) IsEmpty(dir string) (bool, error) {
+	entries, err := m.ReadDir(dir)
+	return len(entries) == 0, err
+}
+
+// SameFile implements file.FS.
+func (Model) SameFile(a, b fs.FileInfo) bool { return disktest.SameFile(a, b) }
+
+// Home is where the stores on a Model are.
+const Home = "/home/user/.fermata"
 
 // A FileStore is a file store on a Disk, with crashes as the memory store has them.
 type FileStore struct {
@@ -138,12 +132,17 @@ type FileStore struct {
 	open map[string]journal.Journal
 }
 
-// NewFileStore returns a file store in a directory of the test's own, on a disk
-// that behaves as the options say.
-func NewFileStore(t testing.TB, o journal.MemoryOptions) *FileStore {
-	t.Helper()
-	d := &Disk{SyncDelay: o.SyncDelay, SyncError: o.SyncError}
-	return OnDisk(t.TempDir(), d, 0)
+// NewFileStore returns a file store on the model of a disk that behaves as the
+// options say.
+func NewFileStore(_ testing.TB, o journal.MemoryOptions) *FileStore {
+	return OnDisk(Home, NewDisk(o), 0)
+}
+
+// NewDisk returns the model of an empty disk that behaves as the options say.
+func NewDisk(o journal.MemoryOptions) *Disk {
+	d := disktest.New()
+	d.Put(filepath.Dir(Home), "", fs.ModeDir|0o755)
+	return &Disk{FS: Model{d}, SyncDelay: o.SyncDelay, SyncError: o.SyncError}
 }
 
 // OnDisk returns a file store on a disk; window is that of file.Options.
@@ -177,8 +176,7 @@ func (s *FileStore) remember(id string, j journal.Journal, err error) (journal.J
 	return j, nil
 }
 
-// Crash is like that of journal.MemoryStore. After CrashPower the file may also
-// end in zeros instead of being shorter, as some file systems leave it.
+// Crash is like that of journal.MemoryStore, for the files of one conversation.
 func (s *FileStore) Crash(id string, mode journal.CrashMode, r *rand.Rand) {
 	s.mu.Lock()
 	j := s.open[id]
@@ -191,20 +189,12 @@ func (s *FileStore) Crash(id string, mode journal.CrashMode, r *rand.Rand) {
 		return
 	}
 
-	path := s.Path(id)
-	s.Disk.mu.Lock()
-	f := s.Disk.files[path]
-	written, synced := f.written, f.synced
-	s.Disk.mu.Unlock()
-	keep := synced + r.Int64N(written-synced+1)
-	if err := os.Truncate(path, keep); err != nil {
-		panic(err)
-	}
-	if r.IntN(2) == 0 {
-		os.Truncate(path, written)
-	}
-	if r.IntN(2) == 0 {
-		os.Remove(path + ".ckpt")
+	path, disk := s.Path(id), s.Disk.FS.(Model)
+	disk.CutFile(path, r)
+	if checkpoint := path + ".ckpt"; r.IntN(2) == 0 {
+		disk.Drop(checkpoint)
+	} else {
+		disk.CutFile(checkpoint, r)
 	}
 }
 
