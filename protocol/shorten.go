@@ -6,43 +6,37 @@ import (
 	"unicode/utf8"
 )
 
-// The most of a command's output that a model is shown.
-const (
-	shownBytes = 10 << 10
-	shownLines = 256
-)
+// shownBytes is how much of a command's output a model is shown.
+const shownBytes = 40_000
 
-// Shorten cuts a command's output to what a model is shown: all of it if it is
-// short, otherwise its first and its last lines with a mark between that says how many
-// lines are missing.
-func Shorten(s string) string {
-	lines := strings.SplitAfter(s, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	if len(s) <= shownBytes && len(lines) <= shownLines {
-		return s
-	}
-	head := lines[:min(len(lines), shownLines/2)]
-	tail := lines[max(len(head), len(lines)-shownLines/2):]
-	mark := fmt.Sprintf("\n[... omitted %d of %d lines ...]\n\n", len(lines)-len(head)-len(tail), len(lines))
-	h := cutHead(strings.Join(head, ""), shownBytes/2)
-	t := cutTail(strings.Join(tail, ""), shownBytes-len(h)-len(mark))
-	if len(tail) == 0 { // few lines, but long ones
-		t = cutTail(s[len(h):], shownBytes-len(h)-len(mark))
-	}
-	return h + mark + t
-}
+// Shorten returns what a model is shown of a command's output: all of it if it
+// is short, otherwise its beginning and its end with a mark between that says how
+// much is missing.
+func Shorten(s string) string { return ShortenTo(s, shownBytes, 0) }
 
-// CutMiddle returns a text of at most n bytes, and a mark: if s is longer, its
-// beginning and its end with the mark between.
-func CutMiddle(s string, n int) string {
+// CutMiddle returns at most n bytes of s, and a mark between its beginning and its
+// end if that is not all of it.
+func CutMiddle(s string, n int) string { return ShortenTo(s, n, 0) }
+
+// ShortenTo is CutMiddle for a text of which omitted bytes are missing already,
+// which the mark counts as well.
+func ShortenTo(s string, n int, omitted int64) string {
 	if len(s) <= n {
 		return s
 	}
-	head := cutHead(s, n/2)
-	tail := cutTail(s, n-n/2)
-	return fmt.Sprintf("%s\n[... omitted %d of %d bytes ...]\n%s", head, len(s)-len(head)-len(tail), len(s), tail)
+	head, tail := cutHead(s, n/2), cutTail(s, n-n/2)
+	if i := strings.LastIndexByte(head, '\n') + 1; i > len(head)/2 {
+		head = head[:i]
+	}
+	if i := strings.IndexByte(tail, '\n') + 1; i < len(tail)/2 && s[len(s)-len(tail)-1] != '\n' {
+		tail = tail[i:]
+	}
+	total := int64(len(s)) + omitted
+	mark := fmt.Sprintf("[... omitted %d of %d bytes ...]\n", total-int64(len(head)+len(tail)), total)
+	if !strings.HasSuffix(head, "\n") {
+		mark = "\n" + mark
+	}
+	return head + mark + tail
 }
 
 // cutHead returns at most n bytes from the start of s, cut between runes.
