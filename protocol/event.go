@@ -250,6 +250,9 @@ type (
 		Elapsed time.Duration  `json:"elapsed,omitempty"` // nanoseconds
 		// Repaired says that the answer was missing and added later.
 		Repaired bool `json:"repaired,omitempty"`
+		// Repairs says what had to be repaired in the call before it could be
+		// carried out, in words.
+		Repairs []string `json:"repairs,omitempty"`
 	}
 
 	// HistoryRepaired says that a provider refused the history because of one
@@ -272,8 +275,9 @@ type (
 	TurnEnded struct {
 		Reason  EndReason     `json:"reason"`
 		Error   *Error        `json:"error,omitempty"`
-		Killed  int           `json:"killed,omitempty"` // processes ended by the stop
-		Elapsed time.Duration `json:"elapsed"`          // nanoseconds
+		Killed  int           `json:"killed,omitempty"`  // processes ended by the stop
+		Repairs int           `json:"repairs,omitempty"` // made in calls that the model got wrong
+		Elapsed time.Duration `json:"elapsed"`           // nanoseconds
 	}
 )
 

@@ -115,6 +115,8 @@ func (deafHost) Write(protocol.DeltaKind, string) {}
 
 func (deafHost) Record(context.Context, protocol.Body) error { return nil }
 
+func (deafHost) Output(context.Context, protocol.CallID) (string, error) { return "", nil }
+
 func (deafHost) Keep(context.Context, protocol.BackgroundStarted, tool.Background) (protocol.BackgroundID, func(protocol.DeltaKind, string), error) {
 	return 0, nil, errors.New("keeps nothing")
 }

@@ -293,7 +293,7 @@ func TestWhatCannotBeEndedIsTold(t *testing.T) {
 			const told = "1 processes could not be ended"
 			contains(t, "what the model was told", pl.sound(pl.conversation()), told)
 			if name == "shell" {
-				contains(t, "stderr", c.err.String(), "the command left something running: "+told)
+				contains(t, "stderr", c.err.String(), "the command left processes running: "+told)
 			}
 		})
 	}

@@ -27,22 +27,44 @@ func snapshots(home string) *tool.Snapshots {
 	return &tool.Snapshots{Dir: filepath.Join(home, "snapshots")}
 }
 
+// tools returns the tools of a turn. The list depends on the settings and the
+// model only, so that it is the same in every turn and a provider's cache holds. A
+// model is offered one way to run commands and one way to change files; the others
+// are carried out if it calls them all the same.
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
 	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes}
 	shell := &tool.Shell{
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
 		Environ: Environ(k.config), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
+		CanAsk: canAsk(s),
 	}
-	list := []tool.Tool{shell, patches, tool.Plan{}, &tool.UserShell{Shell: shell}}
-	if k.config.UseExecCommandTool { // one of the two, or models mix them up
-		list[0] = &tool.Exec{Shell: shell, Set: environSet(k.config)}
-		list = append(list, tool.WriteStdin{})
+	files := &tool.Files{}
+	var list []tool.Tool
+	offer := func(ok bool, tools ...tool.Tool) {
+		for _, t := range tools {
+			if !ok {
+				t = tool.Hidden(t)
+			}
+			list = append(list, t)
+		}
 	}
+	byPatch := catalogue.FamilyOf(s.Model).Edit == catalogue.EditPatch
+	offer(k.config.UseExecCommandTool, &tool.Exec{Shell: shell, Set: environSet(k.config)}, tool.WriteStdin{})
+	offer(!k.config.UseExecCommandTool, shell)
+	offer(byPatch, patches)
+	offer(!byPatch, &tool.Edit{Patch: patches}, &tool.Write{Patch: patches})
+	offer(true, &tool.Read{Files: files}, &tool.List{Files: files}, &tool.Grep{Files: files, Shell: shell}, tool.Plan{})
 	if k.config.ViewImage {
-		list = append(list, tool.ViewImage{})
+		offer(true, tool.ViewImage{})
 	}
+	offer(false, &tool.UserShell{Shell: shell})
 	return list
+}
+
+// canAsk reports whether a command can ask for more than the sandbox allows.
+func canAsk(s p.Settings) bool {
+	return s.Approval != p.ApprovalNever && s.Sandbox.Mode != p.SandboxFullAccess
 }
 
 // freeform reports whether the model takes tools that are held to a grammar.

@@ -1,25 +1,42 @@
 package app
 
 import (
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A model is offered one way to run commands, not both: it would mix them up.
-func TestOneFlavourOfShell(t *testing.T) {
-	for _, terminal := range []bool{false, true} {
-		cfg := &config.Config{UseExecCommandTool: terminal}
+// A model is offered one way to run commands and one way to change files: with
+// both it would mix them up. What is not offered is still carried out.
+func TestOneFlavourOfEachTool(t *testing.T) {
+	const look = "read_file list_files grep update_plan"
+	for _, tt := range []struct {
+		model string
+		exec  bool
+		want  string
+	}{
+		{"gpt-5.2-codex", true, "exec_command write_stdin apply_patch " + look},
+		{"claude-sonnet-4-5", true, "exec_command write_stdin edit write " + look},
+		{"claude-sonnet-4-5", false, "shell edit write " + look},
+		{"gpt-5", false, "shell apply_patch " + look},
+		{"", true, "exec_command write_stdin edit write " + look},
+	} {
+		cfg := &config.Config{UseExecCommandTool: tt.exec}
 		kit := &toolkit{config: cfg, models: &Models{config: cfg}}
+		list := kit.tools(p.Settings{Model: tt.model})
 		var names []string
-		for _, tl := range kit.tools(p.Settings{}) {
-			names = append(names, tl.Spec().Name)
+		for _, spec := range tool.Offered(list) {
+			names = append(names, spec.Name)
 		}
-		for name, want := range map[string]bool{"shell": !terminal, "exec_command": terminal, "write_stdin": terminal} {
-			if slices.Contains(names, name) != want {
-				t.Errorf("exec_command wanted %t: %s among %q, want it %t", terminal, name, names, want)
+		if got := strings.Join(names, " "); got != tt.want {
+			t.Errorf("%s is offered %s, want %s", tt.model, got, tt.want)
+		}
+		for _, name := range []string{"shell", "container.exec", "exec_command", "write_stdin", "apply_patch", "edit", "write", "user_shell"} {
+			if tool.Find(list, name) == nil {
+				t.Errorf("%s: a call of %s is not carried out", tt.model, name)
 			}
 		}
 	}

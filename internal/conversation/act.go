@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -192,11 +191,7 @@ func (o *owner) prompt() model.Prompt {
 		pr.Items = append(pr.Items, &p.PromptItem{Kind: p.PromptUser, Content: p.Text(summarise)})
 		return pr
 	}
-	for _, t := range o.tools {
-		if spec := t.Spec(); spec.Name != turn.UserShell {
-			pr.Tools = append(pr.Tools, spec)
-		}
-	}
+	pr.Tools = tool.Offered(o.tools)
 	return pr
 }
 
@@ -227,23 +222,15 @@ func (s *sink) Done(index int, body p.Body) {
 }
 
 func (o *owner) readOnly(name string) bool {
-	t := o.tool(name)
+	t := tool.Find(o.tools, name)
 	return t != nil && t.ReadOnly()
-}
-
-func (o *owner) tool(name string) tool.Tool {
-	i := slices.IndexFunc(o.tools, func(t tool.Tool) bool { return t.Spec().Name == name })
-	if i < 0 {
-		return nil
-	}
-	return o.tools[i]
 }
 
 func (o *owner) startTool(b p.CallStarted) {
 	asked := o.state.Call(b.Call)
-	t := o.tool(asked.Name)
+	t := tool.Find(o.tools, asked.Name)
 	if t == nil {
-		o.step(turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: "unsupported call: " + asked.Name}})
+		o.step(turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: tool.Unknown(o.tools, asked.Name)}})
 		return
 	}
 	scope := o.journal.Open(b.Call.String())
@@ -260,7 +247,7 @@ func (o *owner) startTool(b p.CallStarted) {
 		defer o.guard(func(err *p.Error) {
 			h = turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: "tool failed: " + err.Message}}
 		})
-		res := t.Run(ctx, call)
+		res := tool.Run(ctx, t, call)
 		if res.Ask != nil {
 			res.Ask.Call = b.Call
 			return turn.ToolAsked{Request: *res.Ask}

@@ -54,6 +54,7 @@ type ToolSpec struct {
 	Name        string
 	Description string
 	Parameters  json.RawMessage // JSON Schema, for functions
+	Strict      bool            // the service may hold the model to Parameters
 	Kind        protocol.CallKind
 	Grammar     string // lark, for custom tools
 }

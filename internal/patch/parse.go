@@ -26,7 +26,9 @@ type Section struct {
 	Kind    Kind
 	Path    string  // as written
 	MoveTo  string  // Update only: the new path, empty to stay
-	Content string  // Add only
+	Content string  // Add: the whole file; Replace: the new text
+	Old     string  // Replace only: the text to replace
+	All     bool    // Replace only: every occurrence
 	Chunks  []Chunk // Update only, at least one
 	Line    int     // of the section's header in the patch
 }

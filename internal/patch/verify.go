@@ -59,6 +59,8 @@ func (v *verifier) section(s Section) error {
 		err = v.add(s)
 	case Delete:
 		err = v.delete(s)
+	case Replace:
+		err = v.replace(s)
 	default:
 		err = v.update(s)
 	}

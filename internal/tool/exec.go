@@ -12,12 +12,13 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
-// Exec runs command lines on a terminal. One that has not ended after the time
-// that the call gives it goes on as a background command, which WriteStdin reads
-// and types to. It runs under the same policy, sandbox and stop as Shell.
+// Exec runs command lines. One that has not ended after the time that the call
+// gives it goes on as a background command, which WriteStdin reads and types to.
+// It runs under the same policy, sandbox and stop as Shell.
 type Exec struct {
 	Shell *Shell
 	Set   []string // what the user sets in the environment counts more than what we do
@@ -26,94 +27,102 @@ type Exec struct {
 const (
 	execYield  = 10 * time.Second // unless the call says otherwise
 	stdinYield = 250 * time.Millisecond
-	mostYield  = 30 * time.Second
-	execTokens = 10_000 // of output, unless the call says otherwise
+	maxYield   = 5 * time.Minute
+	maxTokens  = 250_000
 )
 
 var execSize = proc.Winsize{Rows: 24, Cols: 80}
 
 // execEnv keeps programs from drawing on a terminal that only a model reads, and
-// from waiting in a pager.
-var execEnv = []string{"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "LESS=-FRX"}
+// from waiting in a pager or an editor.
+var execEnv = []string{"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "LESS=-FRX", "GIT_TERMINAL_PROMPT=0"}
+
+var execSchema = &args.Schema{
+	Tool: "exec_command", Bare: "cmd", Example: `{"cmd":"npm run dev","workdir":"web","yield_time_ms":3000}`,
+	Params: append([]args.Param{
+		{Name: "cmd", Type: args.Line, Required: true, Description: "The command line, run by a shell.", Aliases: []string{"command", "script", "argv"}},
+		{Name: "workdir", Type: args.String, Description: "The directory to run it in. Default: the working directory of the conversation.", Aliases: []string{"cwd", "dir", "directory"}},
+		{Name: "yield_time_ms", Type: args.Number, Description: "How long to wait for its end, in milliseconds. After that it continues in the background. Default: 10000."},
+		{Name: "tty", Type: args.Boolean, Description: "Run it in a terminal, for programs that need one or that you want to type to. Default: false.", Aliases: []string{"pty"}},
+		{Name: "max_output_tokens", Type: args.Number, Description: "The most output to return. Default: 10000."},
+		{Name: "shell", Type: args.String, Hidden: true},
+		{Name: "login", Type: args.Boolean, Hidden: true},
+		{Name: "timeout_ms", Type: args.Number, Hidden: true, Aliases: []string{"timeout"}},
+	}, escalationParams...),
+}
 
 // Spec describes the tool to the model.
 func (e *Exec) Spec() model.ToolSpec {
+	schema := execSchema
+	if !e.Shell.CanAsk {
+		schema = execUnasked()
+	}
 	return model.ToolSpec{
 		Name: "exec_command", Kind: protocol.CallFunction,
-		Description: "Runs a command line in a shell on a terminal and returns what it printed. If it has not ended after yield_time_ms it goes on in the " +
-			"background, and the answer names a session id for write_stdin. Background commands are ended when the user stops the turn that started them.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			`"cmd":{"type":"string","description":"the command line"},` +
-			`"yield_time_ms":{"type":"number","description":"how long to wait for its end, in milliseconds"},` +
-			`"max_output_tokens":{"type":"number","description":"the most output to return"},` +
-			`"shell":{"type":"string","description":"the shell; /bin/bash if not given"},` +
-			`"login":{"type":"boolean","description":"whether it is a login shell; it is if not given"},` +
-			`"workdir":{"type":"string","description":"where to run it; the working directory of the conversation if not given"},` +
-			escalationSchema + `},` +
-			`"required":["cmd"],"additionalProperties":false}`),
+		Description: "Runs a command line in a shell and returns its output (stdout and stderr together) and its exit code. " +
+			"A command that has not ended after yield_time_ms continues in the background, and the result has a session id for write_stdin. " +
+			"So start servers and watchers in the foreground, without & or nohup: they keep running in later turns, until you or the user end them. " +
+			"Processes that a command leaves behind when it ends are ended with it. Without tty it has no input.",
+		Parameters: schema.JSON(),
 	}
 }
 
 // ReadOnly reports that commands run one at a time.
 func (e *Exec) ReadOnly() bool { return false }
 
-type execArgs struct {
-	Cmd     string `json:"cmd"`
-	Shell   string `json:"shell"`
-	Login   *bool  `json:"login"`
-	Workdir string `json:"workdir"`
-	yield
-	escalation
-}
-
-// A yield is how long a call waits, and how much it wants to read.
-type yield struct {
-	Time   *float64 `json:"yield_time_ms"`
-	Tokens *float64 `json:"max_output_tokens"`
-}
-
-func (y yield) wait(def time.Duration) time.Duration {
-	if y.Time == nil {
-		return def
+// yieldTime is how long a call waits.
+func yieldTime(v args.Values, otherwise time.Duration) time.Duration {
+	if !v.Has("yield_time_ms") {
+		return otherwise
 	}
-	most := float64(mostYield / time.Millisecond) // more may not be a Duration
-	return time.Duration(min(max(0, *y.Time), most) * float64(time.Millisecond))
+	return min(milliseconds(v.Number("yield_time_ms", 0)), maxYield)
 }
 
-// shorten cuts the middle out of what is more than the call wants.
-func (y yield) shorten(text string) string {
-	tokens := float64(execTokens)
-	if y.Tokens != nil {
-		tokens = max(0, *y.Tokens)
+// maxOutput is how many bytes of output a call wants, at four bytes for a token.
+func maxOutput(v args.Values) int {
+	if !v.Has("max_output_tokens") {
+		return defaultBytes
 	}
-	return protocol.CutMiddle(text, int(min(tokens, 250_000)*4))
+	return int(min(max(0, v.Number("max_output_tokens", 0)), maxTokens)) * 4
 }
 
-func (a execArgs) argv() []string {
-	shell, flag := a.Shell, "-lc"
+// execArgv is what a call wants to run.
+func execArgv(v args.Values) []string {
+	argv, line := v.Command("cmd")
+	if len(argv) > 0 {
+		return argv
+	}
+	if strings.TrimSpace(line) == "" {
+		return nil
+	}
+	shell, flag := v.String("shell"), "-lc"
 	if shell == "" {
 		shell = "/bin/bash"
 	}
-	if a.Login != nil && !*a.Login {
+	if !v.Bool("login", true) {
 		flag = "-c"
 	}
-	return []string{shell, flag, a.Cmd}
+	return []string{shell, flag, line}
 }
 
 // Run runs one command line, if policy lets it, until it ends or its time is over.
 func (e *Exec) Run(ctx context.Context, call Call) Result {
-	var a execArgs
-	if err := json.Unmarshal([]byte(call.Arguments), &a); err != nil {
-		return failed("failed to parse function arguments: " + err.Error())
+	v, wrong := call.parse(execSchema)
+	if wrong != nil {
+		return *wrong
 	}
-	if strings.TrimSpace(a.Cmd) == "" {
-		return failed("failed to parse function arguments: cmd is empty")
+	argv := execArgv(v)
+	if len(argv) == 0 || argv[0] == "" {
+		return failed(execSchema.Error("the command is empty"))
 	}
 	spec := proc.Spec{
-		Argv: a.argv(), Dir: within(call.Settings.Cwd, a.Workdir), Pty: &execSize,
+		Argv: argv, Dir: within(call.Settings.Cwd, v.String("workdir")), Timeout: milliseconds(v.Number("timeout_ms", 0)),
 		Grace: e.Shell.Grace, Bound: stopBound, Env: slices.Concat(e.Shell.environ(), execEnv, e.Set),
 	}
-	l, instead := e.Shell.clear(ctx, call, spec, a.escalation)
+	if v.Bool("tty", false) {
+		spec.Pty = &execSize
+	}
+	l, instead := e.Shell.clear(ctx, call, spec, escalated(v))
 	if instead != nil {
 		return *instead
 	}
@@ -121,27 +130,28 @@ func (e *Exec) Run(ctx context.Context, call Call) Result {
 	if err != nil {
 		return notRun(ctx, err)
 	}
-	s.box = l.box
-	s.await(ctx, a.wait(execYield))
+	s.box, s.command = l.box, argv
+	s.await(ctx, yieldTime(v, execYield))
 	if ctx.Err() == nil && !s.ended() {
-		if res, err := e.background(ctx, call, a, s, process); err == nil {
+		if res, err := e.background(ctx, call, v, s, process); err == nil {
 			return res
 		} else if ctx.Err() == nil {
 			s.Stop(err)
 		}
 	}
-	return e.finish(ctx, call, a, l, s)
+	return e.finish(ctx, call, v, l, s)
 }
 
 // start starts the command: its process is recorded before it does anything.
 func (e *Exec) start(ctx context.Context, call Call, spec proc.Spec) (*session, json.RawMessage, error) {
+	argv := spec.Argv
 	s, err := startSession(ctx, e.Shell.Spawner, spec, call.Host.Write)
 	if err != nil {
 		return nil, nil, err
 	}
 	process, err := json.Marshal(s.cmd.Identity())
 	if err == nil {
-		err = call.Host.Record(ctx, &protocol.CommandStarted{Call: call.ID, Command: spec.Argv, Cwd: spec.Dir, Process: process})
+		err = call.Host.Record(ctx, &protocol.CommandStarted{Call: call.ID, Command: argv, Cwd: spec.Dir, Process: process})
 	}
 	if err != nil { // nothing ran: the command was not released
 		s.Stop(err)
@@ -154,47 +164,46 @@ func (e *Exec) start(ctx context.Context, call Call, spec proc.Spec) (*session, 
 
 // background hands the command over to the conversation and answers the call
 // with what it has printed so far.
-func (e *Exec) background(ctx context.Context, call Call, a execArgs, s *session, process json.RawMessage) (Result, error) {
+func (e *Exec) background(ctx context.Context, call Call, v args.Values, s *session, process json.RawMessage) (Result, error) {
 	id, write, err := call.Host.Keep(ctx, protocol.BackgroundStarted{
-		Command: a.argv(), Cwd: within(call.Settings.Cwd, a.Workdir), Process: process,
+		Command: s.command, Cwd: within(call.Settings.Cwd, v.String("workdir")), Process: process,
 	}, s)
 	if err != nil {
 		return Result{}, err
 	}
-	out := s.read(write)
-	elapsed := time.Since(s.began)
+	c := protocol.CommandResult{Elapsed: time.Since(s.began), Background: id}
+	captured(&c, s.read(write))
 	return Result{
 		Output: protocol.ToolOutput{
-			Output:  report(s, id, elapsed, a.shorten(out.text)),
-			Command: &protocol.CommandResult{Output: out.text, Omitted: out.omitted, Elapsed: elapsed, Background: id},
-			Elapsed: elapsed,
+			Output: report(s, id, c.Elapsed, show(call, c, maxOutput(v))), Command: &c, Elapsed: c.Elapsed,
 		},
 		Diff: e.Shell.Changes.ran(ctx, call),
 	}, nil
 }
 
 // finish answers a call whose command has ended, or is to be ended with it.
-func (e *Exec) finish(ctx context.Context, call Call, a execArgs, l launch, s *session) Result {
+func (e *Exec) finish(ctx context.Context, call Call, v args.Values, l launch, s *session) Result {
 	if ctx.Err() != nil {
 		s.Stop(context.Cause(ctx))
 	}
 	<-s.done
-	out := s.read(nil)
-	tellAppeared(ctx, call, l.box)
-	tellLeft(ctx, call, s.end)
+	warnAppeared(ctx, call, l.box)
+	warnLeft(ctx, call, s.end)
 	c := result(s.end)
-	c.Output, c.Omitted = out.text, out.omitted
+	captured(&c, s.read(nil))
 	question, hint := l.denied(s.end, c)
 	if question != nil {
 		return *question
 	}
-	shown := left(s.end) + a.shorten(out.text)
+	shown := left(s.end) + show(call, c, maxOutput(v))
 	res := protocol.ToolOutput{Command: &c, Elapsed: c.Elapsed, Failed: c.ExitCode != 0}
 	switch {
 	case s.end.Stopped && ctx.Err() != nil:
 		res.Aborted, res.Output = true, shown
 	case s.end.Stopped: // it could not be kept
 		res.Output = fmt.Sprintf("%v, so the command was ended\n%s", s.end.Cause, report(s, 0, c.Elapsed, shown))
+	case s.end.TimedOut:
+		res.Output = fmt.Sprintf("the command was stopped because it took longer than %v\n%s", l.spec.Timeout, report(s, 0, c.Elapsed, shown))
 	case s.end.Err != nil && c.ExitCode < 0:
 		res.Output = strings.TrimSpace(fmt.Sprintf("failed to run the command: %v\n%s", s.end.Err, shown))
 	default:
@@ -206,7 +215,7 @@ func (e *Exec) finish(ctx context.Context, call Call, a execArgs, l launch, s *s
 	return Result{Output: res, Diff: e.Shell.Changes.ran(ctx, call)}
 }
 
-// report is what a model is told of a command on a terminal.
+// report is what a model is told of a command.
 func report(s *session, id protocol.BackgroundID, elapsed time.Duration, output string) string {
 	state := fmt.Sprintf("Process running with session ID %d", id)
 	if s.ended() {
@@ -221,18 +230,23 @@ func report(s *session, id protocol.BackgroundID, elapsed time.Duration, output 
 // WriteStdin types to a background command, and reads what it printed since.
 type WriteStdin struct{}
 
+var stdinSchema = &args.Schema{
+	Tool: "write_stdin", Example: `{"session_id":1,"chars":""}`,
+	Params: []args.Param{
+		{Name: "session_id", Type: args.Number, Required: true, Description: "Which command: the session id that exec_command returned.", Aliases: []string{"id", "session"}},
+		{Name: "chars", Type: args.String, Description: "What to type; empty to read only.", Aliases: []string{"input", "text", "data"}},
+		{Name: "yield_time_ms", Type: args.Number, Description: "How long to wait for output, in milliseconds. Default: 250."},
+		{Name: "max_output_tokens", Type: args.Number, Description: "The most output to return. Default: 10000."},
+	},
+}
+
 // Spec describes the tool to the model.
 func (WriteStdin) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "write_stdin", Kind: protocol.CallFunction,
-		Description: "Types characters to a command that runs in the background (\\u0003 is Ctrl-C, \\u0004 the end of input), waits, and returns what it printed since the last time. " +
-			"With empty chars it only reads.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			`"session_id":{"type":"number","description":"which command: the id that exec_command returned"},` +
-			`"chars":{"type":"string","description":"what to type"},` +
-			`"yield_time_ms":{"type":"number","description":"how long to wait for output, in milliseconds"},` +
-			`"max_output_tokens":{"type":"number","description":"the most output to return"}},` +
-			`"required":["session_id","chars"],"additionalProperties":false}`),
+		Description: "Reads what a background command has printed since the last time. With chars it types them first, which needs a command that was started with tty; " +
+			`\u0003 is Ctrl-C, which ends a command without tty as well, and \u0004 is the end of input.`,
+		Parameters: stdinSchema.JSON(),
 	}
 }
 
@@ -241,37 +255,61 @@ func (WriteStdin) ReadOnly() bool { return false }
 
 // Run types and reads.
 func (WriteStdin) Run(ctx context.Context, call Call) Result {
-	var a struct {
-		ID    float64 `json:"session_id"`
-		Chars string  `json:"chars"`
-		yield
+	v, wrong := call.parse(stdinSchema)
+	if wrong != nil {
+		return *wrong
 	}
-	if err := json.Unmarshal([]byte(call.Arguments), &a); err != nil {
-		return failed("failed to parse function arguments: " + err.Error())
-	}
-	id := protocol.BackgroundID(a.ID)
+	id := protocol.BackgroundID(v.Number("session_id", 0))
 	s, ok := call.Background[id].(*session)
 	if !ok {
-		return failed(fmt.Sprintf("no command with session id %v is running: it was never started, or it was ended when fermata was stopped", a.ID))
+		return failed(fmt.Sprintf("there is no background command with session id %d: %s", id, running(call.Background)))
 	}
-	note := typeTo(s, a.Chars)
-	s.await(ctx, a.wait(stdinYield))
-	tellAppeared(ctx, call, s.box)
-	text := report(s, id, time.Since(s.began), a.shorten(s.read(nil).text))
+	note := typeTo(s, v.String("chars"))
+	s.await(ctx, yieldTime(v, stdinYield))
+	warnAppeared(ctx, call, s.box)
+	var c protocol.CommandResult
+	captured(&c, s.read(nil))
+	text := report(s, id, time.Since(s.began), protocol.ShortenTo(c.Output, maxOutput(v), c.Omitted))
 	return Result{Output: protocol.ToolOutput{Output: note + text, Aborted: ctx.Err() != nil, Failed: note != ""}}
 }
 
-// typeTo sends input to the command, and says so if it does not arrive.
+// running lists the background commands that run.
+func running(all map[protocol.BackgroundID]Background) string {
+	var list []string
+	for id, b := range all {
+		if s, ok := b.(*session); ok && !s.ended() {
+			list = append(list, fmt.Sprintf("%d (%s)", id, strings.Join(s.command, " ")))
+		}
+	}
+	if len(list) == 0 {
+		return "none is running"
+	}
+	slices.Sort(list)
+	return "running are " + strings.Join(list, ", ")
+}
+
+const ctrlC = "\x03"
+
+// typeTo sends input to the command. It returns a note if the input does not
+// arrive. Ctrl-C ends a command that has no terminal.
 func typeTo(s *session, chars string) string {
 	if chars == "" || s.ended() {
 		return ""
+	}
+	if !s.tty {
+		if strings.TrimSpace(chars) == ctrlC || chars == ctrlC {
+			s.Stop(errors.New("the model ended it"))
+			<-s.done
+			return ""
+		}
+		return "the command has no input, since it was started without tty; nothing was typed\n"
 	}
 	n, err := s.cmd.Write([]byte(chars))
 	switch {
 	case err == nil || s.ended():
 		return ""
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Sprintf("the command does not read: %d of %d bytes were taken\n", n, len(chars))
+		return fmt.Sprintf("the command does not read its input: %d of %d bytes were taken\n", n, len(chars))
 	}
 	return fmt.Sprintf("typing failed after %d of %d bytes: %v\n", n, len(chars), err)
 }

@@ -57,7 +57,7 @@ func TestExecIsConfinedOnATerminal(t *testing.T) {
 			os.Remove(filepath.Join(out, "x"))
 			os.Remove(filepath.Join(dir, "here"))
 			h := &termHost{}
-			res := e.Run(t.Context(), under(on(h, dir, cmd, args{"yield_time_ms": ms}), protocol.ApprovalNever, tt.mode))
+			res := e.Run(t.Context(), under(on(h, dir, cmd, params{"yield_time_ms": ms}), protocol.ApprovalNever, tt.mode))
 			for _, job := range h.jobs {
 				job.Wait()
 			}
@@ -74,7 +74,7 @@ func TestExecIsConfinedOnATerminal(t *testing.T) {
 func TestExecEscalation(t *testing.T) {
 	needSandbox(t)
 	e := terminal(t)
-	a := args{"with_escalated_permissions": true, "justification": "needs the network"}
+	a := params{"with_escalated_permissions": true, "justification": "needs the network"}
 	res := e.Run(t.Context(), under(on(&termHost{}, t.TempDir(), "true", a), protocol.ApprovalOnRequest, protocol.SandboxWorkspaceWrite))
 	if res.Ask == nil || res.Ask.Reason != "needs the network (the model asks to run the command outside the sandbox)" {
 		t.Errorf("result %+v", res)
@@ -137,7 +137,7 @@ func TestSandboxNotesAreToldOnce(t *testing.T) {
 	told := map[string]bool{}
 	for i, tool := range []Tool{e, sh, e} {
 		h := &termHost{}
-		a := args{"cmd": "true", "login": false, "command": []string{"true"}}
+		a := params{"cmd": "true", "login": false, "command": []string{"true"}}
 		c := under(call(h, dir, a), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite)
 		c.Settings.Sandbox.WritableRoots = []string{none}
 		c.Warned = told
@@ -165,7 +165,7 @@ func TestWhatAppearedIsTold(t *testing.T) {
 			return terminal(t).Run(t.Context(), under(on(h, dir, "mkdir .git"), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite))
 		},
 		"write_stdin": func(h *termHost, dir string) Result {
-			c := under(on(h, dir, "read; mkdir .git; echo made", args{"yield_time_ms": 0}), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite)
+			c := under(on(h, dir, "read; mkdir .git; echo made", params{"yield_time_ms": 0}), protocol.ApprovalNever, protocol.SandboxWorkspaceWrite)
 			terminal(t).Run(t.Context(), c)
 			return WriteStdin{}.Run(t.Context(), typing(h, "\n", 10_000))
 		},
@@ -175,7 +175,7 @@ func TestWhatAppearedIsTold(t *testing.T) {
 		if !exists(dir, ".git") {
 			t.Skipf("%s: it could not be made here: %+v", name, res.Output)
 		}
-		want := "the command made " + filepath.Join(dir, ".git") + ", which is protected"
+		want := "the command created " + filepath.Join(dir, ".git") + ", which is protected"
 		if notes := strings.Join(h.notes(), "\n"); !strings.Contains(notes, want) {
 			t.Errorf("%s: told %q, want %q", name, notes, want)
 		}
@@ -203,7 +203,7 @@ func TestUserShell(t *testing.T) {
 	s.Timeout = time.Millisecond
 	u := &UserShell{Shell: s}
 	h := &fakeHost{}
-	c := call(h, dir, args{"command": "pwd; echo $((1+1)) | cat; shopt -q login_shell && touch " + out + "/x; sleep 0.1; exit 4"})
+	c := call(h, dir, params{"command": "pwd; echo $((1+1)) | cat; shopt -q login_shell && touch " + out + "/x; sleep 0.1; exit 4"})
 	c = under(c, protocol.ApprovalUntrusted, protocol.SandboxReadOnly)
 	if res := u.Run(t.Context(), c); res.Ask == nil || exists(out, "x") {
 		t.Errorf("a model's call: %+v", res)

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -89,9 +90,9 @@ func terminal(t *testing.T) *Exec {
 	return &Exec{Shell: shell(t)}
 }
 
-// on is a call of exec_command. Its shell reads no profile, which may be slow.
-func on(h *termHost, dir, cmd string, more ...args) Call {
-	a := args{"cmd": cmd, "login": false}
+// on is a call of exec_command on a terminal. Its shell reads no profile, which may be slow.
+func on(h *termHost, dir, cmd string, more ...params) Call {
+	a := params{"cmd": cmd, "login": false, "tty": true}
 	for _, m := range more {
 		for k, v := range m {
 			a[k] = v
@@ -104,7 +105,7 @@ func on(h *termHost, dir, cmd string, more ...args) Call {
 
 // typing is a call of write_stdin on the first background command.
 func typing(h *termHost, chars string, yieldMS int) Call {
-	c := call(h, "/", args{"session_id": 1, "chars": chars, "yield_time_ms": yieldMS})
+	c := call(h, "/", params{"session_id": 1, "chars": chars, "yield_time_ms": yieldMS})
 	c.Background = map[protocol.BackgroundID]Background{}
 	for i, job := range h.jobs {
 		c.Background[protocol.BackgroundID(i+1)] = job
@@ -116,7 +117,7 @@ func typing(h *termHost, chars string, yieldMS int) Call {
 // the test.
 func background(t *testing.T, h *termHost, cmd string) Result {
 	t.Helper()
-	res := terminal(t).Run(t.Context(), on(h, t.TempDir(), cmd, args{"yield_time_ms": 0}))
+	res := terminal(t).Run(t.Context(), on(h, t.TempDir(), cmd, params{"yield_time_ms": 0}))
 	if len(h.jobs) != 1 {
 		t.Fatalf("not a background command: %+v", res.Output)
 	}
@@ -179,4 +180,8 @@ func noneMarked(t *testing.T, mark string) {
 	if found := marked(t, mark); len(found) > 0 {
 		t.Errorf("still alive: %q", found)
 	}
+}
+
+func (h *termHost) Output(_ context.Context, call protocol.CallID) (string, error) {
+	return "", errors.New("no output of " + call.String())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -58,7 +60,7 @@ func TestExecArguments(t *testing.T) {
 		{"nothing that draws or waits", `{"cmd":"echo $TERM $NO_COLOR $PAGER $GIT_PAGER","login":false}`, "dumb 1 cat cat\n", false},
 		{"signal", `{"cmd":"kill -SEGV $$","login":false}`, "Process was ended by SIGSEGV", true},
 		{"not JSON", `{"cmd":`, "failed to parse function arguments:", true},
-		{"no command", `{"cmd":" "}`, "failed to parse function arguments: cmd is empty", true},
+		{"no command", `{"cmd":" "}`, "failed to parse function arguments: the command is empty", true},
 		{"no such shell", `{"cmd":"x","shell":"/no/such"}`, "failed to run the command", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,32 +75,29 @@ func TestExecArguments(t *testing.T) {
 }
 
 func TestYield(t *testing.T) {
-	n := func(f float64) *float64 { return &f }
-	for _, tt := range []struct {
-		given *float64
-		want  time.Duration
-	}{
-		{nil, execYield},
-		{n(0), 0},
-		{n(-5), 0},
-		{n(1.5), 1500 * time.Microsecond},
-		{n(30_000), mostYield},
-		{n(30_001), mostYield},
-		{n(1e15), mostYield},
-		{n(1e300), mostYield},
+	parse := func(format string, a ...any) args.Values {
+		v, err := stdinSchema.Parse(fmt.Sprintf(`{"session_id":1`+format+`}`, a...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if got := yieldTime(parse(""), execYield); got != execYield {
+		t.Errorf("nothing gives %v", got)
+	}
+	for given, want := range map[float64]time.Duration{
+		0: 0, -5: 0, 1.5: 1500 * time.Microsecond, 30_000: 30 * time.Second, 300_000: maxYield, 300_001: maxYield, 1e15: maxYield, 1e300: maxYield,
 	} {
-		if got := (yield{Time: tt.given}).wait(execYield); got != tt.want {
-			t.Errorf("%v gives %v, want %v", tt.given, got, tt.want)
+		if got := yieldTime(parse(`,"yield_time_ms":%v`, given), execYield); got != want {
+			t.Errorf("%v gives %v, want %v", given, got, want)
 		}
 	}
-	long := strings.Repeat("x", 2<<20)
-	for _, tt := range []struct {
-		tokens *float64
-		least  int
-		most   int
-	}{{nil, 40_000, 40_100}, {n(10), 40, 140}, {n(0), 0, 100}, {n(-1), 0, 100}, {n(1e300), 1_000_000, 1_000_100}} {
-		if got := len((yield{Tokens: tt.tokens}).shorten(long)); got < tt.least || got > tt.most {
-			t.Errorf("%v gives %d bytes, want %d to %d", tt.tokens, got, tt.least, tt.most)
+	if got := maxOutput(parse("")); got != 40_000 {
+		t.Errorf("nothing gives %d bytes", got)
+	}
+	for given, want := range map[float64]int{10: 40, 0: 0, -1: 0, 1e300: 1_000_000} {
+		if got := maxOutput(parse(`,"max_output_tokens":%v`, given)); got != want {
+			t.Errorf("%v tokens give %d bytes, want %d", given, got, want)
 		}
 	}
 }
@@ -180,7 +179,7 @@ func TestExecThatDoesNotRead(t *testing.T) {
 	background(t, h, "stty raw -echo; echo ready; exec sleep 600")
 	eventually(t, "it is ready", func() bool { s, l := h.said(); return strings.Contains(s+l, "ready") })
 	out := WriteStdin{}.Run(t.Context(), typing(h, strings.Repeat("x", 1<<20), 0)).Output
-	if !strings.HasPrefix(out.Output, "the command does not read: ") || !strings.Contains(out.Output, " of 1048576 bytes were taken\n") || !out.Failed {
+	if !strings.HasPrefix(out.Output, "the command does not read its input: ") || !strings.Contains(out.Output, " of 1048576 bytes were taken\n") || !out.Failed {
 		t.Errorf("output %.200q", out.Output)
 	}
 	if state, _ := told(t, out); state != "Process running with session ID 1" {
@@ -195,7 +194,7 @@ func TestWriteStdinToNobody(t *testing.T) {
 	} {
 		c := typing(h, "", 0)
 		c.Arguments = a
-		if out := (WriteStdin{}).Run(t.Context(), c).Output; !out.Failed || !strings.HasPrefix(out.Output, "no command with session id ") {
+		if out := (WriteStdin{}).Run(t.Context(), c).Output; !out.Failed || !strings.HasPrefix(out.Output, "there is no background command with session id ") {
 			t.Errorf("%s: %+v", name, out)
 		}
 	}
@@ -227,15 +226,15 @@ func TestSessionPutsLineEndsAndCharactersTogether(t *testing.T) {
 	for i := range len(whole) + 1 {
 		for j := i; j <= len(whole); j++ {
 			var shown string
-			s := &session{since: newCapture(), unread: &proc.Capture{}, kept: true, write: func(_ protocol.DeltaKind, text string) { shown += text }}
+			s := &session{tty: true, since: newCapture(sessionBytes), unread: &proc.Capture{}, kept: true, write: func(_ protocol.DeltaKind, text string) { shown += text }}
 			for _, piece := range []string{whole[:i], whole[i:j], whole[j:]} {
-				s.put(s.text.decode([]byte(piece)), false)
+				s.put(proc.Stdout, s.text[0].decode([]byte(piece)), false)
 			}
 			if before := shown; strings.HasSuffix(before, "\r") {
 				t.Fatalf("cut at %d and %d: half a line end is shown: %q", i, j, before)
 			}
-			s.put(s.text.rest(), true)
-			if got := s.take().text; got != want || shown != want || s.since.Text() != want {
+			s.put(proc.Stdout, s.text[0].rest(), true)
+			if got := s.take().Text(); got != want || shown != want || s.since.Text() != want {
 				t.Fatalf("cut at %d and %d: read %q, shown %q, kept %q, want %q", i, j, got, shown, s.since.Text(), want)
 			}
 		}
@@ -243,20 +242,24 @@ func TestSessionPutsLineEndsAndCharactersTogether(t *testing.T) {
 }
 
 func TestExecMuchOutput(t *testing.T) {
-	h := &termHost{}
-	out := terminal(t).Run(t.Context(), on(h, t.TempDir(), "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo last", args{"yield_time_ms": 30000})).Output
-	c := out.Command
-	if c == nil || c.Background != 0 {
-		t.Fatalf("output %.200q", out.Output)
+	for name, tty := range map[string]bool{"terminal": true, "pipes": false} {
+		t.Run(name, func(t *testing.T) {
+			out := terminal(t).Run(t.Context(), on(&termHost{}, t.TempDir(), "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last", params{"yield_time_ms": 300_000, "tty": tty})).Output
+			c := out.Command
+			if c == nil || c.Background != 0 {
+				t.Fatalf("output %.200q", out.Output)
+			}
+			if n := len(c.Output); n > 16<<20+100 || n < 16<<20 || c.Omitted != 20_000_006-16<<20 || !strings.HasSuffix(c.Output, "last\n") {
+				t.Errorf("kept %d bytes, omitted %d", n, c.Omitted)
+			}
+			_, text := told(t, out)
+			if !strings.Contains(text, "of 20000") || !strings.Contains(text, "last\n[To read the omitted part, call read_file with path \"output:1.1.0\"") || len(text) > 40_300 {
+				t.Errorf("told %d bytes, ends %q", len(text), text[max(0, len(text)-200):])
+			}
+		})
 	}
-	if len(c.Output) > 2<<20+100 || c.Omitted < 7_800_000 || !strings.HasSuffix(c.Output, "last\n") {
-		t.Errorf("kept %d bytes, omitted %d", len(c.Output), c.Omitted)
-	}
-	if n := len(out.Output); n > execTokens*4+300 || !strings.HasSuffix(out.Output, "last\n") || !strings.Contains(out.Output, "omitted") {
-		t.Errorf("told %d bytes", n)
-	}
-	res := terminal(t).Run(t.Context(), on(&termHost{}, t.TempDir(), "seq 1 3000", args{"max_output_tokens": 10, "yield_time_ms": 30000})).Output
-	if _, text := told(t, res); len(text) > 140 || !strings.HasPrefix(text, "1\n2\n") || !strings.HasSuffix(text, "3000\n") {
+	res := terminal(t).Run(t.Context(), on(&termHost{}, t.TempDir(), "seq 1 3000", params{"max_output_tokens": 10, "yield_time_ms": 30000})).Output
+	if _, text := told(t, res); len(text) > 240 || !strings.HasPrefix(text, "1\n2\n") || !strings.Contains(text, "3000\n") {
 		t.Errorf("told %q", text)
 	}
 }
@@ -276,7 +279,7 @@ func TestExecIsStoppedInItsYield(t *testing.T) {
 			cancel(errors.New("stop"))
 		}
 	}}
-	out := terminal(t).Run(ctx, on(h, t.TempDir(), treeOf(mark), args{"yield_time_ms": 30000})).Output
+	out := terminal(t).Run(ctx, on(h, t.TempDir(), treeOf(mark), params{"yield_time_ms": 30000})).Output
 	noneMarked(t, mark)
 	if !out.Aborted || !strings.HasSuffix(out.Output, "ready\n") || out.Command.Killed < 3 || len(h.jobs) > 0 {
 		t.Errorf("output %+v, command %+v, kept %d", out, out.Command, len(h.jobs))
@@ -303,7 +306,7 @@ func TestBackgroundCommandIsStopped(t *testing.T) {
 func TestExecThatCannotBeKept(t *testing.T) {
 	mark := newMark()
 	h := &termHost{noKeep: errors.New("there are 64 background commands already")}
-	out := terminal(t).Run(t.Context(), on(h, t.TempDir(), "echo up; sleep 600."+mark, args{"yield_time_ms": 0})).Output
+	out := terminal(t).Run(t.Context(), on(h, t.TempDir(), "echo up; sleep 600."+mark, params{"yield_time_ms": 0})).Output
 	noneMarked(t, mark)
 	if !strings.HasPrefix(out.Output, "there are 64 background commands already, so the command was ended\n") || out.Aborted || !out.Failed {
 		t.Errorf("output %+v", out)
@@ -315,7 +318,7 @@ func TestExecStoppedWhileItIsKept(t *testing.T) {
 	mark := newMark()
 	ctx, cancel := context.WithCancel(t.Context())
 	h := &stoppingHost{cancel: cancel}
-	c := on(&h.termHost, t.TempDir(), "sleep 600."+mark, args{"yield_time_ms": 0})
+	c := on(&h.termHost, t.TempDir(), "sleep 600."+mark, params{"yield_time_ms": 0})
 	c.Host = h
 	out := terminal(t).Run(ctx, c).Output
 	noneMarked(t, mark)
@@ -370,8 +373,11 @@ func (h *patientHost) Record(ctx context.Context, b protocol.Body) error {
 func TestOutputBeforeAndAfterTheKeep(t *testing.T) {
 	e, h := terminal(t), &termHost{}
 	c := on(h, t.TempDir(), "stty -echo; echo before; read x; printf 'after\\r'")
-	a := execArgs{Cmd: "stty -echo; echo before; read x; printf 'after\\r'", Login: new(bool)}
-	s, process, err := e.start(t.Context(), c, proc.Spec{Argv: a.argv(), Dir: "/", Pty: &execSize})
+	a, err := execSchema.Parse(c.Arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, process, err := e.start(t.Context(), c, proc.Spec{Argv: execArgv(a), Dir: "/", Pty: &execSize})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,10 +410,41 @@ func TestExecSpecs(t *testing.T) {
 			t.Errorf("%s: %+v", spec.Name, spec)
 		}
 	}
-	for _, tool := range []Tool{terminal(t), shell(t)} {
-		if spec := tool.Spec(); !json.Valid(spec.Parameters) || !strings.Contains(string(spec.Parameters), "sees and signals no processes but its own") {
-			t.Errorf("%s does not say what it cannot see: %s", spec.Name, spec.Parameters)
+}
+
+// A model is offered to ask for more where somebody can be asked, and only there.
+func TestEscalationIsOfferedWhereSomebodyCanBeAsked(t *testing.T) {
+	for _, can := range []bool{false, true} {
+		sh := shell(t)
+		sh.CanAsk = can
+		for _, tool := range []Tool{&Exec{Shell: sh}, sh} {
+			if spec := tool.Spec(); strings.Contains(string(spec.Parameters), "with_escalated_permissions") != can || !json.Valid(spec.Parameters) {
+				t.Errorf("somebody can be asked: %t; %s is offered as %s", can, spec.Name, spec.Parameters)
+			}
 		}
+	}
+}
+
+// Without a terminal both streams are told apart, there is no input, and Ctrl-C
+// ends the command.
+func TestExecWithoutTerminal(t *testing.T) {
+	h := &termHost{}
+	out := terminal(t).Run(t.Context(), on(h, t.TempDir(), "test -t 1 && echo tty; echo out; echo err >&2; cat", params{"tty": false})).Output
+	if state, text := told(t, out); state != "Process exited with code 0" || text != "out\nerr\n" || len(out.Command.Stderr) != 1 {
+		t.Errorf("state %q, text %q, stderr %v", state, text, out.Command.Stderr)
+	}
+
+	terminal(t).Run(t.Context(), on(h, t.TempDir(), "echo up; sleep 600", params{"tty": false, "yield_time_ms": 0}))
+	if out := (WriteStdin{}).Run(t.Context(), typing(h, "x", 0)).Output; !out.Failed || !strings.Contains(out.Output, "without tty") {
+		t.Errorf("typing: %+v", out)
+	}
+	eventually(t, "it runs", func() bool { shown, later := h.said(); return strings.Contains(shown+later, "up") })
+	out = WriteStdin{}.Run(t.Context(), typing(h, "\x03", 0)).Output
+	if state, _ := told(t, out); !strings.HasPrefix(state, "Process was ended by ") || out.Failed {
+		t.Errorf("Ctrl-C: %+v", out)
+	}
+	if _, stopped := h.jobs[0].Wait(); !stopped {
+		t.Error("it does not count as stopped")
 	}
 }
 
@@ -415,7 +452,7 @@ func TestExecSpecs(t *testing.T) {
 func TestBackgroundCommandOutlivesItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h := &termHost{}
-	terminal(t).Run(ctx, on(h, t.TempDir(), "read x; echo still here; exit 6", args{"yield_time_ms": 0}))
+	terminal(t).Run(ctx, on(h, t.TempDir(), "read x; echo still here; exit 6", params{"yield_time_ms": 0}))
 	cancel()
 	WriteStdin{}.Run(t.Context(), typing(h, "\n", 0))
 	if r, stopped := h.jobs[0].Wait(); stopped || r.ExitCode != 6 || !strings.HasSuffix(r.Output, "still here\n") {

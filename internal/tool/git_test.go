@@ -78,7 +78,7 @@ func inTurn(t *testing.T, s *Snapshots, dir string, h Host, scripts ...string) *
 	for _, script := range scripts {
 		a := sh(script)
 		if strings.HasPrefix(script, "*** ") {
-			a = args{"command": []string{"apply_patch", script}}
+			a = params{"command": []string{"apply_patch", script}}
 		}
 		res := sh1.Run(t.Context(), call(h, dir, a))
 		if res.Output.Failed {

@@ -14,11 +14,12 @@ import (
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/internal/policy"
+	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
 // A Patch changes files by a patch, all of it or nothing. Shell uses it too, for
-// models that call apply_patch as a command.
+// models that call apply_patch as a command, and so do Edit and Write.
 type Patch struct {
 	Freeform bool     // offer it as a custom tool, held to the grammar
 	Home     string   // fermata's own directory, which is not changed unasked
@@ -26,10 +27,10 @@ type Patch struct {
 	Files    patch.FS // nil is the machine's
 }
 
-const patchDescription = "Changes files: adds, deletes, moves and updates them by a patch, all of it or nothing. " +
+const patchDescription = "Adds, updates, moves and deletes files by a patch, which is applied whole or not at all. " +
 	"Paths are relative to the working directory, or absolute."
 
-const patchFormat = ` The patch is a text:
+const patchFormat = ` The patch is a text in this format:
 
 *** Begin Patch
 *** Add File: docs/new.txt
@@ -43,7 +44,16 @@ const patchFormat = ` The patch is a text:
 *** Delete File: tmp.log
 *** End Patch
 
-"Move to" is optional. "@@" begins a chunk; after it may stand a line of the file above the place. Give three lines of context before and after a change.`
+"*** Move to" is optional. "@@" begins a change and may be followed by a line of the file above the place, such as the header of the function. ` +
+	`Give three lines of context before and after a change, and more if that is not enough to find the place.`
+
+var patchSchema = &args.Schema{
+	Tool: "apply_patch", Bare: "input",
+	Example: `{"input":"*** Begin Patch\n*** Update File: src/app.go\n@@ func main() {\n-\told()\n+\tnew()\n*** End Patch"}`,
+	Params: []args.Param{
+		{Name: "input", Type: args.Line, Required: true, Description: "The whole patch.", Aliases: []string{"patch", "diff", "text", "content", "cmd", "command", "patch_text", "arguments"}},
+	},
+}
 
 // Spec describes the tool to the model.
 func (t *Patch) Spec() model.ToolSpec {
@@ -55,8 +65,7 @@ func (t *Patch) Spec() model.ToolSpec {
 	}
 	return model.ToolSpec{
 		Name: "apply_patch", Kind: protocol.CallFunction, Description: patchDescription + patchFormat,
-		Parameters: json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":"the whole patch"}},` +
-			`"required":["input"],"additionalProperties":false}`),
+		Parameters: patchSchema.JSON(), Strict: patchSchema.Strict(),
 	}
 }
 
@@ -66,24 +75,33 @@ func (t *Patch) ReadOnly() bool { return false }
 // Run applies the patch of one call, if policy lets it.
 func (t *Patch) Run(ctx context.Context, call Call) Result {
 	text := call.Arguments
-	if strings.HasPrefix(strings.TrimSpace(text), "{") { // no patch begins so
-		var a struct {
-			Input string `json:"input"`
+	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, `"`) || strings.HasPrefix(trimmed, "[") {
+		v, wrong := call.parse(patchSchema)
+		if wrong != nil {
+			return *wrong
 		}
-		if err := json.Unmarshal([]byte(text), &a); err != nil {
-			return failed("failed to parse function arguments: " + err.Error())
+		argv, line := v.Command("input")
+		if n := len(argv); n > 0 { // ["apply_patch", PATCH]
+			line = argv[n-1]
 		}
-		text = a.Input
+		text = line
 	}
 	return t.apply(ctx, call, text, call.Settings.Cwd)
 }
 
-// apply holds the patch against the files and the rules, then writes.
+// apply applies the patch in a text.
 func (t *Patch) apply(ctx context.Context, call Call, text, dir string) Result {
+	text, repairs := patch.Normalize(text)
+	call.repaired(repairs...)
 	parsed, err := patch.Parse(text)
 	if err != nil {
-		return failed("error: " + err.Error())
+		return failed("error: " + err.Error() + "\nNothing was applied." + patchFormat)
 	}
+	return t.change(ctx, call, parsed, dir)
+}
+
+// change checks a patch against the files and the rules, then writes.
+func (t *Patch) change(ctx context.Context, call Call, parsed *patch.Patch, dir string) Result {
 	plan, err := patch.Verify(ctx, t.files(), dir, parsed)
 	if err != nil {
 		return notApplied(ctx, fmt.Errorf("error: %w", err))
@@ -122,8 +140,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// write records the patch, then writes it. The records tell whoever opens the
-// conversation after a crash what to make of what is on disk.
+// write records the patch, then writes it. From the records whoever opens the
+// conversation after a crash knows what to make of what is on disk.
 func (t *Patch) write(ctx context.Context, call Call, plan *patch.Plan, changes json.RawMessage) error {
 	rec := plan.Record()
 	started, err := patchStarted(plan, rec)
@@ -190,7 +208,7 @@ func (t *Patch) rules(call Call) policy.Rules {
 	return policy.Rules{Approval: s.Approval, Mode: s.Sandbox.Mode, Grants: call.Grants, Roots: roots}
 }
 
-// SettlePatch brings a patch that was cut short to its end, or takes it back,
+// SettlePatch completes a patch that was interrupted, or takes it back,
 // from what PatchStarted recorded. After an error nothing is known.
 func SettlePatch(record json.RawMessage, committed bool) (applied bool, note string, err error) {
 	var rec patch.Record

@@ -86,9 +86,9 @@ func put(t *testing.T, dir, name, text string) {
 
 func TestPatchForms(t *testing.T) {
 	text := add("d/a.txt")
-	input, _ := json.Marshal(args{"input": text})
+	input, _ := json.Marshal(params{"input": text})
 	argv := func(argv ...string) string {
-		b, _ := json.Marshal(args{"command": argv, "workdir": "."})
+		b, _ := json.Marshal(params{"command": argv, "workdir": "."})
 		return string(b)
 	}
 	for name, tt := range map[string]struct {

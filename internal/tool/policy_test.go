@@ -13,7 +13,7 @@ import (
 )
 
 // confined is a call under a policy.
-func confined(h Host, dir string, approval protocol.ApprovalPolicy, mode protocol.SandboxMode, a args) Call {
+func confined(h Host, dir string, approval protocol.ApprovalPolicy, mode protocol.SandboxMode, a params) Call {
 	c := call(h, dir, a)
 	c.Settings.Approval, c.Settings.Sandbox = approval, protocol.SandboxPolicy{Mode: mode}
 	return c
@@ -144,7 +144,7 @@ func TestShellEnvironment(t *testing.T) {
 	s := shell(t)
 	s.Environ = func() []string { return []string{"PATH=" + os.Getenv("PATH"), "COLOUR=blue"} }
 	h := &fakeHost{}
-	s.Run(t.Context(), call(h, t.TempDir(), args{"command": []string{"env"}}))
+	s.Run(t.Context(), call(h, t.TempDir(), params{"command": []string{"env"}}))
 	if !strings.Contains(h.text, "COLOUR=blue\n") || strings.Contains(h.text, "HOME=") {
 		t.Errorf("environment %q", h.text)
 	}

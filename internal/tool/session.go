@@ -12,54 +12,57 @@ import (
 	"github.com/fermata-agent/fermata/protocol"
 )
 
-// A session is a command on a terminal, which may outlive the call that started
-// it. A goroutine of its own takes what the command prints, so that a call can
-// read it while it comes, and ends when nothing of the command runs any more.
+// A session is a command that may outlive the call that started it. A goroutine
+// of its own takes what the command prints, so that a call can read it while it
+// comes, and ends when nothing of the command runs any more.
 type session struct {
-	cmd    *proc.Command
-	box    *sandbox.Confinement // nil: not confined
-	began  time.Time
-	chunks chan []byte   // what it prints; taken by run
-	asks   chan reading  // of calls; taken by run
-	done   chan struct{} // closed when the rest is final
-	end    proc.Result   // final
-	since  *proc.Capture // what it printed as a background command; final
-	rest   chan seen     // after the end: what no call has read; holds one
-	write  func(kind protocol.DeltaKind, text string)
-	unread *proc.Capture
-	text   decoder
-	held   string // a carriage return at the end
-	kept   bool   // it has become a background command
+	cmd     *proc.Command
+	command []string
+	tty     bool
+	box     *sandbox.Confinement // nil: not confined
+	began   time.Time
+	chunks  chan chunk         // what it prints; taken by run
+	asks    chan reading       // of calls; taken by run
+	done    chan struct{}      // closed when the rest is final
+	end     proc.Result        // final
+	since   *proc.Capture      // what it printed as a background command; final
+	rest    chan *proc.Capture // after the end: what no call has read; holds one
+	write   func(kind protocol.DeltaKind, text string)
+	unread  *proc.Capture
+	text    [2]decoder
+	held    string // of a terminal: a carriage return at the end
+	kept    bool   // it has become a background command
 }
 
-// sessionBytes is how much of the beginning and of the end of an output is kept.
-// There may be many sessions, and one of each is kept after its end.
-const sessionBytes = 256 << 10
+// A chunk is a piece of output.
+type chunk struct {
+	stream proc.Stream
+	data   []byte
+}
 
-func newCapture() *proc.Capture { return &proc.Capture{Head: sessionBytes, Tail: sessionBytes} }
+// sessionBytes is how much of the beginning and of the end of a background
+// command's output is kept between two calls that read it. There may be many
+// sessions, and one of each is kept after its end.
+const sessionBytes = 512 << 10
+
+func newCapture(n int) *proc.Capture { return &proc.Capture{Head: n, Tail: n} }
 
 // A reading takes what was printed since the last one. With write set, what is
 // printed from then on goes there.
 type reading struct {
 	write  func(kind protocol.DeltaKind, text string)
-	answer chan seen // has room for one
+	answer chan *proc.Capture // has room for one
 }
 
-// seen is what a call gets to see of a command's output.
-type seen struct {
-	text    string
-	omitted int64
-}
-
-// startSession starts a command on a terminal; it waits to be released.
+// startSession starts a command; it waits to be released.
 func startSession(ctx context.Context, sp *proc.Spawner, spec proc.Spec, write func(protocol.DeltaKind, string)) (*session, error) {
 	s := &session{
-		chunks: make(chan []byte), asks: make(chan reading), done: make(chan struct{}), rest: make(chan seen, 1),
-		write: write, unread: newCapture(), since: newCapture(),
+		chunks: make(chan chunk), asks: make(chan reading), done: make(chan struct{}), rest: make(chan *proc.Capture, 1),
+		write: write, unread: newCapture(keptBytes), since: newCapture(sessionBytes), tty: spec.Pty != nil,
 	}
-	// The end of a call or of its turn does not end it: whoever answers for it does.
-	cmd, err := sp.Start(context.WithoutCancel(ctx), spec, func(_ proc.Stream, b []byte) {
-		s.chunks <- bytes.Clone(b)
+	// The end of a call or of its turn does not end it: whoever owns it does.
+	cmd, err := sp.Start(context.WithoutCancel(ctx), spec, func(stream proc.Stream, b []byte) {
+		s.chunks <- chunk{stream, bytes.Clone(b)}
 	})
 	if err != nil {
 		return nil, err
@@ -72,15 +75,16 @@ func startSession(ctx context.Context, sp *proc.Spawner, spec proc.Spec, write f
 func (s *session) run() {
 	for {
 		select {
-		case b := <-s.chunks:
-			s.put(s.text.decode(b), false)
+		case c := <-s.chunks:
+			s.put(c.stream, s.text[c.stream].decode(c.data), false)
 		case a := <-s.asks:
 			if a.write != nil {
 				s.write, s.kept = a.write, true
 			}
 			a.answer <- s.take()
 		case <-s.cmd.Done():
-			s.put(s.text.rest(), true)
+			s.put(proc.Stderr, s.text[proc.Stderr].rest(), true)
+			s.put(proc.Stdout, s.text[proc.Stdout].rest(), true)
 			s.end = s.cmd.Wait()
 			s.rest <- s.take()
 			close(s.done)
@@ -89,33 +93,35 @@ func (s *session) run() {
 	}
 }
 
-// put passes a text on, with a terminal's line ends made ours. One that may be
+// put passes a text on. A terminal's line ends are made ours; one that may be
 // half of a line end waits for what follows it.
-func (s *session) put(text string, last bool) {
-	text = strings.ReplaceAll(s.held+text, "\r\n", "\n")
-	s.held = ""
-	if !last && strings.HasSuffix(text, "\r") {
-		text, s.held = text[:len(text)-1], "\r"
+func (s *session) put(stream proc.Stream, text string, last bool) {
+	if s.tty {
+		text = strings.ReplaceAll(s.held+text, "\r\n", "\n")
+		s.held = ""
+		if !last && strings.HasSuffix(text, "\r") {
+			text, s.held = text[:len(text)-1], "\r"
+		}
 	}
 	if text == "" {
 		return
 	}
-	s.unread.Write(proc.Stdout, []byte(text))
+	s.unread.Write(stream, []byte(text))
 	if s.kept {
-		s.since.Write(proc.Stdout, []byte(text))
+		s.since.Write(stream, []byte(text))
 	}
-	s.write(protocol.DeltaStdout, text)
+	s.write(kinds[stream], text)
 }
 
-func (s *session) take() seen {
-	out := seen{s.unread.Text(), s.unread.Omitted()}
-	s.unread = newCapture()
+func (s *session) take() *proc.Capture {
+	out := s.unread
+	s.unread = newCapture(sessionBytes)
 	return out
 }
 
 // read returns what was printed since the last read.
-func (s *session) read(write func(protocol.DeltaKind, string)) seen {
-	a := reading{write, make(chan seen, 1)}
+func (s *session) read(write func(protocol.DeltaKind, string)) *proc.Capture {
+	a := reading{write, make(chan *proc.Capture, 1)}
 	select {
 	case s.asks <- a:
 		return <-a.answer
@@ -125,7 +131,7 @@ func (s *session) read(write func(protocol.DeltaKind, string)) seen {
 	case last := <-s.rest:
 		return last
 	default:
-		return seen{}
+		return &proc.Capture{}
 	}
 }
 
@@ -157,7 +163,7 @@ func (s *session) Stop(cause error) { s.cmd.Stop(cause) }
 func (s *session) Wait() (protocol.CommandResult, bool) {
 	<-s.done
 	r := result(s.end)
-	r.Output, r.Omitted = s.since.Text(), s.since.Omitted()
+	captured(&r, s.since)
 	return r, s.end.Stopped || s.end.Ended
 }
 
@@ -168,8 +174,8 @@ func result(r proc.Result) protocol.CommandResult {
 	}
 }
 
-// left says what could not be ended, because it hangs in the kernel or has the
-// rights of another user.
+// left says which processes could not be ended, because they hang in the kernel
+// or have the rights of another user.
 func left(r proc.Result) string {
 	if errors.Is(r.Err, proc.ErrSurvivors) {
 		return r.Err.Error() + "\n"

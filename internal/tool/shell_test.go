@@ -78,9 +78,9 @@ func call(h Host, dir string, args any) Call {
 	}
 }
 
-type args map[string]any
+type params map[string]any
 
-func sh(script string) args { return args{"command": []string{"sh", "-c", script}} }
+func sh(script string) params { return params{"command": []string{"sh", "-c", script}} }
 
 func TestShellAnswersAsModelsExpect(t *testing.T) {
 	h := &fakeHost{}
@@ -190,11 +190,11 @@ func TestShellTimeout(t *testing.T) {
 }
 
 func TestShellShortensWhatTheModelIsTold(t *testing.T) {
-	res := shell(t).Run(t.Context(), call(&fakeHost{}, t.TempDir(), sh("seq 1 3000")))
-	if n := len(res.Output.Output); n > 12<<10 || !strings.Contains(res.Output.Output, "omitted") {
+	res := shell(t).Run(t.Context(), call(&fakeHost{}, t.TempDir(), sh("seq 1 30000")))
+	if n := len(res.Output.Output); n > 55_000 || !strings.Contains(res.Output.Output, "omitted") {
 		t.Errorf("%d bytes: %.100q", n, res.Output.Output)
 	}
-	if c := res.Output.Command; !strings.HasSuffix(c.Output, "3000\n") || strings.Count(c.Output, "\n") != 3000 {
+	if c := res.Output.Command; !strings.HasSuffix(c.Output, "30000\n") || strings.Count(c.Output, "\n") != 30000 {
 		t.Errorf("kept %d bytes", len(c.Output))
 	}
 }
@@ -235,7 +235,7 @@ func TestReclaimOfSomethingLongGone(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	h := &fakeHost{}
-	c := call(h, "/", args{"explanation": "why", "plan": []args{{"step": "a", "status": "completed"}, {"step": "b", "status": "pending"}}})
+	c := call(h, "/", params{"explanation": "why", "plan": []params{{"step": "a", "status": "completed"}, {"step": "b", "status": "pending"}}})
 	if out := (Plan{}).Run(t.Context(), c).Output; out.Output != "Plan updated" || out.Failed {
 		t.Errorf("output %+v", out)
 	}
@@ -246,7 +246,7 @@ func TestPlan(t *testing.T) {
 	if d := cmp.Diff(want, h.events); d != "" {
 		t.Errorf("recorded (-want +got):\n%s", d)
 	}
-	bad := call(h, "/", args{"plan": []args{{"step": "a", "status": "someday"}}})
+	bad := call(h, "/", params{"plan": []params{{"step": "a", "status": "someday"}}})
 	if out := (Plan{}).Run(t.Context(), bad).Output; !out.Failed {
 		t.Errorf("a bad status was taken: %+v", out)
 	}
@@ -262,8 +262,12 @@ func BenchmarkShell(b *testing.B) {
 	for _, argv := range [][]string{{"true"}, {"bash", "-lc", "true"}} {
 		b.Run(fmt.Sprint(argv), func(b *testing.B) {
 			for b.Loop() {
-				s.Run(b.Context(), call(&fakeHost{}, "/", args{"command": argv}))
+				s.Run(b.Context(), call(&fakeHost{}, "/", params{"command": argv}))
 			}
 		})
 	}
+}
+
+func (h *fakeHost) Output(_ context.Context, call protocol.CallID) (string, error) {
+	return "", errors.New("no output of " + call.String())
 }

@@ -1,10 +1,14 @@
-// Package tool holds what a model can ask for. A [Tool] is one thing that can be
+// Package tool holds what a model can call. A [Tool] is one thing that can be
 // called; there is one file for each built-in.
 //
 // A tool gets a context and returns a result. When its context ends it stops
 // what it began, as far as that can be done, and returns; it has no goroutine left
 // when it returns. It never changes a conversation: it returns an [Output], or
 // asks for an approval and is run again when that was given.
+//
+// A conversation has a list of tools. [Offered] are those that the model is
+// sent; the others are there for models that call them all the same. [Find] takes
+// the names that models write, and [Run] records what had to be repaired.
 package tool
 
 import (
@@ -13,6 +17,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/policy"
+	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -39,12 +44,33 @@ type Call struct {
 	Grants    policy.Grants     // what was approved for the session
 	Settings  protocol.Settings
 	Patches   []json.RawMessage // what the patches that this turn has applied kept (Back), in order
-	Warned    map[string]bool   // warnings that were given in this conversation
+	Warned    map[string]bool   // warnings that the conversation has had
 	Host      Host
 
 	// Background are the background commands of the conversation, those that
 	// ended among them.
 	Background map[protocol.BackgroundID]Background
+
+	repairs *[]string // collects what was repaired in the arguments; may be nil
+}
+
+// parse reads the arguments. If they cannot be used, the second result is the
+// answer.
+func (c Call) parse(s *args.Schema) (args.Values, *Result) {
+	v, err := s.Parse(c.Arguments)
+	c.repaired(v.Repairs...)
+	if err != nil {
+		r := failed(err.Error())
+		return v, &r
+	}
+	return v, nil
+}
+
+// repaired notes what had to be repaired before the call could be carried out.
+func (c Call) repaired(notes ...string) {
+	if c.repairs != nil {
+		*c.repairs = append(*c.repairs, notes...)
+	}
 }
 
 // A Host is what a tool may use of the conversation it works for.
@@ -63,6 +89,10 @@ type Host interface {
 	// prints is to go to the returned function. An error says that it was not
 	// taken over: the call has to end it.
 	Keep(ctx context.Context, started protocol.BackgroundStarted, b Background) (protocol.BackgroundID, func(protocol.DeltaKind, string), error)
+
+	// Output returns what the command of an earlier call has printed, as far as it
+	// is recorded.
+	Output(ctx context.Context, call protocol.CallID) (string, error)
 }
 
 // A Background is a command that goes on after its call was answered.
@@ -85,4 +115,22 @@ type Result struct {
 	// Ask, if set, says that somebody has to be asked first. Output is then
 	// ignored, and the call is run again with the Grant it was given.
 	Ask *protocol.ApprovalRequested
+}
+
+// failed is the result of a call that was not carried out.
+func failed(text string) Result {
+	return Result{Output: protocol.ToolOutput{Output: text, Failed: true}}
+}
+
+// Run carries out a call of a tool and notes in the output what had to be
+// repaired in it.
+func Run(ctx context.Context, t Tool, call Call) Result {
+	var repairs []string
+	call.repairs = &repairs
+	if name := t.Spec().Name; name != call.Name {
+		call.repaired("took " + call.Name + " for " + name)
+	}
+	res := t.Run(ctx, call)
+	res.Output.Repairs = repairs
+	return res
 }

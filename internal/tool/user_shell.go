@@ -10,9 +10,8 @@ import (
 	"github.com/fermata-agent/fermata/protocol"
 )
 
-// UserShell runs a command line that the user typed. Conversations run it for
-// the user only: no model is told of it, and one that calls it all the same is
-// under the policy of Shell.
+// UserShell runs a command line that the user typed. It is not offered to a
+// model, and one that calls it all the same is under the policy of Shell.
 type UserShell struct{ Shell *Shell }
 
 // userTimeout is longer than anybody watches: the user stops what takes too long.

@@ -493,7 +493,7 @@ func (d *decision) end(reason p.EndReason) {
 		d.add(&p.InputReturned{Inputs: back})
 	}
 	d.add(&p.TurnEnded{
-		Reason: reason, Error: d.state.StopError, Killed: d.state.Killed,
+		Reason: reason, Error: d.state.StopError, Killed: d.state.Killed, Repairs: d.state.Repairs,
 		Elapsed: max(0, d.env.Now.Sub(d.state.Started)),
 	})
 }

@@ -40,6 +40,7 @@ type State struct {
 	Shell        bool        // it runs a command of the user's own
 	Messages     int         // how many messages the user has sent in it
 	Killed       int         // processes that were ended by a stop
+	Repairs      int         // made in calls that the model got wrong
 	Calls        []OpenCall  // without an output, in order
 	HasCompacted bool        // the history was compacted in it
 	RefusedCalls []string    // call ids that the provider complained about
@@ -239,6 +240,7 @@ func (s *State) evolveCall(e p.Event) {
 		if b.Command != nil {
 			s.Killed += b.Command.Killed
 		}
+		s.Repairs += len(b.Repairs)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -197,7 +198,9 @@ func appendTool(b []byte, t model.ToolSpec) []byte {
 		b = wire.AppendString(append(b, `,"format":{"type":"grammar","syntax":"lark","definition":`...), t.Grammar)
 		b = append(b, '}')
 	case t.Kind != protocol.CallCustom:
-		b = append(b, `,"strict":false,"parameters":`...)
+		b = append(b, `,"strict":`...)
+		b = strconv.AppendBool(b, t.Strict)
+		b = append(b, `,"parameters":`...)
 		if len(t.Parameters) == 0 {
 			b = append(b, `{"type":"object","properties":{}}`...)
 		}

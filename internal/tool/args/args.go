@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A Type is the type of a parameter.
@@ -43,16 +44,25 @@ type Param struct {
 	Item        json.RawMessage // for Objects: the JSON Schema of an element
 }
 
-// A Schema is the parameters of one tool. Its zero value takes none.
+// A Schema is the parameters of one tool. Its zero value takes none. It must not
+// be changed or copied after its first use, and may then be used from any goroutine.
 type Schema struct {
 	Tool    string
 	Params  []Param
 	Example string // the arguments of a typical call, as JSON
 	Bare    string // the parameter that is meant by arguments that are no object
+
+	once sync.Once
+	json json.RawMessage // set by once
 }
 
 // JSON returns the JSON Schema of the parameters that are offered.
-func (s Schema) JSON() json.RawMessage {
+func (s *Schema) JSON() json.RawMessage {
+	s.once.Do(func() { s.json = s.encode() }) // sent with every request
+	return s.json
+}
+
+func (s *Schema) encode() json.RawMessage {
 	var b strings.Builder
 	b.WriteString(`{"type":"object","properties":{`)
 	required := []string{}
@@ -71,11 +81,11 @@ func (s Schema) JSON() json.RawMessage {
 
 // Strict reports whether the schema can be sent as a strict one, to which a
 // service holds the model: every parameter must be required then.
-func (s Schema) Strict() bool {
+func (s *Schema) Strict() bool {
 	return !slices.ContainsFunc(s.offered(), func(p Param) bool { return !p.Required })
 }
 
-func (s Schema) offered() []Param {
+func (s *Schema) offered() []Param {
 	return slices.DeleteFunc(slices.Clone(s.Params), func(p Param) bool { return p.Hidden })
 }
 
@@ -107,7 +117,7 @@ func marshal(v any) string {
 
 // Error is the answer to a model whose arguments cannot be used. It describes the
 // parameters of the tool and shows an example.
-func (s Schema) Error(problem string) string {
+func (s *Schema) Error(problem string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "failed to parse function arguments: %s\n%s takes these parameters:", problem, s.Tool)
 	for _, p := range s.offered() {
@@ -182,10 +192,12 @@ func (v Values) Objects(name string) []map[string]json.RawMessage {
 	return list
 }
 
-func (v *Values) note(format string, a ...any) { v.Repairs = append(v.Repairs, fmt.Sprintf(format, a...)) }
+func (v *Values) note(format string, a ...any) {
+	v.Repairs = append(v.Repairs, fmt.Sprintf(format, a...))
+}
 
 // Parse reads arguments. The error is a text for the model.
-func (s Schema) Parse(text string) (Values, error) {
+func (s *Schema) Parse(text string) (Values, error) {
 	v := Values{set: map[string]any{}, list: s.Params}
 	object, err := s.object(&v, text)
 	if err != nil {
@@ -221,7 +233,7 @@ func sortedKeys(m map[string]json.RawMessage) []string {
 }
 
 // take reads one argument.
-func (s Schema) take(v *Values, name string, raw json.RawMessage) error {
+func (s *Schema) take(v *Values, name string, raw json.RawMessage) error {
 	if string(raw) == "null" {
 		return nil
 	}
@@ -247,7 +259,7 @@ func (s Schema) take(v *Values, name string, raw json.RawMessage) error {
 
 // param finds a parameter by its name, by the same name written differently, or
 // by an alias.
-func (s Schema) param(name string) (Param, bool) {
+func (s *Schema) param(name string) (Param, bool) {
 	for _, p := range s.Params {
 		if p.Name == name {
 			return p, true

@@ -11,7 +11,7 @@ import (
 )
 
 // object reads the arguments as an object, after repairs if that is needed.
-func (s Schema) object(v *Values, text string) (map[string]json.RawMessage, error) {
+func (s *Schema) object(v *Values, text string) (map[string]json.RawMessage, error) {
 	text = strings.TrimSpace(strings.TrimPrefix(text, "\uFEFF"))
 	if text == "" {
 		return nil, nil
