@@ -24,7 +24,11 @@ func TestOneFlavourOfEachTool(t *testing.T) {
 		{"gpt-5", false, "shell apply_patch " + look},
 		{"", true, "exec_command write_stdin edit write " + look},
 	} {
-		cfg := &config.Config{UseExecCommandTool: tt.exec}
+		cfg, _, err := config.Load(config.Options{Cwd: t.TempDir(), Env: env(t.TempDir())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.UseExecCommandTool, cfg.ViewImage = tt.exec, false
 		kit := &toolkit{config: cfg, models: &Models{config: cfg}}
 		list := kit.tools(p.Settings{Model: tt.model})
 		var names []string
@@ -39,5 +43,14 @@ func TestOneFlavourOfEachTool(t *testing.T) {
 				t.Errorf("%s: a call of %s is not carried out", tt.model, name)
 			}
 		}
+	}
+}
+
+func env(home string) func(string) string {
+	return func(name string) string {
+		if name == "FERMATA_HOME" {
+			return home
+		}
+		return ""
 	}
 }
