@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) {
 	if IsShim() {
 		// Not os.Exit, which takes a second under the race detector.
-		syscall.Exit(ShimMain(confineForTest))
+		syscall.Exit(ShimMain(Confiner{Apply: confineForTest}))
 	}
 	if part := os.Getenv(helperVariable); part != "" {
 		os.Exit(helperMain(part))
@@ -24,21 +24,21 @@ func TestMain(m *testing.M) {
 
 // confineForTest stands for the sandbox: it sets a mark on the calling thread
 // that the command inherits and that /proc shows, or fails.
-func confineForTest(spec json.RawMessage) error {
+func confineForTest(spec json.RawMessage) (*os.File, error) {
 	var s struct {
 		Mark bool
 		Fail string
 	}
 	if err := json.Unmarshal(spec, &s); err != nil {
-		return err
+		return nil, err
 	}
 	if s.Fail != "" {
-		return errors.New(s.Fail)
+		return nil, errors.New(s.Fail)
 	}
 	if s.Mark {
-		return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		return nil, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	}
-	return nil
+	return nil, nil
 }
 
 // helperVariable makes the test binary play another part.

@@ -56,12 +56,23 @@ func IsShim() bool {
 	return len(os.Args) == 2 && os.Args[0] == shimName
 }
 
+// Confiner confines commands that have a Spec.Confine. The zero value is for
+// programs that have none.
+type Confiner struct {
+	// Apply restricts the calling process for good. It runs in the process that
+	// becomes the command, on the thread that will exec, so that restricting this
+	// thread is enough. The file, if it is not nil, is given to Serve.
+	Apply func(spec json.RawMessage) (*os.File, error)
+
+	// Serve answers what the confinement leaves to the shim to decide. It runs in
+	// the shim, which is not confined and is the ancestor of all processes of the
+	// command, in a goroutine of its own until the shim ends. It may be nil.
+	Serve func(f *os.File)
+}
+
 // ShimMain is the main function of the processes between fermata and a command.
-// The result is the exit code. confine restricts the calling process for good; it
-// is called for commands that have a Spec.Confine, and may be nil if there are
-// none. It runs in the process that becomes the command, on the thread that will
-// exec, so that restricting this thread is enough.
-func ShimMain(confine func(spec json.RawMessage) error) int {
+// The result is the exit code.
+func ShimMain(c Confiner) int {
 	part, k := parsePart(os.Args[1])
 	if k.pids {
 		if err := enterNamespace(); err != nil {
@@ -70,9 +81,9 @@ func ShimMain(confine func(spec json.RawMessage) error) int {
 	}
 	switch part {
 	case partSupervise:
-		return superviseMain(k)
+		return superviseMain(k, c.Serve)
 	case partStage:
-		return stageMain(k, confine)
+		return stageMain(k, c.Apply)
 	case partProbe:
 		return 0
 	}
@@ -92,10 +103,11 @@ type supervisor struct {
 	stop    chan struct{} // closed at the end of the lifeline, or when somebody asks for the end
 	failed  chan *failure // one value: nil when the stage became the command
 	reaper  *reaper
+	serve   func(*os.File) // may be nil
 }
 
 // superviseMain sets the stage up and supervises it.
-func superviseMain(k kind) int {
+func superviseMain(k kind, serve func(*os.File)) int {
 	asked := catchSignals()
 	if err := prepareShim(); err != nil {
 		return 1
@@ -115,6 +127,7 @@ func superviseMain(k kind) int {
 		stop:    make(chan struct{}),
 		failed:  make(chan *failure, 1),
 		reaper:  newReaper(leader),
+		serve:   serve,
 	}
 	go s.reaper.run()
 	lifeline := make(chan struct{})
@@ -127,7 +140,7 @@ func superviseMain(k kind) int {
 		}
 		close(s.stop)
 	}()
-	go s.readFailure(stageFailed)
+	go s.readStage(stageFailed)
 	s.say(report{Hello: &hello{Leader: leader}})
 	s.supervise()
 	return 0
@@ -147,7 +160,7 @@ func catchSignals() <-chan os.Signal {
 }
 
 // startStage starts the second half of the shim, in its own session. It returns
-// the pipe for its orders and the one on which it reports failure.
+// the pipe for its orders and the socket on which it reports.
 func startStage(k kind) (orders, failed *os.File, leader int, err error) {
 	ordersR, orders, err := os.Pipe()
 	if err != nil {
@@ -155,7 +168,7 @@ func startStage(k kind) (orders, failed *os.File, leader int, err error) {
 	}
 	defer ordersR.Close()
 
-	failed, failedW, err := os.Pipe()
+	failed, failedW, err := socketPair()
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -200,12 +213,23 @@ func (s *supervisor) readControl(ended chan<- struct{}) {
 	}
 }
 
-// readFailure learns what became of the stage. It has closed its end when it
-// became the command or when it is dead.
-func (s *supervisor) readFailure(from *os.File) {
+// readStage learns what became of the stage, and serves its confinement. The
+// stage has closed its end when it became the command or when it is dead.
+func (s *supervisor) readStage(from *os.File) {
 	defer from.Close()
+	var text []byte
+	for {
+		b, f, err := receive(from)
+		if f != nil && s.serve != nil {
+			go s.serve(f) // ended by the end of this process
+		}
+		if err != nil || len(b) == 0 {
+			break
+		}
+		text = append(text, b...)
+	}
 	var f failure
-	if json.NewDecoder(from).Decode(&f) != nil {
+	if json.Unmarshal(text, &f) != nil {
 		s.failed <- nil
 		return
 	}

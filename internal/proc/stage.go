@@ -18,7 +18,7 @@ import (
 
 // stageMain waits for its orders, prepares itself and becomes the command. It
 // returns only if it does not.
-func stageMain(k kind, confine func(json.RawMessage) error) int {
+func stageMain(k kind, confine func(json.RawMessage) (*os.File, error)) int {
 	runtime.LockOSThread() // what confine does to this thread must hold at exec
 	unix.CloseOnExec(controlFD)
 	unix.CloseOnExec(statusFD)
@@ -49,7 +49,9 @@ func stageMain(k kind, confine func(json.RawMessage) error) int {
 
 // giveUp tells the shim why there is no command.
 func giveUp(err error) int {
-	_ = json.NewEncoder(os.NewFile(statusFD, "status")).Encode(failureOf(err))
+	if text, err := json.Marshal(failureOf(err)); err == nil {
+		_ = send(statusFD, text, nil)
+	}
 	return 127
 }
 
@@ -60,7 +62,7 @@ type image struct {
 }
 
 // prepare does everything short of exec.
-func (o *stageOrder) prepare(confine func(json.RawMessage) error) (*image, error) {
+func (o *stageOrder) prepare(confine func(json.RawMessage) (*os.File, error)) (*image, error) {
 	c := &image{argv: stringsOf(o.Argv), env: stringsOf(o.Env)}
 	if o.TTY != "" {
 		if err := takeTerminal(o.TTY); err != nil {
@@ -83,7 +85,11 @@ func (o *stageOrder) prepare(confine func(json.RawMessage) error) (*image, error
 	if confine == nil {
 		return nil, errors.New("confine: this program has no confinement")
 	}
-	if err := confine(o.Confine); err != nil {
+	toServe, err := confine(o.Confine)
+	if err == nil && toServe != nil {
+		err = send(statusFD, []byte(" "), toServe) // a blank means nothing in JSON
+	}
+	if err != nil {
 		return nil, fmt.Errorf("confine: %w", err)
 	}
 	return c, nil

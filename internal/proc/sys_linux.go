@@ -59,3 +59,9 @@ func shimAttr() *syscall.SysProcAttr {
 
 // commandTree lists the tree below the shim that calls it.
 func commandTree(int) ([]tree.Process, error) { return tree.Below() }
+
+func newSocketPair() ([2]int, error) {
+	return unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+}
+
+const receiveFlags = unix.MSG_CMSG_CLOEXEC

@@ -11,7 +11,7 @@ import (
 //
 //	fermata → shim   order, release, end of file = stop
 //	shim → stage     stageOrder, release, end of file = leave
-//	stage → shim     failure, or end of file = it became the command
+//	stage → shim     a file to serve (see Confiner); failure, or end of file = it became the command
 //	shim → fermata   report ..., end of file = the shim is dead
 
 // order tells the shim what to do. The part for the stage is passed on unread.

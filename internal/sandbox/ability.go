@@ -23,6 +23,10 @@ type Ability struct {
 	// Seccomp is true if system calls can be filtered, on this architecture.
 	Seccomp bool `json:"seccomp"`
 
+	// Sockets is true if commands can have local sockets of their own, see
+	// socketServer. Without it they have none but pairs.
+	Sockets bool `json:"sockets"`
+
 	// Mounts is true if a command can have a mount namespace; ByUser if it needs
 	// a user namespace for it, as an ordinary user does.
 	Mounts bool `json:"mounts"`
@@ -42,7 +46,6 @@ const (
 	landlockNetwork  = 4
 	landlockDevices  = 5
 	landlockScopes   = 6
-	landlockSockets  = 9
 )
 
 // Missing says why this machine cannot confine at all; it is empty if it can.
@@ -91,8 +94,11 @@ func (a Ability) limits(mode protocol.SandboxMode) []string {
 		list = append(list, fmt.Sprintf("commands cannot move files from one directory to another: Landlock has version %d, not %d", a.Landlock, landlockRefer))
 	}
 	if a.Landlock < landlockScopes {
-		list = append(list, fmt.Sprintf("commands can use abstract sockets of the user's other processes, and signal those that they see: Landlock has version %d, not %d",
+		list = append(list, fmt.Sprintf("commands can signal the user's other processes if they see them: Landlock has version %d, not %d",
 			a.Landlock, landlockScopes))
+	}
+	if !a.Sockets {
+		list = append(list, "commands cannot use local sockets, not even their own: the kernel does not let system calls be served here (seccomp notifications, ptrace_scope)")
 	}
 	return list
 }
@@ -114,6 +120,7 @@ func (a Ability) Lines() []string {
 		first,
 		fmt.Sprintf("Landlock: version %d", a.Landlock),
 		"seccomp: " + yesNo(a.Seccomp),
+		"local sockets of their own: " + yesNo(a.Sockets),
 		"mount namespace: " + a.mountsWords(),
 	}
 	return append(lines, a.limits(protocol.SandboxWorkspaceWrite)...)

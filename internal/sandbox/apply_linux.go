@@ -23,16 +23,19 @@ func (p *plan) set(spec *proc.Spec) error {
 	return nil
 }
 
-// Apply confines the calling thread, which must be locked to its goroutine, and
-// what it executes, for good. It is meant for proc.ShimMain. After an error
-// nothing may be executed: the confinement may be half done.
-func Apply(raw json.RawMessage) error {
+// Confiner carries confinements out, for proc.ShimMain.
+func Confiner() proc.Confiner { return proc.Confiner{Apply: apply, Serve: serveSockets} }
+
+// apply confines the calling thread, which must be locked to its goroutine, and
+// what it executes, for good. After an error nothing may be executed: the
+// confinement may be half done. The file is for serveSockets.
+func apply(raw json.RawMessage) (*os.File, error) {
 	var p plan
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return fmt.Errorf("read plan: %w", err)
+		return nil, fmt.Errorf("read plan: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return os.NewSyscallError("prctl", err)
+		return nil, os.NewSyscallError("prctl", err)
 	}
 
 	// The order matters: each step forbids the ones before.
@@ -43,13 +46,16 @@ func Apply(raw json.RawMessage) error {
 		{"mounts", p.mount},
 		{"landlock", p.restrictFiles},
 		{"rights", dropRights},
-		{"seccomp", p.filterCalls},
 	} {
 		if err := step.do(); err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
+			return nil, fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
-	return nil
+	calls, err := p.filterCalls()
+	if err != nil {
+		return nil, fmt.Errorf("seccomp: %w", err)
+	}
+	return calls, nil
 }
 
 // openPath opens name for use as a place. A symbolic link on the way is an error,

@@ -15,9 +15,10 @@
 //	          and no looking into processes outside; no signals to them and no
 //	          abstract sockets of theirs (since ABI 6).
 //	rights    root keeps only those capabilities that concern files and ids.
-//	seccomp   no sockets but local ones (without network access); no mounting, no
-//	          namespaces, no tracing, no io_uring, and nothing of another
-//	          architecture.
+//	seccomp   no sockets but local ones (without network access), and these
+//	          connect only to what the command's own processes listen on (see
+//	          socketServer); no mounting, no namespaces, no tracing, no io_uring,
+//	          and nothing of another architecture.
 //
 // All of them come with no_new_privs, so set-uid programs give nothing. A PID
 // namespace (Place.PIDNamespace) is not one of the layers, because not every
@@ -45,9 +46,8 @@
 // with ErrUnable: a command is never run less confined than asked in silence.
 // Notes says what a person should know.
 //
-// What a confined command still can do: read all that the user can read; reach
-// local sockets inside the working directory and writable roots, and all local
-// sockets if it has the network; write through hard links that exist already;
+// What a confined command still can do: read all that the user can read; write
+// through hard links that exist already;
 // leave set-uid files of its own user in a root; take locks on files it can
 // read; change the priority and the processors of its user's other processes
 // (not as root; threads of one program do that to each other, by number); use up
@@ -55,8 +55,11 @@
 //
 // What honest commands notice: they cannot signal what another command left
 // running, nor see it if they have a PID namespace (see Place); /dev/shm, System V
-// IPC and the names in /dev/pts are their own; nothing can be traced, so debuggers
-// and leak checkers that do so fail; 32-bit programs are killed; moving files
+// IPC and the names in /dev/pts are their own; local sockets of other programs
+// (containers, ssh-agent, the desktop, another command) cannot be reached, also
+// with the network, there are no local datagram sockets, and both ends of a local
+// connection see the shim as the process at the other end; nothing can be traced,
+// so debuggers and leak checkers that do so fail; 32-bit programs are killed; moving files
 // between roots may mean to copy them; and an ordinary user sees the files of
 // others as nobody's.
 package sandbox

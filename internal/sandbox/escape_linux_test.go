@@ -96,10 +96,10 @@ var escapes = []escape{
 	{name: "netlink", script: `t socket ` + itoa(unix.AF_NETLINK), byExit: true},
 	{name: "packets", script: `t socket ` + itoa(unix.AF_PACKET), byExit: true, rootOnly: true},
 	{name: "socket to the hypervisor", script: `t socket ` + itoa(unix.AF_VSOCK), byExit: true},
-	{name: "an abstract socket", script: `t dial unix $ABSTRACT`, byExit: true, scopes: true},
-	{name: "a socket outside", script: `t dial unix $SOCKET`, byExit: true, mounts: true},
-	{name: "a datagram outside", script: `t dial unixgram $DGRAM`, byExit: true, mounts: true},
-	{name: "a socket behind a link", script: `ln -s $SOCKET s && t dial unix $WS/s`, byExit: true, mounts: true},
+	{name: "an abstract socket", script: `t dial unix $ABSTRACT`, byExit: true},
+	{name: "a socket outside", script: `t dial unix $SOCKET`, byExit: true},
+	{name: "a datagram outside", script: `t dial unixgram $DGRAM`, byExit: true},
+	{name: "a socket behind a link", script: `ln -s $SOCKET s && t dial unix $WS/s`, byExit: true},
 	{name: "a socket under a new name", script: `ln $SOCKET s && t dial unix $WS/s`, byExit: true},
 
 	// other processes

@@ -47,6 +47,8 @@ func judge(t *testing.T, prog []unix.SockFilter, c call) uint32 {
 			jump(a > in.K)
 		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
 			jump(a&in.K != 0)
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			a &= in.K
 		case unix.BPF_RET | unix.BPF_K:
 			return in.K
 		default:
@@ -70,9 +72,15 @@ func TestFilter(t *testing.T) {
 		{"exec", unix.SYS_EXECVE, [6]uint64{}, actAllow, actAllow},
 		{"landlock", unix.SYS_LANDLOCK_RESTRICT_SELF, [6]uint64{}, actAllow, actAllow},
 		{"seccomp", unix.SYS_SECCOMP, [6]uint64{}, actAllow, actAllow},
-		{"connect", unix.SYS_CONNECT, [6]uint64{}, actAllow, actAllow},
+		{"connect", unix.SYS_CONNECT, [6]uint64{}, actServe, actServe},
+		{"listen", unix.SYS_LISTEN, [6]uint64{}, actServe, actServe},
+		{"bind", unix.SYS_BIND, [6]uint64{}, actAllow, actAllow},
 		{"local socket", unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM}, actAllow, actAllow},
-		{"local pair", unix.SYS_SOCKETPAIR, [6]uint64{unix.AF_UNIX}, actAllow, actAllow},
+		{"local socket with flags", unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC}, actAllow, actAllow},
+		{"local datagrams", unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, actDeny, actDeny},
+		{"local datagrams by another name", unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX, high | unix.SOCK_RAW | unix.SOCK_NONBLOCK}, actDeny, actDeny},
+		{"local pair", unix.SYS_SOCKETPAIR, [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM}, actAllow, actAllow},
+		{"local pair for datagrams", unix.SYS_SOCKETPAIR, [6]uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, actDeny, actDeny},
 		{"other pair", unix.SYS_SOCKETPAIR, [6]uint64{unix.AF_TIPC}, actDeny, actDeny},
 		{"internet", unix.SYS_SOCKET, [6]uint64{unix.AF_INET}, actDeny, actAllow},
 		{"internet with garbage", unix.SYS_SOCKET, [6]uint64{high | unix.AF_INET}, actDeny, actAllow},
@@ -101,12 +109,27 @@ func TestFilter(t *testing.T) {
 		{"x32", 0x40000000 | unix.SYS_SOCKET, [6]uint64{unix.AF_INET}, actMissing, actMissing},
 	} {
 		for network, want := range map[bool]uint32{false: c.want, true: c.networked} {
-			if got := judge(t, filterProgram(network), call{nativeArch, c.nr, c.args}); got != want {
+			if got := judge(t, filterProgram(network, true), call{nativeArch, c.nr, c.args}); got != want {
 				t.Errorf("%s, network %v: got %#x, want %#x", c.name, network, got, want)
 			}
 		}
 	}
-	if got := judge(t, filterProgram(true), call{unix.AUDIT_ARCH_I386, unix.SYS_READ, [6]uint64{}}); got != actKill {
+	for _, c := range []struct {
+		name string
+		nr   uint32
+		args [6]uint64
+		want uint32
+	}{
+		{"connect", unix.SYS_CONNECT, [6]uint64{}, actAllow},
+		{"local socket", unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM}, actDeny},
+		{"local pair", unix.SYS_SOCKETPAIR, [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM}, actAllow},
+		{"internet", unix.SYS_SOCKET, [6]uint64{unix.AF_INET, unix.SOCK_DGRAM}, actAllow},
+	} {
+		if got := judge(t, filterProgram(true, false), call{nativeArch, c.nr, c.args}); got != c.want {
+			t.Errorf("%s, not served: got %#x, want %#x", c.name, got, c.want)
+		}
+	}
+	if got := judge(t, filterProgram(true, true), call{unix.AUDIT_ARCH_I386, unix.SYS_READ, [6]uint64{}}); got != actKill {
 		t.Errorf("foreign architecture: got %#x", got)
 	}
 }
@@ -114,7 +137,7 @@ func TestFilter(t *testing.T) {
 // TestFilterDeniesAll goes through the list, with and without network.
 func TestFilterDeniesAll(t *testing.T) {
 	for _, network := range []bool{false, true} {
-		prog := filterProgram(network)
+		prog := filterProgram(network, true)
 		for _, nr := range append(deniedCalls, deniedHere...) {
 			if got := judge(t, prog, call{nativeArch, nr, [6]uint64{}}); got != actDeny {
 				t.Errorf("call %d: got %#x", nr, got)

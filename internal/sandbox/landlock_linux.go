@@ -31,7 +31,7 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 
 // knownRights are those of a version of Landlock.
 func knownRights(version int) uint64 {
-	var all uint64 = treeRights | deviceRights | nobodysRights | socketRights
+	var all uint64 = treeRights | deviceRights | nobodysRights
 	for _, late := range []struct {
 		version int
 		rights  uint64
@@ -39,7 +39,6 @@ func knownRights(version int) uint64 {
 		{landlockRefer, unix.LANDLOCK_ACCESS_FS_REFER},
 		{landlockTruncate, unix.LANDLOCK_ACCESS_FS_TRUNCATE},
 		{landlockDevices, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
-		{landlockSockets, socketRights},
 	} {
 		if version < late.version {
 			all &^= late.rights
@@ -47,10 +46,6 @@ func knownRights(version int) uint64 {
 	}
 	return all
 }
-
-// socketRights concern the local sockets of processes outside. Here they are
-// taken away from commands without network everywhere but in the user's roots.
-const socketRights = unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 
 // ruleset is a set of Landlock rules that is being made.
 type ruleset struct {
@@ -89,7 +84,6 @@ func (p *plan) rulesetAttr(version int) unix.LandlockRulesetAttr {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
 	if p.Network {
-		attr.Handled_access_fs &^= socketRights
 		return attr
 	}
 	if version >= landlockNetwork {
@@ -125,15 +119,11 @@ func (p *plan) allowRoots(r *ruleset) error {
 		}
 	}
 	for _, root := range p.Roots {
-		rights := uint64(treeRights)
-		if slices.Contains(p.Own, root) {
-			rights |= socketRights
-		}
 		allow := r.allowPath
 		if p.Mounts == mountsNone && p.holdsProtected(string(root)) {
 			allow = func(name string, rights uint64) error { return p.allowEntries(r, name, rights) }
 		}
-		if err := allow(string(root), rights); err != nil {
+		if err := allow(string(root), treeRights); err != nil {
 			return err
 		}
 	}
@@ -189,7 +179,7 @@ func (r *ruleset) allow(fd int, name string, rights uint64) error {
 	case unix.S_IFLNK:
 		return nil
 	default:
-		rights &= deviceRights | socketRights // the others are about directories
+		rights &= deviceRights // the others are about directories
 	}
 
 	if rights &= r.handled; rights == 0 {

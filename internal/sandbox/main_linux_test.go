@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) {
 	if proc.IsShim() {
 		// Not os.Exit, which takes a second under the race detector.
-		syscall.Exit(proc.ShimMain(Apply))
+		syscall.Exit(proc.ShimMain(Confiner()))
 	}
 	if name := os.Getenv(toolVariable); name != "" {
 		syscall.Exit(toolMain(name))

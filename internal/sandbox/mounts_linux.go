@@ -46,9 +46,6 @@ func (p *plan) mount() error {
 	if err := p.mountOwnDevices(); err != nil {
 		return err
 	}
-	if err := p.coverSockets(); err != nil {
-		return err
-	}
 
 	// We still stand on the old mounts, below the new ones.
 	if err := unix.Chdir(cwd); err != nil {

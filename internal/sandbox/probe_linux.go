@@ -16,6 +16,7 @@ func Probe() Ability { return probe() }
 
 var probe = sync.OnceValue(func() Ability {
 	a := Ability{System: "linux", Landlock: landlockVersion(), Seccomp: haveFilter && seccompWorks()}
+	a.Sockets = a.Seccomp && canServeSockets()
 	a.outside, _ = mountNamespace()
 	var why error
 	if os.Geteuid() == 0 {

@@ -83,6 +83,7 @@ func newWith(a Ability, policy protocol.SandboxPolicy, place Place) (*Confinemen
 			Own:       paths(l.own),
 			Protected: paths(l.protected),
 			Shm:       policy.Mode == protocol.SandboxWorkspaceWrite,
+			Sockets:   a.Sockets,
 		},
 		pids:    place.PIDNamespace,
 		missing: l.missing,
@@ -145,6 +146,7 @@ type plan struct {
 	Protected []path `json:"protected,omitempty"` // read-only although in a root
 	Binds     []bind `json:"binds,omitempty"`     // outer ones first
 	Shm       bool   `json:"shm,omitempty"`       // with a /dev/shm
+	Sockets   bool   `json:"sockets,omitempty"`   // the shim serves local sockets
 }
 
 // mounts says where the mount namespace comes from.

@@ -14,7 +14,7 @@ import (
 )
 
 // strong is a machine that can do everything.
-var strong = Ability{System: "linux", Landlock: 7, Seccomp: true, Mounts: true}
+var strong = Ability{System: "linux", Landlock: 7, Seccomp: true, Sockets: true, Mounts: true}
 
 func TestFullAccessIsNotConfined(t *testing.T) {
 	c, err := New(protocol.SandboxPolicy{Mode: protocol.SandboxFullAccess}, Place{})
@@ -71,15 +71,16 @@ func TestAbilityInWords(t *testing.T) {
 		ability Ability
 		want    []string
 	}{
-		{strong, []string{"commands can be confined", "Landlock: version 7", "seccomp: yes", "mount namespace: yes"}},
-		{user, []string{"commands can be confined", "Landlock: version 7", "seccomp: yes", "mount namespace: yes, in a user namespace"}},
+		{strong, []string{"commands can be confined", "Landlock: version 7", "seccomp: yes", "local sockets of their own: yes", "mount namespace: yes"}},
+		{user, []string{"commands can be confined", "Landlock: version 7", "seccomp: yes", "local sockets of their own: yes", "mount namespace: yes, in a user namespace"}},
 		{Ability{System: "darwin", Seatbelt: true}, []string{"commands can be confined with Seatbelt"}},
 		{old, []string{
-			"commands can be confined", "Landlock: version 1", "seccomp: yes", "mount namespace: no operation not permitted",
+			"commands can be confined", "Landlock: version 1", "seccomp: yes", "local sockets of their own: no", "mount namespace: no operation not permitted",
 			"commands can change mode, owner, times and attributes of the user's files everywhere: there is no mount namespace (operation not permitted)",
 			"commands can cut the user's files short everywhere: Landlock has version 1, not 3",
 			"commands cannot move files from one directory to another: Landlock has version 1, not 2",
-			"commands can use abstract sockets of the user's other processes, and signal those that they see: Landlock has version 1, not 6",
+			"commands can signal the user's other processes if they see them: Landlock has version 1, not 6",
+			"commands cannot use local sockets, not even their own: the kernel does not let system calls be served here (seccomp notifications, ptrace_scope)",
 		}},
 	} {
 		if d := cmp.Diff(c.want, c.ability.Lines()); d != "" {

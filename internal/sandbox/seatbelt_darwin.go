@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"os"
 	"sync"
 
@@ -20,8 +19,8 @@ var probe = sync.OnceValue(func() Ability {
 	return Ability{System: "darwin", Seatbelt: err == nil && info.Mode().IsRegular()}
 })
 
-// Apply has nothing to do: the command is started by sandbox-exec (see set).
-func Apply(json.RawMessage) error { return ErrUnable }
+// Confiner has nothing to do: the command is started by sandbox-exec (see set).
+func Confiner() proc.Confiner { return proc.Confiner{} }
 
 // set puts sandbox-exec in front of the command. It is always the one of the
 // system: the PATH may lead to another.

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"slices"
@@ -44,20 +45,39 @@ const (
 		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 )
 
-// filterCalls installs the filter for the calling thread.
-func (p *plan) filterCalls() error {
-	prog := filterProgram(p.Network)
-	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog)))
-	runtime.KeepAlive(prog)
-	if errno != 0 {
-		return os.NewSyscallError("seccomp", errno)
+// filterCalls installs the filter for the calling thread. It returns the file at
+// which the shim serves calls, or nil: then there are no local sockets but pairs.
+func (p *plan) filterCalls() (*os.File, error) {
+	if p.Sockets {
+		fd, err := install(filterProgram(p.Network, true), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+		if errors.Is(err, unix.EINVAL) { // Linux before 5.19
+			fd, err = install(filterProgram(p.Network, true), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+		}
+		if err == nil {
+			return os.NewFile(uintptr(fd), "calls"), nil
+		}
+		if !errors.Is(err, unix.EBUSY) { // somebody serves our own calls already
+			return nil, os.NewSyscallError("seccomp", err)
+		}
 	}
-	return nil
+	_, err := install(filterProgram(p.Network, false), 0)
+	return nil, os.NewSyscallError("seccomp", err)
 }
 
-// filterProgram is the filter. What it does not name is allowed.
-func filterProgram(network bool) []unix.SockFilter {
+// install installs a filter for the calling thread.
+func install(prog []unix.SockFilter, flags uintptr) (int, error) {
+	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
+	runtime.KeepAlive(prog)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
+}
+
+// filterProgram is the filter. What it does not name is allowed. served says that
+// the shim serves the calls of local sockets; without it there are none.
+func filterProgram(network, served bool) []unix.SockFilter {
 	var f filter
 	f.load(offsetArch)
 	f.ifNotEqual(nativeArch, actKill) // its calls have other numbers
@@ -77,17 +97,26 @@ func filterProgram(network bool) []unix.SockFilter {
 		f.ifEqual(unix.TIOCSTI, actDeny) // typing on behalf of the user
 		f.ifEqual(tiocLinux, actDeny)
 	})
-	families := []uint32{unix.AF_UNIX}
-	if network {
-		families = append(families, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
-	}
-	for _, nr := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
-		f.onCall(nr, 0, func() {
-			for _, family := range families {
+	f.onCall(unix.SYS_SOCKETPAIR, 0, func() {
+		f.ifNotEqual(unix.AF_UNIX, actDeny)
+		f.ifNotConnected(actDeny)
+	})
+	f.onCall(unix.SYS_SOCKET, 0, func() {
+		if network {
+			for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
 				f.ifEqual(family, actAllow)
 			}
+		}
+		if !served {
 			f.end(actDeny)
-		})
+			return
+		}
+		f.ifNotEqual(unix.AF_UNIX, actDeny)
+		f.ifNotConnected(actDeny)
+	})
+	if served {
+		f.ifEqual(unix.SYS_CONNECT, actServe)
+		f.ifEqual(unix.SYS_LISTEN, actServe)
 	}
 	f.end(actAllow)
 	return f.prog
@@ -101,6 +130,7 @@ const (
 	actKill    = unix.SECCOMP_RET_KILL_PROCESS
 	actDeny    = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	actMissing = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	actServe   = unix.SECCOMP_RET_USER_NOTIF
 )
 
 // Where the kernel puts what a filter can see.
@@ -141,6 +171,17 @@ func (f *filter) ifAbove(k, action uint32) {
 // ifAny tests whether one of the bits is set.
 func (f *filter) ifAny(bits, action uint32) {
 	f.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, bits, 0, 1)
+	f.end(action)
+}
+
+// ifNotConnected tests whether the second argument is a type of sockets that can
+// send to any address, without connect.
+func (f *filter) ifNotConnected(action uint32) {
+	const types = 0xf // the other bits are flags
+	f.load(offsetArgs + 8)
+	f.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, types, 0, 0)
+	f.ifEqual(unix.SOCK_STREAM, actAllow)
+	f.ifEqual(unix.SOCK_SEQPACKET, actAllow)
 	f.end(action)
 }
 

@@ -1,102 +1,298 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
-	"bufio"
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// coverSockets hides the sockets of the user's other programs, unless they lie in
-// a root of his own or the command has the network. Behind such sockets are
-// programs that run what they are told: container engines, service managers,
-// editors and terminal multiplexers. What is bound later is not hidden, nor is
-// what was bound under a relative name; newer kernels forbid both (see
-// socketRights).
-func (p *plan) coverSockets() error {
-	if p.Network {
-		return nil
-	}
-	table, err := os.ReadFile("/proc/thread-self/net/unix")
+// Behind local sockets are programs that run what they are asked to: container
+// engines, service managers, editors, terminal multiplexers, fermata itself. A
+// confined command may therefore connect only to sockets of its own processes. No
+// file permission says so, and a filter of system calls cannot look at addresses;
+// so the filter hands connect and listen to the shim, which does them itself:
+//
+//   - listen: on a duplicate of the command's socket. The kernel notes the shim as
+//     the process that listens, and that note cannot be forged by anybody else.
+//   - connect: on a new socket that the command cannot reach. If the kernel says
+//     that the process at the other end is this shim, the new socket takes the
+//     place of the command's; otherwise it is closed and the call fails.
+//
+// What counts is who listens, not the name: it makes no difference whether a
+// socket was bound later, renamed, linked, is abstract, or is reached through a
+// relative name or /proc. Every argument is read once and nothing of it is left to
+// the kernel to read again, so that changing memory or descriptors meanwhile gains
+// nothing. Datagram sockets would need the same for each message; the filter
+// refuses them.
+type socketServer struct {
+	calls chan struct{} // holds a place for each call that is being served
+}
+
+// maxSocketCalls bounds how many calls are served at once; others wait.
+const maxSocketCalls = 128
+
+// serveSockets answers the calls that come from f until no process of the command
+// is left.
+func serveSockets(f *os.File) {
+	conn, err := f.SyscallConn()
 	if err != nil {
-		return nil // nobody can know then, or there are none
+		return
 	}
-
-	for _, name := range boundSockets(table) {
-		real, err := filepath.EvalSymlinks(name)
-		if err != nil || p.isOwn(real) {
-			continue // not to be reached by us, so not by the command
+	s := &socketServer{calls: make(chan struct{}, maxSocketCalls)}
+	for {
+		var n notification
+		var end bool
+		err := conn.Read(func(fd uintptr) bool {
+			var ready bool
+			ready, end = pollNotifications(int(fd))
+			if ready {
+				err = n.receive(int(fd))
+			}
+			return ready || end
+		})
+		if err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOENT) || end {
+			return
 		}
-		if err := cover(real); err != nil {
-			return fmt.Errorf("cover socket: %w", err)
+		if n.id == 0 {
+			continue // who made the call was killed meanwhile
 		}
+		s.calls <- struct{}{}
+		go func() {
+			defer func() { <-s.calls }()
+			_ = conn.Control(func(fd uintptr) { n.answer(int(fd), s.serve(int(fd), &n)) })
+		}()
 	}
-	return nil
 }
 
-// boundSockets lists the paths in the kernel's table of local sockets.
-func boundSockets(table []byte) []string {
-	const columns = 7 // before the path, separated by single or more blanks
-	seen := make(map[string]bool)
-	lines := bufio.NewScanner(bytes.NewReader(table))
-	for lines.Scan() {
-		rest := lines.Text()
-		for range columns {
-			rest = afterField(rest)
-		}
-		if filepath.IsAbs(rest) {
-			seen[rest] = true
-		}
-	}
-	list := make([]string, 0, len(seen))
-	for name := range seen {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
-}
-
-// afterField cuts the first word and the blanks after it off.
-func afterField(line string) string {
-	i := 0
-	for i < len(line) && line[i] != ' ' {
-		i++
-	}
-	for i < len(line) && line[i] == ' ' {
-		i++
-	}
-	return line[i:]
-}
-
-// isOwn reports whether name lies in a root that the user chose.
-func (p *plan) isOwn(name string) bool {
-	return slices.ContainsFunc(p.Own, func(root path) bool { return within(name, string(root)) })
-}
-
-// cover mounts /dev/null over a socket. One that is gone needs no cover.
-func cover(name string) error {
-	fd, err := openPath(name)
-	if err != nil {
-		return nil
-	}
-	defer unix.Close(fd)
-
-	if kind, err := kindOf(fd); err != nil || kind != unix.S_IFSOCK {
-		return nil
-	}
-	tree, err := cloneTree(os.DevNull, false)
+// serve carries one call out and returns its error.
+func (s *socketServer) serve(listener int, n *notification) error {
+	socket, err := n.socket(listener)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(tree)
+	defer unix.Close(socket)
 
-	err = unix.MoveMount(tree, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	if err != nil && exists(name) {
-		return &os.PathError{Op: "move_mount", Path: name, Err: err}
+	if n.data.nr == unix.SYS_LISTEN {
+		return unix.Listen(socket, int(int32(n.data.args[1])))
+	}
+	address, err := n.address()
+	if err != nil {
+		return err
+	}
+	family, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err != nil {
+		return err
+	}
+	if family != unix.AF_UNIX {
+		return connectOther(socket, address)
+	}
+	return connectLocal(listener, n, socket, address)
+}
+
+// connectLocal connects to a socket of the command's own processes.
+func connectLocal(listener int, n *notification, old int, address []byte) error {
+	const head = 2 // the family
+	if len(address) <= head || len(address) > unix.SizeofSockaddrUnix || binary.NativeEndian.Uint16(address) != unix.AF_UNIX {
+		return unix.EINVAL
+	}
+	if err := connectable(old); err != nil {
+		return err
+	}
+
+	name := address[head:]
+	if name[0] != 0 { // a path, else an abstract name
+		path, _, _ := bytes.Cut(name, []byte{0})
+		fd, err := n.open(string(path))
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		address = append(address[:head:head], "/proc/self/fd/"+strconv.Itoa(fd)+"\x00"...)
+	}
+
+	flags, err := unix.FcntlInt(uintptr(old), unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	fresh, err := freshSocket(old)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fresh)
+	if err := n.connectSoon(listener, fresh, address, flags&unix.O_NONBLOCK != 0); err != nil {
+		return err
+	}
+	if !peerIsOurs(fresh) {
+		return unix.EACCES
+	}
+	if err := unix.SetNonblock(fresh, flags&unix.O_NONBLOCK != 0); err != nil {
+		return err
+	}
+	return n.replace(listener, fresh)
+}
+
+// connectable reports what the kernel would about a socket that cannot be
+// connected. One that has a name of its own would lose it, so it is refused.
+func connectable(socket int) error {
+	if _, err := unix.Getpeername(socket); err == nil {
+		return unix.EISCONN
+	}
+	if listens, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || listens != 0 {
+		return unix.EINVAL
+	}
+	own, err := unix.Getsockname(socket)
+	if u, ok := own.(*unix.SockaddrUnix); err != nil || ok && u.Name != "" && u.Name != "@" { // what no name looks like
+		return unix.EACCES
 	}
 	return nil
+}
+
+// freshSocket makes a socket like another one.
+func freshSocket(like int) (int, error) {
+	kind, err := unix.GetsockoptInt(like, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return -1, err
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	if v, err := unix.GetsockoptInt(like, unix.SOL_SOCKET, unix.SO_PASSCRED); err == nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, v)
+	}
+	if v, err := unix.GetsockoptInt(like, unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, v/2) // the kernel doubles it
+	}
+	for _, option := range []int{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} {
+		if v, err := unix.GetsockoptTimeval(like, unix.SOL_SOCKET, option); err == nil {
+			_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, option, v)
+		}
+	}
+	return fd, nil
+}
+
+// connectSoon connects a socket that does not block. While the other end has no
+// room it tries again, if the command would wait, for as long as somebody does.
+func (n *notification) connectSoon(listener, socket int, address []byte, once bool) error {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		err := rawConnect(socket, address)
+		if once || !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if !n.valid(listener) {
+			return unix.EINTR
+		}
+		time.Sleep(wait)
+	}
+}
+
+// peerIsOurs reports whether the socket at the other end was made to listen by
+// this shim, for its command.
+func peerIsOurs(socket int) bool {
+	peer, err := unix.GetsockoptUcred(socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	return err == nil && int(peer.Pid) == os.Getpid()
+}
+
+// connectOther connects a socket of another family, which only commands with
+// network access have.
+func connectOther(socket int, address []byte) error {
+	flags, err := unix.FcntlInt(uintptr(socket), unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	if flags&unix.O_NONBLOCK != 0 {
+		return rawConnect(socket, address)
+	}
+
+	// Waiting must not take a thread. The flag is seen by the command, too, but
+	// only by threads that use the socket before it is connected.
+	if err := unix.SetNonblock(socket, true); err != nil {
+		return err
+	}
+	defer func() { _ = unix.SetNonblock(socket, false) }()
+	if err := rawConnect(socket, address); !errors.Is(err, unix.EINPROGRESS) {
+		return err
+	}
+	if err := awaitWritable(socket); err != nil {
+		return err
+	}
+	status, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && status != 0 {
+		err = unix.Errno(status)
+	}
+	return err
+}
+
+// awaitWritable waits until a connection is made, or has failed.
+func awaitWritable(socket int) error {
+	fd, err := unix.FcntlInt(uintptr(socket), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return conn.Write(func(fd uintptr) bool {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		n, err := unix.Poll(p, 0)
+		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
+	})
+}
+
+// open opens, as a place, what the command means by a path. Links such as those
+// in /proc/PID/fd, which lead to open files, are not followed.
+func (n *notification) open(name string) (int, error) {
+	base := "/proc/" + strconv.Itoa(int(n.pid))
+	if !filepath.IsAbs(name) {
+		cwd, err := os.Readlink(base + "/cwd")
+		if err != nil {
+			return -1, unix.EACCES
+		}
+		name = cwd + "/" + name
+	}
+	root, err := unix.Open(base+"/root", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, unix.EACCES
+	}
+	defer unix.Close(root)
+
+	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EAGAIN) {
+		err = unix.EACCES
+	}
+	if err != nil {
+		return -1, err
+	}
+	if kind, err := kindOf(fd); err != nil || kind != unix.S_IFSOCK {
+		_ = unix.Close(fd)
+		return -1, unix.ECONNREFUSED // as the kernel has it
+	}
+	return fd, nil
+}
+
+// tgid returns the process that a thread belongs to.
+func tgid(tid int) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(text) {
+		if value, ok := bytes.CutPrefix(line, []byte("Tgid:")); ok {
+			return strconv.Atoi(string(bytes.TrimSpace(value)))
+		}
+	}
+	return 0, unix.ESRCH
 }

@@ -2,91 +2,192 @@ package sandbox
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-agent/fermata/protocol"
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
 
-func TestBoundSockets(t *testing.T) {
-	table := `Num       RefCount Protocol Flags    Type St Inode Path
-0000000000000000: 00000002 00000000 00010000 0001 01 20000 /run/a b/ socket
-0000000000000000: 00000002 00000000 00010000 0001 01   300 /run/b
-0000000000000000: 00000003 00000000 00000000 0001 03 40001 /run/b
-0000000000000000: 00000003 00000000 00000000 0001 03 40002
-0000000000000000: 00000002 00000000 00010000 0001 01 40003 @abstract
-0000000000000000: 00000002 00000000 00010000 0001 01 40004 relative
-`
-	if d := cmp.Diff([]string{"/run/a b/ socket", "/run/b"}, boundSockets([]byte(table))); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
+// socketAttacks try to reach a socket of another process, which lies in $DIR/s,
+// where the command can write.
+var socketAttacks = []struct{ name, script string }{
+	{"by its name", `t dial unix $DIR/s`},
+	{"renamed", `mv $DIR/s $DIR/t && t dial unix $DIR/t`},
+	{"linked", `ln $DIR/s $DIR/l && t dial unix $DIR/l`},
+	{"linked into the workspace", `ln $DIR/s $WS/l && t dial unix $WS/l`},
+	{"behind a link", `ln -s $DIR/s $WS/s && t dial unix $WS/s`},
+	{"by a relative name", `cd $DIR && t dial unix s`},
+	{"through the working directory of another process", `cd $DIR && sleep 100 & cd /; t dial unix /proc/$!/cwd/s`},
+	{"through an open directory", `exec 7<$DIR; t dial unix /proc/self/fd/7/s`},
+	{"through the root", `t dial unix /proc/self/root$DIR/s`},
+	{"in a directory that was moved", `mkdir $DIR/d && mv $DIR/s $DIR/d/s && mv $DIR/d $DIR/e && t dial unix $DIR/e/s`},
+	{"bound later", `touch $DIR/go || exit 1; i=0; while ! test -S $DIR/later && test $i -lt 2000; do i=$((i+1)); sleep 0.01; done; t dial unix $DIR/later`},
+	{"abstract", `t dial unix $ABSTRACT`},
+	{"of the internet's socket", `t dial unix $SOCKET`},
+	{"with packets", `t local dial seqpacket $DIR/q`},
+	{"by datagrams", `t dial unixgram $DGRAM`},
+	{"by a pair's datagrams", `t pairsend $DGRAM`},
+	{"by swapping the address", `t flip $DIR/s`},
+	{"by a name in place of its own", `touch $DIR/go || exit 1; t local serve stream $DIR/own & t local wait $DIR/own; mv $DIR/s $DIR/own; t dial unix $DIR/own`},
 }
 
-// TestCoversHold has the agent's socket in a directory that the command can write:
-// it must not get at it by moving things. Its own sockets work there.
-func TestCoversHold(t *testing.T) {
+// TestNoSocketsOfOthers tries all of them in each mode and configuration, and with
+// full access, where each must work: else it would prove nothing.
+func TestNoSocketsOfOthers(t *testing.T) {
 	a := newAgent(t)
-	ability := canConfine(t)
-	w := newWorld(t)
-	socket := filepath.Join(w.outside, "s")
-	a.listen(t, "unix", socket)
-	policy := protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite}
-	t.Setenv("TMPDIR", w.outside)
-	r, out := a.run(t, w, w.confinement(t, ability, policy), "", `exec 2>/dev/null
-		t unix $OUT/own && echo own
-		t dial unix $OUT/s && echo agent
-		mv $OUT/s $OUT/t && echo moved; rm $OUT/s && echo removed
-		mv $OUT ${OUT}2 && t dial unix ${OUT}2/s && echo moved agent
-		ln ${OUT}2/s $WS/l && t dial unix $WS/l && echo linked agent; :`)
-	if want := "own\n"; out != want || r.ExitCode != 0 {
-		t.Errorf("result %+v, output %q, want %q", r, out, want)
+	best := canConfine(t)
+	noMounts := best
+	noMounts.Mounts, noMounts.ByUser = false, false
+	writing := protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite}
+	networked := writing
+	networked.NetworkAccess = true
+	for _, c := range []struct {
+		name    string
+		ability Ability
+		policy  protocol.SandboxPolicy
+		pids    bool
+		works   bool
+	}{
+		{"workspace-write", best, writing, true, false},
+		{"workspace-write without a PID namespace", best, writing, false, false},
+		{"workspace-write without mounts", noMounts, writing, false, false},
+		{"with the network", best, networked, true, false},
+		{"with the network, without mounts", noMounts, networked, false, false},
+		{"read-only", best, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}, true, false},
+		{"full access", best, protocol.SandboxPolicy{Mode: protocol.SandboxFullAccess}, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, attack := range socketAttacks {
+				t.Run(attack.name, func(t *testing.T) {
+					w := newWorld(t)
+					t.Setenv("TMPDIR", w.outside)
+					reached := a.lure(t, w.outside)
+					box := w.confinement(t, c.ability, c.policy)
+					if box != nil {
+						box.pids = c.pids
+					}
+					r, out := a.run(t, w, box, "", attack.script, "DIR="+w.outside)
+					if worked := r.ExitCode == 0 || reached(); worked != c.works {
+						t.Errorf("worked %t (exit %d, %s)", worked, r.ExitCode, out)
+					}
+				})
+			}
+		})
 	}
 }
 
-// TestSocketsOfTheUser has one in the workspace, where commands may talk to each
-// other.
-func TestSocketsOfTheUser(t *testing.T) {
-	a := newAgent(t)
-	w := newWorld(t)
-	a.listen(t, "unix", filepath.Join(w.ws, "s"))
-	if r, out := a.run(t, w, w.confinement(t, canConfine(t), onlyWorkspace()), "", `t dial unix $WS/s`); r.ExitCode != 0 {
-		t.Errorf("result %+v, output %q", r, out)
+// lure listens at the places that the attacks try. reached reports whether
+// somebody sent something there.
+func (a *agent) lure(t *testing.T, dir string) (reached func() bool) {
+	t.Helper()
+	got := make(chan struct{}, 64)
+	serve := func(l net.Listener) {
+		t.Cleanup(func() { _ = l.Close() })
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if n, _ := conn.Read(make([]byte, 16)); n > 0 {
+					select {
+					case got <- struct{}{}:
+					default:
+					}
+				}
+			}()
+		}
 	}
-}
-
-// TestGivenSocket hands a socket of the network to the command, which must not be
-// able to use it.
-func TestGivenSocket(t *testing.T) {
-	a := newAgent(t)
-	ability := canConfine(t)
-	w := newWorld(t)
-	l, err := net.Listen("unix", filepath.Join(w.ws, "s"))
-	must(t, err)
-	defer l.Close()
-	go giveSockets(l)
-	script := `t given $WS/s ${TCP#*:}`
-	if r, out := a.run(t, w, nil, "", script); r.ExitCode != 0 {
-		t.Errorf("full access: exit %d, %s", r.ExitCode, out)
+	for network, name := range map[string]string{"unix": "s", "unixpacket": "q"} {
+		l, err := net.Listen(network, filepath.Join(dir, name))
+		must(t, err)
+		go serve(l)
 	}
-	if r, out := a.run(t, w, w.confinement(t, ability, onlyWorkspace()), "", script); r.ExitCode == 0 || !strings.Contains(out, "permission denied") {
-		t.Errorf("confined: exit %d, %s", r.ExitCode, out)
-	}
-}
-
-func giveSockets(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
+	go func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-tick.C:
+			}
+			if _, err := os.Stat(filepath.Join(dir, "go")); err != nil {
+				continue
+			}
+			if l, err := net.Listen("unix", filepath.Join(dir, "later")); err == nil {
+				serve(l)
+			}
 			return
 		}
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err == nil {
-			_, _, _ = conn.(*net.UnixConn).WriteMsgUnix([]byte("x"), unix.UnixRights(fd), nil)
-			_ = unix.Close(fd)
+	}()
+	return func() bool { return len(got) > 0 }
+}
+
+// ownSockets is what the processes of one command do among themselves.
+var ownSockets = []struct{ name, script string }{
+	{"stream", `t local serve stream $WS/sub/a & t local wait $WS/sub/a && t local dial stream $WS/sub/a && wait`},
+	{"packets", `t local serve seqpacket $WS/sub/b & t local wait $WS/sub/b && t local dial seqpacket $WS/sub/b && wait`},
+	{"relative", `cd sub; t local serve stream c & t local wait c && t local dial stream c && wait`},
+	{"abstract", `t local serve stream @own-$$ & t local dial stream @own-$$ && wait`},
+	{"through a link", `ln -s $WS/sub $WS/link; t local serve stream $WS/link/d & t local wait $WS/sub/d && t local dial stream $WS/link/d && wait`},
+	{"renamed", `t local serve stream $WS/sub/e & t local wait $WS/sub/e && mv $WS/sub/e $WS/sub/f && t local dial stream $WS/sub/f && wait`},
+	{"in /dev/shm", `t local serve stream /dev/shm/g & t local wait /dev/shm/g && t local dial stream /dev/shm/g && wait`},
+	{"by a server whose starter is gone", `( t local serve stream $WS/sub/h & ); t local wait $WS/sub/h && t local dial stream $WS/sub/h`},
+	{"that does not block", `t local serve stream $WS/sub/i & t local wait $WS/sub/i && t local dial nonblock $WS/sub/i && wait`},
+	{"by threads", `t local threads stream $WS/sub/j`},
+	{"that is full", `t local full stream $WS/sub/k`},
+	{"one that nobody serves", `t local serve stream $WS/sub/l & t local wait $WS/sub/l && t local dial stream $WS/sub/l && wait; ! t local dial stream $WS/sub/l`},
+}
+
+// TestOwnSockets has honest programs, with and without the network.
+func TestOwnSockets(t *testing.T) {
+	a := newAgent(t)
+	best := canConfine(t)
+	noMounts := best
+	noMounts.Mounts, noMounts.ByUser = false, false
+	networked := onlyWorkspace()
+	networked.NetworkAccess = true
+	for name, policy := range map[string]protocol.SandboxPolicy{"": onlyWorkspace(), "with the network": networked} {
+		for _, c := range []struct {
+			ability Ability
+			pids    bool
+		}{{best, true}, {best, false}, {noMounts, false}} {
+			for _, own := range ownSockets {
+				if !c.ability.Mounts && strings.Contains(own.script, "/dev/shm") {
+					continue // it is everybody's then
+				}
+				w := newWorld(t)
+				must(t, os.RemoveAll(filepath.Join(w.ws, ".git"))) // or nothing could be made at the top
+				must(t, os.RemoveAll(w.home))
+				w.home = ""
+				box := w.confinement(t, c.ability, policy)
+				box.pids = c.pids
+				if r, out := a.run(t, w, box, "", own.script); r.ExitCode != 0 {
+					t.Errorf("%s %s, mounts %t, PID namespace %t: exit %d, %s", own.name, name, c.ability.Mounts, c.pids, r.ExitCode, out)
+				}
+			}
 		}
-		_ = conn.Close()
+	}
+}
+
+// TestNoLocalSockets is on a kernel on which calls cannot be served: then there
+// are none, instead of all.
+func TestNoLocalSockets(t *testing.T) {
+	a := newAgent(t)
+	ability := canConfine(t)
+	ability.Sockets = false
+	w := newWorld(t)
+	c := w.confinement(t, ability, onlyWorkspace())
+	_, out := a.run(t, w, c, "", `exec 2>/dev/null; t socketpair && echo pair; t dial unix $SOCKET && echo outside; t unix $WS/sub/s && echo own; :`)
+	if out != "pair\n" {
+		t.Errorf("output %q, want pairs alone", out)
+	}
+	if notes := strings.Join(c.Notes(), "\n"); !strings.Contains(notes, "local sockets") {
+		t.Errorf("notes %q do not say so", notes)
 	}
 }

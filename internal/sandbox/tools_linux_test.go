@@ -39,10 +39,12 @@ var tools = map[string]func(args []string) error{
 	"umount":     func(args []string) error { return unix.Unmount(args[0], unix.MNT_DETACH) },
 	"memfd":      memfdTool,
 	"unix":       unixPairTool,
+	"local":      localTool,
+	"flip":       flipTool,
+	"pairsend":   pairSendTool,
 	"pty":        ptyTool,
 	"shared":     sharedTool,
 	"exchange":   exchangeTool,
-	"given":      givenTool,
 	"agent":      agentTool,
 	"fchmod":     fchmodTool,
 	"x32":        x32Tool,
@@ -317,32 +319,6 @@ func sharedTool([]string) error {
 	}
 	b[0] = 1
 	return unix.Munmap(b)
-}
-
-// givenTool asks at a local socket for one of the network and connects with it.
-func givenTool(args []string) error {
-	conn, err := net.Dial("unix", args[0])
-	if err != nil {
-		return err
-	}
-	oob := make([]byte, 64)
-	_, n, _, _, err := conn.(*net.UnixConn).ReadMsgUnix(make([]byte, 1), oob)
-	if err != nil {
-		return err
-	}
-	messages, err := unix.ParseSocketControlMessage(oob[:n])
-	if err != nil {
-		return err
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil {
-		return err
-	}
-	port, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	return unix.Connect(fds[0], &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 }
 
 // agentTool is a fermata that runs a script confined to a directory.

@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"runtime"
 
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -15,7 +14,7 @@ const seatbeltProgram = ""
 // Probe finds out what this machine can do: nothing, on this system.
 func Probe() Ability { return Ability{System: runtime.GOOS} }
 
-// Apply is for other systems.
-func Apply(json.RawMessage) error { return ErrUnable }
+// Confiner carries no confinement out here: New makes none.
+func Confiner() proc.Confiner { return proc.Confiner{} }
 
 func (p *plan) set(*proc.Spec) error { return ErrUnable }

@@ -17,6 +17,6 @@ import (
 
 func init() {
 	if proc.IsShim() {
-		os.Exit(proc.ShimMain(sandbox.Apply))
+		os.Exit(proc.ShimMain(sandbox.Confiner()))
 	}
 }
