@@ -77,6 +77,7 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	answer := p.Approve{Call: call, Decision: f.decision(), Message: f.message}
 	o := printing(s, colorAuto)
 	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, append(notices(r.Warnings), snap.Recovered...)
+	o.HideThought = r.Config.HideReasoning
 	o.Park, o.JSON, o.ResumeFlags = true, f.json, resumeFlags(r.Config, snap.Settings)
 	return runTurn(ctx, s, r, o, f.answerTo, stopped)
 }

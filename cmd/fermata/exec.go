@@ -205,6 +205,7 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	o := printing(s, f.color)
 	o.Turn.Content = in.content
 	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)
+	o.HideThought = r.Config.HideReasoning
 	if r.Config.Originator == sdkOriginator { // it stops a turn by SIGTERM
 		o.OwnStop = func() bool { return stopped() == unix.SIGTERM }
 	}

@@ -20,6 +20,7 @@ type runFlags struct {
 	typed   config.Flags
 
 	snapshot bool
+	strict   bool
 }
 
 func (f *runFlags) register(fs *pflag.FlagSet) {
@@ -27,6 +28,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.profile, "profile", "p", "", "use this profile of the configuration")
 	fs.StringArrayVarP(&f.config, "config", "c", nil, "set a configuration value, key=value")
 	fs.BoolVar(&f.snapshot, "snapshot", false, "in a git repository: also show, and let undo put back, what commands change")
+	fs.BoolVar(&f.strict, "strict-config", false, "fail if the configuration gives a warning")
 	t := &f.typed
 	fs.StringVarP(&t.Model, "model", "m", "", "the model to use")
 	fs.StringVarP(&t.Sandbox, "sandbox", "s", "", "what commands may touch: read-only, workspace-write, danger-full-access")
@@ -42,7 +44,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 // options are what the flags say to package app.
 func (f *runFlags) options(s streams) app.Options {
 	return app.Options{
-		Dir: f.dir, Profile: f.profile, Overrides: f.config, Flags: f.typed, Snapshots: f.snapshot, Version: version(),
+		Dir: f.dir, Profile: f.profile, Overrides: f.config, Flags: f.typed, Strict: f.strict, Snapshots: f.snapshot, Version: version(),
 		Warn: func(w config.Warning) { warn(s, w) },
 	}
 }

@@ -168,7 +168,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 	home, _ := os.UserHomeDir() // only to shorten what is shown
 	var history composer.History
 	if r.Config.History.Persistence != "none" {
-		history = store.NewHistory(filepath.Join(r.Config.Home, "history.jsonl"))
+		history = store.NewHistory(filepath.Join(r.Config.Home, "history.jsonl")).Limit(r.Config.History.MaxBytes)
 	}
 	return tui.Options{
 		Engine:   r.Engine,
@@ -185,7 +185,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Models: r.Models.Usable,
 		Owner: processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
-		Unbracketed: unbracketed(os.Getenv("TERM")),
+		Unbracketed: !r.Config.DisablePasteBurst && unbracketed(os.Getenv("TERM")),
 	}
 }
 

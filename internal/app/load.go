@@ -17,6 +17,7 @@ type Options struct {
 	Profile   string   // of the configuration
 	Overrides []string // of the configuration, each key=value
 	Flags     config.Flags
+	Strict    bool   // a warning is an error
 	Snapshots bool   // record what commands change in a git repository
 	Version   string // of this program
 
@@ -44,7 +45,18 @@ func Load(o Options) (Loaded, error) {
 	if err != nil {
 		return l, configError(err)
 	}
+	if n := len(l.Warnings); o.Strict && n > 0 {
+		return l, &Error{Err: fmt.Errorf("%s in the configuration", plural(n, "warning")), Hint: "leave out --strict-config to start all the same"}
+	}
 	return l, nil
+}
+
+// plural is a number of things.
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Models are those of the configuration.

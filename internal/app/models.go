@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -72,7 +73,7 @@ func (m *Models) get(s p.Settings) (*provided, error) {
 	if err != nil {
 		return nil, &p.Error{Kind: p.ErrorAuth, Message: err.Error()}
 	}
-	c, err := newClient(choice, m.config.Originator, m.version)
+	c, err := m.newClient(choice)
 	if err != nil {
 		return nil, err
 	}
@@ -98,31 +99,34 @@ func (m *Models) client(s p.Settings) (model.Client, error) {
 	return c.client, nil
 }
 
-func newClient(c config.Choice, originator, version string) (model.Client, error) {
+func (m *Models) newClient(c config.Choice) (model.Client, error) {
 	headers := map[string]string{}
 	for name, value := range c.Headers {
 		headers[name] = value.Reveal()
 	}
 	pr, key := c.Provider, c.Key.Reveal()
-	agent := "fermata/" + version
+	agent, most := "fermata/"+m.version, m.config.MaxOutputTokens
 	switch {
 	case pr.ID == config.Demo:
 		return demo.New(), nil
 	case pr.WireAPI == config.WireResponses:
 		return responses.New(responses.Options{
 			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams,
-			Originator: originator, Version: version, IdleTimeout: pr.StreamIdleTimeout,
+			Originator: m.config.Originator, Version: m.version, IdleTimeout: pr.StreamIdleTimeout,
+			MaxTokens: most, RawThought: m.config.ShowRawReasoning,
 		}), nil
 	case pr.WireAPI == config.WireChat:
 		return chat.New(chat.Options{
 			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams, UserAgent: agent, IdleTimeout: pr.StreamIdleTimeout,
+			MaxTokens: most,
 		}), nil
 	case pr.WireAPI == config.WireAnthropic:
 		return anthropic.New(anthropic.Options{
 			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams, UserAgent: agent, IdleTimeout: pr.StreamIdleTimeout,
+			MaxTokens: int(min(most, math.MaxInt32)),
 		}), nil
 	}
-	return nil, &p.Error{Kind: p.ErrorInternal, Message: fmt.Sprintf("provider %s speaks %q, which nobody understands", pr.ID, pr.WireAPI)}
+	return nil, &p.Error{Kind: p.ErrorInternal, Message: fmt.Sprintf("provider %s: wire_api %q is not supported", pr.ID, pr.WireAPI)}
 }
 
 // probeTime is how long a server on this machine may take to say that it is there.

@@ -84,7 +84,8 @@ type Config struct {
 	PreferredAuth          string
 	ChatGPTBaseURL         string
 	Originator             string // responses_originator_header_internal_override
-	FileOpener             string
+	FileOpener             string // whose links the terminal UI makes of file names
+	Notifications          bool   // tui.notifications: the terminal says when a turn ended or an approval is asked for
 	DisablePasteBurst      bool
 	instructionsFile       string
 	providers              map[string]*Provider

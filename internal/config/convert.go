@@ -42,6 +42,9 @@ func (k *key) convert(n *node, paths resolver) (any, error) {
 			return k.fromWhole(v)
 		}
 	case []any:
+		if k.kind == boolKind && k.lists {
+			return len(v) > 0, nil
+		}
 		if k.kind == listKind || k.kind == pathsKind {
 			return k.fromList(v, paths)
 		}

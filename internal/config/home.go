@@ -68,7 +68,7 @@ func parseDotEnv(file, text string) (map[string]string, []Warning) {
 		}
 		name, value, why := parseVariable(line)
 		if why != "" {
-			warnings = append(warnings, Warning{Problem{Source: Source{Kind: FromFile, File: file, Line: i + 1, Column: 1}, Key: name, Text: why}})
+			warnings = append(warnings, Warning{Problem: Problem{Source: Source{Kind: FromFile, File: file, Line: i + 1, Column: 1}, Key: name, Text: why}})
 			continue
 		}
 		vars[name] = value

@@ -141,7 +141,7 @@ func (r *docReader) read(name, root string, limit int64) string {
 }
 
 func (r *docReader) warn(name, text string) {
-	r.warnings = append(r.warnings, Warning{Problem{Source: Source{Kind: FromFile, File: name}, Text: text}})
+	r.warnings = append(r.warnings, Warning{Problem: Problem{Source: Source{Kind: FromFile, File: name}, Text: text}})
 }
 
 var (

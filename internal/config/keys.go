@@ -19,7 +19,8 @@ func modelKeys() []key {
 		text("model_reasoning_summary", of(func(c *Config) *string { return &c.Summary })).
 			oneOf("auto", "concise", "detailed", "none"),
 		text("model_verbosity", of(func(c *Config) *string { return &c.Verbosity })).oneOf("low", "medium", "high"),
-		yesNo("model_supports_reasoning_summaries", of(func(c *Config) *bool { return &c.SupportsReasoningSummaries })).or(false),
+		yesNo("model_supports_reasoning_summaries", of(func(c *Config) *bool { return &c.SupportsReasoningSummaries })).or(false).
+			without("has no effect: set model_reasoning_summary to ask for summaries", false),
 		openAIBaseURL(),
 	}, providerKeys()...)
 }
@@ -78,7 +79,8 @@ func commandKeys() []key {
 		list("shell_environment_policy.exclude", shell(func(s *ShellEnvironment) *[]string { return &s.Exclude })).or([]string{}),
 		entry("shell_environment_policy.set.*", textKind, of(func(c *Config) *map[string]string { return &c.ShellEnvironment.Set })),
 		list("shell_environment_policy.include_only", shell(func(s *ShellEnvironment) *[]string { return &s.IncludeOnly })).or([]string{}),
-		yesNo("shell_environment_policy.experimental_use_profile", of(func(c *Config) *bool { return &c.ShellEnvironment.UseProfile })).or(false),
+		yesNo("shell_environment_policy.experimental_use_profile", of(func(c *Config) *bool { return &c.ShellEnvironment.UseProfile })).or(false).
+			without("is not supported", false),
 		millis("command_timeout_ms", of(func(c *Config) *time.Duration { return &c.CommandTimeout })).or(int64(120_000)),
 		// Stopping a command takes a second at most, and half of it is for killing.
 		millis("stop_grace_ms", of(func(c *Config) *time.Duration { return &c.StopGrace })).within(0, 500).or(int64(100)),
@@ -103,23 +105,28 @@ func otherKeys() []key {
 		text("experimental_instructions_file", of(func(c *Config) *string { return &c.instructionsFile })).as(pathKind),
 		whole("project_doc_max_bytes", of(func(c *Config) *int64 { return &c.ProjectDocMaxBytes })).or(int64(32768)),
 		entry("projects.*.trust_level", textKind, of(func(c *Config) *map[string]string { return &c.Projects })).oneOf("trusted", "untrusted").onlyGlobal(),
-		text("web_search", of(func(c *Config) *string { return &c.WebSearch })).oneOf("disabled", "cached", "live").or("disabled"),
+		text("web_search", of(func(c *Config) *string { return &c.WebSearch })).oneOf("disabled", "cached", "live").or("disabled").
+			without("web search is not supported", "disabled"),
 		webSearchSwitch("tools.web_search"),
 		webSearchSwitch("tools.web_search_request"),
 		yesNo("tools.view_image", of(func(c *Config) *bool { return &c.ViewImage })).or(true),
 		text("history.persistence", of(func(c *Config) *string { return &c.History.Persistence })).oneOf("save-all", "none").or("save-all"),
 		whole("history.max_bytes", of(func(c *Config) *int64 { return &c.History.MaxBytes })),
-		yesNo("disable_response_storage", of(func(c *Config) *bool { return &c.DisableResponseStorage })).or(false),
+		yesNo("disable_response_storage", of(func(c *Config) *bool { return &c.DisableResponseStorage })).or(true).
+			without("has no effect: services are always asked not to store responses", true),
 		yesNo("hide_agent_reasoning", of(func(c *Config) *bool { return &c.HideReasoning })).or(false),
 		yesNo("show_raw_agent_reasoning", of(func(c *Config) *bool { return &c.ShowRawReasoning })).or(false),
 		yesNo("experimental_use_exec_command_tool", of(func(c *Config) *bool { return &c.UseExecCommandTool })).or(false),
-		text("experimental_resume", of(func(c *Config) *string { return &c.ResumeFile })).as(pathKind),
-		text("preferred_auth_method", of(func(c *Config) *string { return &c.PreferredAuth })).oneOf("chatgpt", "apikey"),
-		text("chatgpt_base_url", of(func(c *Config) *string { return &c.ChatGPTBaseURL })).as(urlKind),
+		text("experimental_resume", of(func(c *Config) *string { return &c.ResumeFile })).as(pathKind).
+			without("is not supported: use fermata resume"),
+		text("preferred_auth_method", of(func(c *Config) *string { return &c.PreferredAuth })).oneOf("chatgpt", "apikey").
+			without("is not supported: only API keys are", "apikey"),
+		text("chatgpt_base_url", of(func(c *Config) *string { return &c.ChatGPTBaseURL })).as(urlKind).
+			without("is not supported: only API keys are"),
 		text("responses_originator_header_internal_override", of(func(c *Config) *string { return &c.Originator })),
 		text("file_opener", of(func(c *Config) *string { return &c.FileOpener })).oneOf("vscode", "vscode-insiders", "windsurf", "cursor", "none").or("vscode"),
 		yesNo("disable_paste_burst", of(func(c *Config) *bool { return &c.DisablePasteBurst })).or(false),
-		unwanted("tui"),
+		yesNo("tui.notifications", of(func(c *Config) *bool { return &c.Notifications })).orList().or(false),
 	}
 }
 

@@ -216,9 +216,6 @@ func (l *loader) walk(in layer, b *branch, n *node, path, names []string) {
 
 // take checks one value and keeps it.
 func (l *loader) take(in layer, k *key, n *node, path, names []string) {
-	if k.kind == freeKind {
-		return
-	}
 	if k.global && len(in.prefix) > 0 {
 		l.warnAt(in, n, path, "has no effect in a profile")
 		return
@@ -231,7 +228,20 @@ func (l *loader) take(in layer, k *key, n *node, path, names []string) {
 	if in.ignore {
 		return
 	}
+	l.warnUnsupported(in, k, n, path, v)
 	l.keep(&setting{key: k, path: path, names: names, value: v, source: in.source.at(n.begin), rank: in.rank})
+}
+
+// warnUnsupported says that a value has no effect.
+func (l *loader) warnUnsupported(in layer, k *key, n *node, path []string, v any) {
+	if k.alias != nil {
+		target, value := k.alias(v)
+		k, _ = resolve(target)
+		v = value
+	}
+	if k.warns(v) {
+		l.warnings = append(l.warnings, Warning{Problem: in.problem(path, n.at, k.warning), Ineffective: true})
+	}
 }
 
 // keep remembers a setting unless there is a stronger one.
@@ -301,7 +311,7 @@ func (l *loader) failAt(in layer, n *node, path []string, text string) {
 }
 
 func (l *loader) warnAt(in layer, n *node, path []string, text string) {
-	l.warnings = append(l.warnings, Warning{in.problem(path, n.at, text)})
+	l.warnings = append(l.warnings, Warning{Problem: in.problem(path, n.at, text)})
 }
 
 func (l *loader) fail(p Problem) { l.errs = append(l.errs, &Error{p}) }
@@ -325,22 +335,24 @@ func (l *loader) build() *Config {
 	for id, p := range c.providers {
 		p.complete(c.settings[formatKey([]string{"model_providers", id, "env_key"})])
 	}
-	l.dropServers(c)
+	l.checkServers(c)
 	l.readInstructions(c)
 	return c
 }
 
-// dropServers leaves out what cannot be started, rather than failing: such an
-// entry may be meant for another version.
-func (l *loader) dropServers(c *Config) {
+// checkServers leaves out what cannot be started, rather than failing: such an
+// entry may be meant for another version. Nothing starts the others yet.
+func (l *loader) checkServers(c *Config) {
 	for _, name := range slices.Sorted(maps.Keys(c.MCPServers)) {
-		if c.MCPServers[name].Command != "" {
+		about := Problem{Source: l.sourceUnder("mcp_servers", name), Key: formatKey([]string{"mcp_servers", name})}
+		if c.MCPServers[name].Command == "" {
+			delete(c.MCPServers, name)
+			about.Text = "has no command and is left out"
+			l.warnings = append(l.warnings, Warning{Problem: about})
 			continue
 		}
-		delete(c.MCPServers, name)
-		l.warnings = append(l.warnings, Warning{Problem{
-			Source: l.sourceUnder("mcp_servers", name), Key: formatKey([]string{"mcp_servers", name}), Text: "has no command and is left out",
-		}})
+		about.Text = "MCP servers are not supported yet"
+		l.warnings = append(l.warnings, Warning{Problem: about, Ineffective: true})
 	}
 }
 

@@ -127,7 +127,7 @@ func TestServersWithoutACommandAreLeftOut(t *testing.T) {
 	for _, w := range warnings {
 		got = append(got, fmt.Sprintf("%d %s", w.Source.Line, w.Key))
 	}
-	if diff := cmp.Diff([]string{"2 mcp_servers.b", "4 mcp_servers.a", "0 mcp_servers.c"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"2 mcp_servers.b", "4 mcp_servers.a", "6 mcp_servers.ok", "0 mcp_servers.c"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -244,7 +244,7 @@ func TestTableOfKeys(t *testing.T) {
 			t.Errorf("%s is there twice", k.name())
 		}
 		seen[k.name()] = true
-		if k.kind != freeKind && k.put == nil && k.alias == nil {
+		if k.put == nil && k.alias == nil {
 			t.Errorf("%s is stored nowhere", k.name())
 		}
 		if k.kind == enumKind && k.def != nil && !slices.Contains(k.allowed, k.def.(string)) {
@@ -265,7 +265,7 @@ func TestKnownKeys(t *testing.T) {
 		model model_provider model_context_window model_max_output_tokens model_reasoning_effort model_reasoning_summary model_verbosity
 		model_supports_reasoning_summaries approval_policy sandbox_mode profile notify disable_response_storage hide_agent_reasoning
 		show_raw_agent_reasoning project_doc_max_bytes experimental_resume experimental_instructions_file experimental_use_exec_command_tool
-		preferred_auth_method chatgpt_base_url responses_originator_header_internal_override file_opener tui disable_paste_burst instructions
+		preferred_auth_method chatgpt_base_url responses_originator_header_internal_override file_opener tui.notifications disable_paste_burst instructions
 		command_timeout_ms stop_grace_ms pid_namespace snapshots openai_base_url web_search tools.web_search tools.web_search_request tools.view_image
 		history.persistence history.max_bytes projects.x.trust_level mcp_servers.x.command mcp_servers.x.args mcp_servers.x.env.X
 		sandbox_workspace_write.writable_roots sandbox_workspace_write.network_access sandbox_workspace_write.exclude_tmpdir_env_var

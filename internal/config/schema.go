@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +20,6 @@ const (
 	pathsKind              // []string, made absolute
 	urlKind                // string
 	secretKind             // Secret
-	freeKind               // anything; nobody looks at it
 )
 
 // A key is one thing that can be configured.
@@ -31,7 +31,12 @@ type key struct {
 	cap      int64    // wholeKind: more is taken as this
 	def      any      // nil: none
 	global   bool     // has no effect in a profile
-	order    int      // in the table
+	lists    bool     // boolKind: a list is true if it names anything
+
+	// warning says why a value has no effect; a value among fine needs no warning.
+	warning string
+	fine    []any
+	order   int // in the table
 
 	// put stores a value that has been converted. The names are those that the
 	// stars stand for.
@@ -50,8 +55,20 @@ func (k key) oneOf(allowed ...string) key   { k.kind, k.allowed = enumKind, allo
 func newKey(path string, kind kind) key     { return key{path: strings.Split(path, "."), kind: kind} }
 func (k key) name() string                  { return strings.Join(k.path, ".") }
 func (k key) last() string                  { return k.path[len(k.path)-1] }
-func unwanted(path string) key              { return newKey(path, freeKind) }
+func (k key) orList() key                   { k.lists = true; return k }
 func of[T any](f func(*Config) *T) place[T] { return func(c *Config, _ []string) *T { return f(c) } }
+
+// without marks a key that is accepted, because people have it in their files, and has no
+// effect here unless its value is among those that are fine.
+func (k key) without(warning string, fine ...any) key {
+	k.warning, k.fine = warning, fine
+	return k
+}
+
+// warns reports whether a value is one without effect.
+func (k *key) warns(v any) bool {
+	return k.warning != "" && !slices.ContainsFunc(k.fine, func(f any) bool { return f == v })
+}
 
 // A place is where a value is stored.
 type place[T any] func(c *Config, names []string) *T

@@ -16,13 +16,15 @@ type Setting struct {
 	Key    string
 	Value  any // string, bool, int64 or []string
 	Source Source
+
+	Ineffective bool // there was a warning that it has no effect
 }
 
 // All are the keys that have a value, in the order of the documentation.
 func (c *Config) All() []Setting {
 	sorted := make([]*setting, 0, len(c.settings))
 	for _, s := range c.settings {
-		if s.value != "" {
+		if s.value != "" && !(s.source.Kind == FromDefault && s.key.warning != "") {
 			sorted = append(sorted, s)
 		}
 	}
@@ -36,7 +38,7 @@ func (c *Config) All() []Setting {
 	})
 	all := make([]Setting, len(sorted))
 	for i, s := range sorted {
-		all[i] = Setting{Key: formatKey(s.path), Value: s.visible(), Source: s.source}
+		all[i] = Setting{Key: formatKey(s.path), Value: s.visible(), Source: s.source, Ineffective: s.ineffective()}
 	}
 	return all
 }
@@ -57,11 +59,17 @@ func (c *Config) Show(w io.Writer) error {
 		b.WriteString("# model is not set: the provider's default\n")
 	}
 	for _, s := range c.All() {
+		if s.Ineffective {
+			b.WriteString("# no effect: ")
+		}
 		fmt.Fprintf(&b, "%s = %s  # %s\n", s.Key, formatValue(s.Value), oneLine(s.Source.String()))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// ineffective reports whether the value has no effect.
+func (s *setting) ineffective() bool { return s.key.warns(s.value) || s.path[0] == "mcp_servers" }
 
 // visible is the value as it may be shown.
 func (s *setting) visible() any {

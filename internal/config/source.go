@@ -98,7 +98,10 @@ func (p Problem) compare(q Problem) int {
 }
 
 // A Warning is a problem that can be lived with.
-type Warning struct{ Problem }
+type Warning struct {
+	Problem
+	Ineffective bool // the value is a good one, and has no effect here
+}
 
 // An Error is a problem that cannot.
 type Error struct{ Problem }

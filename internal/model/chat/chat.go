@@ -29,6 +29,7 @@ type Options struct {
 	Headers     map[string]string // added to every request
 	Query       map[string]string // added to the address
 	HTTP        http.RoundTripper // nil is the default transport
+	MaxTokens   int64             // most that a response may have; 0: the service decides
 	UserAgent   string            // how we introduce ourselves
 	IdleTimeout time.Duration     // longest silence of the service; 0 is 300 s
 }
@@ -39,6 +40,7 @@ type client struct {
 	headers map[string]string
 	head    wire.Head
 	refused wire.Optionals
+	most    int64
 }
 
 // New returns a client of a Chat Completions service. A BaseURL that is not one
@@ -50,7 +52,7 @@ func New(o Options) model.Client {
 	if o.UserAgent == "" {
 		o.UserAgent = "fermata"
 	}
-	c := &client{headers: map[string]string{"User-Agent": o.UserAgent}}
+	c := &client{most: o.MaxTokens, headers: map[string]string{"User-Agent": o.UserAgent}}
 	if o.Key != "" {
 		c.headers["Authorization"] = "Bearer " + o.Key
 	}

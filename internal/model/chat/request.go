@@ -84,6 +84,9 @@ func (c *client) build(p model.Prompt) request {
 			b.body = append(b.body, `,"tool_choice":"none"`...)
 		}
 	}
+	if c.most > 0 {
+		b.body = strconv.AppendInt(append(b.body, `,"max_tokens":`...), c.most, 10)
+	}
 	b.settings(p)
 	b.body = append(b.body, '}')
 	return b.request

@@ -219,3 +219,10 @@ func BenchmarkBodyOf1000Items(b *testing.B) {
 		c.build(p)
 	}
 }
+
+func TestLimitOfTheResponse(t *testing.T) {
+	c := New(Options{BaseURL: "http://model.test/v1", MaxTokens: 77}).(*client)
+	if body := string(c.build(model.Prompt{Model: "m"}).body); !strings.Contains(body, `,"max_tokens":77`) {
+		t.Error(body)
+	}
+}

@@ -79,6 +79,9 @@ func (c *client) build(p model.Prompt) *builder {
 		b.body = append(b.body, it...)
 	}
 	b.body = append(b.body, ']')
+	if c.most > 0 {
+		b.body = strconv.AppendInt(append(b.body, `,"max_output_tokens":`...), c.most, 10)
+	}
 	b.settings(p)
 	return b
 }

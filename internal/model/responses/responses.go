@@ -35,6 +35,8 @@ type Options struct {
 	HTTP        http.RoundTripper // nil is the default transport
 	Originator  string            // who asks; DefaultOriginator if empty
 	Version     string            // of the program, for the User-Agent
+	MaxTokens   int64             // most that a response may have; 0: the service decides
+	RawThought  bool              // prefer the reasoning itself to its summary
 	IdleTimeout time.Duration     // longest silence of the service; 0 is 300 s
 }
 
@@ -44,6 +46,8 @@ type client struct {
 	headers map[string]string
 	head    wire.Head
 	refused wire.Optionals
+	most    int64
+	raw     bool
 }
 
 // New returns a client of a Responses service. A BaseURL that is not one is
@@ -58,7 +62,7 @@ func New(o Options) model.Client {
 	if o.Version == "" {
 		o.Version = "0"
 	}
-	c := &client{headers: map[string]string{
+	c := &client{most: o.MaxTokens, raw: o.RawThought, headers: map[string]string{
 		"Originator": o.Originator,
 		"User-Agent": fmt.Sprintf("%s/%s (%s; %s)", o.Originator, o.Version, runtime.GOOS, runtime.GOARCH),
 	}}
@@ -89,7 +93,7 @@ func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (m
 	}
 	defer s.Close()
 	answer := &wire.Answer{Sink: sink}
-	end, err := answer.End(read(s, p.Tools, answer))
+	end, err := answer.End(read(s, p.Tools, answer, c.raw))
 	return end, wire.Streaming(err)
 }
 

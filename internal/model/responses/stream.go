@@ -69,6 +69,7 @@ type reader struct {
 	byPos  map[int64]int  // output_index to item
 	open   map[string]int // kind to item, for services that send no output_index
 	thinks map[int]*thinking
+	raw    bool                     // prefer the reasoning itself to its summary
 	closed []bool                   // by item: it is finished, and what still comes for it is ignored
 	texts  map[int]*strings.Builder // by item: what came of its text or its arguments
 	whole  map[int]string           // by item: its arguments, when they were complete
@@ -83,10 +84,10 @@ type thinking struct {
 }
 
 // read passes a response to sink until its end mark.
-func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink) (model.End, error) {
+func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink, raw bool) (model.End, error) {
 	r := &reader{
 		stream: s, tools: tools, sink: sink, byPos: map[int64]int{}, open: map[string]int{}, thinks: map[int]*thinking{},
-		texts: map[int]*strings.Builder{}, whole: map[int]string{}, seen: map[string]bool{},
+		texts: map[int]*strings.Builder{}, whole: map[int]string{}, seen: map[string]bool{}, raw: raw,
 	}
 	if whole := s.Whole(); whole != nil {
 		return r.end(wholeEvent(whole))
@@ -239,7 +240,7 @@ func (r *reader) collected(i int) string {
 }
 
 // think passes on a piece of reasoning. A service may send a summary and the
-// reasoning itself; what came first is what is shown.
+// reasoning itself; what came first is what is shown, unless the latter is preferred.
 func (r *reader) think(e event) {
 	text, ok := wire.String(e.delta)
 	if !ok || text == "" {
@@ -250,6 +251,9 @@ func (r *reader) think(e event) {
 		return
 	}
 	raw := e.kind == "response.reasoning_text.delta"
+	if r.raw && !raw {
+		return // shown when the item is finished, if it holds nothing else
+	}
 	t := r.thinks[i]
 	if t == nil {
 		t = &thinking{raw: raw, summary: e.summary}
@@ -370,7 +374,7 @@ func join(parts []part, sep string) string {
 // thought is the text of reasoning, the same that its deltas were.
 func (r *reader) thought(i int, it item) string {
 	t := r.thinks[i]
-	if t != nil && t.raw || t == nil && len(it.Summary) == 0 {
+	if t != nil && t.raw || t == nil && (len(it.Summary) == 0 || r.raw && len(it.Content) > 0) {
 		return join(it.Content, "")
 	}
 	return join(it.Summary, sectionBreak)

@@ -264,3 +264,33 @@ func BenchmarkStream20000Deltas(b *testing.B) {
 		return responses.New(responses.Options{BaseURL: "http://model.test/v1", HTTP: rt})
 	})
 }
+
+// A service may send the reasoning itself beside its summary.
+func TestTheReasoningItself(t *testing.T) {
+	const said = `{"type":"response.output_item.done","output_index":1,"item":{"type":"message","content":[{"type":"output_text","text":"so"}]}}`
+	both := []string{
+		`{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"short"}`,
+		`{"type":"response.reasoning_text.delta","output_index":0,"delta":"long"}`,
+		`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","summary":[{"type":"summary_text","text":"short"}],"content":[{"type":"reasoning_text","text":"long"}]}}`,
+		said, completed,
+	}
+	summary := []string{both[0], `{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","summary":[{"type":"summary_text","text":"short"}]}}`, said, completed}
+	for _, tt := range []struct {
+		events []string
+		raw    bool
+		want   string
+	}{{both, false, "short"}, {both, true, "long"}, {summary, true, "short"}} {
+		s := modeltest.New(t, modeltest.Status(http.StatusOK, "data: "+strings.Join(tt.events, "\n\ndata: ")+"\n\n", "Content-Type", "text/event-stream"))
+		rec := &modeltest.Recorder{}
+		o := responses.Options{BaseURL: "http://model.test/v1", HTTP: s.Transport(), RawThought: tt.raw, MaxTokens: 77}
+		if _, err := responses.New(o).Stream(t.Context(), modeltest.Hello(), rec); err != nil || len(rec.Broken) > 0 {
+			t.Fatalf("%v, %v", err, rec.Broken)
+		}
+		if got := strings.Join(rec.Summary(), " "); !strings.Contains(got, tt.want) {
+			t.Errorf("raw %t: %s, want %s", tt.raw, got, tt.want)
+		}
+		if got := s.Requests()[0].Body["max_output_tokens"]; got != 77.0 {
+			t.Errorf("the limit of the response is %v", got)
+		}
+	}
+}

@@ -35,6 +35,7 @@ type Options struct {
 	Plain        bool       // the terminal is one that only prints: no line that shows what goes on
 	Width        func() int // of the terminal; nil or 0 if that is not known
 	Color        bool       // of what is progress; never of the answer on Out
+	HideThought  bool       // leave out what the model thought
 	Ephemeral    bool       // there will be nothing to resume
 	JSON         bool       // lines of JSON on Out instead
 	Before       p.Usage    // what the conversation has used so far, for JSON

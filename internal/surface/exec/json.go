@@ -18,12 +18,13 @@ type jsonPrinter struct {
 	failed error       // the first write that failed: nobody reads any more
 	onFail func(error) // called once then
 
-	before  p.Usage
-	ownStop func() bool          // see Options.OwnStop
-	items   map[string]*jsonItem // by our id: those that have begun and not ended, and the plan
-	behind  map[p.ItemID]string  // what background commands print: the items that show it
-	order   []string
-	count   int
+	before      p.Usage
+	hideThought bool                 // leave out what the model thought
+	ownStop     func() bool          // see Options.OwnStop
+	items       map[string]*jsonItem // by our id: those that have begun and not ended, and the plan
+	behind      map[p.ItemID]string  // what background commands print: the items that show it
+	order       []string
+	count       int
 }
 
 // A jsonItem is an item as it was last written.
@@ -83,7 +84,7 @@ type jsonUsage struct {
 }
 
 func newJSONPrinter(o Options, onFail func(error)) *jsonPrinter {
-	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.ItemID]string{}}
+	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, hideThought: o.HideThought, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.ItemID]string{}}
 	j.line(jsonLine{Type: "thread.started", Thread: o.Conversation})
 	for _, word := range o.Notices {
 		j.once("error", jsonBody{Message: &word})
@@ -111,7 +112,7 @@ func (j *jsonPrinter) event(e p.Event) {
 	case *p.AssistantMessage:
 		j.once("agent_message", jsonBody{Text: &b.Text})
 	case *p.Reasoning:
-		if strings.TrimSpace(b.Text) != "" {
+		if strings.TrimSpace(b.Text) != "" && !j.hideThought {
 			j.once("reasoning", jsonBody{Text: &b.Text})
 		}
 	case *p.Notice:

@@ -243,3 +243,15 @@ func TestCommandsWithoutAnExitCode(t *testing.T) {
 		}
 	})
 }
+
+func TestJSONWithoutReasoning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(o *Options) { asJSON(o); o.HideThought = true })
+		m := r.e.Request()
+		m.Think("Look first")
+		m.Answer("done")
+		r.wantLines(t,
+			`{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"done"}}`,
+			`{"type":"turn.completed","usage":{"input_tokens":110,"cached_input_tokens":0,"cache_write_input_tokens":0,"output_tokens":1,"reasoning_output_tokens":0}}`)
+	})
+}

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -406,5 +407,29 @@ func TestShellLine(t *testing.T) {
 		d.press("esc")
 		d.wait(time.Second)
 		d.sees("stopped after", "ready")
+	})
+}
+
+// Who looks elsewhere is notified of the end of a turn, and of an approval, if that is
+// configured; who looks on is not.
+func TestNotifications(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, func(o *Options) { o.Config = &config.Config{Notifications: true} })
+		if d.m.notify("x") != nil || !d.m.View().ReportFocus {
+			t.Error("notified while the terminal has the focus, or its focus is not reported")
+		}
+		d.send(tea.BlurMsg{})
+		if cmd := d.m.notify("the end"); cmd == nil || !strings.Contains(fmt.Sprint(cmd()), "the end") {
+			t.Error("not notified while the person looks elsewhere")
+		}
+		d.send(tea.FocusMsg{})
+		if d.m.notify("x") != nil {
+			t.Error("notified again")
+		}
+		d.m.o.Config = nil
+		d.send(tea.BlurMsg{})
+		if d.m.notify("x") != nil || d.m.View().ReportFocus {
+			t.Error("notified without being asked to")
+		}
 	})
 }

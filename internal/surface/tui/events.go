@@ -8,6 +8,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
@@ -27,11 +28,18 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 		panic(broken)
 	}
 	t := &m.talk
-	ran, cwd := t.tr.Active, t.tr.Settings.Cwd
+	ran, cwd, asked, caught := t.tr.Active, t.tr.Settings.Cwd, len(t.asks), t.caught()
 	for _, e := range b.Events {
 		m.apply(e)
 	}
 	var cmds []tea.Cmd
+	switch {
+	case !caught: // of long ago
+	case len(t.asks) > asked:
+		cmds = append(cmds, m.notify("fermata asks for an approval"))
+	case ran && !t.tr.Active:
+		cmds = append(cmds, m.notify("fermata: the turn has ended"))
+	}
 	if ran && !t.tr.Active || cwd != t.tr.Settings.Cwd {
 		m.setDir(t.tr.Settings.Cwd)
 		cmds = append(cmds, m.branch())
@@ -47,6 +55,17 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 		cmds = append(cmds, m.complain(b.Err))
 	}
 	return tea.Batch(cmds...)
+}
+
+// notifies reports whether the person wants to be notified by the terminal.
+func (m *model) notifies() bool { return m.o.Config != nil && m.o.Config.Notifications }
+
+// notify lets the terminal notify a person who looks elsewhere.
+func (m *model) notify(text string) tea.Cmd {
+	if !m.notifies() || !m.unfocused {
+		return nil
+	}
+	return tea.Raw(ansi.Notify(text))
 }
 
 func (m *model) apply(e p.Event) {

@@ -59,6 +59,8 @@ type model struct {
 	spinning bool
 	frame    int
 	said     int // how many notes there were
+
+	unfocused bool // the terminal says that the person looks elsewhere
 }
 
 // A screen takes the place of everything else.
@@ -83,12 +85,27 @@ func newModel(ctx context.Context, o Options) *model {
 	}
 	m.theme = theme.New(theme.Options{Dark: m.dark, Color: m.color})
 	m.view = scroll.New(m.theme)
+	m.configureView()
 	m.comp = composer.New(m.theme, composer.Options{
 		Context: ctx, History: o.History, Files: m.files(), Commands: commandList(), Placeholder: "what is to be done?",
 	})
 	m.fresh.Cwd = o.Dir
 	m.begin("", engine.Snapshot{}, 0)
 	return m
+}
+
+// configureView sets what the configuration says of how items are shown.
+func (m *model) configureView() {
+	c := m.o.Config
+	if c == nil {
+		return
+	}
+	if c.FileOpener != "none" {
+		m.view.SetLinks(c.FileOpener)
+	}
+	if c.HideReasoning {
+		m.view.HideReasoning()
+	}
 }
 
 // files completes names of files in the conversation's directory.
@@ -247,6 +264,10 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 	case tick:
 		m.spinning = false
 		m.frame++
+	case tea.FocusMsg:
+		m.unfocused = false
+	case tea.BlurMsg:
+		m.unfocused = true
 	case hintOver:
 		if msg.n == m.hint.n {
 			m.clearHint()

@@ -19,6 +19,7 @@ func (m *model) View() tea.View {
 	v.AltScreen = true
 	v.MouseMode = tea.MouseModeCellMotion
 	v.Cursor = cursor
+	v.ReportFocus = m.notifies()
 	return v
 }
 

@@ -22,6 +22,9 @@ type Options struct {
 	Expanded bool      // show all of it
 	Now      time.Time // for what still runs
 	Dir      string    // paths below it are shown relative to it
+
+	Opener        string // the program that file names are links to; empty: they are not
+	HideReasoning bool
 }
 
 // Render draws an item. It returns nothing if there is nothing to show.
@@ -46,7 +49,9 @@ func draw(it *transcript.Item, o Options) ([]string, bool) {
 	case transcript.Message:
 		p.message(it)
 	case transcript.Reasoning:
-		p.reasoning(it)
+		if !o.HideReasoning {
+			p.reasoning(it)
+		}
 	case transcript.Plan:
 		p.plan(it)
 	case transcript.Retry:

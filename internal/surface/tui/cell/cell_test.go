@@ -208,3 +208,25 @@ func TestColours(t *testing.T) {
 	}
 	tuitest.Golden(t, "colours", b.String())
 }
+
+// With a program to open them, names of files are links to it, and as wide as before.
+func TestLinks(t *testing.T) {
+	o := Options{Width: 40, Theme: mono, Dir: "/w", Opener: "cursor"}
+	plain := Render(patch(transcript.Done), Options{Width: 40, Theme: mono, Dir: "/w"})
+	linked := Render(patch(transcript.Done), o)
+	if !strings.Contains(strings.Join(linked, "\n"), "\x1b]8;;cursor://file/w/") {
+		t.Errorf("no link in %q", linked)
+	}
+	for i := range plain {
+		if ansi.Strip(linked[i]) != ansi.Strip(plain[i]) || safetext.Width(linked[i]) != safetext.Width(plain[i]) {
+			t.Errorf("%q instead of %q", linked[i], plain[i])
+		}
+	}
+}
+
+func TestHiddenReasoning(t *testing.T) {
+	it := text(transcript.Reasoning, transcript.Done, "hm")
+	if lines := Render(it, Options{Width: 40, Theme: mono, HideReasoning: true}); len(lines) > 0 {
+		t.Errorf("%q", lines)
+	}
+}

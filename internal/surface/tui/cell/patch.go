@@ -70,9 +70,9 @@ func (p *pen) changes(list []transcript.Change) {
 	left := diffLines
 	rest := p.fold(len(list), diffFiles)
 	for _, c := range list[:len(list)-rest] {
-		name := p.short(c.Path)
+		name := p.file(c.Path)
 		if c.Move != "" {
-			name += " → " + p.short(c.Move)
+			name += " → " + p.file(c.Move)
 		}
 		p.add("  " + p.Theme.Paint(theme.Heading, letters[c.Kind]+" "+name) + p.counts(c.Added, c.Removed))
 		left -= p.hunks(c.Diff, max(left, 0))

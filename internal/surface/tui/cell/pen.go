@@ -2,7 +2,11 @@ package cell
 
 import (
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"strings"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -70,6 +74,16 @@ func (p *pen) took(it *transcript.Item) string {
 		return ""
 	}
 	return it.Elapsed(p.Now)
+}
+
+// file is a path as it is shown, and as a link if there is a program to open it.
+func (p *pen) file(path string) string {
+	name := p.short(path)
+	if p.Opener == "" || !filepath.IsAbs(path) {
+		return name
+	}
+	link := url.URL{Scheme: p.Opener, Host: "file", Path: path}
+	return ansi.SetHyperlink(link.String()) + name + ansi.ResetHyperlink()
 }
 
 // short is a path as it is shown.

@@ -19,7 +19,11 @@ type View struct {
 	theme *theme.Theme
 	dir   string
 	w, h  int
-	now   time.Time
+
+	opener        string
+	hideReasoning bool
+
+	now time.Time
 
 	cells    []*entry
 	byID     map[string]int
@@ -49,6 +53,12 @@ func (v *View) SetTheme(t *theme.Theme) {
 		v.epoch++
 	}
 }
+
+// SetLinks makes file names links to a program that opens them, if there is one.
+func (v *View) SetLinks(opener string) { v.opener = opener }
+
+// HideReasoning leaves out what the model thought.
+func (v *View) HideReasoning() { v.hideReasoning = true }
 
 // SetDir sets the directory below which paths are shown relative to it.
 func (v *View) SetDir(dir string) {

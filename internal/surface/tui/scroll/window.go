@@ -40,7 +40,7 @@ func (e *entry) aging() bool {
 }
 
 func (v *View) options(e *entry) cell.Options {
-	return cell.Options{Width: v.w, Theme: v.theme, Expanded: v.expanded != e.differs, Now: v.now, Dir: v.dir}
+	return cell.Options{Width: v.w, Theme: v.theme, Expanded: v.expanded != e.differs, Now: v.now, Dir: v.dir, Opener: v.opener, HideReasoning: v.hideReasoning}
 }
 
 // draw makes sure that a cell is drawn as it is now, and returns its height.

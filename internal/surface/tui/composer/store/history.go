@@ -39,6 +39,14 @@ func NewHistory(path string) *History {
 	return &History{path: path, maxBytes: 8 << 20, maxEntry: 1 << 20, maxLoad: 10_000}
 }
 
+// Limit sets how long the file may grow; 0 leaves it to us.
+func (h *History) Limit(maxBytes int64) *History {
+	if maxBytes > 0 {
+		h.maxBytes = maxBytes
+	}
+	return h
+}
+
 // Load returns the newest entries, at most 10,000, the oldest of them first. A
 // missing file is an empty history; a line that cannot be read is left out.
 func (h *History) Load() ([]string, error) {

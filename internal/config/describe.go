@@ -1,0 +1,129 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// descriptions say what each key is for, in one sentence. A test checks that none is missing.
+var descriptions = map[string]string{
+	"profile":                            "The profile to use: a table `[profiles.NAME]` with some of these keys.",
+	"model":                              "The model. A provider before a slash chooses it as well: `anthropic/claude-sonnet-4-5`.",
+	"model_provider":                     "The provider: a built-in one, or one of `model_providers`.",
+	"model_context_window":               "Tokens that the model can take, if that is not known.",
+	"model_max_output_tokens":            "Tokens that one response may have.",
+	"model_reasoning_effort":             "How much the model thinks.",
+	"model_reasoning_summary":            "Whether to ask for summaries of what the model thinks, and how long they are.",
+	"model_verbosity":                    "How much the model writes.",
+	"model_supports_reasoning_summaries": "Accepted for files written for Codex.",
+	"openai_base_url":                    "Short for `model_providers.openai.base_url`.",
+
+	"model_providers.*.name":                   "What people call the provider.",
+	"model_providers.*.base_url":               "Its address.",
+	"model_providers.*.wire_api":               "What it speaks.",
+	"model_providers.*.env_key":                "The environment variable that holds its API key.",
+	"model_providers.*.env_key_instructions":   "How to get a key, for the error message.",
+	"model_providers.*.query_params.*":         "Added to the address of each request.",
+	"model_providers.*.http_headers.*":         "A header of each request.",
+	"model_providers.*.env_http_headers.*":     "A header whose value is in this environment variable.",
+	"model_providers.*.request_max_retries":    "How often a request that failed is made again.",
+	"model_providers.*.stream_max_retries":     "How often a response that broke off is requested again.",
+	"model_providers.*.stream_idle_timeout_ms": "How long the service may be silent.",
+	"model_providers.*.requires_openai_auth":   "Use the key of OpenAI.",
+
+	"approval_policy":                                   "When to ask before a command runs. `fermata exec` never asks unless a flag or -c says so.",
+	"sandbox_mode":                                      "What commands may touch.",
+	"sandbox_workspace_write.writable_roots":            "Directories that commands may write to as well.",
+	"sandbox_workspace_write.network_access":            "Whether commands may use the network.",
+	"sandbox_workspace_write.exclude_tmpdir_env_var":    "Do not let commands write to `$TMPDIR`.",
+	"sandbox_workspace_write.exclude_slash_tmp":         "Do not let commands write to `/tmp`.",
+	"shell_environment_policy.inherit":                  "Which variables commands inherit.",
+	"shell_environment_policy.ignore_default_excludes":  "Keep variables whose names look like secrets (`*KEY*`, `*SECRET*`, `*TOKEN*`).",
+	"shell_environment_policy.exclude":                  "Patterns of variables that commands do not get.",
+	"shell_environment_policy.set.*":                    "A variable that commands get.",
+	"shell_environment_policy.include_only":             "If set: patterns of the only variables that commands get.",
+	"shell_environment_policy.experimental_use_profile": "Accepted for files written for Codex.",
+
+	"command_timeout_ms":    "How long a command may run unless the model asks for another time.",
+	"stop_grace_ms":         "Time between SIGTERM and SIGKILL when a command is stopped.",
+	"pid_namespace":         "Let commands in a sandbox see their own processes only, where the system can do that.",
+	"snapshots":             "In a git repository: record what commands change, so that undo can restore it.",
+	"mcp_servers.*.command": "The program of an MCP server.",
+	"mcp_servers.*.args":    "Its arguments.",
+	"mcp_servers.*.env.*":   "A variable of its environment.",
+	"notify":                "A program to run when a turn has ended; it gets one more argument, a JSON object.",
+
+	"instructions":                   "Instructions of yours for the model; they go before those of AGENTS.md.",
+	"experimental_instructions_file": "A file whose text replaces the built-in instructions.",
+	"project_doc_max_bytes":          "How much is read of AGENTS.md files; 0 reads none.",
+	"projects.*.trust_level":         "Whether you trust a directory.",
+	"web_search":                     "Whether the model may search the web.",
+	"tools.web_search":               "The older form of `web_search`.",
+	"tools.web_search_request":       "The older form of `web_search`.",
+	"tools.view_image":               "Offer the model a tool to look at images.",
+	"history.persistence":            "Whether what you type in the terminal is kept for the next time.",
+	"history.max_bytes":              "How long that file may grow; 8 MiB unless set.",
+	"disable_response_storage":       "Ask services not to store responses. fermata always does.",
+	"hide_agent_reasoning":           "Do not show what the model thinks.",
+	"show_raw_agent_reasoning":       "Show the reasoning itself rather than its summary, if the service sends both.",
+
+	"experimental_use_exec_command_tool":            "Offer the model `exec_command` and `write_stdin` (commands that go on in the background) instead of `shell`.",
+	"experimental_resume":                           "Accepted for files written for Codex.",
+	"preferred_auth_method":                         "Accepted for files written for Codex.",
+	"chatgpt_base_url":                              "Accepted for files written for Codex.",
+	"responses_originator_header_internal_override": "How requests name the program that makes them.",
+	"file_opener":                                   "The editor that file names in the terminal are links to.",
+	"disable_paste_burst":                           "In terminals without bracketed paste: do not guess which keys were pasted.",
+	"tui.notifications":                             "Let the terminal notify you when a turn has ended or an approval is needed while you look elsewhere.",
+}
+
+// Markdown is a table of all keys.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| key | values | default | meaning |\n|---|---|---|---|\n")
+	schema().each(func(k *key) {
+		def := ""
+		if k.def != nil {
+			def = "`" + formatValue(k.def) + "`"
+		}
+		text := descriptions[k.name()]
+		switch {
+		case k.path[0] == "mcp_servers":
+			text += " **Not supported yet**: gives a warning."
+		case k.warning != "" && len(k.fine) > 0:
+			text += fmt.Sprintf(" **Not supported** unless `%s`: gives a warning.", formatValue(k.fine[0]))
+		case k.warning != "":
+			text += " **Not supported**: gives a warning."
+		}
+		if k.global {
+			text += " Not in a profile."
+		}
+		name := strings.ReplaceAll(k.name(), "*", "NAME")
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, k.values(), def, text)
+	})
+	return b.String()
+}
+
+// values says what a key takes, shortly.
+func (k *key) values() string {
+	switch k.kind {
+	case boolKind:
+		return "true, false"
+	case wholeKind:
+		if k.max == unlimited {
+			return "number"
+		}
+		return fmt.Sprintf("%d to %d", k.min, k.max)
+	case listKind:
+		return "list of strings"
+	case pathsKind:
+		return "list of directories"
+	case pathKind:
+		return "file"
+	case urlKind:
+		return "address"
+	case enumKind:
+		return strings.Join(k.allowed, ", ")
+	}
+	return "string"
+}
