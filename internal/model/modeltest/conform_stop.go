@@ -204,9 +204,11 @@ func conformSilence(t *testing.T, a Adapter) {
 	}{
 		"from the beginning":     {[]Step{Stall()}, idle},
 		"after the headers":      {[]Step{Headers(), Stall()}, idle},
-		"after text":             {[]Step{SayCut("some"), Sleep(15 * time.Second), Ping(), Stall()}, 15*time.Second + idle},
+		"after text":             {[]Step{Sleep(15 * time.Second), SayCut("some"), Stall()}, 15*time.Second + idle},
+		"comments do not count":  {[]Step{SayCut("some"), Sleep(15 * time.Second), Raw(": still here\n\n"), Stall()}, idle},
+		"nor do empty events":    {[]Step{SayCut("some"), Sleep(15 * time.Second), Raw("event: x\n\ndata:\n\n"), Stall()}, idle},
 		"in the middle of event": {[]Step{SayCut("some"), Raw("data: {"), Stall()}, idle},
-		"not long enough":        {[]Step{Sleep(19 * time.Second), Headers(), Sleep(19 * time.Second), Ping(), Sleep(19 * time.Second), Say("x")}, 0},
+		"not long enough":        {[]Step{Sleep(19 * time.Second), Headers(), Sleep(19 * time.Second), Raw(": still here\n\n"), Say("x")}, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,7 @@
 // Package sse reads server-sent events. It knows nothing of what they mean.
 //
-// Events may be of any size up to [MaxEvent], their data may span several lines,
-// lines may end in LF, CRLF or CR, and comments and fields other than data are skipped. The memory of an event is
+// Events may be of any size up to [MaxEvent], their data may span several lines of
+// up to [MaxLine] each, lines may end in LF, CRLF or CR, and comments and fields other than data are skipped. The memory of an event is
 // reused by the next one, so that reading a long stream costs no allocations.
 package sse
 
@@ -11,10 +11,14 @@ import (
 	"io"
 )
 
-// MaxEvent is the largest event that is accepted, in bytes.
-const MaxEvent = 256 << 20
+// The largest event and the longest line that are accepted, in bytes.
+const (
+	MaxEvent = 64 << 20
+	MaxLine  = 16 << 20
+)
 
-// ErrTooLong says that an event is larger than MaxEvent.
+// ErrTooLong means that an event is larger than MaxEvent, or a line, be it a
+// comment, longer than MaxLine.
 var ErrTooLong = errors.New("event too long")
 
 // A Reader reads events from a stream. Use [NewReader] to make one.
@@ -25,7 +29,8 @@ type Reader struct {
 	scan  int   // up to here there is no line end
 	end   int   // of what was read
 	err   error // of src, once it failed
-	limit int
+	limit int   // of an event
+	most  int   // of a line
 
 	data    []byte // the data lines of the event so far, joined by LF
 	hasData bool
@@ -35,7 +40,7 @@ type Reader struct {
 
 // NewReader returns a Reader of the events in src.
 func NewReader(src io.Reader) *Reader {
-	return &Reader{src: src, buf: make([]byte, 4096), limit: MaxEvent}
+	return &Reader{src: src, buf: make([]byte, 4096), limit: MaxEvent, most: MaxLine}
 }
 
 // Next returns the data of the next event that has any. The bytes are only
@@ -120,6 +125,9 @@ func (r *Reader) line() ([]byte, error) {
 		r.scan = max(r.scan, r.start)
 		if i := lineEnd(r.buf[r.scan:r.end]); i >= 0 {
 			line := r.buf[r.start : r.scan+i]
+			if len(line) > r.most {
+				return nil, ErrTooLong
+			}
 			r.sawCR = r.buf[r.scan+i] == '\r'
 			r.start = r.scan + i + 1
 			r.scan = r.start
@@ -156,7 +164,7 @@ func (r *Reader) fill() error {
 		r.start = 0
 	}
 	if r.end == len(r.buf) {
-		if r.end > r.limit {
+		if r.end > r.most {
 			return ErrTooLong
 		}
 		r.buf = append(r.buf, make([]byte, len(r.buf))...)

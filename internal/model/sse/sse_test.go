@@ -81,15 +81,33 @@ func TestAnErrorOfTheSourceIsReturnedAndTheOpenEventIsNot(t *testing.T) {
 }
 
 func TestAHugeEvent(t *testing.T) {
-	big := strings.Repeat("x", 40<<20)
-	got, err := readAll(t, strings.NewReader("data: "+big+"\n\ndata: end\n\n"))
+	big := strings.Repeat("x", MaxLine-10)
+	got, err := readAll(t, strings.NewReader("data: "+big+"\ndata: "+big+"\n\ndata: end\n\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0] != big || got[1] != "end" {
+	if len(got) != 2 || got[0] != big+"\n"+big || got[1] != "end" {
 		t.Errorf("got %d events, want the big one and the end", len(got))
 	}
 }
+
+func TestALineThatIsTooLong(t *testing.T) {
+	for name, prefix := range map[string]string{"data": "data: ", "comment": ": "} {
+		for _, end := range []string{"\n\n", ""} {
+			if _, err := readAll(t, strings.NewReader(prefix+strings.Repeat("x", MaxLine)+end)); !errors.Is(err, ErrTooLong) && end != "" {
+				t.Errorf("%s %q: %v", name, end, err)
+			}
+			long := io.MultiReader(strings.NewReader(prefix), io.LimitReader(endless{}, 1<<30))
+			if _, err := NewReader(long).Next(); !errors.Is(err, ErrTooLong) {
+				t.Errorf("%s without end: %v", name, err)
+			}
+		}
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestAnEventThatIsTooLong(t *testing.T) {
 	for name, in := range map[string]string{
@@ -99,7 +117,7 @@ func TestAnEventThatIsTooLong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := NewReader(strings.NewReader(in))
-			r.limit = 4500
+			r.limit, r.most = 4500, 4500
 			if _, err := r.Next(); !errors.Is(err, ErrTooLong) {
 				t.Errorf("error is %v, want %v", err, ErrTooLong)
 			}

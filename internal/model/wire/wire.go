@@ -152,6 +152,7 @@ type Stream struct {
 	optional []Optional
 	unwanted string // the optional member that was refused, if one was
 	whole    []byte // an answer in one piece, where a stream was asked for
+	awaiting bool   // Next runs
 }
 
 // An UnwantedError means that a service refuses a request for one of its optional
@@ -281,8 +282,11 @@ func (s *Stream) Whole() []byte { return s.whole }
 
 // Next returns the data of the next event, valid until Next is called again.
 // The end of the body is an error: a wire has its own mark for the end.
+//
+// Comments and empty events only keep a connection open: the limit for silence
+// holds from one event with data to the next.
 func (s *Stream) Next() ([]byte, error) {
-	data, err := s.events.Next()
+	data, err := s.awaitEvent()
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}
@@ -292,12 +296,30 @@ func (s *Stream) Next() ([]byte, error) {
 	return data, nil
 }
 
-// idleReader reads the body, with the timer running only meanwhile.
+// awaitEvent returns the next event that has data, with the timer running
+// meanwhile.
+func (s *Stream) awaitEvent() ([]byte, error) {
+	s.timer.Reset(s.caller.idle)
+	defer s.timer.Stop()
+	s.awaiting = true
+	defer func() { s.awaiting = false }()
+	for {
+		data, err := s.events.Next()
+		if err != nil || len(bytes.TrimSpace(data)) > 0 {
+			return data, err
+		}
+	}
+}
+
+// idleReader reads the body, with the timer running only meanwhile. While an event
+// is awaited it runs anyway.
 type idleReader Stream
 
 func (r *idleReader) Read(p []byte) (int, error) {
-	r.timer.Reset(r.caller.idle)
-	defer r.timer.Stop()
+	if !r.awaiting {
+		r.timer.Reset(r.caller.idle)
+		defer r.timer.Stop()
+	}
 	return r.body.Read(p)
 }
 
