@@ -36,7 +36,7 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 		return err
 	}
 	cfg, cwd := l.Config, l.Options.Cwd
-	spec := proc.Spec{Argv: argv, Dir: cwd, Env: app.Environ(cfg)()}
+	spec := proc.Spec{Argv: argv, Dir: cwd, Env: app.Environ(cfg)}
 	box, err := sandbox.New(cfg.Settings(config.Choice{}, cwd, "").Sandbox, app.SandboxPlace(cfg, spec))
 	if err != nil {
 		return err

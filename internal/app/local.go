@@ -77,7 +77,7 @@ type SavedProfile struct {
 // RunOnce runs a command outside of any conversation.
 func (a *App) RunOnce(ctx context.Context, command []string, cwd string, timeout time.Duration, policy *p.SandboxPolicy) (OneOff, error) {
 	cfg, dir := a.Config, a.place(cwd)
-	spec := proc.Spec{Argv: command, Dir: dir, Env: Environ(cfg)(), Timeout: timeout}
+	spec := proc.Spec{Argv: command, Dir: dir, Env: Environ(cfg, a.Models.keyVariables()...), Timeout: timeout}
 	if timeout == 0 {
 		spec.Timeout = cfg.CommandTimeout
 	}

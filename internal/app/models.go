@@ -81,6 +81,18 @@ func (m *Models) get(s p.Settings) (*provided, error) {
 	return got.(*provided), nil
 }
 
+// keyVariables are the variables of keys of the providers that clients defined
+// and that were used so far.
+func (m *Models) keyVariables() []string {
+	var names []string
+	m.clients.Range(func(_, c any) bool {
+		pr := c.(*provided).choice.Provider
+		names = append(names, pr.KeyVariables()...)
+		return true
+	})
+	return names
+}
+
 // retries returns how often the provider's requests are made again.
 func (m *Models) retries(s p.Settings) (request, stream int) {
 	c, err := m.get(s)

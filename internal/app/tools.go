@@ -36,7 +36,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes}
 	shell := &tool.Shell{
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
-		Environ: Environ(k.config), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
+		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
 		CanAsk: canAsk(s),
 	}
 	files := &tool.Files{}
@@ -84,10 +84,21 @@ func grace(cfg *config.Config) time.Duration {
 	return cfg.StopGrace
 }
 
-// Environ returns the environment of commands, as the configuration says.
-func Environ(cfg *config.Config) func() []string {
+// environ returns the environment of commands. The key of the provider that the
+// settings name is not in it, even if a client defined that provider.
+func (k *toolkit) environ(s p.Settings) func() []string {
+	return func() []string {
+		_, _ = k.models.get(s) // so that its variables are known; whatever is wrong with it, the turn reports
+		return Environ(k.config, k.models.keyVariables()...)
+	}
+}
+
+// Environ returns the environment of commands, as the configuration says. The
+// variables of keys are not in it, nor are those named besides.
+func Environ(cfg *config.Config, never ...string) []string {
 	pol := envPolicy(cfg)
-	return func() []string { return pol.Apply(os.Environ()) }
+	pol.Never = append(pol.Never, never...)
+	return pol.Apply(os.Environ())
 }
 
 // environSet is the part of it that the configuration sets.
@@ -97,6 +108,6 @@ func envPolicy(cfg *config.Config) policy.EnvPolicy {
 	e := cfg.ShellEnvironment
 	return policy.EnvPolicy{
 		Inherit: policy.Inherit(e.Inherit), KeepSecrets: e.IgnoreDefaultExcludes,
-		Exclude: e.Exclude, Set: e.Set, IncludeOnly: e.IncludeOnly,
+		Exclude: e.Exclude, Set: e.Set, IncludeOnly: e.IncludeOnly, Never: cfg.KeyVariables(),
 	}
 }

@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -222,4 +224,28 @@ func (p *Provider) isLocal() bool {
 // machine's owner has downloaded.
 func (p *Provider) hasLocalModels() bool {
 	return p.isLocal() && (p.ID == "ollama" || p.ID == "oss" || p.ID == "lmstudio" || p.defaultModel() == "")
+}
+
+// KeyVariables returns the names of all variables that may hold a key: those
+// of the providers that are configured and of those that are known.
+func (c *Config) KeyVariables() []string {
+	var names []string
+	for _, p := range c.providers {
+		names = append(names, p.KeyVariables()...)
+	}
+	for _, p := range catalogue.Providers() {
+		names = append(names, p.EnvKeys...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// KeyVariables returns the names of the variables that a provider's keys and
+// headers are read from.
+func (p *Provider) KeyVariables() []string {
+	names := slices.Clone(p.EnvKeys)
+	if p.envKey != "" {
+		names = append(names, p.envKey)
+	}
+	return slices.AppendSeq(names, maps.Values(p.envHeaders))
 }

@@ -26,6 +26,7 @@ type EnvPolicy struct {
 	KeepSecrets bool              // do not drop *KEY*, *SECRET* and *TOKEN*
 	Exclude     []string          // patterns of names to drop
 	Set         map[string]string // added, in place of what was inherited
+	Never       []string          // names that are not inherited whatever the rest says: those of keys
 	IncludeOnly []string          // if not empty, patterns of the only names to keep, also of those in Set
 }
 
@@ -73,6 +74,9 @@ func (p EnvPolicy) inherits(name string) bool {
 			return false
 		}
 	default:
+		return false
+	}
+	if slices.Contains(p.Never, name) {
 		return false
 	}
 	return (p.KeepSecrets || !matchAny(secretPatterns, name)) && !matchAny(p.Exclude, name)

@@ -196,3 +196,18 @@ func output(t *testing.T, dir string, args ...string) string {
 	}
 	return strings.TrimSpace(string(b))
 }
+
+// The variable of a key stays away whatever its name is and the rest says.
+func TestVariablesThatAreNeverInherited(t *testing.T) {
+	environ := []string{"PATH=/bin", "MODEL_LOGIN=sesame", "OPENAI_API_KEY=sk", "MODEL_LOGIN_HOST=here"}
+	for _, p := range []EnvPolicy{{}, {KeepSecrets: true}, {KeepSecrets: true, IncludeOnly: []string{"*"}}, {Inherit: InheritAll, KeepSecrets: true, Exclude: []string{"x"}}} {
+		p.Never = []string{"MODEL_LOGIN", "OPENAI_API_KEY"}
+		if got := strings.Join(p.Apply(environ), " "); got != "PATH=/bin MODEL_LOGIN_HOST=here" {
+			t.Errorf("%+v: %s", p, got)
+		}
+	}
+	p := EnvPolicy{Never: []string{"MODEL_LOGIN"}, Set: map[string]string{"MODEL_LOGIN": "typed by the user"}}
+	if got := strings.Join(p.Apply([]string{"MODEL_LOGIN=sesame"}), " "); got != "MODEL_LOGIN=typed by the user" {
+		t.Errorf("set by the configuration: %s", got)
+	}
+}
