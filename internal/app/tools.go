@@ -3,6 +3,8 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/config"
@@ -39,7 +41,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
 		CanAsk: canAsk(s),
 	}
-	files := &tool.Files{}
+	files := &tool.Files{Secret: secrets(k.config.Home)}
 	var list []tool.Tool
 	offer := func(ok bool, tools ...tool.Tool) {
 		for _, t := range tools {
@@ -65,6 +67,24 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 // canAsk reports whether a command can ask for more than the sandbox allows.
 func canAsk(s p.Settings) bool {
 	return s.Approval != p.ApprovalNever && s.Sandbox.Mode != p.SandboxFullAccess
+}
+
+// secrets reports which files the tools that only look must not show: they run
+// in this process, unconfined. Those of the processes in /proc have its
+// environment, and those in the home have keys.
+func secrets(home string) func(path string) bool {
+	real := resolveDir(home)
+	return func(path string) bool {
+		if path == "/proc" || strings.HasPrefix(path, "/proc/") {
+			return true
+		}
+		rel, err := filepath.Rel(real, path)
+		if err != nil {
+			return false
+		}
+		first, _, _ := strings.Cut(rel, "/")
+		return slices.Contains([]string{".env", "auth.json", "providers", config.FileName}, first)
+	}
 }
 
 // freeform reports whether the model takes tools that are held to a grammar.

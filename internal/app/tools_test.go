@@ -54,3 +54,20 @@ func env(home string) func(string) string {
 		return ""
 	}
 }
+
+// The tools that only look run in this process, which knows keys.
+func TestSecretFiles(t *testing.T) {
+	home := t.TempDir()
+	secret := secrets(home)
+	real := resolveDir(home)
+	for _, path := range []string{"/proc/self/environ", "/proc/1/environ", real + "/.env", real + "/config.toml", real + "/providers/x.json", real + "/auth.json"} {
+		if !secret(path) {
+			t.Errorf("%s may be read", path)
+		}
+	}
+	for _, path := range []string{"/process", "/etc/hosts", real + "/AGENTS.md", real + "/skills/x/.env", real + "/../.env"} {
+		if secret(path) {
+			t.Errorf("%s may not be read", path)
+		}
+	}
+}

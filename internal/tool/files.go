@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/rootfs"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -50,17 +50,16 @@ func (f *Files) open(call Call, path string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if info, err := os.Lstat(real); err == nil && !info.Mode().IsRegular() { // before: opening is all that some devices wait for
+	// Through the directory that is at this real path now, or not at all: what the
+	// path was checked for must not become another file by a link.
+	if info, err := rootfs.Lstat(real); err == nil && !info.Mode().IsRegular() {
 		return nil, nil, notRegular(info)
 	}
-	file, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	file, err := rootfs.Open(real)
 	if err != nil {
 		return nil, nil, plainError(err)
 	}
 	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = notRegular(info)
-	}
 	if err != nil {
 		file.Close()
 		return nil, nil, plainError(err)

@@ -11,11 +11,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/rootfs"
 	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -238,7 +238,7 @@ func orNone(text string) string {
 
 // file searches one file and returns how many lines it wrote.
 func (q search) file(b *strings.Builder, match *regexp.Regexp, name, full string, room int) int {
-	f, err := os.OpenFile(full, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := rootfs.Open(full)
 	if err != nil {
 		return 0
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/rootfs"
 )
 
 // An ignorer knows which files git ignores below a directory, from the .gitignore
@@ -55,14 +57,11 @@ func (ig *ignorer) within(dir string) *ignorer {
 const maxIgnoreFile = 1 << 20
 
 func (ig *ignorer) read(base, name string) {
-	f, err := os.Open(name)
+	f, err := rootfs.Open(name)
 	if err != nil {
-		return
+		return // it may be a pipe, or a link to elsewhere, which git does not follow either
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return
-	}
 	text, _, err := readSome(f, maxIgnoreFile)
 	if err != nil {
 		return
