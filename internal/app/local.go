@@ -206,5 +206,8 @@ func (a *App) Key() string {
 // SandboxPlace is where a command that the user wants runs: its directory is the
 // user's choice.
 func SandboxPlace(cfg *config.Config, spec proc.Spec) sandbox.Place {
-	return sandbox.Place{Cwd: spec.Dir, Home: cfg.Home, Env: spec.Env, PIDNamespace: cfg.PIDNamespace}
+	return sandbox.Place{
+		Cwd: spec.Dir, Home: cfg.Home, OtherHomes: config.Homes(os.Getenv), Guarded: cfg.Files(),
+		Env: spec.Env, PIDNamespace: cfg.PIDNamespace,
+	}
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -38,10 +38,12 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes}
 	shell := &tool.Shell{
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
+		OtherHomes: config.Homes(os.Getenv), Guarded: k.config.Files(),
 		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
 		CanAsk: canAsk(s),
 	}
-	files := &tool.Files{Secret: secrets(k.config.Home)}
+	secret := secrets(k.config.Home)
+	files := &tool.Files{Secret: secret}
 	var list []tool.Tool
 	offer := func(ok bool, tools ...tool.Tool) {
 		for _, t := range tools {
@@ -58,7 +60,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	offer(!byPatch, &tool.Edit{Patch: patches}, &tool.Write{Patch: patches})
 	offer(true, &tool.Read{Files: files}, &tool.List{Files: files}, &tool.Grep{Files: files, Shell: shell}, tool.Plan{})
 	if k.config.ViewImage {
-		offer(true, tool.ViewImage{})
+		offer(true, tool.ViewImage{Secret: secret})
 	}
 	offer(false, &tool.UserShell{Shell: shell})
 	return list
@@ -75,7 +77,7 @@ func canAsk(s p.Settings) bool {
 func secrets(home string) func(path string) bool {
 	real := resolveDir(home)
 	return func(path string) bool {
-		if path == "/proc" || strings.HasPrefix(path, "/proc/") {
+		if path == "/proc" || strings.HasPrefix(path, "/proc/") || sandbox.OffLimits(home, path) {
 			return true
 		}
 		rel, err := filepath.Rel(real, path)
@@ -83,7 +85,7 @@ func secrets(home string) func(path string) bool {
 			return false
 		}
 		first, _, _ := strings.Cut(rel, "/")
-		return slices.Contains([]string{".env", "auth.json", "providers", config.FileName}, first)
+		return first == config.FileName
 	}
 }
 

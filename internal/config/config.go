@@ -24,6 +24,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -229,3 +230,21 @@ func (c *Config) String() string {
 
 // GoString is String.
 func (c *Config) GoString() string { return c.String() }
+
+// Files lists the files outside the home that were read for this configuration, or
+// that it makes fermata execute. Commands must not be able to change them.
+func (c *Config) Files() []string {
+	var list []string
+	for _, name := range []string{c.File, c.instructionsFile} {
+		if filepath.IsAbs(name) {
+			list = append(list, name)
+		}
+	}
+	if len(c.Notify) == 0 {
+		return list
+	}
+	if program, err := exec.LookPath(c.Notify[0]); err == nil && filepath.IsAbs(program) {
+		list = append(list, program)
+	}
+	return list
+}

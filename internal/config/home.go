@@ -28,6 +28,21 @@ func Home(env func(string) string) (string, error) {
 	return filepath.Abs(filepath.Join(dir, ".fermata"))
 }
 
+// Homes lists all directories that Home may return for the same person, in
+// another environment.
+func Homes(env func(string) string) []string {
+	var list []string
+	for _, name := range []string{"FERMATA_HOME", "CODEX_HOME"} {
+		if dir, err := filepath.Abs(env(name)); env(name) != "" && err == nil {
+			list = append(list, dir)
+		}
+	}
+	if dir := userHome(env); filepath.IsAbs(dir) {
+		list = append(list, filepath.Join(dir, ".fermata"))
+	}
+	return list
+}
+
 func userHome(env func(string) string) string {
 	if runtime.GOOS == "windows" {
 		return env("USERPROFILE")

@@ -68,7 +68,7 @@ func (p *plan) restrictFiles() error {
 	defer unix.Close(int(fd))
 
 	r := &ruleset{fd: int(fd), handled: attr.Handled_access_fs}
-	if err := errors.Join(p.allowDevices(r), p.allowRoots(r)); err != nil {
+	if err := errors.Join(p.allowDevices(r), p.allowRoots(r), p.allowReading(r)); err != nil {
 		return err
 	}
 	_, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0)
@@ -80,6 +80,9 @@ func (p *plan) restrictFiles() error {
 
 func (p *plan) rulesetAttr(version int) unix.LandlockRulesetAttr {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: knownRights(version)}
+	if p.readsWithRules() {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_READ_FILE
+	}
 	if version >= landlockScopes {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
@@ -159,6 +162,43 @@ func (p *plan) allowEntries(r *ruleset, dir string, rights uint64) error {
 	return nil
 }
 
+// readsWithRules reports whether reading is by rules: when there is a secret, and
+// no mount can hide it.
+func (p *plan) readsWithRules() bool { return p.Mounts == mountsNone && len(p.Secret) > 0 }
+
+// allowReading allows to read all files but the secrets.
+func (p *plan) allowReading(r *ruleset) error {
+	if !p.readsWithRules() {
+		return nil
+	}
+	return p.allowReadingIn(r, "/")
+}
+
+// allowReadingIn allows to read what is in dir now. Landlock cannot take back what
+// it gave to a directory; so files that are made later right beside a secret, or
+// beside a directory on the way to it, cannot be read.
+func (p *plan) allowReadingIn(r *ruleset, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // then nothing in it can be read, which is less, not more
+	}
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		switch {
+		case slices.Contains(p.Secret, path(name)) || e.Type()&os.ModeSymlink != 0:
+			continue
+		case slices.ContainsFunc(p.Secret, func(s path) bool { return within(string(s), name) }):
+			err = p.allowReadingIn(r, name)
+		default:
+			err = r.allowPath(name, unix.LANDLOCK_ACCESS_FS_READ_FILE)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *ruleset) allowPath(name string, rights uint64) error {
 	fd, err := openPath(name)
 	if err != nil {
@@ -179,7 +219,7 @@ func (r *ruleset) allow(fd int, name string, rights uint64) error {
 	case unix.S_IFLNK:
 		return nil
 	default:
-		rights &= deviceRights // the others are about directories
+		rights &= deviceRights | unix.LANDLOCK_ACCESS_FS_READ_FILE // the others are about directories
 	}
 
 	if rights &= r.handled; rights == 0 {

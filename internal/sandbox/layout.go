@@ -16,6 +16,8 @@ import (
 // such a path. Roots are free of symbolic links.
 type layout struct {
 	home      string   // resolved, or empty
+	homes     []string // this one and those of other runs, resolved
+	guarded   []string // what fermata reads or executes, and the links to it
 	roots     []string // all that may be written
 	own       []string // those that the user chose: the others are for everybody
 	protected []string
@@ -26,6 +28,7 @@ type layout struct {
 func newLayout(policy protocol.SandboxPolicy, place Place) *layout {
 	l := &layout{home: resolved(place.Home)}
 	if policy.Mode != protocol.SandboxWorkspaceWrite {
+		l.guard(place)
 		return l
 	}
 
@@ -39,9 +42,21 @@ func newLayout(policy protocol.SandboxPolicy, place Place) *layout {
 	if tmp := place.tmpdir(); tmp != "" && !policy.ExcludeTmpdirEnvVar {
 		wanted = append(wanted, candidate{what: "directory for temporary files", name: tmp})
 	}
+	l.findHomes(place)
 	l.choose(wanted)
+	l.guard(place)
 	l.protect()
 	return l
+}
+
+// findHomes resolves the homes that exist.
+func (l *layout) findHomes(place Place) {
+	l.home, l.homes = resolved(place.Home), nil
+	for _, home := range place.homes() {
+		if real := resolved(home); real != "" {
+			l.homes = appendNew(l.homes, real)
+		}
+	}
 }
 
 const slashTmp = "/tmp"
@@ -119,7 +134,7 @@ func (l *layout) rootAt(name string) (real string, links []string, err error) {
 			return "", nil, fmt.Errorf("%s belongs to the system", dir)
 		}
 	}
-	if l.home != "" && within(real, l.home) {
+	if slices.ContainsFunc(l.homes, func(home string) bool { return within(real, home) }) {
 		return "", nil, errors.New("it belongs to fermata")
 	}
 	return real, links, nil
@@ -141,8 +156,8 @@ func (l *layout) protect() {
 			}
 		}
 	}
-	if l.home != "" {
-		found[l.home] = true
+	for _, name := range l.guarded {
+		found[name] = true
 	}
 	for name, isProtected := range found {
 		if isProtected && l.writable(name) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,6 +46,11 @@ func (p *plan) mount() error {
 	}
 	if err := p.mountOwnDevices(); err != nil {
 		return err
+	}
+	for _, name := range p.Secret {
+		if err := hide(string(name)); err != nil {
+			return fmt.Errorf("hide: %w", err)
+		}
 	}
 
 	// We still stand on the old mounts, below the new ones.
@@ -141,3 +147,35 @@ const (
 	devPts = "/dev/pts"
 	devShm = "/dev/shm"
 )
+
+// hide mounts an empty directory over a directory, and /dev/null over a file. What
+// is gone needs no cover.
+func hide(name string) error {
+	fd, err := openPath(name)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+
+	kind, err := kindOf(fd)
+	if err != nil {
+		return err
+	}
+	if kind == unix.S_IFDIR {
+		where := "/proc/self/fd/" + strconv.Itoa(fd)
+		err := unix.Mount("tmpfs", where, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k,mode=0555")
+		if err != nil {
+			return &os.PathError{Op: "mount", Path: name, Err: err}
+		}
+		return nil
+	}
+
+	tree, err := cloneTree(os.DevNull, false)
+	if err != nil {
+		return err
+	}
+	return attach(tree, name)
+}

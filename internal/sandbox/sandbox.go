@@ -21,8 +21,16 @@ type Place struct {
 	// it must never be one that the model asked for.
 	Cwd string
 
-	// Home is fermata's own directory, or empty.
+	// Home is fermata's own directory, or empty. It need not exist: it is made
+	// where a command could make it.
 	Home string
+
+	// OtherHomes are those that other runs of fermata may use.
+	OtherHomes []string
+
+	// Guarded are other files that fermata reads or executes. Commands cannot
+	// change them or the links that lead to them.
+	Guarded []string
 
 	// Env is the environment of the commands; only TMPDIR matters.
 	Env []string
@@ -82,6 +90,7 @@ func newWith(a Ability, policy protocol.SandboxPolicy, place Place) (*Confinemen
 			Roots:     paths(l.roots),
 			Own:       paths(l.own),
 			Protected: paths(l.protected),
+			Secret:    paths(secrets(l.home)),
 			Shm:       policy.Mode == protocol.SandboxWorkspaceWrite,
 			Sockets:   a.Sockets,
 		},
@@ -144,6 +153,7 @@ type plan struct {
 	Roots     []path `json:"roots,omitempty"`     // may be written
 	Own       []path `json:"own,omitempty"`       // those of them that are not for everybody
 	Protected []path `json:"protected,omitempty"` // read-only although in a root
+	Secret    []path `json:"secret,omitempty"`    // not even to be read
 	Binds     []bind `json:"binds,omitempty"`     // outer ones first
 	Shm       bool   `json:"shm,omitempty"`       // with a /dev/shm
 	Sockets   bool   `json:"sockets,omitempty"`   // the shim serves local sockets

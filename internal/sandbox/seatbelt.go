@@ -76,6 +76,10 @@ func (p *plan) seatbelt() (profile string, parameters []string) {
 	if p.Network {
 		text.WriteString(seatbeltNetwork)
 	}
+	for _, name := range p.Secret {
+		place := define(name)
+		fmt.Fprintf(&text, "(deny file-read* file-write* %s)\n(deny network-outbound %s)\n", place, place)
+	}
 	return text.String(), parameters
 }
 

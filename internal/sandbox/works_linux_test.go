@@ -235,8 +235,8 @@ func TestInPIDNamespace(t *testing.T) {
 		t.Skip("no PID namespace here")
 	}
 	a, w := newAgent(t), newWorld(t)
-	before := w.snapshot(t)
 	c := w.confinement(t, ability, onlyWorkspace())
+	before := w.snapshot(t)
 	_, out := a.run(t, w, c, "", `echo x > file && echo inside; echo $PPID
 		exec 2>/dev/null
 		echo x > $OUT/file; echo x > .git/hooks/new; t userns && echo namespace; t dial tcp $TCP && echo tcp; kill -9 1; test -d /proc/$$ && echo proc`)

@@ -15,7 +15,10 @@ import (
 )
 
 // ViewImage shows the model an image file.
-type ViewImage struct{}
+type ViewImage struct {
+	// Secret says which paths must not be read, see Files. May be nil.
+	Secret func(path string) bool
+}
 
 // Spec describes the tool to the model.
 func (ViewImage) Spec() model.ToolSpec {
@@ -32,7 +35,7 @@ func (ViewImage) Spec() model.ToolSpec {
 func (ViewImage) ReadOnly() bool { return true }
 
 // Run reads the image.
-func (ViewImage) Run(_ context.Context, call Call) Result {
+func (v ViewImage) Run(_ context.Context, call Call) Result {
 	var a struct {
 		Path string `json:"path"`
 	}
@@ -43,6 +46,9 @@ func (ViewImage) Run(_ context.Context, call Call) Result {
 		return failed("failed to parse function arguments: path is empty")
 	}
 	name := within(call.Settings.Cwd, a.Path)
+	if v.Secret != nil && v.Secret(name) {
+		return failed(name + " must not be read: it holds secrets")
+	}
 	image, err := ReadImage(name)
 	if err != nil {
 		return failed(err.Error())

@@ -21,13 +21,16 @@ import (
 // A Shell runs commands and waits for their end.
 type Shell struct {
 	Spawner *proc.Spawner
-	Timeout time.Duration   // for calls that name none; 0 is two minutes
-	Grace   time.Duration   // between TERM and KILL; 0 is that of package proc
-	Home    string          // fermata's own directory, which commands must not touch
-	Environ func() []string // what commands get; nil is everything
-	Changes *Changes        // what this turn changed; may be nil
-	Patch   *Patch          // carries out calls of apply_patch; nil runs them like any command
-	CanAsk  bool            // offer to run a command outside the sandbox, since somebody can be asked
+	Timeout time.Duration // for calls that name none; 0 is two minutes
+	Grace   time.Duration // between TERM and KILL; 0 is that of package proc
+	Home    string        // fermata's own directory, which commands must not touch
+	// OtherHomes and Guarded are other paths that commands must not change, see
+	// sandbox.Place.
+	OtherHomes, Guarded []string
+	Environ             func() []string // what commands get; nil is everything
+	Changes             *Changes        // what this turn changed; may be nil
+	Patch               *Patch          // carries out calls of apply_patch; nil runs them like any command
+	CanAsk              bool            // offer to run a command outside the sandbox, since somebody can be asked
 
 	PIDNamespace bool // hide other processes from confined commands
 }

@@ -1,0 +1,216 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// What fermata reads or executes unconfined must not be writable for a confined
+// command, now or through a name that it can change: else it would plant
+// something and wait for the next run. So not only the files are protected, but
+// every symbolic link on the way to them, and what does not exist yet is made
+// before a command could make it.
+
+// guard finds all that is to be protected of a place: the homes, what the links
+// in them lead to, and other files. Only what lies in a root matters.
+func (l *layout) guard(place Place) {
+	for _, home := range place.homes() {
+		l.guardPath(home, makeDir)
+	}
+	l.findHomes(place) // one may be new
+	for _, home := range l.homes {
+		for _, link := range linksIn(home) {
+			l.guardPath(link, makeLike(link))
+		}
+	}
+	for _, name := range place.Guarded {
+		l.guardPath(name, nil)
+	}
+	if l.home == "" {
+		return
+	}
+	for _, name := range secretDirs { // so that there is something to hide
+		_ = os.Mkdir(filepath.Join(l.home, name), 0o700)
+	}
+}
+
+// homes lists the homes of this and of other runs of fermata, in absolute form.
+func (p Place) homes() []string {
+	var list []string
+	for _, home := range append([]string{p.Home}, p.OtherHomes...) {
+		if filepath.IsAbs(home) {
+			list = appendNew(list, home)
+		}
+	}
+	return list
+}
+
+// guardPath protects what name leads to and the links on the way. A component
+// that does not exist is made if a command could make it; without mk nothing is.
+func (l *layout) guardPath(name string, mk func(name string, last bool) error) {
+	real, links, err := walk(name, func(missing string, last bool) error {
+		if mk == nil || !l.writable(missing) {
+			return fs.ErrNotExist
+		}
+		return mk(missing, last)
+	})
+	for _, link := range links {
+		l.guarded = appendNew(l.guarded, link)
+	}
+	if err == nil {
+		l.guarded = appendNew(l.guarded, real)
+	}
+}
+
+// makeDir makes a directory.
+func makeDir(name string, _ bool) error { return os.Mkdir(name, 0o700) }
+
+// makeLike makes what a link that leads nowhere is meant for: a file, if its name
+// has an extension, otherwise a directory.
+func makeLike(link string) func(string, bool) error {
+	return func(name string, last bool) error {
+		if !last || filepath.Ext(link) == "" {
+			return makeDir(name, last)
+		}
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}
+}
+
+// bulky are directories of a home that only fermata writes, and in which there is
+// much: no links are looked for there.
+var bulky = []string{"conversations", "snapshots", "log", "run", "keys"}
+
+// linksIn lists the symbolic links in a home: people keep their configuration in a
+// repository and link to it.
+func linksIn(home string) []string {
+	const maxDepth, maxEntries = 4, 2000
+	var links []string
+	entries := 0
+	_ = filepath.WalkDir(home, func(name string, d fs.DirEntry, err error) error {
+		if entries++; err != nil || entries > maxEntries {
+			return fs.SkipAll
+		}
+		rel := strings.TrimPrefix(name, home)
+		if d.IsDir() && (strings.Count(rel, "/") >= maxDepth || slices.Contains(bulky, strings.TrimPrefix(rel, "/"))) {
+			return fs.SkipDir
+		}
+		if d.Type()&fs.ModeSymlink != 0 {
+			links = append(links, name)
+		}
+		return nil
+	})
+	return links
+}
+
+// The secrets in fermata's home: keys and tokens, and the sockets of running
+// processes, by which a command could approve itself. No confined command sees
+// them. New ones belong into one of the directories: a directory stays hidden when
+// something in it is replaced, a file does not.
+var (
+	secretDirs   = []string{"run", "keys"}
+	otherSecrets = []string{"providers", ".env", "auth.json", ".credentials.json"}
+)
+
+// secrets lists the secrets that exist in a home, where they really are.
+func secrets(home string) []string {
+	if home == "" {
+		return nil
+	}
+	var list []string
+	for _, name := range slices.Concat(secretDirs, otherSecrets) {
+		if real := resolved(filepath.Join(home, name)); real != "" {
+			list = appendNew(list, real)
+		}
+	}
+	return list
+}
+
+// OffLimits reports whether name is, lies in, or leads to a secret of fermata's
+// home (see secrets): such files are for no tool to read, and for no command but
+// one with full access. A name that cannot be resolved is judged by its directory.
+func OffLimits(home, name string) bool {
+	real := resolved(name)
+	if real == "" {
+		if dir := resolved(filepath.Dir(name)); dir != "" {
+			real = filepath.Join(dir, filepath.Base(name))
+		}
+	}
+	home = resolved(home)
+	if real == "" || home == "" {
+		return false
+	}
+	info, err := os.Stat(real)
+	for _, secret := range slices.Concat(secretDirs, otherSecrets) {
+		if within(real, filepath.Join(home, secret)) {
+			return true
+		}
+	}
+	for _, secret := range secrets(home) {
+		if within(real, secret) {
+			return true
+		}
+		// Another name of the same file.
+		if other, otherErr := os.Stat(secret); err == nil && otherErr == nil && os.SameFile(info, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// walk resolves an absolute name as the kernel does. It returns the symbolic
+// links that it followed, each by its real name. For a component that does not
+// exist it calls missing, with whether it is the last one, and goes on if that
+// returns nil.
+func walk(name string, missing func(name string, last bool) error) (real string, links []string, err error) {
+	const mostLinks = 40 // as the kernel has it
+	real = "/"
+	rest := strings.Split(name, "/")
+	for len(rest) > 0 {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			real = filepath.Dir(real)
+			continue
+		}
+
+		next := filepath.Join(real, part)
+		info, err := os.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = missing(next, len(rest) == 0); err == nil {
+				real = next
+				continue
+			}
+		}
+		if err != nil {
+			return "", links, err
+		}
+		if info.Mode()&os.ModeSymlink == 0 {
+			real = next
+			continue
+		}
+
+		if links = append(links, next); len(links) > mostLinks {
+			return "", links, &os.PathError{Op: "follow", Path: name, Err: errLoop}
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return "", links, err
+		}
+		if filepath.IsAbs(target) {
+			real = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return real, links, nil
+}
