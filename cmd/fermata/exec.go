@@ -318,7 +318,10 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 	if f.dir != "" {
 		over.Cwd = &r.Cwd
 	}
-	o.Conversation, o.Before, o.Turn.Overrides, o.Notices = snap.ID, snap.Usage, &over, append(o.Notices, snap.Recovered...)
+	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
+	if kept(over.Apply(snap.Settings)) != kept(snap.Settings) { // a message without settings of its own can join a turn
+		o.Turn.Overrides = &over
+	}
 	err = f.guard(r.Config, over.Apply(snap.Settings), o)
 	if err != nil && f.fork {
 		_ = r.Engine.Delete(ctx, snap.ID) // nobody has heard of it

@@ -111,7 +111,12 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 				close(parked)
 			}
 		}
-		end, err = begin(ctx, e, o, fn)
+		end, err = begin(ctx, receiptEngine{e, func(ctx context.Context, r p.Receipt) {
+			if asked.accepted(ctx, r); asked.left {
+				pr.leave()
+				close(parked)
+			}
+		}}, o, fn)
 		if err == nil {
 			err = pr.finish(end)
 		}
@@ -134,9 +139,31 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 
 func begin(ctx context.Context, e engine.Engine, o Options, fn func(p.Event)) (engine.TurnEnd, error) {
 	if o.Approve != nil {
-		return engine.RunApproval(ctx, e, o.Conversation, *o.Approve, fn)
+		end, err := engine.RunApproval(ctx, e, o.Conversation, *o.Approve, fn)
+		for err == nil && end.End.Reason == p.Completed && ctx.Err() == nil {
+			next, more, failed := queued(ctx, e, o.Conversation, end, fn)
+			if failed != nil || !more {
+				return end, failed
+			}
+			end = next
+		}
+		return end, err
 	}
 	return engine.RunTurn(ctx, e, o.Conversation, o.Turn, fn)
+}
+
+// queued follows the turn that a message started which waited for the one before to end. When ctx
+// ends the turn is interrupted.
+func queued(ctx context.Context, e engine.Engine, id p.ConversationID, last engine.TurnEnd, fn func(p.Event)) (engine.TurnEnd, bool, error) {
+	life := context.WithoutCancel(ctx)
+	snap, err := e.Resume(life, id)
+	if err != nil || !snap.Active || snap.Turn <= last.Turn {
+		return last, false, err
+	}
+	stop := context.AfterFunc(ctx, func() { _, _ = e.Submit(life, id, p.Interrupt{Turn: snap.Turn}) })
+	defer stop()
+	end, err := engine.FollowTurn(life, e, id, snap.Turn, last.Seq, fn)
+	return end, true, err
 }
 
 // asked deals with approvals, which nobody is there to give: the turn is left
@@ -168,6 +195,50 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 			a.left = true
 		}
 	}
+}
+
+// accepted leaves a turn that waited for an approval before our message came: the message is delivered when
+// somebody has answered.
+func (a *asked) accepted(ctx context.Context, r p.Receipt) {
+	if r.State == p.TakenStarted {
+		return
+	}
+	snap, err := a.e.Resume(ctx, a.o.Conversation)
+	if err == nil && snap.Waiting {
+		a.waits, a.left = pending(ctx, a.e, snap), true
+	}
+}
+
+// A receiptEngine tells what became of a message before its events are followed.
+type receiptEngine struct {
+	engine.Engine
+	accepted func(context.Context, p.Receipt)
+}
+
+func (e receiptEngine) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
+	r, err := e.Engine.Submit(ctx, id, op)
+	if _, ok := op.(p.UserTurn); ok && err == nil {
+		e.accepted(ctx, r)
+	}
+	return r, err
+}
+
+// pending returns what a conversation waits for: the calls, and what they would do.
+func pending(ctx context.Context, e engine.Engine, snap engine.Snapshot) []string {
+	var list []string
+	for ev, err := range e.Subscribe(ctx, snap.ID, 0) {
+		if err != nil || ev.Seq > snap.Last {
+			break
+		}
+		ask, ok := ev.Body.(*p.ApprovalRequested)
+		if ok && slices.Contains(snap.PendingApprovals, ask.Call) {
+			list = append(list, fmt.Sprintf("%s: %s", ask.Call, wanted(ask)))
+		}
+		if ev.Seq == snap.Last {
+			break
+		}
+	}
+	return list
 }
 
 // wanted is what an approval would allow.

@@ -162,7 +162,7 @@ func TestFailureRetryNoticeAndHandedBack(t *testing.T) {
 		r.e.Say(r.id, "and also", p.Queue)
 		m.Fail(&p.Error{Kind: p.ErrorRateLimit, Message: "slow down", Retry: true, After: 2e9})
 		r.e.Request().Fail(&p.Error{Kind: p.ErrorUsageLimit, Message: "no credit left", Hint: "add some"})
-		r.want(t, "", "· retry 1 of 5 in 2.0 s: slow down\nfermata: failed after 2.0 s: no credit left · add some\n")
+		r.want(t, "", "· retry 1 of 10 in 2.0 s: slow down\nfermata: failed after 2.0 s: no credit left · add some\n")
 		if r.end.End.Reason != p.Failed {
 			t.Errorf("end %+v", r.end)
 		}

@@ -42,6 +42,7 @@ type jsonItem struct {
 // ones are not: readers count on them.
 type jsonBody struct {
 	Text     *string      `json:"text,omitempty"`
+	Partial  bool         `json:"partial,omitempty"` // the text was interrupted
 	Command  *string      `json:"command,omitempty"`
 	Output   *string      `json:"aggregated_output,omitempty"`
 	ExitCode **int        `json:"exit_code,omitempty"` // null while it runs
@@ -110,10 +111,10 @@ func (j *jsonPrinter) event(e p.Event) {
 	case *p.TurnStarted:
 		j.line(jsonLine{Type: "turn.started"})
 	case *p.AssistantMessage:
-		j.once("agent_message", jsonBody{Text: &b.Text})
+		j.once("agent_message", jsonBody{Text: &b.Text, Partial: b.Partial})
 	case *p.Reasoning:
 		if strings.TrimSpace(b.Text) != "" && !j.hideThought {
-			j.once("reasoning", jsonBody{Text: &b.Text})
+			j.once("reasoning", jsonBody{Text: &b.Text, Partial: b.Partial})
 		}
 	case *p.Notice:
 		j.once("error", jsonBody{Message: &b.Text})

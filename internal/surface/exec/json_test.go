@@ -92,7 +92,7 @@ func TestJSONOfAStopByTheReader(t *testing.T) {
 			r.e.Request().Delta("half")
 			r.cancel()
 			lines := []string{
-				`{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"half"}}`,
+				`{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"half","partial":true}}`,
 				`{"type":"error","message":"turn interrupted"}`,
 			}
 			if !own {
@@ -119,7 +119,7 @@ func TestJSONOfAPlanARetryAndAFailure(t *testing.T) {
 		r.wantLines(t,
 			`{"type":"item.started","item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":false}]}}`,
 			`{"type":"item.updated","item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]}}`,
-			`{"type":"error","message":"Reconnecting... 1/5 (broke)"}`,
+			`{"type":"error","message":"Reconnecting... 1/10 (broke)"}`,
 			`{"type":"item.completed","item":{"id":"item_0","type":"todo_list","items":[{"text":"fix","completed":true}]}}`,
 			`{"type":"error","message":"no credit left · add some"}`,
 			`{"type":"turn.failed","error":{"message":"no credit left · add some"}}`)
