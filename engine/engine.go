@@ -1,8 +1,3 @@
-// Package engine is fermata as a library: conversations by id. Every surface (the
-// command line, the terminal UI, the servers) is a client of [Engine] and of nothing below it.
-//
-// Submit an op, Subscribe to events: that is all there is. [RunTurn] is the two
-// together for one message: what a script, an MCP call or an editor's prompt wants.
 package engine
 
 import (
@@ -19,7 +14,9 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// An Engine holds conversations. Its methods may be called from any goroutine.
+// An Engine holds conversations. Its methods may be called from any goroutine. What
+// goes in and comes out is plain values; errors are to be looked at with errors.Is and errors.As. A
+// context that has ended already has nothing recorded.
 type Engine interface {
 	// Create begins a conversation. It is durable when Create returns.
 	Create(ctx context.Context, s p.Settings) (p.ConversationID, error)
@@ -90,7 +87,8 @@ type LockedError = journal.LockedError
 // An Owner is that process.
 type Owner = journal.Owner
 
-// Options are what a local engine is made of.
+// Options are the parts of which the programs of this module make an engine. Other
+// programs use Config and Open.
 type Options struct {
 	Store  journal.Store       // where conversations are kept
 	Config conversation.Config // what they are run with; ID, Settings and idle times are filled in
@@ -121,8 +119,8 @@ type Local struct {
 
 var _ Engine = (*Local)(nil)
 
-// New makes a local engine. ctx gives values to what runs; its end stops nothing:
-// call Shutdown.
+// New makes an engine of this module's own parts; other programs use Open. ctx
+// gives values to what runs; its end stops nothing: call Shutdown.
 func New(ctx context.Context, o Options) *Local {
 	l := &Local{
 		base: context.WithoutCancel(ctx), store: o.Store, memory: journal.NewMemoryStore(journal.MemoryOptions{}),
