@@ -134,15 +134,10 @@ func secrets(home string) []string {
 }
 
 // OffLimits reports whether name is, lies in, or leads to a secret of fermata's
-// home (see secrets): such files are for no tool to read, and for no command but
-// one with full access. A name that cannot be resolved is judged by its directory.
+// home: such files are for no tool to read, and for no command but
+// one with full access. What does not exist is judged by what does of its path.
 func OffLimits(home, name string) bool {
-	real := resolved(name)
-	if real == "" {
-		if dir := resolved(filepath.Dir(name)); dir != "" {
-			real = filepath.Join(dir, filepath.Base(name))
-		}
-	}
+	real := resolvedParts(name)
 	home = resolved(home)
 	if real == "" || home == "" {
 		return false
@@ -163,6 +158,20 @@ func OffLimits(home, name string) bool {
 		}
 	}
 	return false
+}
+
+// resolvedParts resolves as much of an absolute name as exists.
+func resolvedParts(name string) string {
+	if !filepath.IsAbs(name) {
+		return ""
+	}
+	rest := ""
+	for dir := filepath.Clean(name); ; dir = filepath.Dir(dir) {
+		if real := resolved(dir); real != "" {
+			return filepath.Join(real, rest)
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
 }
 
 // walk resolves an absolute name as the kernel does. It returns the symbolic
