@@ -73,7 +73,7 @@ func checkSettings(where string, s p.Settings) error {
 		field, problem = "Approval", fmt.Sprintf("%q is not untrusted, on-failure, on-request or never", s.Approval)
 	case !slices.Contains(modes, s.Sandbox.Mode):
 		field, problem = "Sandbox.Mode", fmt.Sprintf("%q is not read-only, workspace-write or danger-full-access", s.Sandbox.Mode)
-	case s.OutputSchema != nil && !json.Valid(s.OutputSchema):
+	case len(s.OutputSchema) > 0 && !json.Valid(s.OutputSchema):
 		field, problem = "OutputSchema", "it is not JSON"
 	default:
 		return nil
