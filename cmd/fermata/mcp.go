@@ -23,6 +23,7 @@ func mcpServerCommand(s streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), s, f) },
 	}
 	f.register(cmd.Flags())
+	f.registerLimits(cmd.Flags())
 	cmd.AddCommand(&cobra.Command{
 		Use:   "schema",
 		Short: "print everything the server answers, as JSON Schema",

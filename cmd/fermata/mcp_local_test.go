@@ -135,6 +135,11 @@ func TestMCPAuthStatus(t *testing.T) {
 	}
 	s.env = append(s.env, "MOCK_KEY=sesame")
 	c = s.connect("-c", `model_providers.mock_provider.env_key="MOCK_KEY"`)
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"getAuthStatus","params":{"includeToken":true}}`)
+	if got, want := c.answer(1), `{"authMethod":"apikey","preferredAuthMethod":"apikey"}`; got != want {
+		t.Errorf("with a key that is not shared: %s, want %s", got, want)
+	}
+	c = s.connect("--share-key", "-c", `model_providers.mock_provider.env_key="MOCK_KEY"`)
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"getAuthStatus","params":{}}`)
 	if got, want := c.answer(1), `{"authMethod":"apikey","preferredAuthMethod":"apikey"}`; got != want {
 		t.Errorf("with a key: %s, want %s", got, want)

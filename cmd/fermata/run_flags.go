@@ -21,6 +21,7 @@ type runFlags struct {
 
 	snapshot bool
 	strict   bool
+	limits   app.LimitOptions
 }
 
 func (f *runFlags) register(fs *pflag.FlagSet) {
@@ -41,10 +42,22 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&t.Demo, "demo", false, "use the built-in demo model: no key, no network")
 }
 
+// registerLimits adds the flags of servers: what no client may exceed.
+func (f *runFlags) registerLimits(fs *pflag.FlagSet) {
+	l := &f.limits
+	l.Clients = true
+	fs.StringVar(&l.MaxSandbox, "max-sandbox", "", "allow clients no more than this sandbox `mode`, also for commands that they approve")
+	fs.StringVar(&l.MinApproval, "min-approval", "", "allow clients no approval `policy` that asks less than this one")
+	fs.StringArrayVar(&l.Providers, "allow-provider", nil, "allow clients only this model `provider`, as it is configured; may be repeated")
+	fs.StringArrayVar(&l.Keys, "allow-key-variable", nil, "allow providers that clients define only the key in this `variable`; may be repeated")
+	fs.StringArrayVar(&l.Dirs, "allow-dir", nil, "allow clients to work only in this `directory` and below; may be repeated")
+	fs.BoolVar(&l.ShareKey, "share-key", false, "give the provider's key to clients that ask for it (getAuthStatus)")
+}
+
 // options are what the flags say to package app.
 func (f *runFlags) options(s streams) app.Options {
 	return app.Options{
-		Dir: f.dir, Profile: f.profile, Overrides: f.config, Flags: f.typed, Strict: f.strict, Snapshots: f.snapshot, Version: version(),
+		Dir: f.dir, Profile: f.profile, Overrides: f.config, Flags: f.typed, Strict: f.strict, Snapshots: f.snapshot, Version: version(), Limits: f.limits,
 		Warn: func(w config.Warning) { warn(s, w) },
 	}
 }

@@ -46,6 +46,7 @@ type App struct {
 	spawner *proc.Spawner
 	base    context.Context
 	notify  *notifier
+	limits  limiter
 }
 
 // Open reads the configuration and opens what turns are run with. The caller
@@ -60,18 +61,29 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	limits, err := newLimiter(RequirementsFile, o.Limits, l.Config)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range limits.warnings(l) {
+		l.Warnings = append(l.Warnings, w)
+		if o.Warn != nil {
+			o.Warn(w)
+		}
+	}
 	spawner, err := proc.NewSpawner()
 	if err != nil {
 		return nil, fmt.Errorf("prepare for running commands: %w", err)
 	}
 	m := l.Models()
-	kit := &toolkit{config: l.Config, spawner: spawner, models: m}
+	kit := &toolkit{config: l.Config, spawner: spawner, models: m, noEscalation: limits.NoEscalation}
 	if o.Snapshots || l.Config.Snapshots {
 		kit.snapshots = snapshots(l.Config.Home)
 	}
 	notify := &notifier{argv: l.Config.Notify}
 	e, err := openEngine(ctx, conversation.Config{
 		Version: o.Version,
+		Allow:   limits.allow,
 		Notify:  notify.ended,
 		Window:  func(s p.Settings) int64 { return l.Config.Window(s.Provider, s.Model) },
 		Model:   m.client,
@@ -84,7 +96,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	}
 	return &App{
 		Engine: e, Config: l.Config, Models: m, Cwd: l.Options.Cwd, Warnings: l.Warnings,
-		spawner: spawner, base: ctx, notify: notify,
+		spawner: spawner, base: ctx, notify: notify, limits: limits,
 	}, nil
 }
 

@@ -17,7 +17,8 @@ type Options struct {
 	Profile   string   // of the configuration
 	Overrides []string // of the configuration, each key=value
 	Flags     config.Flags
-	Strict    bool   // a warning is an error
+	Strict    bool // a warning is an error
+	Limits    LimitOptions
 	Snapshots bool   // record what commands change in a git repository
 	Version   string // of this program
 

@@ -82,7 +82,11 @@ func (a *App) RunOnce(ctx context.Context, command []string, cwd string, timeout
 		spec.Timeout = cfg.CommandTimeout
 	}
 	if policy == nil {
-		policy = new(cfg.Settings(config.Choice{}, dir, "").Sandbox)
+		asked, _ := a.limits.Clamp(cfg.Settings(config.Choice{}, dir, ""))
+		policy = &asked.Sandbox
+	}
+	if err := errors.Join(a.limits.CheckDir(dir), a.limits.CheckSandbox(*policy)); err != nil {
+		return OneOff{}, err
 	}
 	box, err := sandbox.New(*policy, SandboxPlace(cfg, spec))
 	if err != nil {
@@ -147,7 +151,11 @@ const gitTime = 30 * time.Second
 func (a *App) DiffToRemote(ctx context.Context, cwd string) (RemoteDiff, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, gitTime, fmt.Errorf("git took longer than %v", gitTime))
 	defer cancel()
-	repo, err := OpenGit(ctx, a.Config.Home, a.place(cwd))
+	dir := a.place(cwd)
+	if err := a.limits.CheckDir(dir); err != nil {
+		return RemoteDiff{}, err
+	}
+	repo, err := OpenGit(ctx, a.Config.Home, dir)
 	if err != nil {
 		return RemoteDiff{}, err
 	}
@@ -194,13 +202,17 @@ func (a *App) SavedConfig() (SavedConfig, error) {
 	return saved, nil
 }
 
-// Key gives the key of the provider that conversations begin with.
-func (a *App) Key() string {
+// Key reports whether there is a key for the provider that conversations begin
+// with, and what it is, if clients may know.
+func (a *App) Key() (key string, ok bool) {
 	choice, err := a.Models.Choose("")
-	if err != nil {
-		return ""
+	if err != nil || choice.Key.Reveal() == "" {
+		return "", false
 	}
-	return choice.Key.Reveal()
+	if !a.limits.shareKey {
+		return "", true
+	}
+	return choice.Key.Reveal(), true
 }
 
 // SandboxPlace is where a command that the user wants runs: its directory is the

@@ -35,8 +35,9 @@ func (a *App) NewSettings(from func(config.Choice, string, string) p.Settings) (
 	if err != nil {
 		return p.Settings{}, configError(err)
 	}
-	docs, _ := config.Instructions(a.Config.Home, a.Cwd, a.Config.ProjectDocMaxBytes)
-	return from(choice, a.Cwd, docs.Text), nil
+	docs, _ := config.Instructions(a.Config.Home, a.Cwd, a.Config.ProjectDocMaxBytes) // Open has warned
+	s, _, err := a.limits.settle(from(choice, a.Cwd, docs.Text), a.Config.Overrides(p.Settings{}))
+	return s, err
 }
 
 // Settings makes what a client asks for settings: what it names counts, and for the rest what we were
@@ -59,13 +60,25 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 	if err != nil {
 		return p.Settings{}, nil, err
 	}
-	docs, _ := config.Instructions(cfg.Home, load.Cwd, cfg.ProjectDocMaxBytes)
+	defined := providerOverrides(req)
+	if err := a.limits.allowProvider(choice.Provider, defined); err != nil {
+		return p.Settings{}, nil, err
+	}
+	docs, more := config.Instructions(cfg.Home, load.Cwd, cfg.ProjectDocMaxBytes)
 	s := cfg.Settings(choice, load.Cwd, docs.Text)
 	if req.BaseInstructions != "" {
 		s.Instructions = req.BaseInstructions
 	}
-	s.Provider, err = a.Models.define(s.Provider, providerOverrides(req))
-	return s, ineffective(req, processWide, warnings), err
+	remarks := ineffective(req, processWide, warnings)
+	for _, w := range more {
+		remarks = append(remarks, w.String())
+	}
+	s, notes, err := a.limits.settle(s, named.Overrides(p.Settings{}))
+	if err != nil {
+		return p.Settings{}, nil, err
+	}
+	s.Provider, err = a.Models.define(s.Provider, defined)
+	return s, append(remarks, notes...), err
 }
 
 // Change makes what a client asks for changes of a conversation. Only what the client names
@@ -91,9 +104,16 @@ func (a *App) Change(now p.Settings, req SettingsRequest) (p.Overrides, []string
 			return o, nil, err
 		}
 		o.Provider = &name
-		if _, err = a.Models.chooseFor(o.Apply(now)); err != nil {
+		choice, err := a.Models.chooseFor(o.Apply(now))
+		if err != nil {
 			return o, nil, err
 		}
+		if err := a.limits.allowProvider(choice.Provider, defined); err != nil {
+			return o, nil, err
+		}
+	}
+	if err := a.limits.allow(o.Apply(now)); err != nil {
+		return o, nil, err
 	}
 	return o, ineffective(req, append(slices.Clone(processWide), onceOnly...), warnings), nil
 }

@@ -21,7 +21,8 @@ type toolkit struct {
 	spawner *proc.Spawner
 	models  *Models
 
-	snapshots *tool.Snapshots // nil: what commands change is not looked at
+	snapshots    *tool.Snapshots // nil: what commands change is not looked at
+	noEscalation bool            // nothing may leave the sandbox, approved or not
 }
 
 // snapshots are kept with the conversations, where commands cannot touch them.
@@ -35,12 +36,12 @@ func snapshots(home string) *tool.Snapshots {
 // are carried out if it calls them all the same.
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
-	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes}
+	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes, NoEscalation: k.noEscalation}
 	shell := &tool.Shell{
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
 		OtherHomes: config.Homes(os.Getenv), Guarded: k.config.Files(),
 		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
-		CanAsk: canAsk(s),
+		CanAsk: canAsk(s) && !k.noEscalation, NoEscalation: k.noEscalation,
 	}
 	secret := secrets(k.config.Home)
 	files := &tool.Files{Secret: secret}

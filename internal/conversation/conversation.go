@@ -32,6 +32,10 @@ type Config struct {
 	// the model is told of them.
 	Tools func(p.Settings) []tool.Tool
 
+	// Allow reports why something must not run with some settings. It is asked before each
+	// op that runs something or changes settings. May be nil.
+	Allow func(p.Settings) error
+
 	// Reclaim ends what is left of a process that a crash left behind. May be nil.
 	Reclaim func(ctx context.Context, process json.RawMessage) (int, error)
 

@@ -186,7 +186,34 @@ func (o *owner) take(r request) {
 	o.durable()
 }
 
+// allow reports whether an op may run something with the settings that are, or
+// would be, in force.
+func (o *owner) allow(op any) error {
+	if o.cfg.Allow == nil {
+		return nil
+	}
+	switch op := op.(type) {
+	case p.UserTurn:
+		if op.Overrides != nil {
+			return o.cfg.Allow(op.Overrides.Apply(o.state.Settings))
+		}
+		return o.cfg.Allow(o.state.Settings)
+	case p.Configure:
+		return o.cfg.Allow(op.Overrides.Apply(o.state.Settings))
+	case p.Compact, p.UserShell:
+		return o.cfg.Allow(o.state.Settings)
+	case p.Approve:
+		if op.Decision == p.Approved || op.Decision == p.ApprovedForSession {
+			return o.cfg.Allow(o.state.TurnSettings)
+		}
+	}
+	return nil
+}
+
 func (o *owner) takeOp(op any, receipt *p.Receipt) error {
+	if err := o.allow(op); err != nil {
+		return err
+	}
 	switch op := op.(type) {
 	case p.UserTurn:
 		return o.userTurn(op, receipt)

@@ -36,6 +36,9 @@ type Rules struct {
 	Confinable bool                    // whether this machine can confine a command
 	Grants     Grants                  // what was approved for the session
 	Roots      Roots                   // where patches may write unasked
+
+	// NoEscalation keeps what is approved inside the sandbox, if the mode has one.
+	NoEscalation bool
 }
 
 // A CommandRequest is a command that the model wants to run.
@@ -176,13 +179,40 @@ func (r Rules) Command(q CommandRequest) Ruling {
 	}
 	out := r.find(commandTable, f)
 	out.Harden = f&safe != 0 && f&granted == 0
-	return out
+	return r.keepInside(out, f)
+}
+
+// keepInside changes a ruling that would let something leave the sandbox, or ask
+// whether it may, if that is not allowed here.
+func (r Rules) keepInside(out Ruling, f facts) Ruling {
+	leaves := out.Verdict == RunUnconfined && !(out.Harden && f&unconfinable != 0)
+	if !r.NoEscalation || r.mode() == fullAccess || !leaves && out.Verdict != Ask && out.Verdict != RunConfinedAskOnDenial {
+		return out
+	}
+	if f&unconfinable != 0 {
+		return Ruling{Text: "the command was not run: this machine cannot confine commands, and nothing may run outside the sandbox here"}
+	}
+	if out.Verdict == Ask && f&escalated == 0 { // whether it may run at all
+		out.Text = "the command is not known to be safe"
+		return out
+	}
+	inside := r.find([]row{{anyPolicy, anyMode, always, RunConfined, ""}}, f)
+	inside.Harden = out.Harden
+	if f&escalated != 0 {
+		inside.Text = "the command ran inside the sandbox: nothing may run outside it here"
+	}
+	return inside
 }
 
 // Denied decides what follows when the sandbox has denied something to a command
 // that ran confined: a question, or words for the model. It asks exactly where
 // Command said RunConfinedAskOnDenial.
-func (r Rules) Denied() Ruling { return r.find(denialTable, always) }
+func (r Rules) Denied() Ruling {
+	if r.NoEscalation {
+		return Ruling{Text: "the sandbox denied the command something, and it cannot be run outside"}
+	}
+	return r.find(denialTable, always)
+}
 
 // Patch decides whether a patch may be applied. A confined patch may write
 // inside the roots only, an unconfined one anywhere.
@@ -193,6 +223,14 @@ func (r Rules) Patch(q PatchRequest) Ruling {
 		f |= inside
 	}
 	out := r.find(patchTable, f)
+	if r.NoEscalation && r.mode() != fullAccess && f&rejected == 0 {
+		switch {
+		case found: // a yes would let it leave the sandbox
+			return Ruling{Text: "the patch was not applied: nothing may be written to " + outside + " here"}
+		case out.Verdict == RunUnconfined:
+			return r.find([]row{{anyPolicy, anyMode, always, RunConfined, ""}}, f)
+		}
+	}
 	out.Text = strings.ReplaceAll(out.Text, "{path}", outside)
 	return out
 }

@@ -25,6 +25,8 @@ type Patch struct {
 	Home     string   // fermata's own directory, which is not changed unasked
 	Changes  *Changes // what this turn changed; may be nil
 	Files    patch.FS // nil is the machine's
+
+	NoEscalation bool // an approval does not let it write outside the sandbox
 }
 
 const patchDescription = "Adds, updates, moves and deletes files by a patch, which is applied whole or not at all. " +
@@ -205,7 +207,7 @@ func (t *Patch) rules(call Call) policy.Rules {
 	}
 	roots := policy.Workspace(s.Sandbox, s.Cwd, os.Getenv("TMPDIR"), own...)
 	roots.Writable = slices.DeleteFunc(roots.Writable, func(dir string) bool { return dir == "/" })
-	return policy.Rules{Approval: s.Approval, Mode: s.Sandbox.Mode, Grants: call.Grants, Roots: roots}
+	return policy.Rules{Approval: s.Approval, Mode: s.Sandbox.Mode, Grants: call.Grants, Roots: roots, NoEscalation: t.NoEscalation}
 }
 
 // SettlePatch completes a patch that was interrupted, or takes it back,

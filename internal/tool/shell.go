@@ -31,6 +31,7 @@ type Shell struct {
 	Changes             *Changes        // what this turn changed; may be nil
 	Patch               *Patch          // carries out calls of apply_patch; nil runs them like any command
 	CanAsk              bool            // offer to run a command outside the sandbox, since somebody can be asked
+	NoEscalation        bool            // keeps what is approved inside the sandbox
 
 	PIDNamespace bool // hide other processes from confined commands
 }

@@ -84,7 +84,7 @@ type fakeLocal struct {
 	key string
 }
 
-func (l *fakeLocal) Key() string { return l.key }
+func (l *fakeLocal) Key() (string, bool) { return l.key, l.key != "" }
 
 // connect starts a server in a bubble. The client says what it can do.
 func connect(t *testing.T, capabilities string) *client {

@@ -35,7 +35,7 @@ func (stillLocal) DiffToRemote(context.Context, string) (app.RemoteDiff, error) 
 }
 
 func (stillLocal) SavedConfig() (app.SavedConfig, error) { return app.SavedConfig{}, nil }
-func (stillLocal) Key() string                           { return "" }
+func (stillLocal) Key() (string, bool)                   { return "", false }
 
 // Whatever a client says: each line that it gets is a message, and a last request is answered.
 func FuzzServer(f *testing.F) {

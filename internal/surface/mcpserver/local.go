@@ -24,8 +24,9 @@ type Local interface {
 	// SavedConfig gives what the configuration file says.
 	SavedConfig() (app.SavedConfig, error)
 
-	// Key gives the key of the model provider, empty if there is none.
-	Key() string
+	// Key reports whether there is a key for the model provider. The key itself is
+	// empty unless clients may know it.
+	Key() (key string, ok bool)
 }
 
 // localMethods are the requests about the machine.
@@ -104,7 +105,7 @@ func (s *Server) configToml(ctx context.Context, r *jsonrpc.Request, in empty) (
 }
 
 type authParams struct {
-	IncludeToken *bool `json:"includeToken,omitempty" doc:"give the key, too"`
+	IncludeToken *bool `json:"includeToken,omitempty" doc:"give the key, too, if the server was started with --share-key"`
 	RefreshToken *bool `json:"refreshToken,omitempty" doc:"makes no difference: a key does not age"`
 }
 
@@ -117,8 +118,8 @@ type authResult struct {
 // authStatus says whether there is a key: there is no other way of being known to a provider.
 func (s *Server) authStatus(_ context.Context, _ *jsonrpc.Request, in authParams) (authResult, error) {
 	res := authResult{Preferred: "apikey"}
-	key := s.o.Local.Key()
-	if key != "" {
+	key, ok := s.o.Local.Key()
+	if ok {
 		res.Method = "apikey"
 	}
 	if in.IncludeToken != nil && *in.IncludeToken {

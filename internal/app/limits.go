@@ -1,0 +1,215 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/policy"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// RequirementsFile is what the administrator of a machine demands of everybody who
+// runs fermata on it.
+const RequirementsFile = "/etc/fermata/requirements.toml"
+
+// A LimitOptions is what the command line of a server says about limits for its
+// clients.
+type LimitOptions struct {
+	Clients     bool // others than the user of this process say what to do
+	MaxSandbox  string
+	MinApproval string
+	Providers   []string
+	Keys        []string // variables
+	Dirs        []string
+	ShareKey    bool // clients may ask for the key
+}
+
+// requirements is the form of RequirementsFile.
+type requirements struct {
+	SandboxModes     []p.SandboxMode    `toml:"allowed_sandbox_modes"`
+	ApprovalPolicies []p.ApprovalPolicy `toml:"allowed_approval_policies"`
+	Providers        []string           `toml:"allowed_providers"`
+	KeyVariables     []string           `toml:"allowed_key_variables"`
+	Directories      []string           `toml:"allowed_directories"`
+	Escalation       *bool              `toml:"allow_escalation"`
+	KeyRequests      *bool              `toml:"allow_key_requests"`
+}
+
+// A limiter knows what is allowed, and who may have the key.
+type limiter struct {
+	policy.Limits
+	shareKey bool
+}
+
+// newLimiter puts the limits together: those of the machine, of the command line,
+// and for clients what the command line says of the sandbox and of approvals.
+func newLimiter(file string, o LimitOptions, cfg *config.Config) (limiter, error) {
+	machine, req, err := readRequirements(file)
+	if err != nil {
+		return limiter{}, &Error{Err: err, Hint: "the administrator of this machine has to correct the file"}
+	}
+	line, err := o.limits(cfg)
+	if err != nil {
+		return limiter{}, err
+	}
+	l := limiter{machine.And(line), o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests)}
+	if o.Clients {
+		l.Limits = l.And(impliedLimits(cfg))
+	}
+	return l, nil
+}
+
+// readRequirements reads the file. Whatever is wrong with it is an error: a limit
+// that is not understood must not become none.
+func readRequirements(file string) (policy.Limits, requirements, error) {
+	var r requirements
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return policy.Limits{}, r, nil
+	}
+	if err != nil {
+		return policy.Limits{}, r, fmt.Errorf("read the requirements: %w", err)
+	}
+	dec := toml.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&r); err != nil {
+		var strict *toml.StrictMissingError
+		if errors.As(err, &strict) {
+			err = errors.New(strict.String())
+		}
+		return policy.Limits{}, r, fmt.Errorf("read %s: %w", file, err)
+	}
+	for _, mode := range r.SandboxModes {
+		if _, ok := policy.SandboxUpTo(mode); !ok {
+			return policy.Limits{}, r, fmt.Errorf("read %s: allowed_sandbox_modes: there is no mode %q", file, mode)
+		}
+	}
+	for _, a := range r.ApprovalPolicies {
+		if _, ok := policy.ApprovalFrom(a); !ok {
+			return policy.Limits{}, r, fmt.Errorf("read %s: allowed_approval_policies: there is no policy %q", file, a)
+		}
+	}
+	dirs, err := realDirs(r.Directories)
+	if err != nil {
+		return policy.Limits{}, r, fmt.Errorf("read %s: allowed_directories: %w", file, err)
+	}
+	l := policy.Limits{
+		Sandbox: r.SandboxModes, Approval: r.ApprovalPolicies, Providers: r.Providers, Keys: r.KeyVariables, Dirs: dirs,
+		NoEscalation: r.Escalation != nil && !*r.Escalation, From: file,
+	}
+	return l, r, nil
+}
+
+// limits are those that the flags name.
+func (o LimitOptions) limits(cfg *config.Config) (policy.Limits, error) {
+	l := policy.Limits{Providers: o.Providers, Keys: o.Keys}
+	var err error
+	if l.Dirs, err = realDirs(o.Dirs); err != nil {
+		return l, usage("--allow-dir: %w", err)
+	}
+	ok := true
+	if o.MaxSandbox != "" {
+		if l.Sandbox, ok = policy.SandboxUpTo(p.SandboxMode(o.MaxSandbox)); !ok {
+			return l, usage("--max-sandbox: there is no mode %q; there are read-only, workspace-write, danger-full-access", o.MaxSandbox)
+		}
+		if p.SandboxMode(o.MaxSandbox) != p.SandboxFullAccess {
+			l.NoEscalation, l.Workspace = true, new(cfg.Sandbox(p.SandboxWorkspaceWrite))
+		}
+	}
+	if o.MinApproval != "" {
+		if l.Approval, ok = policy.ApprovalFrom(p.ApprovalPolicy(o.MinApproval)); !ok {
+			return l, usage("--min-approval: there is no policy %q; there are untrusted, on-failure, on-request, never", o.MinApproval)
+		}
+	}
+	if l.Sandbox != nil || l.Approval != nil || len(l.Providers)+len(l.Keys)+len(l.Dirs) > 0 {
+		l.From = "the command line of this server"
+	}
+	return l, nil
+}
+
+// impliedLimits are what the command line says in so many words: no client gets
+// more than that.
+func impliedLimits(cfg *config.Config) policy.Limits {
+	var l policy.Limits
+	if cfg.Source("sandbox_mode").Kind >= config.FromOverride && cfg.SandboxMode != p.SandboxFullAccess {
+		l.Sandbox, _ = policy.SandboxUpTo(cfg.SandboxMode)
+		l.Workspace = new(cfg.Sandbox(p.SandboxWorkspaceWrite))
+	}
+	if cfg.Source("approval_policy").Kind >= config.FromOverride && cfg.Approval != p.ApprovalNever {
+		l.Approval, _ = policy.ApprovalFrom(cfg.Approval)
+	}
+	if l.Sandbox != nil || l.Approval != nil {
+		l.From = "the command line of this server"
+	}
+	return l
+}
+
+func realDirs(dirs []string) ([]string, error) {
+	var out []string
+	for _, dir := range dirs {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		real, err := filepath.EvalSymlinks(abs)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, real)
+	}
+	return out, nil
+}
+
+// allow reports what about some settings is not allowed here.
+func (l limiter) allow(s p.Settings) error {
+	s.Cwd = resolveDir(s.Cwd)
+	return l.Check(s)
+}
+
+// settle returns settings that are allowed: what somebody asked for must be, the
+// rest is made as strict as it has to be. The notes are for people.
+func (l limiter) settle(s p.Settings, asked p.Overrides) (p.Settings, []string, error) {
+	if asked.Sandbox != nil {
+		if err := l.CheckSandbox(s.Sandbox); err != nil {
+			return s, nil, err
+		}
+	}
+	if asked.Approval != nil {
+		if err := l.CheckApproval(s.Approval); err != nil {
+			return s, nil, err
+		}
+	}
+	s, notes := l.Clamp(s)
+	return s, notes, l.allow(s)
+}
+
+// allowProvider reports whether a client may define a provider as it does.
+func (l limiter) allowProvider(pr config.Provider, defined []string) error {
+	if len(defined) == 0 {
+		return nil
+	}
+	if len(l.Providers) > 0 {
+		return &policy.LimitError{What: "model provider", Value: pr.ID + " with a definition of the client's own", Allowed: slices.Clone(l.Providers), From: l.From}
+	}
+	return l.CheckKeys(pr.KeyVariables())
+}
+
+// warnings are what people should know of conversations that begin here: which
+// instructions are left out, and which settings are not as configured.
+func (l limiter) warnings(loaded Loaded) []config.Warning {
+	cfg, cwd := loaded.Config, loaded.Options.Cwd
+	_, warnings := config.Instructions(cfg.Home, cwd, cfg.ProjectDocMaxBytes)
+	_, notes := l.Clamp(cfg.Settings(config.Choice{}, cwd, ""))
+	for _, note := range notes {
+		warnings = append(warnings, config.Warning{Problem: config.Problem{Text: note}})
+	}
+	return warnings
+}

@@ -1,0 +1,100 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+func loadFor(t *testing.T, overrides ...string) *config.Config {
+	t.Helper()
+	cfg, _, err := config.Load(config.Options{Cwd: t.TempDir(), Env: env(t.TempDir()), Overrides: overrides})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func limitsFrom(t *testing.T, text string, o LimitOptions, overrides ...string) (limiter, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "requirements.toml")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return newLimiter(file, o, loadFor(t, overrides...))
+}
+
+func TestRequirements(t *testing.T) {
+	l, err := limitsFrom(t, `
+allowed_sandbox_modes = ["read-only", "workspace-write"]
+allowed_approval_policies = ["untrusted", "on-request"]
+allowed_providers = ["openai"]
+allow_escalation = false
+allow_key_requests = false
+`, LimitOptions{ShareKey: true})
+	if err != nil || l.shareKey || !l.NoEscalation {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	good := p.Settings{Cwd: "/", Provider: "openai", Approval: p.ApprovalOnRequest, Sandbox: p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}}
+	if err := l.allow(good); err != nil {
+		t.Error(err)
+	}
+	bad := good
+	bad.Sandbox.Mode = p.SandboxFullAccess
+	if err := l.allow(bad); err == nil || !strings.Contains(err.Error(), "requirements.toml") {
+		t.Errorf("got %v", err)
+	}
+	// What nobody asked for is made strict enough; what somebody asked for is refused.
+	if s, notes, err := l.settle(bad, p.Overrides{}); err != nil || s.Sandbox.Mode != p.SandboxWorkspaceWrite || len(notes) != 1 {
+		t.Errorf("%+v, %q, %v", s, notes, err)
+	}
+	if _, _, err := l.settle(bad, p.Overrides{Sandbox: &bad.Sandbox}); err == nil {
+		t.Error("what was asked for was changed in silence")
+	}
+	if l, err := newLimiter(filepath.Join(t.TempDir(), "none"), LimitOptions{}, loadFor(t)); err != nil || l.allow(bad) != nil {
+		t.Errorf("without a file: %+v, %v", l, err)
+	}
+}
+
+// A limit that is not understood must not become none.
+func TestRequirementsThatAreWrong(t *testing.T) {
+	for _, text := range []string{
+		`allowed_sandbox_modes = ["readonly"]`, `allowed_approval_policies = ["always"]`, `allowed_sandbox_mode = ["read-only"]`,
+		`allowed_directories = ["/no/such/directory"]`, `not toml`, `allow_escalation = "no"`,
+	} {
+		if _, err := limitsFrom(t, text, LimitOptions{}); err == nil {
+			t.Errorf("%s: no error", text)
+		}
+	}
+	for _, o := range []LimitOptions{{MaxSandbox: "none"}, {MinApproval: "always"}, {Dirs: []string{"/no/such/directory"}}} {
+		if _, err := limitsFrom(t, "", o); err == nil {
+			t.Errorf("%+v: no error", o)
+		}
+	}
+}
+
+// What the command line says in so many words, no client exceeds; what the
+// configuration says, a client may.
+func TestImpliedLimits(t *testing.T) {
+	full := p.Settings{Cwd: "/", Approval: p.ApprovalNever, Sandbox: p.SandboxPolicy{Mode: p.SandboxFullAccess}}
+	for _, tt := range []struct {
+		clients   bool
+		overrides []string
+		ok        bool
+	}{
+		{true, nil, true},
+		{true, []string{`sandbox_mode="read-only"`}, false},
+		{true, []string{`approval_policy="untrusted"`}, false},
+		{true, []string{`sandbox_mode="danger-full-access"`, `approval_policy="never"`}, true},
+		{false, []string{`sandbox_mode="read-only"`}, true},
+	} {
+		l, err := limitsFrom(t, "", LimitOptions{Clients: tt.clients}, tt.overrides...)
+		if err != nil || (l.allow(full) == nil) != tt.ok {
+			t.Errorf("%+v: %v, %v", tt, l.allow(full), err)
+		}
+	}
+}
