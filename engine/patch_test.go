@@ -88,7 +88,7 @@ func TestKillInAPatch(t *testing.T) {
 				beginPatch(t, e, id, tt.committed)
 				e = kill(t, e, id, tt.s.options())
 				snap, err := e.Resume(t.Context(), id)
-				if err != nil || snap.Ended != p.Crashed || !strings.Contains(strings.Join(snap.Recovered, "\n"), "the patch of call 1.1.0 was cut short") {
+				if err != nil || snap.Ended != p.Crashed || !strings.Contains(strings.Join(snap.Recovered, "\n"), "the patch of call 1.1.0 was interrupted") {
 					t.Fatalf("after the kill: %+v, %v", snap, err)
 				}
 				if got := strings.Join(tt.s.given, ", "); got != tt.given {

@@ -445,7 +445,7 @@ func (s *scenario) audit(all []p.Event) {
 	}
 	for id := range s.accepted {
 		if !seen[id] && !s.weather.fails {
-			s.t.Errorf("message %d was accepted, and neither delivered nor handed back", id)
+			s.t.Errorf("message %d was accepted, and neither delivered nor returned", id)
 		}
 	}
 }

@@ -251,7 +251,7 @@ func TestLeftoversAreReclaimed(t *testing.T) {
 				if code != 0 {
 					t.Errorf("exit code %d\n%s", code, errs)
 				}
-				contains(t, "stderr", errs, " processes that were left running were ended")
+				contains(t, "stderr", errs, " processes that were still running were killed")
 				pl.noneLeft(t, c.rows)
 				pl.sound(c.id)
 			})

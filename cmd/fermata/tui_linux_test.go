@@ -155,7 +155,7 @@ func TestScreenResumeAfterKill(t *testing.T) {
 		eventually(t, "what ran has ended", func() bool { return !lives(r) })
 	}
 	again := newScreenAgain(s, pl.bin+" resume --last; echo exit code $?; exec sleep 600")
-	again.sees("printed", "found when reopening", "ready", "│ › waits")
+	again.sees("printed", "recovered on open", "ready", "│ › waits")
 	again.golden("after_kill")
 	again.types("", "C-u")
 	again.types("what happened?", "Enter")

@@ -21,8 +21,8 @@ func Start(ctx context.Context, cfg Config, j journal.Journal) (*Conversation, e
 	return o.begin(ctx)
 }
 
-// Open takes up a conversation where it was left: it ends what a crash left
-// open, records what had to be repaired, and starts the owner.
+// Open resumes a conversation: it ends what a crash left open, records what had
+// to be repaired, and starts the owner.
 func Open(ctx context.Context, cfg Config, j journal.Journal) (*Conversation, error) {
 	o := newOwner(ctx, cfg, j)
 	if err := o.replay(); err != nil {
@@ -106,34 +106,34 @@ func (o *owner) recover(ctx context.Context) {
 		}
 	}
 	if lost.Killed > 0 {
-		o.recovered = append(o.recovered, fmt.Sprintf("%d processes that were left running were ended", lost.Killed))
+		o.recovered = append(o.recovered, fmt.Sprintf("%d processes that were still running were killed", lost.Killed))
 	}
 	settled := o.settle(&lost)
 	for _, b := range o.state.Background {
-		o.recovered = append(o.recovered, fmt.Sprintf("background command %d (%s) was cut", b.ID, strings.Join(b.Command, " ")))
+		o.recovered = append(o.recovered, fmt.Sprintf("background command %d (%s) was interrupted", b.ID, strings.Join(b.Command, " ")))
 	}
-	cut := o.state.Active && !o.state.Waiting()
+	interrupted := o.state.Active && !o.state.Waiting()
 	o.step(lost)
-	if cut {
-		o.recovered = append(o.recovered, fmt.Sprintf("turn %d was cut; it is ended as %s", o.state.Turn, o.state.Ended))
+	if interrupted {
+		o.recovered = append(o.recovered, fmt.Sprintf("turn %d was interrupted; it ended as %s", o.state.Turn, o.state.Ended))
 	}
 	o.recordEach(settled)
 	o.repairHistory()
 	if len(o.recovered) > 0 {
-		o.recordOutsideTurn(&p.Notice{Text: "found when reopening: " + strings.Join(o.recovered, "; "), Warn: true})
+		o.recordOutsideTurn(&p.Notice{Text: "recovered on open: " + strings.Join(o.recovered, "; "), Warn: true})
 	}
 }
 
-// DescribeRecovery says in words what opening a journal had to set aside.
+// DescribeRecovery describes what opening a journal had to set aside, for people.
 func DescribeRecovery(r journal.Recovery) []string {
-	var words []string
+	var list []string
 	if r.Torn > 0 {
-		words = append(words, fmt.Sprintf("an unfinished last record of %d bytes was set aside", r.Torn))
+		list = append(list, fmt.Sprintf("an unfinished last record of %d bytes was set aside", r.Torn))
 	}
 	for _, d := range r.Damaged {
-		words = append(words, fmt.Sprintf("%d damaged bytes (%d records) were set aside in %s", d.Bytes, d.Records, d.File))
+		list = append(list, fmt.Sprintf("%d damaged bytes (%d records) were set aside in %s", d.Bytes, d.Records, d.File))
 	}
-	return words
+	return list
 }
 
 func (o *owner) reclaim(ctx context.Context, process json.RawMessage) (int, error) {
@@ -156,7 +156,7 @@ func (o *owner) repairHistory() {
 			continue
 		}
 		o.recordOutsideTurn(&p.ToolOutput{Call: id, Output: "aborted: the output was lost", Failed: true, Aborted: true, Repaired: true})
-		o.recovered = append(o.recovered, fmt.Sprintf("call %s had lost its output", id))
+		o.recovered = append(o.recovered, fmt.Sprintf("the output of call %s was lost", id))
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// settle brings patches that a crash cut short to one side. What became of
-// those whose calls are open goes into lost, from where their outputs tell it;
-// for the others it returns the events that do.
+// settle completes or takes back the patches that a crash interrupted. The outcome
+// of those whose calls are open goes into lost, and from there into their outputs;
+// for the others it returns the events that record it.
 func (o *owner) settle(lost *turn.Lost) []p.Body {
 	if o.cfg.Settle == nil {
 		return nil
@@ -31,7 +31,7 @@ func (o *owner) settle(lost *turn.Lost) []p.Body {
 			}
 			continue
 		}
-		o.recovered = append(o.recovered, patchName(op)+" was cut short: "+outcome(applied, note))
+		o.recovered = append(o.recovered, patchName(op)+" was interrupted: "+outcome(applied, note))
 		switch {
 		case open:
 			lost.Patches[op.Call] = p.PatchResult{Applied: applied, Summary: note}
@@ -54,7 +54,7 @@ func patchName(op fold.OpenPatch) string {
 // patchFiles returns the files that the patch changes.
 func patchFiles(op fold.OpenPatch) []string {
 	var changes map[string]json.RawMessage
-	_ = json.Unmarshal(op.Changes, &changes) // only for words: without them it is as true
+	_ = json.Unmarshal(op.Changes, &changes) // only for people: without the names it is as true
 	return slices.Sorted(maps.Keys(changes))
 }
 
@@ -75,8 +75,8 @@ func (o *owner) recordEach(events []p.Body) {
 	}
 }
 
-// errUndo is the answer to an Undo that says nothing.
-var errUndo = errors.New("an undo has to say one thing")
+// errUndo is the answer to an Undo without a step.
+var errUndo = errors.New("undo: exactly one step must be set")
 
 // undo records a step of an undo, which the client carries out.
 func (o *owner) undo(op p.Undo) error {

@@ -1,6 +1,6 @@
 // Package fsck checks that a recorded conversation keeps the promises: numbers
 // without gaps, turns that end exactly once, calls with exactly one output, approvals that are
-// resolved, messages that are delivered or handed back.
+// resolved, messages that are delivered or returned.
 //
 // It is a fold over the events, like everything that reads a conversation, and
 // knows nothing of how they came about: it is the judge of package turn, in
@@ -125,7 +125,7 @@ func (c *Checker) End() []Problem {
 	for _, id := range slices.Sorted(maps.Keys(c.inputs)) {
 		in := c.inputs[id]
 		if in.accepted > 0 && in.delivered+in.returned == 0 && c.active == 0 {
-			problem("messages", "message %d was neither delivered nor handed back", id)
+			problem("messages", "message %d was neither delivered nor returned", id)
 		}
 	}
 	return c.Problems
@@ -322,7 +322,7 @@ func (c *Checker) messages(e p.Event) string {
 	}
 	check := func(id p.InputID, in *input) string {
 		if in.accepted > 1 || in.delivered+in.returned > 1 {
-			return fmt.Sprintf("message %d was accepted %d times, delivered %d times, handed back %d times",
+			return fmt.Sprintf("message %d was accepted %d times, delivered %d times, returned %d times",
 				id, in.accepted, in.delivered, in.returned)
 		}
 		return ""
@@ -341,7 +341,7 @@ func (c *Checker) messages(e p.Event) string {
 			in := get(r.Input)
 			in.returned++
 			if in.accepted == 0 {
-				return fmt.Sprintf("message %d is handed back and was never accepted", r.Input)
+				return fmt.Sprintf("message %d is returned and was never accepted", r.Input)
 			}
 			if text := check(r.Input, in); text != "" {
 				return text

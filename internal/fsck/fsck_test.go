@@ -123,7 +123,7 @@ func TestCleanLogs(t *testing.T) {
 		"stopped while asked": until(aCall, over, run, ask, stop, resolve(p.Cancelled), output, cut),
 		"retried":             until(aCall, over, output, &p.ModelRetry{Attempt: 1}, again, overAgain, completed),
 		"failed":              until(over, &p.StopRequested{Reason: p.Failed}, &p.TurnEnded{Reason: p.Failed}),
-		"handed back":         until(accept(2), accept(3), giveBack(2), over, stop, giveBack(3), cut),
+		"returned":            until(accept(2), accept(3), giveBack(2), over, stop, giveBack(3), cut),
 		"steered in": until(accept(2), &p.InputEdited{Input: 2}, over, &p.UserMessage{Item: id(1, 0, 1), Input: 2},
 			again, overAgain, completed),
 		"started by itself": until(accept(2), over, completed, start, &p.UserMessage{Item: id(2, 0, 0), Input: 2}, request, over, completed),
@@ -319,27 +319,27 @@ var plantedFaults = []struct {
 	{
 		"messages: accepted twice", until(accept(2), accept(2), giveBack(2), over, completed),
 		[]string{
-			"event 6: messages: message 2 was accepted 2 times, delivered 0 times, handed back 0 times",
-			"event 7: messages: message 2 was accepted 2 times, delivered 0 times, handed back 1 times",
+			"event 6: messages: message 2 was accepted 2 times, delivered 0 times, returned 0 times",
+			"event 7: messages: message 2 was accepted 2 times, delivered 0 times, returned 1 times",
 		},
 	},
 	{
 		"messages: delivered twice", until(over, &p.UserMessage{Item: id(1, 0, 1), Input: 1}, again, overAgain, completed),
-		[]string{"event 6: messages: message 1 was accepted 0 times, delivered 2 times, handed back 0 times"},
+		[]string{"event 6: messages: message 1 was accepted 0 times, delivered 2 times, returned 0 times"},
 	},
 	{
-		"messages: delivered and handed back", until(accept(2), over, &p.UserMessage{Item: id(1, 0, 1), Input: 2}, giveBack(2), again, overAgain, completed),
-		[]string{"event 8: messages: message 2 was accepted 1 times, delivered 1 times, handed back 1 times"},
+		"messages: delivered and returned", until(accept(2), over, &p.UserMessage{Item: id(1, 0, 1), Input: 2}, giveBack(2), again, overAgain, completed),
+		[]string{"event 8: messages: message 2 was accepted 1 times, delivered 1 times, returned 1 times"},
 	},
 	{
-		"messages: handed back and never accepted", until(accept(2), giveBack(2, 3), over, completed),
-		[]string{"event 6: messages: message 3 is handed back and was never accepted"},
+		"messages: returned and never accepted", until(accept(2), giveBack(2, 3), over, completed),
+		[]string{"event 6: messages: message 3 is returned and was never accepted"},
 	},
 	{
 		"messages: lost", until(accept(2), accept(3), accept(4), giveBack(3), over, completed),
 		[]string{
-			"messages: message 2 was neither delivered nor handed back",
-			"messages: message 4 was neither delivered nor handed back",
+			"messages: message 2 was neither delivered nor returned",
+			"messages: message 4 was neither delivered nor returned",
 		},
 	},
 
@@ -452,7 +452,7 @@ func TestLostRecords(t *testing.T) {
 		{"the turn's end, and one more turn", append(until(over, damaged), second...), 2, 0},
 		{"the turn's start", append([]p.Body{begin, damaged, at{Body: request, turn: 1}, at{Body: over, turn: 1}, at{Body: completed, turn: 1}}, at{Body: start, turn: 2}, at{Body: completed, turn: 2}), 5, 0},
 		{"and wrong in the next turn", append(until(over, damaged, completed), start, cut), 1, 1},
-		{"a message handed back, turns later", append(append(until(accept(3), over, damaged, completed), second...), start, completed), 2, 0},
+		{"a message returned, turns later", append(append(until(accept(3), over, damaged, completed), second...), start, completed), 2, 0},
 		{
 			"the start of a background command, which ends turns later",
 			append(append(until(aCall, over, run, damaged, output, again, overAgain, completed), second...), bgEnd(1)), 2, 0,

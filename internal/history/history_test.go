@@ -242,7 +242,7 @@ func TestChangedSurroundings(t *testing.T) {
 func TestCutTurns(t *testing.T) {
 	tell := func(text string) string { return "user: <turn_aborted>\n" + text + "\n</turn_aborted>" }
 	stopped := "The user stopped your previous turn on purpose after 1.5 s."
-	cutCalls := " These calls were cut, or not run any more; those that had begun may have had effects, so look before you repeat them:"
+	cutCalls := " These calls were interrupted or not run; those that had started may have had effects, so check before you repeat them:"
 	for _, tt := range []struct {
 		name   string
 		events []p.Body
@@ -257,7 +257,7 @@ func TestCutTurns(t *testing.T) {
 		},
 		{
 			"crashed", opened(over(1), end(p.Crashed)),
-			[]string{"user: go", tell("Your previous turn was cut because the program crashed or was killed, after at least 1.5 s.")},
+			[]string{"user: go", tell("Your previous turn was interrupted because the program crashed or was killed, after at least 1.5 s.")},
 		},
 		{
 			"in mid-sentence", opened(thought(1, 0, "t"), half(1, 1, "so far"), over(1), end(p.Interrupted)),
@@ -275,7 +275,7 @@ func TestCutTurns(t *testing.T) {
 			"with a call and a cut message", opened(call(1, 0), half(1, 1, "and"), over(1), aborted(1, 0, "not run"), end(p.Crashed)),
 			[]string{
 				"user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: not run", "assistant: and",
-				tell("Your previous turn was cut because the program crashed or was killed, after at least 1.5 s." + cutCalls +
+				tell("Your previous turn was interrupted because the program crashed or was killed, after at least 1.5 s." + cutCalls +
 					"\n- sh {\"n\": 0}\nYour last message was cut off where it ends."),
 			},
 		},

@@ -25,8 +25,8 @@ var (
 	moved      = "user: <environment_context>\n  <cwd>/other</cwd>\n</environment_context>"
 	secondTurn = []string{
 		"user: second", "call 2.1.0 w0: sh", "output 2.1.0 w0: cut",
-		"user: <turn_aborted>\nThe user stopped your previous turn on purpose after 1.5 s. These calls were cut, or not run any more; " +
-			"those that had begun may have had effects, so look before you repeat them:\n- sh {\"n\": 0}\n</turn_aborted>",
+		"user: <turn_aborted>\nThe user stopped your previous turn on purpose after 1.5 s. These calls were interrupted or not run; " +
+			"those that had started may have had effects, so check before you repeat them:\n- sh {\"n\": 0}\n</turn_aborted>",
 	}
 	thirdTurn = []string{"user: third", "assistant: three"}
 )

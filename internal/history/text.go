@@ -13,8 +13,8 @@ func user(text string) *p.PromptItem {
 
 func tag(name, text string) string { return "<" + name + ">" + text + "</" + name + ">" }
 
-// environment tells the model about its surroundings, as far as they differ
-// from what it was told before. It is empty if nothing does.
+// environment describes the model's surroundings, as far as they differ from
+// what it was sent before. It is empty if nothing does.
 func environment(old, now p.Settings) string {
 	var b strings.Builder
 	line := func(name, was, is string) {
@@ -42,15 +42,15 @@ func network(s p.Settings) string {
 	return "restricted"
 }
 
-// endings says what the model is told of a turn that was cut.
+// endings is what the model is sent about a turn that was interrupted.
 var endings = map[p.EndReason]string{
 	p.Interrupted: "The user stopped your previous turn on purpose after %.1f s.",
 	p.Replaced:    "The user stopped your previous turn on purpose after %.1f s, to say something else.",
-	p.Crashed:     "Your previous turn was cut because the program crashed or was killed, after at least %.1f s.",
+	p.Crashed:     "Your previous turn was interrupted because the program crashed or was killed, after at least %.1f s.",
 }
 
-// abortedText is the message that tells the model of a turn that was cut, or
-// "" if the turn came to its own end.
+// abortedText is the message about a turn that was interrupted, or "" if the turn
+// completed or failed.
 func abortedText(end *p.TurnEnded, notes turnNotes) string {
 	form, ok := endings[end.Reason]
 	if !ok {
@@ -59,7 +59,7 @@ func abortedText(end *p.TurnEnded, notes turnNotes) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, form, end.Elapsed.Seconds())
 	if len(notes.Aborted) > 0 {
-		b.WriteString(" These calls were cut, or not run any more; those that had begun may have had effects, so look before you repeat them:")
+		b.WriteString(" These calls were interrupted or not run; those that had started may have had effects, so check before you repeat them:")
 		for _, c := range notes.Aborted {
 			b.WriteString("\n- " + c)
 		}
@@ -70,7 +70,7 @@ func abortedText(end *p.TurnEnded, notes turnNotes) string {
 	return tag("turn_aborted", "\n"+b.String()+"\n")
 }
 
-// undoneText tells the model that what it did to files was taken back. It
+// undoneText is the message that its changes to files were undone. It
 // belongs to no turn, so that it stays when a turn is reverted.
 func undoneText(b *p.Undone) string {
 	var s strings.Builder
@@ -83,10 +83,10 @@ func undoneText(b *p.Undone) string {
 
 // describe names a call in one short line.
 func describe(call *p.PromptItem) string {
-	const most = 200
+	const maxRunes = 200
 	s := call.Name + " " + strings.Join(strings.Fields(call.Arguments), " ")
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
+	if r := []rune(s); len(r) > maxRunes {
+		s = string(r[:maxRunes]) + "…"
 	}
 	return s
 }

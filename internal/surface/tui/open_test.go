@@ -71,7 +71,7 @@ func TestResumeAfterACrash(t *testing.T) {
 		again := enginetest.New(t, enginetest.Options{Store: e.Store})
 		d = drive(t, again, resuming(id))
 		d.wait(time.Second)
-		d.sees("half a sen", "cut by a crash", "found when reopening", "│ › steered")
+		d.sees("half a sen", "cut by a crash", "recovered on open", "│ › steered")
 	})
 }
 
