@@ -68,7 +68,7 @@ func Open(ctx context.Context, c Config) (*Local, error) {
 		Config: conversation.Config{
 			Model:        func(p.Settings) (model.Client, error) { return client, nil },
 			Tools:        func(p.Settings) []tool.Tool { return tools },
-			Instructions: c.Instructions,
+			Instructions: func(p.Settings) string { return c.Instructions },
 			Version:      c.Version,
 			StopBound:    c.StopTimeout,
 			Panicked:     c.panicked(),

@@ -15,9 +15,20 @@ type Settings struct {
 	Approval         ApprovalPolicy  `json:"approval,omitempty"`          // when to ask a person
 	Sandbox          SandboxPolicy   `json:"sandbox,omitzero"`            // what commands may touch
 	Instructions     string          `json:"instructions,omitempty"`      // replaces the built-in instructions
+	Developer        string          `json:"developer,omitempty"`         // is added to them
+	Environment      Environment     `json:"environment,omitzero"`        // what the model is told of the machine
 	UserInstructions string          `json:"user_instructions,omitempty"` // AGENTS.md and the like
 	OutputSchema     json.RawMessage `json:"output_schema,omitempty"`     // wanted form of the last message
 	Ephemeral        bool            `json:"ephemeral,omitempty"`         // kept in memory only
+}
+
+// An Environment is what a model is told of the machine it works on, in words.
+type Environment struct {
+	Shell    string `json:"shell,omitempty"`
+	OS       string `json:"os,omitempty"`
+	Date     string `json:"date,omitempty"` // 2006-01-02
+	TimeZone string `json:"time_zone,omitempty"`
+	Git      string `json:"git,omitempty"` // of the working directory, when it was last looked at
 }
 
 // An ApprovalPolicy says when a person is asked before a call runs.
@@ -59,6 +70,7 @@ type Overrides struct {
 	Summary      *string         `json:"summary,omitempty"`
 	Approval     *ApprovalPolicy `json:"approval,omitempty"`
 	Sandbox      *SandboxPolicy  `json:"sandbox,omitempty"`
+	Environment  *Environment    `json:"environment,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
@@ -71,6 +83,7 @@ func (o Overrides) Apply(s Settings) Settings {
 	set(&s.Summary, o.Summary)
 	set(&s.Approval, o.Approval)
 	set(&s.Sandbox, o.Sandbox)
+	set(&s.Environment, o.Environment)
 	if o.OutputSchema != nil {
 		s.OutputSchema = o.OutputSchema
 	}

@@ -13,7 +13,10 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-const execFlavour = "experimental_use_exec_command_tool=true"
+const (
+	execFlavour  = "experimental_use_exec_command_tool=true"
+	shellFlavour = "experimental_use_exec_command_tool=false"
+)
 
 // unhung is foreground without an ear for the end of its terminal.
 const unhung = `sh -c 'trap "" HUP; echo $$ > "$0/unhung"; exec sleep 600' "$PWD/pids"

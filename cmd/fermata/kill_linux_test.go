@@ -260,7 +260,7 @@ func TestWhatCannotBeEndedIsTold(t *testing.T) {
 	if err != nil || os.Geteuid() != 0 {
 		t.Skip("needs setpriv, and root who lends his rights")
 	}
-	for name, flavour := range map[string]string{"shell": "command_timeout_ms=3000", "exec_command": execFlavour} {
+	for name, flags := range map[string][]string{"shell": {"-c", shellFlavour, "-c", "command_timeout_ms=3000"}, "exec_command": {"-c", execFlavour}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pl := newPlaceFor(t, nobody)
@@ -275,8 +275,8 @@ func TestWhatCannotBeEndedIsTold(t *testing.T) {
 			if fs := (unix.Statfs_t{}); unix.Statfs(rise, &fs) != nil || fs.Flags&unix.ST_NOSUID != 0 {
 				t.Skip("no set-uid programs here")
 			}
-			c := pl.start("exec", "--demo", "-s", "danger-full-access", "-c", flavour,
-				`run: ./rise --reuid 0 sh -c 'echo $$ > risen; exec sleep 600'`)
+			c := pl.start(append(append([]string{"exec", "--demo", "-s", "danger-full-access"}, flags...),
+				`run: ./rise --reuid 0 sh -c 'echo $$ > risen; exec sleep 600'`)...)
 			var pid int
 			eventually(t, "it has risen", func() bool {
 				text, _ := os.ReadFile(filepath.Join(pl.work, "risen"))

@@ -205,7 +205,7 @@ func TestNothingSurvivesAKill(t *testing.T) {
 func TestNothingSurvivesATimeout(t *testing.T) {
 	asUsers(t, func(t *testing.T, pl *place) {
 		// Long enough for the command to be complete on a busy machine.
-		c := gatherWith(t, pl, []string{"-c", "command_timeout_ms=8000"}, deaf, daemon, foreground)
+		c := gatherWith(t, pl, []string{"-c", shellFlavour, "-c", "command_timeout_ms=8000"}, deaf, daemon, foreground)
 		if code := c.code(); code != exitOK {
 			t.Errorf("exit code %d, want %d: a command that takes too long does not end the turn", code, exitOK)
 		}

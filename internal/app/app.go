@@ -89,7 +89,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Model:   m.client,
 		Retries: m.retries,
 		Tools:   kit.tools,
-		Reclaim: tool.Reclaim, Settle: tool.SettlePatch, Instructions: instructions,
+		Reclaim: tool.Reclaim, Settle: tool.SettlePatch, Instructions: instructions, Environment: machine,
 	})
 	if err != nil {
 		return nil, err
@@ -139,12 +139,3 @@ func (a *App) Close() {
 	a.spawner.Close()
 	a.notify.wait()
 }
-
-// instructions are what every model is told first.
-const instructions = `You are fermata, a coding agent that works in the user's terminal and repository.
-
-You have tools to run commands, to change files by patches and to show a plan. Look before you change something, and check what you changed.
-Keep to what the user asked for. Say briefly what you do and why; end with what you did and what is left.
-
-The user can stop you at any instant. When a turn was stopped you are told so in a <turn_aborted> message, with what was
-cut and what it had printed until then; commands that were cut may have had effects, so look before you repeat them.`

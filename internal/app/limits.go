@@ -206,7 +206,7 @@ func (l limiter) allowProvider(pr config.Provider, defined []string) error {
 // instructions are left out, and which settings are not as configured.
 func (l limiter) warnings(loaded Loaded) []config.Warning {
 	cfg, cwd := loaded.Config, loaded.Options.Cwd
-	_, warnings := config.Instructions(cfg.Home, cwd, cfg.ProjectDocMaxBytes)
+	_, warnings := config.Instructions(cfg.Home, cwd, cfg.ProjectDocMaxBytes, cfg.ProjectDocFallbacks...)
 	_, notes := l.Clamp(cfg.Settings(config.Choice{}, cwd, ""))
 	for _, note := range notes {
 		warnings = append(warnings, config.Warning{Problem: config.Problem{Text: note}})

@@ -35,8 +35,9 @@ func (a *App) NewSettings(from func(config.Choice, string, string) p.Settings) (
 	if err != nil {
 		return p.Settings{}, configError(err)
 	}
-	docs, _ := config.Instructions(a.Config.Home, a.Cwd, a.Config.ProjectDocMaxBytes) // Open has warned
+	docs, _ := config.Instructions(a.Config.Home, a.Cwd, a.Config.ProjectDocMaxBytes, a.Config.ProjectDocFallbacks...) // Open has warned
 	s, _, err := a.limits.settle(from(choice, a.Cwd, docs.Text), a.Config.Overrides(p.Settings{}))
+	s.Environment = environment(a.base, a.Config.Home, s)
 	return s, err
 }
 
@@ -64,7 +65,7 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 	if err := a.limits.allowProvider(choice.Provider, defined); err != nil {
 		return p.Settings{}, nil, err
 	}
-	docs, more := config.Instructions(cfg.Home, load.Cwd, cfg.ProjectDocMaxBytes)
+	docs, more := config.Instructions(cfg.Home, load.Cwd, cfg.ProjectDocMaxBytes, cfg.ProjectDocFallbacks...)
 	s := cfg.Settings(choice, load.Cwd, docs.Text)
 	if req.BaseInstructions != "" {
 		s.Instructions = req.BaseInstructions
@@ -77,6 +78,7 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 	if err != nil {
 		return p.Settings{}, nil, err
 	}
+	s.Environment = environment(a.base, a.Config.Home, s)
 	s.Provider, err = a.Models.define(s.Provider, defined)
 	return s, append(remarks, notes...), err
 }
@@ -162,7 +164,10 @@ var (
 		"shell_environment_policy", "command_timeout_ms", "stop_grace_ms", "mcp_servers", "notify", "history", "tools",
 		"experimental_use_exec_command_tool", "model_max_output_tokens",
 	}
-	onceOnly = []string{"model_verbosity", "model_context_window", "instructions", "experimental_instructions_file", "project_doc_max_bytes"}
+	onceOnly = []string{
+		"model_verbosity", "model_context_window", "instructions", "developer_instructions", "model_instructions_file", "experimental_instructions_file", "project_doc_max_bytes",
+		"project_doc_fallback_filenames",
+	}
 )
 
 // ineffective says which values of a request have no effect: those of the given keys, and those

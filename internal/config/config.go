@@ -75,8 +75,11 @@ type Config struct {
 
 	ProjectDocMaxBytes int64             // of AGENTS.md files; 0: none is read
 	Projects           map[string]string // directory to trust level
-	Instructions       string            // the text of experimental_instructions_file: replaces the built-in one
+	Instructions       string            // the text of model_instructions_file: replaces the built-in one
 	UserInstructions   string            // instructions: goes before AGENTS.md
+	Developer          string            // developer_instructions: added to the built-in instructions
+
+	ProjectDocFallbacks []string // names that are read where there is no AGENTS.md
 
 	WebSearch              string // disabled, cached or live
 	ViewImage              bool   // whether the tool is offered
@@ -88,7 +91,8 @@ type Config struct {
 	FileOpener             string // whose links the terminal UI makes of file names
 	Notifications          bool   // tui.notifications: the terminal says when a turn ended or an approval is asked for
 	DisablePasteBurst      bool
-	instructionsFile       string
+	instructionsFile       string // experimental_instructions_file
+	modelInstructionsFile  string // its newer name
 	providers              map[string]*Provider
 	settings               map[string]*setting // by canonical key
 	catalogue              *catalogue.Catalogue

@@ -44,7 +44,7 @@ var descriptions = map[string]string{
 	"shell_environment_policy.include_only":             "If set: patterns of the only variables that commands get.",
 	"shell_environment_policy.experimental_use_profile": "Accepted for files written for Codex.",
 
-	"command_timeout_ms":    "How long a command may run unless the model asks for another time.",
+	"command_timeout_ms":    "How long a call of `shell` may run unless the model asks for another time.",
 	"stop_grace_ms":         "Time between SIGTERM and SIGKILL when a command is stopped.",
 	"pid_namespace":         "Let commands in a sandbox see their own processes only, where the system can do that.",
 	"snapshots":             "In a git repository: record what commands change, so that undo can restore it.",
@@ -54,7 +54,10 @@ var descriptions = map[string]string{
 	"notify":                "A program to run when a turn has ended; it gets one more argument, a JSON object.",
 
 	"instructions":                   "Instructions of yours for the model; they go before those of AGENTS.md.",
-	"experimental_instructions_file": "A file whose text replaces the built-in instructions.",
+	"developer_instructions":         "Instructions that are added to the built-in ones.",
+	"model_instructions_file":        "A file whose text replaces the built-in instructions.",
+	"experimental_instructions_file": "The older name of `model_instructions_file`.",
+	"project_doc_fallback_filenames": "Names of files that are read in a directory that has no AGENTS.md; the first that exists counts.",
 	"project_doc_max_bytes":          "How much is read of AGENTS.md files; 0 reads none.",
 	"projects.*.trust_level":         "Whether you trust a directory.",
 	"web_search":                     "Whether the model may search the web.",
@@ -67,7 +70,7 @@ var descriptions = map[string]string{
 	"hide_agent_reasoning":           "Do not show what the model thinks.",
 	"show_raw_agent_reasoning":       "Show the reasoning itself rather than its summary, if the service sends both.",
 
-	"experimental_use_exec_command_tool":            "Offer the model `exec_command` and `write_stdin` (commands that go on in the background) instead of `shell`.",
+	"experimental_use_exec_command_tool":            "Offer the model `exec_command` and `write_stdin` (commands that continue in the background); with false, `shell`.",
 	"experimental_resume":                           "Accepted for files written for Codex.",
 	"preferred_auth_method":                         "Accepted for files written for Codex.",
 	"chatgpt_base_url":                              "Accepted for files written for Codex.",

@@ -32,20 +32,22 @@ type Docs struct {
 // that is zero. A file that cannot be read, is too long, or takes too long to read
 // is a warning, and so is one of the project that is a link to a file elsewhere:
 // a repository must not choose which files of the user's are sent to a service.
-func Instructions(home, cwd string, limit int64) (Docs, []Warning) {
+// In a directory of the project that has no AGENTS.md the first of the fallbacks
+// is read.
+func Instructions(home, cwd string, limit int64, fallbacks ...string) (Docs, []Warning) {
 	r := docReader{open: rootfs.OpenRegular, late: make(chan struct{})}
 	timer := time.AfterFunc(slowest, func() { close(r.late) })
 	defer timer.Stop()
-	return r.all(home, cwd, limit)
+	return r.all(home, cwd, limit, append([]string{instructionsName}, fallbacks...))
 }
 
 // slowest is how long all instructions together may take to read.
 const slowest = 2 * time.Second
 
-func (r *docReader) all(home, cwd string, limit int64) (Docs, []Warning) {
+func (r *docReader) all(home, cwd string, limit int64, names []string) (Docs, []Warning) {
 	var docs Docs
 	global := strings.TrimSpace(r.read(filepath.Join(home, instructionsName), "/", maxGlobal))
-	project := r.project(cwd, limit)
+	project := r.project(cwd, limit, names)
 
 	docs.Files = r.files
 	switch {
@@ -69,12 +71,12 @@ type docReader struct {
 	warnings []Warning
 }
 
-func (r *docReader) project(cwd string, limit int64) string {
+func (r *docReader) project(cwd string, limit int64, names []string) string {
 	var parts []string
 	dirs := projectDirs(cwd, limit)
 	for _, dir := range dirs {
 		before := len(r.warnings)
-		text := r.read(filepath.Join(dir, instructionsName), dirs[0], limit)
+		text := r.first(dir, dirs[0], names, limit)
 		if text == "" {
 			continue
 		}
@@ -85,6 +87,17 @@ func (r *docReader) project(cwd string, limit int64) string {
 		}
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// first reads the first of the files in dir that there is. See read.
+func (r *docReader) first(dir, root string, names []string, limit int64) string {
+	for _, name := range names {
+		before := len(r.warnings)
+		if text := r.read(filepath.Join(dir, name), root, limit); text != "" || len(r.warnings) > before {
+			return text
+		}
+	}
+	return ""
 }
 
 // projectDirs are the directories from the root of the repository to cwd.

@@ -73,7 +73,7 @@ func TestInstructionsThatAreSlow(t *testing.T) {
 		}}
 		time.AfterFunc(slowest, func() { close(r.late) })
 		began := time.Now()
-		docs, warnings := r.all(root, filepath.Join(root, "repo/a/b"), 100)
+		docs, warnings := r.all(root, filepath.Join(root, "repo/a/b"), 100, []string{instructionsName})
 		if docs.Text != "" || len(warnings) != 4 || time.Since(began) != slowest {
 			t.Errorf("%q, %v after %v", docs.Text, warnings, time.Since(began))
 		}

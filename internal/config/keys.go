@@ -102,8 +102,11 @@ func commandKeys() []key {
 func otherKeys() []key {
 	return []key{
 		text("instructions", of(func(c *Config) *string { return &c.UserInstructions })),
+		text("developer_instructions", of(func(c *Config) *string { return &c.Developer })),
+		text("model_instructions_file", of(func(c *Config) *string { return &c.modelInstructionsFile })).as(pathKind),
 		text("experimental_instructions_file", of(func(c *Config) *string { return &c.instructionsFile })).as(pathKind),
 		whole("project_doc_max_bytes", of(func(c *Config) *int64 { return &c.ProjectDocMaxBytes })).or(int64(32768)),
+		list("project_doc_fallback_filenames", of(func(c *Config) *[]string { return &c.ProjectDocFallbacks })).or([]string{"CLAUDE.md"}),
 		entry("projects.*.trust_level", textKind, of(func(c *Config) *map[string]string { return &c.Projects })).oneOf("trusted", "untrusted").onlyGlobal(),
 		text("web_search", of(func(c *Config) *string { return &c.WebSearch })).oneOf("disabled", "cached", "live").or("disabled").
 			without("web search is not supported", "disabled"),
@@ -116,7 +119,7 @@ func otherKeys() []key {
 			without("has no effect: services are always asked not to store responses", true),
 		yesNo("hide_agent_reasoning", of(func(c *Config) *bool { return &c.HideReasoning })).or(false),
 		yesNo("show_raw_agent_reasoning", of(func(c *Config) *bool { return &c.ShowRawReasoning })).or(false),
-		yesNo("experimental_use_exec_command_tool", of(func(c *Config) *bool { return &c.UseExecCommandTool })).or(false),
+		yesNo("experimental_use_exec_command_tool", of(func(c *Config) *bool { return &c.UseExecCommandTool })).or(true),
 		text("experimental_resume", of(func(c *Config) *string { return &c.ResumeFile })).as(pathKind).
 			without("is not supported: use fermata resume"),
 		text("preferred_auth_method", of(func(c *Config) *string { return &c.PreferredAuth })).oneOf("chatgpt", "apikey").

@@ -369,13 +369,16 @@ func (l *loader) sourceUnder(path ...string) Source {
 
 // readInstructions reads the file that replaces the built-in instructions.
 func (l *loader) readInstructions(c *Config) {
-	const name = "experimental_instructions_file"
-	if c.instructionsFile == "" {
+	name, file := "model_instructions_file", c.modelInstructionsFile
+	if file == "" {
+		name, file = "experimental_instructions_file", c.instructionsFile
+	}
+	if file == "" {
 		return
 	}
-	text, err := os.ReadFile(c.instructionsFile)
+	text, err := os.ReadFile(file)
 	if err == nil && strings.TrimSpace(string(text)) == "" {
-		err = errors.New(c.instructionsFile + " is empty")
+		err = errors.New(file + " is empty")
 	}
 	if err != nil {
 		l.fail(Problem{Source: l.settings[name].source, Key: name, Text: err.Error()})

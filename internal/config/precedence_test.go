@@ -38,7 +38,7 @@ func samples(t *testing.T) []sample {
 				path, value = k.alias(value)
 				s.own = formatKey(path)
 			}
-			if k.name() == "experimental_instructions_file" {
+			if strings.HasSuffix(k.name(), "_instructions_file") {
 				text, value = instructionsFile(t, i)
 			}
 			s.texts, s.values = append(s.texts, text), append(s.values, value)

@@ -16,7 +16,7 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 		Cwd: cwd, Provider: c.Provider, Model: c.Model,
 		Effort: c.Effort, Summary: c.Summary, Verbosity: c.Verbosity,
 		Approval: c.Approval, Sandbox: c.Sandbox(c.SandboxMode),
-		Instructions: c.Instructions, UserInstructions: c.userText(userInstructions),
+		Instructions: c.Instructions, Developer: c.Developer, UserInstructions: c.userText(userInstructions),
 	}
 	if choice.Provider.ID != "" {
 		s.Provider, s.Model = choice.Provider.ID, choice.Model

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -180,12 +181,9 @@ func (o *owner) startModel(id p.TurnID, response int) {
 
 func (o *owner) prompt() model.Prompt {
 	pr := model.Prompt{
-		Model: o.state.TurnSettings.Model, Instructions: o.cfg.Instructions, Items: o.state.History.Items(),
+		Model: o.state.TurnSettings.Model, Instructions: o.instructions(), Items: o.state.History.Items(),
 		Effort: o.state.TurnSettings.Effort, Summary: o.state.TurnSettings.Summary, Verbosity: o.state.TurnSettings.Verbosity,
 		CacheKey: string(o.state.ID), OutputSchema: o.state.TurnSettings.OutputSchema, UnknownCalls: o.state.UnknownCalls,
-	}
-	if o.state.TurnSettings.Instructions != "" {
-		pr.Instructions = o.state.TurnSettings.Instructions
 	}
 	if o.state.Compacting() {
 		pr.Items = append(pr.Items, &p.PromptItem{Kind: p.PromptUser, Content: p.Text(summarise)})
@@ -193,6 +191,20 @@ func (o *owner) prompt() model.Prompt {
 	}
 	pr.Tools = tool.Offered(o.tools)
 	return pr
+}
+
+// instructions are those of the settings, else the built-in ones, and what is
+// added to both.
+func (o *owner) instructions() string {
+	s := o.state.TurnSettings
+	text := s.Instructions
+	if text == "" && o.cfg.Instructions != nil {
+		text = o.cfg.Instructions(s)
+	}
+	if s.Developer == "" {
+		return text
+	}
+	return strings.TrimSuffix(text, "\n") + "\n\n" + s.Developer
 }
 
 // summarise asks for what replaces the history in a compaction.

@@ -61,9 +61,16 @@ type Config struct {
 	ID       p.ConversationID
 	Settings p.Settings
 
-	// Instructions are the built-in ones. Version is that of the program.
-	Instructions string
-	Version      string
+	// Instructions returns the built-in instructions for the settings of a turn.
+	// May be nil.
+	Instructions func(p.Settings) string
+
+	// Environment returns what the model is told of the machine, but for git. It
+	// is called when a turn begins, and must not block. May be nil.
+	Environment func(p.Settings) p.Environment
+
+	// Version is that of the program.
+	Version string
 
 	StopBound time.Duration // how long a stopped turn waits for its workers; 0 is 1.5 s
 	// Retries says how often a failed model request is made again: how often if

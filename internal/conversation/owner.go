@@ -250,8 +250,8 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 func (o *owner) userTurn(op p.UserTurn, receipt *p.Receipt) error {
 	o.next() // what waits comes first
 	busy := o.state.Active
-	if op.Overrides != nil && !busy && len(op.Content) > 0 {
-		o.recordOutsideTurn(&p.Configured{Settings: o.changed(*op.Overrides)})
+	if !busy && len(op.Content) > 0 {
+		o.configure(op.Overrides)
 	}
 	if err := o.stepErr(turn.User{Content: op.Content, WhenBusy: op.WhenBusy, Overrides: op.Overrides}); err != nil {
 		return err
@@ -368,10 +368,30 @@ func (o *owner) next() {
 		o.step(turn.ReturnAll{}) // nobody will start it
 		return
 	}
-	if over := o.state.Pending[0].Overrides; over != nil {
-		o.recordOutsideTurn(&p.Configured{Settings: o.changed(*over)})
-	}
+	o.configure(o.state.Pending[0].Overrides)
 	o.step(turn.Next{})
+}
+
+// configure records the settings of the turn that is about to begin, if they
+// are others than before.
+func (o *owner) configure(by *p.Overrides) {
+	s := o.state.Settings
+	if by != nil {
+		s = o.changed(*by)
+	}
+	if o.cfg.Environment != nil {
+		now := o.cfg.Environment(s)
+		if s.Cwd == o.state.Settings.Cwd || by != nil && by.Environment != nil {
+			now.Git = s.Environment.Git
+		}
+		if s.Environment != now {
+			s.Environment = now
+			by = &p.Overrides{}
+		}
+	}
+	if by != nil {
+		o.recordOutsideTurn(&p.Configured{Settings: s})
+	}
 }
 
 // changed returns the settings with some of them changed. Another model may have

@@ -217,7 +217,7 @@ func (w *walk) tool(id p.CallID) {
 	case 6:
 		w.recordInTurn(&p.PlanUpdated{Call: id, Plan: []p.PlanStep{{Step: "one"}}})
 	default:
-		out := p.ToolOutput{Call: id, Output: "ok", Aborted: w.state.Stopping()}
+		out := p.ToolOutput{Call: id, Output: "ok", Aborted: w.state.Stopping(), Repairs: make([]string, w.r.IntN(2))}
 		out.Patch = pick(w.r, nil, &p.PatchResult{Applied: true}, &p.PatchResult{}, &p.PatchResult{Unsettled: true})
 		out.Command = pick(w.r, nil, &p.CommandResult{Output: "printed", Killed: w.r.IntN(2)})
 		w.input(turn.ToolDone{Output: out, Diff: pick(w.r, nil, &p.TurnDiff{Diff: "d"})})

@@ -51,6 +51,21 @@ func (r *Repo) Untracked(ctx context.Context) ([]string, error) {
 	return split(out), err
 }
 
+// Dirty reports whether the working tree differs from the last commit, with files
+// that are neither tracked nor ignored.
+func (r *Repo) Dirty(ctx context.Context) (bool, error) {
+	if err := r.copyIndex(ctx); err != nil {
+		return false, err
+	}
+	c := r.command("status", "--porcelain", "--ignore-submodules=all")
+	c.dir, c.max = r.Root, 1
+	out, err := c.run(ctx)
+	if errors.Is(err, ErrTooMuch) {
+		return true, nil
+	}
+	return out != "", err
+}
+
 // ErrNoRemote means that no remote has a commit of this branch.
 var ErrNoRemote = errors.New("no remote branch is known")
 

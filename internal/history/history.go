@@ -14,6 +14,7 @@ package history
 import (
 	"slices"
 
+	"github.com/fermata-agent/fermata/internal/prompt"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -197,7 +198,7 @@ func (h *History) start(s p.Settings) {
 	if s.UserInstructions != "" {
 		h.lead = append(h.lead, &entry{0, 0, user(tag("user_instructions", "\n\n"+s.UserInstructions+"\n\n"))})
 	}
-	h.lead = append(h.lead, &entry{0, 0, user(environment(p.Settings{}, s))})
+	h.lead = append(h.lead, &entry{0, 0, user(prompt.Environment(p.Settings{}, s))})
 	h.group.before += len(h.lead)
 	h.replace(slices.Concat(h.lead, h.entries))
 }
@@ -208,7 +209,7 @@ func (h *History) configure() {
 	if h.next == nil {
 		return
 	}
-	if text := environment(h.settings, *h.next); text != "" {
+	if text := prompt.Environment(h.settings, *h.next); text != "" {
 		h.add(0, 0, user(text))
 	}
 	h.settings, h.next = *h.next, nil
@@ -411,7 +412,7 @@ func (h *History) compact(turn p.TurnID, summary string) {
 	h.closeGroup()
 	lead := slices.Clone(h.lead)
 	if n := len(lead); n > 0 {
-		lead[n-1] = &entry{0, 0, user(environment(p.Settings{}, h.settings))}
+		lead[n-1] = &entry{0, 0, user(prompt.Environment(p.Settings{}, h.settings))}
 	}
 	h.lead, h.missing, h.compacted = lead, nil, turn
 	text := "Summary of the conversation so far:\n" + summary

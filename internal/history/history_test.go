@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/history"
+	"github.com/fermata-agent/fermata/internal/prompt"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -174,8 +175,9 @@ func TestBeginning(t *testing.T) {
 			}),
 			[]string{
 				"user: <user_instructions>\n\nBe brief.\n\n\n</user_instructions>",
-				"user: <environment_context>\n  <cwd>/w</cwd>\n  <approval_policy>never</approval_policy>\n" +
-					"  <sandbox_mode>workspace-write</sandbox_mode>\n  <network_access>restricted</network_access>\n</environment_context>",
+				"user: " + prompt.Environment(p.Settings{}, settings(func(s *p.Settings) {
+					s.Approval, s.Sandbox.Mode = p.ApprovalNever, p.SandboxWorkspaceWrite
+				})),
 			},
 		},
 		{

@@ -13,35 +13,6 @@ func user(text string) *p.PromptItem {
 
 func tag(name, text string) string { return "<" + name + ">" + text + "</" + name + ">" }
 
-// environment describes the model's surroundings, as far as they differ from
-// what it was sent before. It is empty if nothing does.
-func environment(old, now p.Settings) string {
-	var b strings.Builder
-	line := func(name, was, is string) {
-		if is != was && is != "" {
-			fmt.Fprintf(&b, "\n  %s", tag(name, is))
-		}
-	}
-	line("cwd", old.Cwd, now.Cwd)
-	line("approval_policy", string(old.Approval), string(now.Approval))
-	line("sandbox_mode", string(old.Sandbox.Mode), string(now.Sandbox.Mode))
-	line("network_access", network(old), network(now))
-	if b.Len() == 0 && old.Cwd != "" {
-		return ""
-	}
-	return tag("environment_context", b.String()+"\n")
-}
-
-func network(s p.Settings) string {
-	switch {
-	case s.Sandbox.Mode == "":
-		return ""
-	case s.Sandbox.Mode == p.SandboxFullAccess || s.Sandbox.NetworkAccess:
-		return "enabled"
-	}
-	return "restricted"
-}
-
 // endings is what the model is sent about a turn that was interrupted.
 var endings = map[p.EndReason]string{
 	p.Interrupted: "The user stopped your previous turn on purpose after %.1f s.",

@@ -173,7 +173,7 @@ func (v view) step(s string) (*emit.Call, bool) {
 		return v.shell(command), true
 	}
 	if command, ok := cutWord(s, "start:"); ok {
-		return v.call("exec_command", emit.Object{"cmd": command, "yield_time_ms": 250}), true
+		return v.call("exec_command", emit.Object{"cmd": command, "yield_time_ms": 250, "tty": true}), true
 	}
 	if m := types.FindStringSubmatch(s); m != nil {
 		id, _ := strconv.Atoi(m[1])
@@ -202,7 +202,7 @@ func (v view) call(name string, arguments emit.Object) *emit.Call {
 
 func (v view) shell(command string) *emit.Call {
 	if v.tool("exec_command") != "" {
-		return v.call("exec_command", emit.Object{"cmd": command})
+		return v.call("exec_command", emit.Object{"cmd": command, "yield_time_ms": 120_000})
 	}
 	return v.call("shell", emit.Object{"command": []string{"bash", "-lc", command}})
 }
@@ -211,6 +211,10 @@ func (v view) write(file, text string) *emit.Call {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	patch := "*** Begin Patch\n*** Add File: " + file + "\n+" + strings.Join(lines, "\n+") + "\n*** End Patch\n"
 	switch v.tool("apply_patch") {
+	case "":
+		if v.tool("write") != "" {
+			return v.call("write", emit.Object{"path": file, "content": strings.Join(lines, "\n") + "\n"})
+		}
 	case "custom":
 		return &emit.Call{Kind: protocol.CallCustom, Name: "apply_patch", Arguments: patch}
 	case "function":
@@ -296,6 +300,9 @@ func (v view) result(step string, n int) string {
 	return "The tool says: " + strings.TrimSpace(printed(out))
 }
 
+// report is what exec_command says before the output of a command that ended.
+var report = regexp.MustCompile(`^Wall time: [0-9.]+ seconds\nProcess exited with code (-?\d+)\nOutput:\n`)
+
 // printed is the output of a command in what a tool returned, with its exit code
 // if that is not 0.
 func printed(output string) string {
@@ -308,6 +315,10 @@ func printed(output string) string {
 	text, code := output, 0
 	if json.Unmarshal([]byte(output), &result) == nil && result.Output != nil {
 		text, code = *result.Output, result.Metadata.ExitCode
+	}
+	if m := report.FindStringSubmatch(text); m != nil {
+		code, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
 	}
 	text = tail(strings.TrimRight(text, "\n"))
 	if text == "" {

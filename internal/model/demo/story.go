@@ -121,9 +121,13 @@ func (p past) pairs() []pair {
 func describe(call wirecheck.Item) string {
 	var args struct {
 		Command []string `json:"command"`
+		Line    string   `json:"cmd"`
 	}
-	if json.Unmarshal([]byte(call.Text), &args) != nil || len(args.Command) == 0 {
+	if json.Unmarshal([]byte(call.Text), &args) != nil || len(args.Command) == 0 && args.Line == "" {
 		return call.Name
+	}
+	if args.Line != "" {
+		return "`" + oneLine(args.Line) + "`"
 	}
 	if c := args.Command; len(c) == 3 && c[0] == "bash" && c[1] == "-lc" {
 		return "`" + oneLine(c[2]) + "`"
