@@ -32,11 +32,12 @@ type checkpoint struct {
 	state []byte // what it is all for
 }
 
-func (ck *checkpoint) scan() position {
+// scan returns where to begin to read the file of the conversation with that sum.
+func (ck *checkpoint) scan(of uint32) position {
 	if ck.Seq == 0 {
-		return position{0, 1}
+		return position{0, 1, of}
 	}
-	return position{ck.From, ck.FromNext}
+	return position{ck.From, ck.FromNext, 0}
 }
 
 // Checkpoint implements Journal.
@@ -88,7 +89,7 @@ func (j *fileJournal) locate(seq uint64, from int64) (span, error) {
 	if err != nil {
 		return span{}, err
 	}
-	sc := newScanner(j.file, from, st.Size())
+	sc := newScanner(j.file, j.of, from, st.Size())
 	for {
 		sp, err := sc.next()
 		if errors.Is(err, io.EOF) {

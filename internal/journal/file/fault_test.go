@@ -301,7 +301,7 @@ func TestRepairThatFails(t *testing.T) {
 				continue // needs none
 			}
 			s.replace(t, damaged)
-			denied := deniedFS{suffix: suffix, flag: os.O_WRONLY, err: syscall.ENOSPC}
+			denied := deniedFS{suffix: suffix, flag: os.O_WRONLY | os.O_CREATE, err: syscall.ENOSPC}
 			home := filepath.Join(filepath.Dir(s.path), "../../../..")
 			_, err := file.New(home, file.Options{FS: denied}).Open(t.Context(), sampleID)
 			if !errors.Is(err, syscall.ENOSPC) {
@@ -336,7 +336,7 @@ func TestProgressGoesToTheFile(t *testing.T) {
 		s.Write("1.1.0", "message", "second")
 		inFile("first", false)
 		time.Sleep(2 * time.Millisecond)
-		inFile(`{"item":"1.1.0","tag":"message","at":0,"text":"firstsecond","sum":"`, true)
+		inFile(`{"item":"1.1.0","tag":"message","at":0,"text":"firstsecond","of":"`, true)
 
 		s.Write("1.1.0", "message", "third")
 		inFile("third", false)

@@ -37,13 +37,15 @@ type fileJournal struct {
 	mu    sync.Mutex
 	index index // guarded by mu
 
-	w writer // owned by run
+	of uint32 // sum of the conversation's id
+	w  writer // owned by run
 }
 
 // A writer is how far run has come.
 type writer struct {
 	size     int64  // of the file
 	written  uint64 // last record in the file
+	prev     uint32 // its sum
 	syncing  bool
 	syncSeq  uint64 // what will be durable when the sync is over
 	syncSize int64
@@ -55,20 +57,21 @@ type writer struct {
 }
 
 // start makes a journal of an open and locked file.
-func (s *Store) start(path string, f File, lock *lockFile, fnd found) *fileJournal {
+func (s *Store) start(h *held, fnd found) *fileJournal {
 	j := &fileJournal{
 		Log:           journal.NewLog(journal.LogOptions{Last: fnd.last, Window: s.window, ItemLimit: progressBytes}),
 		store:         s,
-		path:          path,
-		file:          f,
-		lock:          lock,
+		path:          h.path,
+		file:          h.file,
+		lock:          h.lock,
 		recovery:      fnd.recovery,
 		kick:          make(chan struct{}, 1),
 		synced:        make(chan error, 1),
 		done:          make(chan struct{}),
 		checkpointing: make(chan struct{}, 1),
 		index:         fnd.index,
-		w:             writer{size: fnd.size, safeSize: fnd.size, written: fnd.last},
+		of:            fnd.of,
+		w:             writer{size: fnd.size, safeSize: fnd.size, written: fnd.last, prev: fnd.sum},
 	}
 	j.SetBackend(j)
 	places := make(map[string]journal.Place)
@@ -110,6 +113,12 @@ func (j *fileJournal) run() {
 			j.syncEnded(err)
 		}
 	}
+	if st := j.Status(); st.Phase != journal.Dead && st.Err == nil && j.w.err == nil && !j.checkUnchanged(batch{}) {
+		j.Fail(j.w.err)
+	}
+	if j.Status().Phase != journal.Dead {
+		j.rescueRest()
+	}
 	j.file.Close()
 	if j.Enter(journal.Closed) {
 		j.lock.release()
@@ -144,6 +153,10 @@ func (j *fileJournal) step(timer *time.Timer) bool {
 func (j *fileJournal) syncEnded(err error) {
 	w := &j.w
 	w.syncing = false
+	if err == nil && w.err == nil && !j.checkUnchanged(batch{}) {
+		j.Fail(w.err)
+		return
+	}
 	if err == nil {
 		w.safeSize = w.syncSize
 		j.Commit(w.syncSeq)
@@ -189,44 +202,58 @@ func (j *fileJournal) take(timer *time.Timer) batch {
 	return b
 }
 
-// write appends a batch to the file, open items before records.
+// Lines are a batch in the form of the file.
+type lines struct {
+	buf     []byte
+	starts  []int64 // where the texts begin
+	offsets []int64 // where the records begin
+	prev    uint32  // sum of the last record
+}
+
+// encode makes lines of a batch, open items before records.
+func (j *fileJournal) encode(b batch, buf []byte) lines {
+	w := &j.w
+	l := lines{buf: buf, prev: w.prev}
+	for _, p := range b.texts {
+		l.starts = append(l.starts, w.size+int64(len(l.buf)))
+		for _, pc := range p.Pieces {
+			l.buf = appendProgress(l.buf, p.Item.Name(), pc, link{j.of, w.prev})
+		}
+	}
+	for i := range b.records {
+		l.offsets = append(l.offsets, w.size+int64(len(l.buf)))
+		l.buf, l.prev = appendRecord(l.buf, &b.records[i], link{j.of, l.prev})
+	}
+	return l
+}
+
+// write appends a batch to the file, unless another program has changed it.
 func (j *fileJournal) write(b batch) {
-	if len(b.records) == 0 && len(b.texts) == 0 {
+	if len(b.records) == 0 && len(b.texts) == 0 || !j.checkUnchanged(b) {
 		return
 	}
 	w := &j.w
-	buf := w.buf[:0]
-	starts := make([]int64, len(b.texts))
-	for i, p := range b.texts {
-		starts[i] = w.size + int64(len(buf))
-		for _, pc := range p.Pieces {
-			buf = appendProgress(buf, p.Item.Name(), pc)
-		}
+	l := j.encode(b, w.buf[:0])
+	if cap(l.buf) <= 1<<20 {
+		w.buf = l.buf
 	}
-	offsets := make([]int64, len(b.records))
-	for i := range b.records {
-		offsets[i] = w.size + int64(len(buf))
-		buf = appendRecord(buf, &b.records[i])
-	}
-	if cap(buf) <= 1<<20 {
-		w.buf = buf
-	}
-	if _, err := j.file.Write(buf); err != nil {
+	if _, err := j.file.Write(l.buf); err != nil {
 		w.err = fmt.Errorf("write journal: %w", err)
 		j.file.Truncate(w.size)
 		return
 	}
 
 	for i, p := range b.texts {
-		j.SetPlace(p.Item, journal.Place{Offset: starts[i], Next: w.written + 1})
+		j.SetPlace(p.Item, journal.Place{Offset: l.starts[i], Next: w.written + 1})
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for i, off := range offsets {
+	for i, off := range l.offsets {
 		j.index.add(b.records[i].Seq, off)
 	}
-	w.size += int64(len(buf))
+	w.size += int64(len(l.buf))
 	w.written += uint64(len(b.records))
+	w.prev = l.prev
 }
 
 // Old implements Backend.
@@ -234,7 +261,7 @@ func (j *fileJournal) Old(_ context.Context, after, upTo uint64, limit int) ([]j
 	j.mu.Lock()
 	from := j.index.before(after + 1)
 	j.mu.Unlock()
-	recs, err := readRecords(j.file, from, after, upTo, limit)
+	recs, err := readRecords(j.file, j.of, from, after, upTo, limit)
 	if !errors.Is(err, os.ErrClosed) {
 		return recs, err
 	}
@@ -245,13 +272,13 @@ func (j *fileJournal) Old(_ context.Context, after, upTo uint64, limit int) ([]j
 		return nil, fmt.Errorf("read closed journal: %w", err)
 	}
 	defer f.Close()
-	return readRecords(f, from, after, upTo, limit)
+	return readRecords(f, j.of, from, after, upTo, limit)
 }
 
 // readRecords reads records after and up to the given numbers, from an offset
 // before them. What has been damaged since the file was last checked is
 // replaced, as a repair would: numbers have no gaps.
-func readRecords(f File, from int64, after, upTo uint64, limit int) ([]journal.Record, error) {
+func readRecords(f File, of uint32, from int64, after, upTo uint64, limit int) ([]journal.Record, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -264,7 +291,7 @@ func readRecords(f File, from int64, after, upTo uint64, limit int) ([]journal.R
 			recs = append(recs, damagedRecord(after, at, 0, ""))
 		}
 	}
-	sc := newScanner(f, from, st.Size())
+	sc := newScanner(f, of, from, st.Size())
 	for after < upTo && len(recs) < limit && size < readBytes {
 		sp, err := sc.next()
 		if errors.Is(err, io.EOF) {

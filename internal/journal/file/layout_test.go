@@ -125,14 +125,16 @@ func TestLinesAreJSON(t *testing.T) {
 			Tag    string
 			At     int64
 			Text   string
+			Of     string
+			Prev   string
 			Sum    string
 		}
 		d := json.NewDecoder(bytes.NewReader(l))
 		d.DisallowUnknownFields()
 		must(t, d.Decode(&line))
 		switch {
-		case len(line.Sum) != 8:
-			t.Errorf("no sum: %s", l)
+		case len(line.Sum) != 8 || len(line.Of) != 8 || len(line.Prev) != 8:
+			t.Errorf("no sum or link: %s", l)
 		case line.N == nil && (line.Item == "" || line.Tag == "" || line.Text == ""):
 			t.Errorf("not an item: %s", l)
 		case line.N != nil && (line.T.IsZero() || line.Kind == "" || line.Body == nil):

@@ -13,26 +13,43 @@ import (
 
 // A line of the file is a record or a piece of an open item:
 //
-//	{"n":12,"t":"2026-11-15T11:41:54.123456Z","turn":3,"kind":"tool_output","closes":"3.1.0","body":{…},"sum":"9ae1f00d"}
-//	{"item":"3.1.0","tag":"stdout","at":123,"text":"…","sum":"5c0ffee1"}
+//	{"n":12,"t":"2026-11-15T11:41:54.123456Z","turn":3,"kind":"tool_output","closes":"3.1.0","body":{…},"of":"5a17c0de","prev":"00c0ffee","sum":"9ae1f00d"}
+//	{"item":"3.1.0","tag":"stdout","at":123,"text":"…","of":"5a17c0de","prev":"9ae1f00d","sum":"5c0ffee1"}
 //
-// The members always come in this order, closes may be missing, and sum is the
-// CRC-32C of the bytes before `,"sum"`. So a line can be checked and its number
-// read without decoding JSON.
+// The members always come in this order, closes may be missing. sum is the
+// CRC-32C of the bytes before `,"sum"`; so a line can be checked and its number read
+// without decoding JSON. of is the CRC-32C of the conversation's id, prev the sum of
+// the record that its writer wrote before (of the first record: of). So lines of
+// another conversation, and of two writers, can be told apart. Lines of earlier
+// versions have neither.
 const (
-	timeForm  = "2006-01-02T15:04:05.000000Z"
-	sumPrefix = `,"sum":"`
-	sumBytes  = len(sumPrefix) + 8 + len(`"}`)
-	lineBytes = 64 // no record is shorter
+	timeForm   = "2006-01-02T15:04:05.000000Z"
+	ofPrefix   = `,"of":"`
+	prevPrefix = `","prev":"`
+	linkBytes  = len(ofPrefix) + 8 + len(prevPrefix) + 8 + len(`"`)
+	sumPrefix  = `,"sum":"`
+	sumBytes   = len(sumPrefix) + 8 + len(`"}`)
+	lineBytes  = 64 // no record is shorter
 )
 
-// kindDamaged is the kind of the records that stand for lost ones.
-const kindDamaged = "damaged"
+// A link says where a line belongs.
+type link struct {
+	of   uint32 // sum of the conversation's id
+	prev uint32 // sum of the record before
+}
+
+// idSum is what the lines of a conversation have as of.
+func idSum(id string) uint32 { return crc32.Checksum([]byte(id), castagnoli) }
+
+const (
+	kindDamaged = "damaged"              // a record that stands for a lost one
+	kindStarted = "conversation_started" // the first record, which names the conversation
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendRecord appends a record's line.
-func appendRecord(b []byte, e *journal.Pending) []byte {
+// appendRecord appends a record's line, and returns its sum.
+func appendRecord(b []byte, e *journal.Pending, l link) ([]byte, uint32) {
 	from := len(b)
 	b = append(b, `{"n":`...)
 	b = strconv.AppendUint(b, e.Seq, 10)
@@ -48,11 +65,11 @@ func appendRecord(b []byte, e *journal.Pending) []byte {
 	}
 	b = append(b, `,"body":`...)
 	b = append(b, e.Body...)
-	return appendSum(b, from)
+	return appendEnd(b, from, l)
 }
 
 // appendProgress appends a line with a piece of an open item.
-func appendProgress(b []byte, name string, p journal.Piece) []byte {
+func appendProgress(b []byte, name string, p journal.Piece, l link) []byte {
 	from := len(b)
 	b = append(b, `{"item":`...)
 	b = appendString(b, name)
@@ -62,14 +79,21 @@ func appendProgress(b []byte, name string, p journal.Piece) []byte {
 	b = strconv.AppendInt(b, p.Offset, 10)
 	b = append(b, `,"text":`...)
 	b = appendString(b, p.Text)
-	return appendSum(b, from)
+	b, _ = appendEnd(b, from, l)
+	return b
 }
 
-func appendSum(b []byte, from int) []byte {
+// appendEnd appends the link and the sum of the line that began there.
+func appendEnd(b []byte, from int, l link) ([]byte, uint32) {
+	b = append(b, ofPrefix...)
+	b = appendHex(b, l.of)
+	b = append(b, prevPrefix...)
+	b = appendHex(b, l.prev)
+	b = append(b, '"')
 	sum := crc32.Checksum(b[from:], castagnoli)
 	b = append(b, sumPrefix...)
 	b = appendHex(b, sum)
-	return append(b, '"', '}', '\n')
+	return append(b, '"', '}', '\n'), sum
 }
 
 func appendHex(b []byte, sum uint32) []byte {
@@ -86,12 +110,15 @@ const (
 	badLine lineKind = iota
 	recordLine
 	progressLine
+	foreignLine // a good one, of another conversation
 )
 
 // A line is a line taken apart but not decoded: the slices point into it.
 type line struct {
-	kind lineKind
-	sum  uint32
+	kind   lineKind
+	sum    uint32
+	linked bool // there is a link
+	link
 
 	seq       uint64 // of a record
 	time      []byte
@@ -117,8 +144,8 @@ func parseLine(b []byte) line {
 		return line{}
 	}
 
-	p := parser{rest: b[:n], ok: true}
 	l := line{sum: sum}
+	p := parser{rest: l.takeLink(b[:n]), ok: true}
 	if p.skip(`{"n":`) {
 		p.record(&l)
 	} else if p.skip(`{"item":`) {
@@ -128,6 +155,32 @@ func parseLine(b []byte) line {
 		return line{}
 	}
 	return l
+}
+
+// takeLink takes the link off the end of a line, if there is one. It cannot be
+// mistaken for a part of what is before it, which ends in a whole JSON value.
+func (l *line) takeLink(b []byte) []byte {
+	n := len(b) - linkBytes
+	if n < 0 || b[len(b)-1] != '"' {
+		return b
+	}
+	end := b[n:]
+	of, ok := bytes.CutPrefix(end, []byte(ofPrefix))
+	if !ok || !bytes.HasPrefix(of[8:], []byte(prevPrefix)) {
+		return b
+	}
+	first, err := parseHex(of[:8])
+	second, also := parseHex(of[8+len(prevPrefix) : len(of)-1])
+	if err != nil || also != nil {
+		return b
+	}
+	l.linked, l.link = true, link{of: first, prev: second}
+	return b[:n]
+}
+
+func parseHex(b []byte) (uint32, error) {
+	n, err := strconv.ParseUint(string(b), 16, 32)
+	return uint32(n), err
 }
 
 // A parser takes the fixed members of a line in order.

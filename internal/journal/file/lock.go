@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -55,6 +56,43 @@ func lockOpened(fsys FS, f File, path string, self journal.Owner) (*lockFile, er
 	}
 	writeOwner(f, self)
 	return &lockFile{fsys, f, path}, nil
+}
+
+// held is a conversation that we have locked: the file beside it, which says who
+// we are and which earlier versions lock, and the journal itself, which nobody can
+// remove by mistake together with other lock files.
+type held struct {
+	id   string
+	path string
+	lock *lockFile
+	file File
+}
+
+// hold locks a journal whose lock file we have. It returns nothing if it is not
+// at its path any more.
+func (s *Store) hold(id, path string, l *lockFile) (*held, error) {
+	f, err := s.fs.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = f.Lock()
+	if err == nil && isAt(s.fs, f, path) {
+		return &held{id, path, l, f}, nil
+	}
+	defer f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, &journal.LockedError{Owner: journal.Owner{PID: holder(f)}} // its lock file was removed
+	}
+	return nil, err
+}
+
+// release gives a conversation back that was not opened.
+func (h *held) release() {
+	h.file.Close()
+	h.lock.release()
 }
 
 // writeOwner says whose lock it is. If that fails, it is a lock all the same.

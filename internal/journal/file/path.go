@@ -22,6 +22,7 @@ const (
 	damagedSuffix    = ".damaged"
 	checkpointSuffix = ".ckpt"
 	tempSuffix       = ".tmp"
+	rescuedSuffix    = ".rescued" // and a number
 	startForm        = "2006-01-02T15-04-05"
 )
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -15,52 +14,66 @@ import (
 type position struct {
 	off  int64
 	next uint64 // number of the first record behind it
+	sum  uint32 // of the record before it; 0 if it is not known
 }
 
 // found is what reading a journal's file brought up.
 type found struct {
+	of       uint32 // sum of the conversation's id
 	last     uint64
-	size     int64 // of the file
+	sum      uint32 // of the last record, or of if there is none
+	size     int64  // of the file
 	index    index
 	open     map[string]position // where the first line of each open item is
 	chunks   []journal.Chunk     // of those items
 	recovery journal.Recovery
 }
 
-// recover opens the journal's file, which we have locked, and repairs it.
-func (s *Store) recover(path string, lock *lockFile) (*fileJournal, error) {
-	if err := s.adopt(path); err != nil {
-		return nil, err
-	}
-	const flags = os.O_RDWR | os.O_APPEND
-	f, err := s.fs.OpenFile(path, flags, 0)
+// recover repairs the journal's file, which we have locked, and starts to write
+// to it. If it fails, the file is closed.
+func (s *Store) recover(h held) (*fileJournal, error) {
+	j, err := s.recoverFile(&h)
 	if err != nil {
+		h.file.Close()
 		return nil, err
 	}
-	ck := s.loadCheckpoint(path, f)
+	return j, nil
+}
+
+func (s *Store) recoverFile(h *held) (*fileJournal, error) {
+	if err := s.adopt(h.path); err != nil {
+		return nil, err
+	}
+	if err := checkPlace(h.file, h.id, h.path); err != nil {
+		return nil, err
+	}
+	of := idSum(h.id)
+	ck := s.loadCheckpoint(h.path, h.file)
 	var rec journal.Recovery
-	for range 4 { // each repair leaves less to do; one is enough, two if the checkpoint had to go
-		fnd, clean, err := survey(f, ck)
-		if err == nil && clean {
-			if err := s.settle(path, f, fnd.size); err != nil {
-				f.Close()
-				return nil, err
-			}
-			fnd.recovery.Torn, fnd.recovery.Damaged = rec.Torn, rec.Damaged
-			return s.start(path, f, lock, fnd), nil
-		}
-		if err == nil {
-			err = s.repair(path, f, &ck, &rec)
-		}
-		f.Close()
+	for range 4 + maxRescued { // each repair leaves less to do; one is enough, two if the checkpoint had to go
+		fnd, clean, err := survey(h.file, of, ck)
 		if err != nil {
 			return nil, err
 		}
-		if f, err = s.fs.OpenFile(path, flags, 0); err != nil {
+		if !clean {
+			if err := s.repair(h, &ck, &rec); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		grown, err := s.merge(h, fnd)
+		if err != nil {
 			return nil, err
 		}
+		if grown {
+			continue
+		}
+		if err := s.settle(h.path, h.file, fnd.size); err != nil {
+			return nil, err
+		}
+		fnd.recovery.Torn, fnd.recovery.Damaged = rec.Torn, rec.Damaged
+		return s.start(h, fnd), nil
 	}
-	f.Close()
 	return nil, errors.New("repaired, but still damaged")
 }
 
@@ -79,14 +92,15 @@ func (s *Store) settle(path string, f File, size int64) error {
 
 // survey reads the file from where the checkpoint allows. It stops, and reports
 // false, at the first thing that needs repair.
-func survey(f File, ck checkpoint) (found, bool, error) {
+func survey(f File, of uint32, ck checkpoint) (found, bool, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return found{}, false, err
 	}
-	fnd := found{size: st.Size(), index: ck.index, open: make(map[string]position)}
-	next := ck.scan().next
-	sc := newScanner(f, ck.scan().off, fnd.size)
+	from := ck.scan(of)
+	fnd := found{of: of, sum: from.sum, size: st.Size(), index: ck.index, open: make(map[string]position)}
+	next := from.next
+	sc := newScanner(f, of, from.off, fnd.size)
 	for {
 		sp, err := sc.next()
 		if errors.Is(err, io.EOF) {
@@ -95,11 +109,12 @@ func survey(f File, ck checkpoint) (found, bool, error) {
 		if err != nil {
 			return found{}, false, fmt.Errorf("read journal: %w", err)
 		}
-		if sp.kind == badLine || !sp.ended || sp.kind == recordLine && sp.seq != next {
+		if sp.kind == badLine || sp.kind == foreignLine || !sp.ended || sp.kind == recordLine && !sp.follows(next, fnd.sum) {
 			return found{}, false, nil
 		}
 		if sp.kind == recordLine {
 			fnd.index.add(sp.seq, sp.off)
+			fnd.sum = sp.sumForNext()
 			next++
 		}
 		fnd.note(&sp, next)
@@ -108,16 +123,35 @@ func survey(f File, ck checkpoint) (found, bool, error) {
 		return found{}, false, nil
 	}
 	fnd.last = next - 1
+	if fnd.sum == 0 && fnd.last == ck.Seq {
+		fnd.sum = ck.Sum
+	}
 	fnd.recovery = journal.Recovery{Checkpoint: ck.state, CheckpointSeq: ck.Seq, Last: fnd.last}
-	fnd.chunks, err = openChunks(f, fnd.open, fnd.size)
+	fnd.chunks, err = openChunks(f, of, fnd.open, fnd.size)
 	return fnd, true, err
+}
+
+// follows reports whether a record is the one with the number that is due, and
+// was written after the record with the given sum. 0 fits all, and so does a record
+// that stands for a lost one.
+func (l *line) follows(next uint64, sum uint32) bool {
+	return l.seq == next && (!l.linked || sum == 0 || l.prev == sum || string(l.name) == kindDamaged)
+}
+
+// sumForNext is what the next record is to have as prev, or 0 if that is not
+// known: this one stands for another that was lost.
+func (l *line) sumForNext() uint32 {
+	if string(l.name) == kindDamaged {
+		return 0
+	}
+	return l.sum
 }
 
 // note keeps track of which items are open.
 func (fnd *found) note(sp *span, next uint64) {
 	if sp.kind == progressLine {
 		if _, ok := fnd.open[string(sp.item)]; !ok {
-			fnd.open[string(sp.item)] = position{sp.off, next}
+			fnd.open[string(sp.item)] = position{off: sp.off, next: next}
 		}
 		return
 	}
@@ -133,7 +167,7 @@ func (fnd *found) note(sp *span, next uint64) {
 }
 
 // openChunks reads the text of open items, which only now are known to be open.
-func openChunks(f io.ReaderAt, open map[string]position, size int64) ([]journal.Chunk, error) {
+func openChunks(f io.ReaderAt, of uint32, open map[string]position, size int64) ([]journal.Chunk, error) {
 	if len(open) == 0 {
 		return nil, nil
 	}
@@ -143,7 +177,7 @@ func openChunks(f io.ReaderAt, open map[string]position, size int64) ([]journal.
 	}
 	var chunks []journal.Chunk
 	ends := make(map[string]int64)
-	sc := newScanner(f, from, size)
+	sc := newScanner(f, of, from, size)
 	for {
 		sp, err := sc.next()
 		if errors.Is(err, io.EOF) {

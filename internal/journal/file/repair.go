@@ -21,10 +21,15 @@ type part struct {
 	keep      bool
 	seq       uint64
 	time      int64 // Unix microseconds
+	sum       uint32
+	linked    bool
+	prev      uint32
+	lost      bool // a record that stands for a lost one
 }
 
 // A plan says what a repair will do.
 type plan struct {
+	of      uint32
 	from    position
 	parts   []part
 	damaged []journal.Damage
@@ -43,16 +48,17 @@ type lostRecords struct {
 // repair sets aside what is damaged and makes the file whole. If the damage lies
 // before the end, it gives up the checkpoint and does nothing if there was one:
 // what is before the checkpoint has to be looked at too.
-func (s *Store) repair(path string, f File, ck *checkpoint, rec *journal.Recovery) error {
-	p, err := makePlan(f, ck.scan())
+func (s *Store) repair(h *held, ck *checkpoint, rec *journal.Recovery) error {
+	path, of := h.path, idSum(h.id)
+	p, err := makePlan(h.file, of, ck.scan(of))
 	if err != nil {
 		return err
 	}
-	if !p.inPlace && ck.scan().off > 0 || p.last() < ck.Seq {
+	if !p.inPlace && p.from.off > 0 || p.last() < ck.Seq {
 		*ck = checkpoint{}
 		return nil
 	}
-	if err := s.setAside(path, f, p); err != nil {
+	if err := s.setAside(path, h.file, p); err != nil {
 		return fmt.Errorf("set damage aside: %w", err)
 	}
 	for i := range p.damaged {
@@ -61,21 +67,24 @@ func (s *Store) repair(path string, f File, ck *checkpoint, rec *journal.Recover
 	rec.Damaged = append(rec.Damaged, p.damaged...)
 	rec.Torn += p.torn
 	if p.inPlace {
-		return p.cutEnd(f)
+		return p.cutEnd(h.file)
 	}
-	if err := s.rewrite(path, f, p); err != nil {
+	f, err := s.rewrite(path, h.file, p)
+	if err != nil {
 		return fmt.Errorf("repair journal: %w", err)
 	}
+	h.file.Close()
+	h.file = f
 	return nil
 }
 
-func makePlan(f File, from position) (*plan, error) {
+func makePlan(f File, of uint32, from position) (*plan, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{from: from, lost: make(map[int]lostRecords)}
-	sc := newScanner(f, from.off, st.Size())
+	p := &plan{of: of, from: from, lost: make(map[int]lostRecords)}
+	sc := newScanner(f, of, from.off, st.Size())
 	for {
 		sp, err := sc.next()
 		if errors.Is(err, io.EOF) {
@@ -84,14 +93,16 @@ func makePlan(f File, from position) (*plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}
-		pt := part{off: sp.off, size: sp.size, kind: sp.kind, ended: sp.ended, seq: sp.seq}
+		pt := part{off: sp.off, size: sp.size, kind: sp.kind, ended: sp.ended, seq: sp.seq, sum: sp.sum, linked: sp.linked, prev: sp.prev}
 		if sp.kind == recordLine {
 			pt.time = sp.decode().Time.UnixMicro()
+			pt.lost = string(sp.name) == kindDamaged
+			pt.linked = pt.linked && !pt.lost
 		}
-		pt.keep = sp.kind == progressLine
 		p.parts = append(p.parts, pt)
 	}
 	p.chooseRecords(st.Size())
+	p.chooseProgress()
 	p.assess()
 	return p, nil
 }
@@ -101,33 +112,107 @@ func makePlan(f File, from position) (*plan, error) {
 // that somebody took out by hand.
 func implausible(seq uint64, size int64) bool { return seq > uint64(size)/lineBytes+1<<14 }
 
-// chooseRecords keeps the largest set of records whose numbers increase. What
-// does not fit in is a repetition, or a line with a wrong number.
+// A recordKey is what the record after it knows of a record.
+type recordKey struct {
+	seq uint64
+	sum uint32
+}
+
+// chooseRecords keeps the longest run of records whose numbers increase and of
+// which each was written after the one before. What does not fit in is a
+// repetition, a line with a wrong number, or what another writer wrote.
 func (p *plan) chooseRecords(size int64) {
-	var tails []int // index of the part with the smallest number that ends a run of length i+1
-	before := make([]int, len(p.parts))
+	c := chooser{plan: p, at: make(map[recordKey]int), lengths: make([]int, len(p.parts)), before: make([]int, len(p.parts))}
 	for i, pt := range p.parts {
-		if pt.kind != recordLine || pt.seq < p.from.next || implausible(pt.seq-p.from.next, size) {
-			continue
+		if pt.kind == recordLine && pt.seq >= p.from.next && !implausible(pt.seq-p.from.next, size) {
+			c.add(i)
 		}
-		k := sort.Search(len(tails), func(k int) bool { return p.parts[tails[k]].seq >= pt.seq })
-		if k < len(tails) && p.parts[tails[k]].seq == pt.seq {
-			continue // the first of two equals
-		}
-		before[i] = -1
-		if k > 0 {
-			before[i] = tails[k-1]
-		}
-		if k == len(tails) {
-			tails = append(tails, i)
-		}
-		tails[k] = i
 	}
-	if len(tails) == 0 {
+	if len(c.tails) == 0 {
 		return
 	}
-	for i := tails[len(tails)-1]; i >= 0; i = before[i] {
+	for i := c.tails[len(c.tails)-1]; i >= 0; i = c.before[i] {
 		p.parts[i].keep = true
+	}
+}
+
+// A chooser finds the longest run. For each length it knows the run that ends
+// with the smallest number.
+type chooser struct {
+	*plan
+	at      map[recordKey]int // where a record is; of several equal ones, the one that ends the longest run
+	tails   []int             // index of the part that ends the best run of length i+1
+	lengths []int             // of the longest run that ends with a part; 0 if there is none
+	before  []int             // the part before it in that run, or -1
+}
+
+// add considers one more record.
+func (c *chooser) add(i int) {
+	pt := &c.parts[i]
+	below := pt.seq
+	if pt.linked && pt.seq == c.from.next && c.from.sum != 0 && pt.prev != c.from.sum {
+		return // written after something else than what is there
+	}
+	if pt.linked && pt.seq > c.from.next {
+		if parent, ok := c.at[recordKey{pt.seq - 1, pt.prev}]; ok {
+			c.set(i, parent)
+			return
+		}
+		// What it was written after is lost, so no other record of that number
+		// goes before it, but for one that stands for it.
+		below--
+	}
+	k := sort.Search(len(c.tails), func(k int) bool { return c.parts[c.tails[k]].seq >= below })
+	if k < len(c.tails) && c.parts[c.tails[k]].seq == below && (below == pt.seq || c.parts[c.tails[k]].lost) {
+		if below == pt.seq {
+			return // the first of two equals
+		}
+		k++
+	}
+	if k == 0 {
+		c.set(i, -1)
+		return
+	}
+	c.set(i, c.tails[k-1])
+}
+
+// set notes that part i follows another one.
+func (c *chooser) set(i, before int) {
+	n := 0
+	if before >= 0 {
+		n = c.lengths[before]
+	}
+	c.lengths[i], c.before[i] = n+1, before
+	key := recordKey{c.parts[i].seq, c.parts[i].sum}
+	if same, ok := c.at[key]; !ok || c.lengths[same] <= n {
+		c.at[key] = i
+	}
+	if n == len(c.tails) {
+		c.tails = append(c.tails, i)
+		return
+	}
+	if c.parts[i].seq < c.parts[c.tails[n]].seq {
+		c.tails[n] = i
+	}
+}
+
+// chooseProgress keeps what was written to open items, unless it was by a writer
+// whose records are not kept.
+func (p *plan) chooseProgress() {
+	dropped := make(map[uint32]bool)
+	for _, pt := range p.parts {
+		if pt.kind == recordLine && !pt.keep {
+			dropped[pt.sum] = true
+		}
+	}
+	for _, pt := range p.parts {
+		if pt.kind == recordLine && pt.keep {
+			delete(dropped, pt.sum) // a repetition of a record that is kept
+		}
+	}
+	for i := range p.parts {
+		pt := &p.parts[i]
+		pt.keep = pt.keep || pt.kind == progressLine && !(pt.linked && dropped[pt.prev])
 	}
 }
 
@@ -242,23 +327,28 @@ func (p *plan) cutEnd(f File) error {
 	return nil // settle makes it durable
 }
 
-// rewrite puts a whole file in the place of the damaged one.
-func (s *Store) rewrite(path string, f File, p *plan) (err error) {
+// rewrite puts a whole file in the place of the damaged one, and returns it. It
+// is locked before anybody else can find it.
+func (s *Store) rewrite(path string, f File, p *plan) (File, error) {
 	temp := path + tempSuffix
-	to, err := s.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	to, err := s.fs.OpenFile(temp, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = p.copyTo(to, f, filepath.Base(path+damagedSuffix))
-	err = errors.Join(err, to.Sync(), to.Close())
+	err = errors.Join(to.Lock(), p.copyTo(to, f, filepath.Base(path+damagedSuffix)), to.Sync())
 	if err == nil {
 		err = s.fs.Rename(temp, path)
 	}
 	if err != nil {
+		to.Close()
 		s.fs.Remove(temp)
-		return err
+		return nil, err
 	}
-	return s.fs.SyncDir(filepath.Dir(path))
+	if err := s.fs.SyncDir(filepath.Dir(path)); err != nil {
+		to.Close()
+		return nil, err
+	}
+	return to, nil
 }
 
 // copyTo writes the parts that are kept, in runs, and records for the lost ones.
@@ -266,7 +356,7 @@ func (p *plan) copyTo(to io.Writer, f File, aside string) error {
 	var at int64
 	for i := 0; i < len(p.parts); i++ {
 		if l, ok := p.lost[i]; ok {
-			if err := l.writeTo(to, time.UnixMicro(p.parts[i].time).UTC(), aside); err != nil {
+			if err := l.writeTo(to, time.UnixMicro(p.parts[i].time).UTC(), aside, p.of); err != nil {
 				return err
 			}
 		}
@@ -290,10 +380,13 @@ func (p *plan) copyTo(to io.Writer, f File, aside string) error {
 	return nil
 }
 
-func (l lostRecords) writeTo(to io.Writer, at time.Time, aside string) error {
+// writeTo writes records for the lost ones. What they follow does not matter:
+// nothing was said about what follows them.
+func (l lostRecords) writeTo(to io.Writer, at time.Time, aside string, of uint32) error {
 	var b []byte
+	var prev uint32
 	for n := range l.n {
-		b = appendRecord(b, &journal.Pending{Record: damagedRecord(l.first+n, at, l.bytes, aside)})
+		b, prev = appendRecord(b, &journal.Pending{Record: damagedRecord(l.first+n, at, l.bytes, aside)}, link{of, prev})
 	}
 	_, err := to.Write(b)
 	return err

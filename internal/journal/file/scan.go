@@ -24,19 +24,28 @@ const scanBuffer = 256 << 10
 // A run of zero bytes, which a power cut may leave, is a span of its own.
 type scanner struct {
 	file io.ReaderAt
-	off  int64 // of what is read next from the file
+	of   uint32 // sum of the id of the conversation whose lines are wanted
+	off  int64  // of what is read next from the file
 	end  int64
 	buf  []byte // read and not yet given out
 	all  []byte // what buf is a part of
 	rest []span // of a bad line that was taken apart further
 }
 
-func newScanner(file io.ReaderAt, off, end int64) *scanner {
-	return &scanner{file: file, off: off, end: end, all: make([]byte, min(scanBuffer, max(end-off, 1)))}
+func newScanner(file io.ReaderAt, of uint32, off, end int64) *scanner {
+	return &scanner{file: file, of: of, off: off, end: end, all: make([]byte, min(scanBuffer, max(end-off, 1)))}
 }
 
 // next returns io.EOF at the end.
 func (s *scanner) next() (span, error) {
+	sp, err := s.nextLine()
+	if sp.linked && sp.of != s.of {
+		sp.kind = foreignLine
+	}
+	return sp, err
+}
+
+func (s *scanner) nextLine() (span, error) {
 	if len(s.rest) > 0 {
 		sp := s.rest[0]
 		s.rest = s.rest[1:]
@@ -55,7 +64,7 @@ func (s *scanner) next() (span, error) {
 	sp.line = parseLine(data)
 	if sp.kind == badLine {
 		s.rest = salvage(sp)
-		return s.next()
+		return s.nextLine()
 	}
 	return sp, nil
 }

@@ -92,25 +92,26 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.Sync(), s.fs.SyncDir(filepath.Dir(path))); err != nil {
+	if err := errors.Join(f.Lock(), f.Sync(), s.fs.SyncDir(filepath.Dir(path))); err != nil {
 		f.Close()
 		s.fs.Remove(path)
 		return nil, err
 	}
-	return s.start(path, f, lock, found{}), nil
+	of := idSum(id)
+	return s.start(&held{id, path, lock, f}, found{of: of, sum: of}), nil
 }
 
 // Open implements Store.
 func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 	var j *fileJournal
 	err := journal.WaitForLock(ctx, func() error {
-		lock, path, err := s.lock(ctx, id)
+		h, err := s.lock(ctx, id)
 		if err != nil {
 			return err
 		}
-		j, err = s.recover(path, lock)
+		j, err = s.recover(*h)
 		if err != nil {
-			lock.release()
+			h.lock.release()
 		}
 		return err
 	})
@@ -122,6 +123,9 @@ func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 
 // Repair implements Store.
 func (s *Store) Repair(ctx context.Context, id string) (journal.Recovery, error) {
+	if err := journal.WaitForLock(ctx, func() error { return s.putBack(ctx, id) }); err != nil {
+		return journal.Recovery{}, fmt.Errorf("repair conversation %s: %w", id, err)
+	}
 	path, err := s.find(ctx, id)
 	if err == nil {
 		err = s.fs.Remove(path + checkpointSuffix) // it may be lost at any time, so no lock is needed
@@ -136,21 +140,25 @@ func (s *Store) Repair(ctx context.Context, id string) (journal.Recovery, error)
 	return j.Recovery(), j.Close()
 }
 
-// lock takes the lock of a conversation and returns the path of its journal.
-func (s *Store) lock(ctx context.Context, id string) (*lockFile, string, error) {
+// lock takes the locks of a conversation.
+func (s *Store) lock(ctx context.Context, id string) (*held, error) {
 	for {
 		path, err := s.find(ctx, id)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		l, err := lock(s.fs, path+lockSuffix, s.self)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		if _, err := s.fs.Lstat(path); err == nil {
-			return l, path, nil
+		h, err := s.hold(id, path, l)
+		if h != nil {
+			return h, nil
 		}
-		l.release() // it was archived or deleted before we had the lock: look again
+		l.release()
+		if err != nil {
+			return nil, err
+		} // else it was archived, deleted or repaired before we had the lock: look again
 	}
 }
 
@@ -164,7 +172,7 @@ func (s *Store) View(ctx context.Context, id string) (journal.View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
 	}
-	return &fileView{file: f}, nil
+	return &fileView{file: f, id: id, path: path, of: idSum(id)}, nil
 }
 
 // Stat implements Store.
@@ -212,11 +220,12 @@ func (s *Store) Archive(ctx context.Context, id string) error {
 }
 
 func (s *Store) archive(ctx context.Context, id string) error {
-	lock, path, err := s.lock(ctx, id)
+	h, err := s.lock(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer h.release()
+	path := h.path
 	below, active := s.below(activeDir, path)
 	if !active {
 		return s.adopt(path)
@@ -268,13 +277,18 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 }
 
 func (s *Store) delete(ctx context.Context, id string) error {
-	lock, path, err := s.lock(ctx, id)
+	h, err := s.lock(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer h.release()
+	path := h.path
 	// The journal goes last: without it nobody finds the others.
-	for _, suffix := range []string{damagedSuffix, checkpointSuffix, tempSuffix, checkpointSuffix + tempSuffix, ""} {
+	suffixes := []string{damagedSuffix, checkpointSuffix, tempSuffix, checkpointSuffix + tempSuffix}
+	for n := range maxRescued {
+		suffixes = append(suffixes, rescuePath("", n+1))
+	}
+	for _, suffix := range append(suffixes, "") {
 		if err := s.fs.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

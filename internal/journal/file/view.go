@@ -15,6 +15,9 @@ import (
 // that the writer has written and not yet synced are seen.
 type fileView struct {
 	file File
+	id   string
+	path string
+	of   uint32 // sum of the conversation's id
 
 	mu    sync.Mutex
 	index index // of what has been read
@@ -30,7 +33,7 @@ func (v *fileView) scan(ctx context.Context, from int64, f func(*span) bool) err
 	if err != nil {
 		return err
 	}
-	sc := newScanner(v.file, from, st.Size())
+	sc := newScanner(v.file, v.of, from, st.Size())
 	for {
 		sp, err := sc.next()
 		if errors.Is(err, io.EOF) {
@@ -155,7 +158,7 @@ func (v *fileView) OpenItems(ctx context.Context) ([]journal.Chunk, error) {
 		if sp.kind == recordLine {
 			next = sp.seq + 1
 		}
-		if sp.kind != badLine {
+		if sp.kind == recordLine || sp.kind == progressLine {
 			fnd.note(sp, next)
 		}
 		size = sp.off + sp.size
@@ -164,23 +167,27 @@ func (v *fileView) OpenItems(ctx context.Context) ([]journal.Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	chunks, err := openChunks(v.file, fnd.open, size)
+	chunks, err := openChunks(v.file, v.of, fnd.open, size)
 	return journal.JoinChunks(chunks), err
 }
 
 // Check implements View.
 func (v *fileView) Check(ctx context.Context) ([]journal.Fault, error) {
+	var wrong *MisplacedError
+	if err := checkPlace(v.file, v.id, v.path); errors.As(err, &wrong) {
+		return []journal.Fault{{Text: "the file " + wrong.what()}}, nil
+	}
 	var faults []journal.Fault
-	n, next := 1, uint64(1)
+	n, next, sum := 1, uint64(1), v.of
 	err := v.scan(ctx, 0, func(sp *span) bool {
-		if text := fault(sp, next); text != "" {
+		if text := fault(sp, next, sum); text != "" {
 			faults = append(faults, journal.Fault{Line: n, Offset: sp.off, Text: text})
 		}
 		if sp.ended {
 			n++
 		}
 		if sp.kind == recordLine && sp.seq >= next {
-			next = sp.seq + 1
+			next, sum = sp.seq+1, sp.sumForNext()
 		}
 		return true
 	})
@@ -188,8 +195,8 @@ func (v *fileView) Check(ctx context.Context) ([]journal.Fault, error) {
 }
 
 // fault says what is wrong with a span, where the record of the given number is
-// due. It returns nothing if all is well.
-func fault(sp *span, next uint64) string {
+// due, after one with the given sum. It returns nothing if all is well.
+func fault(sp *span, next uint64, sum uint32) string {
 	switch {
 	case sp.kind == badLine && len(sp.data) > 0 && sp.data[0] == 0:
 		return fmt.Sprintf("%d zero bytes", sp.size)
@@ -197,12 +204,16 @@ func fault(sp *span, next uint64) string {
 		return fmt.Sprintf("unfinished line of %d bytes", sp.size)
 	case sp.kind == badLine:
 		return fmt.Sprintf("damaged line of %d bytes", sp.size)
+	case sp.kind == foreignLine:
+		return "a line of another conversation"
 	case !sp.ended:
 		return "no line break at the end"
 	case sp.kind == recordLine && sp.seq < next:
 		return fmt.Sprintf("record %d again", sp.seq)
 	case sp.kind == recordLine && sp.seq > next:
 		return fmt.Sprintf("records %d to %d are missing", next, sp.seq-1)
+	case sp.kind == recordLine && !sp.follows(next, sum):
+		return fmt.Sprintf("record %d does not continue record %d", sp.seq, next-1)
 	}
 	return ""
 }
