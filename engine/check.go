@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fsck"
+	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -64,53 +65,131 @@ type Report struct {
 }
 
 // Check reads a whole conversation and says which promises are not kept. It
-// repairs nothing.
+// repairs nothing. What goes on in a conversation that somebody has open is no
+// problem.
 func (l *Local) Check(ctx context.Context, id p.ConversationID) (Report, error) {
 	r := Report{ID: id, Problems: []string{}, Lost: []string{}}
-	v, err := l.view(ctx, id)
-	if err != nil {
+	if err := l.check(ctx, id, &r); err != nil {
 		return r, fmt.Errorf("check conversation %s: %w", id, err)
+	}
+	return r, nil
+}
+
+func (l *Local) check(ctx context.Context, id p.ConversationID, r *Report) error {
+	store := l.storeOf(id)
+	_, before, err := store.Owner(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	v, err := store.View(ctx, string(id))
+	if err != nil {
+		return err
 	}
 	faults, err := v.Check(ctx)
 	v.Close()
 	if err != nil {
-		return r, fmt.Errorf("check conversation %s: %w", id, err)
-	}
-	for _, f := range faults {
-		r.Problems = append(r.Problems, fmt.Sprintf("line %d: file: %s", f.Line, f.Text))
+		return err
 	}
 	var c fsck.Checker
-	for e, err := range l.Read(ctx, id) {
-		if err != nil {
-			return r, fmt.Errorf("check conversation %s: %w", id, err)
-		}
-		if e.Seq == 0 {
-			continue
-		}
-		c.Apply(e)
+	if err := l.apply(ctx, id, &c, func(e p.Event) bool {
 		r.Events++
 		r.Turns = max(r.Turns, e.Turn)
+		return true
+	}); err != nil {
+		return err
 	}
-	for _, problem := range c.End() {
+	_, after, err := store.Owner(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	running := before || after
+	for i, f := range faults {
+		if running && f.AtEnd && i == len(faults)-1 {
+			continue
+		}
+		r.Problems = append(r.Problems, describeFault(f))
+	}
+	problems := c.EndRunning
+	if !running {
+		problems = c.End
+	}
+	for _, problem := range problems() {
 		to := &r.Problems
 		if problem.Lost {
 			to = &r.Lost
 		}
 		*to = append(*to, problem.String())
 	}
-	return r, nil
+	return nil
 }
 
-// Repair repairs a conversation's file, then opens the conversation, which
-// ends what a crash left open, and closes it again.
+func describeFault(f journal.Fault) string {
+	if f.Line == 0 {
+		return "file: " + f.Text
+	}
+	return fmt.Sprintf("line %d: file: %s", f.Line, f.Text)
+}
+
+// apply checks the events of a conversation, and calls then after each, until
+// that returns false.
+func (l *Local) apply(ctx context.Context, id p.ConversationID, c *fsck.Checker, then func(p.Event) bool) error {
+	for e, err := range l.Read(ctx, id) {
+		if err != nil {
+			return err
+		}
+		if e.Seq == 0 {
+			continue
+		}
+		c.Apply(e)
+		if !then(e) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Repair repairs a conversation's file, sets aside events that do not follow from
+// those before, as two writers leave them, then opens the conversation, which ends
+// what a crash left open, and closes it again.
 func (l *Local) Repair(ctx context.Context, id p.ConversationID) ([]string, error) {
-	found, err := l.store.Repair(ctx, string(id))
+	store := l.storeOf(id)
+	found, err := store.Repair(ctx, string(id))
 	if err != nil {
 		return nil, err
+	}
+	words := conversation.DescribeRecovery(found)
+	good, bad, err := l.lastGood(ctx, id)
+	if err != nil {
+		return words, err
+	}
+	if good > 0 && bad > 0 {
+		if err := store.SetAside(ctx, string(id), uint64(good)); err != nil {
+			return words, err
+		}
+		words = append(words, fmt.Sprintf("events from %d on did not follow from those before (event %d) and were set aside", good+1, bad))
 	}
 	snap, err := l.Resume(ctx, id)
 	if err != nil {
-		return nil, err
+		return words, err
 	}
-	return append(conversation.DescribeRecovery(found), snap.Recovered...), l.Release(ctx, id)
+	return append(words, snap.Recovered...), l.Release(ctx, id)
+}
+
+// lastGood returns the first event that does not follow from those before, or 0,
+// and the last one before it after which nothing ran.
+func (l *Local) lastGood(ctx context.Context, id p.ConversationID) (good, bad p.Seq, err error) {
+	var c fsck.Checker
+	err = l.apply(ctx, id, &c, func(e p.Event) bool {
+		for _, problem := range c.Problems {
+			if !problem.Lost {
+				bad = problem.Seq
+				return false
+			}
+		}
+		if c.Idle() {
+			good = e.Seq
+		}
+		return true
+	})
+	return good, bad, err
 }

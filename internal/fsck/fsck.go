@@ -131,6 +131,18 @@ func (c *Checker) End() []Problem {
 	return c.Problems
 }
 
+// EndRunning is End for a conversation that somebody has open: what goes on is
+// no problem.
+func (c *Checker) EndRunning() []Problem {
+	if c.last == 0 {
+		return nil // it is about to begin
+	}
+	return c.Problems
+}
+
+// Idle reports whether no turn and no background command runs.
+func (c *Checker) Idle() bool { return c.active == 0 && len(c.background) == 0 }
+
 // waiting reports whether the active turn only waits for a person.
 func (c *Checker) waiting() bool {
 	asks := false

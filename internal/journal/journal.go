@@ -210,6 +210,14 @@ type Store interface {
 	// what a checkpoint would let Open skip, and closes it.
 	Repair(ctx context.Context, id string) (Recovery, error)
 
+	// SetAside removes the records after the given number from a conversation, and
+	// what was written to open items. Whatever a store can keep of them, it keeps
+	// beside the conversation.
+	SetAside(ctx context.Context, id string, after uint64) error
+
+	// Owner returns who has a conversation open for writing, if somebody has.
+	Owner(ctx context.Context, id string) (Owner, bool, error)
+
 	// View opens a conversation for reading. It takes no lock and repairs nothing.
 	View(ctx context.Context, id string) (View, error)
 
@@ -263,4 +271,5 @@ type Fault struct {
 	Line   int // 1-based; 0 if it concerns the whole
 	Offset int64
 	Text   string // one line, for people
+	AtEnd  bool   // the last line is unfinished: a writer may be about to finish it
 }

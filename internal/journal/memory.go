@@ -87,6 +87,35 @@ func (s *MemoryStore) Repair(ctx context.Context, id string) (Recovery, error) {
 	return j.Recovery(), j.Close()
 }
 
+// SetAside implements Store. Nothing is kept.
+func (s *MemoryStore) SetAside(_ context.Context, id string, after uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.unlocked(id)
+	if err != nil {
+		return fmt.Errorf("set aside records of conversation %s: %w", id, err)
+	}
+	if after < c.log.saved {
+		c.log = c.log.rest(after, func(*Item) int64 { return 0 })
+		c.checkpoint, c.checkpointSeq = nil, 0
+	}
+	return nil
+}
+
+// Owner implements Store.
+func (s *MemoryStore) Owner(_ context.Context, id string) (Owner, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.conversations[id]
+	if c == nil {
+		return Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, ErrNotFound)
+	}
+	if c.open == nil {
+		return Owner{}, false, nil
+	}
+	return Self(""), true, nil
+}
+
 // unlocked returns a conversation that nobody writes to.
 func (s *MemoryStore) unlocked(id string) (*memoryConversation, error) {
 	c := s.conversations[id]

@@ -69,7 +69,7 @@ func (j *fileJournal) checkpointAt(seq uint64) (checkpoint, error) {
 	j.mu.Unlock()
 	places := j.Places()
 
-	sp, err := j.locate(seq, ck.index.before(seq))
+	sp, err := locate(j.file, j.of, seq, ck.index.before(seq))
 	if err != nil {
 		return checkpoint{}, err
 	}
@@ -83,13 +83,13 @@ func (j *fileJournal) checkpointAt(seq uint64) (checkpoint, error) {
 	return ck, nil
 }
 
-// locate finds the line of a durable record.
-func (j *fileJournal) locate(seq uint64, from int64) (span, error) {
-	st, err := j.file.Stat()
+// locate finds the line of a record, from an offset on.
+func locate(f File, of uint32, seq uint64, from int64) (span, error) {
+	st, err := f.Stat()
 	if err != nil {
 		return span{}, err
 	}
-	sc := newScanner(j.file, j.of, from, st.Size())
+	sc := newScanner(f, of, from, st.Size())
 	for {
 		sp, err := sc.next()
 		if errors.Is(err, io.EOF) {

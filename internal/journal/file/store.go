@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -138,6 +139,75 @@ func (s *Store) Repair(ctx context.Context, id string) (journal.Recovery, error)
 		return journal.Recovery{}, err
 	}
 	return j.Recovery(), j.Close()
+}
+
+// SetAside implements Store.
+func (s *Store) SetAside(ctx context.Context, id string, after uint64) error {
+	err := journal.WaitForLock(ctx, func() error { return s.setAsideAfter(ctx, id, after) })
+	if err != nil {
+		return fmt.Errorf("set aside records of conversation %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Store) setAsideAfter(ctx context.Context, id string, after uint64) error {
+	h, err := s.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	st, err := h.file.Stat()
+	if err != nil {
+		return err
+	}
+	end := int64(0)
+	if after > 0 {
+		sp, err := locate(h.file, idSum(id), after, 0)
+		if err != nil {
+			return err
+		}
+		end = sp.off + sp.size
+	}
+	if end == st.Size() {
+		return nil
+	}
+	p := &plan{from: position{off: end}, parts: []part{{off: end, size: st.Size() - end}}, inPlace: true}
+	if err := s.setAside(h.path, h.file, p); err != nil {
+		return err
+	}
+	if err := s.fs.Remove(h.path + checkpointSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(p.cutEnd(h.file), h.file.Sync())
+}
+
+// Owner implements Store.
+func (s *Store) Owner(ctx context.Context, id string) (journal.Owner, bool, error) {
+	path, err := s.find(ctx, id)
+	if err != nil {
+		return journal.Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, err)
+	}
+	f, err := s.fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return journal.Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, err)
+	}
+	defer f.Close()
+	err = f.Lock() // for a moment: whoever opens it meanwhile tries again
+	if err == nil {
+		return journal.Owner{}, false, nil
+	}
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return journal.Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, err)
+	}
+	var owner journal.Owner
+	if l, err := s.fs.OpenFile(path+lockSuffix, os.O_RDONLY, 0); err == nil {
+		owner = readOwner(l)
+		l.Close()
+	}
+	if owner.PID == 0 {
+		owner.PID = holder(f)
+	}
+	return owner, true, nil
 }
 
 // lock takes the locks of a conversation.

@@ -181,7 +181,7 @@ func (v *fileView) Check(ctx context.Context) ([]journal.Fault, error) {
 	n, next, sum := 1, uint64(1), v.of
 	err := v.scan(ctx, 0, func(sp *span) bool {
 		if text := fault(sp, next, sum); text != "" {
-			faults = append(faults, journal.Fault{Line: n, Offset: sp.off, Text: text})
+			faults = append(faults, journal.Fault{Line: n, Offset: sp.off, Text: text, AtEnd: !sp.ended})
 		}
 		if sp.ended {
 			n++
