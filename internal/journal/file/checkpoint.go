@@ -83,6 +83,8 @@ func (j *fileJournal) checkpointAt(seq uint64) (checkpoint, error) {
 	return ck, nil
 }
 
+var errNoRecord = errors.New("record not found in the file")
+
 // locate finds the line of a record, from an offset on.
 func locate(f File, of uint32, seq uint64, from int64) (span, error) {
 	st, err := f.Stat()
@@ -93,7 +95,7 @@ func locate(f File, of uint32, seq uint64, from int64) (span, error) {
 	for {
 		sp, err := sc.next()
 		if errors.Is(err, io.EOF) {
-			return span{}, errors.New("record not found in the file")
+			return span{}, errNoRecord
 		}
 		if err != nil {
 			return span{}, err

@@ -163,6 +163,9 @@ func (s *Store) setAsideAfter(ctx context.Context, id string, after uint64) erro
 	end := int64(0)
 	if after > 0 {
 		sp, err := locate(h.file, idSum(id), after, 0)
+		if errors.Is(err, errNoRecord) {
+			return nil // there is nothing after it
+		}
 		if err != nil {
 			return err
 		}

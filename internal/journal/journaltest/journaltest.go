@@ -79,6 +79,8 @@ func Run(t *testing.T, open func(t *testing.T, o Options) Harness) {
 		{"ViewTail", viewTail},
 		{"ViewLast", viewLast},
 		{"RepairOfTheUndamaged", repairOfTheUndamaged},
+		{"OwnerIsKnown", ownerIsKnown},
+		{"SetAsideRemovesRecords", setAsideRemovesRecords},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -284,5 +286,47 @@ func repairOfTheUndamaged(e *env) {
 	e.must(err)
 	e.equal("Recovery", rec, journal.Recovery{Last: 2})
 	k := e.open()
+	e.must(k.Close())
+}
+
+func ownerIsKnown(e *env) {
+	owned := func(want bool) {
+		e.Helper()
+		owner, is, err := e.Other.Owner(e.Context(), e.id)
+		e.must(err)
+		if is != want || is && owner.PID != os.Getpid() {
+			e.Errorf("Owner = %+v, %v, want %v", owner, is, want)
+		}
+	}
+	if _, _, err := e.Other.Owner(e.Context(), e.id); !errors.Is(err, journal.ErrNotFound) {
+		e.Errorf("Owner = %v", err)
+	}
+	j := e.create()
+	owned(true)
+	e.must(j.Close())
+	owned(false)
+	j = e.open()
+	owned(true)
+	e.Crash(e.id, journal.CrashKill, rand.New(rand.NewPCG(1, 1)))
+	owned(false)
+}
+
+func setAsideRemovesRecords(e *env) {
+	j := e.create()
+	j.Append(entry("a", 1), entry("b", 2), entry("c", 3))
+	j.Open("s").Write("1.1.0", "message", "text")
+	e.settle()
+	e.must(j.Checkpoint(e.Context(), 3, []byte("state")))
+	if err := e.Other.SetAside(e.Context(), e.id, 2); err == nil {
+		e.Error("set aside while it is open")
+	}
+	e.must(j.Close())
+	e.must(e.Other.SetAside(e.Context(), e.id, 5))
+	e.must(e.Other.SetAside(e.Context(), e.id, 2))
+	k := e.open()
+	e.equal("records", kinds(e.read(k, 0, 10)), []string{"1:a", "2:b"})
+	e.equal("open items", len(e.openItems(k)), 0)
+	e.equal("Recovery", k.Recovery(), journal.Recovery{Last: 2})
+	e.equal("Append", k.Append(entry("d", 3)), 3)
 	e.must(k.Close())
 }
