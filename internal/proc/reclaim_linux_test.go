@@ -48,6 +48,10 @@ func TestReclaimWithoutShim(t *testing.T) {
 			"empty environment and own session below one with the token",
 			`setsid sh -c 'env -i PATH="$PATH" setsid sleep 100.$MARK & touch $READY; wait' $MARK & wait`,
 		},
+		{
+			"empty environment and own session, orphaned",
+			`sh -c 'env -i PATH="$PATH" setsid sleep 100.$MARK & touch $READY'; exec env -i PATH="$PATH" sleep 100`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sc := victim{script: c.script}.scene(t)
@@ -95,7 +99,7 @@ func TestReclaimLeavesStrangersAlone(t *testing.T) {
 		change func(id *tree.Identity)
 	}{
 		{"another boot", func(id *tree.Identity) { id.Boot = "other" }},
-		{"numbers used again", func(id *tree.Identity) { id.Start++; id.LeaderStart++; id.Token = "other" }},
+		{"numbers used again", func(id *tree.Identity) { id.Start++; id.LeaderStart++; id.Token, id.Mark = "other", id.Mark+1 }},
 		{"nothing known", func(id *tree.Identity) { *id = tree.Identity{Boot: id.Boot} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -178,6 +178,7 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 		sh.dismiss()
 		return nil, fmt.Errorf("start command: %w", err)
 	}
+	sh.id.Mark = stage.Mark
 	c.refill = func() { s.warm(sh.kind) }
 	go c.run(ctx)
 	return c, nil
@@ -216,6 +217,7 @@ func stageOrderOf(spec Spec, token string) (*stageOrder, error) {
 		Dir:     []byte(dir),
 		Env:     bytesOf(mark(env, token)),
 		Confine: spec.Confine,
+		Mark:    tree.NewMark(),
 	}, nil
 }
 

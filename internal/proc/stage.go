@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -78,6 +79,7 @@ func (o *stageOrder) prepare(confine func(json.RawMessage) (*os.File, error)) (*
 		return nil, err
 	}
 	c.path = path
+	_ = tree.SetMark(o.Mark) // without it less is found after a crash
 	if o.Confine == nil {
 		return c, nil
 	}

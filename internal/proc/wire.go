@@ -30,6 +30,7 @@ type stageOrder struct {
 	Env     [][]byte        `json:"env"`
 	Confine json.RawMessage `json:"confine,omitempty"`
 	TTY     string          `json:"tty,omitempty"` // path of the terminal
+	Mark    uint64          `json:"mark,omitempty"`
 }
 
 // release lets the command begin.

@@ -30,6 +30,11 @@ type Identity struct {
 	// Token is part of the variable FERMATA_COMMAND in the command's
 	// environment.
 	Token string `json:"token"`
+
+	// Mark is the command's limit of file locks, a number drawn for it. The kernel
+	// has no use for that limit and hands it on to every descendant, whatever
+	// becomes of environment, session and parents. Zero means none.
+	Mark uint64 `json:"mark,omitempty"`
 }
 
 // TokenVariable is the environment variable that marks the processes of a

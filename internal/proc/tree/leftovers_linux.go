@@ -16,7 +16,7 @@ func lookFor(id Identity, found map[int]Process) func() ([]Process, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range leftovers(table, id, carriesToken) {
+		for _, p := range leftovers(table, id, belongs) {
 			found[p.PID] = p
 		}
 		var list []Process
@@ -30,9 +30,9 @@ func lookFor(id Identity, found map[int]Process) func() ([]Process, error) {
 }
 
 // leftovers picks the command's living processes out of table, but not the shim:
-// it must live longest, because orphans fall to it and stay known. carries looks
-// into environments.
-func leftovers(table []Process, id Identity, carries func(Process, string) bool) []Process {
+// it must live longest, because orphans fall to it and stay known. marked looks at
+// what processes inherit: environment and limits.
+func leftovers(table []Process, id Identity, marked func(Process, Identity) bool) []Process {
 	proven := make(map[int]bool)
 	var roots []int
 	sessionIsOurs := false
@@ -42,7 +42,7 @@ func leftovers(table []Process, id Identity, carries func(Process, string) bool)
 			roots = append(roots, p.PID)
 		case p.PID == id.Leader && p.Start == id.LeaderStart:
 			proven[p.PID], sessionIsOurs = true, true
-		case p.Start >= id.Start && carries(p, id.Token):
+		case p.Start >= id.Start && marked(p, id):
 			proven[p.PID] = true
 			// The number of a session is not given away while it has members.
 			sessionIsOurs = sessionIsOurs || p.Session == id.Leader
@@ -81,6 +81,9 @@ func excludeSelf(proven map[int]bool, table []Process) {
 		delete(proven, pid)
 	}
 }
+
+// belongs reports whether p has inherited what marks the processes of a command.
+func belongs(p Process, id Identity) bool { return hasMark(p, id.Mark) || carriesToken(p, id.Token) }
 
 // carriesToken reports whether p has the token in its environment. That of
 // another user's process can be read by root only.

@@ -74,7 +74,7 @@ func TestLeftovers(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			carries := func(p Process, token string) bool { return token == "tok" && slices.Contains(c.tokens, p.PID) }
+			carries := func(p Process, id Identity) bool { return id.Token == "tok" && slices.Contains(c.tokens, p.PID) }
 			var got []int
 			for _, p := range leftovers(c.table, id, carries) {
 				got = append(got, p.PID)
@@ -90,7 +90,7 @@ func TestKernelThreadsAreNoLeftovers(t *testing.T) {
 	// In a namespace the leader is not known, and kernel threads have session 0.
 	table := []Process{{PID: 2, Session: 0, Start: 60}, {PID: 107, PPID: 1, Session: 0, Start: 70}}
 	id := Identity{PID: 100, Start: 50, Token: "tok"}
-	got := leftovers(table, id, func(p Process, _ string) bool { return p.PID == 107 })
+	got := leftovers(table, id, func(p Process, _ Identity) bool { return p.PID == 107 })
 	if len(got) != 1 || got[0].PID != 107 {
 		t.Errorf("leftovers %+v, want process 107 alone", got)
 	}
@@ -101,5 +101,19 @@ func TestHasToken(t *testing.T) {
 		if got := hasToken(list, "a"); got != want {
 			t.Errorf("token in %q: %v, want %v", list, got, want)
 		}
+	}
+}
+
+func TestMarkIn(t *testing.T) {
+	text := []byte("Limit                     Soft Limit           Hard Limit           Units     \n" +
+		"Max locked memory         77                   77                   bytes     \n" +
+		"Max file locks            123456789012         99999999999999       locks     \n")
+	for mark, want := range map[uint64]bool{123456789012: true, 99999999999999: true, 77: false, 12345: false} {
+		if got := markIn(text, mark); got != want {
+			t.Errorf("mark %d: %t, want %t", mark, got, want)
+		}
+	}
+	if markIn([]byte("Max file locks            unlimited            unlimited            locks\n"), 1) {
+		t.Error("found a mark where there is none")
 	}
 }

@@ -18,12 +18,13 @@ const reclaimBound = time.Second
 //
 // It acts only on processes that are proven to belong to the command: the shim
 // and the leader (same number, start time and boot), their descendants,
-// processes that carry the command's token in their environment (as far as we
-// may look into them), their descendants, and the command's session if its
-// leader or a member with the token is among them. What can escape, therefore,
-// is a process that emptied its environment and leads a session of its own, if
-// fermata, the shim and every ancestor of it were dead before Reclaim was called:
-// it cannot be told from a stranger. With Spec.PIDNamespace nothing can escape.
+// processes that carry the command's mark in their limits or its token in their
+// environment (as far as we may look into them), their descendants, and the
+// command's session if its leader or a member of it that is marked is among them.
+// What can escape, therefore, is a process that lowered its limit of file locks,
+// emptied its environment and leads a session of its own, if fermata, the shim and
+// every ancestor of it were dead before Reclaim was called: it cannot be told from
+// a stranger. Where the command has a PID namespace or a cgroup nothing can escape.
 //
 // Never call it for a command whose fermata still runs.
 func Reclaim(id Identity) (killed int, err error) {
