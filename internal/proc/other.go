@@ -59,3 +59,7 @@ func newSocketPair() ([2]int, error) {
 }
 
 const receiveFlags = 0
+
+func reserveProcesses() {}
+
+func hurry() {}

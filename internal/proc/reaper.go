@@ -34,9 +34,20 @@ func (r *reaper) run() {
 		if err != nil {
 			return
 		}
-		if pid == r.leader {
-			r.setEnd(ws)
+		r.note(pid, ws)
+		for { // in a storm there are more, and waiting for each takes long
+			pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+			if err != nil || pid <= 0 {
+				break
+			}
+			r.note(pid, ws)
 		}
+	}
+}
+
+func (r *reaper) note(pid int, ws syscall.WaitStatus) {
+	if pid == r.leader {
+		r.setEnd(ws)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -142,6 +143,7 @@ func superviseMain(k kind, serve func(*os.File)) int {
 	}()
 	go s.readStage(stageFailed)
 	s.say(report{Hello: &hello{Leader: leader}})
+	reserveThreads(shimThreads)
 	s.supervise()
 	return 0
 }
@@ -359,6 +361,8 @@ func (s *supervisor) keepKilling(after *aftermath) {
 
 // end runs the ladder over the tree.
 func (s *supervisor) end(o order) *aftermath {
+	runtime.LockOSThread() // whose priority is raised
+	hurry()
 	l := &tree.Ladder{
 		Grace: o.Grace, Bound: o.Bound,
 		Tree:        func() ([]tree.Process, error) { return commandTree(s.leader) },

@@ -79,6 +79,7 @@ func (o *stageOrder) prepare(confine func(json.RawMessage) (*os.File, error)) (*
 		return nil, err
 	}
 	c.path = path
+	reserveProcesses()
 	_ = tree.SetMark(o.Mark) // without it less is found after a crash
 	if o.Confine == nil {
 		return c, nil

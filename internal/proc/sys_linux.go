@@ -65,3 +65,18 @@ func newSocketPair() ([2]int, error) {
 }
 
 const receiveFlags = unix.MSG_CMSG_CLOEXEC
+
+// reserveProcesses lowers the limit of processes for the calling process and its
+// descendants, so that the command cannot use up what shim and fermata need.
+func reserveProcesses() {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {
+		return
+	}
+	limit.Cur -= min(64, limit.Cur/8)
+	limit.Max = limit.Cur
+	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &limit)
+}
+
+// hurry makes the calling thread come first, where the user may do so.
+func hurry() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) }

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -24,7 +25,8 @@ type Ladder struct {
 	KillFirst func()
 
 	// Sweep, if not nil, kills by a quicker way what it can, and says whom. It
-	// is for processes that live shorter than a look at the process table.
+	// is for processes that live shorter than a look at the process table: it is
+	// called before one, again and again while it finds somebody.
 	Sweep func() []int
 
 	// Gone is closed when nothing is left. Nil means that two empty lists in a
@@ -92,6 +94,9 @@ func (l *Ladder) round(sig syscall.Signal) {
 	if sig == syscall.SIGKILL && l.KillFirst != nil {
 		l.KillFirst()
 	}
+	if sig == syscall.SIGKILL {
+		l.sweep()
+	}
 	all, err := l.Tree()
 	if err != nil {
 		all = nil // the next round may see more; the bound ends the trying
@@ -114,11 +119,26 @@ func (l *Ladder) round(sig syscall.Signal) {
 	for _, g := range groups {
 		_ = l.SignalGroup(g, syscall.SIGKILL)
 	}
-	if l.Sweep == nil {
-		return
-	}
-	for _, pid := range l.Sweep() {
-		l.hit[pid] = true
+	l.sweep()
+}
+
+// sweep sweeps until nobody is found. In a storm most processes wait for a
+// processor, where they can be killed: each pass leaves a fraction, if it follows
+// the one before at once.
+func (l *Ladder) sweep() {
+	const maxPasses = 50 // the budget of the ladder is not looked at meanwhile
+	for range maxPasses {
+		if l.Sweep == nil || l.isGone() {
+			return
+		}
+		pids := l.Sweep()
+		for _, pid := range pids {
+			l.hit[pid] = true
+		}
+		if len(pids) == 0 {
+			return
+		}
+		runtime.Gosched() // the dead must be waited for, or the next pass gets slow
 	}
 }
 

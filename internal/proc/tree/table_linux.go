@@ -164,12 +164,19 @@ func SweepChildren() []int {
 		}
 		for field := range bytes.FieldsSeq(list) {
 			pid, err := strconv.Atoi(string(field))
-			if err == nil && unix.Kill(pid, unix.SIGKILL) == nil {
+			if err == nil && !hasEnded(pid) && unix.Kill(pid, unix.SIGKILL) == nil {
 				hit = append(hit, pid)
 			}
 		}
 	}
 	return hit
+}
+
+// hasEnded reports whether a child has ended or was killed by us before.
+func hasEnded(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err != nil || info.Signo != 0
 }
 
 // BootID names this run of the kernel, and the PID namespace, in which process
