@@ -14,6 +14,7 @@ type Snapshot struct {
 
 	PendingApprovals []CallID            `json:"pending_approvals,omitempty"`
 	Inputs           []ReturnedInput     `json:"inputs,omitempty"`     // messages that wait
+	Returned         []ReturnedInput     `json:"returned,omitempty"`   // messages that were not delivered before the last turn ended
 	Background       []BackgroundStarted `json:"background,omitempty"` // commands that run
 	Recovered        []string            `json:"recovered,omitempty"`  // what opening it found and did, for people
 }

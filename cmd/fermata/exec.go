@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,6 +26,7 @@ type execFlags struct {
 	runFlags
 	resume    string
 	fork      bool // go on with a copy
+	returned  bool // send what was returned again
 	last      bool
 	all       bool
 	ephemeral bool
@@ -89,7 +91,7 @@ func registerIgnored(fs *pflag.FlagSet) {
 }
 
 func execResumeCommand(s streams, f *execFlags) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "resume [ID|--last] [PROMPT|-]",
 		Short: "go on with a conversation",
 		Args:  args(cobra.MaximumNArgs(2)),
@@ -101,6 +103,8 @@ func execResumeCommand(s streams, f *execFlags) *cobra.Command {
 			return runExec(cmd.Context(), s, *f, name, prompt)
 		},
 	}
+	cmd.Flags().BoolVar(&f.returned, "returned", false, "send the messages that were not delivered before the last turn ended, then PROMPT, if any")
+	return cmd
 }
 
 // which takes the arguments of resume and fork apart: the conversation, which is not
@@ -310,6 +314,9 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 		return err
 	}
 	tellRepairs(s, snap)
+	if err := f.offerReturned(s, snap, o); err != nil {
+		return err
+	}
 	over := r.Config.Overrides(snap.Settings)
 	if over.Approval != nil { // it means what it means in a new conversation
 		over.Approval = new(from(config.Choice{}, "", "").Approval)
@@ -328,6 +335,32 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 	}
 	return err
 }
+
+// offerReturned sends messages again that were not delivered, or says that there
+// are some.
+func (f execFlags) offerReturned(s streams, snap engine.Snapshot, o *exec.Options) error {
+	if f.returned {
+		if len(snap.Returned) == 0 && len(o.Turn.Content) == 0 {
+			return &exitError{code: exitFailed, err: errors.New("--returned: every message was delivered"), hint: "give a prompt"}
+		}
+		var content []p.Content
+		for _, in := range snap.Returned {
+			content = append(content, in.Content...)
+		}
+		o.Turn.Content = append(content, o.Turn.Content...)
+		return nil
+	}
+	for _, in := range snap.Returned {
+		text := p.PlainText(in.Content)
+		fmt.Fprintf(s.err, "fermata: this message was not delivered before and is not part of this turn: %s\nto send it: fermata exec resume %s %s\n",
+			text, snap.ID, shellQuote(text))
+		o.Notices = append(o.Notices, "not delivered before: "+text)
+	}
+	return nil
+}
+
+// shellQuote writes a text as one word of a shell.
+func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // open opens the conversation to go on with, or a copy of it.
 func (f execFlags) open(ctx context.Context, r *app.App, name string) (engine.Snapshot, error) {

@@ -33,6 +33,9 @@ func (f *execFlags) input(s streams, a []string) (in input, err error) {
 		}
 		in.content = append(in.content, image)
 	}
+	if f.returned && len(a) == 0 { // those are enough
+		return in, nil
+	}
 	prompt, err := readPrompt(s, a)
 	in.content = append(in.content, p.Text(prompt)...)
 	return in, err

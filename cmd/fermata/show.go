@@ -105,6 +105,14 @@ func show(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Writer
 	if t.Active {
 		fmt.Fprintf(&b, "\nturn %d has not ended\n", t.Turn)
 	}
+	for _, in := range t.Inputs {
+		fmt.Fprintf(&b, "\nnot delivered yet: %s\n", p.PlainText(in.Content))
+	}
+	for _, in := range t.Returned {
+		if !in.Deleted {
+			fmt.Fprintf(&b, "\nnot delivered: %s\nto send it again: fermata exec resume %s --returned\n", p.PlainText(in.Content), id)
+		}
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

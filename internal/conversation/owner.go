@@ -424,7 +424,7 @@ func (o *owner) snapshot() Snapshot {
 	s := Snapshot{
 		ID: o.state.ID, Settings: o.state.Settings, Title: o.state.Title, Last: o.state.Seq, Turn: o.state.Turn,
 		Active: o.state.Active, Waiting: o.state.Waiting(), PendingApprovals: o.state.PendingApprovals(),
-		Usage: o.state.Usage, Ended: o.state.Ended, Recovered: o.recovered, Background: o.state.Background,
+		Usage: o.state.Usage, Ended: o.state.Ended, Recovered: o.recovered, Background: o.state.Background, Returned: o.state.Returned,
 	}
 	for _, in := range o.state.Pending {
 		s.Inputs = append(s.Inputs, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})

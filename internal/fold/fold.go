@@ -37,6 +37,8 @@ type State struct {
 	Size         int64       // tokens of the latest request with its response; 0 if unknown
 	Ended        p.EndReason // how the last turn ended
 
+	Returned []p.ReturnedInput // messages that were not delivered, and no turn has begun since
+
 	Warned    map[string]bool   // warnings that were given
 	Grants    policy.Grants     // what was approved for the conversation
 	Processes []Process         // those whose end is not recorded
@@ -101,6 +103,13 @@ func (s *State) Evolve(e p.Event) {
 		s.Title = b.Title
 	case *p.TurnStarted:
 		s.TurnSettings = s.Settings // what changes meanwhile is for the next turn
+		s.Returned = nil
+	case *p.InputReturned:
+		for _, in := range b.Inputs {
+			if !in.Deleted { // else whoever took it back has it
+				s.Returned = append(slices.Clip(s.Returned), in)
+			}
+		}
 	case *p.ModelEnded:
 		if b.Usage != nil {
 			s.Usage = s.Usage.Add(*b.Usage)

@@ -150,6 +150,11 @@ func (s *Server) find(ctx context.Context, name string) (*conversation, engine.S
 	if err != nil {
 		return nil, snap, err
 	}
+	if _, open := s.known.Load(id); !open {
+		for _, in := range snap.Returned {
+			s.remark(ctx, []string{fmt.Sprintf("conversation %s: not delivered before, send it again if it is still wanted: %s", id, p.PlainText(in.Content))})
+		}
+	}
 	c := s.remember(id)
 	c.start, c.mid, c.over = snap.Last, snap.Active, snap.Turn
 	if snap.Active {

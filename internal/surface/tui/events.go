@@ -138,8 +138,9 @@ func (m *model) caughtUp() {
 		t.tr.Running = slices.Clone(t.found.Background)
 	}
 	m.putNotes()
-	if !t.tr.Active {
-		m.giveBack(m.texts(t.tr.Returned)...)
+	if texts := m.texts(t.tr.Returned); !t.tr.Active && len(texts) > 0 {
+		m.giveBack(texts...)
+		m.note(false, "not delivered before, and back in the box below: %s", strings.Join(texts, " · "))
 	}
 }
 
