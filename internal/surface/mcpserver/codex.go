@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -156,20 +157,38 @@ func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
 // somebody must be asked, was said before.
 func (t *turnCall) join() {
 	t.asks.hold = true
+	var missed []event.Msg // what has begun and not ended
 	for e, err := range t.s.o.Engine.Subscribe(t.life, t.c.id, 0) {
 		if err != nil {
 			return // whoever follows the turn is told as well
 		}
 		if e.Seq != 0 && e.Seq <= t.seen {
-			t.events.Translate(e)
+			for _, m := range t.events.Translate(e) {
+				missed = begun(missed, m)
+			}
 			t.asks.event(e)
 		}
 		if e.Seq >= t.seen {
 			break
 		}
 	}
-	t.tell(p.Event{Turn: t.turn, Body: &p.TurnStarted{}})
+	for _, m := range missed {
+		t.send(p.Event{Turn: t.turn}, m)
+	}
 	t.asks.resume()
+}
+
+// begun returns what has begun and not ended after m: a turn, and the commands and patches in it.
+func begun(list []event.Msg, m event.Msg) []event.Msg {
+	switch kind := m.Type(); {
+	case kind == "task_started", strings.HasSuffix(kind, "_begin"):
+		return append(list, m)
+	case kind == "task_complete", kind == "turn_aborted":
+		return nil
+	case strings.HasSuffix(kind, "_end"):
+		return slices.DeleteFunc(list, func(old event.Msg) bool { return old["call_id"] == m["call_id"] && old["call_id"] != nil })
+	}
+	return list
 }
 
 // A submitHook is an engine that tells what became of a message before its
@@ -296,7 +315,7 @@ func (t *turnCall) send(e p.Event, m event.Msg) {
 	if m.Delta() {
 		return
 	}
-	if !t.c.streamed(e.Body) {
+	if !t.c.hasStreamed(e) {
 		_ = t.s.conn.Notify(t.life, m.Type(), params)
 	}
 	t.progress.tell(m.Type())

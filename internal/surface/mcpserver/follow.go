@@ -26,6 +26,10 @@ type follower struct {
 	live   func() // what has been is told: from here on it is live
 	asks   *asker
 
+	mid      bool        // it begins in the middle of a turn, of which it tells what is open
+	missed   []event.Msg // that
+	missedID string
+
 	joined *follow.Follower // has joined and not begun to read
 	over   p.TurnID         // the turn whose end was told last, or was never to be told
 	done   chan struct{}    // closed when it follows no more
@@ -36,6 +40,7 @@ type follower struct {
 func (f *follower) join(ctx context.Context) {
 	f.asks.hold = true
 	f.joined, _ = f.c.group.Join(ctx, follow.Options{After: f.from, First: f.first, Live: func() {
+		f.catchUp()
 		f.live()
 		f.live = func() {}
 		f.asks.resume()
@@ -95,8 +100,14 @@ func (f *follower) read(ctx context.Context, translator *event.Translator) {
 func (f *follower) take(e p.Event, translator *event.Translator) {
 	over := e.Turn != 0 && e.Turn <= f.over
 	for _, m := range translator.Translate(e) {
-		if !over && (e.Seq == 0 || e.Seq > f.show) {
+		switch shown := e.Seq == 0 || e.Seq > f.show; {
+		case over:
+		case shown:
+			f.catchUp()
 			f.tell(e, eventID(e), m)
+		case f.mid:
+			f.missed = begun(f.missed, m)
+			f.missedID = eventID(e)
 		}
 	}
 	f.asks.event(e)
@@ -106,6 +117,14 @@ func (f *follower) take(e p.Event, translator *event.Translator) {
 	if _, ok := e.Body.(*p.TurnEnded); ok {
 		f.over = max(f.over, e.Turn) // earlier ones may be read again
 	}
+}
+
+// catchUp tells what had begun, and not ended, before the first event that is told.
+func (f *follower) catchUp() {
+	for _, m := range f.missed {
+		f.tell(p.Event{}, f.missedID, m)
+	}
+	f.mid, f.missed = false, nil
 }
 
 // eventID is the name of an event's turn.
@@ -134,7 +153,7 @@ type listenerParams struct {
 func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.Snapshot) *listener {
 	f := &follower{s: s, c: c, show: c.start, from: c.start, over: c.over, window: snap.Settings.ContextWindow, live: func() {}, done: make(chan struct{})}
 	if c.mid {
-		f.from = 0
+		f.from, f.mid = 0, true
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	f.tell = func(_ p.Event, id string, m event.Msg) {

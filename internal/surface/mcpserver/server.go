@@ -113,7 +113,7 @@ type conversation struct {
 	desk  *desk         // what this client is asked
 
 	mu        sync.Mutex
-	bare      p.Body                 // of the event that the stream sent last: a call does not send it under its bare type again; guarded by mu
+	streamed  p.Seq                  // the last event that a stream has sent: a call does not send it under its bare type again; guarded by mu
 	tellers   map[p.TurnID]*turnCall // the call that tells of a turn: the first one; nil when its end was told; guarded by mu
 	streaming *stream                // guarded by mu
 

@@ -178,7 +178,7 @@ type stream struct {
 	cancel   context.CancelFunc
 	numbered bool
 	meta     *streamMeta // nil: none
-	begun    bool        // what has been is told
+	begun    bool        // what has been is told; written under c.mu
 	past     []streamEvent
 	pieces   int // how many in past are pieces of something: seldom any, and only near its end
 }
@@ -227,11 +227,15 @@ func (st *stream) end() {
 	}
 }
 
-// streamed reports whether the stream has sent an event.
-func (c *conversation) streamed(b p.Body) bool {
+// hasStreamed reports whether a stream has sent an event. What a call that joins a turn in its middle is told
+// of the time before has no number: a stream has sent that long ago.
+func (c *conversation) hasStreamed(e p.Event) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return b != nil && c.bare == b
+	if e.Seq == 0 {
+		return e.Turn != 0 && c.streaming != nil && c.streaming.begun
+	}
+	return e.Seq <= c.streamed
 }
 
 type streamMeta struct {
@@ -263,7 +267,7 @@ func (st *stream) tell(e p.Event, _ string, m event.Msg) {
 		ev.Meta = st.meta
 		if st.s.conn.Notify(st.ctx, m.Type(), ev) == nil { // else nobody streams
 			st.c.mu.Lock()
-			st.c.bare = e.Body
+			st.c.streamed = max(st.c.streamed, e.Seq)
 			st.c.mu.Unlock()
 		}
 		return
@@ -300,7 +304,11 @@ func (st *stream) begin() {
 	var state initialState
 	state.Meta = streamMeta{st.c.id}
 	state.State.Events = append([]streamEvent{}, st.past...)
-	st.begun, st.past = true, nil
+	st.past = nil
+	st.c.mu.Lock()
+	st.begun = true
+	st.c.streamed = max(st.c.streamed, st.seen)
+	st.c.mu.Unlock()
 	_ = st.s.conn.Notify(st.ctx, "notifications/initial_state", state)
 }
 
