@@ -7,7 +7,7 @@
 // that does not wait for the disk is stopping. Readers follow the journal and never meet
 // the owner.
 //
-// Start reading at owner.run; record.go is the way into the journal, act.go what
+// Start reading at owner.run; record.go is the way into the journal, effects.go what
 // events set in motion, open.go what happens after a crash.
 package conversation
 
