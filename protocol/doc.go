@@ -1,6 +1,6 @@
-// Package protocol holds the words that clients and the engine exchange: the
-// operations a client can ask for, the events that tell what happened, the
-// items a conversation is made of, and the JSON form of each. It has no
+// Package protocol defines what clients and the engine exchange: the operations
+// that a client can ask for, the events that report what happened, the items that
+// a conversation is made of, and the JSON form of each. It has no
 // behaviour, and every other package may import it.
 //
 // Start reading at [Event] and [Op]. A conversation is a list of numbered

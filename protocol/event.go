@@ -102,7 +102,7 @@ type (
 		Content []Content `json:"content"`
 	}
 
-	// InputReturned hands waiting messages back: they were not delivered.
+	// InputReturned returns waiting messages: they were not delivered.
 	InputReturned struct {
 		Inputs []ReturnedInput `json:"inputs"`
 	}
@@ -118,14 +118,14 @@ type (
 	// between the requests are not repeated here: they are the events before it.
 	ModelRequested struct {
 		Response int  `json:"response"`          // which of the turn: 1, 2, …
-		Compact  bool `json:"compact,omitempty"` // it asks for a summary, to go on from
+		Compact  bool `json:"compact,omitempty"` // it asks for a summary, to continue from
 	}
 
-	// AssistantMessage is what the model said.
+	// AssistantMessage is a message from the model.
 	AssistantMessage struct {
 		Item    ItemID `json:"item"`
 		Text    string `json:"text"`
-		Partial bool   `json:"partial,omitempty"` // cut before its end
+		Partial bool   `json:"partial,omitempty"` // it ends where it was interrupted
 		Raw     Raw    `json:"raw,omitzero"`
 	}
 
@@ -241,17 +241,17 @@ type (
 	// ToolOutput answers a call.
 	ToolOutput struct {
 		Call    CallID         `json:"call"`
-		Output  string         `json:"output"`            // what the model is told
+		Output  string         `json:"output"`            // what the model is sent
 		Content []Content      `json:"content,omitempty"` // images for the model
 		Failed  bool           `json:"failed,omitempty"`
-		Aborted bool           `json:"aborted,omitempty"` // cut by a stop or a crash, or never run
+		Aborted bool           `json:"aborted,omitempty"` // interrupted by a stop or a crash, or never run
 		Command *CommandResult `json:"command,omitempty"` // if it ran a process
 		Patch   *PatchResult   `json:"patch,omitempty"`   // if it was a patch
 		Elapsed time.Duration  `json:"elapsed,omitempty"` // nanoseconds
 		// Repaired says that the answer was missing and added later.
 		Repaired bool `json:"repaired,omitempty"`
 		// Repairs says what had to be repaired in the call before it could be
-		// carried out, in words.
+		// carried out, for people.
 		Repairs []string `json:"repairs,omitempty"`
 	}
 
@@ -281,7 +281,7 @@ type (
 	}
 )
 
-// The life of a background command: one that goes on after its call was
+// The life of a background command: one that keeps running after its call was
 // answered. It belongs to the conversation, so that its events have no turn; its
 // output is in the deltas of [BackgroundID.Item].
 type (
@@ -305,7 +305,7 @@ type (
 	}
 )
 
-// A ReturnedInput is a message that is handed back.
+// A ReturnedInput is a message that was not delivered.
 type ReturnedInput struct {
 	Input   InputID   `json:"input"`
 	Mode    WhenBusy  `json:"mode"`
@@ -329,16 +329,16 @@ type CommandResult struct {
 	Omitted  int64         `json:"omitted,omitempty"`
 	Killed   int           `json:"killed,omitempty"`
 	Elapsed  time.Duration `json:"elapsed"` // nanoseconds
-	// Background, if set, says that it has not ended: it goes on as this
-	// background command, and ExitCode means nothing.
+	// Background, if set, says that it has not ended: it runs as this background
+	// command, and ExitCode means nothing.
 	Background BackgroundID `json:"background,omitempty"`
 }
 
 // A PatchResult is what became of a patch.
 type PatchResult struct {
 	Applied bool `json:"applied"` // all of it; otherwise nothing
-	// Unsettled says that it is neither the one nor the other yet; opening the
-	// conversation settles it.
+	// Unsettled says that the outcome is not yet known; opening the conversation
+	// settles it.
 	Unsettled bool   `json:"unsettled,omitempty"`
 	Summary   string `json:"summary,omitempty"`
 	Diff      string `json:"diff,omitempty"` // in git's format

@@ -13,7 +13,7 @@ type (
 	}
 
 	// UserShell runs a command line of the user's own, in a turn without a model
-	// request. The model hears of it with the next message. Only an idle
+	// request. The model is sent it with the next message. Only an idle
 	// conversation takes it.
 	UserShell struct {
 		Command string `json:"command"`
@@ -35,7 +35,7 @@ type (
 	Approve struct {
 		Call     CallID   `json:"call"`
 		Decision Decision `json:"decision"`
-		Message  string   `json:"message,omitempty"` // the user's words to the model
+		Message  string   `json:"message,omitempty"` // from the user to the model
 	}
 
 	// Configure changes the settings of the turns to come.

@@ -9,55 +9,56 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// mostJobs is how many background commands a conversation may have, those that
-// ended and can still be asked for their last words among them.
-const mostJobs = 64
+// maxBackground is how many background commands a conversation may have, counting
+// those that have ended and whose remaining output can still be read.
+const maxBackground = 64
 
-// A keep is a tool's wish that its command go on as a background command.
-type keep struct {
+// A keepRequest asks the owner to keep the command of a call running as a
+// background command.
+type keepRequest struct {
 	started p.BackgroundStarted
 	job     tool.Background
-	answer  chan kept // has room for one
+	answer  chan keepAnswer // has room for one
 }
 
-type kept struct {
+type keepAnswer struct {
 	id    p.BackgroundID
 	write func(p.DeltaKind, string)
 	err   error
 }
 
-// keep takes a command over from the call that started it. Its tool is told when
-// that is durable, so that the model never hears of a command that a crash could
-// leave unknown.
-func (o *owner) keep(k *keep) {
-	if err := o.room(); err != nil {
-		k.answer <- kept{err: err}
+// keep takes a command over from the call that started it. The tool gets its answer
+// when that is durable, so that the model never learns of a background command
+// that a crash could leave unrecorded.
+func (o *owner) keep(k *keepRequest) {
+	if err := o.makeRoom(); err != nil {
+		k.answer <- keepAnswer{err: err}
 		return
 	}
 	if err := o.stepErr(turn.Keep{Started: k.started}); err != nil {
-		k.answer <- kept{err: err}
+		k.answer <- keepAnswer{err: err}
 		return
 	}
 	id := o.state.LastBackground
-	o.jobs[id] = k.job
+	o.background[id] = k.job
 	item := id.Item().String()
 	scope := o.journal.Open(item)
 	conv := o.conv
 	go func() { // ended by stopBackground; over waits for it
 		res, stopped := k.job.Wait()
 		scope.Seal()
-		conv.send(message{happen: turn.BackgroundDone{ID: id, Stopped: stopped, Result: res}})
+		conv.send(message{input: turn.BackgroundDone{ID: id, Stopped: stopped, Result: res}})
 	}()
 	o.replies = append(o.replies, reply{o.state.Seq, func(err error) {
-		k.answer <- kept{id, func(kind p.DeltaKind, text string) { scope.Write(item, string(kind), text) }, err}
+		k.answer <- keepAnswer{id, func(kind p.DeltaKind, text string) { scope.Write(item, string(kind), text) }, err}
 	}})
 	o.durable()
 }
 
-// room forgets the oldest background command that has ended if there are too
-// many, and says so if all of them run.
-func (o *owner) room() error {
-	if len(o.jobs) < mostJobs {
+// makeRoom forgets the oldest background command that has ended if there are too
+// many. It fails if all of them run.
+func (o *owner) makeRoom() error {
+	if len(o.background) < maxBackground {
 		return nil
 	}
 	running := map[p.BackgroundID]bool{}
@@ -65,12 +66,12 @@ func (o *owner) room() error {
 		running[b.ID] = true
 	}
 	for id := p.BackgroundID(1); id <= o.state.LastBackground; id++ {
-		if o.jobs[id] != nil && !running[id] {
-			delete(o.jobs, id)
+		if o.background[id] != nil && !running[id] {
+			delete(o.background, id)
 			return nil
 		}
 	}
-	return fmt.Errorf("there are %d background commands already", mostJobs)
+	return fmt.Errorf("there are %d background commands already", maxBackground)
 }
 
 func (o *owner) killBackground(id p.BackgroundID) error {
@@ -85,7 +86,7 @@ func (o *owner) killBackground(id p.BackgroundID) error {
 
 func (o *owner) stopBackground(list []p.BackgroundStarted, cause error) {
 	for _, b := range list {
-		if job := o.jobs[b.ID]; job != nil { // after a crash there is none
+		if job := o.background[b.ID]; job != nil { // after a crash there is none
 			job.Stop(cause)
 		}
 	}
@@ -100,14 +101,14 @@ func (o *owner) endBackground() {
 	o.startStop()
 }
 
-// Keep hands a command over to the conversation.
+// Keep makes the conversation responsible for the command of a call.
 func (h *host) Keep(ctx context.Context, started p.BackgroundStarted, job tool.Background) (p.BackgroundID, func(p.DeltaKind, string), error) {
 	started.Call = h.call
-	k := &keep{started, job, make(chan kept, 1)}
+	k := &keepRequest{started, job, make(chan keepAnswer, 1)}
 	if !h.conv.send(message{turn: h.call.Turn, keep: k}) {
 		return 0, nil, ErrClosed
 	}
-	select { // not ended by ctx: once it is taken over, it is not the call's to end
+	select { // not ended by ctx: once kept, the command no longer belongs to the call
 	case a := <-k.answer:
 		return a.id, a.write, a.err
 	case <-h.conv.done:

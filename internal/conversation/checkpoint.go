@@ -10,14 +10,16 @@ import (
 // saved less often, so that saving costs the same for each byte recorded.
 const checkpointEvery = 128 << 10
 
-// due reports whether a checkpoint is worth writing.
-func (o *owner) due() bool { return o.grown >= max(checkpointEvery, o.saved/2) }
+// checkpointDue reports whether a checkpoint is worth writing.
+func (o *owner) checkpointDue() bool {
+	return o.unsavedBytes >= max(checkpointEvery, o.checkpointBytes/2)
+}
 
 // checkpoint saves the state, if that is due and all of it is durable, so that
 // opening need not read everything. It can be rebuilt: failing to write one does
 // no harm.
 func (o *owner) checkpoint() {
-	if !o.due() {
+	if !o.checkpointDue() {
 		return
 	}
 	seq := o.state.Seq
@@ -28,9 +30,9 @@ func (o *owner) checkpoint() {
 	if err != nil {
 		return
 	}
-	o.grown, o.saved = 0, int64(len(data))
-	base, j, before, written := o.base, o.journal, o.saving, make(chan struct{})
-	o.saving = written
+	o.unsavedBytes, o.checkpointBytes = 0, int64(len(data))
+	base, j, before, written := o.base, o.journal, o.checkpointWritten, make(chan struct{})
+	o.checkpointWritten = written
 	go func() { // one short write; the owner does not wait for the disk, but for this at its end
 		defer close(written)
 		if before != nil {
@@ -51,6 +53,6 @@ func (o *owner) restore() uint64 {
 	if err != nil || state.Seq != p.Seq(found.CheckpointSeq) {
 		return 0
 	}
-	o.state, o.saved = state, int64(len(found.Checkpoint))
+	o.state, o.checkpointBytes = state, int64(len(found.Checkpoint))
 	return found.CheckpointSeq
 }

@@ -1,14 +1,14 @@
 // Package conversation runs one conversation. One goroutine owns all of its
 // state; everybody else sends it messages.
 //
-// The owner asks package turn what follows from what happened, records the
-// answer in the journal, and acts on an event when the journal says that it is
-// durable: so nothing is ever done that a crash could make unrecorded. The only thing
-// that does not wait for the disk is stopping. Readers follow the journal and never meet
-// the owner.
+// The owner is three things: the fold of the events (package fold), a queue of
+// effects, and the workers. For each input it asks package turn for the events that
+// follow, appends them to the journal, and carries out the effect of an event when
+// the event is durable, so that nothing runs that the journal does not know. Only
+// stopping does not wait for the disk. Readers read the journal, not the owner.
 //
-// Start reading at owner.run; record.go is the way into the journal, effects.go what
-// events set in motion, open.go what happens after a crash.
+// Start reading at owner.run. record.go appends events, effects.go and workers.go
+// hold what they set in motion, open.go what happens after a crash.
 package conversation
 
 import (
@@ -29,7 +29,7 @@ type Config struct {
 	Model func(p.Settings) (model.Client, error)
 
 	// Tools returns the tools for the settings of a turn, in the order in which
-	// the model is told of them.
+	// the model is offered them.
 	Tools func(p.Settings) []tool.Tool
 
 	// Allow reports why something must not run with some settings. It is asked before each
@@ -39,16 +39,16 @@ type Config struct {
 	// Reclaim ends what is left of a process that a crash left behind. May be nil.
 	Reclaim func(ctx context.Context, process json.RawMessage) (int, error)
 
-	// Settle brings a patch that was cut short to its end, or takes it back, from
+	// Settle completes a patch that was interrupted, or takes it back, from
 	// what PatchStarted recorded of it; note is for people. After an error nothing
-	// is known. If Settle is nil, patches wait for somebody who has one.
+	// is known. If Settle is nil, patches stay as they are.
 	Settle func(record json.RawMessage, committed bool) (applied bool, note string, err error)
 
 	// Window returns how many tokens the model of some settings takes, 0 if that is
 	// not known. May be nil.
 	Window func(p.Settings) int64
 
-	// Notify is told of each turn that ended, also of one that a crash had cut. It
+	// Notify is called for each turn that ended, also after a crash. It
 	// must not block. May be nil.
 	Notify func(TurnSummary)
 
@@ -136,7 +136,7 @@ type (
 	closeOp    struct{}
 )
 
-// Submit hands op to the owner and returns when it is recorded, or refused. An
+// Submit sends op to the owner and returns when it is recorded, or refused. An
 // Interrupt is answered at once: it does not wait for the disk. When ctx ends
 // first the op may still be taken.
 func (c *Conversation) Submit(ctx context.Context, op p.Op) (p.Receipt, error) {
@@ -144,14 +144,14 @@ func (c *Conversation) Submit(ctx context.Context, op p.Op) (p.Receipt, error) {
 	return a.receipt, err
 }
 
-// Snapshot tells where the conversation stands.
+// Snapshot returns the state of the conversation.
 func (c *Conversation) Snapshot(ctx context.Context) (Snapshot, error) {
 	a, err := c.ask(ctx, snapshotOp{})
 	return a.snapshot, err
 }
 
 // Close stops the turn that runs, if any, waits for its end, and releases the
-// conversation. A turn that only waits for an approval goes on waiting, and is there
+// conversation. A turn that only waits for an approval keeps waiting, and is there
 // when the conversation is opened again.
 func (c *Conversation) Close(ctx context.Context) error {
 	_, err := c.ask(ctx, closeOp{})

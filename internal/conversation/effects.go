@@ -40,20 +40,20 @@ func (o *owner) stopWorkers(reason p.EndReason) {
 	o.startStop()
 }
 
-// stopParts is in how many parts a stop's time is counted.
+// stopParts is the number of parts in which the time to stop is counted.
 const stopParts = 10
 
-// startStop sees to it that what was told to stop is not waited for without end.
-// The time is counted in parts, so that it is not over at once when the whole
-// machine, and the workers with it, has stood still for longer.
+// startStop limits how long the owner waits for what has to stop. The time is
+// counted in parts, so that it does not run out at once when the whole machine, and
+// the workers with it, was suspended for longer.
 func (o *owner) startStop() {
 	stopTimer(&o.stop)
-	o.stop, o.stopLeft = time.NewTimer(o.cfg.StopBound/stopParts), stopParts
+	o.stop, o.stopPartsLeft = time.NewTimer(o.cfg.StopBound/stopParts), stopParts
 }
 
-// stopDue gives up what has not ended when the last part is over.
+// stopDue gives up the workers that have not ended when the last part is over.
 func (o *owner) stopDue() {
-	if o.stopLeft--; o.stopLeft > 0 {
+	if o.stopPartsLeft--; o.stopPartsLeft > 0 {
 		o.stop.Reset(o.cfg.StopBound / stopParts)
 		return
 	}

@@ -40,7 +40,7 @@ func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {
 	}
 	return &owner{
 		base: ctx, conv: c, cfg: cfg.withDefaults(), journal: j, state: fold.New(),
-		jobs: map[p.BackgroundID]tool.Background{},
+		background: map[p.BackgroundID]tool.Background{},
 	}
 }
 
@@ -85,7 +85,7 @@ func (o *owner) replay() error {
 				body = &p.Unknown{Kind: r.Kind, JSON: r.Body}
 			}
 			o.state.Evolve(p.Event{Seq: p.Seq(r.Seq), Time: r.Time, Turn: p.TurnID(r.Turn), Body: body})
-			o.grown += int64(len(r.Body))
+			o.unsavedBytes += int64(len(r.Body))
 		}
 	}
 }

@@ -30,41 +30,40 @@ type owner struct {
 	failed  error    // the journal's, once it has failed
 
 	// The turn that runs.
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	tools    []tool.Tool
-	model    journal.Scope // what the model may write to
-	stop     *time.Timer   // runs while the turn is stopping
-	stopLeft int           // parts of the time that the turn has to stop
-	retry    *time.Timer   // runs before a retry
-	stray    int           // late messages of workers that were given up
+	ctx           context.Context
+	cancel        context.CancelCauseFunc
+	tools         []tool.Tool
+	model         journal.Scope // what the model may write to
+	stop          *time.Timer   // runs while the turn is stopping
+	stopPartsLeft int           // parts of the time that the turn has to stop
+	retry         *time.Timer   // runs before a retry
 
-	// What goes on beside the turns: background commands, and those that have
-	// ended and whose last words a call may still ask for.
-	jobs map[p.BackgroundID]tool.Background
+	// Background commands: those that run, and those that have ended and whose
+	// remaining output a call may still read.
+	background map[p.BackgroundID]tool.Background
 
-	closing   []chan answer // who waits for the conversation to close
-	released  bool          // it closes because nothing goes on
-	followers int           // those that follow the conversation
-	idle      *time.Timer   // runs while nothing goes on
-	recovered []string      // what opening found and did
-	grown     int64         // bytes recorded since the last checkpoint
-	saved     int64         // bytes of that checkpoint
-	saving    chan struct{} // closed when it is written; nil if there is none
+	closing           []chan answer // who waits for the conversation to close
+	released          bool          // it closes because nothing goes on
+	followers         int           // those that follow the conversation
+	idle              *time.Timer   // runs while nothing goes on
+	recovered         []string      // what opening found and did
+	unsavedBytes      int64         // bytes recorded since the last checkpoint
+	checkpointBytes   int64         // bytes of that checkpoint
+	checkpointWritten chan struct{} // closed when it is written; nil if there is none
 }
 
 type reply struct {
-	seq  p.Seq
-	tell func(error) // never blocks
+	seq    p.Seq
+	answer func(error) // never blocks
 }
 
 // A message comes from a worker of a turn.
 type message struct {
 	turn    p.TurnID
-	happen  turn.Input
+	input   turn.Input
 	record  p.Body       // or: record this, and
 	durable chan<- error // say when it is done; has room for one
-	keep    *keep        // or: a command that becomes a background command
+	keep    *keepRequest // or: a command that becomes a background command
 }
 
 var errQuit = errors.New("the program ends")
@@ -126,8 +125,8 @@ func (o *owner) ending() bool { return len(o.closing) > 0 || o.released || o.fai
 
 // finish releases the journal; everything appended is durable afterwards.
 func (o *owner) finish() {
-	if o.saving != nil {
-		<-o.saving
+	if o.checkpointWritten != nil {
+		<-o.checkpointWritten
 	}
 	err := o.journal.Close()
 	if o.failed != nil {
@@ -302,17 +301,17 @@ func (o *owner) close(to chan answer) {
 
 // receive takes a message of a worker.
 func (o *owner) receive(m message) {
-	if done, ok := m.happen.(turn.BackgroundDone); ok { // of no turn, and never late
+	if done, ok := m.input.(turn.BackgroundDone); ok { // it belongs to no turn
 		o.step(done)
 		return
 	}
 	if m.turn != o.state.Turn || !o.state.Active {
-		o.stray++ // given up by a Lost: the one place where late messages are dropped
+		// Its worker was given up. Late messages are dropped here, and only here.
 		if m.durable != nil {
 			m.durable <- context.Canceled
 		}
 		if m.keep != nil {
-			m.keep.answer <- kept{err: context.Canceled}
+			m.keep.answer <- keepAnswer{err: context.Canceled}
 		}
 		return
 	}
@@ -324,21 +323,21 @@ func (o *owner) receive(m message) {
 		o.recordFor(m)
 		return
 	}
-	if done, ok := m.happen.(turn.ModelDone); ok {
+	if done, ok := m.input.(turn.ModelDone); ok {
 		done.Open = o.partials(p.ItemID{Turn: m.turn, Response: done.Response})
 		if done.Error != nil {
 			done.Refused = o.refused(done.Error)
 		}
-		m.happen = done
+		m.input = done
 	}
-	o.step(m.happen)
+	o.step(m.input)
 }
 
-// recordFor records an event on behalf of a tool. While the turn stops nothing
-// begins any more, but people are still told what they should know.
+// recordFor records an event on behalf of a tool. While the turn stops nothing new
+// begins, but notices for people are still recorded.
 func (o *owner) recordFor(m message) {
-	_, told := m.record.(*p.Notice)
-	if o.failed != nil || o.state.Stopping() && !told {
+	_, notice := m.record.(*p.Notice)
+	if o.failed != nil || o.state.Stopping() && !notice {
 		m.durable <- context.Canceled
 		return
 	}

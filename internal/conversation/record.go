@@ -39,7 +39,7 @@ func (o *owner) record(events ...p.Event) {
 			panic(fmt.Sprintf("encode %s event: %v", p.Kind(e.Body), err)) // our own types: a defect
 		}
 		entries[i] = journal.Entry{Turn: int(e.Turn), Kind: p.Kind(e.Body), Body: data, Closes: closes(e)}
-		o.grown += int64(len(data))
+		o.unsavedBytes += int64(len(data))
 	}
 	seq := p.Seq(o.journal.Append(entries...)) - p.Seq(len(events))
 	now := time.Now()
@@ -89,7 +89,7 @@ func (o *owner) durable() {
 	for len(o.replies) > 0 && o.replies[0].seq <= p.Seq(n) {
 		r := o.replies[0]
 		o.replies = o.replies[1:]
-		r.tell(o.failed)
+		r.answer(o.failed)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 func (o *owner) work(id p.TurnID, f func(ctx context.Context) turn.Input) {
 	ctx, conv := o.ctx, o.conv
 	go func() { // stopped by ctx, waited for by the turn's end
-		conv.send(message{turn: id, happen: f(ctx)})
+		conv.send(message{turn: id, input: f(ctx)})
 	}()
 }
 
@@ -61,7 +61,7 @@ func (o *owner) prompt() model.Prompt {
 		CacheKey: string(o.state.ID), OutputSchema: o.state.TurnSettings.OutputSchema, UnknownCalls: o.state.UnknownCalls,
 	}
 	if o.state.Compacting() {
-		pr.Items = append(pr.Items, &p.PromptItem{Kind: p.PromptUser, Content: p.Text(summarise)})
+		pr.Items = append(pr.Items, &p.PromptItem{Kind: p.PromptUser, Content: p.Text(summaryPrompt)})
 		return pr
 	}
 	pr.Tools = tool.Offered(o.tools)
@@ -82,8 +82,8 @@ func (o *owner) instructions() string {
 	return strings.TrimSuffix(text, "\n") + "\n\n" + s.Developer
 }
 
-// summarise asks for what replaces the history in a compaction.
-const summarise = "Summarise this conversation so that it can be continued from the summary alone: " +
+// summaryPrompt asks for what replaces the history in a compaction.
+const summaryPrompt = "Summarise this conversation so that it can be continued from the summary alone: " +
 	"what the user wants, what was decided and why, what was done and found, which files matter, what is left to do. " +
 	"Be exact about names, paths and values. Answer with the summary only."
 
@@ -105,7 +105,7 @@ func (s *sink) Delta(index int, kind p.DeltaKind, text string) {
 }
 
 func (s *sink) Done(index int, body p.Body) {
-	s.conv.send(message{turn: s.id.Turn, happen: turn.ModelItem{Response: s.id.Response, Index: index, Body: body}})
+	s.conv.send(message{turn: s.id.Turn, input: turn.ModelItem{Response: s.id.Response, Index: index, Body: body}})
 }
 
 func (o *owner) readOnly(name string) bool {
@@ -123,7 +123,7 @@ func (o *owner) startTool(b p.CallStarted) {
 	scope := o.journal.Open(b.Call.String())
 	call := tool.Call{
 		ID: b.Call, WireID: asked.WireID, Name: asked.Name, Arguments: asked.Arguments, Grant: b.Grant,
-		Grants: o.state.Grants, Settings: o.state.TurnSettings, Patches: o.state.Applied, Background: maps.Clone(o.jobs), Warned: maps.Clone(o.state.Warned),
+		Grants: o.state.Grants, Settings: o.state.TurnSettings, Patches: o.state.Applied, Background: maps.Clone(o.background), Warned: maps.Clone(o.state.Warned),
 		Host: &host{o.conv, b.Call, scope},
 	}
 	if ask := o.state.Request(b.Call); ask != nil {

@@ -58,8 +58,8 @@ func (*History) SavedAs() any {
 // Save returns the history in a form that Restore reads.
 func (h *History) Save() ([]byte, error) {
 	out := savedHistory{
-		Settings: h.settings, Next: h.next, Compacted: h.compacted, Lead: len(h.lead), Missing: h.missing,
-		Group: h.group.save(h.entries), Notes: h.turn, Running: h.running, Lost: h.lost, Entries: h.saved,
+		Settings: h.settings, Next: h.nextSettings, Compacted: h.compacted, Lead: len(h.lead), Missing: h.missing,
+		Group: h.group.save(h.entries), Notes: h.notes, Running: h.background, Lost: h.endedBackground, Entries: h.saved,
 	}
 	if h.saved != nil {
 		return json.Marshal(out)
@@ -96,8 +96,8 @@ func Restore(data []byte) (*History, error) {
 	}
 	g := in.Group
 	h := &History{
-		saved: in.Entries, settings: in.Settings, next: in.Next, compacted: in.Compacted,
-		lead: make([]*entry, in.Lead), missing: in.Missing, turn: in.Notes, running: in.Running, lost: in.Lost,
+		saved: in.Entries, settings: in.Settings, nextSettings: in.Next, compacted: in.Compacted,
+		lead: make([]*entry, in.Lead), missing: in.Missing, notes: in.Notes, background: in.Running, endedBackground: in.Lost,
 		group: group{turn: g.Turn, response: g.Response, reasoning: g.Reasoning, partial: g.Partial, before: g.Before, outputs: g.Outputs},
 	}
 	if len(g.Calls) == 0 {

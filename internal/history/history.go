@@ -26,15 +26,15 @@ type History struct {
 	lead    []*entry        // what every history begins with: instructions and environment
 	saved   []byte          // a checkpoint that has not been decoded yet
 
-	settings  p.Settings
-	next      *p.Settings // of the turns to come, not yet told
-	compacted p.TurnID
-	missing   []p.CallID        // calls whose response is over and that have no output
-	known     map[p.CallID]bool // the calls among the entries
-	group     group
-	turn      turnNotes
-	running   map[p.BackgroundID]string // background commands, in words
-	lost      []string                  // those that were ended, not yet told
+	settings        p.Settings
+	nextSettings    *p.Settings // of the turns to come, not yet reported to the model
+	compacted       p.TurnID
+	missing         []p.CallID        // calls whose response is over and that have no output
+	known           map[p.CallID]bool // the calls among the entries
+	group           group
+	notes           turnNotes
+	background      map[p.BackgroundID]string // the background commands that run, described
+	endedBackground []string                  // those that were ended, not yet reported to the model
 }
 
 // An entry is a prompt item and where it came from.
@@ -55,12 +55,12 @@ type group struct {
 	outputs   map[p.CallID]*p.ToolOutput
 }
 
-// turnNotes is what is worth telling about a turn if it is cut.
+// turnNotes is what the model is sent about a turn if it is interrupted.
 type turnNotes struct {
-	Aborted []string // calls that were cut
-	Partial bool     // the last message was cut
+	Aborted []string // calls that were interrupted
+	Partial bool     // the last message is partial
 	Shell   bool     // the user runs a command, and the model knows nothing of the turn
-	Command string   // that command, until its output is told
+	Command string   // that command, until its output is reported
 }
 
 // Apply folds one event into the history.
@@ -72,12 +72,12 @@ func (h *History) Apply(e p.Event) {
 	case *p.ConversationStarted:
 		h.start(b.Settings)
 	case *p.Configured:
-		h.next = &b.Settings
+		h.nextSettings = &b.Settings
 	case *p.TurnStarted:
 		h.closeGroup() // the end of the turn before may have been lost
-		h.turn = turnNotes{Shell: b.Shell}
+		h.notes = turnNotes{Shell: b.Shell}
 		h.configure()
-		h.tellLost()
+		h.reportEndedBackground()
 	case *p.UserMessage:
 		if e.Turn == h.group.turn {
 			h.group.partial = nil // a request follows, as below
@@ -87,7 +87,7 @@ func (h *History) Apply(e p.Event) {
 	case *p.ModelRequested:
 		h.group.partial = nil // the model is asked again, and will say it again
 		h.closeGroup()
-		h.turn.Shell = false
+		h.notes.Shell = false
 		h.group = group{turn: e.Turn, response: b.Response}
 	case *p.Reasoning:
 		if !b.Partial {
@@ -104,9 +104,9 @@ func (h *History) Apply(e p.Event) {
 	case *p.Reverted:
 		h.revert(b.Before)
 	case *p.BackgroundStarted:
-		h.background(b)
+		h.startBackground(b)
 	case *p.BackgroundEnded:
-		h.backgroundEnded(b)
+		h.endBackground(b)
 	case *p.Undone:
 		h.closeGroup()
 		h.add(0, 0, user(undoneText(b)))
@@ -120,9 +120,9 @@ func (h *History) Apply(e p.Event) {
 func (h *History) Items() []*p.PromptItem {
 	h.decode()
 	if len(h.missing) > 0 || len(h.group.calls) > 0 {
-		// Not to happen: the owner records repairs before it asks, and does not
-		// ask while calls are open. A request that the provider takes is still
-		// better than one that it refuses.
+		// This should not happen: the owner records repairs before a request, and
+		// makes none while calls are open. A repaired request is still better than
+		// one that the provider refuses.
 		return h.patched()
 	}
 	return slices.Clip(h.items)
@@ -139,7 +139,7 @@ func (h *History) Missing() []p.CallID {
 }
 
 // Compacted is the turn in which the history was last compacted, 0 for none.
-// What was said before cannot be reverted to.
+// Turns before it cannot be reverted to.
 func (h *History) Compacted() p.TurnID { return h.compacted }
 
 // Find returns the latest call with the given wire id, one without an output
@@ -203,16 +203,16 @@ func (h *History) start(s p.Settings) {
 	h.replace(slices.Concat(h.lead, h.entries))
 }
 
-// configure tells the model what changed in its surroundings since the last
+// configure reports to the model what changed in its surroundings since the last
 // turn, and nothing else.
 func (h *History) configure() {
-	if h.next == nil {
+	if h.nextSettings == nil {
 		return
 	}
-	if text := prompt.Environment(h.settings, *h.next); text != "" {
+	if text := prompt.Environment(h.settings, *h.nextSettings); text != "" {
 		h.add(0, 0, user(text))
 	}
-	h.settings, h.next = *h.next, nil
+	h.settings, h.nextSettings = *h.nextSettings, nil
 }
 
 func (h *History) message(turn p.TurnID, b *p.AssistantMessage) {
@@ -301,12 +301,12 @@ func (h *History) closeGroup() {
 		}
 		h.add(c.turn, c.response, outputItem(c.item, out))
 		if out.Aborted {
-			h.turn.Aborted = append(h.turn.Aborted, describe(c.item))
+			h.notes.Aborted = append(h.notes.Aborted, describe(c.item))
 		}
 	}
 	if g.partial != nil {
 		h.group.partial = nil
-		h.turn.Partial = true
+		h.notes.Partial = true
 		h.add(g.turn, g.response, &p.PromptItem{Kind: p.PromptAssistant, Text: g.partial.Text})
 	}
 }
@@ -388,13 +388,13 @@ func (h *History) patched() []*p.PromptItem {
 
 func (h *History) endTurn(turn p.TurnID, b *p.TurnEnded) {
 	h.closeGroup()
-	if h.turn.Command != "" { // the record of its output was damaged, or never made
-		h.tellShell(turn, &p.ToolOutput{Output: "What came of it is not known."})
+	if h.notes.Command != "" { // the record of its output was damaged, or never made
+		h.reportShell(turn, &p.ToolOutput{Output: "What came of it is not known."})
 	}
-	if text := abortedText(b, h.turn); text != "" && !h.turn.Shell {
+	if text := abortedText(b, h.notes); text != "" && !h.notes.Shell {
 		h.add(turn, 0, user(text))
 	}
-	h.group, h.turn = group{}, turnNotes{}
+	h.group, h.notes = group{}, turnNotes{}
 }
 
 func (h *History) revert(before p.TurnID) {

@@ -7,7 +7,7 @@ import (
 )
 
 // UserShell is the name of the tool that runs a user's own command line. No
-// model is told of it.
+// model is offered it.
 const UserShell = "user_shell"
 
 // beginShell begins a turn that only runs a command. That the user typed it is
@@ -58,8 +58,8 @@ func (d *decision) takeBackgroundDone(in BackgroundDone) {
 	d.add(&p.BackgroundEnded{ID: in.ID, Reason: reason, Result: in.Result})
 }
 
-// loseBackground ends the background commands of which nothing more will be
-// heard, with what is known of their output.
+// loseBackground ends the background commands that were lost, with what is known
+// of their output.
 func (d *decision) loseBackground(in Lost) {
 	for _, b := range d.state.Background {
 		if !in.Crash && !in.All && !d.state.own(b) {

@@ -71,10 +71,10 @@ func (d *decision) begin(in PendingInput) {
 
 // A decision collects events and keeps the state they lead to.
 type decision struct {
-	state  State
-	env    Env
-	crash  bool // after a crash there is nobody to start the next turn
-	events []p.Event
+	state   State
+	env     Env
+	crashed bool // after a crash there is nobody to start the next turn
+	events  []p.Event
 }
 
 // add gives each event its turn. It is the only place where a turn gets its number.
@@ -198,7 +198,7 @@ func (d *decision) takeStop(in Stop) error {
 		return ErrStopping
 	}
 	reason := in.Reason
-	if because[reason] == "" { // not given, or not one that a stop can have
+	if stopReasons[reason] == "" { // not given, or not one that a stop can have
 		reason = p.Interrupted
 	}
 	d.add(&p.StopRequested{Reason: reason, Error: in.Error})
@@ -255,7 +255,7 @@ func (d *decision) takeModelDone(in ModelDone) {
 	if !d.state.Streaming || in.Response != d.state.Response {
 		return
 	}
-	d.partials(in.Open)
+	d.addPartials(in.Open)
 	ended := &p.ModelEnded{Response: in.Response, Usage: in.Usage}
 	if d.state.StopReason == "" {
 		ended.Error = in.Error
@@ -319,9 +319,9 @@ func (d *decision) repair(fault p.CallFault, known *Refused) {
 	if known != nil && !known.Answered && !own && fault.Fault == p.CallWithoutOutput {
 		d.add(&p.ToolOutput{Call: known.Call, Output: "aborted", Failed: true, Aborted: true, Repaired: true})
 	}
-	lone := known == nil && fault.Fault == p.CallWithoutOutput
+	unknown := known == nil && fault.Fault == p.CallWithoutOutput
 	d.add(
-		&p.HistoryRepaired{WireID: fault.WireID, Fault: fault.Fault, UnknownCall: lone},
+		&p.HistoryRepaired{WireID: fault.WireID, Fault: fault.Fault, UnknownCall: unknown},
 		&p.Notice{Text: fmt.Sprintf("the model refused the history because of call %s; repaired, trying again", fault.WireID), Warn: true},
 	)
 	d.request()
@@ -370,11 +370,11 @@ func (d *decision) takeLost(in Lost) {
 	if d.state.Waiting() {
 		return // nothing ran: the approval is as good as it was
 	}
-	d.crash = in.Crash
+	d.crashed = in.Crash
 	if d.state.StopReason == "" {
 		d.add(&p.StopRequested{Reason: p.Crashed})
 	}
-	d.partials(in.Open)
+	d.addPartials(in.Open)
 	if d.state.Streaming {
 		d.add(&p.ModelEnded{Response: d.state.Response})
 	}
@@ -390,8 +390,8 @@ func (d *decision) takeLost(in Lost) {
 	d.state.Killed += in.Killed
 }
 
-// partials records what there is of messages that were not finished.
-func (d *decision) partials(open []Partial) {
+// addPartials records what there is of messages that were not finished.
+func (d *decision) addPartials(open []Partial) {
 	for _, o := range open {
 		if o.Text == "" || !d.state.unfinished(o.Item) {
 			continue
@@ -425,8 +425,8 @@ func (d *decision) settle(lost bool) {
 	}
 }
 
-// endCompaction puts what the model said in the place of the history; if it
-// said nothing, the history stays.
+// endCompaction replaces the history by the summary; if the model gave none, the
+// history stays.
 func (d *decision) endCompaction() {
 	if strings.TrimSpace(d.state.LastText) == "" {
 		d.add(&p.StopRequested{Reason: p.Failed, Error: &p.Error{Kind: p.ErrorModel, Message: "the model gave no summary"}})
@@ -486,7 +486,7 @@ func (d *decision) end(reason p.EndReason) {
 		d.add(d.state.aborted(d.env.Now, c, nil))
 	}
 	why := reason
-	if d.crash {
+	if d.crashed {
 		why = p.Crashed
 	}
 	if back := d.state.undelivered(why); len(back) > 0 {
@@ -509,12 +509,12 @@ func (d *decision) returnAll() {
 // ends for the given reason. Those that arrived after the stop start the next
 // turn, unless there is nobody left to start it.
 func (s State) undelivered(reason p.EndReason) []p.ReturnedInput {
-	if reason == p.Completed || reason == p.Failed && !s.unrecordable() {
+	if reason == p.Completed || reason == p.Failed && !s.journalFailed() {
 		return nil
 	}
 	var back []p.ReturnedInput
 	for _, in := range s.Pending {
-		if in.After && reason != p.Crashed && !s.unrecordable() {
+		if in.After && reason != p.Crashed && !s.journalFailed() {
 			continue
 		}
 		back = append(back, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})
@@ -522,9 +522,9 @@ func (s State) undelivered(reason p.EndReason) []p.ReturnedInput {
 	return back
 }
 
-// unrecordable reports whether the turn ends because nothing can be recorded any
+// journalFailed reports whether the turn ends because nothing can be recorded any
 // more, so that no other turn can follow.
-func (s State) unrecordable() bool { return s.StopError != nil && s.StopError.Kind == p.ErrorJournal }
+func (s State) journalFailed() bool { return s.StopError != nil && s.StopError.Kind == p.ErrorJournal }
 
 // aborted is the output of a call that did not come to its end.
 func (s State) aborted(now time.Time, c OpenCall, open []Partial) *p.ToolOutput {

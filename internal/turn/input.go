@@ -21,7 +21,7 @@ type (
 	// Shell is a command line of the user's own.
 	Shell struct{ Command string }
 
-	// Keep asks to let the command of a running call go on after the call was
+	// Keep asks to keep the command of a running call running after the call was
 	// answered. Started is without an ID.
 	Keep struct{ Started p.BackgroundStarted }
 
@@ -35,7 +35,7 @@ type (
 	// Next asks whether a waiting message starts a turn now.
 	Next struct{}
 
-	// ReturnAll says that nobody will start a turn for the messages that wait.
+	// ReturnAll says that the messages that wait will not be delivered.
 	ReturnAll struct{}
 
 	// Compact starts a turn that compacts the history.
@@ -99,7 +99,7 @@ type (
 	Lost struct {
 		Open   []Partial
 		Killed int // processes that were found and ended
-		// Patches says what became of the patches of calls that were cut.
+		// Patches are the outcomes of the patches of calls that were interrupted.
 		Patches map[p.CallID]p.PatchResult
 		Crash   bool // found when the conversation was opened
 		All     bool // background commands of other turns are given up as well
@@ -138,7 +138,7 @@ type Refused struct {
 	Answered bool // it has an output
 }
 
-// Env is what Decide has to know beside the state and the input.
+// Env is what Decide has to know in addition to the state and the input.
 type Env struct {
 	Now      time.Time
 	ReadOnly func(tool string) bool // may calls of it run side by side

@@ -9,7 +9,7 @@
 // What it guarantees, whatever the inputs: a turn that started ends with exactly one
 // TurnEnded, and before it every call has got one output, every approval is
 // resolved, and every accepted message is delivered, kept for the next turn, or
-// handed back. Start reading at Decide; the table of states and inputs is in
+// returned. Start reading at Decide; the table of states and inputs is in
 // docs/architecture.md.
 package turn
 
@@ -24,7 +24,7 @@ import (
 // messages that wait. The zero value is a conversation that has not begun.
 //
 // Its fields change only in Evolve. All of them are exported so that a State can
-// be saved as JSON and restored: what a new field holds is saved without more ado.
+// be saved as JSON and restored: a new field is saved with the others.
 type State struct {
 	Active bool
 	Turn   p.TurnID // the current turn, or the last one
@@ -287,8 +287,8 @@ func (s State) Waiting() bool {
 	return s.Active && s.StopReason == "" && !s.working() && !s.Backoff && s.any(asking) && !s.denialTruncated()
 }
 
-// torn reports whether a crash cut the record of a refusal from what follows
-// from it: the call is open, and must not run.
+// denialTruncated reports whether a crash separated the record of a denial from
+// what follows it: the call is open, and must not run.
 func (s State) denialTruncated() bool {
 	return slices.ContainsFunc(s.Calls, func(c OpenCall) bool {
 		return c.Stage == pending && (c.Grant == p.Denied || c.Grant == p.Abort)

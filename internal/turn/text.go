@@ -8,19 +8,19 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// because says in words why a turn stops.
-var because = map[p.EndReason]string{
+// stopReasons describes why a turn stops.
+var stopReasons = map[p.EndReason]string{
 	p.Interrupted: "the user stopped the turn",
 	p.Replaced:    "the user replaced the turn by a new message",
 	p.Failed:      "the turn failed",
 	p.Crashed:     "the program was killed",
 }
 
-// abortText is what the model is told of a call that was cut. It begins with
+// abortText is the output of a call that was interrupted. It begins with
 // the word "aborted", which programs look for.
 func abortText(reason p.EndReason, after time.Duration, cmd *p.CommandResult, text string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "aborted after %.1f s: %s while this ran. It may have had effects.", after.Seconds(), because[reason])
+	fmt.Fprintf(&b, "aborted after %.1f s: %s while this ran. It may have had effects.", after.Seconds(), stopReasons[reason])
 	if cmd != nil && cmd.Killed > 0 {
 		fmt.Fprintf(&b, " Processes killed: %d.", cmd.Killed)
 	}
@@ -33,20 +33,20 @@ func abortText(reason p.EndReason, after time.Duration, cmd *p.CommandResult, te
 	return b.String()
 }
 
-// notRunText is what the model is told of a call that a stop kept from running.
+// notRunText is the output of a call that did not run because the turn stopped.
 // It begins with the same word.
 func notRunText(reason p.EndReason, tried *p.CommandResult) string {
 	if tried == nil {
-		return "aborted: " + because[reason] + " before this ran, so it was not run"
+		return "aborted: " + stopReasons[reason] + " before this ran, so it was not run"
 	}
-	return "aborted: " + because[reason] + " before this ran outside the sandbox, so it was not run there" + triedText(tried)
+	return "aborted: " + stopReasons[reason] + " before this ran outside the sandbox, so it was not run there" + triedText(tried)
 }
 
-// rejectText is what the model is told of a call that somebody said no to.
-func rejectText(words string, tried *p.CommandResult) string {
+// rejectText is the output of a call that was denied.
+func rejectText(message string, tried *p.CommandResult) string {
 	text := "rejected by the user"
-	if words != "" {
-		text += ": " + words
+	if message != "" {
+		text += ": " + message
 	}
 	if tried != nil {
 		text += triedText(tried)
@@ -54,7 +54,7 @@ func rejectText(words string, tried *p.CommandResult) string {
 	return text
 }
 
-// triedText tells of the run before the question.
+// triedText describes the run before the approval was requested.
 func triedText(tried *p.CommandResult) string {
 	text := fmt.Sprintf("\nBefore that it ran in the sandbox, with exit code %d, and printed", tried.ExitCode)
 	if tried.Output == "" {
@@ -65,7 +65,7 @@ func triedText(tried *p.CommandResult) string {
 
 // abortPatch is the same for a patch, of which it is known what it did.
 func abortPatch(reason p.EndReason, after time.Duration, patch *p.PatchResult) string {
-	text := fmt.Sprintf("aborted after %.1f s: %s while this ran. ", after.Seconds(), because[reason])
+	text := fmt.Sprintf("aborted after %.1f s: %s while this ran. ", after.Seconds(), stopReasons[reason])
 	switch {
 	case patch.Unsettled:
 		text += "Whether the patch was applied is not known yet: look at the files."

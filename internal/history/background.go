@@ -8,18 +8,18 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// What goes on beside the model's turns: commands that the user runs, and
+// What happens outside the model's turns: commands that the user runs, and
 // background commands.
 
 // applyShell takes the events of a command that the user ran, and reports whether this
-// is one. The model hears of it as of something that the user says.
+// is one. The model is sent it as a message from the user.
 func (h *History) applyShell(e p.Event) bool {
 	switch b := e.Body.(type) {
 	case *p.UserMessage:
-		if !h.turn.Shell || b.Item.Index != 0 {
+		if !h.notes.Shell || b.Item.Index != 0 {
 			return false
 		}
-		h.turn.Command = strings.TrimPrefix(p.PlainText(b.Content), "!") // told with its output
+		h.notes.Command = strings.TrimPrefix(p.PlainText(b.Content), "!") // reported with its output
 		return true
 	case *p.ToolCall:
 		if b.Call.Response != 0 {
@@ -29,26 +29,26 @@ func (h *History) applyShell(e p.Event) bool {
 			Command string `json:"command"`
 		}
 		if json.Unmarshal([]byte(b.Arguments), &a) == nil {
-			h.turn.Command = a.Command
+			h.notes.Command = a.Command
 		}
 		return true
 	case *p.ToolOutput:
 		if b.Call.Response != 0 {
 			return false
 		}
-		h.tellShell(e.Turn, b)
+		h.reportShell(e.Turn, b)
 		return true
 	}
 	return false
 }
 
-func (h *History) tellShell(turn p.TurnID, b *p.ToolOutput) {
+func (h *History) reportShell(turn p.TurnID, b *p.ToolOutput) {
 	h.closeGroup()
-	h.add(turn, 0, user(shellText(h.turn.Command, b)))
-	h.turn.Command = ""
+	h.add(turn, 0, user(shellText(h.notes.Command, b)))
+	h.notes.Command = ""
 }
 
-// shellText says what the user ran and what came of it.
+// shellText describes a command that the user ran, and its outcome.
 func shellText(command string, b *p.ToolOutput) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "I ran this command myself:\n$ %s\n", command)
@@ -63,33 +63,34 @@ func shellText(command string, b *p.ToolOutput) string {
 	return s.String()
 }
 
-func (h *History) background(b *p.BackgroundStarted) {
-	if h.running == nil {
-		h.running = map[p.BackgroundID]string{}
+func (h *History) startBackground(b *p.BackgroundStarted) {
+	if h.background == nil {
+		h.background = map[p.BackgroundID]string{}
 	}
-	h.running[b.ID] = fmt.Sprintf("session %d: %s", b.ID, strings.Join(b.Command, " "))
+	h.background[b.ID] = fmt.Sprintf("session %d: %s", b.ID, strings.Join(b.Command, " "))
 }
 
-// backgroundEnded notes a command that did not end by itself: the model believes
-// that it runs.
-func (h *History) backgroundEnded(b *p.BackgroundEnded) {
-	name, ok := h.running[b.ID]
-	delete(h.running, b.ID)
+// endBackground notes a command that did not end by itself: the model believes that
+// it runs.
+func (h *History) endBackground(b *p.BackgroundEnded) {
+	name, ok := h.background[b.ID]
+	delete(h.background, b.ID)
 	if ok && b.Reason != p.Completed {
-		h.lost = append(h.lost, name)
+		h.endedBackground = append(h.endedBackground, name)
 	}
 }
 
-// tellLost tells the model which of its background commands are gone.
-func (h *History) tellLost() {
-	if len(h.lost) == 0 {
+// reportEndedBackground reports to the model which of its background commands
+// were ended.
+func (h *History) reportEndedBackground() {
+	if len(h.endedBackground) == 0 {
 		return
 	}
 	var b strings.Builder
 	b.WriteString("\n  These background commands were ended, and do not run any more:")
-	for _, name := range h.lost {
+	for _, name := range h.endedBackground {
 		b.WriteString("\n  - " + name)
 	}
 	h.add(0, 0, user(tag("environment_context", b.String()+"\n")))
-	h.lost = nil
+	h.endedBackground = nil
 }
