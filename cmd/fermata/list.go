@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/safetext"
 )
 
 func listCommand(s streams) *cobra.Command {
@@ -37,7 +38,7 @@ func listCommand(s streams) *cobra.Command {
 
 func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions, asJSON bool) error {
 	limit := o.Limit
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(safetext.NewWriter(s.rawOut), 0, 0, 2, ' ', 0)
 	n := 0
 	for sum, err := range app.All(ctx, e, o) {
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -38,7 +39,7 @@ func showCommand(s streams) *cobra.Command {
 			if asJSON {
 				return showJSON(cmd.Context(), e, id, s.out)
 			}
-			return show(cmd.Context(), e, id, s.out)
+			return show(cmd.Context(), e, id, safetext.NewWriter(s.rawOut)) // also into a pipe: less -R and cat pass it on
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as another process goes on, until Ctrl-C; drawn as exec draws a turn")
