@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
@@ -32,20 +33,22 @@ func TestRepairOfWhatTwoWritersLeft(t *testing.T) {
 	store := file.New(home, file.Options{})
 	e := enginetest.New(t, enginetest.Options{Store: store})
 	id := e.Begin()
-	say := func(e *enginetest.Engine, text string) {
+	say := func(e *enginetest.Engine, text string, calls int) {
 		w := e.Watch(id, 0)
 		e.Say(id, text)
-		r := e.Request()
-		r.Call("c", "work", "{}")
-		r.End()
-		e.Run().Finish(text)
+		for range calls {
+			r := e.Request()
+			r.Call("c", "work", "{}")
+			r.End()
+			e.Run().Finish(text)
+		}
 		e.Request().Answer(text)
 		w.Expect("turn_ended completed")
 		if err := e.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	say(e, "base")
+	say(e, "base", 1)
 	files, _ := filepath.Glob(filepath.Join(home, "conversations/*/*/*/*.jsonl"))
 	path := files[0]
 	read := func() []byte {
@@ -63,13 +66,14 @@ func TestRepairOfWhatTwoWritersLeft(t *testing.T) {
 	}
 	base := earlier(read())
 	var tails [][][]byte
-	for _, text := range []string{"one", "two"} {
+	for calls, text := range []string{"one", "two"} {
 		write(base)
-		say(enginetest.New(t, enginetest.Options{Store: store}), text)
+		say(enginetest.New(t, enginetest.Options{Store: store}), text, calls)
 		tails = append(tails, bytes.SplitAfter(bytes.TrimSuffix(earlier(read()[len(base):]), []byte("\n")), []byte("\n")))
 	}
 	mixed := bytes.Clone(base)
 	for i := range max(len(tails[0]), len(tails[1])) {
+		slices.Reverse(tails) // so that the first of each pair is not always of the same one
 		for _, tail := range tails {
 			if i < len(tail) {
 				mixed = append(append(mixed, bytes.TrimSuffix(tail[i], []byte("\n"))...), '\n')
