@@ -12,12 +12,16 @@ const (
 	// CrashKill is kill -9: what was handed to the operating system is kept, and
 	// that includes the bytes of open items after 100 ms.
 	CrashKill CrashMode = iota
-	// CrashPower is loss of power: only what was synced is sure to be kept.
+	// CrashPower is loss of power: only what was synced is sure to be kept, and
+	// that includes the bytes of open items after a second.
 	CrashPower
 )
 
-// progressSafe is after how long written bytes of an open item survive a kill.
-const progressSafe = 100 * time.Millisecond
+// After how long written bytes of an open item survive a kill, and a power cut.
+const (
+	progressSafe   = 100 * time.Millisecond
+	progressSynced = time.Second
+)
 
 // A writeMark says how much of an item was written when.
 type writeMark struct {
@@ -29,7 +33,7 @@ type writeMark struct {
 func mark(it *Item) {
 	now := time.Now()
 	// Only the last mark that is old enough matters, and those after it.
-	for len(it.marks) > 1 && now.Sub(it.marks[1].at) >= progressSafe {
+	for len(it.marks) > 1 && now.Sub(it.marks[1].at) >= progressSynced {
 		it.marks = it.marks[1:]
 	}
 	if n := len(it.marks); n > 0 && now.Sub(it.marks[n-1].at) < time.Millisecond {
@@ -39,11 +43,12 @@ func mark(it *Item) {
 	it.marks = append(it.marks, writeMark{now, it.end})
 }
 
-// safe returns how many bytes of the item have reached the file for sure.
-func (it *Item) safe(now time.Time) int64 {
+// safe returns how many bytes of the item survive a crash for sure, because they
+// were written so long ago.
+func (it *Item) safe(now time.Time, ago time.Duration) int64 {
 	var end int64
 	for _, m := range it.marks {
-		if now.Sub(m.at) >= progressSafe {
+		if now.Sub(m.at) >= ago {
 			end = m.end
 		}
 	}
@@ -74,10 +79,11 @@ func (s *MemoryStore) Crash(id string, mode CrashMode, r *rand.Rand) {
 	j.mu.Unlock()
 	now := time.Now()
 	c.log = j.rest(last, func(it *Item) int64 {
-		safe := it.safe(now)
+		ago := progressSafe
 		if mode == CrashPower {
-			safe = 0
+			ago = progressSynced
 		}
+		safe := it.safe(now, ago)
 		return min(safe+r.Int64N(it.end-safe+1), headBytes)
 	})
 	c.open = nil

@@ -8,8 +8,9 @@
 //     reader has seen, no crash takes back. After a write error the journal is
 //     failed: what is appended from then on is visible at once, marked Unsaved.
 //   - The bytes of open items (text that streams, a command's output) are visible
-//     at once, by offset. They reach the file soon, without a number and without
-//     an fsync, and are superseded by the record that closes the item.
+//     at once, by offset. They reach the file within 100 ms and are synced within
+//     a second, without a number, and are superseded by the record that closes
+//     the item.
 //   - Opening repairs: a torn tail, holes and damaged lines are set aside beside
 //     the file and never keep a conversation from being opened.
 //

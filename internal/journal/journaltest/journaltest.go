@@ -62,6 +62,7 @@ func Run(t *testing.T, open func(t *testing.T, o Options) Harness) {
 		{"OpenItemsSurviveReopen", openItemsSurviveReopen},
 		{"CrashKeepsWhatWasSeen", crashKeepsWhatWasSeen},
 		{"KillKeepsProgress", killKeepsProgress},
+		{"PowerCutKeepsWhatIsASecondOld", powerCutKeepsWhatIsASecondOld},
 		{"DeadJournalIsDead", deadJournalIsDead},
 		{"SecondWriterWaits", secondWriterWaits},
 		{"SecondWriterIsRefused", secondWriterIsRefused},

@@ -235,6 +235,54 @@ func crashKeepsWhatWasSeen(e *env) {
 	e.must(j.Close())
 }
 
+// What was written to an open item is there after a power cut a second later.
+func powerCutKeepsWhatIsASecondOld(e *env) {
+	r := rand.New(rand.NewPCG(5, 6))
+	e.syncTime = 100 * time.Millisecond
+	j := e.create()
+	j.Append(entry("a", 1))
+	e.settle()
+	var want string
+	for round := range 20 {
+		type moment struct {
+			at  time.Time
+			len int
+		}
+		written := []moment{{time.Now(), len(want)}}
+		s := j.Open("s")
+		for i := range 1 + r.IntN(200) {
+			text := fmt.Sprint(round, "-", i, " ")
+			s.Write("1.1.0", "message", text)
+			want += text
+			written = append(written, moment{time.Now(), len(want)})
+			e.sleep(time.Duration(r.IntN(40)) * time.Millisecond)
+		}
+		e.sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
+		safe := 0
+		for _, m := range written {
+			if time.Since(m.at) >= time.Second {
+				safe = m.len
+			}
+		}
+		e.Crash(e.id, journal.CrashPower, r)
+		j = e.open()
+		var got strings.Builder
+		for _, c := range e.openItems(j) {
+			got.WriteString(c.Text)
+		}
+		if !strings.HasPrefix(got.String(), want[:safe]) {
+			e.Fatalf("round %d: %d bytes after a power cut, %d were safe, %d written", round, got.Len(), safe, len(want))
+		}
+		if !strings.HasPrefix(want, got.String()) { // a hole in what was not synced
+			j.Append(closing("closed", "1."))
+			e.settle()
+			got.Reset()
+		}
+		want = got.String()
+	}
+	e.must(j.Close())
+}
+
 func killKeepsProgress(e *env) {
 	r := rand.New(rand.NewPCG(3, 4))
 	e.syncTime = 10 * time.Second // progress does not wait for a slow sync
