@@ -7,8 +7,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,5 +206,41 @@ func TestGitIsRunInOnePlace(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// docs/security.md claims nothing without a test: each row of its tables names
+// tests, and each test that it names exists.
+func TestSecurityClaimsAreTested(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test {
+				known[f.Name.Name] = true
+			}
+		}
+	}
+	text, err := os.ReadFile("docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile("`(Test[A-Za-z0-9]+)`")
+	claims := 0
+	for line := range strings.Lines(string(text)) {
+		names := name.FindAllStringSubmatch(line, -1)
+		for _, n := range names {
+			if !known[n[1]] {
+				t.Errorf("docs/security.md names %s, which does not exist", n[1])
+			}
+		}
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| claim |") {
+			claims++
+			if len(names) == 0 {
+				t.Errorf("a claim without a test: %s", line)
+			}
+		}
+	}
+	if claims < 20 {
+		t.Errorf("only %d claims were found", claims)
 	}
 }
