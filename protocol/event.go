@@ -47,9 +47,17 @@ type (
 	}
 
 	// Compacted says that the model is from now on sent Summary in place of
-	// everything before it.
+	// everything before it, with the messages of the user as far as they fit into Keep.
 	Compacted struct {
 		Summary string `json:"summary"`
+		Local   bool   `json:"local,omitempty"` // made from the records: the service did not make one
+		Keep    int64  `json:"keep,omitempty"`  // tokens of the user's own messages that are kept verbatim
+	}
+
+	// HistoryReduced says that a service refused items of the history, and that the
+	// model is from now on sent the history without them.
+	HistoryReduced struct {
+		Part HistoryPart `json:"part"`
 	}
 
 	// Undone says that the files which a turn changed were put back.
@@ -119,6 +127,9 @@ type (
 	ModelRequested struct {
 		Response int  `json:"response"`          // which of the turn: 1, 2, …
 		Compact  bool `json:"compact,omitempty"` // it asks for a summary, to continue from
+		// Limit, if set, is how many tokens the request may have: the oldest outputs
+		// are shortened, or left out, until it fits.
+		Limit int64 `json:"limit,omitempty"`
 	}
 
 	// AssistantMessage is a message from the model.
@@ -161,6 +172,19 @@ type (
 		Stream  bool          `json:"stream,omitempty"` // it is one of those for broken streams
 		Wait    time.Duration `json:"wait"`             // nanoseconds
 		Reason  string        `json:"reason"`
+	}
+
+	// Held says that the turn waits because a limit of the service is reached. Nothing
+	// runs until the limit is lifted, if the turn resumes by itself, or somebody acts.
+	Held struct {
+		Error  Error     `json:"error"`
+		Until  time.Time `json:"until,omitzero"`   // when the limit is lifted, if the service said so
+		Resume bool      `json:"resume,omitempty"` // the turn resumes by itself then
+	}
+
+	// HoldEnded says that the request is made again.
+	HoldEnded struct {
+		Settings *Settings `json:"settings,omitempty"` // of the turn from now on, if they changed
 	}
 
 	// CallStarted says that a call is handed to its tool.
@@ -398,6 +422,9 @@ func (*Configured) isBody()          {}
 func (*Renamed) isBody()             {}
 func (*Reverted) isBody()            {}
 func (*Compacted) isBody()           {}
+func (*HistoryReduced) isBody()      {}
+func (*Held) isBody()                {}
+func (*HoldEnded) isBody()           {}
 func (*Undone) isBody()              {}
 func (*Notice) isBody()              {}
 func (*Damaged) isBody()             {}
@@ -453,6 +480,9 @@ var kinds = []struct {
 	{"tool_call", func() Body { return new(ToolCall) }},
 	{"model_ended", func() Body { return new(ModelEnded) }},
 	{"model_retry", func() Body { return new(ModelRetry) }},
+	{"held", func() Body { return new(Held) }},
+	{"hold_ended", func() Body { return new(HoldEnded) }},
+	{"history_reduced", func() Body { return new(HistoryReduced) }},
 	{"call_started", func() Body { return new(CallStarted) }},
 	{"approval_requested", func() Body { return new(ApprovalRequested) }},
 	{"approval_resolved", func() Body { return new(ApprovalResolved) }},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 )
 
 // A filler gives every field of a value something that is not its zero value,
@@ -18,6 +19,10 @@ func (f *filler) fill(t testing.TB, v reflect.Value) {
 	f.n++
 	if v.Type() == rawMessage {
 		v.SetBytes(fmt.Appendf(nil, `{"k":%d}`, f.n))
+		return
+	}
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(someTime))
 		return
 	}
 	switch v.Kind() {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -22,6 +23,7 @@ var ops = []Op{
 	Interrupt{},
 	Approve{},
 	Configure{},
+	TryNow{},
 	Compact{},
 	Rename{},
 	Revert{},
@@ -120,7 +122,7 @@ func TestEveryFieldHasAJSONName(t *testing.T) {
 		default:
 			return
 		}
-		if seen[typ] || typ == reflect.TypeFor[ItemID]() { // an ItemID is a text
+		if seen[typ] || typ == reflect.TypeFor[ItemID]() || typ == reflect.TypeFor[time.Time]() { // those are texts
 			return
 		}
 		seen[typ] = true

@@ -43,6 +43,12 @@ type (
 		Overrides Overrides `json:"overrides"`
 	}
 
+	// TryNow ends a hold: the request is made again at once, with other settings if
+	// Overrides are given.
+	TryNow struct {
+		Overrides *Overrides `json:"overrides,omitempty"`
+	}
+
 	// Compact replaces what the model is sent by a summary, in a turn of its own.
 	Compact struct{}
 
@@ -85,6 +91,7 @@ func (KillBackground) isOp() {}
 func (Interrupt) isOp()      {}
 func (Approve) isOp()        {}
 func (Configure) isOp()      {}
+func (TryNow) isOp()         {}
 func (Compact) isOp()        {}
 func (Rename) isOp()         {}
 func (Revert) isOp()         {}

@@ -19,6 +19,7 @@ type Settings struct {
 	Environment      Environment     `json:"environment,omitzero"`        // what the model is told of the machine
 	UserInstructions string          `json:"user_instructions,omitempty"` // AGENTS.md and the like
 	OutputSchema     json.RawMessage `json:"output_schema,omitempty"`     // wanted form of the last message
+	OnLimit          OnLimit         `json:"on_limit,omitempty"`          // what to do when a limit of the service is reached
 	Ephemeral        bool            `json:"ephemeral,omitempty"`         // kept in memory only
 }
 
@@ -30,6 +31,17 @@ type Environment struct {
 	TimeZone string `json:"time_zone,omitempty"`
 	Git      string `json:"git,omitempty"` // of the working directory, when it was last looked at
 }
+
+// OnLimit says what becomes of a turn when a limit of the service is reached. The
+// zero value is OnLimitFail.
+type OnLimit string
+
+// What can become of a turn at a limit.
+const (
+	OnLimitHold   OnLimit = "hold"   // it waits until somebody acts
+	OnLimitResume OnLimit = "resume" // it waits until the limit is lifted
+	OnLimitFail   OnLimit = "fail"
+)
 
 // An ApprovalPolicy says when a person is asked before a call runs.
 type ApprovalPolicy string
@@ -71,6 +83,7 @@ type Overrides struct {
 	Approval     *ApprovalPolicy `json:"approval,omitempty"`
 	Sandbox      *SandboxPolicy  `json:"sandbox,omitempty"`
 	Environment  *Environment    `json:"environment,omitempty"`
+	OnLimit      *OnLimit        `json:"on_limit,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
@@ -84,6 +97,7 @@ func (o Overrides) Apply(s Settings) Settings {
 	set(&s.Approval, o.Approval)
 	set(&s.Sandbox, o.Sandbox)
 	set(&s.Environment, o.Environment)
+	set(&s.OnLimit, o.OnLimit)
 	if o.OutputSchema != nil {
 		s.OutputSchema = o.OutputSchema
 	}

@@ -8,9 +8,12 @@ type Snapshot struct {
 	Last     Seq            `json:"last"`
 	Turn     TurnID         `json:"turn"`            // the current turn, or the last one
 	Active   bool           `json:"active"`          // a turn has started and not ended
-	Waiting  bool           `json:"waiting"`         // the turn only waits for approvals
+	Waiting  bool           `json:"waiting"`         // the turn only waits, for approvals or for a limit
+	Hold     *Held          `json:"hold,omitempty"`  // the limit that it waits for
 	Ended    EndReason      `json:"ended,omitempty"` // how the last turn ended
 	Usage    Usage          `json:"usage"`           // of all turns
+
+	ContextTokens int64 `json:"context_tokens,omitempty"` // of the latest request with its response; 0 if unknown
 
 	PendingApprovals []CallID            `json:"pending_approvals,omitempty"`
 	Inputs           []ReturnedInput     `json:"inputs,omitempty"`     // messages that wait

@@ -79,6 +79,14 @@ type Config struct {
 
 	Backoff time.Duration // wait before the first retry; 0 is 200 ms
 
+	// MaxWait is how long a service may ask to wait before that is a limit, at which
+	// the turn is held; 0 is 60 s.
+	MaxWait time.Duration
+
+	// KeepTokens is how many tokens of the user's own messages a compaction keeps
+	// verbatim; 0 is 20,000. In a small window it is less.
+	KeepTokens int64
+
 	// A conversation in which nothing goes on closes itself after IdleAfter, or
 	// after IdleFollowed while somebody follows it. Zero is never.
 	IdleAfter, IdleFollowed time.Duration
@@ -96,6 +104,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Backoff == 0 {
 		c.Backoff = 200 * time.Millisecond
+	}
+	if c.KeepTokens == 0 {
+		c.KeepTokens = 20_000
 	}
 	return c
 }

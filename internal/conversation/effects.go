@@ -14,7 +14,7 @@ func (o *owner) prepare(b p.Body) {
 	switch b := b.(type) {
 	case *p.TurnStarted:
 		o.ctx, o.cancel = context.WithCancelCause(context.WithoutCancel(o.base))
-		o.tools = o.cfg.Tools(o.state.TurnSettings)
+		o.makeTools()
 	case *p.StopRequested:
 		o.stopWorkers(b.Reason)
 	case *p.TurnEnded:
@@ -35,6 +35,7 @@ func (o *owner) stopWorkers(reason p.EndReason) {
 		o.model.Seal() // what the model says after the stop is not recorded
 	}
 	o.cancel(&StoppedError{reason})
+	stopTimer(&o.hold)
 	o.stopBackground(o.state.OwnBackground(), &StoppedError{reason})
 	stopTimer(&o.retry)
 	o.startStop()
@@ -95,11 +96,13 @@ func (o *owner) queueEffect(e p.Event) {
 	}
 	switch b := e.Body.(type) {
 	case *p.ModelRequested:
-		queue(turn.ModelDone{Response: b.Response}, func() { o.startModel(e.Turn, b.Response) })
+		queue(turn.ModelDone{Response: b.Response}, func() { o.startModel(e.Turn, *b) })
 	case *p.CallStarted:
 		queue(turn.ToolDone{Output: p.ToolOutput{Call: b.Call}, NotRun: true}, func() { o.startTool(*b) })
 	case *p.ModelRetry:
 		queue(nil, func() { o.retry = time.NewTimer(b.Wait) })
+	case *p.Held:
+		queue(nil, o.startHold)
 	case *p.TurnEnded:
 		summary := o.state.Summary
 		queue(nil, func() {

@@ -46,9 +46,10 @@ func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {
 
 // begin starts the owner, and waits until what opening recorded is durable.
 func (o *owner) begin(ctx context.Context) (*Conversation, error) {
-	if o.state.Active { // it waits for an approval: its tools are needed when that comes
+	if o.state.Active { // it waits, for an approval or a limit: its tools are needed when that comes
 		o.ctx, o.cancel = context.WithCancelCause(context.WithoutCancel(o.base))
-		o.tools = o.cfg.Tools(o.state.TurnSettings)
+		o.makeTools()
+		o.startHold()
 	}
 	opened := make(chan error, 1)
 	o.replies = append(o.replies, reply{o.state.Seq, func(err error) { opened <- err }})

@@ -33,10 +33,12 @@ type owner struct {
 	ctx           context.Context
 	cancel        context.CancelCauseFunc
 	tools         []tool.Tool
+	overhead      int64         // tokens of a request beside the history
 	model         journal.Scope // what the model may write to
 	stop          *time.Timer   // runs while the turn is stopping
 	stopPartsLeft int           // parts of the time that the turn has to stop
 	retry         *time.Timer   // runs before a retry
+	hold          *time.Timer   // runs while the turn waits for a limit and resumes by itself
 
 	// Background commands: those that run, and those that have ended and whose
 	// remaining output a call may still read.
@@ -71,6 +73,7 @@ var errQuit = errors.New("the program ends")
 func (o *owner) run() {
 	defer o.finish()
 	defer stopTimer(&o.idle)
+	defer stopTimer(&o.hold)
 	for !o.over() {
 		o.watchIdle()
 		select { // ops first: a stop must not wait behind a flood of output
@@ -91,6 +94,8 @@ func (o *owner) run() {
 		case <-timerC(o.retry):
 			o.retry = nil
 			o.step(turn.RetryDue{})
+		case <-timerC(o.hold):
+			o.holdDue()
 		case <-o.conv.unfollow:
 			o.followers--
 		case <-timerC(o.idle):
@@ -220,6 +225,8 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 		return o.stepErr(turn.Approval{Call: op.Call, Decision: op.Decision, Message: op.Message})
 	case p.Configure:
 		o.recordOutsideTurn(&p.Configured{Settings: o.changed(op.Overrides)})
+	case p.TryNow:
+		return o.tryNow(op)
 	case p.Compact:
 		err := o.stepErr(turn.Compact{})
 		receipt.Turn = o.state.Turn
@@ -397,7 +404,7 @@ func (o *owner) configure(by *p.Overrides) {
 // another context window.
 func (o *owner) changed(by p.Overrides) p.Settings {
 	s := by.Apply(o.state.Settings)
-	if by.Model != nil && o.cfg.Window != nil {
+	if (by.Model != nil || by.Provider != nil) && o.cfg.Window != nil {
 		s.ContextWindow = o.cfg.Window(s)
 	}
 	return s
@@ -422,8 +429,8 @@ func (o *owner) wait(attempt int, err *p.Error) time.Duration {
 func (o *owner) snapshot() Snapshot {
 	s := Snapshot{
 		ID: o.state.ID, Settings: o.state.Settings, Title: o.state.Title, Last: o.state.Seq, Turn: o.state.Turn,
-		Active: o.state.Active, Waiting: o.state.Waiting(), PendingApprovals: o.state.PendingApprovals(),
-		Usage: o.state.Usage, Ended: o.state.Ended, Recovered: o.recovered, Background: o.state.Background, Returned: o.state.Returned,
+		Active: o.state.Active, Waiting: o.state.Waiting(), Hold: o.state.Hold, PendingApprovals: o.state.PendingApprovals(),
+		Usage: o.state.Usage, ContextTokens: o.state.Size, Ended: o.state.Ended, Recovered: o.recovered, Background: o.state.Background, Returned: o.state.Returned,
 	}
 	for _, in := range o.state.Pending {
 		s.Inputs = append(s.Inputs, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})

@@ -27,7 +27,10 @@ func (o *owner) stepErr(in turn.Input) error {
 }
 
 func (o *owner) env() turn.Env {
-	return turn.Env{Now: time.Now(), ReadOnly: o.readOnly, Retries: o.retries, Full: o.state.Full(), Wait: o.wait}
+	return turn.Env{
+		Now: time.Now(), ReadOnly: o.readOnly, Retries: o.retries, Wait: o.wait,
+		MaxWait: o.cfg.MaxWait, OnLimit: o.state.TurnSettings.OnLimit, Room: o.requestRoom(),
+	}
 }
 
 // record appends events to the journal as one batch and folds them.

@@ -93,7 +93,7 @@ func follow(t *testing.T, store journal.Store, id p.ConversationID, before conve
 	w := e.Watch(id, snap.Last)
 	e.Say(id, "next")
 	sum := e.Request()
-	if len(sum.Prompt.Tools) != 0 {
+	if !sum.Prompt.NoCalls {
 		t.Errorf("no summary is asked for although the context is nearly full: %q", sum.Inputs())
 	}
 	sum.Answer("all so far")
@@ -181,14 +181,14 @@ func TestWindowOfTheRunningTurn(t *testing.T) {
 		small := "small"
 		e.Must(id, p.Configure{Overrides: p.Overrides{Model: &small}})
 		run.Finish("ok")
-		if r = e.Request(); len(r.Prompt.Tools) == 0 {
+		if r = e.Request(); r.Prompt.NoCalls {
 			t.Errorf("the running turn, of model %s, is summarised", r.Prompt.Model)
 		}
 		r.Usage = &p.Usage{Total: 500}
 		r.Answer("done")
 		synctest.Wait()
 		e.Say(id, "two")
-		if r = e.Request(); len(r.Prompt.Tools) != 0 {
+		if r = e.Request(); !r.Prompt.NoCalls {
 			t.Errorf("the next turn, of model %s, is not summarised", r.Prompt.Model)
 		}
 		r.Answer("summary")

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
-	"strings"
 
-	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -30,62 +28,6 @@ func (c *Conversation) send(m message) bool {
 		return false
 	}
 }
-
-func (o *owner) startModel(id p.TurnID, response int) {
-	scope := o.journal.Open(fmt.Sprintf("%d.%d", id, response))
-	o.model = scope
-	sink := &sink{conv: o.conv, id: p.ItemID{Turn: id, Response: response}, scope: scope}
-	prompt, settings, client := o.prompt(), o.state.TurnSettings, o.cfg.Model
-	o.work(id, func(ctx context.Context) (h turn.Input) {
-		done := turn.ModelDone{Response: response}
-		defer scope.Seal()
-		defer o.guard(func(err *p.Error) { done.Error = err; h = done })
-		c, err := client(settings)
-		if err != nil {
-			done.Error = asError(err)
-			return done
-		}
-		end, err := c.Stream(ctx, prompt, sink)
-		done.Usage = end.Usage
-		if err != nil {
-			done.Error = asError(err)
-		}
-		return done
-	})
-}
-
-func (o *owner) prompt() model.Prompt {
-	pr := model.Prompt{
-		Model: o.state.TurnSettings.Model, Instructions: o.instructions(), Items: o.state.History.Items(),
-		Effort: o.state.TurnSettings.Effort, Summary: o.state.TurnSettings.Summary, Verbosity: o.state.TurnSettings.Verbosity,
-		CacheKey: string(o.state.ID), OutputSchema: o.state.TurnSettings.OutputSchema, UnknownCalls: o.state.UnknownCalls,
-	}
-	if o.state.Compacting() {
-		pr.Items = append(pr.Items, &p.PromptItem{Kind: p.PromptUser, Content: p.Text(summaryPrompt)})
-		return pr
-	}
-	pr.Tools = tool.Offered(o.tools)
-	return pr
-}
-
-// instructions are those of the settings, else the built-in ones, and what is
-// added to both.
-func (o *owner) instructions() string {
-	s := o.state.TurnSettings
-	text := s.Instructions
-	if text == "" && o.cfg.Instructions != nil {
-		text = o.cfg.Instructions(s)
-	}
-	if s.Developer == "" {
-		return text
-	}
-	return strings.TrimSuffix(text, "\n") + "\n\n" + s.Developer
-}
-
-// summaryPrompt asks for what replaces the history in a compaction.
-const summaryPrompt = "Summarise this conversation so that it can be continued from the summary alone: " +
-	"what the user wants, what was decided and why, what was done and found, which files matter, what is left to do. " +
-	"Be exact about names, paths and values. Answer with the summary only."
 
 // A sink passes on what the model says: text to the journal, items to the owner.
 type sink struct {

@@ -31,11 +31,13 @@ type State struct {
 	Seq          p.Seq // of the last event
 	ID           p.ConversationID
 	Title        string
-	Settings     p.Settings  // of the turns to come
-	TurnSettings p.Settings  // of the current turn, or the last one
-	Usage        p.Usage     // of all model responses together
-	Size         int64       // tokens of the latest request with its response; 0 if unknown
-	Ended        p.EndReason // how the last turn ended
+	Settings     p.Settings       // of the turns to come
+	TurnSettings p.Settings       // of the current turn, or the last one
+	Usage        p.Usage          // of all model responses together
+	Size         int64            // tokens of the latest request with its response; 0 if unknown
+	SizeAt       int64            // bytes of the history then
+	Windows      map[string]int64 `json:",omitempty"` // tokens that models take, as their services' refusals say
+	Ended        p.EndReason      // how the last turn ended
 
 	Returned []p.ReturnedInput // messages that were not delivered, and no turn has begun since
 
@@ -111,12 +113,14 @@ func (s *State) Evolve(e p.Event) {
 			}
 		}
 	case *p.ModelEnded:
-		if b.Usage != nil {
-			s.Usage = s.Usage.Add(*b.Usage)
-			s.Size = b.Usage.Total
+		s.measure(b)
+	case *p.Compacted, *p.HistoryReduced, *p.Reverted:
+		s.Size, s.SizeAt = 0, 0
+	case *p.HoldEnded:
+		if b.Settings != nil {
+			s.TurnSettings = *b.Settings
+			s.Size, s.SizeAt = 0, 0
 		}
-	case *p.Compacted:
-		s.Size = 0
 	case *p.Notice:
 		if b.Warn {
 			s.Warned[b.Text] = true
@@ -188,14 +192,4 @@ func (s *State) evolveSummary(e p.Event) {
 	case *p.TurnEnded:
 		s.Summary.Reason, s.Summary.Error = b.Reason, b.Error
 	}
-}
-
-// Full reports whether the history is about to be too long for the model, that
-// of the running turn or, between turns, of the next.
-func (s *State) Full() bool {
-	window := s.Settings.ContextWindow
-	if s.Active {
-		window = s.TurnSettings.ContextWindow
-	}
-	return window > 0 && s.Size > window*9/10
 }

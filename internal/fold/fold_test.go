@@ -106,7 +106,7 @@ func reach(reached map[string]bool, path string, v reflect.Value) {
 		}
 		for i := range v.NumField() {
 			name := path + "." + v.Type().Field(i).Name
-			if name == ".History.saved" || name == ".History.lead" {
+			if name == ".History.saved" || name == ".History.lead" || strings.HasPrefix(name, ".History.group.calls[].own") || name == ".History.group.calls[].id" {
 				continue // only before it is decoded; the first of the entries
 			}
 			reached[name] = reached[name] || !v.Field(i).IsZero()
@@ -197,29 +197,59 @@ func TestFormKnowsTheTypes(t *testing.T) {
 	}
 }
 
-// The history is full when the latest request has nearly filled the window of
-// the model that it is for, until it is compacted.
-func TestFull(t *testing.T) {
+// The size of the next request is what the service said of the latest, and what came
+// since; where it said nothing, it is estimated.
+func TestTokens(t *testing.T) {
 	s := New()
-	step := func(b p.Body, want bool) {
+	step := func(b p.Body, want int64) {
 		t.Helper()
 		s.Evolve(p.Event{Seq: s.Seq + 1, Turn: 1, Body: b})
-		if s.Full() != want {
-			t.Errorf("after %T: full is %t, want %t", b, s.Full(), want)
+		if got := s.Tokens(100); got != want {
+			t.Errorf("after %T: %d tokens, want %d", b, got, want)
 		}
 	}
-	usage := func(n int64) *p.ModelEnded { return &p.ModelEnded{Response: 1, Usage: &p.Usage{Total: n}} }
-	step(&p.ConversationStarted{Settings: p.Settings{}}, false)
-	step(&p.TurnStarted{}, false)
-	step(usage(1e9), false) // how much fits is not known
-	step(&p.Configured{Settings: p.Settings{ContextWindow: 1000}}, false)
-	step(&p.TurnEnded{}, true)
-	step(&p.TurnStarted{}, true)
-	step(usage(900), false)
-	step(usage(901), true)
-	step(&p.ModelEnded{Response: 1}, true) // how much it was is not known
-	step(&p.Configured{Settings: p.Settings{ContextWindow: 2000}}, true)
-	step(&p.Compacted{Summary: "short"}, false)
-	step(usage(901), true)
-	step(&p.TurnEnded{}, false)
+	step(&p.ConversationStarted{Settings: p.Settings{Cwd: "/workdir"}}, 129)
+	step(&p.TurnStarted{}, 129)
+	step(&p.UserMessage{Content: p.Text(strings.Repeat("x", 4000-48))}, 1129)
+	step(&p.ModelRequested{Response: 1}, 1129)
+	step(&p.ToolCall{Call: p.CallID{Turn: 1, Response: 1}, Name: strings.Repeat("x", 400-48)}, 1229)
+	step(&p.ModelEnded{Response: 1, Usage: &p.Usage{Total: 5000}}, 5000)
+	step(&p.ToolOutput{Call: p.CallID{Turn: 1, Response: 1}, Output: strings.Repeat("x", 400)}, 5100)
+	step(&p.ModelRequested{Response: 2}, 5112)
+	step(&p.ModelEnded{Response: 2}, 5112) // how much it was is not known
+	if got := s.Tokens(100, p.Text(strings.Repeat("x", 4000))); got != 6112 {
+		t.Errorf("with a message: %d", got)
+	}
+	s.Evolve(p.Event{Seq: s.Seq + 1, Turn: 1, Body: &p.Compacted{Summary: "short", Keep: 10}})
+	if got := s.Tokens(100); got > 1000 {
+		t.Errorf("after a compaction: %d", got)
+	}
+}
+
+// The window is what is known of the model, and not more than its service has said.
+func TestWindow(t *testing.T) {
+	s := New()
+	step := func(b p.Body, want int64) {
+		t.Helper()
+		s.Evolve(p.Event{Seq: s.Seq + 1, Turn: 1, Body: b})
+		if got := s.Window(); got != want {
+			t.Errorf("after %T: %d, want %d", b, got, want)
+		}
+	}
+	refused := func(window int64) *p.ModelEnded {
+		return &p.ModelEnded{Response: 1, Error: &p.Error{Kind: p.ErrorContextLength, Window: window}}
+	}
+	step(&p.ConversationStarted{Settings: p.Settings{Model: "a"}}, 0)
+	step(&p.TurnStarted{}, 0)
+	step(refused(0), 0)
+	step(refused(8000), 8000)
+	step(refused(9000), 8000)
+	step(refused(6000), 6000)
+	step(&p.ModelEnded{Response: 1, Usage: &p.Usage{Total: 7000}}, 7000) // it takes more than was thought
+	step(&p.TurnEnded{}, 7000)
+	step(&p.Configured{Settings: p.Settings{Model: "b", ContextWindow: 20000}}, 20000)
+	step(&p.TurnStarted{}, 20000)
+	step(refused(50000), 20000)
+	step(refused(10000), 10000)
+	step(&p.HoldEnded{Settings: &p.Settings{Model: "a"}}, 7000)
 }

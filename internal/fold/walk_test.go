@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,7 +50,8 @@ func (w *walk) recordInTurn(b p.Body) { w.event(p.Event{Turn: w.state.Turn, Body
 
 func (w *walk) input(in turn.Input) {
 	env := turn.Env{
-		Now: time.Date(2026, 1, 2, 3, 4, len(w.log), 0, time.UTC), Retries: func() turn.Retries { return turn.Retries{Request: 2, Stream: 2} }, Full: w.r.IntN(10) == 0,
+		Now: time.Date(2026, 1, 2, 3, 4, len(w.log), 0, time.UTC), Retries: func() turn.Retries { return turn.Retries{Request: 2, Stream: 2} }, Room: turn.Room{Size: func(...[]p.Content) int64 { return 100 }, Window: int64(w.r.IntN(10)+1) * 100, Grown: true, Keep: int64(w.r.IntN(2)) * 50, LocalSummary: func() string { return "local" }},
+		OnLimit:  pick(w.r, p.OnLimitHold, p.OnLimitResume, p.OnLimitFail),
 		Wait:     func(int, *p.Error) time.Duration { return time.Second },
 		ReadOnly: func(name string) bool { return name == "look" },
 	}
@@ -79,7 +81,7 @@ func (w *walk) step() {
 func (w *walk) beside() {
 	switch w.r.IntN(6) {
 	case 0:
-		w.record(&p.Configured{Settings: p.Settings{Cwd: fmt.Sprint("/", w.r.IntN(3)), Approval: p.ApprovalNever, ContextWindow: 1000}})
+		w.record(&p.Configured{Settings: p.Settings{Cwd: fmt.Sprint("/", w.r.IntN(3)), Approval: p.ApprovalNever, ContextWindow: pick[int64](w.r, 1000, 10), Model: pick(w.r, "", "", "m")}})
 	case 1:
 		w.record(&p.Renamed{Title: fmt.Sprint("title ", len(w.log))})
 	case 2:
@@ -119,7 +121,7 @@ func (w *walk) idle() {
 	case 7:
 		w.input(turn.ReturnAll{})
 	default:
-		w.input(turn.User{Content: p.Text(fmt.Sprint("m", len(w.log)))})
+		w.input(turn.User{Content: p.Text(strings.Repeat("x", pick(w.r, 0, 0, 100)) + fmt.Sprint("m", len(w.log)))})
 	}
 }
 
@@ -135,7 +137,7 @@ func (w *walk) client() {
 	case 6:
 		w.input(turn.Delete{Input: w.state.LastInput})
 	case 7:
-		w.input(turn.RetryDue{})
+		w.input(pick[turn.Input](w.r, turn.RetryDue{}, turn.HoldDue{}, turn.TryNow{}, turn.TryNow{Settings: &p.Settings{Cwd: "/w", Model: "other"}}))
 	}
 }
 
@@ -181,11 +183,13 @@ func (w *walk) model() {
 	case 6:
 		err := pick(w.r,
 			&p.Error{Kind: p.ErrorConnection, Message: "broke", Retry: true},
-			&p.Error{Kind: p.ErrorContextLength, Message: "too long"},
+			&p.Error{Kind: p.ErrorContextLength, Message: "too long", Window: int64(w.r.IntN(2)) * 5000},
+			&p.Error{Kind: p.ErrorUsageLimit, Message: "used up", After: time.Hour},
+			&p.Error{Kind: p.ErrorHistory, Message: "no images", Part: pick(w.r, p.PartReasoning, p.PartImages, p.PartOutputs)},
 			&p.Error{Kind: p.ErrorHistory, Message: "no output", Call: &p.CallFault{WireID: fmt.Sprint("w", w.r.IntN(5)), Fault: p.CallWithoutOutput}})
 		w.input(turn.ModelDone{Response: s.Response, Error: err, Open: pick(w.r, nil, open), Refused: w.refused(err)})
 	default:
-		w.input(turn.ModelDone{Response: s.Response, Usage: &p.Usage{Input: 5, Total: int64(w.r.IntN(1000))}, Open: pick(w.r, nil, nil, open)})
+		w.input(turn.ModelDone{Response: s.Response, Summary: pick(w.r, "", "gist"), Usage: &p.Usage{Input: 5, Total: int64(w.r.IntN(1000))}, Open: pick(w.r, nil, nil, open)})
 	}
 }
 
@@ -218,7 +222,7 @@ func (w *walk) tool(id p.CallID) {
 		w.recordInTurn(&p.PlanUpdated{Call: id, Plan: []p.PlanStep{{Step: "one"}}})
 	default:
 		out := p.ToolOutput{Call: id, Output: "ok", Aborted: w.state.Stopping(), Repairs: make([]string, w.r.IntN(2))}
-		out.Patch = pick(w.r, nil, &p.PatchResult{Applied: true}, &p.PatchResult{}, &p.PatchResult{Unsettled: true})
+		out.Patch = pick(w.r, nil, &p.PatchResult{Applied: true, Summary: "M a"}, &p.PatchResult{}, &p.PatchResult{Unsettled: true})
 		out.Command = pick(w.r, nil, &p.CommandResult{Output: "printed", Killed: w.r.IntN(2)})
 		w.input(turn.ToolDone{Output: out, Diff: pick(w.r, nil, &p.TurnDiff{Diff: "d"})})
 	}

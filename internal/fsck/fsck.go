@@ -43,6 +43,7 @@ type Checker struct {
 	active p.TurnID // the turn that runs, or 0
 	turn   p.TurnID // the last turn
 	stop   bool     // it was asked to stop
+	held   bool     // it waits for a limit to be lifted
 
 	response  int
 	streaming bool
@@ -80,6 +81,7 @@ var rules = []struct {
 	{"items", (*Checker).finished},
 	{"calls", (*Checker).called},
 	{"approvals", (*Checker).approvals},
+	{"holds", (*Checker).holds},
 	{"messages", (*Checker).messages},
 	{"background", (*Checker).backgroundCommands},
 	{"ends", (*Checker).ends},
@@ -116,7 +118,7 @@ func (c *Checker) End() []Problem {
 	if c.last == 0 {
 		problem("start", "the conversation is empty")
 	}
-	if c.active != 0 && !c.waiting() {
+	if c.active != 0 && !c.waiting() && !c.held {
 		problem("turns", "turn %d has not ended (opening the conversation ends it)", c.active)
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.background)) {
@@ -320,6 +322,30 @@ func (c *Checker) approvals(e p.Event) string {
 		k.open = false
 		if b.Decision == p.Approved || b.Decision == p.ApprovedForSession {
 			k.granted++
+		}
+	}
+	return ""
+}
+
+// holds checks that nothing begins while a turn waits for a limit.
+func (c *Checker) holds(e p.Event) string {
+	was := c.held
+	switch e.Body.(type) {
+	case *p.Held:
+		c.held = true
+		if was || c.streaming || c.stop || c.active == 0 {
+			return "the turn is held while it runs, or twice"
+		}
+	case *p.HoldEnded:
+		c.held = false
+		if !was {
+			return "a hold ends that never began"
+		}
+	case *p.StopRequested, *p.TurnStarted, *p.TurnEnded:
+		c.held = false
+	case *p.ModelRequested, *p.CallStarted:
+		if was {
+			return p.Kind(e.Body) + " while the turn is held"
 		}
 	}
 	return ""

@@ -499,6 +499,7 @@ func TestEveryRuleHasAFault(t *testing.T) {
 		{&p.Notice{}, at{Body: &p.Damaged{}, seq: 7}},
 		until(again, aCall, aCall, run, ask, accept(2), accept(2), stop, stop, cut),
 		until(over, keep(1), completed),
+		until(over, &p.Held{}, again, overAgain, completed),
 		{begin, at{Body: start, turn: 3}},
 	} {
 		var c Checker

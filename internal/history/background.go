@@ -44,7 +44,8 @@ func (h *History) applyShell(e p.Event) bool {
 
 func (h *History) reportShell(turn p.TurnID, b *p.ToolOutput) {
 	h.closeGroup()
-	h.add(turn, 0, user(shellText(h.notes.Command, b)))
+	own := h.add(turn, 0, user(shellText(h.notes.Command, b)))
+	own.own, own.id = true, b.Call
 	h.notes.Command = ""
 }
 

@@ -13,6 +13,12 @@ type savedHistory struct {
 	Settings  p.Settings
 	Next      *p.Settings `json:",omitempty"`
 	Compacted p.TurnID    `json:",omitempty"`
+	Size      int64
+	Base      int64
+	Window    int64        `json:",omitempty"`
+	Shortened bool         `json:",omitempty"`
+	Plan      []p.PlanStep `json:",omitempty"`
+	Changed   []string     `json:",omitempty"`
 	Lead      int
 	Missing   []p.CallID `json:",omitempty"`
 	Group     savedGroup
@@ -44,6 +50,8 @@ type savedEntry struct {
 	Name      string       `json:"name,omitempty"`
 	Arguments string       `json:"arguments,omitempty"`
 	Raw       p.Raw        `json:"raw,omitzero"`
+	Own       bool         `json:"own,omitempty"`
+	ID        p.ItemID     `json:"id,omitzero"`
 }
 
 // SavedAs returns a value of the type that Save encodes, so that whoever keeps
@@ -59,6 +67,7 @@ func (*History) SavedAs() any {
 func (h *History) Save() ([]byte, error) {
 	out := savedHistory{
 		Settings: h.settings, Next: h.nextSettings, Compacted: h.compacted, Lead: len(h.lead), Missing: h.missing,
+		Size: h.size, Base: h.base, Window: h.window, Shortened: h.shortened, Plan: h.plan, Changed: h.changed,
 		Group: h.group.save(h.entries), Notes: h.notes, Running: h.background, Lost: h.endedBackground, Entries: h.saved,
 	}
 	if h.saved != nil {
@@ -69,7 +78,7 @@ func (h *History) Save() ([]byte, error) {
 		it := e.item
 		list[i] = savedEntry{
 			e.turn, e.response, it.Kind, it.Content, it.Text, it.Call, it.WireID,
-			it.CallKind, it.Name, it.Arguments, it.Raw,
+			it.CallKind, it.Name, it.Arguments, it.Raw, e.own, e.id,
 		}
 	}
 	var err error
@@ -97,6 +106,7 @@ func Restore(data []byte) (*History, error) {
 	g := in.Group
 	h := &History{
 		saved: in.Entries, settings: in.Settings, nextSettings: in.Next, compacted: in.Compacted,
+		size: in.Size, base: in.Base, window: in.Window, shortened: in.Shortened, plan: in.Plan, changed: in.Changed,
 		lead: make([]*entry, in.Lead), missing: in.Missing, notes: in.Notes, background: in.Running, endedBackground: in.Lost,
 		group: group{turn: g.Turn, response: g.Response, reasoning: g.Reasoning, partial: g.Partial, before: g.Before, outputs: g.Outputs},
 	}
@@ -121,12 +131,13 @@ func (h *History) decode() {
 	var list []savedEntry
 	// The journal has verified the checkpoint's checksum: this is what Save wrote.
 	_ = json.Unmarshal(h.saved, &list)
-	h.saved = nil
+	h.saved, h.size = nil, 0
 	for _, s := range list {
-		h.add(s.Turn, s.Response, &p.PromptItem{
+		e := h.add(s.Turn, s.Response, &p.PromptItem{
 			Kind: s.Kind, Content: s.Content, Text: s.Text, Call: s.Call, WireID: s.WireID,
 			CallKind: s.CallKind, Name: s.Name, Arguments: s.Arguments, Raw: s.Raw,
 		})
+		e.own, e.id = s.Own, s.ID
 	}
 	n := min(len(h.lead), len(h.entries))
 	h.lead = h.entries[:n:n]

@@ -29,6 +29,12 @@ type History struct {
 	settings        p.Settings
 	nextSettings    *p.Settings // of the turns to come, not yet reported to the model
 	compacted       p.TurnID
+	size            int64             // bytes of the entries, see itemSize
+	base            int64             // of them: what a compaction left
+	window          int64             // tokens that the model takes, as far as is known
+	shortened       bool              // an entry was shortened
+	plan            []p.PlanStep      // the model's latest
+	changed         []string          // what patches did, in words
 	missing         []p.CallID        // calls whose response is over and that have no output
 	known           map[p.CallID]bool // the calls among the entries
 	group           group
@@ -42,6 +48,8 @@ type entry struct {
 	turn     p.TurnID
 	response int
 	item     *p.PromptItem
+	own      bool     // the user's own words
+	id       p.ItemID // of those: their name
 }
 
 // A group is the latest model response while its calls are being answered.
@@ -60,6 +68,7 @@ type turnNotes struct {
 	Aborted []string // calls that were interrupted
 	Partial bool     // the last message is partial
 	Shell   bool     // the user runs a command, and the model knows nothing of the turn
+	Compact bool     // it only compacts
 	Command string   // that command, until its output is reported
 }
 
@@ -75,7 +84,7 @@ func (h *History) Apply(e p.Event) {
 		h.nextSettings = &b.Settings
 	case *p.TurnStarted:
 		h.closeGroup() // the end of the turn before may have been lost
-		h.notes = turnNotes{Shell: b.Shell}
+		h.notes = turnNotes{Shell: b.Shell, Compact: b.Compact}
 		h.configure()
 		h.reportEndedBackground()
 	case *p.UserMessage:
@@ -83,7 +92,8 @@ func (h *History) Apply(e p.Event) {
 			h.group.partial = nil // a request follows, as below
 		}
 		h.closeGroup()
-		h.add(e.Turn, 0, &p.PromptItem{Kind: p.PromptUser, Content: b.Content})
+		own := h.add(e.Turn, 0, &p.PromptItem{Kind: p.PromptUser, Content: h.fitMessage(b)})
+		own.own, own.id = true, b.Item
 	case *p.ModelRequested:
 		h.group.partial = nil // the model is asked again, and will say it again
 		h.closeGroup()
@@ -111,7 +121,20 @@ func (h *History) Apply(e p.Event) {
 		h.closeGroup()
 		h.add(0, 0, user(undoneText(b)))
 	case *p.Compacted:
-		h.compact(e.Turn, b.Summary)
+		h.compact(e.Turn, b)
+	case *p.HistoryReduced:
+		h.reduce(b.Part)
+	case *p.HoldEnded:
+		if b.Settings != nil {
+			h.switchModel(*b.Settings)
+			h.settings.Provider, h.settings.Model = b.Settings.Provider, b.Settings.Model
+		}
+	case *p.ModelEnded:
+		if b.Error != nil && b.Error.Window > 0 {
+			h.window = smaller(h.window, b.Error.Window)
+		}
+	case *p.PlanUpdated:
+		h.plan = b.Plan
 	}
 }
 
@@ -174,7 +197,7 @@ func (h *History) Find(wireID string) (id p.CallID, answered, ok bool) {
 
 func (h *History) add(turn p.TurnID, response int, item *p.PromptItem) *entry {
 	h.decode()
-	e := &entry{turn, response, item}
+	e := &entry{turn: turn, response: response, item: item}
 	h.append(e)
 	return e
 }
@@ -188,17 +211,18 @@ func (h *History) append(e *entry) {
 	}
 	h.entries = append(h.entries, e)
 	h.items = append(h.items, e.item)
+	h.size += itemSize(e.item)
 }
 
 // start puts the lead in front of everything: it is recorded later than the
 // rest if the first record was lost.
 func (h *History) start(s p.Settings) {
 	h.decode()
-	h.settings, h.lead = s, nil
+	h.settings, h.lead, h.window = s, nil, s.ContextWindow
 	if s.UserInstructions != "" {
-		h.lead = append(h.lead, &entry{0, 0, user(tag("user_instructions", "\n\n"+s.UserInstructions+"\n\n"))})
+		h.lead = append(h.lead, &entry{item: user(tag("user_instructions", "\n\n"+s.UserInstructions+"\n\n"))})
 	}
-	h.lead = append(h.lead, &entry{0, 0, user(prompt.Environment(p.Settings{}, s))})
+	h.lead = append(h.lead, &entry{item: user(prompt.Environment(p.Settings{}, s))})
 	h.group.before += len(h.lead)
 	h.replace(slices.Concat(h.lead, h.entries))
 }
@@ -211,6 +235,10 @@ func (h *History) configure() {
 	}
 	if text := prompt.Environment(h.settings, *h.nextSettings); text != "" {
 		h.add(0, 0, user(text))
+	}
+	h.switchModel(*h.nextSettings)
+	if h.nextSettings.ContextWindow != h.settings.ContextWindow {
+		h.window = h.nextSettings.ContextWindow
 	}
 	h.settings, h.nextSettings = *h.nextSettings, nil
 }
@@ -299,7 +327,7 @@ func (h *History) closeGroup() {
 			h.missing = append(h.missing, c.item.Call)
 			continue
 		}
-		h.add(c.turn, c.response, outputItem(c.item, out))
+		h.add(c.turn, c.response, h.outputItem(c.item, out))
 		if out.Aborted {
 			h.notes.Aborted = append(h.notes.Aborted, describe(c.item))
 		}
@@ -311,10 +339,13 @@ func (h *History) closeGroup() {
 	}
 }
 
-func outputItem(call *p.PromptItem, out *p.ToolOutput) *p.PromptItem {
+func (h *History) outputItem(call *p.PromptItem, out *p.ToolOutput) *p.PromptItem {
+	if out.Patch != nil && out.Patch.Applied {
+		h.noteChange(out.Patch.Summary)
+	}
 	return &p.PromptItem{
 		Kind: p.PromptOutput, Call: call.Call, WireID: call.WireID, CallKind: call.CallKind,
-		Text: out.Output, Content: out.Content,
+		Text: h.fitOutput(call.Call, out.Output), Content: out.Content,
 	}
 }
 
@@ -339,7 +370,7 @@ func (h *History) lateOutput(b *p.ToolOutput) {
 		return
 	}
 	h.missing = slices.DeleteFunc(h.missing, func(id p.CallID) bool { return id == b.Call })
-	h.insert(call, outputItem(call.item, b))
+	h.insert(call, h.outputItem(call.item, b))
 }
 
 // insert puts an output behind its call's response, in the order of the calls.
@@ -364,12 +395,12 @@ func (h *History) insert(call *entry, out *p.PromptItem) {
 	if at <= h.group.before {
 		h.group.before++
 	}
-	h.replace(slices.Insert(slices.Clone(h.entries), at, &entry{call.turn, call.response, out}))
+	h.replace(slices.Insert(slices.Clone(h.entries), at, &entry{turn: call.turn, response: call.response, item: out}))
 }
 
 // replace makes a new list of items, so that those handed out stay as they are.
 func (h *History) replace(entries []*entry) {
-	h.entries, h.items, h.known = nil, make([]*p.PromptItem, 0, len(entries)), nil
+	h.entries, h.size, h.items, h.known = nil, 0, make([]*p.PromptItem, 0, len(entries)), nil
 	for _, e := range entries {
 		h.append(e)
 	}
@@ -403,24 +434,4 @@ func (h *History) revert(before p.TurnID) {
 	keep := slices.DeleteFunc(slices.Clone(h.entries), func(e *entry) bool { return e.turn >= before })
 	h.missing = slices.DeleteFunc(h.missing, func(id p.CallID) bool { return id.Turn >= before })
 	h.replace(keep)
-}
-
-// compact puts a summary in the place of everything but the lead and what the
-// user said in this turn, which is still to be answered.
-func (h *History) compact(turn p.TurnID, summary string) {
-	h.decode()
-	h.closeGroup()
-	lead := slices.Clone(h.lead)
-	if n := len(lead); n > 0 {
-		lead[n-1] = &entry{0, 0, user(prompt.Environment(p.Settings{}, h.settings))}
-	}
-	h.lead, h.missing, h.compacted = lead, nil, turn
-	text := "Summary of the conversation so far:\n" + summary
-	kept := append(slices.Clip(lead), &entry{turn, 0, &p.PromptItem{Kind: p.PromptAssistant, Text: text}})
-	for _, e := range h.entries {
-		if turn != 0 && e.turn == turn && e.item.Kind == p.PromptUser {
-			kept = append(kept, e)
-		}
-	}
-	h.replace(kept)
 }

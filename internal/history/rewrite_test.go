@@ -75,7 +75,8 @@ func TestRevertForgetsWhatWasMissing(t *testing.T) {
 	expect(t, h, env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: aborted")
 }
 
-const summary = "assistant: Summary of the conversation so far:\n"
+// summary marks the message that stands for what was compacted.
+const summary = "summary: "
 
 func TestCompact(t *testing.T) {
 	begin := &p.ConversationStarted{Settings: p.Settings{Cwd: "/w", UserInstructions: "Be brief."}}
@@ -101,8 +102,8 @@ func TestCompact(t *testing.T) {
 // and stays.
 func TestCompactWithinATurn(t *testing.T) {
 	h := build(append(threeTurns(), &p.TurnStarted{}, says(4, "fourth"), request(1), callIn(4, 1, 0), over(1), outputIn(4, 1, 0, "x"),
-		says(5, "also"), &p.ModelRequested{Response: 2, Compact: true}, said(2, 0, "gist"), over(2), &p.Compacted{Summary: "gist"}, request(3))...)
-	want := []string{moved, summary + "gist", "user: fourth", "user: also"}
+		says(5, "also"), &p.ModelRequested{Response: 2, Compact: true}, over(2), &p.Compacted{Summary: "gist"}, request(3))...)
+	want := []string{moved, "user: fourth", summary + "gist", "user: also"} // the last is still to be answered
 	expect(t, h, want...)
 	for _, b := range []p.Body{callIn(4, 3, 0), over(3), outputIn(4, 3, 0, "y"), request(4), said(4, 0, "done"), over(4), end(p.Completed)} {
 		h.Apply(p.Event{Turn: 4, Body: b})
@@ -121,7 +122,7 @@ func TestCompactForgetsWhatWasMissing(t *testing.T) {
 	}
 	h.Apply(p.Event{Turn: 1, Body: output(1, 0, "late")})
 	h.Apply(p.Event{Turn: 1, Body: output(2, 0, "late")})
-	expect(t, h, env, summary+"s", "user: go") // what is still to be answered stays
+	expect(t, h, env, "user: go", summary+"s") // what the user said in the turn stays
 }
 
 func TestCompactBeforeTheBeginning(t *testing.T) {

@@ -57,7 +57,13 @@ func lines(items []*p.PromptItem) []string {
 	for _, it := range items {
 		switch it.Kind {
 		case p.PromptUser:
-			out = append(out, "user: "+p.PlainText(it.Content))
+			text := p.PlainText(it.Content)
+			if _, rest, ok := strings.Cut(text, "replaced by this summary.\n\n"); ok {
+				gist, _, _ := strings.Cut(rest, "\n</conversation_summary>")
+				out = append(out, summary+gist)
+				continue
+			}
+			out = append(out, "user: "+text)
 		case p.PromptAssistant, p.PromptReasoning:
 			out = append(out, fmt.Sprintf("%s: %s", it.Kind, it.Text))
 		case p.PromptCall:

@@ -187,7 +187,7 @@ func (w *walk) checkpoint() {
 // happen lets package turn decide.
 func (w *walk) happen(in turn.Input) {
 	env := turn.Env{
-		Retries: func() turn.Retries { return turn.Retries{Request: 2, Stream: 2} }, Full: w.r.IntN(10) == 0, Wait: func(int, *p.Error) time.Duration { return 0 },
+		Retries: func() turn.Retries { return turn.Retries{Request: 2, Stream: 2} }, Room: turn.Room{Size: func(...[]p.Content) int64 { return 100 }, Window: int64(w.r.IntN(10)+1) * 100, Grown: true, LocalSummary: func() string { return "local" }}, Wait: func(int, *p.Error) time.Duration { return 0 },
 		ReadOnly: func(name string) bool { return name == "look" },
 	}
 	if done, ok := in.(turn.ModelDone); ok && done.Error != nil && done.Error.Call != nil {

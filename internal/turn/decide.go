@@ -42,7 +42,10 @@ func (d *decision) takeIdle(in Input) error {
 	case ReturnAll:
 		d.returnAll()
 	case Compact:
-		d.add(&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1})
+		d.add(&p.TurnStarted{Compact: true})
+		d.request()
+	case TryNow:
+		return ErrNoHold
 	case Shell:
 		return d.beginShell(in)
 	case Stop:
@@ -63,10 +66,9 @@ func (d *decision) takeIdle(in Input) error {
 // begin starts a turn with a message.
 func (d *decision) begin(in PendingInput) {
 	d.add(&p.TurnStarted{})
-	d.add(
-		&p.UserMessage{Item: p.ItemID{Turn: d.state.Turn}, Input: in.ID, Content: in.Content},
-		&p.ModelRequested{Response: 1, Compact: d.env.Full},
-	)
+	full := d.full(in.Content)
+	d.add(&p.UserMessage{Item: p.ItemID{Turn: d.state.Turn}, Input: in.ID, Content: in.Content})
+	d.send(full, in.Content)
 }
 
 // A decision collects events and keeps the state they lead to.
@@ -75,6 +77,8 @@ type decision struct {
 	env     Env
 	crashed bool // after a crash there is nobody to start the next turn
 	events  []p.Event
+
+	summary string // what the model said when it was asked for a summary
 }
 
 // add gives each event its turn. It is the only place where a turn gets its number.
@@ -138,6 +142,15 @@ func (d *decision) take(in Input) error {
 		if d.state.Backoff && d.state.StopReason == "" {
 			d.request()
 		}
+	case HoldDue:
+		if d.state.Hold != nil && d.state.Hold.Resume {
+			d.endHold(nil)
+		}
+	case TryNow:
+		if d.state.Hold == nil {
+			return ErrNoHold
+		}
+		d.endHold(in.Settings)
 	case ToolAsked:
 		d.takeAsked(in)
 	case ToolDone:
@@ -229,8 +242,8 @@ func (d *decision) takeApproval(in Approval) error {
 func (d *decision) takeItem(in ModelItem) {
 	s := d.state
 	id := p.ItemID{Turn: s.Turn, Response: in.Response, Index: in.Index}
-	if s.StopReason != "" || !s.unfinished(id) {
-		return // what arrives after the stop is not part of the conversation
+	if s.StopReason != "" || s.Compacting() || !s.unfinished(id) {
+		return // what arrives after the stop, or for a summary, is not part of the conversation
 	}
 	switch b := in.Body.(type) {
 	case *p.AssistantMessage:
@@ -238,9 +251,6 @@ func (d *decision) takeItem(in ModelItem) {
 	case *p.Reasoning:
 		b.Item = id
 	case *p.ToolCall:
-		if s.Compacting() {
-			return // no tool was offered
-		}
 		b.Call = id
 		if b.WireID == "" { // some local servers give none
 			b.WireID = "call_" + strings.ReplaceAll(id.String(), ".", "_")
@@ -258,10 +268,12 @@ func (d *decision) takeModelDone(in ModelDone) {
 	d.addPartials(in.Open)
 	ended := &p.ModelEnded{Response: in.Response, Usage: in.Usage}
 	if d.state.StopReason == "" {
-		ended.Error = in.Error
+		ended.Error = d.withWindow(in.Error)
 	}
 	d.add(ended)
+	d.summary = in.Summary
 	if ended.Error != nil {
+		in.Error = ended.Error
 		d.modelFailed(in)
 	}
 }
@@ -280,14 +292,14 @@ func (d *decision) modelFailed(in ModelDone) {
 		d.repair(*err.Call, in.Refused)
 		return
 	}
-	if err.Kind == p.ErrorContextLength && !d.state.Compacting() && !d.state.HasCompacted {
-		d.env.Full = true
-		d.add(&p.Notice{Text: "the conversation is too long for the model; summarising it"})
-		d.request()
+	if err.Kind == p.ErrorHistory && d.reduce(err.Part) || err.Kind == p.ErrorContextLength && d.tooLong(err) || d.hold(err) {
 		return
 	}
 	if retry := d.retry(err, len(in.Open) > 0 || len(d.state.Items) > 0); retry != nil {
 		d.add(retry)
+		return
+	}
+	if d.state.Compacting() && d.summariseLocally(err) {
 		return
 	}
 	d.add(&p.StopRequested{Reason: p.Failed, Error: err})
@@ -392,6 +404,9 @@ func (d *decision) takeLost(in Lost) {
 
 // addPartials records what there is of messages that were not finished.
 func (d *decision) addPartials(open []Partial) {
+	if d.state.Compacting() {
+		return // half a summary is not something that the model said
+	}
 	for _, o := range open {
 		if o.Text == "" || !d.state.unfinished(o.Item) {
 			continue
@@ -409,7 +424,8 @@ func (d *decision) addPartials(open []Partial) {
 func (d *decision) settle(lost bool) {
 	s := d.state
 	switch {
-	case s.Waiting() && lost:
+	case !s.Active: // a compaction has ended it
+	case s.Waiting() && (lost || s.Hold != nil):
 	case (s.working() || len(s.OwnBackground()) > 0) && !lost && s.StopReason != "", s.Streaming:
 	case s.StopReason != "":
 		d.end(s.StopReason)
@@ -423,22 +439,6 @@ func (d *decision) settle(lost bool) {
 	default:
 		d.end(p.Completed)
 	}
-}
-
-// endCompaction replaces the history by the summary; if the model gave none, the
-// history stays.
-func (d *decision) endCompaction() {
-	if strings.TrimSpace(d.state.LastText) == "" {
-		d.add(&p.StopRequested{Reason: p.Failed, Error: &p.Error{Kind: p.ErrorModel, Message: "the model gave no summary"}})
-		d.settle(false) // background commands of the turn end first
-		return
-	}
-	d.add(&p.Compacted{Summary: d.state.LastText})
-	if d.state.Compact {
-		d.end(p.Completed)
-		return
-	}
-	d.request() // now with room
 }
 
 // startCalls runs the open calls one at a time and in order; calls that only
@@ -460,21 +460,6 @@ func (d *decision) startCalls() {
 			return
 		}
 	}
-}
-
-// request makes the next model request, with what was steered in before it; if
-// the history is too long, it asks for a summary first.
-func (d *decision) request() {
-	s := d.state
-	sum := !s.Compact && !s.HasCompacted && (d.env.Full || s.AwaitingSummary)
-	for _, in := range slices.Clone(s.Pending) {
-		if !in.Joins() || s.Compact || sum {
-			continue
-		}
-		item := p.ItemID{Turn: d.state.Turn, Index: d.state.Messages}
-		d.add(&p.UserMessage{Item: item, Input: in.ID, Content: in.Content})
-	}
-	d.add(&p.ModelRequested{Response: s.Response + 1, Compact: sum})
 }
 
 // end closes everything that is open and ends the turn. No other code ends one.

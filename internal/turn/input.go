@@ -75,12 +75,19 @@ type (
 		Usage    *p.Usage
 		Error    *p.Error
 		Open     []Partial // items of the response that were not finished
+		Summary  string    // what it said, if it was asked for a summary
 		// Refused is, for an error about one call, what the history knows of it.
 		Refused *Refused
 	}
 
 	// RetryDue says that the wait before a retry is over.
 	RetryDue struct{}
+
+	// HoldDue says that the limit which the turn waits for is lifted.
+	HoldDue struct{}
+
+	// TryNow asks to end a hold. Settings, if set, are those of the turn from now on.
+	TryNow struct{ Settings *p.Settings }
 
 	// ToolAsked says that a call must be approved before it can run.
 	ToolAsked struct {
@@ -120,6 +127,8 @@ func (Delete) isInput()         {}
 func (ModelItem) isInput()      {}
 func (ModelDone) isInput()      {}
 func (RetryDue) isInput()       {}
+func (HoldDue) isInput()        {}
+func (TryNow) isInput()         {}
 func (ToolAsked) isInput()      {}
 func (ToolDone) isInput()       {}
 func (Lost) isInput()           {}
@@ -143,8 +152,25 @@ type Env struct {
 	Now      time.Time
 	ReadOnly func(tool string) bool // may calls of it run side by side
 	Retries  func() Retries         // how often a failed request is made again
-	Full     bool                   // the history is about to be too long for the model
 	Wait     func(attempt int, err *p.Error) time.Duration
+	MaxWait  time.Duration // a service that asks to wait for longer has reached a limit; 0 is 60 s
+	OnLimit  p.OnLimit     // what becomes of the turn then
+
+	Room Room
+}
+
+// Room is what is known of how long a request is, and may be. The zero value knows
+// nothing.
+type Room struct {
+	// Size estimates how many tokens the next request has, with some messages added.
+	Size func(added ...[]p.Content) int64
+
+	Window   int64 // tokens that the model takes; 0 if not known
+	Overhead int64 // tokens of a request without a history
+	Keep     int64 // tokens of the user's messages that a compaction keeps
+	Grown    bool  // enough was said since the last compaction to make another worth it
+
+	LocalSummary func() string // for when the service makes none
 }
 
 // Retries is how often a failed request is made again: if it failed before its response began, and if
@@ -163,4 +189,5 @@ var (
 	ErrSteerSettings = errors.New("a message that joins a running turn cannot change its settings: queue it instead")
 	ErrDecision      = errors.New("unknown decision")
 	ErrNoBackground  = errors.New("no such background command is running")
+	ErrNoHold        = errors.New("the turn does not wait for a limit")
 )

@@ -38,7 +38,7 @@ func (w *walk) op() Input {
 	input := p.InputID(int(w.state.LastInput) - w.r.IntN(3))
 	switch w.r.IntN(16) {
 	case 0:
-		return Compact{}
+		return pick[Input](w.r, Compact{}, TryNow{}, TryNow{})
 	case 12:
 		return Shell{Command: pick(w.r, "ls", "ls", "")}
 	case 13, 14, 15:
@@ -71,7 +71,7 @@ func (w *walk) response() int {
 // model is something that the model does.
 func (w *walk) model() Input {
 	if w.r.IntN(3) == 0 {
-		return ModelDone{Response: w.response(), Error: w.fault(), Open: w.partials(), Refused: w.known()}
+		return ModelDone{Response: w.response(), Error: w.fault(), Summary: pick(w.r, "", " ", "gist", "gist"), Open: w.partials(), Refused: w.known()}
 	}
 	return ModelItem{Response: w.response(), Index: w.r.IntN(6), Body: w.item()}
 }
@@ -96,6 +96,8 @@ func (w *walk) fault() *p.Error {
 	switch w.r.IntN(8) {
 	case 0, 1:
 		return broken()
+	case 4:
+		return pick(w.r, &p.Error{Kind: p.ErrorUsageLimit}, &p.Error{Kind: p.ErrorHistory, Part: pick(w.r, p.PartReasoning, p.PartImages)})
 	case 2:
 		return &p.Error{Kind: p.ErrorHistory, Retry: w.r.IntN(4) == 0, Call: &p.CallFault{
 			WireID: pick(w.r, "w0", "w1"), Fault: pick(w.r, p.CallWithoutOutput, p.OutputTwice, p.OutputWithoutCall),

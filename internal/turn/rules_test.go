@@ -113,7 +113,7 @@ func (r *rules) life(e p.Event) error {
 		if !r.compact && !r.summing || r.summed || strings.TrimSpace(b.Summary) == "" {
 			return fmt.Errorf("not asked for, or the second: summary %q", b.Summary)
 		}
-		r.summed = true
+		r.summed, r.summing = true, false
 	case *p.TurnEnded:
 		return r.end(e, b)
 	}
@@ -205,7 +205,7 @@ func (r *rules) model(e p.Event) error {
 				return fmt.Errorf("message %d should have joined", id)
 			}
 		}
-		if b.Compact && (r.compact || r.summed || r.summing && !r.again) {
+		if b.Compact && (r.summed || r.summing && !r.again) {
 			return errors.New("asks for a summary again")
 		}
 		if _, ok := r.before.(*p.UserMessage); ok && b.Compact && b.Response > 1 {
@@ -215,7 +215,11 @@ func (r *rules) model(e p.Event) error {
 	case *p.ModelEnded:
 		if b.Error == nil {
 			r.retries = 0
+			r.summed = r.summed && r.summing
 		}
+		r.again = r.again || b.Error != nil && b.Error.Kind == p.ErrorContextLength
+	case *p.HoldEnded, *p.HistoryReduced:
+		r.again = true
 	case *p.ModelRetry:
 		r.again = true
 		r.retries++

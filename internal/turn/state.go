@@ -36,22 +36,26 @@ type State struct {
 
 	// The current turn, or the last one.
 	Started      time.Time
-	Compact      bool        // it only compacts
-	Shell        bool        // it runs a command of the user's own
-	Messages     int         // how many messages the user has sent in it
-	Killed       int         // processes that were ended by a stop
-	Repairs      int         // made in calls that the model got wrong
-	Calls        []OpenCall  // without an output, in order
-	HasCompacted bool        // the history was compacted in it
-	RefusedCalls []string    // call ids that the provider complained about
-	UnknownCalls []string    // those that the history does not know: requests must carry an output for them
-	StopReason   p.EndReason // why it stops, once somebody asked to
-	StopError    *p.Error    // with StopReason: what failed
+	Compact      bool            // it only compacts
+	Shell        bool            // it runs a command of the user's own
+	Messages     int             // how many messages the user has sent in it
+	Killed       int             // processes that were ended by a stop
+	Repairs      int             // made in calls that the model got wrong
+	Calls        []OpenCall      // without an output, in order
+	HasCompacted bool            // the history was compacted since the last response that worked
+	Reduced      []p.HistoryPart // what was taken out of the history because the service refused it
+	Hold         *p.Held         // the limit that it waits for, if any
+	RefusedCalls []string        // call ids that the provider complained about
+	UnknownCalls []string        // those that the history does not know: requests must carry an output for them
+	StopReason   p.EndReason     // why it stops, once somebody asked to
+	StopError    *p.Error        // with StopReason: what failed
 
 	// Its latest model response.
-	Response        int  // 1, 2, …
-	Streaming       bool // it has not ended
-	AwaitingSummary bool // it is a summary, to continue from
+	Response        int   // 1, 2, …
+	Streaming       bool  // it has not ended
+	AwaitingSummary bool  // it is a summary, to continue from
+	Limit           int64 // how many tokens its request may have; 0 is no limit
+	Refusals        int   // how often in a row requests were refused for their length
 	AskedForTool    bool
 	LastText        string     // its last message
 	Items           []p.ItemID // what it has finished
@@ -143,7 +147,7 @@ func (s State) Evolve(e p.Event) State {
 		s.LastInput = max(s.LastInput, b.Input)
 		s.dropInput(b.Input)
 	case *p.StopRequested:
-		s.StopReason, s.StopError = b.Reason, b.Error
+		s.StopReason, s.StopError, s.Hold = b.Reason, b.Error, nil
 	case *p.TurnEnded:
 		s.Active = false
 	default:
@@ -188,7 +192,13 @@ func (s *State) evolveModel(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.ModelRequested:
 		s.Response, s.Streaming, s.AskedForTool, s.Backoff, s.LastText, s.Items = b.Response, true, false, false, "", nil
-		s.AwaitingSummary = b.Compact
+		s.AwaitingSummary, s.Limit = b.Compact, b.Limit
+	case *p.Held:
+		s.Hold = b
+	case *p.HoldEnded:
+		s.Hold = nil
+	case *p.HistoryReduced:
+		s.Reduced = append(slices.Clip(s.Reduced), b.Part)
 	case *p.Compacted:
 		s.HasCompacted = true
 	case *p.AssistantMessage:
@@ -198,8 +208,12 @@ func (s *State) evolveModel(e p.Event) {
 		s.Items = append(slices.Clip(s.Items), b.Item)
 	case *p.ModelEnded:
 		s.Streaming = false
-		if b.Error == nil {
-			s.Attempts = Retries{}
+		switch {
+		case b.Error == nil:
+			s.Attempts, s.Refusals = Retries{}, 0
+			s.HasCompacted = s.HasCompacted && s.AwaitingSummary
+		case b.Error.Kind == p.ErrorContextLength:
+			s.Refusals++
 		}
 	case *p.ModelRetry:
 		s.Backoff = true
@@ -282,9 +296,10 @@ func (s State) any(at Stage) bool {
 // working reports whether anything of the turn still runs.
 func (s State) working() bool { return s.Streaming || s.any(running) }
 
-// Waiting reports whether the turn only waits for a person.
+// Waiting reports whether the turn only waits: for a person, or for a limit to be
+// lifted.
 func (s State) Waiting() bool {
-	return s.Active && s.StopReason == "" && !s.working() && !s.Backoff && s.any(asking) && !s.denialTruncated()
+	return s.Active && s.StopReason == "" && !s.working() && !s.Backoff && (s.any(asking) && !s.denialTruncated() || s.Hold != nil)
 }
 
 // denialTruncated reports whether a crash separated the record of a denial from

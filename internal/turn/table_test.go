@@ -90,7 +90,7 @@ var (
 		"back-off":        fold(backingOff()...),
 		"stopping model":  fold(stopped(started())...),
 		"stopping tool":   fold(stopped(toolRuns())...),
-		"compacting":      fold(&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}),
+		"compacting":      fold(compacting()...),
 		"summing up":      fold(summing()...),
 		"message waiting": fold(with(started(), accepted(2, p.Queue), &p.ModelEnded{Response: 1}, ended(p.Completed))...),
 	}
@@ -108,7 +108,7 @@ var (
 		{"summarise", Compact{}},
 		{"model said", ModelItem{Response: 1, Body: &p.AssistantMessage{Text: "x"}}},
 		{"model call", ModelItem{Response: 1, Body: &p.ToolCall{Name: "work"}}},
-		{"model done", ModelDone{Response: 1, Open: []Partial{{Item: id(1, 1, 3), Kind: p.DeltaMessage, Text: "half"}}}},
+		{"model done", ModelDone{Response: 1, Summary: "gist", Open: []Partial{{Item: id(1, 1, 3), Kind: p.DeltaMessage, Text: "half"}}}},
 		{"model failed", ModelDone{Response: 1, Error: &p.Error{Kind: p.ErrorAuth, Message: "no key"}}},
 		{"model too full", ModelDone{Response: 1, Error: tooLong()}},
 		{"model broke", ModelDone{Response: 1, Error: broken()}},
@@ -138,7 +138,7 @@ message queue    → TurnStarted, UserMessage #1, ModelRequested 1
 message replace  → TurnStarted, UserMessage #1, ModelRequested 1
 message empty    → ∅ the message is empty
 next             → ∅
-summarise        → TurnStarted to compact, ModelRequested 1
+summarise        → TurnStarted to compact, ModelRequested 1 to sum up
 model said       → ∅
 model call       → ∅
 model done       → ∅
@@ -166,7 +166,7 @@ message queue    → TurnStarted, UserMessage #3, ModelRequested 1
 message replace  → TurnStarted, UserMessage #3, ModelRequested 1
 message empty    → ∅ the message is empty
 next             → TurnStarted, UserMessage #2, ModelRequested 1
-summarise        → TurnStarted to compact, ModelRequested 1
+summarise        → TurnStarted to compact, ModelRequested 1 to sum up
 model said       → ∅
 model call       → ∅
 model done       → ∅
@@ -363,9 +363,9 @@ message replace  → InputAccepted #1 replace after the stop, StopRequested repl
 message empty    → ∅ the message is empty
 next             → ∅
 summarise        → ∅ a turn is running
-model said       → AssistantMessage
+model said       → ∅
 model call       → ∅
-model done       → AssistantMessage cut, ModelEnded, Compacted, TurnEnded completed
+model done       → ModelEnded, Compacted, TurnEnded completed
 model failed     → ModelEnded with an error, StopRequested failed, TurnEnded failed
 model too full   → ModelEnded with an error, StopRequested failed, TurnEnded failed
 model broke      → ModelEnded with an error, ModelRetry
@@ -391,9 +391,9 @@ message replace  → InputAccepted #2 replace after the stop, StopRequested repl
 message empty    → ∅ the message is empty
 next             → ∅
 summarise        → ∅ a turn is running
-model said       → AssistantMessage
+model said       → ∅
 model call       → ∅
-model done       → AssistantMessage cut, ModelEnded, Compacted, ModelRequested 2
+model done       → ModelEnded, Compacted, ModelRequested 2
 model failed     → ModelEnded with an error, StopRequested failed, TurnEnded failed
 model too full   → ModelEnded with an error, StopRequested failed, TurnEnded failed
 model broke      → ModelEnded with an error, ModelRetry

@@ -1,0 +1,173 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/history"
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/turn"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// startModel asks the model. What it says goes to the journal, unless it is a summary:
+// that is no part of the conversation before it is whole.
+func (o *owner) startModel(id p.TurnID, b p.ModelRequested) {
+	scope := o.journal.Open(fmt.Sprintf("%d.%d", id, b.Response))
+	o.model = scope
+	var to model.Sink = &sink{conv: o.conv, id: p.ItemID{Turn: id, Response: b.Response}, scope: scope}
+	var summary *summarySink
+	if b.Compact {
+		summary = &summarySink{}
+		to = summary
+	}
+	prompt, settings, client := o.prompt(b), o.state.TurnSettings, o.cfg.Model
+	o.work(id, func(ctx context.Context) (h turn.Input) {
+		done := turn.ModelDone{Response: b.Response}
+		defer scope.Seal()
+		defer o.guard(func(err *p.Error) { done.Error = err; h = done })
+		c, err := client(settings)
+		if err != nil {
+			done.Error = asError(err)
+			return done
+		}
+		end, err := c.Stream(ctx, prompt, to)
+		done.Usage = end.Usage
+		if summary != nil {
+			done.Summary = strings.Join(summary.texts, "\n\n")
+		}
+		if err != nil {
+			done.Error = asError(err)
+		}
+		return done
+	})
+}
+
+// A summarySink keeps what the model says when it is asked for a summary.
+type summarySink struct{ texts []string }
+
+func (*summarySink) Delta(int, p.DeltaKind, string) {}
+
+func (s *summarySink) Done(_ int, body p.Body) {
+	if m, ok := body.(*p.AssistantMessage); ok && !m.Partial {
+		s.texts = append(s.texts, m.Text)
+	}
+}
+
+// prompt is what a request says. One for a summary keeps the tools, since services
+// refuse calls in a history without them, and since it begins like the requests before it.
+func (o *owner) prompt(b p.ModelRequested) model.Prompt {
+	s := o.state.TurnSettings
+	pr := model.Prompt{
+		Model: s.Model, Instructions: o.instructions(), Items: o.state.History.Items(), Tools: o.toolSpecs(),
+		Effort: s.Effort, Summary: s.Summary, Verbosity: s.Verbosity,
+		CacheKey: string(o.state.ID), OutputSchema: s.OutputSchema, UnknownCalls: o.state.UnknownCalls, Window: o.state.Window(),
+	}
+	if b.Compact {
+		pr.NoCalls, pr.OutputSchema = true, nil
+		pr.Items = append(pr.Items[:len(pr.Items):len(pr.Items)], &p.PromptItem{Kind: p.PromptUser, Content: p.Text(summarise)})
+	}
+	if b.Limit > 0 {
+		pr.Items = history.Fit(pr.Items, max(b.Limit-o.overhead, 1))
+	}
+	return pr
+}
+
+// instructions are those of the settings, else the built-in ones, and what is
+// added to both.
+func (o *owner) instructions() string {
+	s := o.state.TurnSettings
+	text := s.Instructions
+	if text == "" && o.cfg.Instructions != nil {
+		text = o.cfg.Instructions(s)
+	}
+	if s.Developer == "" {
+		return text
+	}
+	return strings.TrimSuffix(text, "\n") + "\n\n" + s.Developer
+}
+
+// toolSpecs are the tools that the model is offered. Those that look up what is no
+// longer sent are offered when there is such a thing.
+func (o *owner) toolSpecs() []model.ToolSpec {
+	return tool.Offered(o.tools)
+}
+
+// summarise asks for what replaces the history in a compaction.
+const summarise = "Summarise this conversation so that you can continue it from the summary alone: " +
+	"what the user wants, what was decided and why, what was done and found, which files matter, what is left to do. " +
+	"Be exact about names, paths and values. Call no tool. Answer with the summary only."
+
+// requestRoom is what is known of how long requests are, and may be.
+func (o *owner) requestRoom() turn.Room {
+	window := o.state.Window()
+	room := turn.Room{
+		Size:   func(added ...[]p.Content) int64 { return o.state.Tokens(o.overhead, added...) },
+		Window: window, Overhead: o.overhead, Keep: o.cfg.KeepTokens,
+		LocalSummary: func() string { return o.state.History.LocalSummary(localSummary) },
+	}
+	if window > 0 {
+		room.Keep = min(room.Keep, max(window/5, 1))
+	}
+	grown := history.Tokens(o.state.History.Grown())
+	room.Grown = grown > window/10 || grown > 0 && o.state.History.Compacted() == 0
+	return room
+}
+
+// localSummary is how many tokens a summary has that is made from the records.
+const localSummary = 2000
+
+// makeTools makes the tools of the turn, and counts what they cost in each request.
+func (o *owner) makeTools() {
+	o.tools = o.cfg.Tools(o.state.TurnSettings)
+	n := len(o.instructions())
+	for _, spec := range o.toolSpecs() {
+		n += len(spec.Name) + len(spec.Description) + len(spec.Parameters) + len(spec.Grammar) + 60
+	}
+	o.overhead = history.Tokens(int64(n))
+}
+
+// startHold starts the clock of a turn that waits for a limit and resumes by itself.
+func (o *owner) startHold() {
+	h := o.state.Hold
+	stopTimer(&o.hold)
+	if h == nil || !h.Resume || h.Until.IsZero() {
+		return
+	}
+	o.hold = time.NewTimer(min(max(0, time.Until(h.Until)), holdCheck))
+}
+
+// holdCheck is how often the clock is looked at: it runs on while the machine sleeps,
+// and a timer does not.
+const holdCheck = time.Minute
+
+func (o *owner) holdDue() {
+	o.hold = nil
+	h := o.state.Hold
+	if h == nil {
+		return
+	}
+	if time.Now().Before(h.Until) {
+		o.startHold()
+		return
+	}
+	o.step(turn.HoldDue{})
+}
+
+// tryNow ends a hold.
+func (o *owner) tryNow(op p.TryNow) error {
+	if o.state.Hold == nil {
+		return turn.ErrNoHold
+	}
+	try := turn.TryNow{}
+	if op.Overrides != nil {
+		changed := o.changed(*op.Overrides)
+		o.recordOutsideTurn(&p.Configured{Settings: changed})
+		try.Settings = &changed
+	}
+	stopTimer(&o.hold)
+	return o.stepErr(try)
+}
