@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -92,9 +93,41 @@ func readAll(t *testing.T, store journal.Store, id p.ConversationID) []p.Event {
 			if err != nil {
 				t.Fatalf("event %d: %v", r.Seq, err)
 			}
+			if again, err := json.Marshal(body); err != nil || !within(decode(t, r.Body), decode(t, again)) {
+				t.Errorf("event %d: something is not read: recorded is\n%s, read is\n%s", r.Seq, r.Body, again)
+			}
 			all = append(all, p.Event{Seq: p.Seq(r.Seq), Time: r.Time, Turn: p.TurnID(r.Turn), Body: body})
 		}
 	}
+}
+
+func decode(t *testing.T, data []byte) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// within reports whether everything that part holds is in whole as well.
+func within(part, whole any) bool {
+	switch part := part.(type) {
+	case map[string]any:
+		w, ok := whole.(map[string]any)
+		for key, v := range part {
+			ok = ok && within(v, w[key])
+		}
+		return ok
+	case []any:
+		w, ok := whole.([]any)
+		ok = ok && len(w) == len(part)
+		for i := range part {
+			ok = ok && within(part[i], w[i])
+		}
+		return ok
+	}
+	return part == whole
 }
 
 func compareTranscript(t *testing.T, golden string, events []p.Event) {
