@@ -5,7 +5,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { ElicitRequestSchema, ResultSchema } from "@modelcontextprotocol/sdk/types.js";
 
 // connect starts the server. What it tells beside answers is kept in client.told.
 async function connect(capabilities = {}) {
@@ -124,6 +124,27 @@ const scenarios = {
     await until(() => client.told.some((n) => n.method === "task_complete"));
     return { told: client.told.filter((n) => !n.method.endsWith("_delta")).map((n) => n.method) };
   },
+};
+
+// Interrupts turns that a call, a stream and a listener follow, and counts the followers that had not been told the end when the
+// interrupt, or the call, was answered.
+scenarios.order = async (rounds) => {
+  const client = await connect();
+  const direct = (method, params) => client.request({ method, params }, ResultSchema);
+  const { conversationId: id } = await direct("newConversation", { cwd: process.cwd() });
+  await direct("addConversationListener", { conversationId: id });
+  await call(client, "conversationStream", { conversation_id: id, meta: true });
+  const forms = { call: (n) => n.method === "codex/event", stream: (n) => n.params._meta?.conversationId === id && !n.params._meta.requestId && !!n.params.msg, listener: (n) => n.method.startsWith("codex/event/") };
+  const ends = () => Object.values(forms).map((form) => client.told.filter((n) => form(n) && n.params.msg.type === "turn_aborted").length);
+  const late = [];
+  for (let round = 1; round <= Number(rounds); round++) {
+    const answered = call(client, "codex-reply", { threadId: id, prompt: "go" }).then((r) => (late.push(...ends().filter((n) => n !== round)), r));
+    await until(() => client.told.filter((n) => n.method === "codex/event" && n.params.msg.type === "task_started").length === round);
+    const { abortReason } = await direct("interruptConversation", { conversationId: id });
+    late.push(...ends().filter((n) => n !== round));
+    if (abortReason !== "interrupted" || !text(await answered).includes("turn interrupted")) late.push(abortReason);
+  }
+  return { late, ends: ends() };
 };
 
 const [name, ...args] = process.argv.slice(2);
