@@ -33,13 +33,13 @@ func TestTypeScriptOrder(t *testing.T) {
 }
 
 type interruptParams struct {
-	mcp.ListRootsParams // for what makes it parameters
-	ConversationID string `json:"conversationId"`
+	mcp.ListRootsParams        // for what makes it parameters
+	ConversationID      string `json:"conversationId"`
 }
 
 type interruptAnswer struct {
-	mcp.ListRootsResult // for what makes it a result
-	AbortReason string `json:"abortReason"`
+	mcp.ListRootsResult        // for what makes it a result
+	AbortReason         string `json:"abortReason"`
 }
 
 // A wireLog keeps the lines that a client reads and writes, in order.

@@ -12,6 +12,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/engine"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -199,6 +200,23 @@ type text struct {
 	text   []byte
 }
 
+// maxText is how much of the end of a stretch is kept at least; up to twice as much is.
+const maxText = 1 << 20
+
+// add continues the stretch. Of one that is very long only the end is kept.
+func (t *text) add(more string) {
+	t.text = append(t.text, more...)
+	if len(t.text) <= 2*maxText {
+		return
+	}
+	from := len(t.text) - maxText
+	for from < len(t.text) && !utf8.RuneStart(t.text[from]) {
+		from++
+	}
+	t.offset += int64(from)
+	t.text = slices.Clone(t.text[from:])
+}
+
 func newReader(ctx context.Context, e engine.Engine, id p.ConversationID) *reader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &reader{
@@ -358,7 +376,7 @@ func (r *reader) note(e p.Event) {
 	case *p.Delta:
 		last := len(r.open) - 1
 		if last >= 0 && r.open[last].item == b.Item && r.open[last].kind == b.Kind {
-			r.open[last].text = append(r.open[last].text, b.Text...)
+			r.open[last].add(b.Text)
 			return
 		}
 		r.open = append(r.open, text{b.Item, b.Kind, b.Offset, []byte(b.Text)})

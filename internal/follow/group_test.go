@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -383,5 +384,32 @@ func TestJoinAheadOfTheGroup(t *testing.T) {
 		if d := cmp.Diff([]string{"LIVE", "assistant_message Hello", "model_ended", "turn_ended completed"}, ahead.all()); d != "" {
 			t.Errorf("after the request (-want +got):\n%s", d)
 		}
+	})
+}
+
+// Of the output of a command that prints without end, a newcomer is given the end; the group does not keep it all.
+func TestLongOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := enginetest.New(t, enginetest.Options{})
+		id := e.Begin()
+		g := follow.New(e, id)
+		join(t, g, 1, nil)
+		e.Say(id, "go")
+		m := e.Request()
+		m.Call("c", "work", "{}")
+		m.End()
+		run := e.Run()
+		piece := strings.Repeat("ab€", 10_000)
+		for range 100 {
+			run.Print(piece)
+			synctest.Wait()
+		}
+		got := join(t, g, 1, nil).all()
+		text := got[len(got)-2] // before LIVE
+		if len(text) > 3<<20 || len(text) < 1<<20 || !strings.HasSuffix(text, "ab€") || !utf8.ValidString(text) {
+			t.Errorf("%d bytes of output, %q…", len(text), text[:min(len(text), 50)])
+		}
+		run.Finish("done")
+		e.Request().Answer("done")
 	})
 }
