@@ -236,6 +236,7 @@ func (b *beside) look(ctx context.Context) (bool, error) {
 	if b.info = info; first { // most likely it is as we left it
 		tail, err := b.view.Tail(ctx, 1)
 		if err != nil || len(tail) == 0 || tail[0].Seq <= b.after {
+			b.close()
 			return false, err
 		}
 	}
