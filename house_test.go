@@ -41,6 +41,7 @@ var layers = [][]string{
 var (
 	mayLock    = []string{"internal/journal", "internal/jsonrpc", "engine", "internal/proc", "internal/follow", "internal/surface/mcpserver"} // leaves only: nothing is called while one is held
 	mayRoot    = []string{"cmd/fermata", "internal/app", "examples"}                                                                          // context.Background
+	mayStart   = []string{"cmd/fermata", "examples", "e2e", "tools"}                                                                          // goroutines without a race test: their tests run the binary
 	longTables = []string{"kinds"}                                                                                                            // functions and files exempt by name
 )
 
@@ -159,6 +160,38 @@ func TestForbiddenNames(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// TestGoroutinesAreRaced fails for a package that starts a goroutine and is not
+// among those that .ci/run tests with the race detector.
+func TestGoroutinesAreRaced(t *testing.T) {
+	script, err := os.ReadFile(".ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, _ := strings.Cut(string(script), `step "race`)
+	part, _, _ = strings.Cut(part, "step ")
+	raced := strings.Fields(part)
+	reported := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test || helper(s.pkg) || under(s.pkg, mayStart) || reported[s.pkg] {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if _, ok := n.(*ast.GoStmt); ok && !reported[s.pkg] && !isRaced(raced, s.pkg) {
+				reported[s.pkg] = true
+				t.Errorf("%s: package %s starts a goroutine: add it to the race tests of .ci/run", s.at(n), s.pkg)
+			}
+			return true
+		})
+	}
+}
+
+func isRaced(list []string, pkg string) bool {
+	return slices.ContainsFunc(list, func(arg string) bool {
+		root, all := strings.CutSuffix(arg, "/...")
+		return arg == "./"+pkg || all && (root == "./"+pkg || strings.HasPrefix("./"+pkg, root+"/"))
+	})
 }
 
 func under(pkg string, roots []string) bool {

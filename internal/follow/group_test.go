@@ -3,6 +3,7 @@ package follow_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -381,7 +382,13 @@ func TestJoinAheadOfTheGroup(t *testing.T) {
 		close(slow)
 		<-joined
 		synctest.Wait()
-		if d := cmp.Diff([]string{"LIVE", "assistant_message Hello", "model_ended", "turn_ended completed"}, ahead.all()); d != "" {
+		got := ahead.all()
+		live := len(got)
+		got = slices.DeleteFunc(got, func(line string) bool { return line == "LIVE" })
+		if live -= len(got); live != 1 { // when depends on who comes first: the end, or the one that joins
+			t.Errorf("live %d times", live)
+		}
+		if d := cmp.Diff([]string{"assistant_message Hello", "model_ended", "turn_ended completed"}, got); d != "" {
 			t.Errorf("after the request (-want +got):\n%s", d)
 		}
 	})
