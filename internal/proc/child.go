@@ -162,6 +162,7 @@ func (s *shim) hello(ctx context.Context, token string) error {
 		if !s.kind.pids { // else its number has no meaning here
 			s.id.Leader = r.Hello.Leader
 		}
+		s.id.Cgroup = r.Hello.Cgroup
 	case <-limit.C:
 		return errors.New("start shim: it does not answer")
 	case <-ctx.Done():

@@ -235,6 +235,7 @@ func (w *watch) stop(why Result) {
 	}
 	_ = w.shim.control.Close()
 	w.shim.wake()
+	tree.EndStorm(w.shim.id)
 	w.giveUpTimer.Reset(w.order.Bound + w.reserve())
 }
 

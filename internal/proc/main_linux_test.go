@@ -69,6 +69,9 @@ func agentMain() int {
 		return 3
 	}
 
+	if string(job.Spec.Confine) == "null" {
+		job.Spec.Confine = nil
+	}
 	s, err := NewSpawner()
 	if err != nil {
 		return 4

@@ -99,7 +99,11 @@ func TestReclaimLeavesStrangersAlone(t *testing.T) {
 		change func(id *tree.Identity)
 	}{
 		{"another boot", func(id *tree.Identity) { id.Boot = "other" }},
-		{"numbers used again", func(id *tree.Identity) { id.Start++; id.LeaderStart++; id.Token, id.Mark = "other", id.Mark+1 }},
+		{"numbers used again", func(id *tree.Identity) {
+			id.Start++
+			id.LeaderStart++
+			id.Token, id.Mark, id.Cgroup = "other", id.Mark+1, id.Cgroup+"x"
+		}},
 		{"nothing known", func(id *tree.Identity) { *id = tree.Identity{Boot: id.Boot} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -115,4 +119,46 @@ func TestReclaimLeavesStrangersAlone(t *testing.T) {
 	}
 	a.kill()
 	eventually(t, "the command is gone", func() bool { return len(marked(t, sc.mark)) == 0 })
+}
+
+// TestReclaimByCgroup has a process that has got rid of all that it inherited.
+func TestReclaimByCgroup(t *testing.T) {
+	group := tree.NewCgroup()
+	if group == nil {
+		t.Skip("no cgroup for us here")
+	}
+	group.Remove()
+	sc := victim{script: `sh -c 'ulimit -x 5; env -i PATH="$PATH" setsid sleep 100.$MARK & touch $READY'; exec env -i PATH="$PATH" sleep 100`}.scene(t)
+	a := startAgent(t, agentJob{Spec: sc.spec})
+	sc.awaitReady(t)
+	if a.id.Cgroup == "" || !exists(a.id.Cgroup) {
+		t.Fatalf("identity %+v names no cgroup", a.id)
+	}
+	murder(t, a)
+	if len(marked(t, sc.mark)) == 0 {
+		t.Fatal("nothing was left, so this proves nothing")
+	}
+	killed, err := tree.Reclaim(a.id)
+	noneMarked(t, sc.mark)
+	if err != nil || killed == 0 {
+		t.Errorf("killed %d, error %v", killed, err)
+	}
+	if exists(a.id.Cgroup) {
+		t.Error("the cgroup is left")
+	}
+}
+
+// TestCgroupIsRemoved leaves none behind.
+func TestCgroupIsRemoved(t *testing.T) {
+	s := newSpawner(t)
+	c, err := s.Start(t.Context(), Spec{Argv: []string{"true"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Release()
+	c.Wait()
+	s.Close()
+	if group := c.Identity().Cgroup; group != "" && exists(group) {
+		t.Errorf("%s is left", group)
+	}
 }

@@ -24,6 +24,8 @@ const (
 
 	userSuffix = "+user" // the stage lives, or shall live, in a user namespace
 	pidsSuffix = "+pids" // the shim is the first process of a PID namespace
+
+	scopedSuffix = "+scoped" // the command may signal its own processes only
 )
 
 // part names a part that is played for a kind.
@@ -34,12 +36,16 @@ func (k kind) part(name string) string {
 	if k.pids {
 		name += pidsSuffix
 	}
+	if k.scoped {
+		name += scopedSuffix
+	}
 	return name
 }
 
 // parsePart is the reverse.
 func parsePart(text string) (name string, k kind) {
-	name, k.pids = strings.CutSuffix(text, pidsSuffix)
+	name, k.scoped = strings.CutSuffix(text, scopedSuffix)
+	name, k.pids = strings.CutSuffix(name, pidsSuffix)
 	name, k.user = strings.CutSuffix(name, userSuffix)
 	return name, k
 }
@@ -105,6 +111,8 @@ type supervisor struct {
 	failed  chan *failure // one value: nil when the stage became the command
 	reaper  *reaper
 	serve   func(*os.File) // may be nil
+	scoped  bool           // signals of this thread reach the tree only
+	group   *tree.Cgroup   // holds the tree; may be nil
 }
 
 // superviseMain sets the stage up and supervises it.
@@ -113,7 +121,19 @@ func superviseMain(k kind, serve func(*os.File)) int {
 	if err := prepareShim(); err != nil {
 		return 1
 	}
-	stage, stageFailed, leader, err := startStage(k)
+	runtime.LockOSThread() // this one starts the command and kills it
+	scoped := k.scoped && scopeSignals()
+	var group *tree.Cgroup
+	if !k.pids && !scoped { // who has neither can be killed at once by this
+		group = tree.NewCgroup()
+		defer group.Remove()
+	}
+	stage, stageFailed, leader, err := startStage(k, group)
+	if err != nil && group != nil {
+		group.Remove()
+		group = nil
+		stage, stageFailed, leader, err = startStage(k, nil)
+	}
 	if err != nil {
 		return 1
 	}
@@ -129,6 +149,8 @@ func superviseMain(k kind, serve func(*os.File)) int {
 		failed:  make(chan *failure, 1),
 		reaper:  newReaper(leader),
 		serve:   serve,
+		scoped:  scoped,
+		group:   group,
 	}
 	go s.reaper.run()
 	lifeline := make(chan struct{})
@@ -142,7 +164,7 @@ func superviseMain(k kind, serve func(*os.File)) int {
 		close(s.stop)
 	}()
 	go s.readStage(stageFailed)
-	s.say(report{Hello: &hello{Leader: leader}})
+	s.say(report{Hello: &hello{Leader: leader, Cgroup: group.Dir()}})
 	reserveThreads(shimThreads)
 	s.supervise()
 	return 0
@@ -163,7 +185,7 @@ func catchSignals() <-chan os.Signal {
 
 // startStage starts the second half of the shim, in its own session. It returns
 // the pipe for its orders and the socket on which it reports.
-func startStage(k kind) (orders, failed *os.File, leader int, err error) {
+func startStage(k kind, group *tree.Cgroup) (orders, failed *os.File, leader int, err error) {
 	ordersR, orders, err := os.Pipe()
 	if err != nil {
 		return nil, nil, 0, err
@@ -186,6 +208,7 @@ func startStage(k kind) (orders, failed *os.File, leader int, err error) {
 			return nil, nil, 0, err
 		}
 	}
+	bornIn(attr, group)
 	stage := kind{user: k.user} // it is in the PID namespace already
 	leader, err = syscall.ForkExec(exe, []string{shimName, stage.part(partStage)}, &syscall.ProcAttr{
 		Env:   os.Environ(),
@@ -361,16 +384,18 @@ func (s *supervisor) keepKilling(after *aftermath) {
 
 // end runs the ladder over the tree.
 func (s *supervisor) end(o order) *aftermath {
-	runtime.LockOSThread() // whose priority is raised
 	hurry()
 	l := &tree.Ladder{
 		Grace: o.Grace, Bound: o.Bound,
 		Tree:        func() ([]tree.Process, error) { return commandTree(s.leader) },
 		Signal:      tree.Signal,
 		SignalGroup: tree.SignalGroup,
-		KillFirst:   tree.KillAll,
-		Sweep:       tree.SweepChildren,
-		Found:       func(n int) { s.say(report{Ending: &ending{Found: n}}) },
+		KillFirst: func() {
+			tree.KillAll(s.scoped)
+			s.group.Kill()
+		},
+		Sweep: tree.SweepChildren,
+		Found: func(n int) { s.say(report{Ending: &ending{Found: n}}) },
 	}
 	if canAdopt {
 		l.Gone = s.reaper.gone

@@ -31,6 +31,10 @@ type Spawner struct {
 type kind struct {
 	user bool // Spec.UserNamespace
 	pids bool // Spec.PIDNamespace
+
+	// scoped is for confined commands without a PID namespace: neither they nor
+	// the shim's killing thread can signal processes outside the tree.
+	scoped bool
 }
 
 // NewSpawner returns a Spawner and makes this process a child subreaper: what a
@@ -100,7 +104,8 @@ func (s *Spawner) takeSpare(k kind) *shim {
 func (s *Spawner) kindFor(spec Spec) kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return kind{user: spec.UserNamespace, pids: spec.PIDNamespace && !s.noPIDs}
+	pids := spec.PIDNamespace && !s.noPIDs
+	return kind{user: spec.UserNamespace, pids: pids, scoped: spec.Confine != nil && !pids}
 }
 
 func (s *Spawner) withoutPIDs() {
@@ -111,7 +116,7 @@ func (s *Spawner) withoutPIDs() {
 
 // take returns a shim that is ready for an order. A PID namespace is tried by
 // making it, which costs nothing where it works, as it nearly always does.
-func (s *Spawner) take(ctx context.Context, k kind, token string) (*shim, error) {
+func (s *Spawner) take(ctx context.Context, k kind, confined bool, token string) (*shim, error) {
 	if sh := s.takeSpare(k); sh != nil {
 		err := sh.hello(ctx, token)
 		if err == nil {
@@ -128,7 +133,7 @@ func (s *Spawner) take(ctx context.Context, k kind, token string) (*shim, error)
 	if err == nil || !k.pids || ctx.Err() != nil {
 		return sh, err
 	}
-	if sh, err = fresh(ctx, kind{user: k.user}, token); err == nil {
+	if sh, err = fresh(ctx, kind{user: k.user, scoped: confined}, token); err == nil {
 		s.withoutPIDs()
 	}
 	return sh, err
@@ -169,7 +174,7 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 	if err != nil {
 		return nil, fmt.Errorf("start command: %w", err)
 	}
-	sh, err := s.take(ctx, s.kindFor(spec), token)
+	sh, err := s.take(ctx, s.kindFor(spec), spec.Confine != nil, token)
 	if err != nil {
 		return nil, fmt.Errorf("start command: %w", err)
 	}

@@ -1,9 +1,11 @@
 package proc
 
 import (
+	"errors"
 	"math"
 	"os"
 	"syscall"
+	"unsafe"
 
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"golang.org/x/sys/unix"
@@ -80,3 +82,35 @@ func reserveProcesses() {
 
 // hurry makes the calling thread come first, where the user may do so.
 func hurry() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) }
+
+// scopeSignals limits the signals of the calling thread, and of what it starts from
+// now on, to what it starts: with that one call kills the whole tree of a command
+// (see tree.KillAll). It reports whether it is in force, and proves it on its own
+// parent: the call would reach all of the user's processes otherwise.
+func scopeSignals() bool {
+	const landlockScopes = 6
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	parent := os.Getppid()
+	if errno != 0 || version < landlockScopes || parent <= 1 || unix.Kill(parent, 0) != nil {
+		return false
+	}
+	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+		return false
+	}
+	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return false
+	}
+	defer unix.Close(int(fd))
+
+	_, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0)
+	return errno == 0 && errors.Is(unix.Kill(parent, 0), unix.EPERM)
+}
+
+// bornIn starts a process in a cgroup, if there is one.
+func bornIn(attr *syscall.SysProcAttr, group *tree.Cgroup) {
+	if fd, ok := group.FD(); ok {
+		attr.UseCgroupFD, attr.CgroupFD = true, fd
+	}
+}

@@ -52,7 +52,8 @@ type report struct {
 
 // hello says that the shim is ready for an order.
 type hello struct {
-	Leader int `json:"leader"`
+	Leader int    `json:"leader"`
+	Cgroup string `json:"cgroup,omitempty"`
 }
 
 // exitStatus is how the command itself ended.

@@ -35,6 +35,9 @@ type Identity struct {
 	// has no use for that limit and hands it on to every descendant, whatever
 	// becomes of environment, session and parents. Zero means none.
 	Mark uint64 `json:"mark,omitempty"`
+
+	// Cgroup is the directory of the command's control group, if it has one.
+	Cgroup string `json:"cgroup,omitempty"`
 }
 
 // TokenVariable is the environment variable that marks the processes of a

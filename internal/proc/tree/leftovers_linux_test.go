@@ -117,3 +117,11 @@ func TestMarkIn(t *testing.T) {
 		t.Error("found a mark where there is none")
 	}
 }
+
+func TestRunnable(t *testing.T) {
+	for text, want := range map[string]int{"0.20 0.18 0.12 901/2080 11206\n": 901, "": 0, "1 2 3 x/y 4": 0} {
+		if got := runnable(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}

@@ -26,7 +26,7 @@ func Signal(p Process, sig syscall.Signal) error { return unix.Kill(-p.PGrp, sig
 func SignalGroup(int, syscall.Signal) error { return nil }
 
 // KillAll does nothing: there are no PID namespaces.
-func KillAll() {}
+func KillAll(bool) {}
 
 // SweepChildren finds nothing here.
 func SweepChildren() []int { return nil }
@@ -58,3 +58,21 @@ func SetMark(uint64) error { return nil }
 
 // Reclaim does nothing on this system: see Identify.
 func Reclaim(Identity) (killed int, err error) { return 0, nil }
+
+// Cgroup does not exist on this system: it is always nil.
+type Cgroup struct{}
+
+// NewCgroup returns nil.
+func NewCgroup() *Cgroup { return nil }
+
+// Dir returns nothing.
+func (c *Cgroup) Dir() string { return "" }
+
+// Kill does nothing.
+func (c *Cgroup) Kill() {}
+
+// Remove does nothing.
+func (c *Cgroup) Remove() {}
+
+// EndStorm does nothing.
+func EndStorm(Identity) {}

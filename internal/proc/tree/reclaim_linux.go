@@ -39,6 +39,11 @@ func Reclaim(id Identity) (killed int, err error) {
 	found := make(map[int]Process)
 	look := lookFor(id, found)
 	awaitShim(id, look)
+	for _, p := range inCgroup(id.Cgroup) {
+		found[p.PID] = p
+	}
+	killCgroup(id.Cgroup)
+	defer removeCgroup(id.Cgroup)
 	freeze(look)
 	all := &Ladder{
 		Bound: reclaimBound, Tree: look, Signal: Signal,

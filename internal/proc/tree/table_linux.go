@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,7 +78,10 @@ func parseStat(pid int, text []byte) (Process, error) {
 
 // Table reads all rows that can be read. Processes that end meanwhile are
 // left out.
-func Table() ([]Process, error) {
+func Table() ([]Process, error) { return tableUntil(time.Time{}) }
+
+// tableUntil is Table that returns what it has at the deadline, if there is one.
+func tableUntil(deadline time.Time) ([]Process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
@@ -89,7 +93,10 @@ func Table() ([]Process, error) {
 		return nil, err
 	}
 	table := make([]Process, 0, len(names))
-	for _, name := range names {
+	for i, name := range names {
+		if i%64 == 63 && !deadline.IsZero() && time.Now().After(deadline) {
+			break
+		}
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
@@ -101,9 +108,14 @@ func Table() ([]Process, error) {
 	return table, nil
 }
 
-// Below returns the processes below this one, the dead too.
+// lookLimit bounds a look at the tree of a command. In a fork storm we get so
+// little of a processor that it would take seconds, and nothing is killed meanwhile.
+const lookLimit = 250 * time.Millisecond
+
+// Below returns the processes below this one, the dead too. On a machine that is
+// very busy these are not all.
 func Below() ([]Process, error) {
-	table, err := Table()
+	table, err := tableUntil(time.Now().Add(lookLimit))
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +154,8 @@ func SignalGroup(pgrp int, sig syscall.Signal) error {
 
 // KillAll kills all others at once, which only the first process of a namespace
 // can do. It needs no list of them, which a fork storm makes long.
-func KillAll() {
-	if os.Getpid() == 1 {
+func KillAll(scoped bool) {
+	if os.Getpid() == 1 || scoped {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}
 }
