@@ -78,6 +78,7 @@ type PromptItem struct {
 	Call      CallID    // call, output
 	WireID    string    // call, output: the model's own call id
 	CallKind  CallKind  // call, output
+	Failed    bool      // output: the call did not do what was asked
 	Name      string    // call
 	Arguments string    // call: JSON for functions, free text for custom
 	Raw       Raw       // as it came, if it came from a model

@@ -119,7 +119,7 @@ func TestBackgroundCommandDiesWithTheProgram(t *testing.T) {
 		pl.noneLeft(t, c.rows)
 		contains(t, "ps", pl.must("ps", c.id), "gone")
 		_, errs, _ := pl.run("exec", "resume", c.id, "what happened?")
-		contains(t, "stderr", errs, "background command 1 (/bin/bash -lc sh victim) was interrupted")
+		contains(t, "stderr", errs, "background command 1 (/bin/bash -c sh victim) was interrupted")
 		if end := c.ended(); end.Reason != p.Crashed {
 			t.Errorf("it ended as %+v", end)
 		}

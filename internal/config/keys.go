@@ -15,7 +15,7 @@ func modelKeys() []key {
 		whole("model_context_window", of(func(c *Config) *int64 { return &c.ContextWindow })).within(1, unlimited),
 		whole("model_max_output_tokens", of(func(c *Config) *int64 { return &c.MaxOutputTokens })).within(1, unlimited),
 		text("model_reasoning_effort", of(func(c *Config) *string { return &c.Effort })).
-			oneOf("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+			oneOf("none", "minimal", "low", "medium", "high", "xhigh", "max", "default"),
 		text("model_reasoning_summary", of(func(c *Config) *string { return &c.Summary })).
 			oneOf("auto", "concise", "detailed", "none"),
 		text("model_verbosity", of(func(c *Config) *string { return &c.Verbosity })).oneOf("low", "medium", "high"),

@@ -26,6 +26,12 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 		s.Sandbox = c.Sandbox(protocol.SandboxWorkspaceWrite)
 	}
 	s.ContextWindow = c.Window(s.Provider, s.Model)
+	if s.Effort == "" {
+		s.Effort = c.DefaultEffort(s.Provider, s.Model)
+	}
+	if s.Summary == "" && s.Effort != "" {
+		s.Summary = "auto" // a service that gives none is asked again without
+	}
 	return s
 }
 

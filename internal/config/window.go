@@ -19,3 +19,10 @@ func (c *Config) Window(provider, model string) int64 {
 	m, _ := c.Catalogue().Find(provider, model)
 	return m.Window()
 }
+
+// DefaultEffort is the effort that a model is asked for when nobody chose one: what
+// the catalogue says, "" if it says nothing.
+func (c *Config) DefaultEffort(provider, model string) string {
+	m, _ := c.Catalogue().Find(provider, model)
+	return m.DefaultEffort()
+}

@@ -47,6 +47,7 @@ type savedEntry struct {
 	Call      p.CallID     `json:"call,omitzero"`
 	WireID    string       `json:"wire_id,omitempty"`
 	CallKind  p.CallKind   `json:"call_kind,omitempty"`
+	Failed    bool         `json:"failed,omitempty"`
 	Name      string       `json:"name,omitempty"`
 	Arguments string       `json:"arguments,omitempty"`
 	Raw       p.Raw        `json:"raw,omitzero"`
@@ -78,7 +79,7 @@ func (h *History) Save() ([]byte, error) {
 		it := e.item
 		list[i] = savedEntry{
 			e.turn, e.response, it.Kind, it.Content, it.Text, it.Call, it.WireID,
-			it.CallKind, it.Name, it.Arguments, it.Raw, e.own, e.id,
+			it.CallKind, it.Failed, it.Name, it.Arguments, it.Raw, e.own, e.id,
 		}
 	}
 	var err error
@@ -135,7 +136,7 @@ func (h *History) decode() {
 	for _, s := range list {
 		e := h.add(s.Turn, s.Response, &p.PromptItem{
 			Kind: s.Kind, Content: s.Content, Text: s.Text, Call: s.Call, WireID: s.WireID,
-			CallKind: s.CallKind, Name: s.Name, Arguments: s.Arguments, Raw: s.Raw,
+			CallKind: s.CallKind, Failed: s.Failed, Name: s.Name, Arguments: s.Arguments, Raw: s.Raw,
 		})
 		e.own, e.id = s.Own, s.ID
 	}

@@ -345,7 +345,7 @@ func (h *History) outputItem(call *p.PromptItem, out *p.ToolOutput) *p.PromptIte
 	}
 	return &p.PromptItem{
 		Kind: p.PromptOutput, Call: call.Call, WireID: call.WireID, CallKind: call.CallKind,
-		Text: h.fitOutput(call.Call, out.Output), Content: out.Content,
+		Text: h.fitOutput(call.Call, out.Output), Content: out.Content, Failed: out.Failed,
 	}
 }
 

@@ -95,12 +95,12 @@ func execArgv(v args.Values) []string {
 	if strings.TrimSpace(line) == "" {
 		return nil
 	}
-	shell, flag := v.String("shell"), "-lc"
+	shell, flag := v.String("shell"), "-c"
 	if shell == "" {
 		shell = "/bin/bash"
 	}
-	if !v.Bool("login", true) {
-		flag = "-c"
+	if v.Bool("login", false) { // else the environment is ours: a profile may replace PATH
+		flag = "-lc"
 	}
 	return []string{shell, flag, line}
 }

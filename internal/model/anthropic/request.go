@@ -272,6 +272,9 @@ func (b *builder) item(it *protocol.PromptItem) {
 		bl.head = `{"type":"tool_use","id":"` + name + `"`
 	case protocol.PromptOutput:
 		bl.head = `{"type":"tool_result","tool_use_id":"` + b.answer(it.WireID) + `"`
+		if it.Failed {
+			bl.head += `,"is_error":true`
+		}
 	}
 	if len(bl.tail) > 0 {
 		b.blocks = append(b.blocks, bl)

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -44,6 +45,7 @@ type builder struct {
 	calls     [][]byte // of the open message
 	open      bool
 	images    []protocol.Content // of outputs, which can only hold text
+	contents  []int              // where the contents begin that can have a cache mark, the instructions first
 }
 
 // build makes the body of a request. What was encoded for an earlier one is
@@ -61,6 +63,7 @@ func (c *client) build(p model.Prompt) request {
 	if p.Instructions != "" {
 		b.begin("")
 		b.body = append(b.body, `{"role":"system","content":`...)
+		b.contents = append(b.contents, len(b.body))
 		b.body = append(append(b.body, head.Instructions...), '}')
 	}
 	lone := wire.LonePlace(p)
@@ -74,6 +77,7 @@ func (c *client) build(p model.Prompt) request {
 		b.lone(p.UnknownCalls)
 	}
 	b.flush()
+	b.markCache(p.Model)
 	b.body = append(b.body, `],"stream":true`...)
 	if b.may(streamOptions) {
 		b.body = append(b.body, `,"stream_options":{"include_usage":true}`...)
@@ -158,6 +162,7 @@ func (b *builder) item(it *protocol.PromptItem) {
 		b.flushUsers()
 		b.closeMessage()
 		b.begin(it.WireID)
+		b.contents = append(b.contents, len(b.body)+bytes.Index(encoded(it), contentMember)+len(contentMember))
 		b.body = append(b.body, encoded(it)...)
 		for _, c := range it.Content {
 			if c.Type == protocol.ContentImage {
@@ -205,6 +210,7 @@ func (b *builder) flushUsers() {
 	}
 	b.begin("")
 	b.body = append(b.body, `{"role":"user","content":`...)
+	b.contents = append(b.contents, len(b.body))
 	b.body = append(appendUsers(b.body, b.users), '}')
 	b.users = nil
 }

@@ -37,7 +37,7 @@ func slashes() []slash {
 		cmd("compact", "", "let the model go on from a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
 		cmd("diff", "", "show what was changed in files", (*model).diff),
 		cmd("undo-turn", "[N]", "put back the files that a turn changed", (*model).undo),
-		cmd("model", "[NAME]", "choose the model", (*model).chooseModel),
+		cmd("model", "[NAME] [EFFORT]", "choose the model and how much it reasons", (*model).chooseModel),
 		cmd("approvals", "", "choose when to be asked, and what commands may touch", func(m *model, _ string) tea.Cmd { return m.pickPreset() }),
 		cmd("ps", "", "list background commands", (*model).ps),
 		cmd("kill", "N", "end a background command", (*model).kill),
@@ -117,7 +117,12 @@ func (m *model) chooseModel(name string) tea.Cmd {
 	if name == "" {
 		return m.pickModel()
 	}
-	return m.configure(p.Overrides{Model: &name}, "the model is "+name)
+	name, effort, ok := strings.Cut(name, " ")
+	if !ok {
+		return m.configure(p.Overrides{Model: &name}, "the model is "+name)
+	}
+	effort = strings.TrimSpace(effort)
+	return m.configure(p.Overrides{Model: &name, Effort: &effort}, "the model is "+name+", with effort "+effort)
 }
 
 // diff shows what the last turn changed, else what differs in the working tree.
@@ -234,6 +239,9 @@ func (m *model) showStatus(string) tea.Cmd {
 		line("to resume", "fermata resume %s", t.id)
 	}
 	line("model", "%s (%s)", s.Model, s.Provider)
+	if s.Effort != "" {
+		line("effort", "%s", s.Effort)
+	}
 	line("directory", "%s", s.Cwd)
 	if m.where != "" {
 		line("branch", "%s", m.where)

@@ -64,7 +64,7 @@ type fact struct {
 
 func (m *model) facts() []fact {
 	s := m.settings()
-	list := []fact{{s.Model, 9}, {m.place(s.Cwd), 7}}
+	list := []fact{{strings.TrimSpace(s.Model + " " + s.Effort), 9}, {m.place(s.Cwd), 7}}
 	if n := m.talk.context; n > 0 {
 		text := "context " + tokens(n)
 		if s.ContextWindow > 0 {
