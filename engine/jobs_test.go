@@ -126,7 +126,7 @@ func (w *world) ended(b *p.BackgroundEnded) {
 // stopped checks, when the end of a turn can be seen that was stopped, that its
 // background commands are dead or were given up.
 func (w *world) stopped(turn p.TurnID, end *p.TurnEnded) {
-	if end.Reason == p.Completed {
+	if end.Reason == p.Completed || end.Reason == p.Failed { // they go on
 		return
 	}
 	w.mu.Lock()

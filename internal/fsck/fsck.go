@@ -432,7 +432,7 @@ func (c *Checker) ends(e p.Event) string {
 		return fmt.Sprintf("turn %d ended in the middle of response %d", e.Turn, c.response)
 	}
 	for id, call := range c.background {
-		if call.Turn == e.Turn && c.stop {
+		if call.Turn == e.Turn && c.stop && b.Reason != p.Failed {
 			return fmt.Sprintf("turn %d was stopped and ended; background command %d, which it started, runs on", e.Turn, id)
 		}
 	}

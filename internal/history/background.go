@@ -3,6 +3,8 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	p "github.com/fermata-agent/fermata/protocol"
@@ -71,27 +73,54 @@ func (h *History) startBackground(b *p.BackgroundStarted) {
 	h.background[b.ID] = fmt.Sprintf("session %d: %s", b.ID, strings.Join(b.Command, " "))
 }
 
-// endBackground notes a command that did not end by itself: the model believes that
-// it runs.
+// endBackground notes a command that has ended: the model believes that it runs.
 func (h *History) endBackground(b *p.BackgroundEnded) {
 	name, ok := h.background[b.ID]
-	delete(h.background, b.ID)
-	if ok && b.Reason != p.Completed {
-		h.endedBackground = append(h.endedBackground, name)
+	if !ok {
+		return
 	}
+	delete(h.background, b.ID)
+	h.endedBackground = append(h.endedBackground, name+backgroundEnding(b))
+}
+
+func backgroundEnding(b *p.BackgroundEnded) string {
+	switch {
+	case b.Reason == p.Crashed:
+		return " (ended when the program was killed)"
+	case b.Reason != p.Completed:
+		return " (stopped)"
+	case b.Result.Signal != "":
+		return " (ended by " + b.Result.Signal + ")"
+	}
+	return fmt.Sprintf(" (exit code %d)", b.Result.ExitCode)
 }
 
 // reportEndedBackground reports to the model which of its background commands
-// were ended.
+// have ended.
 func (h *History) reportEndedBackground() {
 	if len(h.endedBackground) == 0 {
 		return
 	}
+	h.add(0, 0, user(tag("environment_context", "\n  These background commands have ended:"+list(h.endedBackground)+"\n")))
+	h.endedBackground = nil
+}
+
+// runningText says which background commands run, "" if none does.
+func (h *History) runningText() string {
+	if len(h.background) == 0 {
+		return ""
+	}
+	var names []string
+	for _, id := range slices.Sorted(maps.Keys(h.background)) {
+		names = append(names, h.background[id])
+	}
+	return "These background commands are running:" + list(names)
+}
+
+func list(names []string) string {
 	var b strings.Builder
-	b.WriteString("\n  These background commands were ended, and do not run any more:")
-	for _, name := range h.endedBackground {
+	for _, name := range names {
 		b.WriteString("\n  - " + name)
 	}
-	h.add(0, 0, user(tag("environment_context", b.String()+"\n")))
-	h.endedBackground = nil
+	return b.String()
 }

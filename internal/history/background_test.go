@@ -135,11 +135,10 @@ func stops(n int, reason p.EndReason) p.Body {
 	return &p.BackgroundEnded{ID: p.BackgroundID(n), Reason: reason}
 }
 
-const lostTwo = "user: <environment_context>\n  These background commands were ended, and do not run any more:" +
-	"\n  - session 1: npm run dev\n  - session 3: tail -f log\n</environment_context>"
+const lostAll = "user: <environment_context>\n  These background commands have ended:" +
+	"\n  - session 1: npm run dev (stopped)\n  - session 2: true (exit code 0)\n  - session 3: tail -f log (ended when the program was killed)\n</environment_context>"
 
-// lostThree is a turn that left three commands behind, of which two were ended by
-// somebody.
+// lostThree is a turn that left three commands behind, which have ended since.
 func lostThree() []p.Body {
 	return opened(call(1, 0), over(1), keeps(1, "npm", "run", "dev"), keeps(2, "true"), keeps(3, "tail", "-f", "log"),
 		output(1, 0, "x"), request(2), said(2, 0, "one"), over(2), end(p.Completed),
@@ -168,7 +167,7 @@ func TestLostBackgroundIsToldOnce(t *testing.T) {
 	first := []string{env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: x", "assistant: one"}
 	h := build(lostThree()...)
 	expect(t, h, first...) // not before the next turn
-	want := append(first, lostTwo, "user: next", "assistant: yes")
+	want := append(first, lostAll, "user: next", "assistant: yes")
 	applyAll(h, next(2))
 	expect(t, h, want...)
 	applyAll(h, next(3))
@@ -201,17 +200,17 @@ func TestLostBackgroundAndRevert(t *testing.T) {
 	h := build(lostThree()...)
 	applyAll(h, next(2))
 	h.Apply(p.Event{Body: &p.Reverted{Before: 1}})
-	expect(t, h, env, lostTwo)
+	expect(t, h, env, lostAll)
 
 	h = build(append(lostThree(), &p.Reverted{Before: 1})...) // before it was told
 	applyAll(h, next(2))
-	expect(t, h, env, lostTwo, "user: next", "assistant: yes")
+	expect(t, h, env, lostAll, "user: next", "assistant: yes")
 }
 
 func TestLostBackgroundAndCompaction(t *testing.T) {
 	h := build(lostThree()...)
 	h.Apply(p.Event{Turn: 2, Body: &p.TurnStarted{Compact: true}})
-	if got := lines(h.Items()); got[len(got)-1] != lostTwo {
+	if got := lines(h.Items()); got[len(got)-1] != lostAll {
 		t.Errorf("what is summed up ends with %q", got[len(got)-1])
 	}
 	h.Apply(p.Event{Turn: 2, Body: &p.Compacted{Summary: "gist"}})
@@ -221,7 +220,7 @@ func TestLostBackgroundAndCompaction(t *testing.T) {
 // The user's own command is a turn as well: what was lost stands before it.
 func TestLostBackgroundBeforeAUsersOwnCommand(t *testing.T) {
 	log := append(append(lostThree(), typed(2)...), typedOutput(2, p.ToolOutput{Output: "x"}), end(p.Completed))
-	expect(t, build(log...), env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: x", "assistant: one", lostTwo, ranMyself+"x")
+	expect(t, build(log...), env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: x", "assistant: one", lostAll, ranMyself+"x")
 }
 
 // What is known of a turn whose end was lost is not told of the next one.
@@ -233,4 +232,17 @@ func TestNothingIsToldOfTheWrongTurn(t *testing.T) {
 	log = opened(call(1, 0), over(1), aborted(1, 0, "cut"), &p.Damaged{}, &p.TurnStarted{}, says(2, "and?"), request(1), over(1), end(p.Interrupted))
 	expect(t, build(log...), env, "user: go", "call 1.1.0 w0: sh", "output 1.1.0 w0: cut", "user: and?",
 		"user: <turn_aborted>\nThe user stopped your previous turn on purpose after 1.5 s.\n</turn_aborted>")
+}
+
+// A compaction drops what said that they run.
+func TestRunningBackgroundAfterACompaction(t *testing.T) {
+	log := opened(call(1, 0), over(1), keeps(1, "npm", "run", "dev"), keeps(2, "true"), output(1, 0, "x"), request(2), said(2, 0, "one"), over(2),
+		end(p.Completed), stops(2, p.Completed))
+	h := build(log...)
+	h.Apply(p.Event{Turn: 2, Body: &p.TurnStarted{Compact: true}})
+	h.Apply(p.Event{Turn: 2, Body: &p.Compacted{Summary: "gist"}})
+	got := strings.Join(lines(h.Items()), "\n")
+	if !strings.Contains(got, "These background commands are running:\n  - session 1: npm run dev") || strings.Contains(got, "session 2") {
+		t.Errorf("got %s", got)
+	}
 }

@@ -108,6 +108,9 @@ func (h *History) summaryText(b *p.Compacted, unanswered bool) string {
 			fmt.Fprintf(&s, "- [%s] %s\n", step.Status, step.Step)
 		}
 	}
+	if running := h.runningText(); running != "" {
+		s.WriteString("\n" + running + "\n")
+	}
 	text := tag("conversation_summary", "\n"+s.String())
 	const lookup = "What was said and printed before can be looked up with search_history and read_history."
 	switch {

@@ -3,6 +3,7 @@ package history_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -88,24 +89,32 @@ func (w *walk) prompt() {
 }
 
 // toldLost checks that the model is told, once and at the start of the next
-// turn, which background commands did not end by themselves.
+// turn, which background commands have ended; and after a compaction, which run.
 func (w *walk) toldLost(items []*p.PromptItem) {
 	var waiting, want, got []string
+	running := map[p.BackgroundID]bool{}
 	for _, e := range w.log {
 		switch b := e.Body.(type) {
 		case *p.BackgroundEnded:
-			if b.Reason != p.Completed {
+			if running[b.ID] {
 				waiting = append(waiting, fmt.Sprintf("  - session %d: serve %d", b.ID, b.ID))
 			}
+			delete(running, b.ID)
+		case *p.BackgroundStarted:
+			running[b.ID] = true
 		case *p.TurnStarted:
 			want, waiting = append(want, waiting...), nil
 		case *p.Compacted:
 			want = nil
+			for _, id := range slices.Sorted(maps.Keys(running)) {
+				want = append(want, fmt.Sprintf("  - session %d: serve %d", id, id))
+			}
 		}
 	}
 	for _, it := range items {
 		for line := range strings.SplitSeq(p.PlainText(it.Content), "\n") {
 			if strings.HasPrefix(line, "  - session") {
+				line, _, _ = strings.Cut(line, " (")
 				got = append(got, line)
 			}
 		}

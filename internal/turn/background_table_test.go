@@ -110,7 +110,7 @@ own done         → BackgroundEnded 2 completed
 own stopped      → BackgroundEnded 2 interrupted
 unknown done     → ∅
 model done       → ModelEnded, TurnEnded completed
-model failed     → ModelEnded with an error, StopRequested failed
+model failed     → ModelEnded with an error, StopRequested failed, TurnEnded failed
 tool done        → ∅
 user's done      → ∅
 replace          → InputAccepted #2 replace after the stop, StopRequested replaced
@@ -241,8 +241,8 @@ other done       → BackgroundEnded 1 completed
 own done         → BackgroundEnded 2 completed
 own stopped      → BackgroundEnded 2 interrupted
 unknown done     → ∅
-model done       → ModelEnded, StopRequested failed
-model failed     → ModelEnded with an error, StopRequested failed
+model done       → ModelEnded, StopRequested failed, TurnEnded failed
+model failed     → ModelEnded with an error, StopRequested failed, TurnEnded failed
 tool done        → ∅
 user's done      → ∅
 replace          → InputAccepted #1 replace after the stop, StopRequested replaced
@@ -263,8 +263,8 @@ other done       → BackgroundEnded 1 completed
 own done         → BackgroundEnded 2 completed
 own stopped      → BackgroundEnded 2 interrupted
 unknown done     → ∅
-model done       → ModelEnded, StopRequested failed
-model failed     → ModelEnded with an error, StopRequested failed
+model done       → ModelEnded, StopRequested failed, TurnEnded failed
+model failed     → ModelEnded with an error, StopRequested failed, TurnEnded failed
 tool done        → ∅
 user's done      → ∅
 replace          → InputAccepted #2 replace after the stop, StopRequested replaced

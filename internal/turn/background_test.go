@@ -120,15 +120,16 @@ func TestLostBackgroundKeepsItsOutput(t *testing.T) {
 	}
 }
 
-// A turn that fails because the model gave no summary is stopped like any other:
-// its background commands end first.
+// A turn that fails is not waited for by its background commands, nor they by it:
+// they go on.
 func TestNoSummaryWhileABackgroundCommandRuns(t *testing.T) {
 	s := beside(fold(summing()...))
 	s, events := steps(t, s, ModelDone{Response: 1})
 	none := &p.Error{Kind: p.ErrorModel, Message: "the model gave no summary"}
-	same(t, "no summary", []p.Body{&p.ModelEnded{Response: 1}, &p.StopRequested{Reason: p.Failed, Error: none}}, events)
-	_, events = steps(t, s, BackgroundDone{ID: 2, Stopped: true})
 	end := ended(p.Failed)
 	end.Error = none
-	same(t, "end", []p.Body{&p.BackgroundEnded{ID: 2, Reason: p.Interrupted}, end}, events)
+	same(t, "no summary", []p.Body{&p.ModelEnded{Response: 1}, &p.StopRequested{Reason: p.Failed, Error: none}, end}, events)
+	if _, events = steps(t, s, BackgroundDone{ID: 2}); len(events) != 1 {
+		t.Errorf("after its end: %v", events)
+	}
 }

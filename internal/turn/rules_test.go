@@ -24,6 +24,7 @@ type rules struct {
 	crash   bool // what happens now is what opening does after a crash
 	before  p.Body
 	stop    bool
+	failed  bool                // it stops because it failed: its background commands go on
 	lost    map[p.Seq]int       // processes that a Lost reported, by the number of the end it led to
 	waiting map[p.InputID]*mail // accepted, not yet delivered or handed back
 	last    p.InputID
@@ -108,7 +109,7 @@ func (r *rules) life(e p.Event) error {
 			m.after = false
 		}
 	case *p.StopRequested:
-		r.stop = true
+		r.stop, r.failed = true, b.Reason == p.Failed && (b.Error == nil || b.Error.Kind != p.ErrorJournal)
 	case *p.Compacted:
 		if !r.compact && !r.summing || r.summed || strings.TrimSpace(b.Summary) == "" {
 			return fmt.Errorf("not asked for, or the second: summary %q", b.Summary)
@@ -122,11 +123,11 @@ func (r *rules) life(e p.Event) error {
 
 func (r *rules) end(e p.Event, b *p.TurnEnded) error {
 	for id, call := range r.background {
-		if r.stop && call.Turn == r.turn {
+		if r.stop && !r.failed && call.Turn == r.turn {
 			return fmt.Errorf("stopped, and background command %d of call %s runs", id, call)
 		}
 	}
-	r.stop, r.turn = false, 0
+	r.stop, r.failed, r.turn = false, false, 0
 	if want := r.killed + r.lost[e.Seq]; b.Killed != want || b.Elapsed < 0 {
 		return fmt.Errorf("%d killed, want %d; took %v", b.Killed, want, b.Elapsed)
 	}
@@ -288,7 +289,7 @@ func (r *rules) beside(e p.Event) error {
 		if !ok || e.Turn != 0 {
 			return fmt.Errorf("%d ends in turn %d, and runs: %t", b.ID, e.Turn, ok)
 		}
-		if r.stop && call.Turn == r.turn {
+		if r.stop && !r.failed && call.Turn == r.turn {
 			r.killed += b.Result.Killed
 		}
 		delete(r.background, b.ID)

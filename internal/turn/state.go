@@ -179,11 +179,15 @@ func (s State) background(id p.BackgroundID) int {
 	return slices.IndexFunc(s.Background, func(b p.BackgroundStarted) bool { return b.ID == id })
 }
 
-// own reports whether a background command was started by the running turn.
-func (s State) own(b p.BackgroundStarted) bool { return s.Active && b.Call.Turn == s.Turn }
+// own reports whether a background command was started by the running turn, and
+// ends with it if that is stopped. A turn that only failed leaves its background
+// commands to the next one, as a turn that completed does.
+func (s State) own(b p.BackgroundStarted) bool {
+	failed := s.StopReason == p.Failed && !s.journalFailed()
+	return s.Active && b.Call.Turn == s.Turn && !failed
+}
 
-// OwnBackground returns the background commands that the running turn started: they are
-// stopped with it.
+// OwnBackground returns the background commands that are stopped with the running turn.
 func (s State) OwnBackground() []p.BackgroundStarted {
 	return slices.DeleteFunc(slices.Clone(s.Background), func(b p.BackgroundStarted) bool { return !s.own(b) })
 }

@@ -297,7 +297,9 @@ func (w *walk) stopNow() {
 	if w.r.IntN(4) == 0 {
 		w.happenOK(Lost{Killed: w.r.IntN(3)})
 	}
-	others := slices.DeleteFunc(slices.Clone(w.state.Background), func(b p.BackgroundStarted) bool { return b.Call.Turn == w.state.Turn })
+	others := slices.DeleteFunc(slices.Clone(w.state.Background), func(b p.BackgroundStarted) bool {
+		return w.state.own(b)
+	})
 	reports := []Input{ModelDone{Response: w.state.Response, Error: w.fault(), Open: w.partials()}}
 	for _, call := range w.state.OpenCalls() {
 		out := p.ToolOutput{Call: call, Aborted: w.r.IntN(2) == 0}
