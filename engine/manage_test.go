@@ -126,7 +126,7 @@ func TestAutomaticCompaction(t *testing.T) {
 		w := e.Watch(id, 1)
 		e.Say(id, "one")
 		r := e.Request()
-		r.Usage = &p.Usage{Total: 950}
+		r.Usage = &p.Usage{Input: 950, Total: 950}
 		r.Call("c", "work", "{}")
 		r.End()
 		e.Run().Finish("done")

@@ -174,7 +174,7 @@ func TestWindowOfTheRunningTurn(t *testing.T) {
 		}
 		e.Say(id, "one")
 		r := e.Request()
-		r.Usage = &p.Usage{Total: 500}
+		r.Usage = &p.Usage{Input: 500, Total: 500}
 		r.Call("c", "work", "{}")
 		r.End()
 		run := e.Run()
@@ -184,7 +184,7 @@ func TestWindowOfTheRunningTurn(t *testing.T) {
 		if r = e.Request(); r.Prompt.NoCalls {
 			t.Errorf("the running turn, of model %s, is summarised", r.Prompt.Model)
 		}
-		r.Usage = &p.Usage{Total: 500}
+		r.Usage = &p.Usage{Input: 500, Total: 500}
 		r.Answer("done")
 		synctest.Wait()
 		e.Say(id, "two")

@@ -213,7 +213,7 @@ func TestTokens(t *testing.T) {
 	step(&p.UserMessage{Content: p.Text(strings.Repeat("x", 4000-48))}, 1129)
 	step(&p.ModelRequested{Response: 1}, 1129)
 	step(&p.ToolCall{Call: p.CallID{Turn: 1, Response: 1}, Name: strings.Repeat("x", 400-48)}, 1229)
-	step(&p.ModelEnded{Response: 1, Usage: &p.Usage{Total: 5000}}, 5000)
+	step(&p.ModelEnded{Response: 1, Usage: &p.Usage{Input: 4000, Total: 5000}}, 5000)
 	step(&p.ToolOutput{Call: p.CallID{Turn: 1, Response: 1}, Output: strings.Repeat("x", 400)}, 5100)
 	step(&p.ModelRequested{Response: 2}, 5112)
 	step(&p.ModelEnded{Response: 2}, 5112) // how much it was is not known
@@ -245,7 +245,7 @@ func TestWindow(t *testing.T) {
 	step(refused(8000), 8000)
 	step(refused(9000), 8000)
 	step(refused(6000), 6000)
-	step(&p.ModelEnded{Response: 1, Usage: &p.Usage{Total: 7000}}, 7000) // it takes more than was thought
+	step(&p.ModelEnded{Response: 1, Usage: &p.Usage{Input: 7000, Total: 7000}}, 7000) // it takes more than was thought
 	step(&p.TurnEnded{}, 7000)
 	step(&p.Configured{Settings: p.Settings{Model: "b", ContextWindow: 20000}}, 20000)
 	step(&p.TurnStarted{}, 20000)

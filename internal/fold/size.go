@@ -13,7 +13,9 @@ func (s *State) measure(b *p.ModelEnded) {
 	key := s.modelKey()
 	if u := b.Usage; u != nil {
 		s.Usage = s.Usage.Add(*u)
-		s.Size, s.SizeAt = u.Total, s.History.Size()
+		if u.Input > 0 { // some services count the output only
+			s.Size, s.SizeAt = u.Total, s.History.Size()
+		}
 		if known := s.Windows[key]; known > 0 && u.Total > known {
 			s.learn(key, u.Total) // it takes more than was thought
 		}

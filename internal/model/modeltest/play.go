@@ -88,6 +88,9 @@ func play(w http.ResponseWriter, r *http.Request, req *Request, reply Reply) {
 		ctx: r.Context(), w: w, enc: newEncoder(req), reply: reply,
 		usage: &protocol.Usage{Input: 10, Output: 5, Total: 15},
 	}
+	if reply.usage != nil {
+		p.usage = reply.usage()
+	}
 	defer func() {
 		switch v := recover().(type) {
 		case nil:

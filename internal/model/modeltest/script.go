@@ -23,6 +23,7 @@ type Reply struct {
 	slow     int  // bytes at a time; 0 is all
 	every    time.Duration
 	keepOpen bool
+	usage    func() *protocol.Usage // what it says it costs; nil is the usual
 }
 
 // Respond is a reply that streams. It begins and ends as the wire wants; the

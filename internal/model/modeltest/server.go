@@ -42,6 +42,7 @@ type state struct {
 	requests   []*Request
 	remembered []string
 	refusalsOK bool
+	limits     *Limits
 	changed    chan struct{} // closed and replaced with every request
 }
 
@@ -157,6 +158,8 @@ type Request struct {
 	Items  []wirecheck.Item // the history
 	Fault  *wirecheck.Fault // why it was refused, if it was
 
+	TooLong bool // it was refused for its length
+
 	gone     chan struct{}
 	finished chan struct{}
 }
@@ -239,6 +242,7 @@ func (s *Server) take(req *Request) (reply Reply) {
 	bad := json.Unmarshal(req.Raw, &req.Body)
 	items, err := wirecheck.Parse(req.Wire, req.Raw)
 	req.Items = items
+	var limits *Limits
 	s.with(func(st *state) {
 		st.requests = append(st.requests, req)
 		req.Number = len(st.requests)
@@ -254,8 +258,24 @@ func (s *Server) take(req *Request) (reply Reply) {
 			reply = Status(http.StatusBadRequest, string(req.Fault.Body(req.Wire)))
 			return
 		}
+		if st.limits == nil {
+			reply = s.next(st, req.Number)
+			return
+		}
+		limited, ok := st.limits.limited(req)
+		if ok {
+			reply = limited
+			return
+		}
 		reply = s.next(st, req.Number)
+		limits = st.limits
 	})
+	for reply.from != nil {
+		reply = reply.from(req)
+	}
+	if limits != nil {
+		reply = limits.count(req, reply)
+	}
 	return reply
 }
 
