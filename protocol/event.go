@@ -348,7 +348,7 @@ type CommandResult struct {
 	ExitCode int           `json:"exit_code"`
 	Signal   string        `json:"signal,omitempty"`
 	TimedOut bool          `json:"timed_out,omitempty"`
-	Output   string        `json:"output"`           // both streams as they arrived, head and tail
+	Output   string        `json:"output"`           // both streams as they arrived, head and tail; need not be UTF-8
 	Stderr   [][2]int      `json:"stderr,omitempty"` // the ranges of Output that are stderr
 	Omitted  int64         `json:"omitted,omitempty"`
 	Killed   int           `json:"killed,omitempty"`
@@ -403,7 +403,7 @@ type Delta struct {
 	Item   ItemID    `json:"item"`
 	Kind   DeltaKind `json:"kind"`
 	Offset int64     `json:"offset"` // in bytes; a jump means that a part was left out
-	Text   string    `json:"text"`
+	Text   string    `json:"text"`   // what a command prints need not be UTF-8
 }
 
 // A DeltaKind says what a Delta is a piece of.

@@ -20,7 +20,9 @@ func CutMiddle(s string, n int) string { return ShortenTo(s, n, 0) }
 
 // ShortenTo is CutMiddle for a text of which omitted bytes are missing already,
 // which the mark counts as well.
+// What is not UTF-8 is replaced.
 func ShortenTo(s string, n int, omitted int64) string {
+	s = ValidText(s)
 	if len(s) <= n {
 		return s
 	}
