@@ -82,7 +82,11 @@ func (l *Log) TakeText() []ItemText {
 		if l.itemLimit > 0 {
 			end = min(end, l.itemLimit)
 		}
-		if ps := wholeRunes(it.pieces(it.taken, end)); len(ps) > 0 {
+		ps := it.pieces(it.taken, end)
+		if end < it.end {
+			ps = wholeRunes(ps)
+		}
+		if len(ps) > 0 {
 			all = append(all, ItemText{it, ps})
 			last := ps[len(ps)-1]
 			it.taken = last.Offset + int64(len(last.Text))

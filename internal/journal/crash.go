@@ -108,11 +108,11 @@ func (l *Log) rest(last uint64, keep func(*Item) int64) *Log {
 		if it.closedBy != 0 && it.closedBy <= last {
 			continue
 		}
-		end := it.end
+		ps := it.pieces(0, it.end)
 		if keep != nil {
-			end = keep(it)
+			ps = wholeRunes(it.pieces(0, keep(it)))
 		}
-		n.Restore(join(it.name, wholeRunes(it.pieces(0, end))), nil)
+		n.Restore(join(it.name, ps), nil)
 	}
 	return n
 }

@@ -53,7 +53,7 @@ type Piece struct {
 	Text   []byte
 }
 
-// add appends valid UTF-8.
+// add appends text.
 func (it *Item) add(tag, text string) {
 	for text != "" {
 		b := it.tail()
@@ -138,30 +138,38 @@ func join(name string, ps []Piece) []Chunk {
 	return chunks
 }
 
-// cut returns the largest n <= room such that text[:n] ends between runes.
+// cut returns the largest n <= room such that text[:n] ends between runes, if it
+// is UTF-8.
 func cut[T string | []byte](text T, room int) int {
 	if len(text) <= room {
 		return len(text)
 	}
-	n := room
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
+	for n := room; n > max(0, room-utf8.UTFMax); n-- {
+		if utf8.RuneStart(text[n]) {
+			return n
+		}
 	}
-	return n
+	if room < utf8.UTFMax {
+		return 0 // there will be more room
+	}
+	return room // it is not UTF-8
 }
 
-// wholeRunes removes a rune from the end that was cut.
+// wholeRunes removes a rune from the end of which only the beginning is there.
 func wholeRunes(ps []Piece) []Piece {
 	if len(ps) == 0 {
 		return nil
 	}
 	p := &ps[len(ps)-1]
-	for {
-		r, n := utf8.DecodeLastRune(p.Text)
-		if r != utf8.RuneError || n != 1 {
-			break
+	for n := 1; n < utf8.UTFMax && n <= len(p.Text); n++ {
+		tail := p.Text[len(p.Text)-n:]
+		if !utf8.RuneStart(tail[0]) {
+			continue
 		}
-		p.Text = p.Text[:len(p.Text)-1]
+		if !utf8.FullRune(tail) {
+			p.Text = p.Text[:len(p.Text)-n]
+		}
+		break
 	}
 	if len(p.Text) == 0 {
 		return ps[:len(ps)-1]
@@ -187,9 +195,6 @@ type scope struct {
 
 // Write implements Scope.
 func (s *scope) Write(name, tag, text string) bool {
-	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, string(utf8.RuneError))
-	}
 	l := s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()

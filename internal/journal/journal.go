@@ -49,7 +49,8 @@ type Entry struct {
 	Closes string
 }
 
-// A Chunk is a piece of an open item. Texts are valid UTF-8 and cut between runes.
+// A Chunk is a piece of an open item, byte for byte as it was written. Where it is
+// UTF-8, it is cut between runes.
 type Chunk struct {
 	Item   string
 	Tag    string // what the writer called it, such as "message" or "stderr"

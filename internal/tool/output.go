@@ -70,7 +70,7 @@ const outputPath = "output:"
 // is missing it is told how to read it.
 func show(call Call, c protocol.CommandResult, n int) string {
 	if len(c.Output) <= n {
-		return c.Output
+		return protocol.ValidText(c.Output)
 	}
 	return strings.TrimSuffix(protocol.ShortenTo(c.Output, n, c.Omitted), "\n") +
 		fmt.Sprintf("\n[To read the omitted part, call read_file with path %q and an offset.]", outputPath+call.ID.String())

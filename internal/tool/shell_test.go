@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -199,11 +200,15 @@ func TestShellShortensWhatTheModelIsTold(t *testing.T) {
 	}
 }
 
-func TestShellMakesBytesText(t *testing.T) {
+// What is printed is kept byte for byte; what the model is told is valid text.
+func TestShellKeepsBytes(t *testing.T) {
 	h := &fakeHost{}
 	res := shell(t).Run(t.Context(), call(h, t.TempDir(), sh(`printf 'caf\303'; printf '\251 \377\n'`)))
-	if want := "café \uFFFD\n"; h.text != want || res.Output.Command.Output != want {
+	if want := "café \xff\n"; h.text != want || res.Output.Command.Output != want {
 		t.Errorf("shown %q, kept %q, want %q", h.text, res.Output.Command.Output, want)
+	}
+	if told := res.Output.Output; !utf8.ValidString(told) || !strings.Contains(told, "café \uFFFD") {
+		t.Errorf("the model is told %q", told)
 	}
 }
 
@@ -219,7 +224,7 @@ func TestDecoderPutsCharactersTogether(t *testing.T) {
 		}
 	}
 	var d decoder
-	if got := d.decode([]byte("x\xe2\x82")) + d.rest(); got != "x\uFFFD" {
+	if got := d.decode([]byte("x\xe2\x82")) + d.rest(); got != "x\xe2\x82" {
 		t.Errorf("half a character at the end: %q", got)
 	}
 }

@@ -1,12 +1,9 @@
 package tool
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
-// A decoder makes valid text of bytes that arrive in pieces: characters that
-// are cut between two pieces are put together, what is not UTF-8 is replaced.
+// A decoder passes bytes on that arrive in pieces: characters that are cut between
+// two pieces are put together. What is not UTF-8 stays as it is.
 type decoder struct {
 	held []byte // the beginning of a character
 }
@@ -20,12 +17,12 @@ func (d *decoder) decode(b []byte) string {
 		d.held = append(d.held, b[len(b)-n:]...)
 		b = b[:len(b)-n]
 	}
-	return strings.ToValidUTF8(string(b), "\uFFFD")
+	return string(b)
 }
 
 // rest returns what was held back, at the end.
 func (d *decoder) rest() string {
-	s := strings.ToValidUTF8(string(d.held), "\uFFFD")
+	s := string(d.held)
 	d.held = nil
 	return s
 }

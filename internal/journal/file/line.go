@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"hash/crc32"
 	"strconv"
@@ -20,7 +21,8 @@ import (
 // CRC-32C of the bytes before `,"sum"`; so a line can be checked and its number read
 // without decoding JSON. of is the CRC-32C of the conversation's id, prev the sum of
 // the record that its writer wrote before (of the first record: of). So lines of
-// another conversation, and of two writers, can be told apart. Lines of earlier
+// another conversation, and of two writers, can be told apart. Where a text is not
+// UTF-8, there is "bytes" in base64 instead. Lines of earlier
 // versions have neither.
 const (
 	timeForm   = "2006-01-02T15:04:05.000000Z"
@@ -77,8 +79,14 @@ func appendProgress(b []byte, name string, p journal.Piece, l link) []byte {
 	b = appendString(b, p.Tag)
 	b = append(b, `,"at":`...)
 	b = strconv.AppendInt(b, p.Offset, 10)
-	b = append(b, `,"text":`...)
-	b = appendString(b, p.Text)
+	if utf8.Valid(p.Text) {
+		b = append(b, `,"text":`...)
+		b = appendString(b, p.Text)
+	} else {
+		b = append(b, `,"bytes":"`...)
+		b = base64.StdEncoding.AppendEncode(b, p.Text)
+		b = append(b, '"')
+	}
 	b, _ = appendEnd(b, from, l)
 	return b
 }
@@ -129,6 +137,7 @@ type line struct {
 	item, tag []byte // of a piece of an open item
 	at        int64
 	text      []byte
+	binary    bool // text is base64
 }
 
 // parseLine takes a line without its line break apart. Its checksum is right if
@@ -214,7 +223,9 @@ func (p *parser) progress(l *line) {
 	l.tag = p.quoted()
 	p.want(`,"at":`)
 	l.at = p.int()
-	p.want(`,"text":`)
+	if l.binary = p.skip(`,"bytes":`); !l.binary {
+		p.want(`,"text":`)
+	}
 	l.text = p.quoted()
 	p.ok = p.ok && l.at >= 0 && len(p.rest) == 0
 }
@@ -291,7 +302,13 @@ func (l *line) decode() journal.Record {
 
 // chunk copies a piece of an open item out of the line.
 func (l *line) chunk() journal.Chunk {
-	return journal.Chunk{Item: unquote(l.item), Tag: unquote(l.tag), Offset: l.at, Text: unquote(l.text)}
+	c := journal.Chunk{Item: unquote(l.item), Tag: unquote(l.tag), Offset: l.at}
+	if !l.binary {
+		c.Text = unquote(l.text)
+	} else if b, err := base64.StdEncoding.AppendDecode(nil, l.text); err == nil {
+		c.Text = string(b)
+	}
+	return c
 }
 
 // damagedRecord stands for a record that was lost with a stretch of so many

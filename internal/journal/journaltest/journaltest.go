@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T, o Options) Harness) {
 		{"PrefixClosesAll", prefixClosesAll},
 		{"LateWritesAreRefused", lateWritesAreRefused},
 		{"SealedScopeKeepsWhatItHas", sealedScopeKeepsWhatItHas},
-		{"TextIsValid", textIsValid},
+		{"BytesAreKept", bytesAreKept},
 		{"LargeItemLosesItsMiddle", largeItemLosesItsMiddle},
 		{"FailedSyncShowsUnsaved", failedSyncShowsUnsaved},
 		{"FailedJournalKeepsWhatWasSaved", failedJournalKeepsWhatWasSaved},
