@@ -21,6 +21,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/model/chat"
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 	"github.com/fermata-agent/fermata/internal/model/responses"
+	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -354,4 +355,77 @@ func TestRandomLongConversations(t *testing.T) {
 			})
 		})
 	}
+}
+
+// After several compactions the model can look up what was said and printed before the first.
+func TestRecallAfterCompactions(t *testing.T) {
+	const facts = 50
+	fact := func(n int) string { return fmt.Sprintf("the secret of door%02d is %d", n, 7919*(n+1)) }
+	for wire := range wires {
+		t.Run(wire, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				work := &worker{size: func() int { return 4000 }}
+				r := newLongRun(t, wire, modeltest.Limits{Window: 16_000}, p.Settings{ContextWindow: 16_000}, work)
+				defer r.close()
+				for n := range facts {
+					r.completes(strings.Repeat("some words ", 100) + fact(n))
+				}
+				for r.compactions() < 3 {
+					work.left = 20
+					r.completes("work")
+				}
+				asked, recalled := -1, map[int]bool{}
+				r.srv.Otherwise(modeltest.From(func(req *modeltest.Request) modeltest.Reply {
+					for _, it := range req.Items {
+						if it.Kind == wirecheck.Output && asked >= 0 && strings.Contains(it.Text, fact(asked)) {
+							recalled[asked] = true
+						}
+					}
+					if asksForSummary(req) {
+						return work.reply(req)
+					}
+					if asked++; asked == facts {
+						return modeltest.Respond(modeltest.Say("done"))
+					}
+					return modeltest.Respond(modeltest.Call(fmt.Sprint("look_", asked), "search_history", fmt.Sprintf(`{"query":"secret door%02d"}`, asked)))
+				}))
+				r.completes("what are the secrets?")
+				if len(recalled) != facts {
+					t.Errorf("%d of %d facts recalled", len(recalled), facts)
+				}
+			})
+		})
+	}
+}
+
+// The tools that look things up are offered from the first compaction on; a message that
+// was too long can be read in pieces.
+func TestLookupIsOfferedWhenNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		work := &worker{size: func() int { return 100 }}
+		r := newLongRun(t, "chat", modeltest.Limits{Window: 16_000}, p.Settings{ContextWindow: 16_000}, work)
+		defer r.close()
+		r.completes("hello")
+		if n := len(r.srv.Wait(1).List("tools")); n != 1 {
+			t.Errorf("%d tools before anything was left out", n)
+		}
+		r.completes(strings.Repeat("x", 100_000) + " the end is 4711 " + strings.Repeat("y", 100_000))
+		if n := len(r.srv.Wait(2).List("tools")); n != 3 {
+			t.Errorf("%d tools after a message was shortened", n)
+		}
+		step := 0
+		var got string
+		r.srv.Otherwise(modeltest.From(func(req *modeltest.Request) modeltest.Reply {
+			step++
+			got = req.Items[len(req.Items)-1].Text
+			if step == 1 {
+				return modeltest.Respond(modeltest.Call("c", "read_history", `{"item":"2.0.0","offset":99000}`))
+			}
+			return modeltest.Respond(modeltest.Say("done"))
+		}))
+		r.completes("what is the end?")
+		if !strings.Contains(got, "the end is 4711") || !strings.HasPrefix(got, "2.0.0 message of the user, bytes 99000 to 107000 of 200017") {
+			t.Errorf("read %.100q", got)
+		}
+	})
 }

@@ -3,10 +3,12 @@ package conversation
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/history"
+	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/turn"
@@ -93,7 +95,11 @@ func (o *owner) instructions() string {
 // toolSpecs are the tools that the model is offered. Those that look up what is no
 // longer sent are offered when there is such a thing.
 func (o *owner) toolSpecs() []model.ToolSpec {
-	return tool.Offered(o.tools)
+	specs := tool.Offered(o.tools)
+	if o.state.History.HasLookup() {
+		specs = append(specs, tool.Offered(o.lookup())...)
+	}
+	return specs
 }
 
 // summarise asks for what replaces the history in a compaction.
@@ -123,11 +129,49 @@ const localSummary = 2000
 // makeTools makes the tools of the turn, and counts what they cost in each request.
 func (o *owner) makeTools() {
 	o.tools = o.cfg.Tools(o.state.TurnSettings)
+	for _, t := range o.lookup() {
+		o.tools = append(o.tools[:len(o.tools):len(o.tools)], tool.Hidden(t)) // a model may know them from before
+	}
 	n := len(o.instructions())
 	for _, spec := range o.toolSpecs() {
 		n += len(spec.Name) + len(spec.Description) + len(spec.Parameters) + len(spec.Grammar) + 60
 	}
 	o.overhead = history.Tokens(int64(n))
+}
+
+// lookup are the tools that look up what is no longer sent.
+func (o *owner) lookup() []tool.Tool {
+	events := readEvents(o.conv.Reader())
+	return []tool.Tool{&tool.SearchHistory{Events: events}, &tool.ReadHistory{Events: events}}
+}
+
+// readEvents gives what is recorded.
+func readEvents(r journal.Reader) tool.Events {
+	return func(ctx context.Context) iter.Seq2[p.Event, error] {
+		return func(yield func(p.Event, error) bool) {
+			after := uint64(0)
+			for {
+				recs, err := r.Read(ctx, after, 500)
+				if err != nil {
+					yield(p.Event{}, err)
+					return
+				}
+				if len(recs) == 0 {
+					return
+				}
+				for _, rec := range recs {
+					after = rec.Seq
+					body, err := p.DecodeBody(rec.Kind, rec.Body)
+					if err != nil {
+						continue // of a later version
+					}
+					if !yield(p.Event{Seq: p.Seq(rec.Seq), Turn: p.TurnID(rec.Turn), Time: rec.Time, Body: body}, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // startHold starts the clock of a turn that waits for a limit and resumes by itself.
