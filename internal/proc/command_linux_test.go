@@ -286,3 +286,11 @@ func TestConfinementWithoutFunctionFails(t *testing.T) {
 		t.Error("a command that asks for confinement is ready without it")
 	}
 }
+
+func TestWrapper(t *testing.T) {
+	spec := Spec{Argv: []string{"echo", "a b"}, Wrapper: []string{"env", "-i", "--"}}
+	r, out := runSpec(t, newSpawner(t), spec)
+	if r.ExitCode != 0 || out.Text() != "a b\n" {
+		t.Errorf("result %+v, output %q", r, out.Text())
+	}
+}

@@ -219,7 +219,7 @@ func stageOrderOf(spec Spec, token string) (*stageOrder, error) {
 		env = append(os.Environ(), "PWD="+dir)
 	}
 	return &stageOrder{
-		Argv:    bytesOf(spec.Argv),
+		Argv:    bytesOf(slices.Concat(spec.Wrapper, spec.Argv)),
 		Dir:     []byte(dir),
 		Env:     bytesOf(mark(env, token)),
 		Confine: spec.Confine,

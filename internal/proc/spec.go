@@ -42,6 +42,11 @@ type Spec struct {
 	// up in the PATH of Env.
 	Argv []string
 
+	// Wrapper is a program, with arguments, that is run in place of the command and
+	// is given Argv as its last arguments. It is apart from Argv because Argv is
+	// what people are shown.
+	Wrapper []string
+
 	// Dir is the working directory; empty means that of this process.
 	Dir string
 

@@ -22,11 +22,11 @@ var probe = sync.OnceValue(func() Ability {
 // Confiner has nothing to do: the command is started by sandbox-exec (see set).
 func Confiner() proc.Confiner { return proc.Confiner{} }
 
-// set puts sandbox-exec in front of the command. It is always the one of the
+// set lets sandbox-exec run the command. It is always the one of the
 // system: the PATH may lead to another.
 func (p *plan) set(spec *proc.Spec) error {
 	profile, parameters := p.seatbelt()
 	argv := append([]string{seatbeltProgram, "-p", profile}, parameters...)
-	spec.Argv = append(append(argv, "--"), spec.Argv...)
+	spec.Wrapper = append(argv, "--")
 	return nil
 }
