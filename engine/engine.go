@@ -46,9 +46,10 @@ type Engine interface {
 	// List returns conversations, those changed last first.
 	List(ctx context.Context, o ListOptions) (Page, error)
 
-	// Archive puts a conversation aside; Delete removes it. A turn that runs is
+	// Archive puts a conversation aside, Unarchive brings it back; Delete removes it. A turn that runs is
 	// interrupted first.
 	Archive(ctx context.Context, id p.ConversationID) error
+	Unarchive(ctx context.Context, id p.ConversationID) error
 	Delete(ctx context.Context, id p.ConversationID) error
 
 	// Release interrupts a turn that runs and closes the conversation if it is
@@ -236,6 +237,19 @@ func (l *Local) Archive(ctx context.Context, id p.ConversationID) error {
 	}
 	defer leave()
 	return l.storeOf(id).Archive(ctx, string(id))
+}
+
+// Unarchive brings an archived conversation back.
+func (l *Local) Unarchive(ctx context.Context, id p.ConversationID) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	leave, err := l.exclude(ctx, id)
+	if err != nil {
+		return fmt.Errorf("unarchive conversation %s: %w", id, err)
+	}
+	defer leave()
+	return l.storeOf(id).Unarchive(ctx, string(id))
 }
 
 // Delete removes a conversation. That its journal has failed does not prevent it.

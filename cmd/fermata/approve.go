@@ -29,8 +29,12 @@ func approveCommand(s streams) *cobra.Command {
 	var f approveFlags
 	cmd := &cobra.Command{
 		Use:   "approve ID [CALL]",
-		Short: "answer an approval that a conversation waits for, and go on with its turn",
-		Args:  args(cobra.RangeArgs(1, 2)),
+		Short: "Answer a pending approval and resume its turn",
+		Long:  "Answer a pending approval of a conversation and resume its turn. Without a flag the answer is yes. CALL is needed only if several are pending.",
+		Example: "  fermata approve 01a1df48\n" +
+			"  fermata approve 01a1df48 --deny --message \"use a branch\"",
+		ValidArgsFunction: completeIDs(false),
+		Args:              args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return approve(cmd.Context(), s, f, a)
 		},
@@ -39,12 +43,12 @@ func approveCommand(s streams) *cobra.Command {
 	for _, name := range []string{"model", "sandbox", "ask-for-approval", "add-dir", "full-auto", "dangerously-bypass-approvals-and-sandbox", "yolo", "oss", "demo", "cd"} {
 		_ = cmd.Flags().MarkHidden(name) // they may only say what the turn has: see keeps
 	}
-	cmd.Flags().BoolVar(&f.deny, "deny", false, "say no; the model is told, and the turn goes on")
-	cmd.Flags().BoolVar(&f.stop, "stop", false, "say no, and stop the turn")
-	cmd.Flags().BoolVar(&f.session, "session", false, "say yes, also to the same command later")
-	cmd.Flags().StringVar(&f.message, "message", "", "with --deny: a word to the model")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print events as lines of JSON")
-	cmd.Flags().StringVarP(&f.answerTo, "output-last-message", "o", "", "write the answer to this file as well")
+	cmd.Flags().BoolVar(&f.deny, "deny", false, "answer no; the turn continues without it")
+	cmd.Flags().BoolVar(&f.stop, "stop", false, "answer no and interrupt the turn")
+	cmd.Flags().BoolVar(&f.session, "session", false, "answer yes, also for the same command later")
+	cmd.Flags().StringVar(&f.message, "message", "", "with --deny: a `TEXT` for the model")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print events as JSON, one per line")
+	cmd.Flags().StringVarP(&f.answerTo, "output-last-message", "o", "", "also write the answer to `FILE`")
 	return cmd
 }
 
@@ -91,8 +95,8 @@ func (f approveFlags) keeps(r *app.App, now p.Settings) error {
 	}
 	if had, wanted := kept(now), kept(over.Apply(now)); had != wanted {
 		return &exitError{
-			code: exitUsage, err: errors.New("approve: the turn goes on with the settings that it was begun with; a flag or -c asks for others"),
-			hint: "leave it out; fermata exec resume takes it for the next turn",
+			code: exitUsage, err: errors.New("approve: the turn keeps the settings that it was started with; a flag or -c asks for others"),
+			hint: "leave it out, and give it to fermata exec resume for the next turn",
 		}
 	}
 	return nil
@@ -114,9 +118,9 @@ func (f approveFlags) check() error {
 	}
 	switch {
 	case said > 1:
-		return usage("approve: --deny, --stop and --session are different answers")
+		return usage("approve: --deny, --stop and --session exclude each other")
 	case f.message != "" && !f.deny:
-		return usage("approve: --message goes with --deny")
+		return usage("approve: --message needs --deny")
 	}
 	return nil
 }
@@ -144,9 +148,9 @@ func openCall(snap engine.Snapshot, named []string) (p.CallID, error) {
 	}
 	switch len(snap.PendingApprovals) {
 	case 0:
-		return p.CallID{}, &exitError{code: exitFailed, err: fmt.Errorf("conversation %s waits for no approval", snap.ID)}
+		return p.CallID{}, &exitError{code: exitFailed, err: fmt.Errorf("conversation %s has no pending approval", snap.ID)}
 	case 1:
 		return snap.PendingApprovals[0], nil
 	}
-	return p.CallID{}, usage("approve: which of %v?", snap.PendingApprovals)
+	return p.CallID{}, usage("approve: several approvals are pending; name one of %v", snap.PendingApprovals)
 }

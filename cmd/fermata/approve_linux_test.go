@@ -17,5 +17,5 @@ func TestApproveTellsOfACrash(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}
-	contains(t, "stderr", errs, "fermata: turn 1 was interrupted; it ended as crashed\n", "waits for no approval\n")
+	contains(t, "stderr", errs, "fermata: turn 1 was interrupted; it ended as crashed\n", "has no pending approval\n")
 }

@@ -85,7 +85,7 @@ func TestBackgroundCommandIsStoppedWithItsTurn(t *testing.T) {
 				if end := c.ended(); end.Reason != p.Interrupted || end.Result.Killed == 0 {
 					t.Errorf("it ended as %+v", end)
 				}
-				contains(t, "ps", pl.must("ps", c.id), "no background command runs")
+				contains(t, "ps", pl.must("ps", c.id), "no background commands are running")
 				contains(t, "what the model was told", pl.sound(c.id), "background commands were ended", "sh victim")
 			})
 		})
@@ -136,7 +136,7 @@ func TestBackgroundCommandIsReclaimed(t *testing.T) {
 		if n := len(written(c.pids)); n != 2 {
 			t.Fatalf("%d processes are left, so this proves nothing", n)
 		}
-		contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
+		contains(t, "kill", pl.must("kill", c.id, "1"), "stopped 1: sh victim")
 		pl.noneLeft(t, c.rows)
 		pl.sound(c.id)
 	})
@@ -148,7 +148,7 @@ func TestBackgroundCommandIsKilledFromOutside(t *testing.T) {
 		pl.file("hold", "until test -e go; do sleep 0.05; done")
 		c := gatherBehind(t, pl, "run: sh hold; type 1: ", deaf, daemon, foreground)
 		eventually(t, "what it printed is shown", func() bool { return strings.Contains(pl.must("show", c.id), "behind") })
-		contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
+		contains(t, "kill", pl.must("kill", c.id, "1"), "stopped 1: sh victim")
 		for _, r := range c.members {
 			if lives(r) {
 				t.Errorf("%v lives", r)
@@ -179,7 +179,7 @@ func TestKillOfWhatHasJustEnded(t *testing.T) {
 	pl := newPlace(t)
 	c := gatherBehind(t, pl, "run: sleep 600", foreground)
 	c.halt()
-	contains(t, "kill", pl.must("kill", c.id, "1"), "ended 1: sh victim")
+	contains(t, "kill", pl.must("kill", c.id, "1"), "stopped 1: sh victim")
 	_, errs, code := pl.run("kill", c.id, "1")
 	if code != exitFailed {
 		t.Errorf("exit code %d", code)
@@ -228,7 +228,7 @@ func TestKillOfNothing(t *testing.T) {
 	pl := newPlace(t)
 	pl.must("exec", "--demo", "talk 1")
 	id := pl.conversation()
-	contains(t, "ps", pl.must("ps", id), "no background command runs")
+	contains(t, "ps", pl.must("ps", id), "no background commands are running")
 	for _, tt := range []struct {
 		args []string
 		code int

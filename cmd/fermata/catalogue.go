@@ -26,11 +26,12 @@ func modelsCommand(s streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "models [FILTER...]",
-		Short: "list the models that are known, with their limits and prices",
-		Long: `List the models that are known, with their limits and prices.
+		Short: "List known models with their limits and prices",
+		Long: `List known models with their limits and prices. Each FILTER is a text that the name has to contain.
 
-Each FILTER is a text that the provider or the id has to contain. --refresh takes a newer table from a
-file or an address, checks it and keeps it in the home directory; --refresh=builtin goes back to the built-in one.`,
+--refresh reads a newer list from a file or URL, checks it and saves it in the home directory; --refresh=builtin
+returns to the built-in list.`,
+		Example: "  fermata models gpt-5\n  fermata models --provider anthropic --json",
 		RunE: func(cmd *cobra.Command, filters []string) error {
 			home, err := config.Home(os.Getenv)
 			if err != nil {
@@ -42,15 +43,15 @@ file or an address, checks it and keeps it in the home directory; --refresh=buil
 			return listModels(s, catalogue.Open(home), provider, filters, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&from, "refresh", "", "take a newer table from this file or address, or go back to the one that is \"builtin\"")
-	cmd.Flags().StringVar(&provider, "provider", "", "only those of this provider")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().StringVar(&from, "refresh", "", "read a newer list from `SOURCE`: a file, a URL, or \"builtin\"")
+	cmd.Flags().StringVar(&provider, "provider", "", "only models of provider `NAME`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per line")
 	return cmd
 }
 
 func listModels(s streams, c *catalogue.Catalogue, provider string, filters []string, asJSON bool) error {
 	if err := c.Err(); err != nil {
-		fmt.Fprintf(s.err, "fermata: warning: %v; the built-in table is used\n", err)
+		fmt.Fprintf(s.err, "fermata: warning: %v; using the built-in list\n", err)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	n := 0
@@ -73,7 +74,7 @@ func listModels(s streams, c *catalogue.Catalogue, provider string, filters []st
 			dash(strings.Join(m.Efforts, " ")), yesNo(m.Vision), price(m.Price, m.Price.Input), price(m.Price, m.Price.Output), dash(m.Released))
 	}
 	if n == 0 && !asJSON {
-		fmt.Fprintln(s.err, "no such model in the catalogue")
+		fmt.Fprintln(s.err, "no known model matches")
 	}
 	return w.Flush()
 }
@@ -134,12 +135,12 @@ func refreshModels(ctx context.Context, s streams, home, from string) error {
 	file := catalogue.File(home)
 	switch from {
 	case "":
-		return usage("--refresh needs a file, an address, or builtin")
+		return usage("--refresh needs a file, a URL, or builtin")
 	case "builtin":
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		fmt.Fprintln(s.err, "the built-in table of models is used")
+		fmt.Fprintln(s.err, "using the built-in list of models")
 		return nil
 	}
 	text, err := readTable(ctx, from)

@@ -120,7 +120,7 @@ func TestHangup(t *testing.T) {
 				if code := pr.code(); code == exitOK {
 					t.Errorf("exit code %d", code)
 				}
-				contains(t, "stderr", pr.err.String(), "fermata: stopped after ")
+				contains(t, "stderr", pr.err.String(), "fermata: interrupted after ")
 				pl.noneLeft(t, nil)
 				pl.sound(id)
 				return

@@ -3,12 +3,13 @@ package main
 import "github.com/spf13/cobra"
 
 func configCommand(s streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "the configuration"}
+	cmd := &cobra.Command{Use: "config", Short: "Show the configuration"}
 	var f runFlags
 	show := &cobra.Command{
-		Use:   "show",
-		Short: "print each value in force and where it came from",
-		Args:  args(cobra.NoArgs),
+		Use:     "show",
+		Short:   "Print every setting in force and where it comes from",
+		Example: "  fermata config show\n  fermata config show -p work",
+		Args:    args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			l, err := f.load(s)
 			for _, w := range l.Warnings {

@@ -16,16 +16,17 @@ import (
 func demoModelCommand(s streams) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
-		Use:   "demo-model",
-		Short: "serve the demo model over HTTP, for testing other agents",
-		Long:  "Serve the demo model on POST /v1/responses. The address is printed on stdout. It understands:\n\n" + demo.Help,
-		Args:  args(cobra.NoArgs),
+		Use:     "demo-model",
+		Short:   "Serve the demo model over HTTP, to test other agents",
+		Long:    "Serve the demo model on POST /v1/responses. The URL is printed on stdout. It understands:\n\n" + demo.Help,
+		Example: "  fermata demo-model --listen 127.0.0.1:8080",
+		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, _ := stopSignals(cmd.Context())
 			return serveDemo(ctx, s, listen)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "the address to listen on")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "listen on `ADDRESS`")
 	return cmd
 }
 

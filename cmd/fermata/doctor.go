@@ -15,9 +15,10 @@ import (
 func doctorCommand(s streams) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "say what this machine can do, and what is configured",
-		Args:  args(cobra.NoArgs),
+		Use:     "doctor",
+		Short:   "Check the configuration and what this machine supports",
+		Example: "  fermata doctor",
+		Args:    args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			return doctor(s, f)
 		},
@@ -43,7 +44,7 @@ func doctor(s streams, f runFlags) error {
 	if choice, err := l.Models().Choose(""); err != nil {
 		line("model", "none: %v", err)
 	} else {
-		line("model", "%s of %s, because of %s", choice.Model, choice.Provider.ID, choice.Source)
+		line("model", "%s (%s), from %s", choice.Model, choice.Provider.ID, choice.Source)
 	}
 	line("approval", "%s", cfg.Approval)
 	line("sandbox", "%s", cfg.SandboxMode)
@@ -61,9 +62,9 @@ func doctor(s streams, f runFlags) error {
 func pidNamespace(cfg *config.Config) string {
 	switch {
 	case !proc.PIDNamespaces():
-		return "no, it cannot be had here"
+		return "not available"
 	case !cfg.PIDNamespace:
-		return "could be had, is switched off"
+		return "available, switched off"
 	}
 	return "yes"
 }
@@ -80,11 +81,11 @@ func runnable(name string) string {
 // writable says what keeps conversations from being kept.
 func writable(home string) string {
 	if _, err := os.Stat(home); err != nil {
-		return " (made when it is first needed)"
+		return " (will be created)"
 	}
 	f, err := os.CreateTemp(home, ".doctor-")
 	if err != nil {
-		return fmt.Sprintf(" (cannot be written: %v)", err)
+		return fmt.Sprintf(" (not writable: %v)", err)
 	}
 	f.Close()
 	os.Remove(f.Name())

@@ -44,12 +44,16 @@ func execCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "exec [PROMPT|-]",
 		Aliases: []string{"e"},
-		Short:   "run one turn: progress on stderr, the answer alone on stdout",
-		Long: "Run one turn and print the answer on stdout; everything else goes to stderr. Without PROMPT, or with -, it is read from stdin.\n" +
-			"With both, what comes on stdin is put behind PROMPT.\n" +
-			"Ctrl-C, SIGTERM or SIGHUP stops the turn and everything it runs, and prints how to go on; asking again ends fermata at once.\n" +
-			"Outside a git repository it refuses to run, unless --skip-git-repo-check is given, the configuration trusts the directory, or the model is the demo.\n\n" +
+		Short:   "Run one turn without a terminal UI",
+		Long: "Run one turn. The answer goes to stdout, everything else to stderr. Without PROMPT, or if it is -, the prompt is read from stdin;\n" +
+			"with both, the text on stdin is appended to PROMPT.\n\n" +
+			"Ctrl-C, SIGTERM or SIGHUP interrupts the turn and everything it runs, and prints how to resume. A second one ends fermata at once.\n" +
+			"Outside a git repository exec refuses to run, unless --skip-git-repo-check is given or the configuration trusts the directory.\n\n" +
 			exitCodes,
+		Example: "  fermata exec \"Run the tests and fix what fails\"\n" +
+			"  git diff | fermata exec \"Review this change\"\n" +
+			"  fermata exec --json -s workspace-write \"Update the changelog\"\n" +
+			"  fermata exec resume --last \"Now commit it\"",
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if f.resume == "" && cmd.Flags().Changed("resume") {
@@ -59,24 +63,24 @@ func execCommand(s streams) *cobra.Command {
 		},
 	}
 	f.register(cmd.PersistentFlags())
-	cmd.Flags().StringVar(&f.resume, "resume", "", "resume this conversation")
+	cmd.Flags().StringVar(&f.resume, "resume", "", "resume conversation `ID`")
 	cmd.AddCommand(execResumeCommand(s, &f), execForkCommand(s, &f))
 	return cmd
 }
 
 func (f *execFlags) register(fs *pflag.FlagSet) {
 	f.runFlags.register(fs)
-	fs.BoolVar(&f.last, "last", false, "resume the conversation changed last in this directory")
-	fs.BoolVar(&f.all, "all", false, "with --last: in any directory")
-	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep nothing on disk")
-	fs.BoolVar(&f.json, "json", false, "print events as lines of JSON")
-	fs.BoolVar(&f.json, "experimental-json", false, "the same as --json")
-	fs.BoolVar(&f.park, "park", false, "leave a turn that needs an approval: exit code 3, and fermata approve goes on")
-	fs.StringArrayVarP(&f.images, "image", "i", nil, "show the model this image; several are separated by commas")
-	fs.StringVar(&f.schema, "output-schema", "", "the answer shall have the form that the JSON schema in this file describes")
-	fs.StringVarP(&f.answerTo, "output-last-message", "o", "", "write the answer to this file as well")
-	fs.StringVar(&f.color, "color", colorAuto, "colour the progress: always, never, or auto, which is on a terminal only")
-	fs.BoolVar(&f.skipRepo, skipRepoFlag, false, "run outside a git repository too")
+	fs.BoolVar(&f.last, "last", false, "resume the conversation that was changed last in this directory")
+	fs.BoolVar(&f.all, "all", false, "with --last: look in all directories")
+	fs.BoolVar(&f.ephemeral, "ephemeral", false, "do not save the conversation")
+	fs.BoolVar(&f.json, "json", false, "print events as JSON, one per line")
+	fs.BoolVar(&f.json, "experimental-json", false, "same as --json")
+	fs.BoolVar(&f.park, "park", false, "if an approval is needed, exit with code 3; fermata approve resumes the turn")
+	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE`; separate several by commas")
+	fs.StringVar(&f.schema, "output-schema", "", "require an answer that matches the JSON schema in `FILE`")
+	fs.StringVarP(&f.answerTo, "output-last-message", "o", "", "also write the answer to `FILE`")
+	fs.StringVar(&f.color, "color", colorAuto, "color the progress, `WHEN`: always, never, auto")
+	fs.BoolVar(&f.skipRepo, skipRepoFlag, false, "run outside a git repository")
 	registerIgnored(fs)
 }
 
@@ -93,8 +97,12 @@ func registerIgnored(fs *pflag.FlagSet) {
 func execResumeCommand(s streams, f *execFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [ID|--last] [PROMPT|-]",
-		Short: "go on with a conversation",
-		Args:  args(cobra.MaximumNArgs(2)),
+		Short: "Resume a conversation with a new prompt",
+		Long:  "Resume a conversation with a new prompt. ID is an id, the beginning of one, or a title.",
+		Example: "  fermata exec resume --last \"What is left to do?\"\n" +
+			"  fermata exec resume 01a1df48 \"Continue\"",
+		ValidArgsFunction: completeIDs(false),
+		Args:              args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			name, prompt, err := f.which("resume", a)
 			if err != nil {
@@ -114,16 +122,19 @@ func (f *execFlags) which(verb string, a []string) (name string, prompt []string
 		return "", a, nil
 	}
 	if len(a) == 0 || a[0] == "" {
-		return "", nil, usage("%s: %w name it, or say --last", verb, app.ErrWhich)
+		return "", nil, usage("%s: %w", verb, app.ErrWhich)
 	}
 	return a[0], a[1:], nil
 }
 
 func execForkCommand(s streams, f *execFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "fork ID|--last [PROMPT|-]",
-		Short: "go on with a copy of a conversation; without a prompt, only copy it and print its id",
-		Args:  args(cobra.MaximumNArgs(2)),
+		Use:               "fork ID|--last [PROMPT|-]",
+		Short:             "Continue with a copy of a conversation",
+		Long:              "Copy a conversation and continue with the copy. Without PROMPT, only copy it and print the id of the copy.",
+		Example:           "  fermata exec fork 01a1df48 \"Try it with a map instead\"",
+		ValidArgsFunction: completeIDs(false),
+		Args:              args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			name, prompt, err := f.which("fork", a)
 			if err != nil {
@@ -183,15 +194,15 @@ func printing(s streams, color string) exec.Options {
 // sdkOriginator is how the Codex SDK for TypeScript introduces itself.
 const sdkOriginator = "codex_sdk_ts"
 
-var errEphemeral = errors.New("--ephemeral keeps nothing, but a turn that is parked and a conversation that is gone on with are kept")
+var errEphemeral = errors.New("--ephemeral cannot be combined with --park, resume or fork: these need a saved conversation")
 
 // runExec runs one turn. name is the conversation to resume, if any.
 func runExec(ctx context.Context, s streams, f execFlags, name string, a []string) error {
 	if !slices.Contains([]string{colorAlways, colorNever, colorAuto}, f.color) {
-		return usage("--color: always, never or auto, not %q", f.color)
+		return usage("--color must be always, never or auto, not %q", f.color)
 	}
 	if len(a) > 1 {
-		return usage("exec: one prompt, please; got %d", len(a))
+		return usage("exec: want one prompt, got %d arguments", len(a))
 	}
 	if f.ephemeral && (f.park || f.last || name != "") {
 		return usage("%w", errEphemeral)
@@ -234,7 +245,7 @@ func runTurn(ctx context.Context, s streams, r *app.App, o exec.Options, answerT
 		return &exitError{code: signalCode(stopped())}
 	}
 	if errors.Is(err, errUnread) { // before the turn began
-		return &exitError{code: exitUnread, err: fmt.Errorf("stopped: %w", errUnread)}
+		return &exitError{code: exitUnread, err: fmt.Errorf("interrupted: %w", errUnread)}
 	}
 	if err != nil && !errors.Is(err, exec.ErrAnswer) {
 		return stoppedBy(stopped(), err)
@@ -255,7 +266,7 @@ func waiting(s streams, o exec.Options, e *exec.ParkedError) error {
 	if o.JSON {
 		exec.PrintError(s.out, fmt.Errorf("conversation %s: %w", o.Conversation, e))
 	}
-	fmt.Fprintf(s.err, "fermata: conversation %s waits for an approval\n", o.Conversation)
+	fmt.Fprintf(s.err, "fermata: conversation %s is waiting for approval\n", o.Conversation)
 	for _, what := range e.Asks {
 		fmt.Fprintf(s.err, "  %s\n", safetext.Strip(what))
 	}
@@ -272,10 +283,10 @@ func unwritten(s streams, o exec.Options, end engine.TurnEnd, err error) error {
 	}
 	exit := &exitError{code: exitFailed, err: err}
 	if left {
-		exit = &exitError{code: exitUnread, err: fmt.Errorf("stopped: %w", errUnread)}
+		exit = &exitError{code: exitUnread, err: fmt.Errorf("interrupted: %w", errUnread)}
 	}
 	if end.End.Reason != p.Completed && !o.Ephemeral {
-		exit.hint = o.GoOn() + " goes on"
+		exit.hint = "resume with: " + o.GoOn()
 	}
 	return exit
 }
@@ -403,8 +414,8 @@ func (f execFlags) find(ctx context.Context, r *app.App, name string) (p.Convers
 	}
 	if len(page.Items) == 0 {
 		return "", &exitError{
-			code: exitFailed, err: fmt.Errorf("no conversation was begun in %s", r.Cwd),
-			hint: "--last --all takes the last one of any directory",
+			code: exitFailed, err: fmt.Errorf("there is no conversation in %s", r.Cwd),
+			hint: "use --last --all for the last one in any directory",
 		}
 	}
 	return page.Items[0].ID, nil

@@ -93,7 +93,7 @@ func readText(s streams) (string, error) {
 func readBeside(s streams) (string, error) {
 	defer tellOfWaiting(s).Stop()
 	if !isComing(s.in) {
-		fmt.Fprintln(s.err, "fermata: nothing came from stdin: going on without it")
+		fmt.Fprintln(s.err, "fermata: nothing was written to stdin: continuing without it")
 		return "", nil
 	}
 	return readAll(s.in)
@@ -102,7 +102,7 @@ func readBeside(s streams) (string, error) {
 // tellOfWaiting tells somebody after a while what we wait for.
 func tellOfWaiting(s streams) *time.Timer {
 	return time.AfterFunc(stdinNotice, func() {
-		fmt.Fprintln(s.err, "fermata: reading stdin until it ends; if nothing comes from there, use </dev/null")
+		fmt.Fprintln(s.err, "fermata: reading from stdin until it is closed; use </dev/null if there is no input")
 	})
 }
 

@@ -33,7 +33,7 @@ func TestReaderOfLinesLeavesInSilence(t *testing.T) {
 	}
 	pl.noneLeft(t, tree)
 	id := pl.conversation()
-	if want := "fermata: stopped: nobody reads stdout any more\nhint: fermata exec resume " + id + " PROMPT goes on\n"; pr.err.String() != want {
+	if want := "fermata: interrupted: stdout was closed\nhint: resume with: fermata exec resume " + id + " PROMPT\n"; pr.err.String() != want {
 		t.Errorf("stderr %q, want %q", pr.err.String(), want)
 	}
 	contains(t, "what the model was told", pl.sound(id), "Cut: `touch running; sleep 600`")

@@ -13,7 +13,7 @@ import (
 
 const skipRepoFlag = "skip-git-repo-check"
 
-var errNoRepo = errors.New("not in a git repository, where what a model changes can be seen and taken back")
+var errNoRepo = errors.New("not in a git repository")
 
 // guard refuses a turn in a directory without version control, as programs
 // written for Codex expect. A flag lets it run all the same, and so does a
@@ -26,7 +26,7 @@ func (f *execFlags) guard(cfg *config.Config, s p.Settings, o *exec.Options) err
 	}
 	return &exitError{
 		code: exitFailed, err: fmt.Errorf("%s is %w", s.Cwd, errNoRepo),
-		hint: "--" + skipRepoFlag + " runs here all the same",
+		hint: "--" + skipRepoFlag + " runs without one",
 	}
 }
 

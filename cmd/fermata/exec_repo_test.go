@@ -79,7 +79,7 @@ func TestHowToGoOnOutsideARepository(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}
-	contains(t, "stderr", errs, "to go on: fermata exec resume --skip-git-repo-check "+id+" PROMPT\n")
+	contains(t, "stderr", errs, "to resume: fermata exec resume --skip-git-repo-check "+id+" PROMPT\n")
 	s.must("exec", "resume", "--skip-git-repo-check", id, "again")
 }
 

@@ -22,7 +22,7 @@ func (pl *place) startReading(in *os.File, args ...string) *process {
 	return pr
 }
 
-const stdinWaits, stdinGone = "fermata: reading stdin until it ends", "fermata: nothing came from stdin: going on without it\n"
+const stdinWaits, stdinGone = "fermata: reading from stdin until it is closed", "fermata: nothing was written to stdin: continuing without it\n"
 
 // pipes are what those who start a program leave it as its stdin: a shell or a
 // Go program a pipe, a program in Node a socket.

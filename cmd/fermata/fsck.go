@@ -16,9 +16,11 @@ func fsckCommand(s streams) *cobra.Command {
 	var repair bool
 	cmd := &cobra.Command{
 		Use:   "fsck [ID...]",
-		Short: "check conversations: numbers, checksums, calls, approvals, turns",
-		Long: "Check conversations, all of them if none is named: numbers without gaps, checksums, each call exactly one output,\n" +
-			"each turn exactly one end. Nothing is changed without --repair. The exit code is 1 if something is wrong.",
+		Short: "Check and repair saved conversations",
+		Long: "Check saved conversations, all of them if no ID is given: event numbers without gaps, checksums, one output for each call,\n" +
+			"one end for each turn. Nothing is changed without --repair. The exit code is 1 if a problem is found.",
+		Example:           "  fermata fsck\n  fermata fsck --repair 01a1df48",
+		ValidArgsFunction: completeIDs(false),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			// A repair ends the turn that a crash left, and with it what still runs.
 			e, err := app.OpenStore(cmd.Context(), version())
@@ -32,7 +34,7 @@ func fsckCommand(s streams) *cobra.Command {
 			return fsckAll(cmd.Context(), e, s, ids, repair)
 		},
 	}
-	cmd.Flags().BoolVar(&repair, "repair", false, "repair what can be repaired, then check again; damaged bytes are kept beside the file")
+	cmd.Flags().BoolVar(&repair, "repair", false, "repair, then check again; damaged bytes are kept beside the file")
 	return cmd
 }
 
@@ -74,11 +76,11 @@ func fsckAll(ctx context.Context, e *engine.Local, s streams, ids []p.Conversati
 		}
 		state := "ok"
 		if len(r.Lost) > 0 {
-			state = "ok, but something was lost"
+			state = "ok, with data lost"
 		}
 		if n := len(r.Problems); n > 0 {
 			bad++
-			state = fmt.Sprintf("%d wrong", n)
+			state = plural(n, "problem")
 		}
 		fmt.Fprintf(w, row, id, r.Events, r.Turns, state)
 		for _, problem := range append(r.Problems, r.Lost...) {
@@ -90,8 +92,8 @@ func fsckAll(ctx context.Context, e *engine.Local, s streams, ids []p.Conversati
 	}
 	if bad > 0 {
 		return &exitError{
-			code: exitFailed, err: fmt.Errorf("%d of %d conversations have something wrong", bad, len(ids)),
-			hint: "fermata fsck --repair repairs what can be repaired",
+			code: exitFailed, err: fmt.Errorf("%d of %d conversations have problems", bad, len(ids)),
+			hint: "fermata fsck --repair repairs them",
 		}
 	}
 	return nil

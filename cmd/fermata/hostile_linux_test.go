@@ -48,6 +48,10 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata doctor":            {{"doctor", "-c", model}, {"doctor", "-p", hostile}},
 		"fermata list":              {{"list"}, {"list", "--json"}, {"list", hostile}},
 		"fermata show":              {{"show", changed}, {"show", "--json", changed}, {"show", behind}, {"show", hostile}, {"show", "talk 1 twins" + hostile}},
+		"fermata rename":            {{"rename", damaged, "new" + hostile}, {"rename", hostile, "x"}},
+		"fermata archive":           {{"archive", "new" + hostile}, {"archive", hostile}},
+		"fermata unarchive":         {{"unarchive", "new" + hostile}, {"unarchive", hostile}},
+		"fermata delete":            {{"delete", damaged}, {"delete", hostile}},
 		"fermata undo":              {{"undo", changed}, {"undo", "--yes", changed}, {"undo", "--turn", "7", changed}, {"undo", hostile}},
 		"fermata ps":                {{"ps", behind}, {"ps", behind, "1"}, {"ps", behind, hostile}},
 		"fermata kill":              {{"kill", behind, hostile}, {"kill", behind, "1"}},
@@ -77,16 +81,6 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 	}
 	running.signal(syscall.SIGINT)
 	running.code()
-}
-
-// eachCommand calls do for every command that can be run and is shown in a help.
-func eachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
-	if cmd.Runnable() && !cmd.Hidden {
-		do(cmd)
-	}
-	for _, c := range cmd.Commands() {
-		eachCommand(c, do)
-	}
 }
 
 // converse runs the binary and returns the conversation that it began.

@@ -18,9 +18,10 @@ func listCommand(s streams) *cobra.Command {
 	var o engine.ListOptions
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "list conversations, those changed last first",
-		Args:  args(cobra.NoArgs),
+		Use:     "list",
+		Short:   "List conversations, the most recent first",
+		Example: "  fermata list\n  fermata list --cwd . -n 5",
+		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := app.OpenStore(cmd.Context(), version())
 			if err != nil {
@@ -29,10 +30,10 @@ func listCommand(s streams) *cobra.Command {
 			return list(cmd.Context(), e, s, o, asJSON)
 		},
 	}
-	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 25, "how many to show; 0 shows all")
-	cmd.Flags().StringVar(&o.Cwd, "cwd", "", "only those begun in this directory")
-	cmd.Flags().BoolVar(&o.Archived, "archived", false, "the archived ones instead")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 25, "show at most `N`; 0 shows all")
+	cmd.Flags().StringVar(&o.Cwd, "cwd", "", "only conversations of `DIR`")
+	cmd.Flags().BoolVar(&o.Archived, "archived", false, "list archived conversations instead")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per line")
 	return cmd
 }
 

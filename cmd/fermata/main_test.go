@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fermata-agent/fermata/engine"
 )
@@ -163,4 +165,39 @@ func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	undo, err := mountTmpfs(ts.MkAbs(args[0]), args[1])
 	ts.Check(err)
 	ts.Defer(undo)
+}
+
+// Every command says how it is used: what it does, in one line that begins with a
+// capital letter, and an example. Flags that take a value name it.
+func TestHelpIsComplete(t *testing.T) {
+	root := newRoot(stdio())
+	eachCommand(root, func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		if cmd.Example == "" && path != "fermata version" {
+			t.Errorf("%s has no example", path)
+		}
+		if s := cmd.Short; s == "" || s[:1] != strings.ToUpper(s[:1]) || strings.HasSuffix(s, ".") {
+			t.Errorf("%s: the short help is %q", path, s)
+		}
+		for line := range strings.Lines(cmd.Example) {
+			if !strings.HasPrefix(line, "  ") || !strings.Contains(line, "fermata") {
+				t.Errorf("%s: the example %q", path, line)
+			}
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Type() != "bool" && !f.Hidden && !strings.Contains(f.Usage, "`") {
+				t.Errorf("%s --%s does not name its value", path, f.Name)
+			}
+		})
+	})
+}
+
+// eachCommand calls do for every command that can be run and is shown in a help.
+func eachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
+	if cmd.Runnable() && !cmd.Hidden {
+		do(cmd)
+	}
+	for _, c := range cmd.Commands() {
+		eachCommand(c, do)
+	}
 }

@@ -15,19 +15,21 @@ func mcpServerCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "mcp-server",
 		Aliases: []string{"mcp"},
-		Short:   "let other programs use fermata, over MCP on stdin and stdout",
-		Long: "Serve MCP on stdin and stdout, one message per line: the tools codex and codex-reply, tools for conversations that are streamed,\n" +
-			"and the direct requests of Codex's clients; fermata mcp-server schema lists them all.\n" +
-			"The end of stdin, SIGINT and SIGTERM stop all turns and everything they run; their conversations can be resumed.",
-		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), s, f) },
+		Short:   "Serve MCP on stdin and stdout, for other programs",
+		Long: "Serve MCP on stdin and stdout, one message per line: the tools codex and codex-reply, tools for streamed conversations,\n" +
+			"and the requests of Codex's clients. fermata mcp-server schema lists them all.\n\n" +
+			"The end of stdin, SIGINT and SIGTERM interrupt all turns and everything they run; the conversations can be resumed.",
+		Example: "  fermata mcp-server -s workspace-write\n  fermata mcp-server schema",
+		Args:    args(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), s, f) },
 	}
 	f.register(cmd.Flags())
 	f.registerLimits(cmd.Flags())
 	cmd.AddCommand(&cobra.Command{
-		Use:   "schema",
-		Short: "print everything the server answers, as JSON Schema",
-		Args:  args(cobra.NoArgs),
+		Use:     "schema",
+		Short:   "Print the requests of the server as JSON Schema",
+		Example: "  fermata mcp-server schema",
+		Args:    args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			enc := json.NewEncoder(s.out)
 			enc.SetIndent("", "  ")

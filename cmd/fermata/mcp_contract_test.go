@@ -24,7 +24,7 @@ func (c *mcpClient) say(id int, conversation, text, more string) {
 	}
 }
 
-// A message to a turn that waits for an approval waits with it: the question stays open, is asked when
+// A message to a turn that is waiting for approval waits with it: the question stays open, is asked when
 // somebody connects, also of the next process, and the command runs once.
 func TestMCPSecondMessageKeepsTheApproval(t *testing.T) {
 	s := newMCPSite(t, "untrusted", modeltest.Respond(shellCall("call_1", "touch", "made")), modeltest.Respond(modeltest.Say("made it")))
@@ -32,7 +32,7 @@ func TestMCPSecondMessageKeepsTheApproval(t *testing.T) {
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"newConversation","params":{"cwd":%q}}`, s.work)
 	id := c.await("the conversation", func(m map[string]any) bool { return m["id"] == 1.0 })["result"].(map[string]any)["conversationId"].(string)
 	c.say(2, id, "make it", "")
-	eventually(t, "the turn waits", func() bool { return strings.Contains(s.must("show", id), "waits for an approval") })
+	eventually(t, "the turn waits", func() bool { return strings.Contains(s.must("show", id), "waiting for approval") })
 	c.say(3, id, "carefully", "")
 	c.in.Close() // nobody has been asked
 	<-c.done

@@ -33,7 +33,7 @@ func TestMCPOneOffCommand(t *testing.T) {
 		t.Errorf("a command that takes too long: %s", got)
 	}
 	c.send(`{"jsonrpc":"2.0","id":6,"method":"execOneOffCommand","params":{"command":["sh","-c","kill -9 $$"]}}`)
-	if got := c.answer(6); got != `{"exitCode":-1,"stderr":"ended by SIGKILL\n","stdout":""}` {
+	if got := c.answer(6); got != `{"exitCode":-1,"stderr":"killed by SIGKILL\n","stdout":""}` {
 		t.Errorf("a command that was killed: %s", got)
 	}
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"execOneOffCommand","params":{"command":[]}}`)

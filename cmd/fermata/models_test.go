@@ -228,7 +228,7 @@ func TestRefusedHistoryIsRepairedOnce(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	contains(t, "stderr", errs, "fermata: failed after ", "call_X", "to go on: fermata exec resume ")
+	contains(t, "stderr", errs, "fermata: failed after ", "call_X", "to resume: fermata exec resume ")
 	if n := len(s.srv.Requests()); n != 2 {
 		t.Errorf("%d requests, want the first and one more", n)
 	}
@@ -257,7 +257,7 @@ func TestFailureComesWithAdvice(t *testing.T) {
 				if code != 1 || out != "" {
 					t.Errorf("exit code %d, stdout %q", code, out)
 				}
-				contains(t, "stderr", errs, append(f.want, "fermata: failed after ", "to go on: fermata exec resume ")...)
+				contains(t, "stderr", errs, append(f.want, "fermata: failed after ", "to resume: fermata exec resume ")...)
 				lines, _, code := s.run("exec", "--json", "work on it")
 				if code != 1 {
 					t.Errorf("--json: exit code %d", code)

@@ -148,7 +148,7 @@ func TestTwoAnswersToOneApproval(t *testing.T) {
 	if codes[0] != exitOK || codes[1] != exitFailed {
 		t.Errorf("exit codes %v\n%s%s", codes, a.err.String(), b.err.String())
 	}
-	if text := b.err.String(); !strings.Contains(text, "waits for no approval") && !strings.Contains(text, "no longer open") && !strings.Contains(text, "another process") {
+	if text := b.err.String(); !strings.Contains(text, "has no pending approval") && !strings.Contains(text, "no longer open") && !strings.Contains(text, "another process") {
 		t.Errorf("the second is told:\n%s", text)
 	}
 	if ran, _ := os.ReadFile(filepath.Join(pl.work, "ran")); string(ran) != "x\n" {

@@ -38,22 +38,22 @@ func TestPatchAndUndo(t *testing.T) {
 	})
 
 	_, errs, code = pl.run("undo", id) // nobody says yes
-	contains(t, "undo asks", errs, "-after\n+before\n", "Put 1 files back to before turn 1? [y/N]", "nothing was undone")
+	contains(t, "undo asks", errs, "-after\n+before\n", "Restore 1 file to the state before turn 1? [y/N]", "nothing was undone")
 	if code != exitFailed || pl.read("a.txt") != "after\n" {
 		t.Errorf("exit code %d, a.txt is %q", code, pl.read("a.txt"))
 	}
 	_, errs, code = pl.run("undo", id, "--yes")
-	contains(t, "undo", errs, "-after\n+before\n", "turn 1 is undone")
+	contains(t, "undo", errs, "-after\n+before\n", "turn 1 was undone")
 	if code != 0 || pl.read("a.txt") != "before\n" {
 		t.Errorf("exit code %d, a.txt is %q", code, pl.read("a.txt"))
 	}
 	_, errs, _ = pl.run("undo", id, "--yes", "--turn", "1")
 	contains(t, "undo again", errs, "turn 1 was already undone")
 	_, errs, _ = pl.run("undo", id, "--yes")
-	contains(t, "undo of nothing", errs, "no turn changed files that could be put back")
+	contains(t, "undo of nothing", errs, "there is no turn whose changes to files can be undone")
 	told := pl.sound(id)
 	contains(t, "the model is told", told, "took back what turn 1 changed")
-	contains(t, "show", pl.must("show", id), "· what turn 1 changed in files was taken back: "+filepath.Join(pl.work, "a.txt"))
+	contains(t, "show", pl.must("show", id), "· what turn 1 changed in files was undone: "+filepath.Join(pl.work, "a.txt"))
 }
 
 func TestUndoAfterLaterEdits(t *testing.T) {
@@ -96,7 +96,7 @@ func TestUndoOutsideGit(t *testing.T) {
 	}
 	pl.must("exec", "resume", "--last", "plan: write a.txt: a; run: echo y > made")
 	_, errs, _ = pl.run("undo", id, "--yes")
-	contains(t, "undo of both", errs, "turn 2 also ran commands; what they changed is not undone", "turn 2 is undone")
+	contains(t, "undo of both", errs, "turn 2 also ran commands; what they changed is not undone", "turn 2 was undone")
 	if pl.read("a.txt") != "(none)" || pl.read("made") != "y\n" {
 		t.Errorf("a.txt is %q, made is %q", pl.read("a.txt"), pl.read("made"))
 	}
@@ -120,13 +120,13 @@ func TestPatchOutsideIsAsked(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(outside) })
 	target := filepath.Join(outside, "a.txt")
 	_, errs, code := pl.run("exec", "--demo", "-a", "on-request", "--park", "write "+target+": a")
-	contains(t, "exec", errs, "? waits for an approval: nothing may be written to "+target)
+	contains(t, "exec", errs, "? waiting for approval: nothing may be written to "+target)
 	if code != exitWaiting {
 		t.Fatalf("exit code %d\n%s", code, errs)
 	}
 	id := pl.conversation()
 	_, errs, code = pl.run("undo", id, "--yes")
-	contains(t, "undo of a turn that waits", errs, "turn 1 waits for an approval")
+	contains(t, "undo of a turn that waits", errs, "turn 1 is waiting for approval")
 	if _, err := os.Stat(target); err == nil || code != exitFailed {
 		t.Errorf("written before it was approved; exit code %d", code)
 	}

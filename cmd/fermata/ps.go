@@ -19,10 +19,12 @@ import (
 func psCommand(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ps ID [CMD]",
-		Short: "list the background commands of a conversation",
-		Long: "List the background commands of a conversation that run, also if another process runs it. " +
-			"With CMD, the number of one, print what that has printed since it went to the background.",
-		Args: args(cobra.RangeArgs(1, 2)),
+		Short: "List the background commands of a conversation",
+		Long: "List the running background commands of a conversation, whichever process runs it. " +
+			"With the number CMD of one, print its output so far.",
+		Example:           "  fermata ps 01a1df48\n  fermata ps 01a1df48 1",
+		ValidArgsFunction: completeIDs(false),
+		Args:              args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			e, id, err := find(cmd.Context(), a[0])
 			if err != nil {
@@ -40,7 +42,7 @@ func psCommand(s streams) *cobra.Command {
 				return err
 			}
 			if len(j.Output) > recordedMost-utf8.UTFMax {
-				fmt.Fprintln(s.err, "fermata: this is the first MiB; what follows is recorded when the command ends")
+				fmt.Fprintln(s.err, "fermata: this is the first MiB of the output; the rest is recorded when the command ends")
 			}
 			_, err = io.WriteString(s.out, j.Output)
 			return err
@@ -53,10 +55,12 @@ const recordedMost = 1 << 20
 
 func killCommand(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:   "kill ID CMD",
-		Short: "end a background command",
-		Long:  "End a background command of a conversation and everything it started, also if another process runs the conversation. CMD is its number: see fermata ps.",
-		Args:  args(cobra.ExactArgs(2)),
+		Use:               "kill ID CMD",
+		Short:             "Stop a background command",
+		Long:              "Stop a background command of a conversation and everything it started, whichever process runs the conversation. CMD is its number in fermata ps.",
+		Example:           "  fermata kill 01a1df48 1",
+		ValidArgsFunction: completeIDs(false),
+		Args:              args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			e, id, err := find(cmd.Context(), a[0])
 			if err != nil {
@@ -73,7 +77,7 @@ func killCommand(s streams) *cobra.Command {
 			if err := app.KillJob(cmd.Context(), e, id, j); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(s.out, "ended %d: %s\n", j.ID, commandLine(j.Command))
+			_, err = fmt.Fprintf(s.out, "stopped %d: %s\n", j.ID, commandLine(j.Command))
 			return err
 		},
 	}
@@ -81,7 +85,7 @@ func killCommand(s streams) *cobra.Command {
 
 func printJobs(w io.Writer, list []app.Job, now time.Time) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no background command runs")
+		_, err := fmt.Fprintln(w, "no background commands are running")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

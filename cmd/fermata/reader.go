@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errUnread = errors.New("nobody reads stdout any more")
+var errUnread = errors.New("stdout was closed")
 
 // whileRead ends the context when the reader of a pipe has left. A write would
 // tell, but the next one may be far away.

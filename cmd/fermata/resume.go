@@ -8,14 +8,16 @@ func resumeCommand(s streams) *cobra.Command {
 	var t talk
 	cmd := &cobra.Command{
 		Use:   "resume [ID|--last] [PROMPT]",
-		Short: "go on with a conversation in the terminal",
-		Long: "Go on with a conversation in the terminal. ID is an id, the beginning of one, or a title; " +
-			"without one, a list is shown to choose from.",
-		Args: args(cobra.MaximumNArgs(2)),
+		Short: "Resume a conversation in the terminal UI",
+		Long: "Resume a conversation in the terminal UI. ID is an id, the beginning of one, or a title; " +
+			"without one, choose from a list.",
+		Example:           "  fermata resume\n  fermata resume --last",
+		ValidArgsFunction: completeIDs(false),
+		Args:              args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			switch {
 			case t.last && len(a) > 1:
-				return usage("resume: --last takes one prompt; got %d", len(a))
+				return usage("resume: --last takes one prompt, got %d arguments", len(a))
 			case t.last:
 				t.prompt = a
 			case len(a) == 0:
@@ -30,7 +32,7 @@ func resumeCommand(s streams) *cobra.Command {
 		},
 	}
 	t.flags.register(cmd.Flags())
-	cmd.Flags().BoolVar(&t.last, "last", false, "the conversation changed last in this directory")
-	cmd.Flags().BoolVar(&t.all, "all", false, "with --last: in any directory")
+	cmd.Flags().BoolVar(&t.last, "last", false, "resume the conversation that was changed last in this directory")
+	cmd.Flags().BoolVar(&t.all, "all", false, "with --last: look in all directories")
 	return cmd
 }

@@ -91,7 +91,12 @@ func run(ctx context.Context, args []string, s streams) int {
 			exec.PrintError(s.out, exit.err)
 		}
 		fmt.Fprintf(s.err, "fermata: %v\n", exit.err)
-		if hint := hintFor(exit); hint != "" {
+		hint := hintFor(exit)
+		if hint == "" && exit.code == exitUsage {
+			cmd, _, _ := root.Find(args) // the arguments may be wrong: then it is as far as they are right
+			hint = "see " + cmd.CommandPath() + " --help"
+		}
+		if hint != "" {
 			fmt.Fprintf(s.err, "hint: %s\n", hint)
 		}
 	}
@@ -101,14 +106,14 @@ func run(ctx context.Context, args []string, s streams) int {
 // asExit gives an error the exit code that it ends the program with.
 func asExit(err error) *exitError {
 	var exit *exitError
-	var told *app.Error
+	var notice *app.Error
 	switch {
 	case errors.As(err, &exit):
 		return exit
-	case errors.As(err, &told) && told.Usage:
-		return &exitError{code: exitUsage, err: err, hint: told.Hint}
-	case told != nil:
-		return &exitError{code: exitFailed, err: err, hint: told.Hint}
+	case errors.As(err, &notice) && notice.Usage:
+		return &exitError{code: exitUsage, err: err, hint: notice.Hint}
+	case notice != nil:
+		return &exitError{code: exitFailed, err: err, hint: notice.Hint}
 	}
 	return &exitError{code: exitFailed, err: err}
 }
@@ -138,16 +143,14 @@ func hintFor(e *exitError) string {
 	switch {
 	case e.hint != "":
 		return e.hint
-	case e.code == exitUsage:
-		return "fermata --help shows how it is used"
 	case errors.As(e.err, &locked):
-		return "wait until that process has ended, or stop it; its conversation is not damaged by that"
+		return "wait until that process has ended, or stop it; that does not damage the conversation"
 	case errors.Is(e.err, engine.ErrNotFound):
-		return "fermata list shows the conversations there are"
+		return "see fermata list"
 	case errors.Is(e.err, config.ErrNoHome):
 		return app.HomeHint
 	case errors.Is(e.err, os.ErrPermission), errors.Is(e.err, unix.EROFS):
-		return "set FERMATA_HOME to a directory that you may write to"
+		return "set FERMATA_HOME to a directory that you can write to"
 	}
 	return ""
 }
@@ -155,7 +158,7 @@ func hintFor(e *exitError) string {
 func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "fermata",
-		Short:         "a coding agent that can be stopped at any instant and picked up again",
+		Short:         "A coding agent that can be interrupted at any time and resumed with nothing lost",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version(),
@@ -166,16 +169,46 @@ func newRoot(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetVersionTemplate("fermata {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	root.AddCommand(execCommand(s), approveCommand(s), configCommand(s), doctorCommand(s), sandboxCommand(s), listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), fsckCommand(s), mcpServerCommand(s), modelsCommand(s), versionCommand(s), demoModelCommand(s))
+	root.AddGroup(
+		&cobra.Group{ID: groupRun, Title: "Run turns:"},
+		&cobra.Group{ID: groupManage, Title: "Manage conversations:"},
+		&cobra.Group{ID: groupMachine, Title: "Configuration and machine:"},
+	)
+	addTo(root, groupRun, execCommand(s), approveCommand(s), mcpServerCommand(s), demoModelCommand(s))
+	addTo(root, groupManage, listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), renameCommand(s), archiveCommand(s), unarchiveCommand(s), deleteCommand(s), fsckCommand(s))
+	addTo(root, groupMachine, configCommand(s), modelsCommand(s), doctorCommand(s), sandboxCommand(s), versionCommand(s))
 	interactive(root, s)
+	completeFlags(root)
 	return root
+}
+
+// The groups of the help.
+const (
+	groupRun     = "run"
+	groupManage  = "manage"
+	groupMachine = "machine"
+)
+
+func addTo(root *cobra.Command, group string, list ...*cobra.Command) {
+	for _, c := range list {
+		c.GroupID = group
+		root.AddCommand(c)
+	}
+}
+
+// plural is a number of things.
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // args is one of cobra's checks, with our exit code.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, a []string) error {
-		if err := check(cmd, a); err != nil {
-			return usage("%s: %w", cmd.Name(), err)
+		if check(cmd, a) != nil {
+			return usage("%s: wrong number of arguments: %d; usage: %s", cmd.Name(), len(a), strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 		}
 		return nil
 	}

@@ -25,21 +25,21 @@ type runFlags struct {
 }
 
 func (f *runFlags) register(fs *pflag.FlagSet) {
-	fs.StringVarP(&f.dir, "cd", "C", "", "work in this directory")
-	fs.StringVarP(&f.profile, "profile", "p", "", "use this profile of the configuration")
-	fs.StringArrayVarP(&f.config, "config", "c", nil, "set a configuration value, key=value")
-	fs.BoolVar(&f.snapshot, "snapshot", false, "in a git repository: also show, and let undo put back, what commands change")
+	fs.StringVarP(&f.dir, "cd", "C", "", "work in `DIR`")
+	fs.StringVarP(&f.profile, "profile", "p", "", "use profile `NAME` of the configuration")
+	fs.StringArrayVarP(&f.config, "config", "c", nil, "set a configuration value, as `KEY=VALUE`; may be repeated")
+	fs.BoolVar(&f.snapshot, "snapshot", false, "in a git repository: record what commands change, so that undo can restore it")
 	fs.BoolVar(&f.strict, "strict-config", false, "fail if the configuration gives a warning")
 	t := &f.typed
-	fs.StringVarP(&t.Model, "model", "m", "", "the model to use")
-	fs.StringVarP(&t.Sandbox, "sandbox", "s", "", "what commands may touch: read-only, workspace-write, danger-full-access")
-	fs.StringVarP(&t.Approval, "ask-for-approval", "a", "", "when to ask: untrusted, on-failure, on-request, never")
-	fs.StringArrayVar(&t.AddDirs, "add-dir", nil, "a directory that commands may write to as well")
-	fs.BoolVar(&t.FullAuto, "full-auto", false, "ask on failure only, and let commands write to the workspace")
-	fs.BoolVar(&t.Bypass, "dangerously-bypass-approvals-and-sandbox", false, "ask nobody, confine nothing")
-	fs.BoolVar(&t.Bypass, "yolo", false, "the same as --dangerously-bypass-approvals-and-sandbox")
-	fs.BoolVar(&t.OSS, "oss", false, "use a model on this machine")
-	fs.BoolVar(&t.Demo, "demo", false, "use the built-in demo model: no key, no network")
+	fs.StringVarP(&t.Model, "model", "m", "", "use this `MODEL`")
+	fs.StringVarP(&t.Sandbox, "sandbox", "s", "", "what commands may touch, `MODE`: read-only, workspace-write, danger-full-access")
+	fs.StringVarP(&t.Approval, "ask-for-approval", "a", "", "when to ask for approval, `POLICY`: untrusted, on-failure, on-request, never")
+	fs.StringArrayVar(&t.AddDirs, "add-dir", nil, "let commands write to `DIR` as well; may be repeated")
+	fs.BoolVar(&t.FullAuto, "full-auto", false, "same as -a on-failure -s workspace-write")
+	fs.BoolVar(&t.Bypass, "dangerously-bypass-approvals-and-sandbox", false, "never ask, and run commands without a sandbox")
+	fs.BoolVar(&t.Bypass, "yolo", false, "same as --dangerously-bypass-approvals-and-sandbox")
+	fs.BoolVar(&t.OSS, "oss", false, "use a local model (Ollama)")
+	fs.BoolVar(&t.Demo, "demo", false, "use the built-in demo model, which needs no key and no network")
 }
 
 // registerLimits adds the flags of servers: what no client may exceed.

@@ -17,10 +17,11 @@ import (
 func sandboxCommand(s streams) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "sandbox [flags] -- COMMAND [ARGUMENT...]",
-		Short: "run a command as confined as the model's commands are",
-		Long:  "Run a command as confined as the model's commands are: by configuration, or by --sandbox. It has no input, as theirs have none, and its exit code is ours.",
-		Args:  args(cobra.MinimumNArgs(1)),
+		Use:     "sandbox [flags] -- COMMAND [ARGUMENT...]",
+		Short:   "Run a command in the sandbox that the model's commands run in",
+		Long:    "Run a command in the sandbox that the model's commands run in, as the configuration or --sandbox says. It gets no input; its exit code is returned.",
+		Example: "  fermata sandbox -- touch /tmp/x\n  fermata sandbox -s workspace-write -- make test",
+		Args:    args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			return runSandboxed(cmd.Context(), s, f, argv)
 		},
@@ -76,7 +77,7 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 	case res.Err != nil:
 		return errors.New(res.Err.Error()) // whatever it lacks, it is nothing of ours: no hint fits
 	case res.Signal != "":
-		return &exitError{code: signalCode(unix.SignalNum(res.Signal)), err: fmt.Errorf("%s was ended by %s", argv[0], res.Signal)}
+		return &exitError{code: signalCode(unix.SignalNum(res.Signal)), err: fmt.Errorf("%s was killed by %s", argv[0], res.Signal)}
 	case res.ExitCode != 0:
 		return &exitError{code: res.ExitCode}
 	}

@@ -22,10 +22,12 @@ import (
 func showCommand(s streams) *cobra.Command {
 	var asJSON, follow bool
 	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "show a conversation",
-		Long:  "Show a conversation, also one that another process runs. ID is an id, the beginning of one, or a title.",
-		Args:  args(cobra.ExactArgs(1)),
+		Use:               "show ID",
+		Short:             "Show a conversation",
+		Long:              "Show a conversation, whichever process runs it. ID is an id, the beginning of one, or a title.",
+		Example:           "  fermata show 01a1df48\n  fermata show --follow 01a1df48\n  fermata show --json 01a1df48 | jq .kind",
+		ValidArgsFunction: completeIDs(false),
+		Args:              args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			e, id, err := find(cmd.Context(), a[0])
 			if err != nil {
@@ -42,8 +44,8 @@ func showCommand(s streams) *cobra.Command {
 			return show(cmd.Context(), e, id, safetext.NewWriter(s.rawOut)) // also into a pipe: less -R and cat pass it on
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as another process goes on, until Ctrl-C; drawn as exec draws a turn")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the events, one JSON object a line")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing what happens, until Ctrl-C")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print events as JSON, one per line")
 	return cmd
 }
 
@@ -122,10 +124,10 @@ func show(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Writer
 func drawn(it *transcript.Item) string {
 	mark := ""
 	switch it.Status {
-	case transcript.Cut:
-		mark = " [cut]"
+	case transcript.Interrupted:
+		mark = " [interrupted]"
 	case transcript.Asking:
-		mark = " [waits for an approval]"
+		mark = " [waiting for approval]"
 	case transcript.Declined:
 		mark = " [declined]"
 	}
@@ -167,7 +169,7 @@ func callLine(it *transcript.Item) string {
 	}
 	switch {
 	case it.Kind == transcript.Call && it.Background != 0:
-		line += fmt.Sprintf("  (went on in the background as %d)", it.Background)
+		line += fmt.Sprintf("  (continued in the background as %d)", it.Background)
 	case it.TimedOut:
 		line += fmt.Sprintf("  (timed out after %s)", it.Elapsed(time.Now()))
 	case it.Status == transcript.Failed:

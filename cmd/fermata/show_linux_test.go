@@ -18,8 +18,8 @@ func TestFollowShowsWhatRuns(t *testing.T) {
 	eventually(t, "the command is shown while it runs", func() bool { return pr.out.String() == prompt })
 	run.signal(syscall.SIGINT)
 	run.code()
-	eventually(t, "the end is shown", func() bool { return pr.out.has("· stopped after ") })
-	contains(t, "followed", pr.out.String(), prompt+"  (cut, ")
+	eventually(t, "the end is shown", func() bool { return pr.out.has("· interrupted after ") })
+	contains(t, "followed", pr.out.String(), prompt+"  (interrupted, ")
 	pr.signal(syscall.SIGINT)
 	if code := pr.code(); code != exitOK || pr.err.String() != "" {
 		t.Errorf("exit code %d, stderr %q", code, pr.err.String())
@@ -33,11 +33,11 @@ func TestFollowShowsARefusalOnce(t *testing.T) {
 	_, _, _ = pl.run("exec", "--demo", "--park", "-a", "untrusted", "run: touch made")
 	id := pl.conversation()
 	pr := pl.start("show", "--follow", id)
-	eventually(t, "it follows", func() bool { return pr.out.has("? waits for an approval: ") })
+	eventually(t, "it follows", func() bool { return pr.out.has("? waiting for approval: ") })
 	pl.must("approve", id, "--deny", "--message", "not today")
 	eventually(t, "the answer is shown", func() bool { return pr.out.has("It printed") })
 	out := pr.out.String()
-	if strings.Count(out, "(declined, ") != 1 || strings.Count(out, "$ touch made\n") != 1 || strings.Count(out, "? waits") != 1 {
+	if strings.Count(out, "(declined, ") != 1 || strings.Count(out, "$ touch made\n") != 1 || strings.Count(out, "? waiting") != 1 {
 		t.Errorf("followed:\n%s", out)
 	}
 }
@@ -49,7 +49,7 @@ func TestShowOfABackgroundCommand(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, errs)
 	}
-	contains(t, "stderr", errs, "· background command 1 ends with this run: sleep 600\n")
+	contains(t, "stderr", errs, "· background command 1 is stopped with this run: sleep 600\n")
 	contains(t, "conversation", pl.must("show", pl.conversation()),
-		"\n$ sleep 600  (went on in the background as 1)\n", "\n· background command 1: sleep 600 [cut]\n")
+		"\n$ sleep 600  (continued in the background as 1)\n", "\n· background command 1: sleep 600 [interrupted]\n")
 }

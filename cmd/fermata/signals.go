@@ -18,9 +18,9 @@ type signalError struct{ sig os.Signal }
 
 func (e *signalError) Error() string {
 	if sig, ok := e.sig.(syscall.Signal); ok {
-		return "stopped by " + unix.SignalName(sig)
+		return "interrupted by " + unix.SignalName(sig)
 	}
-	return fmt.Sprintf("stopped by %v", e.sig)
+	return fmt.Sprintf("interrupted by %v", e.sig)
 }
 
 // sameWish is for how long after a signal another one means the same. timeout(1)
@@ -79,8 +79,8 @@ func signalCode(s os.Signal) int {
 }
 
 // exitCodes is what people are told about them.
-const exitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for an approval, " +
-	"129 stopped by SIGHUP, 130 by SIGINT, 143 by SIGTERM, 141 nobody reads stdout any more."
+const exitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for approval, " +
+	"129 interrupted by SIGHUP, 130 by SIGINT, 143 by SIGTERM, 141 stdout was closed."
 
 // exitUnread is the exit code of a program that SIGPIPE has ended.
 var exitUnread = signalCode(unix.SIGPIPE)

@@ -37,7 +37,7 @@ var phases = []phase{
 		ready: func(pl *place, _ *process, id string) {
 			pl.awaitText(id, "word5 ")
 		},
-		shown: []string{"[demo] word1 word2 word3 word4 word5 ", " […cut]\n"},
+		shown: []string{"[demo] word1 word2 word3 word4 word5 ", " […partial]\n"},
 		told:  []string{"You had asked: talk 500", "[demo] word1 word2 word3 word4 word5", "on purpose", "No command was cut", "cut off where it ends"},
 	},
 	{
@@ -45,7 +45,7 @@ var phases = []phase{
 		ready: func(pl *place, pr *process, _ string) {
 			eventually(pl.t, "words are on the screen", func() bool { return pr.err.has("word5 ") })
 		},
-		shown: []string{"[demo] word1 word2 word3 word4 word5 ", " […cut]\n"},
+		shown: []string{"[demo] word1 word2 word3 word4 word5 ", " […partial]\n"},
 		told:  []string{"[demo] word1 word2 word3 word4 word5", "on purpose"},
 	},
 	{
@@ -53,7 +53,7 @@ var phases = []phase{
 		ready: func(pl *place, pr *process, _ string) {
 			eventually(pl.t, "the command prints", func() bool { return pr.err.has("  line-3\n") })
 		},
-		shown: []string{"$ for i in 1 2 3", "  line-1\n  line-2\n  line-3\n", "  (cut, "},
+		shown: []string{"$ for i in 1 2 3", "  line-1\n  line-2\n  line-3\n", "  (interrupted, "},
 		told:  []string{"Cut: `for i in 1 2 3; do echo line-$i; done; sleep 600`", "  line-1\n  line-2\n  line-3\n", "may have had effects", "on purpose"},
 	},
 	{
@@ -106,7 +106,7 @@ func (ph phase) check(t *testing.T, pr *process, id string) {
 	}
 	errs := pr.err.String()
 	contains(t, "stderr", errs, ph.shown...)
-	want := `(?:^|\n)fermata: stopped after \d+(\.\d)? m?s` + ph.end + `\nto go on: fermata exec resume ` + id + ` PROMPT\n$`
+	want := `(?:^|\n)fermata: interrupted after \d+(\.\d)? m?s` + ph.end + `\nto resume: fermata exec resume ` + id + ` PROMPT\n$`
 	if !regexp.MustCompile(want).MatchString(errs) || strings.Count(errs, "fermata: ") != 1 {
 		t.Errorf("stderr\n%s\nwant at its end, and only there,\n%s", errs, want)
 	}
@@ -136,7 +136,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	if code := pr.code(); code != 143 {
 		t.Errorf("exit code %d, want 143", code)
 	}
-	if pr.err.has("fermata: stopped") || pr.err.has("to go on") {
+	if pr.err.has("fermata: interrupted") || pr.err.has("to resume") {
 		t.Errorf("it took its time:\n%s", pr.err.String())
 	}
 	pl.noneLeft(t, tree)

@@ -33,7 +33,7 @@ type tuiFlags struct {
 
 func (f *tuiFlags) register(fs *pflag.FlagSet) {
 	f.runFlags.register(fs)
-	fs.StringArrayVarP(&f.images, "image", "i", nil, "show the model this image with the first message; several are separated by commas")
+	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE` to the first message; separate several by commas")
 }
 
 // interactive makes the root command, and resume, a conversation in the terminal.
@@ -41,12 +41,13 @@ func interactive(root *cobra.Command, s streams) {
 	var f tuiFlags
 	f.register(root.Flags())
 	root.Use = "fermata [PROMPT]"
-	root.Long = "A coding agent that can be stopped at any instant and picked up again.\n\n" +
-		"Without a command it is a conversation in the terminal, begun with PROMPT if there is one."
+	root.Long = "A coding agent that can be interrupted at any time and resumed with nothing lost.\n\n" +
+		"Without a command, start a conversation in the terminal UI, with PROMPT as its first message if given."
+	root.Example = "  fermata\n  fermata \"Explain this repository\"\n  fermata resume --last\n  fermata exec --demo \"run: echo hello\""
 	root.RunE = func(cmd *cobra.Command, a []string) error {
 		switch {
 		case len(a) > 1:
-			return usage("one prompt, please, in quotes; got %d words, and %q is no command", len(a), a[0])
+			return usage("unknown command %q; a prompt of several words needs quotes", a[0])
 		case len(a) == 1 && cmd.ArgsLenAtDash() < 0 && !strings.ContainsAny(a[0], " \t\n"):
 			return &exitError{code: exitUsage, err: fmt.Errorf("unknown command %q", a[0]), hint: rootHint(cmd, a[0])}
 		}
@@ -56,13 +57,14 @@ func interactive(root *cobra.Command, s streams) {
 		}
 		return t.run(cmd.Context(), s)
 	}
-	root.AddCommand(resumeCommand(s), guardCommand(s))
+	addTo(root, groupRun, resumeCommand(s))
+	root.AddCommand(guardCommand(s))
 }
 
 // rootHint says what somebody may have meant who typed one word. A word that is
 // meant for the model is rare; a command with a slip is not, and would cost a turn.
 func rootHint(cmd *cobra.Command, word string) string {
-	text := "fermata --help shows how it is used; fermata -- " + word + " says it to the model"
+	text := "see fermata --help; to use it as a prompt: fermata -- " + word
 	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {
 		text = "did you mean " + strings.Join(near, " or ") + "? " + text
@@ -98,7 +100,7 @@ type talk struct {
 func (t talk) exec(cmd *cobra.Command, s streams, why string) error {
 	f := execFlags{runFlags: t.flags.runFlags, images: t.flags.images, last: t.last, all: t.all, color: "auto"}
 	if t.pick {
-		return usage("resume: %w %s, so name it, or say --last", app.ErrWhich, why)
+		return usage("resume: %w (%s)", app.ErrWhich, why)
 	}
 	if len(t.prompt) == 0 && t.name == "" && !t.last {
 		if !piped(s.in) {
@@ -113,7 +115,7 @@ func (t talk) exec(cmd *cobra.Command, s streams, why string) error {
 		}
 		s.in, t.prompt = strings.NewReader(""), []string{text}
 	}
-	fmt.Fprintf(s.err, "fermata: %s: this runs as fermata exec\n", why)
+	fmt.Fprintf(s.err, "fermata: %s: running as fermata exec\n", why)
 	return runExec(cmd.Context(), s, f, t.name, t.prompt)
 }
 

@@ -131,9 +131,9 @@ func watchOver(_ context.Context, s streams, pipe io.Reader, state string) error
 	if crash != "" {
 		fmt.Fprintf(s.err, "\n%s", crash)
 	}
-	fmt.Fprintln(s.err, "\nfermata ended without a word; nothing that was said is lost")
+	fmt.Fprintln(s.err, "\nfermata was killed; the conversation is saved")
 	if id != "" {
-		fmt.Fprintln(s.err, "to go on: fermata resume "+id)
+		fmt.Fprintln(s.err, "to resume: fermata resume "+id)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // stopTime is how long the system may take to stop us.
 const stopTime = 300 * time.Millisecond
 
-var errNoShell = errors.New("there is no shell to go back to")
+var errNoShell = errors.New("there is no shell to return to")
 
 // suspend stops this process, and what the shell started with it, until the
 // shell goes on with it. Where nobody could (a process group without a parent in its

@@ -53,7 +53,7 @@ func TestScreenSignals(t *testing.T) {
 			}
 			did := below(s.fermata())
 			s.signal(sig)
-			s.sees("stopped after", "to go on: fermata resume ", "shell>")
+			s.sees("interrupted after", "to resume: fermata resume ", "shell>")
 			for _, r := range did {
 				if lives(r) {
 					t.Errorf("it lives:%v", r)
@@ -77,7 +77,7 @@ func TestScreenSuddenEnd(t *testing.T) {
 			s.sees("running", "working")
 			did := below(s.fermata())
 			s.signal(sig)
-			s.sees("nothing that was said is lost", "to go on: fermata resume "+pl.conversation())
+			s.sees("nothing that was said is lost", "to resume: fermata resume "+pl.conversation())
 			if sig == syscall.SIGQUIT {
 				contains(t, "the end", s.tmux("capture-pane", "-p", "-S", "-", "-J"), "SIGQUIT", "goroutine")
 			}
@@ -129,7 +129,7 @@ func TestScreenHangup(t *testing.T) {
 			t.Errorf("it lives:%v", r)
 		}
 	}
-	contains(t, "the conversation", pl.must("show", id), "stopped after")
+	contains(t, "the conversation", pl.must("show", id), "interrupted after")
 	pl.must("fsck", id)
 }
 
@@ -145,7 +145,7 @@ func TestScreenSameSignalTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.sees("stopped after", "to go on: fermata resume ", "shell>")
+	s.sees("interrupted after", "to resume: fermata resume ", "shell>")
 	s.sane()
 }
 
@@ -163,7 +163,7 @@ func TestScreenSuspend(t *testing.T) {
 	s.types("talk 7", "Enter")
 	s.sees("word7", "ready")
 	s.types("/quit", "Enter")
-	s.sees("to go on")
+	s.sees("to resume")
 	s.sane()
 }
 
@@ -181,7 +181,7 @@ func TestScreenStoppedByOthers(t *testing.T) {
 	s.types("talk 7", "Enter")
 	s.sees("word7", "ready")
 	s.types("/quit", "Enter")
-	s.sees("to go on")
+	s.sees("to resume")
 	s.sane()
 }
 
@@ -191,7 +191,7 @@ func TestScreenSuspendWithoutAShell(t *testing.T) {
 	s := newScreen(t, pl, pl.demo())
 	s.sees("ready")
 	s.keys("C-z")
-	s.sees("there is no shell to go back to")
+	s.sees("there is no shell to return to")
 	s.types("talk 3", "Enter")
 	s.sees("word3", "ready")
 }
@@ -228,7 +228,7 @@ func TestScreenSignalInTheEditor(t *testing.T) {
 	s.sees("editing")
 	did := below(s.fermata())
 	s.signal(syscall.SIGTERM)
-	s.sees("stopped after", "to go on", "shell>")
+	s.sees("interrupted after", "to resume", "shell>")
 	for _, r := range did {
 		if lives(r) {
 			t.Errorf("it lives:%v", r)
@@ -247,13 +247,13 @@ func TestScreenResize(t *testing.T) {
 		s.sees("working")
 	}
 	s.keys("Escape")
-	s.sees("stopped after", "ready")
+	s.sees("interrupted after", "ready")
 }
 
 func TestScreenFirstRun(t *testing.T) {
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.bin+"; echo exit code $?; exec sleep 600")
-	s.sees("No model is set up yet", "no Ollama answers here")
+	s.sees("No model is set up yet", "Ollama does not answer")
 	s.golden("first_run")
 	s.keys("1")
 	s.sees("Key for openai")

@@ -127,7 +127,7 @@ func editorName() (string, error) {
 			return name, nil
 		}
 	}
-	return "", errors.New("there is none: set VISUAL or EDITOR")
+	return "", errors.New("no editor found: set VISUAL or EDITOR")
 }
 
 // planUndo is app.PlanUndo for a place that has one line for an error.

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,10 +17,12 @@ func undoCommand(s streams) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "undo ID",
-		Short: "put back the files that a turn changed",
-		Long: "Put back the files that a turn changed. The diff is shown first. If a file has changed since, nothing is done.\n" +
-			"The model is told at the next turn.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Restore the files that a turn changed",
+		Long: "Restore the files that a turn changed. The diff is shown first. If a file has changed since, nothing is done.\n" +
+			"The model is informed with the next turn.",
+		Example:           "  fermata undo 01a1df48\n  fermata undo --turn 3 01a1df48",
+		ValidArgsFunction: completeIDs(false),
+		Args:              args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			e, id, err := find(cmd.Context(), a[0])
 			if err != nil {
@@ -32,8 +32,8 @@ func undoCommand(s streams) *cobra.Command {
 			return undo(cmd.Context(), s, e, id, p.TurnID(turn), yes)
 		},
 	}
-	cmd.Flags().IntVar(&turn, "turn", 0, "the turn to undo; the last one that changed files unless given")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().IntVar(&turn, "turn", 0, "undo turn `N`; default is the last one that changed files")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
 
@@ -54,19 +54,17 @@ func undo(ctx context.Context, s streams, e *engine.Local, id p.ConversationID, 
 	}
 	fmt.Fprint(s.err, u.Diff)
 	if u.Files == 0 {
-		say("the files are what they were before turn %d", u.Turn)
+		say("nothing to do: the files are as they were before turn %d", u.Turn)
 		return nil
 	}
 	if !yes {
-		fmt.Fprintf(s.err, "Put %d files back to before turn %d? [y/N] ", u.Files, u.Turn)
-		answer, _ := bufio.NewReader(s.in).ReadString('\n')
-		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-			return &exitError{code: exitFailed, err: errors.New("nothing was undone"), hint: "--yes does not ask"}
+		if !confirm(s, fmt.Sprintf("Restore %s to the state before turn %d?", plural(u.Files, "file"), u.Turn)) {
+			return &exitError{code: exitFailed, err: errors.New("nothing was undone"), hint: "--yes undoes without asking"}
 		}
 	}
 	if err := u.Do(ctx); err != nil {
 		return err
 	}
-	say("turn %d is undone", u.Turn)
+	say("turn %d was undone", u.Turn)
 	return nil
 }

@@ -56,7 +56,7 @@ func TestUndoOfCommands(t *testing.T) {
 		return ok && strings.Contains(d.Diff, "-edited\n+2\n") && strings.Contains(d.Diff, "+b\n+more\n")
 	})
 	_, errs, code := pl.run("undo", id, "--yes")
-	contains(t, "undo", errs, "-2\n+edited\n", "turn 1 is undone", "outside "+pl.work)
+	contains(t, "undo", errs, "-2\n+edited\n", "turn 1 was undone", "outside "+pl.work)
 	if code != 0 || pl.read("a") != "edited\n" || pl.read("new") != "(none)" || pl.read("b") != "(none)" {
 		t.Errorf("exit code %d, a is %q, new %q, b %q", code, pl.read("a"), pl.read("new"), pl.read("b"))
 	}

@@ -24,7 +24,7 @@ func version() string {
 func versionCommand(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "print the version",
+		Short: "Print the version",
 		Args:  args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(s.out, "fermata %s\n", version())

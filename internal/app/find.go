@@ -13,10 +13,16 @@ import (
 )
 
 // ErrWhich says that no conversation was named.
-var ErrWhich = errors.New("which conversation?")
+var ErrWhich = errors.New("no conversation given: name one, or use --last")
 
 // Find finds a conversation by its id, the beginning of its id, or its title.
 func Find(ctx context.Context, e *engine.Local, name string) (p.ConversationID, error) {
+	return FindAmong(ctx, e, name, engine.ListOptions{})
+}
+
+// FindAmong finds a conversation among some of them. An id that is given in full
+// is found wherever it is.
+func FindAmong(ctx context.Context, e *engine.Local, name string, o engine.ListOptions) (p.ConversationID, error) {
 	if name == "" {
 		return "", usage("%w", ErrWhich)
 	}
@@ -24,7 +30,7 @@ func Find(ctx context.Context, e *engine.Local, name string) (p.ConversationID, 
 		return id, nil // without a look at all the others, of which there may be thousands
 	}
 	var others, found []engine.Summary
-	for s, err := range All(ctx, e, engine.ListOptions{}) {
+	for s, err := range All(ctx, e, o) {
 		if err != nil {
 			return "", err
 		}
@@ -47,7 +53,7 @@ func Find(ctx context.Context, e *engine.Local, name string) (p.ConversationID, 
 		}
 	}
 	return "", &Error{
-		Err:  fmt.Errorf("%q fits %d conversations", name, len(found)),
+		Err:  fmt.Errorf("%q matches %d conversations", name, len(found)),
 		Hint: fmt.Sprintf("give more of the id: %s or %s", found[0].ID, found[1].ID),
 	}
 }
@@ -73,7 +79,7 @@ func nearest(name string, others []engine.Summary) string {
 	for _, s := range others[:min(3, len(others))] {
 		lines = append(lines, fmt.Sprintf("%s  %s", s.ID, s.Title))
 	}
-	return "the nearest are:\n  " + strings.Join(lines, "\n  ")
+	return "did you mean:\n  " + strings.Join(lines, "\n  ")
 }
 
 // distance is how many letters must be added, taken away or changed to make b of a.

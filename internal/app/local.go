@@ -109,7 +109,7 @@ func unfinished(res proc.Result, timeout time.Duration) string {
 	case res.TimedOut:
 		return fmt.Sprintf("timed out after %v\n", timeout)
 	case res.Signal != "":
-		return "ended by " + res.Signal + "\n"
+		return "killed by " + res.Signal + "\n"
 	}
 	return ""
 }

@@ -16,12 +16,12 @@ type Preset struct {
 
 // Presets are those that people choose from, the strictest first.
 var Presets = []Preset{
-	{"careful", "reads freely; asks before anything it does not know to be harmless", p.ApprovalUntrusted, p.SandboxReadOnly},
-	{"read-only", "reads freely; asks before it writes or uses the network", p.ApprovalOnRequest, p.SandboxReadOnly},
-	{"workspace", "writes below the directory; asks for more", p.ApprovalOnRequest, p.SandboxWorkspaceWrite},
-	{"hands-off", "writes below the directory; asks when a command fails for being confined", p.ApprovalOnFailure, p.SandboxWorkspaceWrite},
-	{"no questions", "writes below the directory; what needs more fails", p.ApprovalNever, p.SandboxWorkspaceWrite},
-	{"unconfined", "everything, without a question: only where nothing can be harmed", p.ApprovalNever, p.SandboxFullAccess},
+	{"careful", "reads files; asks before any command that is not known to be safe", p.ApprovalUntrusted, p.SandboxReadOnly},
+	{"read-only", "reads files; asks before it writes or uses the network", p.ApprovalOnRequest, p.SandboxReadOnly},
+	{"workspace", "writes in the directory; asks before anything else", p.ApprovalOnRequest, p.SandboxWorkspaceWrite},
+	{"on failure", "writes in the directory; asks if the sandbox made a command fail", p.ApprovalOnFailure, p.SandboxWorkspaceWrite},
+	{"never asks", "writes in the directory; anything else fails", p.ApprovalNever, p.SandboxWorkspaceWrite},
+	{"full access", "no sandbox, never asks: only where nothing can be damaged", p.ApprovalNever, p.SandboxFullAccess},
 }
 
 // In reports whether the settings are those of the preset.

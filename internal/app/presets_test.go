@@ -41,12 +41,12 @@ func TestPresetKeepsTheDetailsOfTheSandbox(t *testing.T) {
 		want   p.SandboxPolicy
 	}{
 		"configured, from read-only":        {begun, "workspace", configured},
-		"its own, in the same mode":         {p.Settings{Sandbox: own}, "hands-off", own},
+		"its own, in the same mode":         {p.Settings{Sandbox: own}, "on failure", own},
 		"its own, to read-only":             {p.Settings{Sandbox: own}, "read-only", ownReadOnly},
 		"its own, to read-only and back":    {p.Settings{Sandbox: ownReadOnly}, "workspace", own},
-		"full access needs no details":      {begun, "unconfined", p.SandboxPolicy{Mode: p.SandboxFullAccess}},
+		"full access needs no details":      {begun, "full access", p.SandboxPolicy{Mode: p.SandboxFullAccess}},
 		"configured, from full access":      {p.Settings{Sandbox: p.SandboxPolicy{Mode: p.SandboxFullAccess}}, "workspace", configured},
-		"nothing of its own, the same mode": {p.Settings{Sandbox: p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}}, "hands-off", p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}},
+		"nothing of its own, the same mode": {p.Settings{Sandbox: p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}}, "on failure", p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}},
 	} {
 		pr := preset(t, tt.preset)
 		o := pr.Overrides(tt.now, cfg)

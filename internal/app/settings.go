@@ -87,7 +87,7 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 // counts: what we were started with was for conversations that we begin.
 func (a *App) Change(now p.Settings, req SettingsRequest) (p.Overrides, []string, error) {
 	if req.BaseInstructions != "" {
-		return p.Overrides{}, nil, errors.New("the instructions of a conversation that has begun cannot be changed")
+		return p.Overrides{}, nil, errors.New("the instructions of a conversation cannot be changed after it has started")
 	}
 	named, warnings, err := a.named(req, now.Cwd)
 	if err != nil {

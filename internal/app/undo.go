@@ -35,7 +35,7 @@ func PlanUndo(ctx context.Context, e *engine.Local, id p.ConversationID, turn p.
 	}
 	if snap.Active {
 		return nil, &Error{
-			Err:  fmt.Errorf("turn %d waits for an approval", snap.Turn),
+			Err:  fmt.Errorf("turn %d is waiting for approval", snap.Turn),
 			Hint: fmt.Sprintf("fermata approve %s --deny ends it", id),
 		}
 	}
@@ -88,7 +88,7 @@ func (u *Undo) plan(ctx context.Context, t transcript.TurnChanges, kept []json.R
 		return nil, err
 	}
 	for _, path := range b.Modes {
-		u.note("the mode of %s is not put back", path)
+		u.note("the mode of %s is not restored", path)
 	}
 	if t.Commands > 0 {
 		u.note("what the commands of turn %d changed outside %s, or where git ignores it, is not undone", t.Turn, t.Trees.Root)
@@ -105,7 +105,7 @@ func undoRefused(t transcript.TurnChanges, log *changeLog, err error) error {
 	e := &Error{Err: fmt.Errorf("turn %d was not undone: %w", t.Turn, err)}
 	var stale *tool.ChangedSinceError
 	if errors.As(err, &stale) {
-		e.Hint = "save or take back what was done to them since, then try again"
+		e.Hint = "save or undo the later changes, then try again"
 		if last := log.LastChanged(); last > t.Turn {
 			e.Hint = fmt.Sprintf("turn %d changed files later: undo that one first, if it is the reason", last)
 		}
@@ -152,7 +152,7 @@ func (l *changeLog) choose(turn p.TurnID) (transcript.TurnChanges, error) {
 		turn = l.LastChanged()
 	}
 	if turn == 0 {
-		return transcript.TurnChanges{}, fmt.Errorf("no turn changed files that could be put back%s", l.why())
+		return transcript.TurnChanges{}, fmt.Errorf("there is no turn whose changes to files can be undone%s", l.why())
 	}
 	t := l.ChangesOf(turn)
 	switch {

@@ -28,16 +28,16 @@ func TestChangeLog(t *testing.T) {
 		turn   p.TurnID // asked for
 		want   string   // the turn, its patches and its trees, or an error
 	}{
-		"nothing":             {nil, 0, "no turn changed files that could be put back"},
+		"nothing":             {nil, 0, "there is no turn whose changes to files can be undone"},
 		"a patch":             {patched(1, true), 0, "turn 1, 1 patches"},
-		"a patch that failed": {patched(1, false), 0, "no turn changed files that could be put back"},
+		"a patch that failed": {patched(1, false), 0, "there is no turn whose changes to files can be undone"},
 		"a patch that was settled later": {
 			[]p.Body{&p.PatchStarted{Patch: "p", Call: call(2)}, &p.ToolOutput{Call: call(2)}, &p.PatchSettled{Patch: "p", Applied: true}},
 			0, "turn 2, 1 patches",
 		},
-		"the last is undone":  {append(patched(1, true), &p.Undone{Of: 1}), 0, "no turn changed files that could be put back"},
+		"the last is undone":  {append(patched(1, true), &p.Undone{Of: 1}), 0, "there is no turn whose changes to files can be undone"},
 		"it is undone":        {append(patched(1, true), &p.Undone{Of: 1}), 1, "turn 1 was already undone"},
-		"an undo is no patch": {[]p.Body{&p.PatchStarted{Patch: "u", Undoes: 1}, &p.PatchSettled{Patch: "u", Applied: true}}, 0, "no turn changed files that could be put back"},
+		"an undo is no patch": {[]p.Body{&p.PatchStarted{Patch: "u", Undoes: 1}, &p.PatchSettled{Patch: "u", Applied: true}}, 0, "there is no turn whose changes to files can be undone"},
 		"no such turn":        {patched(1, true), 7, "turn 7 changed no files"},
 		"pictures grow":       {[]p.Body{trees("a", "b"), trees("a", "c")}, 0, "turn 1, 0 patches, a to c"},
 		"pictures go on":      {[]p.Body{trees("a", "b"), trees("b", "c")}, 0, "turn 1, 0 patches, a to c"},

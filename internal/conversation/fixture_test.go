@@ -161,7 +161,7 @@ func compareTranscript(t *testing.T, golden string, events []p.Event) {
 
 var statusWords = map[transcript.Status]string{
 	transcript.Open: "open", transcript.Asking: "asking", transcript.Done: "done",
-	transcript.Failed: "failed", transcript.Cut: "interrupted", transcript.Declined: "denied",
+	transcript.Failed: "failed", transcript.Interrupted: "interrupted", transcript.Declined: "denied",
 }
 
 // line shows an item in what was recorded, without the words of this version.

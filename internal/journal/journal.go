@@ -230,9 +230,10 @@ type Store interface {
 	// List returns the conversations, archived ones too, in no particular order.
 	List(ctx context.Context) ([]Info, error)
 
-	// Archive puts a conversation aside; Delete removes it and all its files.
-	// Both refuse one that is open for writing, with a *LockedError.
+	// Archive puts a conversation aside, Unarchive brings it back; Delete removes it and all its
+	// files. They refuse one that is open for writing, with a *LockedError.
 	Archive(ctx context.Context, id string) error
+	Unarchive(ctx context.Context, id string) error
 	Delete(ctx context.Context, id string) error
 }
 

@@ -184,14 +184,28 @@ func (c *memoryConversation) info(id string) Info {
 
 // Archive implements Store.
 func (s *MemoryStore) Archive(_ context.Context, id string) error {
+	if err := s.setArchived(id, true); err != nil {
+		return fmt.Errorf("archive conversation %s: %w", id, err)
+	}
+	return nil
+}
+
+// Unarchive implements Store.
+func (s *MemoryStore) Unarchive(_ context.Context, id string) error {
+	if err := s.setArchived(id, false); err != nil {
+		return fmt.Errorf("unarchive conversation %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *MemoryStore) setArchived(id string, archived bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.unlocked(id)
-	if err != nil {
-		return fmt.Errorf("archive conversation %s: %w", id, err)
+	if err == nil {
+		c.archived = archived
 	}
-	c.archived = true
-	return nil
+	return err
 }
 
 // Delete implements Store.

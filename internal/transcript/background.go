@@ -20,7 +20,7 @@ func (t *Transcript) applyBackground(e p.Event) []*Item {
 		status := Done
 		switch {
 		case b.Reason != p.Completed:
-			status = Cut
+			status = Interrupted
 			if t.Stopping {
 				t.stats.cut++
 			}

@@ -42,8 +42,8 @@ func TestBackground(t *testing.T) {
 	}{
 		{"by itself", p.BackgroundEnded{ID: 1, Reason: p.Completed}, Done},
 		{"by itself, badly", p.BackgroundEnded{ID: 1, Reason: p.Completed, Result: p.CommandResult{ExitCode: 3}}, Failed},
-		{"stopped", p.BackgroundEnded{ID: 1, Reason: p.Interrupted, Result: p.CommandResult{ExitCode: -1, Killed: 2}}, Cut},
-		{"crashed", p.BackgroundEnded{ID: 1, Reason: p.Crashed, Result: p.CommandResult{ExitCode: -1}}, Cut},
+		{"stopped", p.BackgroundEnded{ID: 1, Reason: p.Interrupted, Result: p.CommandResult{ExitCode: -1, Killed: 2}}, Interrupted},
+		{"crashed", p.BackgroundEnded{ID: 1, Reason: p.Crashed, Result: p.CommandResult{ExitCode: -1}}, Interrupted},
 	}
 	for _, tt := range tests {
 		tt.end.Result.Output = "all"
@@ -76,10 +76,10 @@ func TestBackgroundInTheEndLine(t *testing.T) {
 		items := tr.Apply(p.Event{Turn: 1, Body: &p.TurnEnded{Reason: p.Interrupted}})
 		return items[0].Text
 	}
-	if got, want := end(true), "stopped after 0 ms · 1 command, 3 processes killed"; got != want {
+	if got, want := end(true), "interrupted after 0 ms · 1 command, 3 processes killed"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := end(false), "stopped after 0 ms"; got != want {
+	if got, want := end(false), "interrupted after 0 ms"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

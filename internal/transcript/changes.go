@@ -86,7 +86,7 @@ func short(dir, path string) string {
 }
 
 func undone(b *p.Undone) string {
-	text := fmt.Sprintf("what turn %d changed in files was taken back", b.Of)
+	text := fmt.Sprintf("what turn %d changed in files was undone", b.Of)
 	if len(b.Files) > 0 {
 		text += ": " + strings.Join(b.Files, ", ")
 	}

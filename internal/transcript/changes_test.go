@@ -50,7 +50,7 @@ func TestPatchItem(t *testing.T) {
 		"asking": {[]p.Body{&p.ApprovalRequested{Call: call, Kind: p.ApprovePatch, Detail: changes}}, Asking, nil},
 		"begun":  {[]p.Body{&p.PatchStarted{Call: call, Changes: changes}}, Open, nil},
 		"done":   {[]p.Body{&p.PatchStarted{Call: call, Changes: changes}, &p.ToolOutput{Call: call, Patch: applied}, &p.TurnDiff{Diff: "d"}}, Done, applied},
-		"cut":    {[]p.Body{&p.PatchStarted{Call: call, Changes: changes}, &p.ToolOutput{Call: call, Aborted: true, Patch: &p.PatchResult{}}}, Cut, &p.PatchResult{}},
+		"cut":    {[]p.Body{&p.PatchStarted{Call: call, Changes: changes}, &p.ToolOutput{Call: call, Aborted: true, Patch: &p.PatchResult{}}}, Interrupted, &p.PatchResult{}},
 	} {
 		tr := fold(append(begun[:3:3], tt.events...)...)
 		it := tr.Items[0]
@@ -67,7 +67,7 @@ func TestPatchItem(t *testing.T) {
 func TestEndLineDoesNotCountPatches(t *testing.T) {
 	tr := fold(&p.TurnStarted{}, &p.ToolCall{Call: call}, &p.ToolOutput{Call: call, Aborted: true, Output: "aborted", Patch: &p.PatchResult{}},
 		&p.TurnEnded{Reason: p.Interrupted})
-	if d := cmp.Diff("call cut | aborted\nend done | stopped after 0 ms\n", show(tr)); d != "" {
+	if d := cmp.Diff("call interrupted | aborted\nend done | interrupted after 0 ms\n", show(tr)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -78,7 +78,7 @@ func TestEndLineDoesNotCountWhatDidNotRun(t *testing.T) {
 	tr := fold(&p.TurnStarted{}, &p.ToolCall{Call: call}, &p.ToolCall{Call: second}, &p.CallStarted{Call: call},
 		&p.ApprovalRequested{Call: call, Command: []string{"rm"}}, &p.StopRequested{Reason: p.Interrupted},
 		&p.ToolOutput{Call: call, Aborted: true}, &p.ToolOutput{Call: second, Aborted: true}, &p.TurnEnded{Reason: p.Interrupted})
-	if d := cmp.Diff("call cut | rm\ncall cut\nend done | stopped after 0 ms\n", show(tr)); d != "" {
+	if d := cmp.Diff("call interrupted | rm\ncall interrupted\nend done | interrupted after 0 ms\n", show(tr)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -86,7 +86,7 @@ func TestEndLineDoesNotCountWhatDidNotRun(t *testing.T) {
 func TestUndoItem(t *testing.T) {
 	tr := fold(&p.PatchStarted{Patch: "u", Undoes: 2, Changes: changes}, &p.PatchCommitted{Patch: "u"},
 		&p.Undone{Of: 2, Patch: "u", Files: []string{"/w/a", "/w/b"}}, &p.Undone{Of: 1})
-	want := "notice done | what turn 2 changed in files was taken back: /w/a, /w/b\nnotice done | what turn 1 changed in files was taken back\n"
+	want := "notice done | what turn 2 changed in files was undone: /w/a, /w/b\nnotice done | what turn 1 changed in files was undone\n"
 	if d := cmp.Diff(want, show(tr)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -168,7 +168,7 @@ func TestEndLineCountsFiles(t *testing.T) {
 		"changed back":    {append(patch(call, "/w/a", true), &p.TurnDiff{}), ""},
 	} {
 		tr := fold(append(append([]p.Body{&p.TurnStarted{}}, tt.events...), stop)...)
-		want := "stopped after 12 s"
+		want := "interrupted after 12 s"
 		if tt.want != "" {
 			want += " · " + tt.want
 		}

@@ -12,14 +12,14 @@ import (
 
 // verbs say how a turn ended.
 var verbs = map[p.EndReason]string{
-	p.Interrupted: "stopped",
+	p.Interrupted: "interrupted",
 	p.Replaced:    "replaced",
 	p.Failed:      "failed",
-	p.Crashed:     "cut by a crash",
+	p.Crashed:     "crashed",
 }
 
 // endLine is the one line that tells how a turn ended, such as
-// "stopped after 12 s · 1 command, 3 processes killed · 2 files changed · reply kept".
+// "interrupted after 12 s · 1 command, 3 processes killed · 2 files changed · reply kept".
 func endLine(b *p.TurnEnded, s stats, files int) string {
 	parts := []string{verbs[b.Reason] + " after " + seconds(b.Elapsed)}
 	if b.Error != nil {
@@ -95,7 +95,7 @@ func (it *Item) Failure() string {
 	case it.TimedOut:
 		return "timed out"
 	case it.Signal != "":
-		return "ended by " + it.Signal
+		return "killed by " + it.Signal
 	case len(it.Command) > 0 && it.ExitCode > 0:
 		return fmt.Sprintf("exit code %d", it.ExitCode)
 	}

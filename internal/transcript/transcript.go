@@ -35,12 +35,12 @@ type Status string
 
 // The statuses.
 const (
-	Open     Status = "open"
-	Asking   Status = "asking" // it waits for a person
-	Done     Status = "done"
-	Failed   Status = "failed"
-	Cut      Status = "cut" // stopped before its end
-	Declined Status = "declined"
+	Open        Status = "open"
+	Asking      Status = "asking" // it waits for a person
+	Done        Status = "done"
+	Failed      Status = "failed"
+	Interrupted Status = "interrupted" // before its end
+	Declined    Status = "declined"
 )
 
 // An Item is one thing to show. Its ID stays the same while it changes.
@@ -184,13 +184,13 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text, it.Warn = b.Text, b.Warn })
 	case *p.Damaged:
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) {
-			it.Text, it.Warn = "a record was lost here; its bytes are in "+b.File, true
+			it.Text, it.Warn = "a record could not be read; its bytes are in "+b.File, true
 		})
 	case *p.Compacted:
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text = "the conversation so far was summarised for the model" })
 	case *p.Reverted:
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) {
-			it.Text = "turn " + strconv.Itoa(int(b.Before)) + " and those after it were taken back"
+			it.Text = "turn " + strconv.Itoa(int(b.Before)) + " and later turns were reverted"
 		})
 	case *p.Undone:
 		if b.Of == t.Turn {
@@ -254,7 +254,7 @@ func (t *Transcript) summing(e p.Event) []*Item {
 
 func ended(partial bool) Status {
 	if partial {
-		return Cut
+		return Interrupted
 	}
 	return Done
 }
@@ -322,7 +322,7 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 	status := Done
 	switch it := t.byID[b.Call.String()]; {
 	case b.Aborted:
-		status = Cut
+		status = Interrupted
 		if it != nil && it.ran { // else there was nothing to kill
 			t.stats.cut++
 		}

@@ -61,7 +61,7 @@ var itemTests = map[string]struct {
 			&p.ApprovalResolved{Call: call, Decision: p.Cancelled}, &p.ToolOutput{Call: call, Aborted: true, Command: &p.CommandResult{ExitCode: 1, Output: "no\n"}},
 			&p.TurnEnded{Reason: p.Interrupted},
 		),
-		"user done | go\ncall cut | sleep 9 | no\n\nend done | stopped after 0 ms\n",
+		"user done | go\ncall interrupted | sleep 9 | no\n\nend done | interrupted after 0 ms\n",
 	},
 	"message grows, then is whole": {
 		[]p.Body{
@@ -76,14 +76,14 @@ var itemTests = map[string]struct {
 	},
 	"cut message": {
 		[]p.Body{&p.AssistantMessage{Item: message, Text: "hel", Partial: true}},
-		"message cut | hel\n",
+		"message interrupted | hel\n",
 	},
 	"a summary is announced": {
 		[]p.Body{
 			&p.TurnStarted{Compact: true}, &p.ModelRequested{Response: 1}, &p.AssistantMessage{Item: message, Text: "in short", Partial: true},
 			&p.TurnEnded{Reason: p.Interrupted}, &p.TurnStarted{}, &p.ModelRequested{Response: 1, Compact: true},
 		},
-		"notice done | summarising the conversation so far for the model…\nmessage cut | in short\nend done | stopped after 0 ms · reply kept\n" +
+		"notice done | summarising the conversation so far for the model…\nmessage interrupted | in short\nend done | interrupted after 0 ms · reply kept\n" +
 			"notice done | summarising the conversation so far for the model…\n",
 	},
 	"command runs": {
@@ -95,7 +95,7 @@ var itemTests = map[string]struct {
 			&p.ToolOutput{Call: call, Aborted: true, Failed: true, Output: "aborted", Command: &p.CommandResult{Output: "1\n", Killed: 3}},
 			&p.AssistantMessage{Item: p.ItemID{Turn: 1, Response: 2}, Text: "I", Partial: true},
 			&p.TurnEnded{Reason: p.Interrupted, Elapsed: 3200 * time.Millisecond}),
-		"user done | go\ncall cut | sleep 9 | 1\n\nmessage cut | I\nend done | stopped after 3.2 s · 1 command, 3 processes killed · reply kept\n",
+		"user done | go\ncall interrupted | sleep 9 | 1\n\nmessage interrupted | I\nend done | interrupted after 3.2 s · 1 command, 3 processes killed · reply kept\n",
 	},
 	"command fails": {
 		append(started(), &p.ToolOutput{Call: call, Output: "{}", Command: &p.CommandResult{ExitCode: 2, Output: "no"}}),
@@ -124,15 +124,15 @@ var itemTests = map[string]struct {
 			&p.Reverted{Before: 2}, &p.Compacted{}, &p.Damaged{File: "x.damaged"},
 		},
 		"retry done | retry 1 of 5 in 0.2 s: broke\nnotice done | note\nplan done | why\n" +
-			"notice done | turn 2 and those after it were taken back\nnotice done | the conversation so far was summarised for the model\n" +
-			"notice done | a record was lost here; its bytes are in x.damaged\n",
+			"notice done | turn 2 and later turns were reverted\nnotice done | the conversation so far was summarised for the model\n" +
+			"notice done | a record could not be read; its bytes are in x.damaged\n",
 	},
 	"a new turn never writes into a cut item": {
 		[]p.Body{
 			&p.AssistantMessage{Item: message, Text: "hel", Partial: true},
 			&p.Delta{Item: message, Kind: p.DeltaMessage, Offset: 3, Text: "lo"},
 		},
-		"message cut | hel\n",
+		"message interrupted | hel\n",
 	},
 }
 

@@ -313,6 +313,39 @@ func (s *Store) archive(ctx context.Context, id string) error {
 	return s.adopt(to)
 }
 
+// Unarchive implements Store.
+func (s *Store) Unarchive(ctx context.Context, id string) error {
+	if err := s.unarchive(ctx, id); err != nil {
+		return fmt.Errorf("unarchive conversation %s: %w", id, err)
+	}
+	return nil
+}
+
+// unarchive moves the journal last: what whoever was killed meanwhile has moved
+// before is found from the archived side.
+func (s *Store) unarchive(ctx context.Context, id string) error {
+	h, err := s.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	path := h.path
+	below, archived := s.below(archivedDir, path)
+	if !archived {
+		return nil
+	}
+	to := filepath.Join(s.home, activeDir, below)
+	if err := s.mkdirs(filepath.Dir(to)); err != nil {
+		return err
+	}
+	for _, suffix := range []string{damagedSuffix, checkpointSuffix} {
+		if err := s.move(path+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return s.move(path, to)
+}
+
 // adopt moves what belongs to an archived journal and is still in the old place.
 // The journal is moved first, and durably: so what is left behind by whoever was
 // killed meanwhile is always found from the archived side.

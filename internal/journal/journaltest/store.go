@@ -152,6 +152,14 @@ func archivePutsAside(e *env) {
 	e.equal("records", kinds(e.read(k, 0, 10)), []string{"1:a"})
 	e.equal("checkpoint", string(k.Recovery().Checkpoint), "state")
 	e.must(k.Close())
+	e.must(e.Store.Unarchive(e.Context(), e.id))
+	e.must(e.Store.Unarchive(e.Context(), e.id))
+	e.equal("List", e.list(), []string{e.id + " false"})
+	k = e.open()
+	e.equal("records", kinds(e.read(k, 0, 10)), []string{"1:a"})
+	e.equal("checkpoint", string(k.Recovery().Checkpoint), "state")
+	e.must(k.Close())
+	e.must(e.Store.Archive(e.Context(), e.id))
 	e.must(e.Store.Delete(e.Context(), e.id))
 	e.equal("List", len(e.list()), 0)
 }
@@ -174,7 +182,7 @@ func archiveAndDeleteRefuseOpen(e *env) {
 	j := e.create()
 	var locked *journal.LockedError
 	began := time.Now()
-	for what, f := range map[string]func(context.Context, string) error{"Archive": e.Other.Archive, "Delete": e.Other.Delete} {
+	for what, f := range map[string]func(context.Context, string) error{"Archive": e.Other.Archive, "Unarchive": e.Other.Unarchive, "Delete": e.Other.Delete} {
 		if err := f(e.Context(), e.id); !errors.As(err, &locked) {
 			e.Errorf("%s = %v", what, err)
 		}

@@ -85,14 +85,14 @@ func TestBackgroundCommandForPeople(t *testing.T) {
 			job.Exit(code)
 			synctest.Wait()
 			m.Answer("It ended.")
-			r.want(t, "It ended.\n", "$ serve 1\n  up\n  (goes on in the background as 1, 0 ms)\n· background command 1 has ended ("+how+")\n")
+			r.want(t, "It ended.\n", "$ serve 1\n  up\n  (continues in the background as 1, 0 ms)\n· background command 1 ended ("+how+")\n")
 		})
 	}
 }
 
 // Nobody shall believe that it goes on when the run is over.
 func TestBackgroundCommandThatEndsWithTheRun(t *testing.T) {
-	const serves, ends = "$ serve 1\n  up\n  (goes on in the background as 1, 0 ms)\n", "· background command 1 ends with this run: serve 1\n"
+	const serves, ends = "$ serve 1\n  up\n  (continues in the background as 1, 0 ms)\n", "· background command 1 is stopped with this run: serve 1\n"
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, nil)
 		keep(t, r)
@@ -106,7 +106,7 @@ func TestBackgroundCommandThatEndsWithTheRun(t *testing.T) {
 		m.Call("c", "work", "{}")
 		m.End()
 		r.e.Run().Ask("rm", "x")
-		r.want(t, "", serves+"$ rm x\n? waits for an approval: why not\n"+ends)
+		r.want(t, "", serves+"$ rm x\n? waiting for approval: why not\n"+ends)
 	})
 }
 

@@ -43,7 +43,7 @@ func statusStyle(s transcript.Status) style {
 	switch s {
 	case transcript.Failed:
 		return red
-	case transcript.Cut, transcript.Declined:
+	case transcript.Interrupted, transcript.Declined:
 		return yellow
 	}
 	return dim

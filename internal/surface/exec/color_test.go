@@ -75,7 +75,7 @@ func TestColorOfTheEnd(t *testing.T) {
 		r := start(t, func(o *Options) { o.Color = true })
 		r.e.Request().Delta("half")
 		r.cancel()
-		r.want(t, "", "half\x1b[33m […cut]\x1b[0m\n\x1b[33mfermata: stopped after 0 ms · reply kept\x1b[0m\nto go on: fermata exec resume ID PROMPT\n")
+		r.want(t, "", "half\x1b[33m […partial]\x1b[0m\n\x1b[33mfermata: interrupted after 0 ms · reply kept\x1b[0m\nto resume: fermata exec resume ID PROMPT\n")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, func(o *Options) { o.Color, o.Ephemeral = true, true })

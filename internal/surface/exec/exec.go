@@ -64,12 +64,12 @@ type ParkedError struct {
 }
 
 func (e *ParkedError) Error() string {
-	return "waiting for an approval of " + strings.Join(e.Asks, ", ")
+	return "waiting for approval of " + strings.Join(e.Asks, ", ")
 }
 
 // ErrUnread says that the turn completed, and that nobody read its answer
 // before the run was stopped.
-var ErrUnread = errors.New("nobody read the answer")
+var ErrUnread = errors.New("the answer was not read")
 
 // ErrAnswer says that the turn completed and its answer could not be written.
 var ErrAnswer = errors.New("write the answer")
@@ -188,7 +188,7 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 	life := context.WithoutCancel(ctx)
 	switch {
 	case ok && !a.o.Park:
-		no := p.Approve{Call: ask.Call, Decision: p.Denied, Message: "nobody is there to be asked"}
+		no := p.Approve{Call: ask.Call, Decision: p.Denied, Message: "nobody can be asked"}
 		_, _ = a.e.Submit(life, a.o.Conversation, no) // somebody else may have been quicker
 	case a.open && a.o.Park:
 		if snap, err := a.e.Resume(life, a.o.Conversation); err == nil && snap.Waiting {

@@ -83,7 +83,7 @@ func TestStopKeepsTheReplyAndSaysHowToGoOn(t *testing.T) {
 		r := start(t, nil)
 		r.e.Request().Delta("half an ans")
 		r.cancel()
-		r.want(t, "", "half an ans […cut]\nfermata: stopped after 0 ms · reply kept\nto go on: fermata exec resume ID PROMPT\n")
+		r.want(t, "", "half an ans […partial]\nfermata: interrupted after 0 ms · reply kept\nto resume: fermata exec resume ID PROMPT\n")
 	})
 }
 
@@ -238,7 +238,7 @@ func TestPlanAndApproval(t *testing.T) {
 		w := r.e.Run()
 		w.Ask("rm", "-r", "x")
 		r.e.Request().Answer("kept")
-		r.want(t, "kept\n", "  ✓ a\n  ▸ b\n  · c\n$ rm -r x\n? waits for an approval: why not\n  (declined, 0 ms)\n")
+		r.want(t, "kept\n", "  ✓ a\n  ▸ b\n  · c\n$ rm -r x\n? waiting for approval: why not\n  (declined, 0 ms)\n")
 	})
 }
 

@@ -28,7 +28,7 @@ func said() []p.Event {
 // Whoever looks on sees what the user said and how the turn ended. Words are shown
 // as they come on a terminal, else when there are no more.
 func TestFollow(t *testing.T) {
-	const all = "> go\n> on\nhalf […cut]\n· stopped after 0 ms · reply kept\n"
+	const all = "> go\n> on\nhalf […partial]\n· interrupted after 0 ms · reply kept\n"
 	for terminal, soFar := range map[bool]string{true: "> go\n> on\nhalf", false: "> go\n> on\n"} {
 		var out bytes.Buffer
 		draw := Follow(Options{Out: &out, OutTerminal: terminal})
@@ -39,7 +39,7 @@ func TestFollow(t *testing.T) {
 			if i == 2 && out.String() != soFar {
 				t.Errorf("terminal %t: shown in mid-sentence: %q, want %q", terminal, out.String(), soFar)
 			}
-			if i == 3 && out.String() != "> go\n> on\nhalf […cut]\n" {
+			if i == 3 && out.String() != "> go\n> on\nhalf […partial]\n" {
 				t.Errorf("terminal %t: shown before the end: %q", terminal, out.String())
 			}
 		}

@@ -227,7 +227,7 @@ func TestCommandsWithoutAnExitCode(t *testing.T) {
 		return r
 	}
 	synctest.Test(t, func(t *testing.T) {
-		play(t, nil).want(t, "ok\n", "$ make\n  (ended by SIGKILL, 0 ms)\n$ make\n  "+why+"\n  (failed, 0 ms)\n$ make\n  (timed out, 0 ms)\n")
+		play(t, nil).want(t, "ok\n", "$ make\n  (killed by SIGKILL, 0 ms)\n$ make\n  "+why+"\n  (failed, 0 ms)\n$ make\n  (timed out, 0 ms)\n")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		r := play(t, asJSON)

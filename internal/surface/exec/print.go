@@ -133,8 +133,8 @@ func (pr *printer) flush() {
 }
 
 func (pr *printer) cutMark(it *transcript.Item) {
-	if it.Status == transcript.Cut {
-		pr.text(pr.styled(yellow, " […cut]"))
+	if it.Status == transcript.Interrupted {
+		pr.text(pr.styled(yellow, " […partial]"))
 	}
 }
 
@@ -152,7 +152,7 @@ func (pr *printer) call(it *transcript.Item) {
 	pr.output(it)
 	switch {
 	case it.Status == transcript.Asking:
-		pr.colored(yellow, "? waits for an approval: "+it.Approval.Reason)
+		pr.colored(yellow, "? waiting for approval: "+it.Approval.Reason)
 	case it.Status != transcript.Open:
 		pr.callEnd(it)
 	}
@@ -221,8 +221,8 @@ func (pr *printer) output(it *transcript.Item) {
 // ending says how a command or another call ended.
 func ending(it *transcript.Item) string {
 	switch it.Status {
-	case transcript.Cut:
-		return "cut"
+	case transcript.Interrupted:
+		return "interrupted"
 	case transcript.Declined:
 		return "declined"
 	case transcript.Failed:
@@ -246,7 +246,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 	how := ending(it)
 	switch {
 	case it.Background != 0:
-		how = fmt.Sprintf("goes on in the background as %d", it.Background)
+		how = fmt.Sprintf("continues in the background as %d", it.Background)
 	case it.Status == transcript.Failed && len(it.Command) == 0:
 		line, _, _ := strings.Cut(it.Output, "\n")
 		how += ": " + line
@@ -260,7 +260,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 // background tells of the end of a background command.
 func (pr *printer) background(it *transcript.Item) {
 	if it.Status != transcript.Open {
-		pr.colored(statusStyle(it.Status), fmt.Sprintf("· background command %d has ended (%s)", it.Background, ending(it)))
+		pr.colored(statusStyle(it.Status), fmt.Sprintf("· background command %d ended (%s)", it.Background, ending(it)))
 	}
 }
 
@@ -280,7 +280,7 @@ func (pr *printer) plan(it *transcript.Item) {
 // leftBehind tells of the background commands that end with us.
 func (pr *printer) leftBehind() {
 	for _, b := range pr.tr.Running {
-		pr.colored(yellow, fmt.Sprintf("· background command %d ends with this run: %s", b.ID, cut(transcript.CommandLine(b.Command))))
+		pr.colored(yellow, fmt.Sprintf("· background command %d is stopped with this run: %s", b.ID, cut(transcript.CommandLine(b.Command))))
 	}
 }
 
@@ -300,10 +300,10 @@ func (pr *printer) endLine(end engine.TurnEnd) {
 		pr.line("not delivered: " + p.PlainText(in.Content))
 	}
 	if end.Unsaved {
-		pr.line("this end could not be recorded")
+		pr.line("the end of the turn could not be saved")
 	}
 	if !pr.o.Ephemeral {
-		pr.line("to go on: " + pr.o.GoOn())
+		pr.line("to resume: " + pr.o.GoOn())
 	}
 }
 

@@ -116,7 +116,7 @@ func TestElicitationIsTakenBack(t *testing.T) {
 	})
 }
 
-// A reply that joins a turn which waits for an approval, and which no call began, is asked.
+// A reply that joins a turn which is waiting for approval, and which no call began, is asked.
 func TestReplyToATurnThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, asks)

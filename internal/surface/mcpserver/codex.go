@@ -82,7 +82,7 @@ func (n replyNames) name() (string, error) {
 type replyArguments struct {
 	replyNames
 	Prompt   string     `json:"prompt" doc:"what to do or to know"`
-	WhenBusy p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that waits for an approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default steer"`
+	WhenBusy p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that is waiting for approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default steer"`
 }
 
 func (s *Server) codexReply(ctx context.Context, r *jsonrpc.Request, in callParams, a replyArguments) (toolResult, error) {

@@ -50,7 +50,7 @@ type asking struct {
 // What a client is told about a question that is withdrawn.
 const (
 	withdrawnResolved = "the approval is resolved"
-	withdrawnLeft     = "nobody follows the conversation any more"
+	withdrawnLeft     = "no client follows the conversation"
 )
 
 func newDesk(s *Server, id p.ConversationID) *desk {
@@ -120,7 +120,7 @@ func (d *desk) place(a *asking) {
 	if len(d.ways) > 0 && !d.s.conn.Ended() {
 		life := d.ways[0].life
 		d.s.conn.Go(func() {
-			_, _ = d.s.o.Engine.Submit(life, d.id, p.Approve{Call: a.Call, Decision: p.Denied, Message: "nobody can be asked here"})
+			_, _ = d.s.o.Engine.Submit(life, d.id, p.Approve{Call: a.Call, Decision: p.Denied, Message: "nobody can be asked"})
 		})
 	}
 }

@@ -50,7 +50,7 @@ func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in app
 type messageParams struct {
 	ConversationID string     `json:"conversationId"`
 	Items          []item     `json:"items"`
-	WhenBusy       p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that waits for an approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default queue"`
+	WhenBusy       p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that is waiting for approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default queue"`
 }
 
 func (s *Server) sendUserMessage(ctx context.Context, _ *jsonrpc.Request, in messageParams) (empty, error) {

@@ -68,7 +68,7 @@ type sendArguments struct {
 	ConversationID string     `json:"conversation_id"`
 	Content        []item     `json:"content"`
 	ParentMessage  string     `json:"parent_message_id,omitempty" doc:"refused: a message goes to the end of its conversation"`
-	WhenBusy       p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that waits for an approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default steer, or queue for a message with settings of its own"`
+	WhenBusy       p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that is waiting for approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default steer, or queue for a message with settings of its own"`
 }
 
 type sendResult struct {

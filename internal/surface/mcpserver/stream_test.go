@@ -181,7 +181,7 @@ func TestHeldApproval(t *testing.T) {
 		c.want(`{"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"Allow to run ` + "`rm x` in ``" + `?","requestedSchema":{"type":"object","properties":{}},` +
 			`"codex_elicitation":"exec-approval","codex_mcp_tool_call_id":"10","codex_event_id":"1","codex_call_id":"call_1","codex_command":["rm","x"]}}`)
 		c.cancel("12") // the stream is paused: the question goes, and stays open
-		c.want(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"nobody follows the conversation any more"}}`)
+		c.want(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"no client follows the conversation"}}`)
 		c.nothing()
 		c.stream("13", `{"msg":{"type":"task_started"}}`, `{"msg":`+request+`}`)
 		_, h := c.next()

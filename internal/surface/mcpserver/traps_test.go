@@ -130,7 +130,7 @@ func TestListenerLeavesWithAnApprovalOpen(t *testing.T) {
 		c.asksDirectly()
 		c.hear("task_started 1", "exec_approval_request 1", "execCommandApproval")
 		c.send(`{"id":3,"method":"removeConversationListener","params":{"subscriptionId":%q}}`, sub)
-		c.want(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"nobody follows the conversation any more"}}`,
+		c.want(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"no client follows the conversation"}}`,
 			`{"jsonrpc":"2.0","id":3,"result":{}}`)
 		c.nothing()
 		c.listen("4")

@@ -79,7 +79,7 @@ func TestStopAtAnApproval(t *testing.T) {
 			}
 			d.sees("stopping…")
 			d.wait(time.Second)
-			d.sees("stopped after", "ready")
+			d.sees("interrupted after", "ready")
 			d.seesNot("answered elsewhere")
 			if d.m.dialog != nil {
 				t.Error("the dialog is still open")
@@ -237,7 +237,7 @@ func TestApprovalOfALongPatch(t *testing.T) {
 		d.press("home", "pgdown", "pgdown")
 		d.sees("29–42 of 94")
 		d.m.comp.SetText("half a word")
-		d.sees("half a word", "of 94", "waits for your approval")
+		d.sees("half a word", "of 94", "waiting for your approval")
 	})
 }
 

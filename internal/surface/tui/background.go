@@ -23,13 +23,13 @@ func jobLine(b p.BackgroundStarted) string {
 func (m *model) ps(string) tea.Cmd {
 	list := m.talk.tr.Running
 	if len(list) == 0 {
-		return m.hintf(theme.Accent, "no background command runs")
+		return m.hintf(theme.Accent, "no background commands are running")
 	}
 	var b strings.Builder
 	for _, job := range list {
 		fmt.Fprintln(&b, jobLine(job))
 	}
-	m.page("Background commands; /kill N ends one", b.String())
+	m.page("Background commands; /kill N stops one", b.String())
 	return nil
 }
 
@@ -43,7 +43,7 @@ func (m *model) kill(args string) tea.Cmd {
 		if err != nil {
 			return m.complain(err)
 		}
-		return m.hintf(theme.OK, "background command %d is being ended", n)
+		return m.hintf(theme.OK, "background command %d is being stopped", n)
 	}
 	return m.send(e)
 }

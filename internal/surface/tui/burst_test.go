@@ -61,7 +61,7 @@ func TestEnterBehindABurst(t *testing.T) {
 		d.types("again\r", 0)
 		d.press("ctrl+c")
 		d.wait(time.Second)
-		d.sees("› again", "stopped after")
+		d.sees("› again", "interrupted after")
 	})
 }
 
@@ -80,7 +80,7 @@ func TestTypedEnter(t *testing.T) {
 		d.wait(time.Second)
 		d.types("at once\t", 0) // a script
 		d.wait(time.Second)
-		d.sees("next: later", "next: at once")
+		d.sees("queued: later", "queued: at once")
 		r.Answer("yes")
 		e.Request().Answer("yes")
 		e.Request().Answer("yes")

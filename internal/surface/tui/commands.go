@@ -31,19 +31,19 @@ func slashes() []slash {
 		return slash{composer.Command{Name: name, Args: args, Help: help}, run}
 	}
 	return []slash{
-		cmd("resume", "", "take up another conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.pickConversation) }),
-		cmd("new", "", "begin a new conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.newTalk) }),
-		cmd("fork", "", "go on with a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
-		cmd("compact", "", "let the model go on from a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
-		cmd("diff", "", "show what was changed in files", (*model).diff),
-		cmd("undo-turn", "[N]", "put back the files that a turn changed", (*model).undo),
+		cmd("resume", "", "resume another conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.pickConversation) }),
+		cmd("new", "", "start a new conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.newTalk) }),
+		cmd("fork", "", "continue in a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
+		cmd("compact", "", "replace the history by a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
+		cmd("diff", "", "show changes to files", (*model).diff),
+		cmd("undo-turn", "[N]", "restore the files that a turn changed", (*model).undo),
 		cmd("model", "[NAME] [EFFORT]", "choose the model and how much it reasons", (*model).chooseModel),
-		cmd("approvals", "", "choose when to be asked, and what commands may touch", func(m *model, _ string) tea.Cmd { return m.pickPreset() }),
+		cmd("approvals", "", "choose approvals and sandbox", func(m *model, _ string) tea.Cmd { return m.pickPreset() }),
 		cmd("ps", "", "list background commands", (*model).ps),
-		cmd("kill", "N", "end a background command", (*model).kill),
-		cmd("status", "", "show the settings and what was used", (*model).showStatus),
+		cmd("kill", "N", "stop a background command", (*model).kill),
+		cmd("status", "", "show settings and usage", (*model).showStatus),
 		cmd("help", "", "list commands and keys", (*model).help),
-		cmd("quit", "", "leave; the conversation can be taken up again", func(m *model, _ string) tea.Cmd { return m.quit() }),
+		cmd("quit", "", "quit; the conversation can be resumed", func(m *model, _ string) tea.Cmd { return m.quit() }),
 		{composer.Command{Name: "exit", Help: "leave", Hidden: true}, func(m *model, _ string) tea.Cmd { return m.quit() }},
 	}
 }
@@ -175,7 +175,7 @@ func (m *model) undo(args string) tea.Cmd {
 	case m.busy():
 		return m.complain(engine.ErrBusy)
 	case m.o.Undo == nil:
-		return m.complain(errors.New("undo is not to be had here"))
+		return m.complain(errors.New("undo is not available here"))
 	}
 	ctx, f, id := m.ctx, m.o.Undo, m.talk.id
 	return func() tea.Msg {
@@ -191,18 +191,18 @@ func (m *model) undo(args string) tea.Cmd {
 
 func (m *model) confirmUndo(id p.ConversationID, u *app.Undo) tea.Cmd {
 	if m.talk.id != id || m.busy() {
-		return m.hintf(theme.Warn, "nothing was undone: the conversation went on")
+		return m.hintf(theme.Warn, "nothing was undone: the conversation has continued")
 	}
 	if u.Files == 0 {
-		return m.hintf(theme.Accent, "the files are what they were before turn %d", u.Turn)
+		return m.hintf(theme.Accent, "nothing to do: the files are as they were before turn %d", u.Turn)
 	}
 	ctx := m.ctx
 	m.screen = nil
 	m.dialog = &asking{
 		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
-			Title: fmt.Sprintf("Put %s back to before turn %d?", count(u.Files, "file"), u.Turn),
+			Title: fmt.Sprintf("Restore %s to the state before turn %d?", count(u.Files, "file"), u.Turn),
 			Body:  u.Notes, Diff: u.Diff, Default: 1,
-			Choices: []dialog.Choice{{ID: "yes", Key: "y", Label: "put them back"}, {ID: "no", Key: "n", Label: "leave them"}},
+			Choices: []dialog.Choice{{ID: "yes", Key: "y", Label: "restore them"}, {ID: "no", Key: "n", Label: "leave them"}},
 		}),
 		done: func(a dialog.Action) tea.Cmd {
 			if a.Choice != "yes" {
@@ -214,7 +214,7 @@ func (m *model) confirmUndo(id p.ConversationID, u *app.Undo) tea.Cmd {
 					if err != nil {
 						return m.complain(err)
 					}
-					return m.hintf(theme.OK, "turn %d is undone", u.Turn)
+					return m.hintf(theme.OK, "turn %d was undone", u.Turn)
 				}}
 			}
 		},
@@ -265,23 +265,23 @@ func window(n int64) string {
 }
 
 const keyHelp = `
-Enter          send; while it works: join in with the next request
-Tab, Alt-Enter while it works: wait until the turn has ended, then send
-Ctrl-S         while it works: stop the turn, send this instead
-↑ when empty   take the last waiting message back; else the history
+Enter          send; while a turn runs: steer it with the next model request
+Tab, Alt-Enter while a turn runs: queue the message until the turn has ended
+Ctrl-S         while a turn runs: interrupt it and send this instead
+↑ when empty   edit the last pending message; else the history
 Ctrl-R         search the history
-Ctrl-J, Shift-Enter  a new line
-@              complete the name of a file
+Ctrl-J, Shift-Enter  insert a new line
+@              complete a file name
 !COMMAND       run a command; the model sees its output with the next message
 Ctrl-G         write in your editor ($VISUAL, $EDITOR)
 
-Esc, Ctrl-C    stop the turn and all that it runs; what was not delivered is
-               back in the composer
-Ctrl-C twice   leave, when nothing runs; Ctrl-D too
-/ at an approval  it waits: /resume, /new, /diff and so on; Esc goes back to it
+Esc, Ctrl-C    interrupt the turn and everything it runs; messages that were not
+               delivered are returned to the composer
+Ctrl-C twice   quit, when nothing runs; Ctrl-D too
+/ at an approval  answer later: /resume, /new, /diff and so on; Esc goes back to it
 Ctrl-O         unfold or fold the last long item; Alt-O all
 PgUp, PgDn, wheel  scroll (hold Shift to select text with the mouse)
-Ctrl-L         draw again      Ctrl-Z  suspend
+Ctrl-L         redraw          Ctrl-Z  suspend
 `
 
 func (m *model) help(string) tea.Cmd {

@@ -42,7 +42,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		d.sees("ready")
 		d.seesNot("Commands and keys")
 		d.say("/nonsense", "enter")
-		d.sees("there is no /nonsense")
+		d.sees("there is no command /nonsense")
 	})
 }
 
@@ -170,7 +170,7 @@ func TestChooseApprovals(t *testing.T) {
 			}
 			for _, l := range app.Presets {
 				d.say("/approvals", "enter")
-				d.sees("unconfined")
+				d.sees("full access")
 				d.say(l.Help, "enter")
 				d.wait(time.Second)
 				if s := d.m.settings(); s.Approval != l.Approval || s.Sandbox.Mode != l.Mode {
@@ -189,7 +189,7 @@ func TestApprovalsKeepWhatIsConfigured(t *testing.T) {
 			o.Config.WorkspaceWrite.WritableRoots, o.Config.WorkspaceWrite.NetworkAccess = []string{"/more"}, true
 		})
 		d.say("/approvals", "enter")
-		d.say("asks for more", "enter")
+		d.say("asks before anything else", "enter")
 		d.wait(time.Second)
 		if s := d.m.settings().Sandbox; !slices.Equal(s.WritableRoots, []string{"/more"}) || !s.NetworkAccess {
 			t.Errorf("the sandbox is %+v", s)
@@ -206,7 +206,7 @@ func TestCommandsThatNeedAConversation(t *testing.T) {
 			d.press("x", "backspace") // takes the hint away
 		}
 		d.say("/ps", "enter")
-		d.sees("no background command runs")
+		d.sees("no background commands are running")
 		d.say("/kill", "enter")
 		d.sees("/kill N")
 	})
@@ -279,7 +279,7 @@ func TestUndo(t *testing.T) {
 		})
 		answered(d, "one", "yes")
 		d.say("/undo-turn 3", "enter")
-		d.sees("Put 2 files back to before turn 3?", "+old", "commands are not undone")
+		d.sees("Restore 2 files to the state before turn 3?", "+old", "commands are not undone")
 		d.press("enter") // the default is no
 		d.sees("nothing was undone")
 		if did != 0 {
@@ -287,14 +287,14 @@ func TestUndo(t *testing.T) {
 		}
 		d.say("/undo-turn", "enter")
 		d.press("y")
-		d.sees("turn 3 is undone")
+		d.sees("turn 3 was undone")
 		fail = errors.New("a file changed")
 		d.say("/undo-turn", "enter")
 		d.press("y")
 		d.sees("a file changed")
 		files = 0
 		d.say("/undo-turn", "enter")
-		d.sees("are what they were")
+		d.sees("are as they were")
 		d.say("/undo-turn x", "enter")
 		d.sees("N is the number of a turn")
 		if did != 2 || len(asked) != 4 || asked[0] != 3 || asked[1] != 0 {
@@ -406,7 +406,7 @@ func TestShellLine(t *testing.T) {
 		e.Run()
 		d.press("esc")
 		d.wait(time.Second)
-		d.sees("stopped after", "ready")
+		d.sees("interrupted after", "ready")
 	})
 }
 

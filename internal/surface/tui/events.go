@@ -98,7 +98,7 @@ func (m *model) show(it *transcript.Item) {
 	case it.Status == transcript.Asking && i < 0:
 		t.asks = append(t.asks, it)
 		if m.screen != nil {
-			m.screen.note("an approval waits: Esc goes back to it")
+			m.screen.note("an approval is pending: Esc goes back to it")
 		}
 	case it.Status != transcript.Asking && i >= 0:
 		t.asks = slices.Delete(t.asks, i, i+1)

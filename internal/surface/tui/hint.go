@@ -52,7 +52,7 @@ func explain(err error) string {
 		if held.what != "" {
 			text += " (" + safetext.Cut(held.what, 24) + ")"
 		}
-		return text + ": go on there, or end it first" // in all, one line of a small screen
+		return text + ": use it there, or close it first" // in all, one line of a small screen
 	case errors.Is(err, engine.ErrNotFound):
 		return "that conversation was not found"
 	case errors.Is(err, engine.ErrBusy):

@@ -128,7 +128,7 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 	case composer.Editor:
 		return tea.Batch(cmd, m.editor())
 	case composer.Unknown:
-		return tea.Batch(cmd, m.hintf(theme.Warn, "there is no /%s; /help lists what there is", a.Name))
+		return tea.Batch(cmd, m.hintf(theme.Warn, "there is no command /%s; see /help", a.Name))
 	case composer.Failed:
 		return tea.Batch(cmd, m.complain(a.Err))
 	case nil:

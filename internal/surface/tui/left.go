@@ -49,7 +49,7 @@ func (m *model) letGo(next p.ConversationID) tea.Cmd {
 	}
 	if running > 0 {
 		m.kept = append(m.kept, id)
-		return m.hintf(theme.Accent, "%s goes on where you came from, until you quit", count(running, "background command"))
+		return m.hintf(theme.Accent, "%s keeps running in the other conversation until you quit", count(running, "background command"))
 	}
 	return m.release(id)
 }

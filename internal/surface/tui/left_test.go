@@ -115,12 +115,12 @@ func TestApprovalWaits(t *testing.T) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
 		first := d.m.talk.id
-		d.sees("it can wait")
+		d.sees("you can answer later")
 		d.press("/")
-		d.seesNot("it can wait")
+		d.seesNot("you can answer later")
 		d.press("esc")
 		d.wait(time.Second)
-		d.sees("it can wait", "waiting for your answer")
+		d.sees("you can answer later", "waiting for your answer")
 		d.wait(time.Second)
 		d.say("/status", "enter")
 		d.sees("fermata resume")
@@ -159,7 +159,7 @@ func TestStopWhileAnApprovalIsAside(t *testing.T) {
 		asked(d, "rm", "x")
 		d.press("/", "n", "ctrl+c")
 		d.wait(time.Second)
-		d.sees("stopped after", "ready")
+		d.sees("interrupted after", "ready")
 		d.press("esc", "esc")
 		if got := d.m.comp.Text(); got != "/n" {
 			t.Errorf("the composer holds %q", got)
@@ -199,7 +199,7 @@ func TestQuitWithCommandsElsewhere(t *testing.T) {
 		d.sees("1 in background")
 		d.say("/new", "enter")
 		d.wait(time.Second)
-		d.sees("1 background command goes on")
+		d.sees("1 background command keeps running")
 		if len(released) > 0 {
 			t.Fatal("it was let go of")
 		}

@@ -93,7 +93,7 @@ func TestKill(t *testing.T) {
 		answered(d, "one", "yes")
 		d.say("/kill 7", "enter")
 		d.wait(time.Second)
-		d.seesNot("is being ended")
+		d.seesNot("is being stopped")
 		if d.m.hint.text == "" {
 			t.Error("nothing is said")
 		}
@@ -135,7 +135,7 @@ func TestSlowEngine(t *testing.T) {
 		d.press("esc")
 		r.Stopped() // although a message is still on its way
 		d.wait(time.Second)
-		d.sees("stopped after", "stopping…")
+		d.sees("interrupted after", "stopping…")
 		s.stuck.Store(false)
 		close(s.free)
 		d.wait(5 * time.Second)
@@ -152,7 +152,7 @@ func TestLockedWhenChosen(t *testing.T) {
 		d.wait(time.Second)
 		d.press("enter")
 		d.wait(time.Second)
-		d.sees("Conversations", "open in process 4242: go on there")
+		d.sees("Conversations", "open in process 4242: use it there")
 		d.press("esc")
 		d.say("hello", "enter")
 		e.Request().Answer("hi")
@@ -206,7 +206,7 @@ func TestLoadingIsSeen(t *testing.T) {
 				break
 			}
 		}
-		d.sees("loading what was before…")
+		d.sees("loading…")
 		d.wait(time.Second)
 		if d.m.talk.from != 0 {
 			t.Error("it was not loaded")

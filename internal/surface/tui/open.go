@@ -345,5 +345,5 @@ func (m *model) onForked(f forked) tea.Cmd {
 	if f.err != nil {
 		return m.complain(f.err)
 	}
-	return tea.Batch(m.open(f.id), m.hintf(theme.OK, "this is a copy; the original is as it was"))
+	return tea.Batch(m.open(f.id), m.hintf(theme.OK, "this is a copy; the original is unchanged"))
 }

@@ -71,7 +71,7 @@ func TestResumeAfterACrash(t *testing.T) {
 		again := enginetest.New(t, enginetest.Options{Store: e.Store})
 		d = drive(t, again, resuming(id))
 		d.wait(time.Second)
-		d.sees("half a sen", "cut by a crash", "recovered on open", "│ › steered")
+		d.sees("half a sen", "crashed", "recovered on open", "│ › steered")
 	})
 }
 
@@ -141,7 +141,7 @@ func TestLockedConversation(t *testing.T) {
 			o.Owner = func(pid int) string { return fmt.Sprintf("fermata as %d", pid) }
 		})
 		d.wait(time.Second)
-		d.sees("process 4242 (fermata as 4242): go on there, or end it first", "the free one")
+		d.sees("process 4242 (fermata as 4242): use it there, or close it first", "the free one")
 		d.say("free", "enter")
 		d.wait(time.Second)
 		d.sees("question 1.", "ready")
@@ -307,7 +307,7 @@ func TestQuitFromANewConversation(t *testing.T) {
 		id := d.m.talk.id
 		d.say("/new", "enter")
 		d.press("ctrl+d")
-		if r := d.m.result(); !d.over || r.Conversation != id || r.Lines[0] != "to go on: fermata resume "+string(id) {
+		if r := d.m.result(); !d.over || r.Conversation != id || r.Lines[0] != "to resume: fermata resume "+string(id) {
 			t.Errorf("over %v, %+v", d.over, r)
 		}
 	})
@@ -345,7 +345,7 @@ func TestNoWelcomeWhileOpening(t *testing.T) {
 		d.wait(time.Second)
 		d.press("esc")
 		d.sees("fermata test", "directory  /w")
-		d.seesNot("commands")
+		d.seesNot("\n  commands ")
 	})
 }
 
@@ -401,7 +401,7 @@ func TestApprovalBehindAScreen(t *testing.T) {
 			r.End()
 			e.Run().Ask("rm", "x")
 			d.wait(time.Second)
-			d.sees("an approval waits")
+			d.sees("an approval is pending")
 			d.seesNot("rm x")
 			d.press("esc")
 			d.sees("rm x")

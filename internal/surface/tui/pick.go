@@ -93,8 +93,6 @@ func ending(c engine.Summary) string {
 	switch c.Ended {
 	case "":
 		return "open"
-	case p.Interrupted:
-		return "stopped"
 	}
 	return string(c.Ended)
 }
@@ -118,10 +116,10 @@ func ago(now, at time.Time) string {
 // pickModel lets the person choose a model.
 func (m *model) pickModel() tea.Cmd {
 	if m.o.Models == nil {
-		return m.complain(fmt.Errorf("the models are not known; /model NAME takes one"))
+		return m.complain(fmt.Errorf("models cannot be listed here; use /model NAME"))
 	}
 	s := &pick{Model: picker.New(m.theme, picker.Options{
-		Title:   "Models for the turns to come",
+		Title:   "Model for the next turns",
 		Columns: []picker.Column{{Title: "model", Min: 20}, {Title: "provider", Width: 14}, {Title: "", Min: 10, Drop: 1}},
 		Empty:   "No model was found.",
 	})}
@@ -162,7 +160,7 @@ func (m *model) pickModel() tea.Cmd {
 // pickPreset lets the person choose when to be asked.
 func (m *model) pickPreset() tea.Cmd {
 	s := &pick{Model: picker.New(m.theme, picker.Options{
-		Title: "Approvals and sandbox for the turns to come",
+		Title: "Approvals and sandbox for the next turns",
 		Columns: []picker.Column{
 			{Title: "", Width: 13},
 			{Title: "what it may do", Min: 20},

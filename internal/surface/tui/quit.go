@@ -137,7 +137,7 @@ func (m *model) result() Result {
 	if n := len(t.tr.Inputs); n > 0 {
 		r.Lines = append(r.Lines, count(n, "message")+" not delivered: in the composer when you resume")
 	}
-	r.Lines = append(r.Lines, "to go on: fermata resume "+string(r.Conversation))
+	r.Lines = append(r.Lines, "to resume: fermata resume "+string(r.Conversation))
 	return r
 }
 
@@ -146,9 +146,9 @@ func (m *model) lastLine() string {
 	tr := m.talk.tr
 	switch {
 	case len(m.talk.asks) > 0:
-		return fmt.Sprintf("turn %d waits for an approval; it is asked again when you resume", tr.Turn)
+		return fmt.Sprintf("turn %d is waiting for approval; you will be asked again when you resume", tr.Turn)
 	case tr.Active:
-		return fmt.Sprintf("turn %d was being stopped; what was cut is told when you resume", tr.Turn)
+		return fmt.Sprintf("turn %d was being interrupted; details are shown when you resume", tr.Turn)
 	}
 	for i := len(tr.Items) - 1; i >= 0; i-- {
 		if it := tr.Items[i]; it.Kind == transcript.End && it.Turn == tr.Turn {

@@ -74,7 +74,7 @@ func TestQuitWhileATurnRuns(t *testing.T) {
 			t.Fatalf("it has not quit:\n%s", d.screen())
 		}
 		got := strings.Join(d.m.result().Lines, "\n")
-		for _, part := range []string{"stopped after", "reply kept", "to go on: fermata resume "} {
+		for _, part := range []string{"interrupted after", "reply kept", "to resume: fermata resume "} {
 			if !strings.Contains(got, part) {
 				t.Errorf("it prints\n%s\nwithout %q", got, part)
 			}
@@ -84,7 +84,7 @@ func TestQuitWhileATurnRuns(t *testing.T) {
 		again := enginetest.New(t, enginetest.Options{Store: e.Store})
 		d = drive(t, again, resuming(id))
 		d.wait(time.Second)
-		d.sees("half", "stopped after", "│ › waits")
+		d.sees("half", "interrupted after", "│ › waits")
 	})
 }
 
@@ -140,7 +140,7 @@ func TestSignalQuits(t *testing.T) {
 		d.send(leave{because: errors.New("stopped by SIGTERM")})
 		r.Stopped()
 		d.wait(time.Second)
-		if !d.over || !strings.Contains(d.m.result().Lines[0], "stopped after") {
+		if !d.over || !strings.Contains(d.m.result().Lines[0], "interrupted after") {
 			t.Errorf("over: %v, %v", d.over, d.m.result())
 		}
 	})
@@ -172,7 +172,7 @@ func TestApprovalIsKeptByQuitting(t *testing.T) {
 		asked(d, "rm", "x")
 		d.send(leave{})
 		d.wait(time.Second)
-		if lines := d.m.result().Lines; !d.over || !strings.Contains(lines[0], "waits for an approval") {
+		if lines := d.m.result().Lines; !d.over || !strings.Contains(lines[0], "is waiting for approval") {
 			t.Errorf("over: %v, %q", d.over, lines)
 		}
 	})

@@ -290,7 +290,7 @@ func (s *tempest) run(steps int) {
 	d.wait(30 * time.Second)
 	d.press("end")
 	d.sees("the last answer", "ready")
-	if r := d.m.result(); !slices.Contains(r.Lines, "to go on: fermata resume "+string(d.m.talk.id)) {
+	if r := d.m.result(); !slices.Contains(r.Lines, "to resume: fermata resume "+string(d.m.talk.id)) {
 		s.t.Errorf("it prints %v", r)
 	}
 }

@@ -81,7 +81,7 @@ func (m *model) flush() tea.Cmd {
 	return m.carry(e)
 }
 
-var errNoConversation = errors.New("there is no conversation yet: say something first")
+var errNoConversation = errors.New("there is no conversation yet: send a message first")
 
 // carry is the command that submits an errand, in a new conversation if there
 // is none.
@@ -205,7 +205,7 @@ func (m *model) shell(line string) tea.Cmd {
 	text := "!" + line
 	if m.busy() {
 		m.comp.SetText(text)
-		return m.hintf(theme.Warn, "a command of your own can run when the turn has ended")
+		return m.hintf(theme.Warn, "your own commands can run when the turn has ended")
 	}
 	m.view.Bottom()
 	e := say(p.UserShell{Command: line})

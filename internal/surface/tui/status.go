@@ -50,7 +50,7 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 	case m.busy():
 		return turning + "sending…", theme.Accent
 	case m.talk.loading != nil:
-		return fmt.Sprintf("%sloading what was before… %d %%", turning, m.talk.percent()), theme.Accent
+		return fmt.Sprintf("%sloading… %d %%", turning, m.talk.percent()), theme.Accent
 	}
 	return "ready · /help", theme.Dim
 }
@@ -92,7 +92,7 @@ func asks(a p.ApprovalPolicy) string {
 	case p.ApprovalOnFailure:
 		return "asks on failure"
 	case p.ApprovalUntrusted:
-		return "asks if untrusted"
+		return "asks for unknown commands"
 	}
 	return string(a)
 }

@@ -112,7 +112,7 @@ func (m *model) ctrlC() tea.Cmd {
 	m.armed = time.Now()
 	at := m.armed
 	return tea.Batch(
-		m.hintf(theme.Accent, "press Ctrl-C again to quit; nothing is lost, and how to go on is printed"),
+		m.hintf(theme.Accent, "press Ctrl-C again to quit; nothing is lost"),
 		tea.Tick(armTime, func(time.Time) tea.Msg { return disarm{at} }),
 	)
 }

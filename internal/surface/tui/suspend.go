@@ -43,7 +43,7 @@ func (a away) Run() error {
 // suspend gives the terminal to the shell until that goes on with us.
 func (m *model) suspend() tea.Cmd {
 	if m.o.Suspend == nil {
-		return m.hintf(theme.Warn, "there is no shell to go back to")
+		return m.hintf(theme.Warn, "there is no shell to return to")
 	}
 	m.asleep = true
 	return m.pause(m.o.Suspend)

@@ -47,7 +47,7 @@ func TestConversationBeginsWithItsFirstMessage(t *testing.T) {
 		d.say("hello", "enter")
 		e.Request().Answer("hi")
 		d.wait(time.Second)
-		if r := d.m.result(); r.Conversation == "" || r.Lines[0] != "to go on: fermata resume "+string(r.Conversation) {
+		if r := d.m.result(); r.Conversation == "" || r.Lines[0] != "to resume: fermata resume "+string(r.Conversation) {
 			t.Errorf("it prints %v", r)
 		}
 	})
@@ -69,13 +69,13 @@ func TestStopInText(t *testing.T) {
 			r.Stopped()
 			d.wait(100 * time.Millisecond)
 			d.m.clearHint()
-			d.sees("half a sen", "cut", "stopped after", "reply kept", "ready")
+			d.sees("half a sen", "partial", "interrupted after", "reply kept", "ready")
 			d.seesNot("stopping…")
 
 			d.say("again", "enter")
 			e.Request().Answer("whole")
 			d.wait(100 * time.Millisecond)
-			d.sees("half a sen", "cut", "whole", "ready")
+			d.sees("half a sen", "interrupted", "whole", "ready")
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestStopWhileTheMessageIsOnItsWay(t *testing.T) {
 		d.sees("stopping…")
 		d.settle()
 		d.wait(100 * time.Millisecond)
-		d.sees("stopped after", "ready")
+		d.sees("interrupted after", "ready")
 		e.Idle()
 	})
 }
@@ -113,7 +113,7 @@ func TestStopGivesBackWhatWasNotTaken(t *testing.T) {
 		d.settle()
 		r.Stopped()
 		d.wait(time.Second)
-		d.sees("stopped after", "ready")
+		d.sees("interrupted after", "ready")
 		text := d.m.comp.Text()
 		for _, it := range d.m.talk.tr.Items { // the first may have been taken, and was stopped then
 			if it.Kind == transcript.User && it.Text == "one" {
@@ -138,7 +138,7 @@ func TestStopHandsInputBack(t *testing.T) {
 		r := e.Request()
 		d.say("steered", "enter")
 		d.say("queued", "tab")
-		d.sees("joins in: steered", "next: queued")
+		d.sees("steering: steered", "queued: queued")
 		d.say("half", "left")
 		d.press("esc")
 		r.Stopped()
@@ -157,11 +157,11 @@ func TestSteerQueueReplace(t *testing.T) {
 		r := e.Request()
 		d.say("second", "enter")
 		d.say("third", "alt+enter")
-		d.sees("joins in: second", "next: third")
+		d.sees("steering: second", "queued: third")
 		r.Answer("one")
 		r = e.Request()
 		d.wait(time.Second)
-		d.sees("› second", "next: third")
+		d.sees("› second", "queued: third")
 		d.seesNot("joins in:")
 		d.say("fourth", "ctrl+s")
 		r.Stopped()
@@ -182,13 +182,13 @@ func TestTakeAWaitingMessageBack(t *testing.T) {
 		d.say("two", "tab")
 		d.press("up")
 		d.wait(time.Second)
-		d.sees("next: one")
-		d.seesNot("next: two")
+		d.sees("queued: one")
+		d.seesNot("queued: two")
 		if got := d.m.comp.Text(); got != "two" {
 			t.Fatalf("the composer holds %q", got)
 		}
 		d.say("!", "tab")
-		d.sees("next: one", "next: two!")
+		d.sees("queued: one", "queued: two!")
 		r.Answer("done")
 		e.Request().Answer("done")
 		e.Request().Answer("done")
@@ -231,7 +231,7 @@ func TestLateStopDoesNotHitTheNextTurn(t *testing.T) {
 		next.Answer("second")
 		d.wait(time.Second)
 		d.sees("second", "ready")
-		d.seesNot("stopped after")
+		d.seesNot("interrupted after")
 	})
 }
 
@@ -262,7 +262,7 @@ func TestStopThatIsRefused(t *testing.T) {
 		d.press("esc")
 		r.Stopped()
 		d.wait(time.Second)
-		d.sees("stopped after")
+		d.sees("interrupted after")
 	})
 }
 

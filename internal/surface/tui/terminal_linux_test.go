@@ -212,7 +212,7 @@ func TestTerminalAfterAPanic(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			x.restored()
-			if name == "behind the feed" && !slices.Contains(r.Lines, "to go on: fermata resume conversation") {
+			if name == "behind the feed" && !slices.Contains(r.Lines, "to resume: fermata resume conversation") {
 				t.Errorf("it does not say where the conversation is: %q", r.Lines)
 			}
 		})

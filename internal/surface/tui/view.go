@@ -96,11 +96,11 @@ func (m *model) chips(most int) []string {
 func word(mode p.WhenBusy) string {
 	switch mode {
 	case p.Queue:
-		return "next"
+		return "queued"
 	case p.Replace:
 		return "instead"
 	}
-	return "joins in"
+	return "steering"
 }
 
 func (m *model) chip(what, text string) string {
@@ -138,7 +138,7 @@ func (m *model) welcome() []string {
 	lines = append(lines,
 		"",
 		m.theme.Paint(theme.Dim, "Enter sends · Esc stops · /resume opens an earlier conversation · /help"),
-		m.theme.Paint(theme.Dim, "It can be stopped at any instant; nothing is lost."),
+		m.theme.Paint(theme.Dim, "You can interrupt at any time; nothing is lost."),
 	)
 	for i, line := range lines {
 		lines[i] = safetext.Cut("  "+line, m.width)

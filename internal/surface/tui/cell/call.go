@@ -173,8 +173,8 @@ func (p *pen) status(it *transcript.Item) {
 	case transcript.Asking:
 		p.asking(it)
 		return
-	case transcript.Cut:
-		mark, role, parts = "■ ", theme.Warn, []string{"cut"}
+	case transcript.Interrupted:
+		mark, role, parts = "■ ", theme.Warn, []string{"interrupted"}
 		if it.Killed > 0 {
 			parts = append(parts, processes(it.Killed)+" killed")
 		}
@@ -184,7 +184,7 @@ func (p *pen) status(it *transcript.Item) {
 		mark, role, parts = "✗ ", theme.Error, []string{it.Failure()}
 	}
 	if it.Kind == transcript.Call && it.Background != 0 && it.Status == transcript.Done {
-		mark, role, parts = "… ", theme.Dim, []string{fmt.Sprintf("goes on in the background as &%d", it.Background)}
+		mark, role, parts = "… ", theme.Dim, []string{fmt.Sprintf("continues in the background as &%d", it.Background)}
 	}
 	if took := p.took(it); took != "" && it.Status != transcript.Declined {
 		parts = append(parts, took)
@@ -200,7 +200,7 @@ func processes(n int) string {
 }
 
 func (p *pen) asking(it *transcript.Item) {
-	text := "waits for your approval"
+	text := "waiting for your approval"
 	if it.Approval != nil && it.Approval.Reason != "" {
 		text += ": " + it.Approval.Reason
 	}

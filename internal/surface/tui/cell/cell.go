@@ -99,8 +99,8 @@ func (p *pen) message(it *transcript.Item) {
 
 // cutMark says that the text was cut where it ends.
 func (p *pen) cutMark(it *transcript.Item) {
-	if it.Status == transcript.Cut {
-		p.lines = append(p.lines, safetext.Fit(p.Theme.Paint(theme.Warn, "■ cut here"), p.Width))
+	if it.Status == transcript.Interrupted {
+		p.lines = append(p.lines, safetext.Fit(p.Theme.Paint(theme.Warn, "■ partial: interrupted here"), p.Width))
 	}
 }
 
@@ -110,8 +110,8 @@ func (p *pen) reasoning(it *transcript.Item) {
 	switch it.Status {
 	case transcript.Open:
 		word = "thinking"
-	case transcript.Cut:
-		word = "thought, cut"
+	case transcript.Interrupted:
+		word = "thought, interrupted"
 	}
 	head := "∴ " + word
 	if took := p.took(it); took != "" {

@@ -97,7 +97,7 @@ var kinds = map[string][]named{
 	"message": {
 		{"open", text(transcript.Message, transcript.Open, "I will look at **the par")},
 		{"done", text(transcript.Message, transcript.Done, "# Done\n\nThe parser is *fixed*:\n- one\n- two\n\n```go\nfunc main() {}\n```\n")},
-		{"cut", text(transcript.Message, transcript.Cut, "I will look at the parser and th")},
+		{"cut", text(transcript.Message, transcript.Interrupted, "I will look at the parser and th")},
 		{"empty", text(transcript.Message, transcript.Done, "")},
 		{"wide", text(transcript.Message, transcript.Done, wide)},
 		{"hostile", text(transcript.Message, transcript.Done, hostile+" &#27;[31m &#x9b;1m")},
@@ -106,7 +106,7 @@ var kinds = map[string][]named{
 		{"begun", text(transcript.Reasoning, transcript.Open, "")},
 		{"open", text(transcript.Reasoning, transcript.Open, "**Reading the code**\n\nThe parser has a loop that never ends if the input is empty, I think.\n\n**Finding the test**\n\nmore")},
 		{"done", text(transcript.Reasoning, transcript.Done, "The parser has a loop that never ends if the input is empty, I think; so it must be changed.")},
-		{"cut", text(transcript.Reasoning, transcript.Cut, "The parser")},
+		{"cut", text(transcript.Reasoning, transcript.Interrupted, "The parser")},
 		{"hostile", text(transcript.Reasoning, transcript.Done, hostile)},
 	},
 	"command": {
@@ -118,7 +118,7 @@ var kinds = map[string][]named{
 		{"ended by a signal", with(command(transcript.Failed, "./crash", ""), func(it *transcript.Item) { it.ExitCode, it.Signal = -1, "SIGSEGV" })},
 		{"not run", with(command(transcript.Failed, "nosuch", "no such file or directory"), func(it *transcript.Item) { it.ExitCode = -1 })},
 		{"timed out", with(command(transcript.Failed, "sleep 600", ""), func(it *transcript.Item) { it.TimedOut = true })},
-		{"cut", with(command(transcript.Cut, "sleep 600", "1\n"), func(it *transcript.Item) { it.Killed = 3 })},
+		{"cut", with(command(transcript.Interrupted, "sleep 600", "1\n"), func(it *transcript.Item) { it.Killed = 3 })},
 		{"declined", command(transcript.Declined, "rm -rf /", "the user said no")},
 		{"asking", with(command(transcript.Asking, "curl example.com", ""), func(it *transcript.Item) {
 			it.Approval = &p.ApprovalRequested{Reason: "it wants the network"}
@@ -131,7 +131,7 @@ var kinds = map[string][]named{
 		{"hostile", command(transcript.Done, "printf "+hostile, hostile)},
 		{"to background", with(command(transcript.Done, "server", "listening\n"), func(it *transcript.Item) { it.Background = 1 })},
 		{"background", with(command(transcript.Open, "server", numbers(9)), func(it *transcript.Item) { it.Kind = transcript.Background; it.Background = 1 })},
-		{"background cut", with(command(transcript.Cut, "server", "listening\n"), func(it *transcript.Item) {
+		{"background cut", with(command(transcript.Interrupted, "server", "listening\n"), func(it *transcript.Item) {
 			it.Kind, it.Background, it.Killed = transcript.Background, 1, 1
 		})},
 	},
@@ -149,8 +149,8 @@ var kinds = map[string][]named{
 		{"asking", with(patch(transcript.Asking), func(it *transcript.Item) { it.Approval = &p.ApprovalRequested{Reason: "outside of the directory"} })},
 		{"done", patch(transcript.Done)},
 		{"failed", with(patch(transcript.Failed), func(it *transcript.Item) { it.Output = "src/app.go: context not found:\nfunc old" })},
-		{"cut", patch(transcript.Cut)},
-		{"cut after it was applied", with(patch(transcript.Cut), func(it *transcript.Item) { it.Patch = &p.PatchResult{Applied: true} })},
+		{"cut", patch(transcript.Interrupted)},
+		{"cut after it was applied", with(patch(transcript.Interrupted), func(it *transcript.Item) { it.Patch = &p.PatchResult{Applied: true} })},
 		{"declined", patch(transcript.Declined)},
 		{"many files", with(item(transcript.Call, transcript.Done), func(it *transcript.Item) {
 			for i := range 12 {
@@ -168,7 +168,7 @@ var kinds = map[string][]named{
 		{"notice", text(transcript.Notice, transcript.Done, "the conversation so far was summarised for the model")},
 		{"warning", with(text(transcript.Notice, transcript.Done, "a record was lost here"), func(it *transcript.Item) { it.Warn = true })},
 		{"retry", text(transcript.Retry, transcript.Done, "retry 1 of 5 in 0.2 s: the connection broke")},
-		{"stopped", text(transcript.End, transcript.Done, "stopped after 12 s · 1 command, 3 processes killed · 2 files changed · reply kept")},
+		{"stopped", text(transcript.End, transcript.Done, "interrupted after 12 s · 1 command, 3 processes killed · 2 files changed · reply kept")},
 		{"failed", with(text(transcript.End, transcript.Done, "failed after 1.0 s: no credit left · add some"), func(it *transcript.Item) { it.Warn = true })},
 		{"hostile", text(transcript.Notice, transcript.Done, hostile)},
 	},

@@ -58,7 +58,7 @@ func TestHarmlessKnowsHarm(t *testing.T) {
 }
 
 var statuses = []transcript.Status{
-	transcript.Open, transcript.Asking, transcript.Done, transcript.Failed, transcript.Cut, transcript.Declined,
+	transcript.Open, transcript.Asking, transcript.Done, transcript.Failed, transcript.Interrupted, transcript.Declined,
 }
 
 // everywhere is an item with the text in every place that is drawn.
@@ -166,7 +166,7 @@ func TestLive(t *testing.T) {
 	check(40)
 	it.Text = "something else" + it.Text
 	check(40)
-	it.Text, it.Status = "short", transcript.Cut
+	it.Text, it.Status = "short", transcript.Interrupted
 	check(40)
 	*it = *command(transcript.Open, "ls", "x")
 	check(40)

@@ -20,12 +20,12 @@ func Diff(changes []transcript.Change, o Options) []string {
 }
 
 var patchWords = map[transcript.Status]string{
-	transcript.Open:     "changing",
-	transcript.Asking:   "wants to change",
-	transcript.Done:     "changed",
-	transcript.Failed:   "did not change",
-	transcript.Cut:      "was changing",
-	transcript.Declined: "may not change",
+	transcript.Open:        "changing",
+	transcript.Asking:      "wants to change",
+	transcript.Done:        "changed",
+	transcript.Failed:      "did not change",
+	transcript.Interrupted: "was changing",
+	transcript.Declined:    "may not change",
 }
 
 func (p *pen) patch(it *transcript.Item) {

@@ -135,7 +135,7 @@ func (s *search) hint() (long, short string) {
 		return short + " · esc back", short
 	}
 	short = fmt.Sprintf("search: %s · %d of %d", s.query, s.nth+1, len(s.matches))
-	return short + " · ctrl-r older · enter take", short
+	return short + " · ctrl-r older · enter select", short
 }
 
 // Popup returns the completion popup, to be drawn above the box; nil if it is

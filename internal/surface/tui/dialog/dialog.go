@@ -72,7 +72,7 @@ func NewApproval(t *theme.Theme, a Approval) *Model {
 	m := &Model{theme: t, approval: true, title: "Allow this command?", choices: []Choice{
 		{string(p.Approved), "y", "yes"},
 		{string(p.ApprovedForSession), "a", "yes, for this session"},
-		{string(p.Denied), "n", "no, and tell the model why"},
+		{string(p.Denied), "n", "no, and say why"},
 		{string(p.Abort), "s", "stop the turn"},
 	}}
 	if a.Request.Kind == p.ApprovePatch {

@@ -243,7 +243,7 @@ func (m *Model) hint() string {
 	case m.Scrolls():
 		return "pgup pgdn scroll"
 	case m.approval:
-		return "it can wait: / for commands"
+		return "you can answer later: / for commands"
 	}
 	return ""
 }

@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) (Choice, error) {
 }
 
 // ErrPanic says that a bug ended the screen; what it was has been printed.
-var ErrPanic = errors.New("fermata has a bug and could not go on; what it was is above")
+var ErrPanic = errors.New("fermata crashed because of a bug; details are above")
 
 // A screen is the program.
 type screen struct {
@@ -156,7 +156,7 @@ func (f *screen) choose(row int) tea.Cmd {
 		f.key = &keyEntry{offer: f.o.Offers[row]}
 		return nil
 	case row == n && !f.answers:
-		f.said = "no Ollama answers on this machine: start it, then press r"
+		f.said = "Ollama does not answer: start it, then press r"
 		return nil
 	case row == n:
 		f.chosen = Choice{Provider: "ollama"}
@@ -229,13 +229,13 @@ func (f *screen) lines() []string {
 			"  Key for "+f.key.offer.Provider+": "+strings.Repeat("•", min(len(f.key.text), 40))+"▏",
 			"  "+f.theme.Paint(theme.Dim, safetext.Cut("Kept in memory for this run only; commands do not get it.", f.width-2)),
 			"  "+f.theme.Paint(theme.Dim, safetext.Cut("To keep it for good, set "+f.key.offer.Variable+".", f.width-2)),
-			"  "+f.theme.Paint(theme.Dim, "Enter takes it · Esc goes back"))
+			"  "+f.theme.Paint(theme.Dim, "Enter accepts · Esc goes back"))
 		return out
 	}
 	if f.said != "" {
 		out = append(out, "  "+f.theme.Paint(theme.Warn, safetext.Cut(f.said, f.width-2)))
 	}
-	return append(out, "  "+f.theme.Paint(theme.Dim, safetext.Cut("↑↓ and Enter, or the number · r looks for Ollama again · q leaves", f.width-2)))
+	return append(out, "  "+f.theme.Paint(theme.Dim, safetext.Cut("↑↓ and Enter, or the number · r looks for Ollama again · q quits", f.width-2)))
 }
 
 func (f *screen) label(row int) (name, note string) {
@@ -249,9 +249,9 @@ func (f *screen) label(row int) (name, note string) {
 	case row == n && f.answers:
 		return "a model on this machine", "Ollama answers: " + safetext.Line(f.local)
 	case row == n:
-		return "a model on this machine", "no Ollama answers here"
+		return "a model on this machine", "Ollama does not answer"
 	case row == n+1:
-		return "the built-in demo", "no key, no network: it does what you tell it"
+		return "the built-in demo", "needs no key and no network"
 	}
 	return "leave", ""
 }

@@ -14,7 +14,7 @@ import (
 const (
 	margin = 3 // for the signs before a row
 	gap    = 2 // between columns
-	keys   = "type to filter · ↑↓ choose · enter take · esc back"
+	keys   = "type to filter · ↑↓ choose · enter select · esc back"
 )
 
 // View returns exactly height lines of at most width columns, and the cursor in
