@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 )
@@ -123,4 +126,30 @@ func TestMCPReplacedCall(t *testing.T) {
 	if got := c.answer(6); !strings.Contains(got, "cannot change its settings") {
 		t.Errorf("steer with settings: %s", got)
 	}
+}
+
+// What a command prints arrives byte for byte, also where a character is cut between two writes.
+func TestMCPBytes(t *testing.T) {
+	script := `printf 'a\377\376\342\202'; sleep 0.3; printf '\254\000z\303'; printf 'e\351' >&2`
+	s := newMCPSite(t, "never", modeltest.Respond(shellCall("call_1", "sh", "-c", script)), bareDone("Done"))
+	c := s.connect()
+	id := c.converse(s.work)
+	c.message(3, id, "go")
+	got := map[string]string{}
+	c.await("the end of the command", func(m map[string]any) bool {
+		if m["method"] == "codex/event/exec_command_output_delta" {
+			msg := msgOf(m["params"].(map[string]any))
+			chunk, err := base64.StdEncoding.DecodeString(msg["chunk"].(string))
+			if err != nil {
+				t.Error(err)
+			}
+			got[msg["stream"].(string)] += string(chunk)
+		}
+		return m["method"] == "codex/event/exec_command_end"
+	})
+	if d := cmp.Diff(map[string]string{"stdout": "a\377\376\342\202\254\000z\303", "stderr": "e\351"}, got); d != "" {
+		t.Errorf("output (-want +got):\n%s", d)
+	}
+	c.event("task_complete")
+	s.must("fsck")
 }
