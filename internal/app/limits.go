@@ -207,6 +207,9 @@ func (l limiter) allowProvider(pr config.Provider, defined []string) error {
 func (l limiter) warnings(loaded Loaded) []config.Warning {
 	cfg, cwd := loaded.Config, loaded.Options.Cwd
 	_, warnings := config.Instructions(cfg.Home, cwd, cfg.ProjectDocMaxBytes, cfg.ProjectDocFallbacks...)
+	if l.From == "" { // there are no limits
+		return warnings
+	}
 	_, notes := l.Clamp(cfg.Settings(config.Choice{}, cwd, ""))
 	for _, note := range notes {
 		warnings = append(warnings, config.Warning{Problem: config.Problem{Text: note}})

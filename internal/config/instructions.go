@@ -130,6 +130,9 @@ func projectDirs(cwd string, limit int64) []string {
 // read returns the beginning of a file whose real path is below root, or nothing
 // if it is blank.
 func (r *docReader) read(name, root string, limit int64) string {
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return "" // as in most directories: not worth a goroutine
+	}
 	text, err := r.inTime(func() (string, error) { return r.start(name, root, limit+1) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""

@@ -63,7 +63,7 @@ func TestInstructionsThatLeadElsewhere(t *testing.T) {
 
 // A file system that does not answer does not hold up the start.
 func TestInstructionsThatAreSlow(t *testing.T) {
-	root := tree(t, map[string]string{"repo/.git/": "", "repo/a/b/": ""})
+	root := tree(t, map[string]string{"AGENTS.md": "x", "repo/.git/": "", "repo/AGENTS.md": "x", "repo/a/AGENTS.md": "x", "repo/a/b/AGENTS.md": "x"})
 	synctest.Test(t, func(t *testing.T) {
 		hung := make(chan struct{})
 		defer close(hung)
