@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"github.com/fermata-agent/fermata/internal/rootfs"
 )
@@ -141,14 +140,6 @@ func (t *transaction) keepOld(s Step, f File) error {
 // check makes sure that a file is still what the plan was made for, and that
 // its path still means the same place.
 func (t *transaction) check(f File) error {
-	dir := filepath.Dir(f.Path)
-	real, err := resolver{t.fsys.Lstat, t.fsys.Readlink}.file(dir)
-	if err != nil {
-		return fmt.Errorf("check %s: %w", f.Path, err)
-	}
-	if real != dir {
-		return moved(f.Path, rootfs.ErrLink)
-	}
 	now, err := read(t.fsys, f.Path)
 	if err != nil {
 		return moved(f.Path, fmt.Errorf("check %s: %w", f.Path, err))

@@ -9,8 +9,9 @@ import (
 )
 
 // FS is all that this package needs of a file system. Paths are absolute, and
-// none but the last component of a path is ever a symbolic link. Errors satisfy
-// errors.Is with fs.ErrNotExist and fs.ErrExist where that is what happened.
+// none but the last component of a path may be a symbolic link: everything fails
+// with rootfs.ErrLink then. Errors satisfy errors.Is with fs.ErrNotExist and
+// fs.ErrExist where that is what happened.
 type FS interface {
 	Lstat(path string) (fs.FileInfo, error)
 	Readlink(path string) (string, error)

@@ -25,7 +25,7 @@ func Verify(ctx context.Context, fsys FS, dir string, p *Patch) (*Plan, error) {
 		return nil, &Error{Problem: "the patch is empty: it names no file"}
 	}
 
-	v := &verifier{fsys: fsys, dir: dir, ledger: newLedger()}
+	v := &verifier{fsys: fsys, dir: dir, ledger: newLedger(), dirs: map[string]fs.FileInfo{}}
 	for _, s := range p.Sections {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -50,6 +50,7 @@ type verifier struct {
 	fsys   FS
 	dir    string
 	ledger *ledger
+	dirs   map[string]fs.FileInfo // directories that were looked at: most files share theirs
 }
 
 func (v *verifier) section(s Section) error {
@@ -192,7 +193,7 @@ func (v *verifier) open(path string, resolve func(resolver, string) (string, err
 func (v *verifier) lstat(path string) (fs.FileInfo, error) {
 	e := v.ledger.entry(path)
 	if e == nil {
-		return v.fsys.Lstat(path)
+		return v.lstatDisk(path)
 	}
 	if e.After == nil {
 		return nil, fs.ErrNotExist
@@ -202,6 +203,19 @@ func (v *verifier) lstat(path string) (fs.FileInfo, error) {
 		mode |= fs.ModeSymlink
 	}
 	return plannedInfo{filepath.Base(path), mode}, nil
+}
+
+// lstatDisk looks at what is on disk. Whether a directory is still what it was,
+// Apply finds out.
+func (v *verifier) lstatDisk(path string) (fs.FileInfo, error) {
+	if info, ok := v.dirs[path]; ok {
+		return info, nil
+	}
+	info, err := v.fsys.Lstat(path)
+	if err == nil && info.IsDir() {
+		v.dirs[path] = info
+	}
+	return info, err
 }
 
 // plannedInfo is what a file will be. Only its mode is looked at.
@@ -286,7 +300,7 @@ func (v *verifier) findDirs(p *Plan) error {
 		var missing []string
 		for dir := filepath.Dir(f.Path); !known[dir]; dir = filepath.Dir(dir) {
 			known[dir] = true
-			_, err := v.fsys.Lstat(dir)
+			_, err := v.lstatDisk(dir)
 			if err == nil {
 				break
 			}

@@ -17,7 +17,6 @@ package rootfs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -169,31 +168,42 @@ func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 // Open opens a regular file for reading. Anything else fails with ErrNotRegular,
 // if it can be, without being opened: that is all that some devices wait for.
 func Open(path string) (*os.File, error) {
-	p, err := at(path)
+	fd, _, err := openRegular(path)
 	if err != nil {
 		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// openRegular is Open without a File. It returns the size, too.
+func openRegular(path string) (fd int, size int64, err error) {
+	p, err := at(path)
+	if err != nil {
+		return -1, 0, err
 	}
 	defer p.close()
 	var st unix.Stat_t
 	if err := retry("open", path, func() error { return unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
-		return nil, err
+		return -1, 0, err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+		return -1, 0, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
 	}
-	fd := -1
 	if err := retry("open", path, func() (err error) {
 		fd, err = unix.Openat(p.dir, p.name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		return err
 	}); err != nil {
-		return nil, err
+		return -1, 0, err
 	}
-	f := os.NewFile(uintptr(fd), path)
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // it was replaced meanwhile
-		f.Close()
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.Join(err, ErrNotRegular)}
+	err = unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG { // it was replaced meanwhile
+		err = ErrNotRegular
 	}
-	return f, nil
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, 0, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, st.Size, nil
 }
 
 // OpenRegular opens the regular file that a path means, with its symbolic links
@@ -228,34 +238,30 @@ func (e *TooLargeError) Error() string {
 
 // ReadFile reads a regular file of at most limit bytes.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	f, err := Open(path)
+	fd, size, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return readAll(f, limit)
-}
-
-func readAll(f *os.File, limit int64) ([]byte, error) {
-	size := int64(0)
-	if info, err := f.Stat(); err == nil {
-		size = min(info.Size(), limit)
-	}
+	defer unix.Close(fd)
 	// One more byte, so that a file of the expected size needs one read.
-	buf := make([]byte, 0, size+1)
+	buf := make([]byte, 0, min(size, limit)+1)
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]
 		}
-		n, err := f.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
+		n := 0
+		err := retry("read", path, func() (err error) {
+			n, err = unix.Read(fd, buf[len(buf):cap(buf)])
+			return err
+		})
 		switch {
-		case int64(len(buf)) > limit:
-			return nil, &TooLargeError{Path: f.Name(), Max: limit}
-		case errors.Is(err, io.EOF):
-			return buf, nil
 		case err != nil:
 			return nil, err
+		case n == 0:
+			return buf, nil
+		}
+		if buf = buf[:len(buf)+n]; int64(len(buf)) > limit {
+			return nil, &TooLargeError{Path: path, Max: limit}
 		}
 	}
 }
