@@ -56,7 +56,6 @@ func (f *follower) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f.callLive() // a journal that is closed has given everything
 		if s, err = f.readReleased(ctx); err != nil {
 			return err
 		}

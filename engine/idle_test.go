@@ -57,6 +57,11 @@ func TestIdleConversationIsReleased(t *testing.T) {
 		wantOpen(t, ours, 1)
 		time.Sleep(2 * time.Millisecond)
 		wantOpen(t, ours, 0)
+		for range ours.Subscribe(t.Context(), id, 0) {
+			break // a follower that leaves
+		}
+		time.Sleep(2 * time.Second)
+		wantOpen(t, ours, 0)
 		for i, e := range []*enginetest.Engine{theirs, ours, theirs} {
 			e.Say(id, "go")
 			e.Request().Answer("yes")
@@ -90,7 +95,14 @@ func TestBusyConversationIsKept(t *testing.T) {
 		time.Sleep(time.Hour) // a background command
 		wantOpen(t, e, 1)
 		job.Exit(0)
-		synctest.Wait()
+		time.Sleep(59 * time.Second) // the clock began when nothing went on any more
+		wantOpen(t, e, 1)
+		e.Say(id, "again")
+		r = e.Request()
+		time.Sleep(time.Hour)
+		r.Answer("done")
+		time.Sleep(59 * time.Second)
+		wantOpen(t, e, 1)
 		time.Sleep(2 * time.Minute) // Watch follows
 		wantOpen(t, e, 0)
 	})
@@ -141,8 +153,11 @@ func TestFollowerSeesAnotherProcess(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		theirs.Say(id, "go")
 		r := theirs.Request()
-		r.Delta("ye")
-		w.ExpectExactly("turn_started", "user_message go", "model_requested 1", "delta 1.1.0 0 ye")
+		r.Delta("y")
+		w.ExpectExactly("turn_started", "user_message go", "model_requested 1", "delta 1.1.0 0 y")
+		r.Delta("e")
+		w.ExpectExactly("delta 1.1.0 1 e")
+		w.Nothing()
 		r.Answer("yes")
 		w.ExpectExactly("delta 1.1.0 2 s", "assistant_message yes", "model_ended", "turn_ended completed")
 		time.Sleep(time.Hour)
@@ -222,8 +237,9 @@ func TestWhatOutlivesARelease(t *testing.T) {
 func TestAttachToAConversationThatIsReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
 		talk(e, id, w, "one")
-		live, lines := -1, []string{}
-		for ev, err := range e.Attach(t.Context(), id, 0, func() { live = len(lines) }) {
+		var live, renamed atomic.Int64 // when, if at all
+		lines := []string{}
+		for ev, err := range e.Attach(t.Context(), id, 0, func() { live.Store(time.Now().UnixNano()) }) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,11 +249,14 @@ func TestAttachToAConversationThatIsReleased(t *testing.T) {
 			time.Sleep(10 * time.Minute) // a slow client
 			if len(lines) == 7 {
 				wantOpen(t, e, 0)
-				time.AfterFunc(time.Minute, func() { _, _ = e.Submit(t.Context(), id, p.Rename{Title: "x"}) })
+				time.AfterFunc(time.Minute, func() {
+					renamed.Store(time.Now().UnixNano())
+					_, _ = e.Submit(t.Context(), id, p.Rename{Title: "x"})
+				})
 			}
 		}
-		if live != 7 || len(lines) != 8 || lines[7] != "renamed" {
-			t.Errorf("live after %d of %q", live, lines)
+		if live.Load() == 0 || live.Load() >= renamed.Load() || lines[7] != "renamed" {
+			t.Errorf("live at %d, renamed at %d: %q", live.Load(), renamed.Load(), lines)
 		}
 	})
 }

@@ -82,6 +82,43 @@ func TestCallerAfterTheLastOneLeft(t *testing.T) {
 	})
 }
 
+// A lingeringStore takes its time to give up an opening.
+type lingeringStore struct {
+	journal.Store
+	gate chan struct{}
+}
+
+func (s lingeringStore) Open(ctx context.Context, id string) (journal.Journal, error) {
+	select {
+	case <-s.gate:
+		return s.Store.Open(ctx, id)
+	case <-ctx.Done():
+		<-s.gate
+		return nil, ctx.Err()
+	}
+}
+
+// Whoever comes while an opening is being given up waits for that, and opens anew.
+func TestCallerWhileOpeningIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := lingeringStore{journal.NewMemoryStore(journal.MemoryOptions{}), make(chan struct{})}
+		id := enginetest.New(t, enginetest.Options{Store: store}).Begin()
+		time.Sleep(time.Minute) // it is released
+		e := enginetest.New(t, enginetest.Options{Store: store})
+		ctx, cancel := context.WithCancel(t.Context())
+		one := resume(ctx, e, id)
+		cancel()
+		if err := <-one; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one that left: %v", err)
+		}
+		two := resume(t.Context(), e, id)
+		close(store.gate)
+		if err := <-two; err != nil {
+			t.Errorf("the one that came: %v", err)
+		}
+	})
+}
+
 func TestShutdownWhileOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, id := locked(t)
