@@ -16,7 +16,7 @@ var kept = regexp.MustCompile(`^(core\.(filemode|symlinks|ignorecase|precomposeu
 	`|extensions\.(objectformat|refstorage)|(?s:branch\..*\.(remote|merge)|remote\..*\.fetch))$`)
 
 // ours are the settings that git gets in any case. What is off here is off in
-// each run, whatever its version would do without being told.
+// each run, whatever the defaults of its version are.
 const ours = `[core]
 	bare = false
 	logallrefupdates = false

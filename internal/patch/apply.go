@@ -159,8 +159,8 @@ func (t *transaction) check(f File) error {
 
 // retreat takes a committed patch back because one of its steps failed. No
 // second decision has to be noted: until the first file is back, the way forward
-// is still open, and a file that is back while its new content is gone tells
-// whoever recovers that there is none.
+// is still open, and a file that is back while its new content is gone shows
+// recovery that there is none.
 func (t *transaction) retreat(cause error) error {
 	if err := t.undo(true); err != nil {
 		return &IncompleteError{Err: errors.Join(cause, err)}

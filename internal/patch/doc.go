@@ -1,4 +1,4 @@
-// Package patch reads the patches that models write, holds them against the
+// Package patch parses the patches that models write, verifies them against the
 // files, and applies them whole or not at all. It is pure but for the small
 // interface FS, and starts no goroutine.
 //
@@ -9,15 +9,15 @@
 //	plan, err := patch.Verify(ctx, fs, dir, p) // *Error: which file, what was looked for, the nearest text
 //	…                                          // plan.Paths, plan.FileChanges: ask for approval
 //	rec := plan.Record()
-//	…                                          // note rec where it is found after a crash
+//	…                                          // record rec where it is found after a crash
 //	err = patch.Apply(ctx, fs, plan, rec, func(rec patch.Record) error {
-//		…                                  // note durably that rec is committed
+//		…                                  // record durably that rec is committed
 //	})
-//	…                                          // note the outcome; tell plan.Summary
+//	…                                          // record the outcome; report plan.Summary
 //
-// After a crash, a record that was noted and has no outcome goes to Recover,
-// together with whether the commit was noted. To take an applied plan back,
-// apply plan.Reverse. The sum of several plans is Combine; its Diff is the diff
+// After a crash, a record without an outcome goes to Recover, together with
+// whether the commit was recorded. To undo an applied plan, apply
+// plan.Reverse. The sum of several plans is Combine; its Diff is the diff
 // of a turn.
 //
 // # The format
@@ -72,11 +72,11 @@
 // what they were, and calls commit. This is the point of decision: a stop, a
 // crash or an error before it leaves nothing, after it everything. What follows
 // is one rename or removal for each file. If one of these fails, the patch is
-// taken back, for which the second names are there: neither way needs space on
+// rolled back, for which the second names are there: neither way needs space on
 // the disk.
 //
-// Every state on the way can be told from the names and contents that are left,
-// and from the digests in the record, so Recover may itself be cut short and
+// Every intermediate state can be recognized by the names and contents that are
+// left and by the digests in the record, so Recover may itself be interrupted and
 // repeated. It never overwrites a file that somebody else has changed since.
 //
 // A directory that is replaced by a symbolic link on the way makes the patch

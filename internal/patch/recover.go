@@ -4,9 +4,9 @@ import "fmt"
 
 // Recover settles a record whose Apply did not return, because the process or
 // the machine died, or returned an *IncompleteError. If the record was not
-// committed, everything is taken back. If it was, the patch is brought to its
-// end, unless it was already on its way back; applied says which. Recover may
-// be called again at any time until the outcome is written down.
+// committed, everything is rolled back. If it was, the patch is completed, unless
+// it was already being rolled back; applied says which. Recover may be called
+// again at any time until the outcome is recorded.
 //
 // A *ConflictError says that files changed since; everything else is settled.
 // After any other error nothing is known and Recover must be called again.

@@ -14,7 +14,7 @@ import (
 // new content are held in memory.
 const maxFile = 64 << 20
 
-// Verify holds a patch against the files and returns what it will do. It only
+// Verify checks a patch against the files and returns what it will do. It only
 // reads. Relative paths are taken from dir, which must be absolute. A patch that
 // does not fit is an *Error; otherwise the error is the context's.
 func Verify(ctx context.Context, fsys FS, dir string, p *Patch) (*Plan, error) {

@@ -96,7 +96,7 @@ func text(c *Content) string {
 	return c.Data
 }
 
-// Summary returns what the model and the user are told of an applied plan: a
+// Summary describes an applied plan to the model and the user: a
 // line of success, then a line "A path", "M path" or "D path" for each file,
 // in this order. A moved file counts as modified, under its new path.
 func (p *Plan) Summary() string {
