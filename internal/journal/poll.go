@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pollEvery is how often a poller looks for something new.
-const pollEvery = 200 * time.Millisecond
+// PollEvery is how often whoever cannot be notified looks for something new.
+const PollEvery = 200 * time.Millisecond
 
 // Poll returns a follower for a reader that cannot say when there is something
 // new: it looks again and again.
@@ -37,7 +37,7 @@ func (p *poller) Next(ctx context.Context) ([]Record, []Chunk, error) {
 		}
 
 		select {
-		case <-time.After(pollEvery):
+		case <-time.After(PollEvery):
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}

@@ -157,3 +157,55 @@ func BenchmarkOpen100MB(b *testing.B) {
 	must(b, j.Close())
 	b.Run("checkpoint", open)
 }
+
+// BenchmarkView100MB is what readers of a conversation of 100 MB pay: for a look
+// whether there is something new, and for the last record of a kind that there is
+// none of, without and with a checkpoint.
+func BenchmarkView100MB(b *testing.B) {
+	s := file.New(b.TempDir(), file.Options{})
+	j := benchJournal(b, s)
+	const records = 200_000
+	for i := range records {
+		last := j.Append(journal.Entry{Turn: i / 100, Kind: "tool_output", Body: benchBody})
+		if i%1000 == 0 {
+			await(b, j, last)
+		}
+	}
+	await(b, j, records)
+	v, err := s.View(b.Context(), sampleID)
+	must(b, err)
+	defer v.Close()
+	b.Run("poll", func(b *testing.B) {
+		f := v.Follow(0)
+		for n := 0; n < records; {
+			recs, _, err := f.Next(b.Context())
+			must(b, err)
+			n += len(recs)
+		}
+		ended, cancel := context.WithCancel(b.Context())
+		for b.Loop() {
+			b.StopTimer()
+			ended, cancel = context.WithCancel(b.Context())
+			time.AfterFunc(0, cancel)
+			b.StartTimer()
+			f.Next(ended)
+		}
+		cancel()
+	})
+	last := func(b *testing.B) {
+		for b.Loop() {
+			if _, ok, err := v.Last(b.Context(), "renamed"); ok || err != nil {
+				b.Fatal(ok, err)
+			}
+		}
+	}
+	b.Run("last", last)
+	must(b, j.Checkpoint(b.Context(), records-100, []byte("state")))
+	b.Run("last with checkpoint", last)
+	b.Run("tail", func(b *testing.B) {
+		for b.Loop() {
+			_, err := v.Tail(b.Context(), 64)
+			must(b, err)
+		}
+	})
+}

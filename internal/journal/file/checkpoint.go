@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -8,14 +9,16 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"os"
 )
 
 // A checkpoint lets Open begin near the end of the file. The zero value is no
 // checkpoint: begin at the beginning.
 //
-// Its file is this as a line of JSON, the state, and a checksum. It is not
-// synced: if it is lost, opening takes longer, nothing else.
+// Its file is this as a line of JSON with a checksum of its own, the state, and a
+// checksum of all. It is not synced: if it is lost, opening takes longer, nothing
+// else.
 type checkpoint struct {
 	Seq    uint64 `json:"seq"`
 	Offset int64  `json:"offset"` // of that record's line
@@ -26,7 +29,10 @@ type checkpoint struct {
 	From     int64      `json:"from"`
 	FromNext uint64     `json:"from_next"`
 	Marks    [][2]int64 `json:"marks"` // the index
-	Bytes    int        `json:"bytes"` // of the state
+	// Kinds has the offset of the last record of each kind that there is; what is
+	// behind Offset may have been lost since.
+	Kinds map[string]int64 `json:"kinds"`
+	Bytes int              `json:"bytes"` // of the state
 
 	index index
 	state []byte // what it is all for
@@ -65,7 +71,7 @@ func (j *fileJournal) Checkpoint(ctx context.Context, seq uint64, state []byte) 
 // checkpointAt collects everything but the state.
 func (j *fileJournal) checkpointAt(seq uint64) (checkpoint, error) {
 	j.mu.Lock()
-	ck := checkpoint{Seq: seq, index: j.index[:len(j.index):len(j.index)]}
+	ck := checkpoint{Seq: seq, index: j.index[:len(j.index):len(j.index)], Kinds: maps.Clone(j.kinds)}
 	j.mu.Unlock()
 	places := j.Places()
 
@@ -117,6 +123,7 @@ func (s *Store) saveCheckpoint(path string, ck checkpoint) error {
 	if err != nil {
 		return err
 	}
+	b = appendHex(append(b, ' '), crc32.Checksum(b, castagnoli))
 	b = append(append(b, '\n'), ck.state...)
 	b = appendHex(b, crc32.Checksum(b, castagnoli))
 
@@ -148,8 +155,8 @@ func (s *Store) loadCheckpoint(path string, f File) checkpoint {
 	if !ok || !bytes.Equal(appendHex(nil, crc32.Checksum(b, castagnoli)), sum) {
 		return checkpoint{}
 	}
-	var ck checkpoint
-	if json.Unmarshal(head, &ck) != nil || len(state) != ck.Bytes || !ck.fits(f) {
+	ck, ok := parseHead(head)
+	if !ok || len(state) != ck.Bytes || !ck.fits(f) {
 		return checkpoint{}
 	}
 	last := indexEntry{0, -1}
@@ -162,6 +169,36 @@ func (s *Store) loadCheckpoint(path string, f File) checkpoint {
 		last = e
 	}
 	ck.state = state
+	return ck
+}
+
+// parseHead takes the first line of a checkpoint apart. Those of earlier versions,
+// which know nothing of kinds, are not taken.
+func parseHead(line []byte) (ck checkpoint, ok bool) {
+	n := len(line) - 9
+	if n < 0 || line[n] != ' ' || !bytes.Equal(appendHex(nil, crc32.Checksum(line[:n], castagnoli)), line[n+1:]) {
+		return checkpoint{}, false
+	}
+	err := json.Unmarshal(line[:n], &ck)
+	return ck, err == nil && ck.Kinds != nil
+}
+
+// checkpointHead returns a checkpoint without its state and index, which are not
+// read, or the zero value if it does not fit.
+func (s *Store) checkpointHead(path string, f File) checkpoint {
+	c, err := s.fs.OpenFile(path+checkpointSuffix, os.O_RDONLY, 0)
+	if err != nil {
+		return checkpoint{}
+	}
+	defer c.Close()
+	line, err := bufio.NewReaderSize(io.NewSectionReader(c, 0, maxCheckpoint), 32<<10).ReadBytes('\n')
+	if err != nil {
+		return checkpoint{}
+	}
+	ck, ok := parseHead(bytes.TrimSuffix(line, []byte("\n")))
+	if !ok || !ck.fits(f) {
+		return checkpoint{}
+	}
 	return ck
 }
 

@@ -40,7 +40,8 @@ type fileJournal struct {
 	checkpointing chan struct{} // room for one: held during Checkpoint
 
 	mu    sync.Mutex
-	index index // guarded by mu
+	index index            // guarded by mu
+	kinds map[string]int64 // guarded by mu; offset of the last record of each kind, or -1
 
 	of uint32 // sum of the conversation's id
 	w  writer // owned by run
@@ -77,6 +78,7 @@ func (s *Store) start(h *held, fnd found) *fileJournal {
 		done:          make(chan struct{}),
 		checkpointing: make(chan struct{}, 1),
 		index:         fnd.index,
+		kinds:         fnd.kinds,
 		of:            fnd.of,
 		w:             writer{size: fnd.size, safeSize: fnd.size, written: fnd.last, prev: fnd.sum},
 	}
@@ -267,6 +269,7 @@ func (j *fileJournal) write(b batch) {
 	defer j.mu.Unlock()
 	for i, off := range l.offsets {
 		j.index.add(b.records[i].Seq, off)
+		j.kinds[b.records[i].Kind] = off
 	}
 	w.size += int64(len(l.buf))
 	w.written += uint64(len(b.records))

@@ -344,3 +344,5 @@ func TestPowerCutLeavesLockFile(t *testing.T) {
 		cutEverywhere(t, d, p, openAndAdd())
 	}
 }
+
+func modelFS(d *disktest.Disk) file.FS { return journaltest.Model{Disk: d} }

@@ -24,6 +24,7 @@ type found struct {
 	sum      uint32 // of the last record, or of if there is none
 	size     int64  // of the file
 	index    index
+	kinds    map[string]int64    // offset of the last record of each kind; -1 if it is not known
 	open     map[string]position // where the first line of each open item is
 	chunks   []journal.Chunk     // of those items
 	recovery journal.Recovery
@@ -99,6 +100,13 @@ func survey(f File, of uint32, ck checkpoint) (found, bool, error) {
 	}
 	from := ck.scan(of)
 	fnd := found{of: of, sum: from.sum, size: st.Size(), index: ck.index, open: make(map[string]position)}
+	kinds := kindOffsets{}
+	for kind, off := range ck.Kinds {
+		if off > ck.Offset {
+			off = -1
+		}
+		kinds.set([]byte(kind), off)
+	}
 	next := from.next
 	sc := newScanner(f, of, from.off, fnd.size)
 	for {
@@ -114,6 +122,7 @@ func survey(f File, of uint32, ck checkpoint) (found, bool, error) {
 		}
 		if sp.kind == recordLine {
 			fnd.index.add(sp.seq, sp.off)
+			kinds.set(sp.name, sp.off)
 			fnd.sum = sp.sumForNext()
 			next++
 		}
@@ -123,12 +132,32 @@ func survey(f File, of uint32, ck checkpoint) (found, bool, error) {
 		return found{}, false, nil
 	}
 	fnd.last = next - 1
+	fnd.kinds = kinds.plain()
 	if fnd.sum == 0 && fnd.last == ck.Seq {
 		fnd.sum = ck.Sum
 	}
 	fnd.recovery = journal.Recovery{Checkpoint: ck.state, CheckpointSeq: ck.Seq, Last: fnd.last}
 	fnd.chunks, err = openChunks(f, of, fnd.open, fnd.size)
 	return fnd, true, err
+}
+
+// kindOffsets is a map that costs nothing for a kind that is known.
+type kindOffsets map[string]*int64
+
+func (k kindOffsets) set(kind []byte, off int64) {
+	if p := k[string(kind)]; p != nil {
+		*p = off
+		return
+	}
+	k[string(kind)] = &off
+}
+
+func (k kindOffsets) plain() map[string]int64 {
+	m := make(map[string]int64, len(k))
+	for kind, off := range k {
+		m[unquote([]byte(kind))] = *off
+	}
+	return m
 }
 
 // follows reports whether a record is the one with the number that is due, and

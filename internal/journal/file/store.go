@@ -99,7 +99,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 		return nil, err
 	}
 	of := idSum(id)
-	return s.start(&held{id, path, lock, f}, found{of: of, sum: of}), nil
+	return s.start(&held{id, path, lock, f}, found{of: of, sum: of, kinds: make(map[string]int64)}), nil
 }
 
 // Open implements Store.
@@ -245,7 +245,7 @@ func (s *Store) View(ctx context.Context, id string) (journal.View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
 	}
-	return &fileView{file: f, id: id, path: path, of: idSum(id)}, nil
+	return &fileView{store: s, file: f, id: id, path: path, of: idSum(id)}, nil
 }
 
 // Stat implements Store.

@@ -14,26 +14,44 @@ import (
 // A fileView reads a journal's file beside its writer, if there is one. Lines
 // that the writer has written and not yet synced are seen.
 type fileView struct {
-	file File
-	id   string
-	path string
-	of   uint32 // sum of the conversation's id
+	store *Store
+	id    string
+	of    uint32 // sum of the conversation's id
 
-	mu    sync.Mutex
-	index index // of what has been read
+	mu     sync.Mutex
+	file   File
+	path   string
+	before []File // what was its file before it was replaced; others may read it
+	index  index  // of what has been read of file
 }
 
 // Close implements View.
-func (v *fileView) Close() error { return v.file.Close() }
+func (v *fileView) Close() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, f := range v.before {
+		f.Close()
+	}
+	v.before = nil
+	return v.file.Close()
+}
+
+// current returns the file.
+func (v *fileView) current() File {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.file
+}
 
 // scan calls f for every span from an offset up to the end that the file has
 // now, until f returns false.
 func (v *fileView) scan(ctx context.Context, from int64, f func(*span) bool) error {
-	st, err := v.file.Stat()
+	file := v.current()
+	st, err := file.Stat()
 	if err != nil {
 		return err
 	}
-	sc := newScanner(v.file, v.of, from, st.Size())
+	sc := newScanner(file, v.of, from, st.Size())
 	for {
 		sp, err := sc.next()
 		if errors.Is(err, io.EOF) {
@@ -53,7 +71,7 @@ func (v *fileView) scan(ctx context.Context, from int64, f func(*span) bool) err
 
 // Read implements Reader.
 func (v *fileView) Read(ctx context.Context, after uint64, limit int) ([]journal.Record, error) {
-	st, err := v.file.Stat()
+	st, err := v.current().Stat()
 	if err != nil || limit <= 0 {
 		return nil, err
 	}
@@ -83,9 +101,12 @@ func (v *fileView) Read(ctx context.Context, after uint64, limit int) ([]journal
 	return recs, err
 }
 
+// tailBytes bounds what Tail reads of a file whose records are large.
+const tailBytes = 1 << 20
+
 // Tail implements View.
 func (v *fileView) Tail(ctx context.Context, limit int) ([]journal.Record, error) {
-	st, err := v.file.Stat()
+	st, err := v.current().Stat()
 	if err != nil || limit <= 0 {
 		return nil, err
 	}
@@ -102,27 +123,58 @@ func (v *fileView) Tail(ctx context.Context, limit int) ([]journal.Record, error
 		if err != nil {
 			return nil, err
 		}
-		if len(recs) >= limit || from == 0 {
+		if len(recs) >= limit || from == 0 || size >= tailBytes && len(recs) > 0 {
 			return recs[max(len(recs)-limit, 0):], nil
 		}
 	}
 }
 
-// Follow implements Reader.
-func (v *fileView) Follow(after uint64) journal.Follower { return journal.Poll(v, after) }
-
-// Last implements View.
-func (v *fileView) Last(ctx context.Context, kind string) (last journal.Record, ok bool, err error) {
-	if has, err := v.has(kind); !has || err != nil {
-		return last, false, err
+// Last implements View. The checkpoint knows the last record of each kind, so that
+// only what was written after it has to be read.
+func (v *fileView) Last(ctx context.Context, kind string) (journal.Record, bool, error) {
+	file := v.current()
+	ck := v.store.checkpointHead(v.path, file)
+	if ck.Seq != 0 {
+		rec, ok, err := v.lastAfter(ctx, kind, ck.Offset+ck.Size)
+		if ok || err != nil {
+			return rec, ok, err
+		}
+		off, known := ck.Kinds[kind]
+		if !known {
+			return rec, false, nil
+		}
+		if off >= 0 && off <= ck.Offset {
+			return recordAt(file, v.of, off, kind)
+		}
 	}
-	err = v.scan(ctx, 0, func(sp *span) bool {
+	if has, err := v.has(kind); !has || err != nil {
+		return journal.Record{}, false, err
+	}
+	return v.lastAfter(ctx, kind, 0)
+}
+
+// lastAfter reads from an offset to the end.
+func (v *fileView) lastAfter(ctx context.Context, kind string, from int64) (last journal.Record, ok bool, err error) {
+	err = v.scan(ctx, from, func(sp *span) bool {
 		if sp.kind == recordLine && sp.seq > last.Seq && unquote(sp.name) == kind {
 			last, ok = sp.decode(), true
 		}
 		return true
 	})
 	return last, ok, err
+}
+
+// recordAt reads the record whose line is there.
+func recordAt(f File, of uint32, off int64, kind string) (journal.Record, bool, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return journal.Record{}, false, err
+	}
+	sp, err := newScanner(f, of, off, st.Size()).next()
+	if err != nil || sp.kind != recordLine || unquote(sp.name) != kind {
+		return journal.Record{}, false, err
+	}
+	return sp.decode(), true, nil
 }
 
 // has reports whether there may be a record of a kind. It looks for the letters as
@@ -133,7 +185,7 @@ func (v *fileView) has(kind string) (bool, error) {
 	buf := make([]byte, readBytes)
 	kept := 0 // bytes of the last piece, which may hold the beginning of the mark
 	for at := int64(0); ; {
-		n, err := v.file.ReadAt(buf[kept:], at)
+		n, err := v.current().ReadAt(buf[kept:], at)
 		piece := buf[:kept+n]
 		if bytes.Contains(piece, mark) {
 			return true, nil
@@ -167,14 +219,14 @@ func (v *fileView) OpenItems(ctx context.Context) ([]journal.Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	chunks, err := openChunks(v.file, v.of, fnd.open, size)
+	chunks, err := openChunks(v.current(), v.of, fnd.open, size)
 	return journal.JoinChunks(chunks), err
 }
 
 // Check implements View.
 func (v *fileView) Check(ctx context.Context) ([]journal.Fault, error) {
 	var wrong *MisplacedError
-	if err := checkPlace(v.file, v.id, v.path); errors.As(err, &wrong) {
+	if err := checkPlace(v.current(), v.id, v.path); errors.As(err, &wrong) {
 		return []journal.Fault{{Text: "the file " + wrong.what()}}, nil
 	}
 	var faults []journal.Fault

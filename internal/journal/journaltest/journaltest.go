@@ -78,6 +78,8 @@ func Run(t *testing.T, open func(t *testing.T, o Options) Harness) {
 		{"ArchiveAndDeleteRefuseOpen", archiveAndDeleteRefuseOpen},
 		{"ViewReadsBesideTheWriter", viewReadsBesideTheWriter},
 		{"ViewTail", viewTail},
+		{"ViewFollows", viewFollows},
+		{"ViewFollowsReopened", viewFollowsReopened},
 		{"ViewLast", viewLast},
 		{"RepairOfTheUndamaged", repairOfTheUndamaged},
 		{"OwnerIsKnown", ownerIsKnown},

@@ -233,6 +233,64 @@ func viewReadsBesideTheWriter(e *env) {
 	e.must(j.Close())
 }
 
+// A follower of a view is given everything once, however often the conversation is
+// opened and closed meanwhile.
+func viewFollows(e *env) {
+	j := e.create()
+	j.Append(entry("a", 1), entry("b", 2))
+	s := j.Open("s")
+	s.Write("1.1.0", "message", "closed")
+	j.Append(closing("c", "1.1.0"))
+	s.Write("1.1.1", "message", "op")
+	e.sleep(time.Second)
+	v, err := e.Other.View(e.Context(), e.id)
+	e.must(err)
+	f := v.Follow(1)
+	recs, _ := e.next(f)
+	e.equal("records", kinds(recs), []string{"2:b", "3:c"})
+	_, chunks := e.next(f)
+	e.equal("chunks", chunks, []journal.Chunk{chunk("1.1.1", "message", 0, "op")})
+	e.nothing(f)
+	s.Write("1.1.1", "message", "en")
+	s.Write("1.1.1", "stderr", "!")
+	e.sleep(time.Second)
+	_, chunks = e.next(f)
+	e.equal("new chunks", chunks, []journal.Chunk{chunk("1.1.1", "message", 2, "en"), chunk("1.1.1", "stderr", 4, "!")})
+	e.nothing(f)
+	s.Write("1.1.1", "message", "never seen")
+	e.sleep(time.Second)
+	j.Append(closing("d", "1."))
+	e.settle()
+	recs, _ = e.next(f)
+	e.equal("the record that closes it", kinds(recs), []string{"4:d"})
+	e.nothing(f)
+	e.must(j.Close())
+	e.nothing(f)
+	e.must(v.Close())
+}
+
+func viewFollowsReopened(e *env) {
+	j := e.create()
+	j.Append(entry("r0", 0))
+	e.must(j.Close())
+	v, err := e.Other.View(e.Context(), e.id)
+	e.must(err)
+	f := v.Follow(0)
+	for i := range 5 {
+		recs, _ := e.next(f)
+		e.equal("record", kinds(recs), []string{fmt.Sprintf("%d:r%d", i+1, i)})
+		e.nothing(f)
+		if i == 2 {
+			e.must(e.Store.Archive(e.Context(), e.id))
+		}
+		j = e.open()
+		j.Append(entry(fmt.Sprint("r", i+1), i))
+		e.must(j.Close())
+		e.sleep(time.Second)
+	}
+	e.must(v.Close())
+}
+
 func viewTail(e *env) {
 	j := e.create()
 	for i := range 3000 {
