@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/model/modeltest"
+	"github.com/fermata-agent/fermata/internal/model/wirecheck"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+func toolCall(id, name string, arguments map[string]any) modeltest.Step {
+	b, _ := json.Marshal(arguments)
+	return modeltest.Call(id, name, string(b))
+}
+
+// outputs are the outputs of a conversation's calls, in order.
+func (pl *place) outputs(id string) []*p.ToolOutput {
+	var list []*p.ToolOutput
+	for _, e := range pl.events(id) {
+		if o, ok := e.Body.(*p.ToolOutput); ok {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// Each way to change files does, is undone, and is stopped before it does.
+func TestEveryEditToolAndItsUndo(t *testing.T) {
+	const before, after = "one\ntwo\nthree\n", "one\n2\nthree\n"
+	const patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n three\n*** End Patch\n"
+	for name, call := range map[string]modeltest.Step{
+		"edit":                toolCall("c", "edit", map[string]any{"path": "a.txt", "old_text": "two", "new_text": "2"}),
+		"edit of elsewhere":   toolCall("c", "str_replace", map[string]any{"file_path": "a.txt", "old_string": "two", "new_string": "2"}),
+		"write":               toolCall("c", "write", map[string]any{"path": "a.txt", "content": after}),
+		"patch":               toolCall("c", "apply_patch", map[string]any{"input": patch}),
+		"patch in a fence":    toolCall("c", "apply_patch", map[string]any{"patch": "```\n" + patch + "```"}),
+		"patch by a command":  toolCall("c", "exec_command", map[string]any{"cmd": "apply_patch <<'EOF'\n" + patch + "EOF"}),
+		"patch by container":  toolCall("c", "container.exec", map[string]any{"command": []string{"apply_patch", patch}}),
+		"patch, unified diff": toolCall("c", "apply_patch", map[string]any{"input": "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, wirecheck.Chat, "", modeltest.Respond(call), modeltest.Respond(modeltest.Say("done")))
+			s.file("a.txt", before)
+			_, errs, code := s.run("exec", "-s", "workspace-write", "go")
+			if code != 0 || s.read("a.txt") != after {
+				t.Fatalf("exit code %d, a.txt is %q\n%s", code, s.read("a.txt"), errs)
+			}
+			contains(t, "people see a patch", errs, "$ apply_patch\n  M a.txt (+1 -1)\n")
+			id := s.conversation()
+			s.must("undo", id, "--yes")
+			if got := s.read("a.txt"); got != before {
+				t.Errorf("after undo a.txt is %q", got)
+			}
+			s.must("fsck", id)
+		})
+	}
+}
+
+// What is read and searched is found, and people see commands.
+func TestReadSearchAndList(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, wirecheck.Anthropic, "", modeltest.Respond(
+		toolCall("r", "read_file", map[string]any{"path": "a.go", "offset": 2, "limit": 1}),
+		toolCall("g", "grep", map[string]any{"pattern": "nee.le"}),
+		toolCall("l", "list_files", map[string]any{"pattern": "*.go"}),
+		toolCall("u", "teleport", map[string]any{}),
+	), modeltest.Respond(modeltest.Say("done")))
+	s.file("a.go", "package a\n// needle\n")
+	_, errs, code := s.run("exec", "go")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	contains(t, "progress", errs, "$ sed -n 2,2p a.go\n", "$ rg -n -e nee.le -- .\n", "$ rg --files -g '*.go' .\n")
+	outputs := map[int]*p.ToolOutput{} // they run side by side
+	for _, out := range s.outputs(s.conversation()) {
+		outputs[out.Call.Index] = out
+	}
+	for i, want := range []string{"     2\t// needle\n", "a.go:2:// needle\n", "a.go\n", "unsupported call: teleport. The tools are: exec_command, "} {
+		if out := outputs[i]; !strings.HasPrefix(out.Output, want) || out.Failed != (i == 3) {
+			t.Errorf("output %d: %+v", i, out)
+		}
+	}
+}
+
+// A server that one turn starts is there in the next, and not when the process is
+// gone.
+func TestServerOutlivesItsTurn(t *testing.T) {
+	t.Parallel()
+	s := newMCPSite(t, "never",
+		modeltest.Respond(toolCall("a", "exec_command", map[string]any{
+			"cmd": "mkfifo in out; echo up; while read line < in; do echo \"served $line\" > out; done", "yield_time_ms": 300,
+		})),
+		modeltest.Respond(modeltest.Say("started")),
+		modeltest.Respond(toolCall("b", "exec_command", map[string]any{"cmd": "echo hello > in; cat out"})),
+		modeltest.Respond(modeltest.Say("used")))
+	c := s.connect()
+	id := c.converse(s.work)
+	c.message(3, id, "start the dev server")
+	c.event("task_complete")
+	c.message(4, id, "use it")
+	var printed string
+	for printed == "" {
+		if end := msgOf(c.event("exec_command_end")); end["call_id"] == "b" {
+			printed = fmt.Sprint(end["stdout"])
+		}
+	}
+	if printed != "served hello\n" {
+		t.Errorf("the server answers %q", printed)
+	}
+	c.event("task_complete")
+	c.in.Close()
+	c.code()
+	eventually(t, "nothing runs any more", func() bool { return len(traces(s.dir)) == 0 })
+	s.must("fsck")
+}
+
+// An edit or a write that a kill interrupts has happened whole or not at all, the
+// record says which, and what has happened can be undone.
+func TestKillInEditAndWrite(t *testing.T) {
+	big := strings.Repeat("some line of text\n", 20_000)
+	before, after := big+"old\n", big+"new\n"
+	calls := map[string]modeltest.Step{
+		"edit":        toolCall("c", "edit", map[string]any{"path": "f", "old_text": "old\n", "new_text": "new\n"}),
+		"write":       toolCall("c", "write", map[string]any{"path": "f", "content": after}),
+		"write a new": toolCall("c", "write", map[string]any{"path": "d/e/new", "content": after}),
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file, was := "f", before
+			if name == "write a new" {
+				file, was = "d/e/new", "(none)"
+			}
+			for i := range 3 {
+				s := newSite(t, wirecheck.Chat, "", modeltest.Respond(call))
+				s.srv.Otherwise(modeltest.Respond(modeltest.Say("so")))
+				s.file("f", before)
+				proc := s.start("exec", "-s", "workspace-write", "go")
+				id := s.conversation()
+				mark := []string{"patch_started", "patch_committed", "tool_call"}[i%3]
+				eventually(t, mark, func() bool { return strings.Contains(s.journal(), `"kind":"`+mark+`"`) })
+				select { // any instant is as good
+				case <-time.After(time.Duration(rand.Int64N(int64(30 * time.Millisecond)))):
+				case <-proc.done:
+				}
+				_ = proc.cmd.Process.Signal(syscall.SIGKILL)
+				<-proc.done
+				s.must("exec", "resume", id, "and?")
+				s.must("fsck", id)
+				now := s.read(file)
+				out := s.outputs(id)[0]
+				applied := out.Patch != nil && out.Patch.Applied
+				switch {
+				case now != was && now != after:
+					t.Fatalf("neither the old nor the new content: %d bytes", len(now))
+				case applied != (now == after):
+					t.Errorf("changed %t, recorded as applied %t", now == after, applied)
+				}
+				if left, _ := filepath.Glob(filepath.Join(s.work, "*", "*", ".fermata-*")); len(left) > 0 {
+					t.Errorf("left behind: %v", left)
+				}
+				if !applied {
+					continue
+				}
+				s.must("undo", id, "--yes", "--turn", "1")
+				if s.read(file) != was {
+					t.Error("undo did not restore it")
+				}
+			}
+		})
+	}
+}
