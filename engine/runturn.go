@@ -41,6 +41,11 @@ func RunApproval(ctx context.Context, e Engine, id p.ConversationID, a p.Approve
 	return runOp(ctx, e, id, a, fn)
 }
 
+// RunHeld ends the hold of a turn and follows it as RunTurn does.
+func RunHeld(ctx context.Context, e Engine, id p.ConversationID, try p.TryNow, fn func(p.Event)) (TurnEnd, error) {
+	return runOp(ctx, e, id, try, fn)
+}
+
 func runOp(ctx context.Context, e Engine, id p.ConversationID, op p.Op, fn func(p.Event)) (TurnEnd, error) {
 	if ctx.Err() != nil {
 		return TurnEnd{}, context.Cause(ctx)

@@ -32,6 +32,8 @@ type execFlags struct {
 	ephemeral bool
 	json      bool
 	park      bool
+	now       bool     // try a turn again that is held at a limit
+	revert    p.TurnID // take back this turn and those after it first
 	images    []string
 	schema    string // file
 	answerTo  string // file
@@ -76,6 +78,7 @@ func (f *execFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.json, "json", false, "print events as JSON, one per line")
 	fs.BoolVar(&f.json, "experimental-json", false, "same as --json")
 	fs.BoolVar(&f.park, "park", false, "if an approval is needed, exit with code 3; fermata approve resumes the turn")
+	fs.BoolVar(&f.typed.Hold, "hold", false, "at a limit of the model service, wait until it resets instead of failing")
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE`; separate several by commas")
 	fs.StringVar(&f.schema, "output-schema", "", "require an answer that matches the JSON schema in `FILE`")
 	fs.StringVarP(&f.answerTo, "output-last-message", "o", "", "also write the answer to `FILE`")
@@ -111,6 +114,8 @@ func execResumeCommand(s streams, f *execFlags) *cobra.Command {
 			return runExec(cmd.Context(), s, *f, name, prompt)
 		},
 	}
+	cmd.Flags().BoolVar(&f.now, "now", false, "try a turn again that waits for a limit of the service; with -m, with another model")
+	cmd.Flags().IntVar((*int)(&f.revert), "revert", 0, "first take back this turn and those after it: the model no longer sees them")
 	cmd.Flags().BoolVar(&f.returned, "returned", false, "send the messages that were not delivered before the last turn ended, then PROMPT, if any")
 	return cmd
 }
@@ -266,6 +271,10 @@ func waiting(s streams, o exec.Options, e *exec.ParkedError) error {
 	if o.JSON {
 		exec.PrintError(s.out, fmt.Errorf("conversation %s: %w", o.Conversation, e))
 	}
+	if e.Hold != nil {
+		fmt.Fprintf(s.err, "fermata: the message is recorded; conversation %s is %s\nto try now: fermata exec resume %s --now\n", o.Conversation, e, o.Conversation)
+		return &exitError{code: exitWaiting}
+	}
 	fmt.Fprintf(s.err, "fermata: conversation %s is waiting for approval\n", o.Conversation)
 	for _, what := range e.Asks {
 		fmt.Fprintf(s.err, "  %s\n", safetext.Strip(what))
@@ -328,7 +337,18 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 	if err := f.offerReturned(s, snap, o); err != nil {
 		return err
 	}
+	if f.revert != 0 {
+		if _, err := r.Engine.Submit(ctx, snap.ID, p.Revert{Before: f.revert}); err != nil {
+			return fmt.Errorf("revert turn %d: %w", f.revert, err)
+		}
+	}
 	over := r.Config.Overrides(snap.Settings)
+	if f.now {
+		return f.tryNow(r, snap, over, o)
+	}
+	if wanted := r.Config.UnattendedOnLimit(); snap.Settings.OnLimit != wanted && snap.Hold == nil {
+		over.OnLimit = &wanted
+	}
 	if over.Approval != nil { // it means what it means in a new conversation
 		over.Approval = new(from(config.Choice{}, "", "").Approval)
 	}
@@ -345,6 +365,19 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 		_ = r.Engine.Delete(ctx, snap.ID) // nobody has heard of it
 	}
 	return err
+}
+
+// tryNow makes the run end a hold, with other settings if some are asked for.
+func (f execFlags) tryNow(r *app.App, snap engine.Snapshot, over p.Overrides, o *exec.Options) error {
+	if snap.Hold == nil {
+		return &exitError{code: exitFailed, err: errors.New("--now: the conversation does not wait for a limit"), hint: "give a prompt instead"}
+	}
+	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
+	o.TryNow = &p.TryNow{}
+	if kept(over.Apply(snap.Settings)) != kept(snap.Settings) {
+		o.TryNow.Overrides = &over
+	}
+	return f.guard(r.Config, over.Apply(snap.Settings), o)
 }
 
 // offerReturned sends messages again that were not delivered, or says that there

@@ -33,6 +33,12 @@ func (f *execFlags) input(s streams, a []string) (in input, err error) {
 		}
 		in.content = append(in.content, image)
 	}
+	if f.now {
+		if len(a) > 0 || len(in.content) > 0 || f.schema != "" {
+			return in, usage("--now tries the turn again that waits; it takes no prompt")
+		}
+		return in, nil
+	}
 	if f.returned && len(a) == 0 { // those are enough
 		return in, nil
 	}

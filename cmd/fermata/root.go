@@ -24,7 +24,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2
-	exitWaiting     = 3 // for an approval
+	exitWaiting     = 3 // for an approval, or for a limit of the service
 	exitInterrupted = 130
 	exitTerminated  = 143
 )

@@ -173,12 +173,19 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		history = store.NewHistory(filepath.Join(r.Config.Home, "history.jsonl")).Limit(r.Config.History.MaxBytes)
 	}
 	return tui.Options{
-		Engine:   r.Engine,
-		Settings: func(context.Context) (p.Settings, error) { return r.NewSettings(r.Config.Settings) },
+		Engine: r.Engine,
+		Settings: func(context.Context) (p.Settings, error) {
+			s, err := r.NewSettings(r.Config.Settings)
+			s.OnLimit = r.Config.AttendedOnLimit()
+			return s, err
+		},
 		Overrides: func(now p.Settings) p.Overrides {
 			over := r.Config.Overrides(now)
 			if f.dir != "" {
 				over.Cwd = &r.Cwd
+			}
+			if wanted := r.Config.AttendedOnLimit(); now.OnLimit != wanted { // somebody is there now
+				over.OnLimit = &wanted
 			}
 			return over
 		},

@@ -67,6 +67,7 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 	}
 	docs, more := config.Instructions(cfg.Home, load.Cwd, cfg.ProjectDocMaxBytes, cfg.ProjectDocFallbacks...)
 	s := cfg.Settings(choice, load.Cwd, docs.Text)
+	s.OnLimit = cfg.UnattendedOnLimit()
 	if req.BaseInstructions != "" {
 		s.Instructions = req.BaseInstructions
 	}

@@ -68,6 +68,10 @@ type Config struct {
 	MCPServers map[string]MCPServer
 	Notify     []string // argv
 
+	// OnLimit says what becomes of a turn at a limit of the service; empty: what suits
+	// the surface.
+	OnLimit protocol.OnLimit
+
 	History                History
 	DisableResponseStorage bool
 	HideReasoning          bool // hide_agent_reasoning
@@ -154,6 +158,7 @@ type Flags struct {
 	FullAuto bool // --full-auto: on-failure and workspace-write
 	Bypass   bool // --dangerously-bypass-approvals-and-sandbox
 	Search   bool // --search
+	Hold     bool // --hold: wait at a limit of the service
 }
 
 // Load reads the configuration. All errors are found before it gives up, joined

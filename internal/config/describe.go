@@ -51,7 +51,9 @@ var descriptions = map[string]string{
 	"mcp_servers.*.command": "The program of an MCP server.",
 	"mcp_servers.*.args":    "Its arguments.",
 	"mcp_servers.*.env.*":   "A variable of its environment.",
-	"notify":                "A program to run when a turn has ended; it gets one more argument, a JSON object.",
+	"on_limit": "What becomes of a turn when a limit of the model service is reached: it waits until somebody acts, until the limit is lifted, or fails. " +
+		"Unless set: hold in the terminal, fail in exec (see --hold) and for MCP clients.",
+	"notify": "A program to run when a turn has ended; it gets one more argument, a JSON object.",
 
 	"instructions":                   "Instructions of yours for the model; they go before those of AGENTS.md.",
 	"developer_instructions":         "Instructions that are added to the built-in ones.",

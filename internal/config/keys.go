@@ -101,6 +101,8 @@ func commandKeys() []key {
 // otherKeys are the rest.
 func otherKeys() []key {
 	return []key{
+		text("on_limit", of(func(c *Config) *protocol.OnLimit { return &c.OnLimit })).
+			oneOf(string(protocol.OnLimitHold), string(protocol.OnLimitResume), string(protocol.OnLimitFail)),
 		text("instructions", of(func(c *Config) *string { return &c.UserInstructions })),
 		text("developer_instructions", of(func(c *Config) *string { return &c.Developer })),
 		text("model_instructions_file", of(func(c *Config) *string { return &c.modelInstructionsFile })).as(pathKind),

@@ -81,6 +81,7 @@ func (l *loader) addFlags() {
 		{f.Bypass, "--dangerously-bypass-approvals-and-sandbox", "approval_policy", string(protocol.ApprovalNever), rankBundle},
 		{f.Bypass, "--dangerously-bypass-approvals-and-sandbox", "sandbox_mode", string(protocol.SandboxFullAccess), rankBundle},
 		{f.Search, "--search", "web_search", "live", rankFlag},
+		{f.Hold, "--hold", "on_limit", string(protocol.OnLimitResume), rankFlag},
 		{f.Model != "", "--model", "model", f.Model, rankFlag},
 		{f.Provider != "", "--provider", "model_provider", f.Provider, rankFlag},
 		{f.Approval != "", "--ask-for-approval", "approval_policy", f.Approval, rankFlag},

@@ -26,6 +26,7 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 		s.Sandbox = c.Sandbox(protocol.SandboxWorkspaceWrite)
 	}
 	s.ContextWindow = c.Window(s.Provider, s.Model)
+	s.OnLimit = c.OnLimit
 	if s.Effort == "" {
 		s.Effort = c.DefaultEffort(s.Provider, s.Model)
 	}
@@ -45,7 +46,26 @@ func (c *Config) ExecSettings(choice Choice, cwd, userInstructions string) proto
 	if !c.givenForThisRun("approval_policy") || s.Approval == protocol.ApprovalOnFailure {
 		s.Approval = protocol.ApprovalNever
 	}
+	s.OnLimit = c.UnattendedOnLimit()
 	return s
+}
+
+// UnattendedOnLimit is what becomes of a turn at a limit when nobody watches: it fails,
+// unless this very run says otherwise.
+func (c *Config) UnattendedOnLimit() protocol.OnLimit {
+	if c.givenForThisRun("on_limit") {
+		return c.OnLimit
+	}
+	return ""
+}
+
+// AttendedOnLimit is what becomes of it when somebody does: it waits, unless the
+// configuration says otherwise.
+func (c *Config) AttendedOnLimit() protocol.OnLimit {
+	if c.OnLimit == "" {
+		return protocol.OnLimitHold
+	}
+	return c.OnLimit
 }
 
 // Overrides are what this very run says differs from the settings that a
@@ -69,6 +89,9 @@ func (c *Config) Overrides(now protocol.Settings) protocol.Overrides {
 	}
 	if c.givenForThisRun("approval_policy") {
 		o.Approval = new(c.Approval)
+	}
+	if c.givenForThisRun("on_limit") {
+		o.OnLimit = new(c.OnLimit)
 	}
 	o.Sandbox = c.overrideSandbox(now.Sandbox)
 	return o

@@ -180,6 +180,10 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 	case *p.ModelRetry:
 		text := "retry " + strconv.Itoa(b.Attempt) + " of " + strconv.Itoa(b.Max) + " in " + seconds(b.Wait) + ": " + b.Reason
 		return t.put(e, "r"+seq(e), Retry, Done, func(it *Item) { it.Text, it.Warn = text, true })
+	case *p.Held:
+		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text, it.Warn = HoldText(b), true })
+	case *p.HoldEnded:
+		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text = holdEndedText(b) })
 	case *p.Notice:
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text, it.Warn = b.Text, b.Warn })
 	case *p.Damaged:
@@ -377,4 +381,23 @@ func (t *Transcript) endTurn(e p.Event, b *p.TurnEnded) []*Item {
 
 func (t *Transcript) dropInput(id p.InputID) {
 	t.Inputs = slices.DeleteFunc(t.Inputs, func(in p.ReturnedInput) bool { return in.Input == id })
+}
+
+// HoldText says what a turn waits for that is held at a limit, and until when.
+func HoldText(b *p.Held) string {
+	text := "waiting: a limit of the model service is reached (" + b.Error.Message + ")"
+	if !b.Until.IsZero() {
+		text += "; it is lifted at " + b.Until.Local().Format(time.DateTime)
+	}
+	if b.Resume && !b.Until.IsZero() {
+		return text + ", and the turn resumes then"
+	}
+	return text
+}
+
+func holdEndedText(b *p.HoldEnded) string {
+	if b.Settings != nil {
+		return "trying again with " + b.Settings.Model
+	}
+	return "trying again"
 }

@@ -27,6 +27,7 @@ type Options struct {
 	Conversation p.ConversationID
 	Turn         p.UserTurn
 	Approve      *p.Approve // instead of Turn: answer this, and go on with its turn
+	TryNow       *p.TryNow  // instead of Turn: end the hold of a turn, and go on with it
 	Park         bool       // leave a turn that needs an approval, for somebody to answer later
 	Out          io.Writer
 	Err          io.Writer
@@ -60,10 +61,14 @@ const unread = time.Second
 
 // A ParkedError says that the turn waits for approvals, and was left so.
 type ParkedError struct {
+	Hold *p.Held  // or: the limit of the service that it waits for
 	Asks []string // what for: the call, and what it would do
 }
 
 func (e *ParkedError) Error() string {
+	if e.Hold != nil {
+		return transcript.HoldText(e.Hold)
+	}
 	return "waiting for approval of " + strings.Join(e.Asks, ", ")
 }
 
@@ -126,7 +131,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 		return end, err
 	case <-parked:
 		left = true
-		return engine.TurnEnd{}, &ParkedError{asked.waits}
+		return engine.TurnEnd{}, &ParkedError{Asks: asked.waits, Hold: asked.hold}
 	case <-ctx.Done():
 	}
 	select {
@@ -148,6 +153,9 @@ func begin(ctx context.Context, e engine.Engine, o Options, fn func(p.Event)) (e
 			end = next
 		}
 		return end, err
+	}
+	if o.TryNow != nil {
+		return engine.RunHeld(ctx, e, o.Conversation, *o.TryNow, fn)
 	}
 	return engine.RunTurn(ctx, e, o.Conversation, o.Turn, fn)
 }
@@ -173,6 +181,7 @@ type asked struct {
 	e     engine.Engine
 	open  bool
 	waits []string // what is open
+	hold  *p.Held  // the limit that the turn waits for
 	left  bool     // the turn is left; nothing here is changed any more
 }
 
@@ -205,7 +214,7 @@ func (a *asked) accepted(ctx context.Context, r p.Receipt) {
 	}
 	snap, err := a.e.Resume(ctx, a.o.Conversation)
 	if err == nil && snap.Waiting {
-		a.waits, a.left = pending(ctx, a.e, snap), true
+		a.waits, a.hold, a.left = pending(ctx, a.e, snap), snap.Hold, true
 	}
 }
 

@@ -120,6 +120,10 @@ func (j *jsonPrinter) event(e p.Event) {
 		j.once("error", jsonBody{Message: &b.Text})
 	case *p.ModelRetry:
 		j.line(jsonLine{Type: "error", Message: fmt.Sprintf("Reconnecting... %d/%d (%s)", b.Attempt, b.Max, b.Reason)})
+	case *p.Held:
+		j.line(jsonLine{Type: "error", Message: transcript.HoldText(b)})
+	case *p.Compacted:
+		j.once("context_compaction", jsonBody{Text: new("the conversation so far was summarised for the model")})
 	case *p.PlanUpdated:
 		j.plan(b)
 	case *p.Delta:

@@ -13,6 +13,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/fermata-agent/fermata/internal/policy"
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -133,6 +134,10 @@ func remark(b p.Body) []Msg {
 	switch b := b.(type) {
 	case *p.Notice:
 		text = b.Text
+	case *p.Held:
+		text = transcript.HoldText(b)
+	case *p.HoldEnded:
+		text = "trying again"
 	case *p.Compacted:
 		text = "the conversation was compacted"
 	case *p.Damaged:
