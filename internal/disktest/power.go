@@ -106,7 +106,9 @@ func (d *Disk) PowerCut(r *rand.Rand) *Disk {
 	return &Disk{disk: &platter{names: names, durable: maps.Clone(names)}}
 }
 
-// CutFile changes the content of one file to what a power cut might leave of it.
+// CutFile changes the content of one file to what a power cut might leave of it on
+// a file system that writes in order: some of the changes since the last sync, and
+// zeros, or nothing, in the place of the rest.
 func (d *Disk) CutFile(path string, r *rand.Rand) {
 	d.disk.mu.Lock()
 	defer d.disk.mu.Unlock()
@@ -114,7 +116,18 @@ func (d *Disk) CutFile(path string, r *rand.Rand) {
 	if n == nil {
 		return
 	}
-	n.data = n.afterCut(r)
+	size := int64(len(n.data))
+	n.data = slices.Clone(n.synced)
+	for i, last := 0, r.IntN(len(n.writes)+1); i <= last && i < len(n.writes); i++ {
+		w := n.writes[i]
+		if i == last && len(w.data) > 0 {
+			w.data = w.data[:r.IntN(len(w.data))]
+		}
+		n.data = w.apply(n.data)
+	}
+	if int64(len(n.data)) < size && r.IntN(2) == 0 {
+		n.data = resize(n.data, size)
+	}
 	n.synced, n.written, n.writes = slices.Clone(n.data), n.written+len(n.writes), nil
 }
 
