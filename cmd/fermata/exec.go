@@ -223,7 +223,7 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	defer r.Close()
 	ctx, stopped := stopSignals(ctx)
 	o := printing(s, f.color)
-	o.Turn.Content = in.content
+	o.Turn.Content = expandPrompts(r, in.content)
 	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)
 	o.HideThought = r.Config.HideReasoning
 	if r.Config.Originator == sdkOriginator { // it stops a turn by SIGTERM

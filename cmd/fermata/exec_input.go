@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -45,6 +47,16 @@ func (f *execFlags) input(s streams, a []string) (in input, err error) {
 	prompt, err := readPrompt(s, a)
 	in.content = append(in.content, p.Text(prompt)...)
 	return in, err
+}
+
+// expandPrompts puts the text of a prompt file in the place of "/name arguments".
+func expandPrompts(r *app.App, content []p.Content) []p.Content {
+	for i, c := range content {
+		if c.Type == p.ContentText && strings.HasPrefix(c.Text, "/") {
+			content[i].Text, _ = config.ExpandPrompt(r.Prompts(r.Cwd), c.Text)
+		}
+	}
+	return content
 }
 
 var errNoPrompt = errors.New("no prompt: give one as an argument or on stdin")

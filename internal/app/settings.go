@@ -36,7 +36,7 @@ func (a *App) NewSettings(from func(config.Choice, string, string) p.Settings) (
 		return p.Settings{}, configError(err)
 	}
 	docs, _ := config.Instructions(a.Config.Home, a.Cwd, a.Config.ProjectDocMaxBytes, a.Config.ProjectDocFallbacks...) // Open has warned
-	s, _, err := a.limits.settle(from(choice, a.Cwd, docs.Text), a.Config.Overrides(p.Settings{}))
+	s, _, err := a.limits.settle(from(choice, a.Cwd, withSkills(docs.Text, a.Config.Home, a.Cwd)), a.Config.Overrides(p.Settings{}))
 	s.Environment = environment(a.base, a.Config.Home, s)
 	return s, err
 }
@@ -66,7 +66,7 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 		return p.Settings{}, nil, err
 	}
 	docs, more := config.Instructions(cfg.Home, load.Cwd, cfg.ProjectDocMaxBytes, cfg.ProjectDocFallbacks...)
-	s := cfg.Settings(choice, load.Cwd, docs.Text)
+	s := cfg.Settings(choice, load.Cwd, withSkills(docs.Text, cfg.Home, load.Cwd))
 	s.OnLimit = cfg.UnattendedOnLimit()
 	if req.BaseInstructions != "" {
 		s.Instructions = req.BaseInstructions

@@ -3,6 +3,8 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
@@ -48,10 +51,22 @@ func slashes() []slash {
 	}
 }
 
-func commandList() []composer.Command {
+// commandList is what can be typed after a slash: our own commands, then the
+// user's prompt files.
+func commandList(prompts []config.PromptFile) []composer.Command {
 	var list []composer.Command
 	for _, s := range slashes() {
 		list = append(list, s.Command)
+	}
+	for _, f := range prompts {
+		own := slices.ContainsFunc(list, func(c composer.Command) bool { return c.Name == f.Name })
+		if !own {
+			help := f.Description
+			if help == "" {
+				help = "send " + filepath.Base(f.File)
+			}
+			list = append(list, composer.Command{Name: f.Name, Args: f.Arguments, Help: safetext.Line(help)})
+		}
 	}
 	return list
 }
@@ -60,6 +75,11 @@ func (m *model) command(name, args string) tea.Cmd {
 	for _, s := range slashes() {
 		if s.Name == name {
 			return s.run(m, strings.TrimSpace(args))
+		}
+	}
+	for _, f := range m.o.Prompts {
+		if f.Name == name {
+			return m.submit(composer.Submit{Text: f.Expand(args)})
 		}
 	}
 	return nil

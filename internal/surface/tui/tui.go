@@ -58,6 +58,7 @@ type Options struct {
 	Image   func(file string) (p.Content, error)
 	Branch  func(ctx context.Context, dir string) string
 	Changes func(ctx context.Context, dir string) (diff string, err error) // of the working tree
+	Prompts []config.PromptFile                                            // that can be sent by their name
 	Undo    func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
 	Models  func(ctx context.Context) ([]app.ModelRow, error)
 	Owner   func(pid int) string // what a process is, in words
