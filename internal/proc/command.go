@@ -167,6 +167,7 @@ type watch struct {
 	began       time.Time // zero before release
 	timeout     *time.Timer
 	giveUpTimer *time.Timer // after it the shim is given up
+	reserving   *time.Timer // nil before release
 
 	stopping bool
 	gaveUp   bool
@@ -217,6 +218,7 @@ func stoppedTimer() *time.Timer {
 
 func (w *watch) begin() {
 	w.began = time.Now()
+	w.reserving = time.AfterFunc(reserveDelay, reserveOwnThreads)
 	w.shim.wake() // it may have been halted while it waited
 	if w.spec.Timeout > 0 {
 		w.timeout.Reset(w.spec.Timeout)
@@ -267,6 +269,9 @@ func (w *watch) hear(r report) {
 
 // result makes up the account, after the shim's death.
 func (w *watch) result() Result {
+	if w.reserving != nil {
+		w.reserving.Stop()
+	}
 	r := w.end
 	r.ExitCode = -1
 	if !w.began.IsZero() {

@@ -5,12 +5,17 @@ package proc
 import (
 	"runtime"
 	"sync"
+	"time"
 )
 
 // A command may use up all processes that the user may have. The Go runtime dies
 // if it needs a thread then and cannot get one, and those who end the command need
-// some. So we start them before, and leave room for more (see reserveProcesses).
+// some. So room is left for them (see reserveProcesses), and because not every
+// limit is one that we can lower, those that are needed are started before: but
+// not for commands that end at once.
 const (
+	reserveDelay = 200 * time.Millisecond
+
 	shimThreads = 4  // besides those that it always has
 	ownThreads  = 16 // of fermata, which does other things as well
 )

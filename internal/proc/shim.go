@@ -165,7 +165,6 @@ func superviseMain(k kind, serve func(*os.File)) int {
 	}()
 	go s.readStage(stageFailed)
 	s.say(report{Hello: &hello{Leader: leader, Cgroup: group.Dir()}})
-	reserveThreads(shimThreads)
 	s.supervise()
 	return 0
 }
@@ -338,6 +337,7 @@ func (s *supervisor) sayBegun(f *failure) bool {
 		return false
 	}
 	s.say(report{Running: &struct{}{}})
+	time.AfterFunc(reserveDelay, func() { reserveThreads(shimThreads) })
 	return true
 }
 

@@ -168,7 +168,6 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 		return nil, fmt.Errorf("start command: %w", err)
 	}
 
-	go reserveOwnThreads() // once; a command that uses up all processes needs longer
 	token := rand.Text()
 	stage, err := stageOrderOf(spec, token)
 	if err != nil {

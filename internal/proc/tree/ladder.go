@@ -26,7 +26,7 @@ type Ladder struct {
 
 	// Sweep, if not nil, kills by a quicker way what it can, and says whom. It
 	// is for processes that live shorter than a look at the process table: it is
-	// called before one, again and again while it finds somebody.
+	// called before one, again and again while it finds somebody new.
 	Sweep func() []int
 
 	// Gone is closed when nothing is left. Nil means that two empty lists in a
@@ -122,7 +122,7 @@ func (l *Ladder) round(sig syscall.Signal) {
 	l.sweep()
 }
 
-// sweep sweeps until nobody is found. In a storm most processes wait for a
+// sweep sweeps until nobody new is found. In a storm most processes wait for a
 // processor, where they can be killed: each pass leaves a fraction, if it follows
 // the one before at once.
 func (l *Ladder) sweep() {
@@ -131,12 +131,12 @@ func (l *Ladder) sweep() {
 		if l.Sweep == nil || l.isGone() {
 			return
 		}
-		pids := l.Sweep()
-		for _, pid := range pids {
+		before := len(l.hit)
+		for _, pid := range l.Sweep() {
 			l.hit[pid] = true
 		}
-		if len(pids) == 0 {
-			return
+		if len(l.hit) == before {
+			return // those that are dying take their time
 		}
 		runtime.Gosched() // the dead must be waited for, or the next pass gets slow
 	}
