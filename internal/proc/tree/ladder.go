@@ -62,6 +62,9 @@ func (l *Ladder) Run() (ended, left int) {
 	if l.Grace > 0 && l.step(syscall.SIGTERM, l.Grace, &budget) {
 		return len(l.hit), 0
 	}
+	if l.Grace <= 0 && l.KillFirst != nil {
+		l.count()
+	}
 	for wait := firstRound; ; wait = min(2*wait, lastRound) {
 		if l.step(syscall.SIGKILL, wait, &budget) {
 			return len(l.hit), 0
@@ -74,6 +77,16 @@ func (l *Ladder) Run() (ended, left int) {
 			delete(l.hit, p.PID)
 		}
 		return len(l.hit), max(len(rest), 1)
+	}
+}
+
+// count notes who is there before KillFirst ends them all unseen. Who is still there
+// at the end is not counted.
+func (l *Ladder) count() {
+	living, _ := l.living() // what cannot be seen cannot be counted
+	l.see(living)
+	for _, p := range living {
+		l.hit[p.PID] = true
 	}
 }
 
