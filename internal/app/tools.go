@@ -60,6 +60,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	offer(byPatch, patches)
 	offer(!byPatch, &tool.Edit{Patch: patches}, &tool.Write{Patch: patches})
 	offer(true, &tool.Read{Files: files}, &tool.List{Files: files}, &tool.Grep{Files: files, Shell: shell}, tool.Plan{})
+	offer(k.config.WebFetch && (canAsk(s) || s.Sandbox.NetworkAccess || s.Sandbox.Mode == p.SandboxFullAccess), &tool.Fetch{NoEscalation: k.noEscalation})
 	if k.config.ViewImage {
 		offer(true, tool.ViewImage{Secret: secret})
 	}

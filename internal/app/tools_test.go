@@ -12,7 +12,7 @@ import (
 // A model is offered one way to run commands and one way to change files: with
 // both it would mix them up. What is not offered is still carried out.
 func TestOneFlavourOfEachTool(t *testing.T) {
-	const look = "read_file list_files grep update_plan"
+	const look = "read_file list_files grep update_plan web_fetch"
 	for _, tt := range []struct {
 		model string
 		exec  bool

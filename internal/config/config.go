@@ -86,6 +86,7 @@ type Config struct {
 	ProjectDocFallbacks []string // names that are read where there is no AGENTS.md
 
 	WebSearch              string // disabled, cached or live
+	WebFetch               bool   // whether the tool is offered
 	ViewImage              bool   // whether the tool is offered
 	UseExecCommandTool     bool
 	ResumeFile             string // experimental_resume

@@ -65,6 +65,7 @@ var descriptions = map[string]string{
 	"web_search":                     "Whether the model may search the web.",
 	"tools.web_search":               "The older form of `web_search`.",
 	"tools.web_search_request":       "The older form of `web_search`.",
+	"tools.web_fetch":                "Offer the model a tool to read web pages, where commands have a network or you can be asked.",
 	"tools.view_image":               "Offer the model a tool to look at images.",
 	"history.persistence":            "Whether what you type in the terminal is kept for the next time.",
 	"history.max_bytes":              "How long that file may grow; 8 MiB unless set.",

@@ -114,6 +114,7 @@ func otherKeys() []key {
 			without("web search is not supported", "disabled"),
 		webSearchSwitch("tools.web_search"),
 		webSearchSwitch("tools.web_search_request"),
+		yesNo("tools.web_fetch", of(func(c *Config) *bool { return &c.WebFetch })).or(true),
 		yesNo("tools.view_image", of(func(c *Config) *bool { return &c.ViewImage })).or(true),
 		text("history.persistence", of(func(c *Config) *string { return &c.History.Persistence })).oneOf("save-all", "none").or("save-all"),
 		whole("history.max_bytes", of(func(c *Config) *int64 { return &c.History.MaxBytes })),

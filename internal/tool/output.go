@@ -75,3 +75,12 @@ func show(call Call, c protocol.CommandResult, n int) string {
 	return strings.TrimSuffix(protocol.ShortenTo(c.Output, n, c.Omitted), "\n") +
 		fmt.Sprintf("\n[To read the omitted part, call read_file with path %q and an offset.]", outputPath+call.ID.String())
 }
+
+// patchHint is for models that call apply_patch in the middle of a script, where it
+// cannot be carried out.
+func patchHint(c protocol.CommandResult) string {
+	if c.ExitCode == 0 || !strings.Contains(c.Output, "apply_patch: command not found") && !strings.Contains(c.Output, "apply_patch: not found") {
+		return ""
+	}
+	return "[apply_patch is a tool, not a program. Call the tool, or make apply_patch <<'EOF' the only command of a call.]\n"
+}
