@@ -376,6 +376,7 @@ func appendContent(b []byte, content []protocol.Content) []byte {
 
 // appendImage adds an image from a data URL or an address.
 func appendImage(b []byte, url string) []byte {
+	url = wire.FitImage(url)
 	rest, ok := strings.CutPrefix(url, "data:")
 	kind, data, found := strings.Cut(rest, ";base64,")
 	if !ok || !found {

@@ -315,7 +315,7 @@ func encodeUser(content []protocol.Content) []byte {
 	for i, c := range content {
 		b = append(b, "[,"[min(i, 1)])
 		if c.Type == protocol.ContentImage {
-			b = wire.AppendString(append(b, `{"type":"image_url","image_url":{"url":`...), c.ImageURL)
+			b = wire.AppendString(append(b, `{"type":"image_url","image_url":{"url":`...), wire.FitImage(c.ImageURL))
 			b = append(b, `}}`...)
 			continue
 		}

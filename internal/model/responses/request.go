@@ -261,7 +261,7 @@ func appendContent(b []byte, content []protocol.Content) []byte {
 			b = append(b, ',')
 		}
 		if c.Type == protocol.ContentImage {
-			b = wire.AppendString(append(b, `{"type":"input_image","image_url":`...), c.ImageURL)
+			b = wire.AppendString(append(b, `{"type":"input_image","image_url":`...), wire.FitImage(c.ImageURL))
 		} else {
 			b = wire.AppendString(append(b, `{"type":"input_text","text":`...), c.Text)
 		}
