@@ -326,6 +326,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 			return err
 		}
 		settings.Ephemeral, settings.OutputSchema = f.ephemeral, schema
+		o.Cost = func(u p.Usage) (float64, bool) { return r.Models.Cost(settings, u) }
 		o.Conversation, err = r.Engine.Create(ctx, settings)
 		return err
 	}
@@ -343,6 +344,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 		}
 	}
 	over := r.Config.Overrides(snap.Settings)
+	o.Cost = func(u p.Usage) (float64, bool) { return r.Models.Cost(over.Apply(snap.Settings), u) }
 	if f.now {
 		return f.tryNow(r, snap, over, o)
 	}

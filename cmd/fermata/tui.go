@@ -191,7 +191,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		},
 		Config: r.Config, Dir: r.Cwd, Home: home, Version: version(),
 		History: history, Files: (&finders{}).find,
-		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable,
+		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Cost: r.Models.Cost,
 		Owner: processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 		Unbracketed: !r.Config.DisablePasteBurst && unbracketed(os.Getenv("TERM")),

@@ -17,7 +17,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool"
-	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // An Error is one for people: what failed, and what to do about it.
@@ -85,11 +84,14 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Version: o.Version,
 		Allow:   limits.allow,
 		Notify:  notify.ended,
-		Window:  func(s p.Settings) int64 { return l.Config.Window(s.Provider, s.Model) },
-		Model:   m.client,
-		Retries: m.retries,
-		Tools:   kit.tools,
-		Reclaim: tool.Reclaim, Settle: tool.SettlePatch, Instructions: instructions, Environment: machine,
+		Window:  m.window,
+		Effort:  m.effort,
+
+		DefaultWindow: defaultWindow,
+		Model:         m.client,
+		Retries:       m.retries,
+		Tools:         kit.tools,
+		Reclaim:       tool.Reclaim, Settle: tool.SettlePatch, Instructions: instructions, Environment: machine,
 	})
 	if err != nil {
 		return nil, err

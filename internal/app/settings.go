@@ -38,6 +38,7 @@ func (a *App) NewSettings(from func(config.Choice, string, string) p.Settings) (
 	docs, _ := config.Instructions(a.Config.Home, a.Cwd, a.Config.ProjectDocMaxBytes, a.Config.ProjectDocFallbacks...) // Open has warned
 	s, _, err := a.limits.settle(from(choice, a.Cwd, withSkills(docs.Text, a.Config.Home, a.Cwd)), a.Config.Overrides(p.Settings{}))
 	s.Environment = environment(a.base, a.Config.Home, s)
+	s.ContextWindow = a.Models.window(s)
 	return s, err
 }
 

@@ -48,6 +48,14 @@ type Config struct {
 	// not known. May be nil.
 	Window func(p.Settings) int64
 
+	// Effort returns the reasoning effort to ask for when the settings name none; empty
+	// asks for none. May be nil.
+	Effort func(p.Settings) string
+
+	// DefaultWindow is how many tokens a model is taken to accept of which nothing is
+	// known. If it is 0 the service's refusals show it.
+	DefaultWindow int64
+
 	// Notify is called for each turn that ended, also after a crash. It
 	// must not block. May be nil.
 	Notify func(TurnSummary)

@@ -65,7 +65,7 @@ func (o *owner) prompt(b p.ModelRequested) model.Prompt {
 	s := o.state.TurnSettings
 	pr := model.Prompt{
 		Model: s.Model, Instructions: o.instructions(), Items: o.state.History.Items(), Tools: o.toolSpecs(),
-		Effort: s.Effort, Summary: s.Summary, Verbosity: s.Verbosity,
+		Effort: o.effort(), Summary: s.Summary, Verbosity: s.Verbosity,
 		CacheKey: string(o.state.ID), OutputSchema: s.OutputSchema, UnknownCalls: o.state.UnknownCalls, Window: o.state.Window(),
 	}
 	if b.Compact {
@@ -92,6 +92,15 @@ func (o *owner) instructions() string {
 	return strings.TrimSuffix(text, "\n") + "\n\n" + s.Developer
 }
 
+// effort is the one that the settings name, else what suits the model.
+func (o *owner) effort() string {
+	s := o.state.TurnSettings
+	if s.Effort == "" && o.cfg.Effort != nil {
+		return o.cfg.Effort(s)
+	}
+	return s.Effort
+}
+
 // toolSpecs are the tools that the model is offered. Those that look up what is no
 // longer sent are offered when there is such a thing.
 func (o *owner) toolSpecs() []model.ToolSpec {
@@ -110,6 +119,9 @@ const summarise = "Summarise this conversation so that you can continue it from 
 // requestRoom is what is known of how long requests are, and may be.
 func (o *owner) requestRoom() turn.Room {
 	window := o.state.Window()
+	if window == 0 {
+		window = o.cfg.DefaultWindow
+	}
 	room := turn.Room{
 		Size:   func(added ...[]p.Content) int64 { return o.state.Tokens(o.overhead, added...) },
 		Window: window, Overhead: o.overhead, Keep: o.cfg.KeepTokens,

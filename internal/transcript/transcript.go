@@ -80,6 +80,7 @@ type Transcript struct {
 
 	Title    string
 	Settings p.Settings
+	Hold     *p.Held // the limit that the turn waits for, if any
 	Usage    p.Usage // of the whole conversation
 	Active   bool
 	Stopping bool
@@ -181,8 +182,10 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 		text := "retry " + strconv.Itoa(b.Attempt) + " of " + strconv.Itoa(b.Max) + " in " + seconds(b.Wait) + ": " + b.Reason
 		return t.put(e, "r"+seq(e), Retry, Done, func(it *Item) { it.Text, it.Warn = text, true })
 	case *p.Held:
+		t.Hold = b
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text, it.Warn = HoldText(b), true })
 	case *p.HoldEnded:
+		t.Hold = nil
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text = holdEndedText(b) })
 	case *p.Notice:
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text, it.Warn = b.Text, b.Warn })
@@ -369,7 +372,7 @@ func (t *Transcript) patched(it *Item) {
 }
 
 func (t *Transcript) endTurn(e p.Event, b *p.TurnEnded) []*Item {
-	t.Active, t.Stopping = false, false
+	t.Active, t.Stopping, t.Hold = false, false, nil
 	if b.Reason == p.Completed {
 		return nil
 	}

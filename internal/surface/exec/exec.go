@@ -31,17 +31,18 @@ type Options struct {
 	Park         bool       // leave a turn that needs an approval, for somebody to answer later
 	Out          io.Writer
 	Err          io.Writer
-	OutTerminal  bool       // Out is a terminal
-	ErrTerminal  bool       // Err is a terminal
-	Plain        bool       // the terminal is one that only prints: no line that shows what goes on
-	Width        func() int // of the terminal; nil or 0 if that is not known
-	Color        bool       // of what is progress; never of the answer on Out
-	HideThought  bool       // leave out what the model thought
-	Ephemeral    bool       // there will be nothing to resume
-	JSON         bool       // lines of JSON on Out instead
-	Before       p.Usage    // what the conversation has used so far, for JSON
-	Notices      []string   // what there is to know of the conversation, for JSON
-	ResumeFlags  string     // what to resume it needs besides its name
+	OutTerminal  bool                          // Out is a terminal
+	ErrTerminal  bool                          // Err is a terminal
+	Plain        bool                          // the terminal is one that only prints: no line that shows what goes on
+	Width        func() int                    // of the terminal; nil or 0 if that is not known
+	Color        bool                          // of what is progress; never of the answer on Out
+	HideThought  bool                          // leave out what the model thought
+	Ephemeral    bool                          // there will be nothing to resume
+	JSON         bool                          // lines of JSON on Out instead
+	Before       p.Usage                       // what the conversation has used so far, for JSON
+	Cost         func(p.Usage) (float64, bool) // of the model, in US dollars, if known; may be nil
+	Notices      []string                      // what there is to know of the conversation, for JSON
+	ResumeFlags  string                        // what to resume it needs besides its name
 
 	// OwnStop, if set, tells whether it was the reader of JSON who stopped the
 	// turn. Then there is no turn.failed: the Codex SDK would throw that at its

@@ -19,10 +19,11 @@ type jsonPrinter struct {
 	onFail func(error) // called once then
 
 	before      p.Usage
-	hideThought bool                 // leave out what the model thought
-	ownStop     func() bool          // see Options.OwnStop
-	items       map[string]*jsonItem // by our id: those that have begun and not ended, and the plan
-	behind      map[p.ItemID]string  // what background commands print: the items that show it
+	cost        func(p.Usage) (float64, bool) // see Options.Cost
+	hideThought bool                          // leave out what the model thought
+	ownStop     func() bool                   // see Options.OwnStop
+	items       map[string]*jsonItem          // by our id: those that have begun and not ended, and the plan
+	behind      map[p.ItemID]string           // what background commands print: the items that show it
 	order       []string
 	count       int
 }
@@ -82,10 +83,12 @@ type jsonUsage struct {
 	CacheWrite int64 `json:"cache_write_input_tokens"`
 	Output     int64 `json:"output_tokens"`
 	Reasoning  int64 `json:"reasoning_output_tokens"`
+
+	Cost *float64 `json:"cost_usd,omitempty"` // if the price is known
 }
 
 func newJSONPrinter(o Options, onFail func(error)) *jsonPrinter {
-	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, hideThought: o.HideThought, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.ItemID]string{}}
+	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, cost: o.Cost, hideThought: o.HideThought, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.ItemID]string{}}
 	j.line(jsonLine{Type: "thread.started", Thread: o.Conversation})
 	for _, word := range o.Notices {
 		j.once("error", jsonBody{Message: &word})
@@ -321,7 +324,11 @@ func (j *jsonPrinter) finish(end engine.TurnEnd) error {
 	}
 	if end.End.Reason == p.Completed {
 		u := j.before.Add(end.Usage)
-		j.line(jsonLine{Type: "turn.completed", Usage: &jsonUsage{u.Input, u.Cached, u.CacheWrite, u.Output, u.Reasoning}})
+		usage := &jsonUsage{Input: u.Input, Cached: u.Cached, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning}
+		if dollars, ok := cost(j.cost, u); ok {
+			usage.Cost = &dollars
+		}
+		j.line(jsonLine{Type: "turn.completed", Usage: usage})
 		return j.result()
 	}
 	message := failure(end)
@@ -361,4 +368,12 @@ func (j *jsonPrinter) line(v jsonLine) {
 		j.failed = err
 		j.onFail(j.failed)
 	}
+}
+
+// cost is what some usage costs, if that is known.
+func cost(of func(p.Usage) (float64, bool), u p.Usage) (float64, bool) {
+	if of == nil || u.Total == 0 {
+		return 0, false
+	}
+	return of(u)
 }

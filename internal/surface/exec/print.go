@@ -287,6 +287,9 @@ func (pr *printer) leftBehind() {
 // endLine says how the turn ended, and how to go on if it was cut.
 func (pr *printer) endLine(end engine.TurnEnd) {
 	pr.leftBehind()
+	if dollars, ok := cost(pr.o.Cost, end.Usage); ok {
+		pr.line(fmt.Sprintf("· %d tokens in, %d out, $%.4f", end.Usage.Input, end.Usage.Output, dollars))
+	}
 	if end.End.Reason == p.Completed {
 		return
 	}

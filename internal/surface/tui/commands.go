@@ -38,6 +38,8 @@ func slashes() []slash {
 		cmd("new", "", "start a new conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.newTalk) }),
 		cmd("fork", "", "continue in a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
 		cmd("compact", "", "replace the history by a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
+		cmd("try-now", "[MODEL]", "retry a turn that waits for a limit", (*model).tryNow),
+		cmd("revert", "N", "remove turn N and those after it from the history", (*model).revert),
 		cmd("diff", "", "show changes to files", (*model).diff),
 		cmd("undo-turn", "[N]", "restore the files that a turn changed", (*model).undo),
 		cmd("model", "[NAME] [EFFORT]", "choose the model and how much it reasons", (*model).chooseModel),
@@ -347,4 +349,22 @@ func (m *model) onEdited(e edited) tea.Cmd {
 	}
 	m.comp.SetText(strings.TrimRight(e.text, "\n"))
 	return nil
+}
+
+// tryNow ends a hold, with another model if one is named.
+func (m *model) tryNow(name string) tea.Cmd {
+	try := p.TryNow{}
+	if name != "" {
+		try.Overrides = &p.Overrides{Model: &name}
+	}
+	return m.send(say(try))
+}
+
+// revert takes back a turn and those after it.
+func (m *model) revert(arg string) tea.Cmd {
+	n, err := strconv.Atoi(arg)
+	if err != nil || n < 1 {
+		return m.hintf(theme.Warn, "/revert N: N is the number of a turn")
+	}
+	return m.send(say(p.Revert{Before: p.TurnID(n)}))
 }

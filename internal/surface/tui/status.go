@@ -45,6 +45,8 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 		return turning + "opening…", theme.Accent
 	case tr.Active && len(m.talk.asks) > 0:
 		return "● waiting for your answer " + elapsed(), theme.Warn
+	case tr.Active && tr.Hold != nil:
+		return "● waiting for a limit " + elapsed() + " · /try-now · Esc stops", theme.Warn
 	case tr.Active:
 		return turning + "working " + elapsed() + " · Esc stops", theme.Accent
 	case m.busy():
@@ -72,8 +74,8 @@ func (m *model) facts() []fact {
 		}
 		list = append(list, fact{text, 6})
 	}
-	if n := m.talk.base.Add(m.talk.tr.Usage).Total; n > 0 {
-		list = append(list, fact{tokens(n) + " tokens", 3})
+	if u := m.talk.base.Add(m.talk.tr.Usage); u.Total > 0 {
+		list = append(list, fact{tokens(u.Total) + " tokens" + m.cost(s, u), 3})
 	}
 	list = append(list, fact{string(s.Sandbox.Mode), 5}, fact{asks(s.Approval), 4})
 	if n := len(m.talk.tr.Running); n > 0 {
@@ -156,4 +158,16 @@ func clock(d time.Duration) string {
 		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// cost is what the conversation has cost so far, if the model's price is known.
+func (m *model) cost(s p.Settings, u p.Usage) string {
+	if m.o.Cost == nil {
+		return ""
+	}
+	dollars, ok := m.o.Cost(s, u)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(" $%.2f", dollars)
 }

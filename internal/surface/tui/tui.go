@@ -84,6 +84,9 @@ type Options struct {
 	Dark  bool // what to assume of a terminal that does not say
 	// Unbracketed says that the terminal may type what is pasted.
 	Unbracketed bool
+
+	// Cost is what some usage costs in US dollars, if the price is known. May be nil.
+	Cost func(p.Settings, p.Usage) (float64, bool)
 }
 
 func (o Options) shown(id p.ConversationID) {
