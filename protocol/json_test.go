@@ -164,7 +164,7 @@ func TestDecodeErrorsNameTheKind(t *testing.T) {
 }
 
 func TestEveryOpSurvivesJSON(t *testing.T) {
-	for _, op := range ops {
+	for _, op := range allOps() {
 		want := filled(t, op)
 		data, err := json.Marshal(want)
 		if err != nil {

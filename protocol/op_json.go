@@ -1,0 +1,71 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+)
+
+// ops lists every op by the name it has in JSON.
+var ops = []struct {
+	name string
+	op   Op
+}{
+	{"user_turn", UserTurn{}},
+	{"user_shell", UserShell{}},
+	{"kill_background", KillBackground{}},
+	{"interrupt", Interrupt{}},
+	{"approve", Approve{}},
+	{"configure", Configure{}},
+	{"try_now", TryNow{}},
+	{"compact", Compact{}},
+	{"rename", Rename{}},
+	{"revert", Revert{}},
+	{"undo", Undo{}},
+	{"edit_input", EditInput{}},
+	{"delete_input", DeleteInput{}},
+}
+
+// An OpJSON is an op in the form {"kind", "body"}.
+type OpJSON struct {
+	Op Op
+}
+
+type opJSON struct {
+	Kind string          `json:"kind"`
+	Body json.RawMessage `json:"body"`
+}
+
+// MarshalJSON writes {"kind", "body"}.
+func (o OpJSON) MarshalJSON() ([]byte, error) {
+	for _, row := range ops {
+		if reflect.TypeOf(row.op) == reflect.TypeOf(o.Op) {
+			body, err := json.Marshal(o.Op)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(opJSON{row.name, body})
+		}
+	}
+	return nil, fmt.Errorf("%T is not an op", o.Op)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (o *OpJSON) UnmarshalJSON(data []byte) error {
+	var w opJSON
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	for _, row := range ops {
+		if row.name != w.Kind {
+			continue
+		}
+		v := reflect.New(reflect.TypeOf(row.op))
+		if err := json.Unmarshal(w.Body, v.Interface()); err != nil {
+			return fmt.Errorf("decode op %s: %w", w.Kind, err)
+		}
+		o.Op, _ = v.Elem().Interface().(Op)
+		return nil
+	}
+	return fmt.Errorf("unsupported op %q", w.Kind)
+}
