@@ -135,7 +135,7 @@ func New(ctx context.Context, o Options) *Local {
 
 // Create begins a conversation.
 func (l *Local) Create(ctx context.Context, s p.Settings) (p.ConversationID, error) {
-	if err := checkSettings("Settings", s); err != nil {
+	if err := ValidSettings(s); err != nil {
 		return "", fmt.Errorf("create conversation: %w", err)
 	}
 	now := time.Now()
@@ -200,7 +200,7 @@ func (l *Local) Resume(ctx context.Context, id p.ConversationID) (Snapshot, erro
 
 // Submit hands an op to a conversation.
 func (l *Local) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
-	op, err := validOp(op)
+	op, err := ValidOp(op)
 	if err != nil {
 		return p.Receipt{}, err
 	}

@@ -14,15 +14,20 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// bubble runs f where time stands still unless everybody waits.
+// bubble runs f where time stands still unless everybody waits: with an engine of
+// this process, and with one that is used as another process uses it.
 func bubble(t *testing.T, f func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		e := enginetest.New(t, enginetest.Options{})
-		id := e.Begin()
-		w := e.Watch(id, 1)
-		f(t, e, id, w)
-	})
+	for name, o := range map[string]enginetest.Options{"local": {}, "remote": {Remote: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := enginetest.New(t, o)
+				id := e.Begin()
+				w := e.Watch(id, 1)
+				f(t, e, id, w)
+			})
+		})
+	}
 }
 
 func TestPlainTurn(t *testing.T) {

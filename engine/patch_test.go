@@ -85,6 +85,7 @@ func TestKillInAPatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
+				tt := tt // each engine has its own
 				beginPatch(t, e, id, tt.committed)
 				e = kill(t, e, id, tt.s.options())
 				snap, err := e.Resume(t.Context(), id)

@@ -22,8 +22,13 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 // ErrNoOp is the answer to a Submit without an op.
 var ErrNoOp = errors.New("there is no op to submit")
 
-// validOp returns the op as a value: clients may submit values and pointers.
-func validOp(op p.Op) (p.Op, error) {
+// ValidSettings returns a *FieldError for the first setting that is wrong. Those that are
+// not set are not wrong.
+func ValidSettings(s p.Settings) error { return checkSettings("Settings", s) }
+
+// ValidOp returns the op as a value: clients may submit values and pointers. An op that
+// cannot be accepted in any state is an error. Engines call it themselves.
+func ValidOp(op p.Op) (p.Op, error) {
 	v := reflect.ValueOf(op)
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		op, _ = v.Elem().Interface().(p.Op)

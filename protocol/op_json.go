@@ -36,10 +36,14 @@ type opJSON struct {
 	Body json.RawMessage `json:"body"`
 }
 
-// MarshalJSON writes {"kind", "body"}.
+// MarshalJSON writes {"kind", "body"}. The op may be a value or a pointer.
 func (o OpJSON) MarshalJSON() ([]byte, error) {
+	typ := reflect.TypeOf(o.Op)
+	if typ != nil && typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
 	for _, row := range ops {
-		if reflect.TypeOf(row.op) == reflect.TypeOf(o.Op) {
+		if reflect.TypeOf(row.op) == typ {
 			body, err := json.Marshal(o.Op)
 			if err != nil {
 				return nil, err

@@ -48,4 +48,7 @@ func TestBadOps(t *testing.T) {
 	if _, err := json.Marshal(OpJSON{}); err == nil {
 		t.Error("nothing at all was encoded")
 	}
+	if text, err := json.Marshal(OpJSON{&Interrupt{Turn: 3}}); err != nil || string(text) != `{"kind":"interrupt","body":{"turn":3}}` {
+		t.Errorf("a pointer: %s, %v", text, err)
+	}
 }

@@ -26,6 +26,8 @@ type Engine struct {
 	*engine.Local
 	Store journal.Store
 
+	client engine.Engine // how the test uses it: Local, or another process's view of it
+
 	t        testing.TB
 	requests chan *Request
 	runs     chan *Run
@@ -37,6 +39,8 @@ type Options struct {
 	Config func(*conversation.Config)
 
 	IdleAfter, IdleFollowed time.Duration // as in engine.Options
+
+	Remote bool // the test uses the engine as another process would
 }
 
 // New starts an engine with two tools, "work" and the read-only "look", and one
@@ -61,10 +65,14 @@ func New(t testing.TB, o Options) *Engine {
 	e.Local = engine.New(t.Context(), engine.Options{
 		Store: o.Store, Config: cfg, IdleAfter: o.IdleAfter, IdleFollowed: o.IdleFollowed,
 	})
+	e.client = e.Local
+	if o.Remote {
+		e.client = e.connect()
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_ = e.Shutdown(ctx) // a test may have made the journal fail
+		_ = e.Local.Shutdown(ctx) // a test may have made the journal fail
 	})
 	return e
 }

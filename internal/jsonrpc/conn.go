@@ -49,6 +49,7 @@ type Options struct {
 
 	MaxLine  int           // bytes; 0 is 256 MiB. A longer line is refused
 	MaxQueue int           // bytes that may wait for the peer before Notify does; 0 is 4 MiB
+	MaxCalls int           // requests of the peer that may be under way, others are refused; while MaxQueue bytes wait nothing is read. 0 is no bound for either
 	Drain    time.Duration // how long the end waits for handlers, and again for the peer to read; 0 is 3 s
 	Log      *slog.Logger  // nil: nowhere
 }
@@ -200,6 +201,9 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 				return fmt.Errorf("read: %w", l.err)
 			default:
 				c.take(base, l.line)
+			}
+			if c.o.MaxCalls > 0 { // what a peer asks takes room only while it reads the answers
+				_ = c.out.room(ctx) // the end is seen below
 			}
 		case err := <-written:
 			return fmt.Errorf("write: %w", err)

@@ -233,6 +233,48 @@ func TestIDInUse(t *testing.T) {
 	})
 }
 
+func TestTooManyRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := make(chan error, 2)
+		w := serve(t, Options{Methods: []Method{stuck(why), echo}, MaxCalls: 2})
+		w.send(`{"id":1,"method":"stuck"}`, `{"id":2,"method":"stuck"}`, `{"id":3,"method":"echo","params":{"text":""}}`)
+		w.want(failure("3", CodeRequest, "more than 2 requests at once"))
+		w.send(`{"method":"notifications/cancelled","params":{"requestId":1}}`)
+		<-why
+		synctest.Wait()
+		w.send(`{"id":3,"method":"echo","params":{"text":"free"}}`)
+		w.want(`{"jsonrpc":"2.0","id":3,"result":{"text":"free"}}`)
+	})
+}
+
+// A peer that asks and never reads is not read any more, so that its answers do
+// not fill the memory.
+func TestAnswersThatNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, Options{Methods: []Method{echo}, MaxCalls: 2, MaxQueue: 1000})
+		sent := make(chan int)
+		go func() { // ends with the connection
+			n := 0
+			for ; n < 1000; n++ {
+				if _, err := fmt.Fprintln(w.in, `{"id":1,"method":"nobody","params":{}}`); err != nil {
+					break
+				}
+			}
+			sent <- n
+		}()
+		synctest.Wait()
+		select {
+		case n := <-sent:
+			t.Errorf("%d requests were read of a peer that reads nothing", n)
+		default:
+		}
+		w.in.Close()
+		if n := <-sent; n < 5 || n > 50 {
+			t.Errorf("%d requests were read", n)
+		}
+	})
+}
+
 func TestLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{}), "c": make(chan struct{}), "d": make(chan struct{})}

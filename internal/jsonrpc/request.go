@@ -44,9 +44,9 @@ func (c *Conn) begin(base context.Context, m message, answer func([]byte)) {
 	if method.Lane != nil {
 		in.lane = method.Lane(m.params)
 	}
-	if !c.enter(in) {
+	if err := c.enter(in, m.id); err != nil {
 		cancel(nil)
-		answer(response(m.id, nil, Errorf(CodeRequest, "the id %s is in use", m.id)))
+		answer(response(m.id, nil, err))
 		return
 	}
 	req := &Request{Method: m.method, ID: m.id, Params: m.params, Conn: c, in: in}
@@ -57,19 +57,23 @@ func (c *Conn) begin(base context.Context, m message, answer func([]byte)) {
 	})
 }
 
-// enter registers a request, unless its id is that of one which is not answered yet.
-func (c *Conn) enter(in *inflight) bool {
+// enter registers a request, unless its id is that of one which is not answered
+// yet, or there are too many.
+func (c *Conn) enter(in *inflight, id json.RawMessage) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old := c.calls[in.key]; old != nil && !old.answered && !old.cancelled {
-		return false
+		return Errorf(CodeRequest, "the id %s is in use", id)
+	}
+	if c.o.MaxCalls > 0 && len(c.calls) >= c.o.MaxCalls {
+		return Errorf(CodeRequest, "more than %d requests at once", c.o.MaxCalls)
 	}
 	c.calls[in.key] = in
 	if in.lane != "" {
 		in.before = c.lanes[in.lane]
 		c.lanes[in.lane] = in
 	}
-	return true
+	return nil
 }
 
 func (c *Conn) leave(in *inflight) {

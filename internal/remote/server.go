@@ -1,0 +1,183 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// The bounds of what clients can have a server do.
+const (
+	maxClients = 256
+	maxCalls   = 1024     // of one client at once
+	maxStreams = 512      // of one client
+	maxLine    = 64 << 20 // images are sent in messages
+	helloBound = 5 * time.Second
+)
+
+var (
+	errHello   = errors.New("hello comes first")
+	errStreams = fmt.Errorf("more than %d streams at once", maxStreams)
+	errStream  = errors.New("there is no such stream")
+	errClients = fmt.Errorf("more than %d clients at once", maxClients)
+)
+
+// A Server lets other processes use an engine. Its methods may be called from
+// any goroutine.
+type Server struct {
+	engine  engine.Engine
+	program string // its version
+	leaving atomic.Bool
+
+	mu      sync.Mutex
+	clients map[*client]context.CancelFunc // guarded by mu
+	closed  bool                           // guarded by mu
+	done    sync.WaitGroup                 // of clients
+}
+
+// NewServer makes a server of an engine. program is the version of this program, for people.
+func NewServer(e engine.Engine, program string) *Server {
+	return &Server{engine: e, program: program, clients: map[*client]context.CancelFunc{}}
+}
+
+// Leave says that the engine is about to be shut down, so that clients whose
+// streams end know that they can take over.
+func (s *Server) Leave() { s.leaving.Store(true) }
+
+// Close ends all connections and waits for what serves them.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, cancel := range s.clients {
+		cancel()
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+}
+
+// ServeConn serves one client until its connection ends. It closes the connection.
+func (s *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) error {
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := &client{server: s, streams: map[int64]*stream{}}
+	c.ctx = ctx
+	if err := s.enter(c, cancel); err != nil {
+		return err
+	}
+	defer s.exit(c)
+	silent := time.AfterFunc(helloBound, func() {
+		if !c.greeted.Load() {
+			cancel()
+		}
+	})
+	defer silent.Stop()
+	rpc := jsonrpc.New(ctx, jsonrpc.Options{Methods: c.methods(), Cancel: cancelMethod, MaxLine: maxLine, MaxCalls: maxCalls})
+	stop := context.AfterFunc(ctx, func() { conn.Close() }) // also a write that nobody takes
+	defer stop()
+	err := rpc.Serve(ctx, conn, conn)
+	c.end()
+	return err
+}
+
+func (s *Server) enter(c *client, cancel context.CancelFunc) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrLeaving
+	}
+	if len(s.clients) >= maxClients {
+		return errClients
+	}
+	s.clients[c] = cancel
+	s.done.Add(1)
+	return nil
+}
+
+func (s *Server) exit(c *client) {
+	s.mu.Lock()
+	delete(s.clients, c)
+	s.mu.Unlock()
+	s.done.Done()
+}
+
+// A client is one that is served.
+type client struct {
+	server  *Server
+	ctx     context.Context // of its connection
+	greeted atomic.Bool
+
+	mu      sync.Mutex
+	streams map[int64]*stream // by the client's numbers; guarded by mu
+	running sync.WaitGroup    // of streams
+}
+
+// end ends the streams.
+func (c *client) end() {
+	c.mu.Lock()
+	for _, st := range c.streams {
+		st.cancel(ErrLost)
+	}
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// handle makes a method that is refused before hello, and whose errors keep
+// their meaning.
+func handle[P, R any](c *client, name string, fn func(context.Context, P) (R, error)) jsonrpc.Method {
+	return jsonrpc.Handle(name, func(ctx context.Context, r *jsonrpc.Request, params P) (R, error) {
+		var none R
+		if !c.greeted.Load() {
+			return none, errHello
+		}
+		result, err := fn(r.UntilEnd(ctx), params)
+		return result, toRPC(err)
+	})
+}
+
+// act makes a method without a result.
+func act[P any](c *client, name string, fn func(context.Context, P) error) jsonrpc.Method {
+	return handle(c, name, func(ctx context.Context, params P) (nothing, error) { return nothing{}, fn(ctx, params) })
+}
+
+func (c *client) methods() []jsonrpc.Method {
+	e := c.server.engine
+	return []jsonrpc.Method{
+		jsonrpc.Handle("hello", func(_ context.Context, _ *jsonrpc.Request, h hello) (welcome, error) {
+			version, err := agree(h)
+			if err != nil {
+				return welcome{}, toRPC(err)
+			}
+			c.greeted.Store(true)
+			return welcome{Version: version, PID: os.Getpid(), Program: c.server.program}, nil
+		}),
+		act(c, "ping", func(context.Context, nothing) error { return nil }),
+		handle(c, "create", func(ctx context.Context, params createParams) (p.ConversationID, error) {
+			return e.Create(ctx, params.Settings)
+		}),
+		handle(c, "resume", func(ctx context.Context, params about) (engine.Snapshot, error) { return e.Resume(ctx, params.ID) }),
+		handle(c, "submit", func(ctx context.Context, params submitParams) (p.Receipt, error) {
+			return e.Submit(ctx, params.ID, params.Op.Op)
+		}),
+		handle(c, "fork", func(ctx context.Context, params forkParams) (p.ConversationID, error) {
+			return e.Fork(ctx, params.ID, params.UpTo)
+		}),
+		handle(c, "list", func(ctx context.Context, params listParams) (engine.Page, error) { return e.List(ctx, params.Options) }),
+		act(c, "archive", func(ctx context.Context, params about) error { return e.Archive(ctx, params.ID) }),
+		act(c, "unarchive", func(ctx context.Context, params about) error { return e.Unarchive(ctx, params.ID) }),
+		act(c, "delete", func(ctx context.Context, params about) error { return e.Delete(ctx, params.ID) }),
+		act(c, "release", func(ctx context.Context, params about) error { return e.Release(ctx, params.ID) }),
+		act(c, "attach", c.attach),
+		handle(c, "next", c.next),
+		act(c, "detach", c.detach),
+	}
+}
