@@ -178,3 +178,29 @@ func TestKillInEditAndWrite(t *testing.T) {
 		})
 	}
 }
+
+// What is left out of a long output can be read in pieces, also by a later turn.
+func TestLongOutputIsReadInPieces(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, wirecheck.Chat, "",
+		modeltest.Respond(toolCall("a", "exec_command", map[string]any{"cmd": "seq 1 30000"})), modeltest.Respond(modeltest.Say("long")),
+		modeltest.Respond(
+			toolCall("b", "read_file", map[string]any{"path": "output:1.1.0", "offset": 15000, "limit": 1}),
+			toolCall("c", "read_file", map[string]any{"path": "output:1.9.9"}),
+		), modeltest.Respond(modeltest.Say("read")))
+	s.must("exec", "go")
+	id := s.conversation()
+	first := s.outputs(id)[0].Output
+	contains(t, "the first output", first, "\n[... omitted ", ` bytes ...]`, `call read_file with path "output:1.1.0" and an offset`, "\n30000\n")
+	if strings.Contains(first, "\n15000\n") {
+		t.Error("nothing was left out")
+	}
+	s.must("exec", "resume", id, "read it")
+	for _, out := range s.outputs(id)[1:] {
+		want := " 15000\t15000\n"
+		if out.Call.Index == 1 {
+			want = "there is no such output in this conversation"
+		}
+		contains(t, "a piece", out.Output, want)
+	}
+}
