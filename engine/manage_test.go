@@ -154,13 +154,15 @@ func TestCompactionWhenTheModelSaysItIsTooLong(t *testing.T) {
 		e.Request().Answer("they talked")
 		e.Request().Fail(tooLong) // it does not help, and nothing is left to leave out: no endless loop
 		w.Expect("compacted", "stop_requested failed", "turn_ended failed")
-		e.Say(id, "two")
-		e.Request().Answer("2")
-		w.Expect("turn_ended completed")
-		e.Say(id, "three")
-		e.Request().Fail(tooLong)
-		e.Request()               // for a summary
-		e.Must(id, p.Interrupt{}) // it can be stopped like anything else
+	})
+}
+
+func TestCompactionIsInterrupted(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
+		e.Say(id, "one")
+		e.Request().Fail(&p.Error{Kind: p.ErrorContextLength, Message: "too long"})
+		e.Request() // for a summary
+		e.Must(id, p.Interrupt{})
 		w.Expect("turn_ended interrupted")
 	})
 }
