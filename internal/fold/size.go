@@ -13,7 +13,7 @@ func (s *State) measure(b *p.ModelEnded) {
 	key := s.modelKey()
 	if u := b.Usage; u != nil {
 		s.Usage = s.Usage.Add(*u)
-		if u.Input > 0 { // some services count the output only
+		if u.Total > u.Output { // some services count the output only
 			s.Size, s.SizeAt = u.Total, s.History.Size()
 		}
 		if known := s.Windows[key]; known > 0 && u.Total > known {
