@@ -80,23 +80,22 @@ func TestRequestsBeginAlike(t *testing.T) {
 					r.completes("go on")
 				}
 				all := r.srv.Requests()
-				same, broken := 0, 0
+				alike := 0
 				for i := 1; i < len(all); i++ {
 					before, now := all[i-1], all[i]
+					if asksForSummary(before) || asksForSummary(now) {
+						continue // part of a compaction
+					}
 					n := len(before.Items)
-					if asksForSummary(before) {
-						n-- // the request for a summary itself
+					if len(now.Items) < n || !reflect.DeepEqual(now.Items[:n], before.Items[:n]) {
+						t.Errorf("request %d does not begin like the one before", i+1)
 					}
-					if len(now.Items) >= n && reflect.DeepEqual(now.Items[:n], before.Items[:n]) {
-						same++
-					} else {
-						broken++
-					}
+					alike++
 				}
-				if c := r.compactions(); c == 0 || broken > c {
-					t.Errorf("%d of %d requests do not begin like the one before, %d compactions", broken, same+broken, c)
+				if r.compactions() == 0 || alike < 40 {
+					t.Errorf("%d requests looked at, %d compactions", alike, r.compactions())
 				}
-				t.Logf("%d alike, %d compactions", same, r.compactions())
+				t.Logf("%d alike, %d compactions", alike, r.compactions())
 			})
 		})
 	}
