@@ -198,7 +198,7 @@ func TestScreenUndo(t *testing.T) {
 	s.sees("Restore 1 file", "+before")
 	s.golden("undo")
 	s.answer("y")
-	s.sees("taken back")
+	s.sees("was undone")
 	if b, err := os.ReadFile(file); err != nil || string(b) != "before\n" {
 		t.Errorf("the file holds %q, %v", b, err)
 	}
@@ -211,7 +211,7 @@ func TestScreenLocked(t *testing.T) {
 	s.sees("working")
 	id := pl.conversation()
 	other := s.window(pl.bin + " resume " + id + "; echo exit code $?; exec sleep 600")
-	other.sees("open in process", "go on there")
+	other.sees("open in process", "use it there")
 	other.golden("locked")
 }
 

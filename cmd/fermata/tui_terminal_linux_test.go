@@ -77,7 +77,7 @@ func TestScreenSuddenEnd(t *testing.T) {
 			s.sees("running", "working")
 			did := below(s.fermata())
 			s.signal(sig)
-			s.sees("nothing that was said is lost", "to resume: fermata resume "+pl.conversation())
+			s.sees("the conversation is saved", "to resume: fermata resume "+pl.conversation())
 			if sig == syscall.SIGQUIT {
 				contains(t, "the end", s.tmux("capture-pane", "-p", "-S", "-", "-J"), "SIGQUIT", "goroutine")
 			}
