@@ -86,7 +86,7 @@ func TestBackgroundCommandIsStoppedWithItsTurn(t *testing.T) {
 					t.Errorf("it ended as %+v", end)
 				}
 				contains(t, "ps", pl.must("ps", c.id), "no background commands are running")
-				contains(t, "what the model was told", pl.sound(c.id), "background commands were ended", "sh victim")
+				contains(t, "what the model was told", pl.sound(c.id), "background commands have ended", "sh victim")
 			})
 		})
 	}
@@ -107,7 +107,7 @@ func TestBackgroundCommandEndsWithTheProgram(t *testing.T) {
 		if end := c.ended(); end.Reason != p.Interrupted {
 			t.Errorf("it ended as %+v", end)
 		}
-		contains(t, "what the model was told", pl.sound(c.id), "background commands were ended", "sh victim")
+		contains(t, "what the model was told", pl.sound(c.id), "background commands have ended", "sh victim")
 	})
 }
 
@@ -168,7 +168,7 @@ func TestBackgroundCommandIsKilledFromOutside(t *testing.T) {
 		if end := c.ended(); end.Reason != p.Interrupted {
 			t.Errorf("it ended as %+v", end)
 		}
-		contains(t, "what the model is told", pl.sound(c.id), "background commands were ended", "sh victim")
+		contains(t, "what the model is told", pl.sound(c.id), "background commands have ended", "sh victim")
 	})
 }
 
@@ -236,7 +236,7 @@ func TestKillOfNothing(t *testing.T) {
 	}{
 		{[]string{"kill", id, "1"}, exitFailed, "background command 1: no such background command"},
 		{[]string{"kill", id, "x"}, exitUsage, `"x" is not the number`},
-		{[]string{"kill", id}, exitUsage, "accepts 2 arg"},
+		{[]string{"kill", id}, exitUsage, "wrong number of arguments"},
 		{[]string{"ps", id, "7"}, exitFailed, "background command 7"},
 		{[]string{"ps", "no such"}, exitFailed, "no such"},
 	} {

@@ -114,8 +114,8 @@ func execResumeCommand(s streams, f *execFlags) *cobra.Command {
 			return runExec(cmd.Context(), s, *f, name, prompt)
 		},
 	}
-	cmd.Flags().BoolVar(&f.now, "now", false, "try a turn again that waits for a limit of the service; with -m, with another model")
-	cmd.Flags().IntVar((*int)(&f.revert), "revert", 0, "first take back this turn and those after it: the model no longer sees them")
+	cmd.Flags().BoolVar(&f.now, "now", false, "retry a turn that is held at a limit of the service; with -m, with another model")
+	cmd.Flags().IntVar((*int)(&f.revert), "revert", 0, "first revert turn `N` and later turns: the model no longer sees them")
 	cmd.Flags().BoolVar(&f.returned, "returned", false, "send the messages that were not delivered before the last turn ended, then PROMPT, if any")
 	return cmd
 }

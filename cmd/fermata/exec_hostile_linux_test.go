@@ -40,7 +40,7 @@ func TestReadOnlyHome(t *testing.T) {
 		if code != exitFailed || out != "" {
 			t.Errorf("exit code %d, stdout %q", code, out)
 		}
-		contains(t, "stderr", errs, "fermata: create conversation ", "permission denied\n", "hint: set FERMATA_HOME to a directory that you may write to\n")
+		contains(t, "stderr", errs, "fermata: create conversation ", "permission denied\n", "hint: set FERMATA_HOME to a directory that you can write to\n")
 		out, _, code = pl.run("exec", "--demo", "--json", "write ran: yes")
 		if code != exitFailed || strings.Count(out, "\n") != 1 {
 			t.Errorf("--json: exit code %d, stdout %q", code, out)

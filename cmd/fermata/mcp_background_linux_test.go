@@ -28,7 +28,7 @@ func TestMCPBackgroundCommand(t *testing.T) {
 	}
 	s.file("go", "")
 	told := c.event("background_event")
-	contains(t, "background_event", fmt.Sprint(msgOf(told)["message"]), "background command 1 ended (exit code 3)")
+	contains(t, "background_event", fmt.Sprint(msgOf(told)["message"]), "background command 1 has ended (exit code 3)")
 	if told["id"] != "" {
 		t.Errorf("it is told of turn %v", told["id"])
 	}

@@ -136,7 +136,7 @@ func TestInputThatCannotBeUsed(t *testing.T) {
 		{1, "output schema: open none.json", []string{"--output-schema", "none.json"}},
 		{1, "output schema list.json: not a JSON object", []string{"--output-schema", "list.json"}},
 		{1, "output schema broken.json: not a JSON object", []string{"--output-schema", "broken.json"}},
-		{2, `--color: always, never or auto, not "pink"`, []string{"--color", "pink"}},
+		{2, `--color must be always, never or auto, not "pink"`, []string{"--color", "pink"}},
 	} {
 		out, errs, code := pl.run(append([]string{"exec", "--demo", "hello"}, c.args...)...)
 		if code != c.code || out != "" {

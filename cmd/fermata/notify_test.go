@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +81,27 @@ func TestNotify(t *testing.T) {
 	}
 	if list[2]["type"] != "agent-turn-aborted" || list[2]["reason"] != "crashed" || list[3]["type"] != "agent-turn-complete" {
 		t.Errorf("a turn that a crash cut, and the next: %v", list[2:])
+	}
+}
+
+// The program is not made deaf to SIGPIPE by how we treat it ourselves.
+func TestNotifyProgramHasTheUsualSignals(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip(err)
+	}
+	pl := newPlace(t)
+	pl.file("tell", "#!/bin/sh\ngrep SigIgn /proc/self/status > \"$1.new\" && mv \"$1.new\" \"$1\"\n")
+	file := filepath.Join(pl.dir, "signals")
+	pl.must("exec", "--demo", "-c", fmt.Sprintf(`notify=[%q, %q]`, filepath.Join(pl.work, "tell"), file), "talk 1")
+	var text []byte
+	eventually(t, "the program has run", func() bool {
+		text, _ = os.ReadFile(file)
+		return len(text) > 0
+	})
+	mask, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(string(text), "SigIgn:")), 16, 64)
+	if err != nil || mask&(1<<(syscall.SIGPIPE-1)) != 0 {
+		t.Errorf("%q, %v: SIGPIPE is ignored", text, err)
 	}
 }
 

@@ -34,7 +34,7 @@ func (pl *place) onScreen(args ...string) string {
 }
 
 // What a model, a command or the user of another day wrote does not steer the
-// terminal on which it is shown later. A pipe gets every byte.
+// terminal on which it is shown later. JSON holds every byte.
 func TestOldTextDoesNotSteerTheTerminal(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
@@ -46,13 +46,15 @@ func TestOldTextDoesNotSteerTheTerminal(t *testing.T) {
 	}{
 		{"]0;owned\n", []string{"show", id}},
 		{"[2Ktitle", []string{"list"}},
-		{"[2Ktitle", []string{"show", "another"}}, // it is the nearest
 	} {
 		if out := pl.onScreen(c.args...); strings.ContainsAny(out, "\x1b\a") || !strings.Contains(out, c.want) {
 			t.Errorf("%q: %q", c.args, out)
 		}
 	}
-	contains(t, "in a pipe", pl.must("show", id), "\x1b]0;owned\a\n")
+	if out := pl.must("show", id); strings.ContainsAny(out, "\x1b\a") {
+		t.Errorf("in a pipe, which may lead to a terminal: %q", out)
+	}
+	contains(t, "JSON", pl.must("show", "--json", id), `\u001b]0;owned\u0007\n`)
 }
 
 // What somebody is asked to approve is shown as it is: nothing in it can hide

@@ -37,7 +37,9 @@ func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
 
 // stopSignalsThen is stopSignals with something to do before a later signal ends the program.
 func stopSignalsThen(ctx context.Context, last func()) (context.Context, func() os.Signal) {
-	signal.Ignore(unix.SIGPIPE)
+	// Not ignored, which the editor and the notify program would inherit: taken, so that a
+	// write fails and we live on.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var first atomic.Pointer[signalError]
 	signals := make(chan os.Signal, 2) // room for the two that matter

@@ -16,18 +16,18 @@ import (
 func TestWithoutATerminal(t *testing.T) {
 	pl := newPlace(t)
 	out, errs, code := pl.run("--demo", "talk 3")
-	if code != 0 || out != "[demo] word1 word2 word3\n" || !strings.Contains(errs, "stdin is not a terminal: this runs as fermata exec") {
+	if code != 0 || out != "[demo] word1 word2 word3\n" || !strings.Contains(errs, "stdin is not a terminal: running as fermata exec") {
 		t.Errorf("exit code %d, out %q, err %q", code, out, errs)
 	}
 	id := pl.conversation()
 	out, errs, code = pl.run("resume", id, "talk 2")
-	if code != 0 || out != "[demo] word1 word2\n" || !strings.Contains(errs, "this runs as fermata exec") {
+	if code != 0 || out != "[demo] word1 word2\n" || !strings.Contains(errs, "running as fermata exec") {
 		t.Errorf("resume: exit code %d, out %q, err %q", code, out, errs)
 	}
 	if out, _, code = pl.run("resume", "--last", "talk 1"); code != 0 || out != "[demo] word1\n" {
 		t.Errorf("resume --last: exit code %d, out %q", code, out)
 	}
-	if _, errs, code = pl.run("resume"); code != exitUsage || !strings.Contains(errs, "name it, or say --last") {
+	if _, errs, code = pl.run("resume"); code != exitUsage || !strings.Contains(errs, "name one, or use --last") {
 		t.Errorf("resume of nothing: exit code %d, err %q", code, errs)
 	}
 }
@@ -51,7 +51,7 @@ func TestOneWord(t *testing.T) {
 	if code != exitUsage || !strings.Contains(errs, "did you mean list") || !strings.Contains(errs, "fermata -- lst") {
 		t.Errorf("exit code %d, err %q", code, errs)
 	}
-	if _, errs, code = pl.run("--demo", "fix", "it"); code != exitUsage || !strings.Contains(errs, "in quotes") {
+	if _, errs, code = pl.run("--demo", "fix", "it"); code != exitUsage || !strings.Contains(errs, "needs quotes") {
 		t.Errorf("two words: exit code %d, err %q", code, errs)
 	}
 	if out, _, code := pl.run("--demo", "--", "hello"); code != 0 || !strings.Contains(out, "I understand") {
@@ -72,7 +72,7 @@ func TestDumbTerminal(t *testing.T) {
 		}
 		out, _ := io.ReadAll(tty) // it ends with an error when the terminal does
 		_ = cmd.Wait()
-		contains(t, name, string(out), "this runs as fermata exec", "word3")
+		contains(t, name, string(out), "running as fermata exec", "word3")
 		if strings.Contains(string(out), "\x1b[?1049h") {
 			t.Errorf("%s: there is another screen: %q", name, out)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/config"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -71,8 +72,11 @@ func nearest(name string, others []engine.Summary) string {
 		return "there are no conversations yet"
 	}
 	like := func(s engine.Summary) int {
-		title := []rune(s.Title)
-		return min(distance([]rune(name), []rune(s.ID)), distance([]rune(name), title[:min(len(title), 2*len(name)+8)]))
+		return min(config.Distance(name, beginning(string(s.ID), name)), config.Distance(name, beginning(s.Title, name)))
+	}
+	others = slices.DeleteFunc(slices.Clone(others), func(s engine.Summary) bool { return like(s) > min(3, len(name)/3) })
+	if len(others) == 0 {
+		return "see fermata list"
 	}
 	slices.SortStableFunc(others, func(a, b engine.Summary) int { return like(a) - like(b) })
 	var lines []string
@@ -82,25 +86,10 @@ func nearest(name string, others []engine.Summary) string {
 	return "did you mean:\n  " + strings.Join(lines, "\n  ")
 }
 
-// distance is how many letters must be added, taken away or changed to make b of a.
-func distance(a, b []rune) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, r := range a {
-		corner := row[0]
-		row[0] = i + 1
-		for j, s := range b {
-			change := corner
-			if r != s {
-				change++
-			}
-			corner = row[j+1]
-			row[j+1] = min(change, row[j]+1, corner+1)
-		}
-	}
-	return row[len(b)]
+// beginning is as much of s as name is long, if there is that much.
+func beginning(s, name string) string {
+	r := []rune(s)
+	return string(r[:min(len(r), len([]rune(name)))])
 }
 
 // All gives every conversation, page after page.

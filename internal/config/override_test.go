@@ -159,10 +159,10 @@ func TestSuggest(t *testing.T) {
 	for pair, want := range map[[2]string]int{
 		{"", ""}: 0, {"a", ""}: 1, {"ab", "ba"}: 1, {"abc", "acb"}: 1, {"kitten", "sitting"}: 3, {"é", "e"}: 1, {"abcd", "badc"}: 2,
 	} {
-		if got := distance(pair[0], pair[1]); got != want {
+		if got := Distance(pair[0], pair[1]); got != want {
 			t.Errorf("distance%q = %d, want %d", pair, got, want)
 		}
-		if got := distance(pair[1], pair[0]); got != want {
+		if got := Distance(pair[1], pair[0]); got != want {
 			t.Errorf("distance the other way round%q = %d, want %d", pair, got, want)
 		}
 	}

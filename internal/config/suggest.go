@@ -7,7 +7,7 @@ import "strings"
 func suggest(name string, candidates []string) string {
 	best, least := "", len(name)/3+1
 	for _, c := range candidates {
-		if d := distance(plain(name), plain(c)); d <= min(least, 3) && (best == "" || d < least) {
+		if d := Distance(plain(name), plain(c)); d <= min(least, 3) && (best == "" || d < least) {
 			best, least = c, d
 		}
 	}
@@ -17,9 +17,9 @@ func suggest(name string, candidates []string) string {
 // plain makes names that differ only in how they are spelt the same.
 func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
 
-// distance counts the letters to insert, remove, change or swap with their
+// Distance counts the letters to insert, remove, change or swap with their
 // neighbour to get from a to b.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	r, s := []rune(a), []rune(b)
 	if d := len(r) - len(s); d > 3 || d < -3 {
 		return max(d, -d) // too far anyway; a key may be very long

@@ -196,7 +196,7 @@ func cut(line string) string {
 // printed shows a line of a command's output as it looked in the end: without its
 // colours, and without what a progress bar has written over.
 func (pr *printer) printed(line string) {
-	line = strings.TrimRight(ansi.Strip(line), "\r")
+	line = strings.TrimRight(ansi.Strip(strings.ToValidUTF8(line, "\uFFFD")), "\r")
 	pr.colored(dim, "  "+cut(line[strings.LastIndexByte(line, '\r')+1:]))
 }
 
