@@ -205,6 +205,11 @@ func TestLongWork(t *testing.T) {
 						if tt.known == window && r.srv.Refusals() > 0 {
 							t.Errorf("%d requests were refused although the window is known", r.srv.Refusals())
 						}
+						for _, e := range r.events() {
+							if c, ok := e.Body.(*p.Compacted); ok && c.Local {
+								t.Error("a summary was made from the records: the request for it was never made short enough")
+							}
+						}
 						r.completes("and now?")
 						t.Logf("%d requests, %d compactions, %d refused", len(r.srv.Requests()), r.compactions(), r.srv.Refusals())
 					})
