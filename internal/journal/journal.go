@@ -178,6 +178,9 @@ func Self(address string) Owner {
 	return Owner{PID: os.Getpid(), Host: host, Address: address}
 }
 
+// Joinable reports whether the owner accepts clients on this machine.
+func (o Owner) Joinable() bool { return o.Address != "" && o.Host == Self("").Host }
+
 // String names the owner for people: its machine only if it is another one.
 func (o Owner) String() string {
 	who := "another process"

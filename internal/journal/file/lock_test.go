@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 // own opens the conversation, says so, and closes it when told to.
 func own(child bool) {
-	j, err := file.New(os.Getenv(homeVar), file.Options{Address: "unix:/run/owner"}).Open(context.Background(), sampleID)
+	j, err := file.New(os.Getenv(homeVar), file.Options{Address: func() string { return "unix:/run/owner" }}).Open(context.Background(), sampleID)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,9 +23,16 @@ import (
 // Options changes how a file store works. The zero value is right for
 // everything but tests.
 type Options struct {
-	FS      FS     // instead of the operating system's
-	Window  int    // bytes of recent records to keep in memory; 4 MiB if 0
-	Address string // where this process accepts clients, for those who find a conversation locked
+	FS     FS  // instead of the operating system's
+	Window int // bytes of recent records to keep in memory; 4 MiB if 0
+
+	// Address returns where this process accepts clients, for those who find a
+	// conversation locked; empty if it accepts none. It is called once, when the first conversation is
+	// about to be locked. nil is empty.
+	Address func() string
+
+	// Join says that other owners can be joined: Open does not wait for those that accept clients.
+	Join bool
 }
 
 // defaultWindow is how much of a conversation readers get without the disk.
@@ -39,14 +47,21 @@ type Store struct {
 	home   string
 	fs     FS
 	window int
-	self   journal.Owner
+	self   func() journal.Owner
+	join   bool
 }
 
 var _ journal.Store = (*Store)(nil)
 
 // New returns the store in a directory. Nothing is touched yet.
 func New(home string, o Options) *Store {
-	s := &Store{home: home, fs: o.FS, window: o.Window, self: journal.Self(o.Address)}
+	s := &Store{home: home, fs: o.FS, window: o.Window, join: o.Join}
+	s.self = sync.OnceValue(func() journal.Owner {
+		if o.Address == nil {
+			return journal.Self("")
+		}
+		return journal.Self(o.Address())
+	})
 	if s.fs == nil {
 		s.fs = OS{}
 	}
@@ -79,7 +94,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	if err := s.mkdirs(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	lock, err := lock(s.fs, path+lockSuffix, s.self)
+	lock, err := lock(s.fs, path+lockSuffix, s.self())
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +120,13 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 // Open implements Store.
 func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 	var j *fileJournal
+	var other *journal.LockedError // who is to be joined
 	err := journal.WaitForLock(ctx, func() error {
 		h, err := s.lock(ctx, id)
+		if s.join && errors.As(err, &other) && other.Joinable() {
+			return nil
+		}
+		other = nil
 		if err != nil {
 			return err
 		}
@@ -116,6 +136,9 @@ func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 		}
 		return err
 	})
+	if err == nil && other != nil {
+		err = other
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open conversation %s: %w", id, err)
 	}
@@ -220,7 +243,7 @@ func (s *Store) lock(ctx context.Context, id string) (*held, error) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := lock(s.fs, path+lockSuffix, s.self)
+		l, err := lock(s.fs, path+lockSuffix, s.self())
 		if err != nil {
 			return nil, err
 		}

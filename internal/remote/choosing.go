@@ -1,0 +1,360 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/journal"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A Choosing engine runs conversations in this process if they are free, and joins the
+// process that has them open if not. When that process ends, it takes them over.
+// Its clients do not notice which is the case. New conversations are its own.
+type Choosing struct {
+	*engine.Local
+	o Options
+
+	mu        sync.Mutex
+	owners    map[string]*Engine                  // by address; guarded by mu
+	followers map[p.ConversationID]map[*place]any // guarded by mu
+	closed    bool                                // guarded by mu
+}
+
+var _ engine.Engine = (*Choosing)(nil)
+
+// A place is where a follower reads a conversation.
+type place struct {
+	address string // empty for this process
+	move    context.CancelCauseFunc
+}
+
+// errMoved says that a conversation is now somewhere else than where it is followed.
+var errMoved = errors.New("the conversation is open somewhere else now")
+
+// NewChoosing makes an engine of a local one. Its store must return a *LockedError
+// at once for an owner that can be joined.
+func NewChoosing(local *engine.Local, o Options) *Choosing {
+	return &Choosing{Local: local, o: o, owners: map[string]*Engine{}, followers: map[p.ConversationID]map[*place]any{}}
+}
+
+// How long, and how often, an owner is tried that has the lock and cannot be
+// reached: it is ending, or has only begun.
+const (
+	ownerWait  = 5 * time.Second
+	ownerRetry = 50 * time.Millisecond
+)
+
+// use calls f with the engine that has the conversation open, which is this one
+// if nobody has. again says that f may be called again when it is not known what became of it.
+func (c *Choosing) use(ctx context.Context, id p.ConversationID, again bool, f func(engine.Engine) error) error {
+	for began := time.Now(); ; {
+		err := f(c.Local)
+		locked := joinable(err)
+		if locked == nil {
+			if err == nil {
+				c.note(id, "")
+			}
+			return err
+		}
+		e, dialed := c.join(ctx, locked.Owner)
+		if dialed == nil {
+			err := f(e)
+			switch {
+			case err == nil:
+				c.note(id, locked.Address)
+				return nil
+			case errors.Is(err, ErrLost) && !again:
+				return fmt.Errorf("%w: what was sent may have been recorded", err)
+			case !errors.Is(err, ErrLost) && !errors.Is(err, engine.ErrClosed) && joinable(err) == nil:
+				return err
+			}
+		} else if final(dialed) {
+			return dialed
+		}
+		if time.Since(began) > ownerWait {
+			return err
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// joinable returns the error that names an owner which accepts clients on this
+// machine.
+func joinable(err error) *engine.LockedError {
+	var locked *engine.LockedError
+	if errors.As(err, &locked) && locked.Joinable() {
+		return locked
+	}
+	return nil
+}
+
+// final reports whether it is no use to try again.
+func final(err error) bool {
+	return errors.As(err, new(*UnresponsiveError)) || errors.As(err, new(*VersionError)) || errors.Is(err, ErrUser) || errors.Is(err, context.Canceled) || errors.Is(err, engine.ErrClosed)
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-time.After(ownerRetry):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// join returns the connection to an owner.
+func (c *Choosing) join(ctx context.Context, owner journal.Owner) (*Engine, error) {
+	c.mu.Lock()
+	e, closed := c.owners[owner.Address], c.closed
+	c.mu.Unlock()
+	if closed {
+		return nil, engine.ErrClosed
+	}
+	if e != nil {
+		select {
+		case <-e.Ended():
+		default:
+			return e, nil
+		}
+	}
+	e, err := Dial(ctx, owner.Address, c.o)
+	if silent := (*UnresponsiveError)(nil); errors.As(err, &silent) {
+		silent.PID = owner.PID
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		go e.Close() // at once
+		return nil, engine.ErrClosed
+	}
+	if other := c.owners[owner.Address]; other != nil {
+		select {
+		case <-other.Ended():
+		default: // somebody else was faster
+			go e.Close() // at once
+			return other, nil
+		}
+	}
+	c.owners[owner.Address] = e
+	return e, nil
+}
+
+// note moves the followers of a conversation to where it is open.
+func (c *Choosing) note(id p.ConversationID, address string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range c.followers[id] {
+		if f.address != address {
+			f.move(errMoved)
+		}
+	}
+}
+
+// Joined returns the process that has a conversation open which is followed
+// here, or 0 if it is this one.
+func (c *Choosing) Joined(id p.ConversationID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range c.followers[id] {
+		if e := c.owners[f.address]; f.address != "" && e != nil {
+			return e.PID()
+		}
+	}
+	return 0
+}
+
+// Resume implements engine.Engine.
+func (c *Choosing) Resume(ctx context.Context, id p.ConversationID) (snap engine.Snapshot, err error) {
+	err = c.use(ctx, id, true, func(e engine.Engine) (err error) {
+		snap, err = e.Resume(ctx, id)
+		return err
+	})
+	return snap, err
+}
+
+// Submit implements engine.Engine. If the owner ends before it answers, the op may
+// have been recorded or not: the error is then ErrLost.
+func (c *Choosing) Submit(ctx context.Context, id p.ConversationID, op p.Op) (receipt p.Receipt, err error) {
+	_, again := op.(p.Interrupt)
+	err = c.use(ctx, id, again, func(e engine.Engine) (err error) {
+		receipt, err = e.Submit(ctx, id, op)
+		return err
+	})
+	return receipt, err
+}
+
+// Archive implements engine.Engine.
+func (c *Choosing) Archive(ctx context.Context, id p.ConversationID) error {
+	return c.use(ctx, id, true, func(e engine.Engine) error { return e.Archive(ctx, id) })
+}
+
+// Delete implements engine.Engine.
+func (c *Choosing) Delete(ctx context.Context, id p.ConversationID) error {
+	return c.use(ctx, id, true, func(e engine.Engine) error { return e.Delete(ctx, id) })
+}
+
+// Shutdown closes what is open here, and leaves what is open elsewhere.
+func (c *Choosing) Shutdown(ctx context.Context) error {
+	err := c.Local.Shutdown(ctx)
+	c.mu.Lock()
+	c.closed = true
+	owners := c.owners
+	c.owners = nil
+	c.mu.Unlock()
+	for _, e := range owners {
+		e.Close()
+	}
+	return err
+}
+
+// Subscribe implements engine.Engine.
+func (c *Choosing) Subscribe(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
+	return c.Attach(ctx, id, after, nil)
+}
+
+// Attach implements engine.Engine.
+func (c *Choosing) Attach(ctx context.Context, id p.ConversationID, after p.Cursor, live func()) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		f := &follower{c: c, id: id, after: after, live: live, seen: map[p.ItemID]int64{}, yield: yield}
+		if err := f.run(ctx); err != nil {
+			yield(p.Event{}, err)
+		}
+	}
+}
+
+// A follower gives one client the events of a conversation, wherever it is open.
+type follower struct {
+	c     *Choosing
+	id    p.ConversationID
+	after p.Cursor           // the last event that was given
+	live  func()             // nil when it was called
+	seen  map[p.ItemID]int64 // how much of each open item was given
+	yield func(p.Event, error) bool
+}
+
+// errStopped says that the client wants nothing more.
+var errStopped = errors.New("the client has left")
+
+// run gives events until the client has left, then nil.
+func (f *follower) run(ctx context.Context) error {
+	began := time.Now() // when the owner was last there
+	for {
+		err := f.read(ctx, f.c.Local, "")
+		if errors.Is(err, errMoved) {
+			continue
+		}
+		locked := joinable(err)
+		if locked == nil {
+			return ended(err)
+		}
+		e, dialed := f.c.join(ctx, locked.Owner)
+		switch {
+		case dialed == nil:
+			err := f.read(ctx, e, locked.Address)
+			began = time.Now()
+			if errors.Is(err, errMoved) {
+				continue
+			}
+			if !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && joinable(err) == nil {
+				return ended(err)
+			}
+		case final(dialed):
+			return dialed
+		case time.Since(began) > ownerWait:
+			return err
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func ended(err error) error {
+	if errors.Is(err, errStopped) {
+		return nil
+	}
+	return err
+}
+
+// read gives what one engine knows, and returns why it ends.
+func (f *follower) read(ctx context.Context, e engine.Engine, address string) error {
+	ctx, move := context.WithCancelCause(ctx)
+	defer move(nil)
+	here := &place{address, move}
+	f.c.enter(f.id, here)
+	defer f.c.exit(f.id, here)
+	live := func() {
+		if f.live != nil {
+			f.live()
+			f.live = nil
+		}
+	}
+	for ev, err := range e.Attach(ctx, f.id, f.after, live) {
+		if err != nil {
+			return err
+		}
+		if ev, ok := f.fresh(ev); ok && !f.yield(ev, nil) {
+			return errStopped
+		}
+	}
+	return errStopped
+}
+
+// fresh returns what was not yet given of an event: another owner gives the text of
+// open items from their beginning.
+func (f *follower) fresh(ev p.Event) (p.Event, bool) {
+	if ev.Seq > 0 {
+		f.after = ev.Seq
+	}
+	switch b := ev.Body.(type) {
+	case *p.Delta:
+		end := b.Offset + int64(len(b.Text))
+		skip := f.seen[b.Item] - b.Offset
+		if skip >= int64(len(b.Text)) {
+			return ev, len(b.Text) == 0
+		}
+		f.seen[b.Item] = end
+		if skip > 0 {
+			rest := *b
+			rest.Offset, rest.Text = b.Offset+skip, b.Text[skip:]
+			ev.Body = &rest
+		}
+	case *p.TurnEnded:
+		for item := range f.seen {
+			if item.Turn == ev.Turn {
+				delete(f.seen, item)
+			}
+		}
+	case *p.BackgroundEnded:
+		delete(f.seen, b.ID.Item())
+	}
+	return ev, true
+}
+
+func (c *Choosing) enter(id p.ConversationID, at *place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.followers[id] == nil {
+		c.followers[id] = map[*place]any{}
+	}
+	c.followers[id][at] = nil
+}
+
+func (c *Choosing) exit(id p.ConversationID, at *place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if delete(c.followers[id], at); len(c.followers[id]) == 0 {
+		delete(c.followers, id)
+	}
+}

@@ -1,0 +1,254 @@
+package remote_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/journal/file"
+	"github.com/fermata-agent/fermata/internal/remote"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A node is what a process has: an engine that others join, and that joins others.
+type node struct {
+	*enginetest.Engine
+	c    *remote.Choosing
+	host *remote.Host
+}
+
+func newNode(t *testing.T, home string) *node {
+	t.Helper()
+	n := &node{host: remote.NewHost(t.Context(), filepath.Join(home, "run"), "test", func(err error) { t.Error(err) })}
+	store := file.New(home, file.Options{Address: n.host.Address, Join: true})
+	n.Engine = enginetest.New(t, enginetest.Options{Store: store, IdleAfter: -1, IdleFollowed: -1})
+	n.host.Serve(n.Engine.Local)
+	n.c = remote.NewChoosing(n.Engine.Local, remote.Options{Client: "test"})
+	t.Cleanup(func() { n.leave(t) })
+	return n
+}
+
+// leave ends a node as a process does that is told to end.
+func (n *node) leave(t *testing.T) {
+	n.host.Leave()
+	_ = n.c.Shutdown(t.Context()) // its context may have ended
+	n.host.Close()
+}
+
+// die ends a node as kill -9 does.
+func (n *node) die() {
+	n.host.Leave()
+	n.Engine.Kill()
+	n.host.Close()
+}
+
+// A reader follows a conversation.
+type reader struct {
+	t      *testing.T
+	events chan p.Event
+	ended  chan error
+}
+
+func read(t *testing.T, e engine.Engine, id p.ConversationID) *reader {
+	t.Helper()
+	r := &reader{t: t, events: make(chan p.Event, 10000), ended: make(chan error, 1)}
+	go func() { // ends with the test
+		for ev, err := range e.Subscribe(t.Context(), id, 0) {
+			if err != nil {
+				r.ended <- err
+				return
+			}
+			r.events <- ev
+		}
+	}()
+	return r
+}
+
+// until reads to a line, and fails if an event is missing or comes twice.
+func (r *reader) until(line string) (lines []string) {
+	r.t.Helper()
+	timeout := time.After(time.Minute)
+	for {
+		select {
+		case ev := <-r.events:
+			lines = append(lines, enginetest.Line(ev))
+			if enginetest.Line(ev) == line {
+				return lines
+			}
+		case err := <-r.ended:
+			r.t.Fatalf("the follower ended with %v after %q", err, lines)
+		case <-timeout:
+			r.t.Fatalf("no %q in %q", line, lines)
+		}
+	}
+}
+
+func say(t *testing.T, e engine.Engine, id p.ConversationID, text string) p.Receipt {
+	t.Helper()
+	receipt, err := e.Submit(t.Context(), id, p.UserTurn{Content: p.Text(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return receipt
+}
+
+func create(t *testing.T, e engine.Engine) p.ConversationID {
+	t.Helper()
+	id, err := e.Create(t.Context(), p.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestSecondProcessJoins(t *testing.T) {
+	home := t.TempDir()
+	a, b := newNode(t, home), newNode(t, home)
+	id := create(t, a.c)
+	seenA, seenB := read(t, a.c, id), read(t, b.c, id)
+
+	say(t, b.c, id, "from b") // a runs it
+	a.Request().Answer("hello")
+	seenA.until("turn_ended completed")
+	seenB.until("turn_ended completed")
+
+	say(t, a.c, id, "from a")
+	q := a.Request()
+	q.Delta("I beg")
+	seenB.until("delta 2.1.0 0 I beg")
+	if _, err := b.c.Submit(t.Context(), id, p.Interrupt{}); err != nil {
+		t.Fatal(err)
+	}
+	seenA.until("turn_ended interrupted")
+	seenB.until("turn_ended interrupted")
+
+	if snap, err := b.c.Resume(t.Context(), id); err != nil || snap.Turn != 2 || snap.Active {
+		t.Errorf("%+v, %v", snap, err)
+	}
+	if _, err := b.c.Submit(t.Context(), id, p.Interrupt{}); !errors.Is(err, engine.ErrNothingToStop) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestApprovalFromTheOtherProcess(t *testing.T) {
+	home := t.TempDir()
+	a, b := newNode(t, home), newNode(t, home)
+	id := create(t, a.c)
+	seenB := read(t, b.c, id)
+	say(t, a.c, id, "go")
+	q := a.Request()
+	q.Call("c", "work", "{}")
+	q.End()
+	a.Run().Ask("rm", "-r")
+	seenB.until("approval_requested 1.1.0")
+	snap, err := b.c.Resume(t.Context(), id)
+	if err != nil || len(snap.PendingApprovals) != 1 {
+		t.Fatalf("%+v, %v", snap, err)
+	}
+	if _, err := b.c.Submit(t.Context(), id, p.Approve{Call: snap.PendingApprovals[0], Decision: p.Approved}); err != nil {
+		t.Fatal(err)
+	}
+	a.Run().Finish("done")
+	a.Request().Answer("ok")
+	seenB.until("turn_ended completed")
+}
+
+// When the owner is killed in mid-turn one of its clients takes over, and the
+// other one joins that.
+func TestTakeOverFromADeadOwner(t *testing.T) {
+	home := t.TempDir()
+	a, b, c := newNode(t, home), newNode(t, home), newNode(t, home)
+	id := create(t, a.c)
+	seenB, seenC := read(t, b.c, id), read(t, c.c, id)
+	say(t, a.c, id, "go")
+	a.Request().Delta("half a sen")
+	seenB.until("delta 1.1.0 0 half a sen")
+	seenC.until("delta 1.1.0 0 half a sen")
+	a.die()
+	seenB.until("turn_ended crashed")
+	seenC.until("turn_ended crashed")
+
+	owner := b
+	if b.c.Joined(id) != 0 {
+		owner = c
+	}
+	say(t, b.c, id, "from b")
+	owner.Request().Answer("here")
+	seenB.until("turn_ended completed")
+	seenC.until("turn_ended completed")
+	say(t, c.c, id, "from c")
+	owner.Request().Answer("here")
+	seenB.until("turn_ended completed")
+	seenC.until("turn_ended completed")
+}
+
+func TestOwnerLeavesInGoodOrder(t *testing.T) {
+	home := t.TempDir()
+	a, b := newNode(t, home), newNode(t, home)
+	id := create(t, a.c)
+	seenB := read(t, b.c, id)
+	say(t, a.c, id, "go")
+	a.Request()
+	seenB.until("model_requested 1")
+	a.leave(t)
+	seenB.until("turn_ended interrupted")
+	say(t, b.c, id, "and now me")
+	b.Request().Answer("yes")
+	seenB.until("turn_ended completed")
+	if left, err := os.ReadDir(filepath.Join(home, "run")); err != nil || len(left) != 1 {
+		t.Errorf("sockets %v, %v", left, err)
+	}
+}
+
+// A conversation that is released is opened by whoever needs it, and those that
+// follow it elsewhere come along.
+func TestReleasedConversationMoves(t *testing.T) {
+	home := t.TempDir()
+	a, b := newNode(t, home), newNode(t, home)
+	id := create(t, a.c)
+	seenA, seenB := read(t, a.c, id), read(t, b.c, id)
+	say(t, a.c, id, "go")
+	a.Request().Answer("one")
+	seenA.until("turn_ended completed")
+	seenB.until("turn_ended completed")
+	if err := a.c.Release(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	say(t, b.c, id, "mine")
+	b.Request().Answer("two")
+	seenB.until("turn_ended completed")
+	seenA.until("turn_ended completed")
+	say(t, a.c, id, "both")
+	b.Request().Answer("three")
+	seenA.until("turn_ended completed")
+	seenB.until("turn_ended completed")
+}
+
+func TestArchiveByAClient(t *testing.T) {
+	home := t.TempDir()
+	a, b := newNode(t, home), newNode(t, home)
+	id := create(t, a.c)
+	if err := b.c.Archive(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	page, err := b.c.List(t.Context(), engine.ListOptions{Archived: true})
+	if err != nil || len(page.Items) != 1 {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+// An owner whose socket is gone is not waited for for ever.
+func TestOwnerThatCannotBeReached(t *testing.T) {
+	home := t.TempDir()
+	a, b := newNode(t, home), newNode(t, home)
+	id := create(t, a.c)
+	a.host.Leave()
+	var locked *engine.LockedError
+	if _, err := b.c.Resume(t.Context(), id); !errors.As(err, &locked) || locked.PID != os.Getpid() {
+		t.Errorf("error %v", err)
+	}
+}

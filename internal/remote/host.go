@@ -1,0 +1,76 @@
+package remote
+
+import (
+	"context"
+	"sync"
+
+	"github.com/fermata-agent/fermata/engine"
+)
+
+// A Host lets other processes join the conversations of this one. It listens from the
+// time at which the first conversation is opened.
+type Host struct {
+	ctx     context.Context
+	dir     string
+	program string
+	failed  func(error)
+
+	mu       sync.Mutex
+	server   *Server       // guarded by mu
+	listener *Listener     // nil while nothing is open; guarded by mu
+	served   chan struct{} // closed when listener has ended
+}
+
+// NewHost makes a host that listens in dir. program is the version of this program.
+// failed is called if it cannot listen; then nobody can join, and all else works.
+func NewHost(ctx context.Context, dir, program string, failed func(error)) *Host {
+	return &Host{ctx: context.WithoutCancel(ctx), dir: dir, program: program, failed: failed, served: make(chan struct{})}
+}
+
+// Serve says whose conversations others join. It is called before anything is opened.
+func (h *Host) Serve(e engine.Engine) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.server = NewServer(e, h.program)
+}
+
+// Address listens, and returns where; empty if that fails.
+func (h *Host) Address() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.server == nil {
+		return ""
+	}
+	l, err := Listen(h.dir)
+	if err != nil {
+		h.failed(err)
+		return ""
+	}
+	h.listener = l
+	go func() { // ends with Close
+		defer close(h.served)
+		l.Serve(h.ctx, h.server)
+	}()
+	return l.Address()
+}
+
+// Leave accepts nobody any more. It is called before the engine is shut down.
+func (h *Host) Leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listener != nil {
+		h.server.Leave()
+		h.listener.Close()
+	}
+}
+
+// Close ends all connections, after Leave.
+func (h *Host) Close() {
+	h.mu.Lock()
+	server, listening := h.server, h.listener != nil
+	h.mu.Unlock()
+	if listening {
+		server.Close()
+		<-h.served
+	}
+}
