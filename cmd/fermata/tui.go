@@ -205,14 +205,25 @@ func unbracketed(term string) bool {
 }
 
 // finders find files, each in its directory.
-type finders struct{ byDir sync.Map }
+type finders struct {
+	mu    sync.Mutex
+	byDir map[string]*store.Files // guarded by mu
+}
 
 func (f *finders) find(ctx context.Context, dir, typed string) []string {
-	one, ok := f.byDir.Load(dir)
-	if !ok {
-		one, _ = f.byDir.LoadOrStore(dir, store.NewFiles(gitFiles(dir), store.Walk(dir, filesMax)))
+	return f.in(dir).Find(ctx, typed)
+}
+
+func (f *finders) in(dir string) *store.Files {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byDir[dir] == nil {
+		if f.byDir == nil {
+			f.byDir = map[string]*store.Files{}
+		}
+		f.byDir[dir] = store.NewFiles(gitFiles(dir), store.Walk(dir, filesMax))
 	}
-	return one.(*store.Files).Find(ctx, typed)
+	return f.byDir[dir]
 }
 
 // filesMax is how many files are offered where git does not list them.

@@ -25,8 +25,10 @@ import (
 type Models struct {
 	load    config.Options
 	config  *config.Config
-	version string   // of this program
-	clients sync.Map // provider, by the name that settings have, to *provided
+	version string // of this program
+
+	mu      sync.Mutex
+	clients map[string]*provided // by the provider's name in settings; guarded by mu
 }
 
 // A provided is a provider with its client.
@@ -66,8 +68,8 @@ func (m *Models) chooseFor(s p.Settings) (config.Choice, error) {
 // get returns the provider for the settings of a turn. What a provider's name stands for
 // does not change while we run.
 func (m *Models) get(s p.Settings) (*provided, error) {
-	if c, ok := m.clients.Load(s.Provider); ok {
-		return c.(*provided), nil
+	if c := m.known(s.Provider, nil); c != nil {
+		return c, nil
 	}
 	choice, err := m.chooseFor(s)
 	if err != nil {
@@ -77,19 +79,31 @@ func (m *Models) get(s p.Settings) (*provided, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, _ := m.clients.LoadOrStore(s.Provider, &provided{choice, c})
-	return got.(*provided), nil
+	return m.known(s.Provider, &provided{choice, c}), nil
+}
+
+// known returns the provider with a name. If there is none, it is made, unless that is nil.
+func (m *Models) known(name string, made *provided) *provided {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.clients[name] == nil && made != nil {
+		if m.clients == nil {
+			m.clients = map[string]*provided{}
+		}
+		m.clients[name] = made
+	}
+	return m.clients[name]
 }
 
 // keyVariables are the variables of keys of the providers that clients defined
 // and that were used so far.
 func (m *Models) keyVariables() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var names []string
-	m.clients.Range(func(_, c any) bool {
-		pr := c.(*provided).choice.Provider
-		names = append(names, pr.KeyVariables()...)
-		return true
-	})
+	for _, c := range m.clients {
+		names = append(names, c.choice.Provider.KeyVariables()...)
+	}
 	return names
 }
 
