@@ -3,6 +3,7 @@ package file_test
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -206,6 +207,26 @@ func BenchmarkView100MB(b *testing.B) {
 		for b.Loop() {
 			_, err := v.Tail(b.Context(), 64)
 			must(b, err)
+		}
+	})
+}
+
+// BenchmarkStream is a piece of text that reaches the file too: a record closes
+// the item after a while, and the next one begins.
+func BenchmarkStream(b *testing.B) {
+	stores(b, func(b *testing.B, s journal.Store) {
+		j := benchJournal(b, s)
+		b.ReportAllocs()
+		b.SetBytes(int64(len("some words ")))
+		n := 0
+		sc := j.Open("s")
+		for b.Loop() {
+			n++
+			item := "1.1." + strconv.Itoa(n/20_000)
+			sc.Write(item, "message", "some words ")
+			if n%20_000 == 19_999 {
+				j.Append(journal.Entry{Kind: "bench", Closes: item})
+			}
 		}
 	})
 }

@@ -178,18 +178,28 @@ func (l *line) takeLink(b []byte) []byte {
 	if !ok || !bytes.HasPrefix(of[8:], []byte(prevPrefix)) {
 		return b
 	}
-	first, err := parseHex(of[:8])
+	first, ok := parseHex(of[:8])
 	second, also := parseHex(of[8+len(prevPrefix) : len(of)-1])
-	if err != nil || also != nil {
+	if !ok || !also {
 		return b
 	}
 	l.linked, l.link = true, link{of: first, prev: second}
 	return b[:n]
 }
 
-func parseHex(b []byte) (uint32, error) {
-	n, err := strconv.ParseUint(string(b), 16, 32)
-	return uint32(n), err
+// parseHex takes the form that appendHex writes.
+func parseHex(b []byte) (n uint32, ok bool) {
+	for _, c := range b {
+		switch {
+		case '0' <= c && c <= '9':
+			n = n<<4 | uint32(c-'0')
+		case 'a' <= c && c <= 'f':
+			n = n<<4 | uint32(c-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return n, true
 }
 
 // A parser takes the fixed members of a line in order.

@@ -38,14 +38,6 @@ func newScanner(file io.ReaderAt, of uint32, off, end int64) *scanner {
 
 // next returns io.EOF at the end.
 func (s *scanner) next() (span, error) {
-	sp, err := s.nextLine()
-	if sp.linked && sp.of != s.of {
-		sp.kind = foreignLine
-	}
-	return sp, err
-}
-
-func (s *scanner) nextLine() (span, error) {
 	if len(s.rest) > 0 {
 		sp := s.rest[0]
 		s.rest = s.rest[1:]
@@ -64,9 +56,20 @@ func (s *scanner) nextLine() (span, error) {
 	sp.line = parseLine(data)
 	if sp.kind == badLine {
 		s.rest = salvage(sp)
-		return s.nextLine()
+		for i := range s.rest {
+			s.rest[i].disown(s.of)
+		}
+		return s.next()
 	}
+	sp.disown(s.of)
 	return sp, nil
+}
+
+// disown notes that a line is of another conversation than the given one.
+func (l *line) disown(of uint32) {
+	if l.linked && l.of != of {
+		l.kind = foreignLine
+	}
 }
 
 // raw takes the bytes up to a line break or the beginning or end of a run of zeros.
