@@ -1,6 +1,7 @@
 package file_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,6 +120,14 @@ func testChanged(t *testing.T, what, when string, change func(*disktest.Disk, st
 		p.records = append(p.records, "c")
 		synctest.Wait()
 		var changed *file.ChangedError
+		if when != "before the end" { // there it has nothing to do, and looks when it is closed
+			if _, err := j.Durable(); !errors.As(err, &changed) {
+				t.Fatalf("Durable = %v", err)
+			}
+		}
+		if data, _ := d.ReadFile(fmt.Sprint(rescued(changed))); when == "before a record" && !strings.Contains(string(data), `"kind":"c"`) {
+			t.Errorf("what was to be written is not saved: %s", data)
+		}
 		if err := j.Close(); !errors.As(err, &changed) || changed.What != what || changed.Rescued == "" {
 			t.Fatalf("Close = %v", err)
 		}
@@ -134,7 +143,14 @@ func testChanged(t *testing.T, what, when string, change func(*disktest.Disk, st
 	})
 }
 
-// write returns the file of a conversation with the records that a process with
+func rescued(e *file.ChangedError) string {
+	if e == nil {
+		return ""
+	}
+	return e.Rescued
+}
+
+// writeAfter returns the file of a conversation with the records that a process with
 // it open would write after those in data.
 func writeAfter(t *testing.T, data []byte, kinds ...string) []byte {
 	t.Helper()
@@ -221,6 +237,39 @@ func TestTwoWritersLeaveOneConversation(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A record that continues another than the one before it is noticed, although its
+// number fits.
+func TestRecordThatDoesNotContinue(t *testing.T) {
+	base := writeAfter(t, nil, "k1", "k2")
+	n := len(lines(base))
+	a := lines(writeAfter(t, base, "a1", "a2"))[n:]
+	b := lines(writeAfter(t, base, "b1", "b2"))[n:]
+	kinds, _, aside := opened(t, []byte(string(base)+a[0]+b[2]))
+	if diff := cmp.Diff([]string{"conversation_started", "k1", "k2", "a1"}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(aside, `"kind":"b2"`) {
+		t.Errorf("set aside %q", aside)
+	}
+}
+
+// The file that a repair puts in the place of the damaged one is locked too.
+func TestRepairedFileIsLocked(t *testing.T) {
+	d, _ := written(t, func(b []byte) []byte { return bytes.Replace(b, []byte(`"kind":"k1"`), []byte(`"kind":"kX"`), 1) })
+	synctest.Test(t, func(t *testing.T) {
+		d := d.Clone()
+		s := modelStore(d)
+		j, err := s.Open(t.Context(), sampleID)
+		must(t, err)
+		must(t, d.Remove(pathOf(t, s, sampleID)+".lock"))
+		var locked *journal.LockedError
+		if _, err := modelStore(d.Reopen()).Open(t.Context(), sampleID); !errors.As(err, &locked) {
+			t.Errorf("Open = %v", err)
+		}
+		must(t, j.Close())
+	})
 }
 
 // Lines of another conversation are recognized wherever they are.

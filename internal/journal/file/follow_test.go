@@ -143,3 +143,32 @@ func TestLastReadsLittle(t *testing.T) {
 		last("never", 0)
 	})
 }
+
+// A record that was written after the checkpoint was taken, and is lost, does not
+// hide the one before it.
+func TestLastAfterALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := emptyDisk()
+		s := modelStore(d)
+		j, p := begin(t, s, sampleID, "renamed", "a")
+		path := pathOf(t, s, sampleID)
+		before, err := d.ReadFile(path)
+		must(t, err)
+		must(t, p.add(j, "renamed"))
+		must(t, j.Checkpoint(t.Context(), 3, []byte("state of 3")))
+		must(t, j.Close())
+		d.Put(path, string(before), 0o600)
+		for range 2 { // then with a checkpoint of a writer that had read that one
+			v, err := s.View(t.Context(), sampleID)
+			must(t, err)
+			if r, ok, err := v.Last(t.Context(), "renamed"); !ok || r.Seq != 2 || err != nil {
+				t.Errorf("Last = %d, %v, %v", r.Seq, ok, err)
+			}
+			must(t, v.Close())
+			j, err = s.Open(t.Context(), sampleID)
+			must(t, err)
+			must(t, j.Checkpoint(t.Context(), 3, []byte("state of 3")))
+			must(t, j.Close())
+		}
+	})
+}

@@ -345,4 +345,25 @@ func TestPowerCutLeavesLockFile(t *testing.T) {
 	}
 }
 
+// What was written to open items is durable when the journal is closed.
+func TestPowerCutAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := emptyDisk()
+		j, err := modelStore(d).Create(t.Context(), sampleID, time.Now())
+		must(t, err)
+		var p promise
+		must(t, p.add(j, "a"))
+		j.Open("s").Write("1.1.0", "message", "text")
+		must(t, j.Close())
+		for seed := range uint64(20) {
+			k, err := modelStore(d.PowerCut(rand.New(rand.NewPCG(seed, 1)))).Open(t.Context(), sampleID)
+			must(t, err)
+			if items := openItems(t, k); len(items) != 1 || items[0].Text != "text" {
+				t.Errorf("seed %d: open items are %v", seed, items)
+			}
+			must(t, k.Close())
+		}
+	})
+}
+
 func modelFS(d *disktest.Disk) file.FS { return journaltest.Model{Disk: d} }
