@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -69,6 +70,11 @@ func TestFollowOverARepair(t *testing.T) {
 		s := modelStore(d)
 		j, _ := begin(t, s, sampleID, "a", "b", "c")
 		must(t, j.Close())
+		path := pathOf(t, s, sampleID)
+		data, err := d.ReadFile(path)
+		must(t, err)
+		garbage := strings.Repeat("x", 5000) + "\n" // the repaired file is shorter
+		d.Put(path, garbage+string(data), 0o600)
 		v, err := s.View(t.Context(), sampleID)
 		must(t, err)
 		defer v.Close()
@@ -76,10 +82,9 @@ func TestFollowOverARepair(t *testing.T) {
 		if got := next(t, f); len(got) != 4 {
 			t.Fatalf("Next = %v", got)
 		}
-		path := pathOf(t, s, sampleID)
 		w, err := d.OpenFile(path, os.O_RDWR, 0)
 		must(t, err)
-		data, err := d.ReadFile(path)
+		data, err = d.ReadFile(path)
 		must(t, err)
 		_, err = w.WriteAt([]byte("X"), int64(bytes.Index(data, []byte(`"kind":"b"`))))
 		must(t, err)
