@@ -53,7 +53,7 @@ func TestExecArguments(t *testing.T) {
 		name, args, want string
 		fail             bool
 	}{
-		{"login shell", `{"cmd":"shopt -q login_shell && echo yes"}`, "yes\n", false},
+		{"no login shell, unless said so", `{"cmd":"shopt -q login_shell || echo no"}`, "no\n", false},
 		{"login shell, said so", `{"cmd":"shopt -q login_shell && echo yes","login":true}`, "yes\n", false},
 		{"no login shell", `{"cmd":"shopt -q login_shell || echo no","login":false}`, "no\n", false},
 		{"another shell", `{"cmd":"echo $0","shell":"/bin/sh","login":false}`, "/bin/sh\n", false},
