@@ -174,6 +174,9 @@ func (r *longRun) close() {
 
 // Two hundred calls whose outputs are many times what fits.
 func TestLongWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it computes for long; TestRandomLongConversations has the same goroutines")
+	}
 	for wire := range wires {
 		for _, window := range []int64{50_000, 32_000} {
 			for name, tt := range map[string]struct {
