@@ -203,7 +203,7 @@ func (l *Log) Enter(p Phase) bool {
 		return false
 	}
 	l.phase = p
-	l.news()
+	l.notifyAll()
 	return true
 }
 

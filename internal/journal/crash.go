@@ -9,7 +9,7 @@ import (
 type CrashMode int
 
 const (
-	// CrashKill is kill -9: what was handed to the operating system is kept, and
+	// CrashKill is kill -9: what was written to the operating system is kept, and
 	// that includes the bytes of open items after 100 ms.
 	CrashKill CrashMode = iota
 	// CrashPower is loss of power: only what was synced is sure to be kept, and

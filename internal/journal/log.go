@@ -197,11 +197,11 @@ func (l *Log) show(seq uint64) {
 		return it.gone
 	})
 	l.recent.trim(l.saved)
-	l.news()
+	l.notifyAll()
 }
 
-// news tells the owner and the readers.
-func (l *Log) news() {
+// notifyAll wakes the owner and the readers.
+func (l *Log) notifyAll() {
 	select {
 	case l.notify <- struct{}{}:
 	default:

@@ -219,7 +219,7 @@ func (s *MemoryStore) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// A memoryJournal is a log with a disk that is played.
+// A memoryJournal is a Log with a simulated disk.
 type memoryJournal struct {
 	*Log
 	store        *MemoryStore

@@ -35,7 +35,7 @@ type checkpoint struct {
 	Bytes int              `json:"bytes"` // of the state
 
 	index index
-	state []byte // what it is all for
+	state []byte // as given to Journal.Checkpoint
 }
 
 // scan returns where to begin to read the file of the conversation with that sum.

@@ -350,7 +350,7 @@ func (j *fileJournal) Close() error {
 }
 
 // Abandon leaves the journal as a kill -9 would: nothing more is written, the
-// lock falls, readers get ErrClosed. It is for tests of what comes after, and
+// lock is released, readers get ErrClosed. It is for tests of what comes after, and
 // reports false if the journal is closed already.
 func (j *fileJournal) Abandon() bool {
 	alive := j.Kill()

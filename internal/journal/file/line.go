@@ -21,7 +21,7 @@ import (
 // CRC-32C of the bytes before `,"sum"`; so a line can be checked and its number read
 // without decoding JSON. of is the CRC-32C of the conversation's id, prev the sum of
 // the record that its writer wrote before (of the first record: of). So lines of
-// another conversation, and of two writers, can be told apart. Where a text is not
+// another conversation, and of two writers, can be distinguished. Where a text is not
 // UTF-8, there is "bytes" in base64 instead. Lines of earlier
 // versions have neither.
 const (

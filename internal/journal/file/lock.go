@@ -125,5 +125,5 @@ func (l *lockFile) release() {
 	l.file.Close()
 }
 
-// abandon lets the lock fall as the death of the process would.
+// abandon releases the lock as the death of the process would: the file stays.
 func (l *lockFile) abandon() { l.file.Close() }

@@ -17,7 +17,7 @@ type position struct {
 	sum  uint32 // of the record before it; 0 if it is not known
 }
 
-// found is what reading a journal's file brought up.
+// found is what reading a journal's file has found.
 type found struct {
 	of       uint32 // sum of the conversation's id
 	last     uint64

@@ -216,7 +216,7 @@ func (p *plan) chooseProgress() {
 	}
 }
 
-// assess finds out what is lost and how to go about it.
+// assess finds out what is lost, and whether truncating the file is enough.
 func (p *plan) assess() {
 	p.inPlace = true
 	next, gap := p.from.next, 0 // gap: damage from there on is behind the last kept record

@@ -107,7 +107,7 @@ func (s *scanner) take(n, skip int) []byte {
 	return data
 }
 
-// fill reads more behind what is in buf, making room if need be.
+// fill reads more behind what is in buf, making room if necessary.
 func (s *scanner) fill() error {
 	if s.off >= s.end {
 		return io.EOF

@@ -41,7 +41,8 @@ func (d *Disk) SyncDir(dir string) error {
 	return d.sync(nil, func() error { return d.FS.SyncDir(dir) })
 }
 
-// sync takes as long, and ends, as it was told to, or when the file is closed.
+// sync waits for SyncDelay, or until the file is closed, then syncs unless SyncError
+// fails.
 func (d *Disk) sync(closed <-chan struct{}, do func() error) error {
 	if d.SyncDelay != nil {
 		select {

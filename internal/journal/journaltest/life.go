@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal"
 )
 
-var errDisk = errors.New("no space left on the played disk")
+var errDisk = errors.New("no space left on the simulated disk")
 
 func failedSyncShowsUnsaved(e *env) {
 	j := e.create()
