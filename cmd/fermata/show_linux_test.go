@@ -51,5 +51,5 @@ func TestShowOfABackgroundCommand(t *testing.T) {
 	}
 	contains(t, "stderr", errs, "· background command 1 is stopped with this run: sleep 600\n")
 	contains(t, "conversation", pl.must("show", pl.conversation()),
-		"\n$ sleep 600  (continued in the background as 1)\n", "\n· background command 1: sleep 600 [interrupted]\n")
+		"\n$ sleep 600\n  (continues in the background as 1, ", "\n· background command 1: sleep 600\n· background command 1 ended (interrupted)\n")
 }

@@ -1,8 +1,11 @@
 package exec
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -31,4 +34,36 @@ func (w *errWriter) Write(b []byte) (int, error) {
 		w.failed = err
 	}
 	return n, err
+}
+
+// Show draws a whole conversation on Out as it is now, with nothing left out.
+func Show(o Options, t *transcript.Transcript) error {
+	w := &errWriter{w: o.Out}
+	o.Out, o.Err, o.ErrTerminal = w, w, false
+	pr := newPrinter(o)
+	pr.all, pr.full = true, true
+	for _, it := range t.Items {
+		if it.Kind == transcript.Plan {
+			pr.over[strings.TrimPrefix(it.ID, "p")] = true // the call that made it
+		}
+	}
+	for _, it := range t.Items {
+		if !pr.over[it.ID] {
+			pr.text("\n")
+			pr.draw(it)
+			pr.flush()
+		}
+	}
+	if t.Active {
+		pr.line(fmt.Sprintf("\nturn %d has not ended", t.Turn))
+	}
+	for _, in := range t.Inputs {
+		pr.line("\nnot delivered yet: " + p.PlainText(in.Content))
+	}
+	for _, in := range t.Returned {
+		if !in.Deleted {
+			pr.line(fmt.Sprintf("\nnot delivered: %s\nto send it again: fermata exec resume %s --returned", p.PlainText(in.Content), o.Conversation))
+		}
+	}
+	return w.failed
 }

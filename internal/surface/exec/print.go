@@ -27,6 +27,7 @@ type printer struct {
 	w    io.Writer // progress
 	live bool      // messages are shown as they arrive
 	all  bool      // what the user says and how turns end is shown too
+	full bool      // nothing is left out: all output, and what the model thought
 	tr   transcript.Transcript
 
 	shown   map[string]int   // bytes of each open item that are on screen
@@ -62,6 +63,9 @@ func (pr *printer) draw(it *transcript.Item) {
 		pr.message(it)
 		return
 	case transcript.Reasoning:
+		if pr.full && !pr.o.HideThought && strings.TrimSpace(it.Text) != "" {
+			pr.colored(dim, indent("(thinking) "+strings.TrimRight(it.Text, "\n")))
+		}
 		return
 	case transcript.User, transcript.End:
 		if !pr.all { // the user knows; the end has its own line
@@ -99,7 +103,7 @@ func (pr *printer) message(it *transcript.Item) {
 		}
 		return
 	}
-	if it.Status == transcript.Open {
+	if it.Status == transcript.Open && !pr.full {
 		return
 	}
 	pr.flush()
@@ -143,7 +147,7 @@ func (pr *printer) call(it *transcript.Item) {
 		return // declined and answered as well; or begun before we were there to see what it is
 	}
 	if _, begun := pr.shown[it.ID]; !begun {
-		if len(it.Command)+len(it.Changes) == 0 && it.Status == transcript.Open {
+		if len(it.Command)+len(it.Changes) == 0 && it.Status == transcript.Open && !pr.full {
 			return // it becomes a command or a patch, or ends
 		}
 		pr.shown[it.ID] = 0
@@ -166,7 +170,7 @@ func (pr *printer) begin(it *transcript.Item) {
 	}
 	pr.colored(bold, "$ apply_patch")
 	for i, c := range it.Changes {
-		if i == shownLines {
+		if i == shownLines && !pr.full {
 			pr.line(fmt.Sprintf("  … %d more files", len(it.Changes)-i))
 			break
 		}
@@ -182,6 +186,9 @@ func callLine(it *transcript.Item) string {
 	}
 	return cut(line)
 }
+
+// indent sets a text off from the left.
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // lineLength is how much of a line is shown.
 const lineLength = 1000
@@ -202,13 +209,13 @@ func (pr *printer) printed(line string) {
 
 // output shows the whole lines that have arrived since, up to a limit.
 func (pr *printer) output(it *transcript.Item) {
-	if len(it.Command) == 0 {
+	if len(it.Command) == 0 && !pr.full || len(it.Changes) > 0 {
 		return // the answer of a tool is for the model
 	}
 	rest := it.Output[min(pr.shown[it.ID], len(it.Output)):]
-	for rest != "" && pr.lines[it.ID] < shownLines {
+	for rest != "" && (pr.full || pr.lines[it.ID] < shownLines) {
 		line, after, whole := strings.Cut(rest, "\n")
-		if !whole && it.Status == transcript.Open {
+		if !whole && it.Status == transcript.Open && !pr.full {
 			return
 		}
 		pr.printed(line)
@@ -259,6 +266,10 @@ func (pr *printer) callEnd(it *transcript.Item) {
 
 // background tells of the end of a background command.
 func (pr *printer) background(it *transcript.Item) {
+	if pr.full {
+		pr.colored(bold, fmt.Sprintf("· background command %d: %s", it.Background, callLine(it)))
+		pr.output(it)
+	}
 	if it.Status != transcript.Open {
 		pr.colored(statusStyle(it.Status), fmt.Sprintf("· background command %d ended (%s)", it.Background, ending(it)))
 	}
