@@ -169,7 +169,7 @@ func TestReaderGoesAway(t *testing.T) {
 			if pr.err.has("fermata:") {
 				t.Errorf("stderr: nothing went wrong, and it says\n%s", pr.err.String())
 			}
-			contains(t, "what the model was told", pl.sound(pl.conversation()), "Nothing was cut")
+			contains(t, "what the model was told", pl.sound(pl.conversation()), "Nothing was interrupted")
 		})
 	}
 }

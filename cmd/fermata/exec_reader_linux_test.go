@@ -36,7 +36,7 @@ func TestReaderOfLinesLeavesInSilence(t *testing.T) {
 	if want := "fermata: interrupted: stdout was closed\nhint: resume with: fermata exec resume " + id + " PROMPT\n"; pr.err.String() != want {
 		t.Errorf("stderr %q, want %q", pr.err.String(), want)
 	}
-	contains(t, "what the model was told", pl.sound(id), "Cut: `touch running; sleep 600`")
+	contains(t, "what the model was told", pl.sound(id), "Interrupted: `touch running; sleep 600`")
 }
 
 // The same for somebody who looks at a conversation in which nothing happens.

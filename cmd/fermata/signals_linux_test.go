@@ -38,7 +38,7 @@ var phases = []phase{
 			pl.awaitText(id, "word5 ")
 		},
 		shown: []string{"[demo] word1 word2 word3 word4 word5 ", " […partial]\n"},
-		told:  []string{"You had asked: talk 500", "[demo] word1 word2 word3 word4 word5", "on purpose", "No command was cut", "cut off where it ends"},
+		told:  []string{"You had asked: talk 500", "[demo] word1 word2 word3 word4 word5", "on purpose", "No command was interrupted", "cut off where it ends"},
 	},
 	{
 		name: "text on a terminal", prompt: "talk 500", end: ` · reply kept`, terminal: true,
@@ -54,14 +54,14 @@ var phases = []phase{
 			eventually(pl.t, "the command prints", func() bool { return pr.err.has("  line-3\n") })
 		},
 		shown: []string{"$ for i in 1 2 3", "  line-1\n  line-2\n  line-3\n", "  (interrupted, "},
-		told:  []string{"Cut: `for i in 1 2 3; do echo line-$i; done; sleep 600`", "  line-1\n  line-2\n  line-3\n", "may have had effects", "on purpose"},
+		told:  []string{"Interrupted: `for i in 1 2 3; do echo line-$i; done; sleep 600`", "  line-1\n  line-2\n  line-3\n", "may have had effects", "on purpose"},
 	},
 	{
 		name: "waiting for the model", prompt: "wait 60", end: ``,
 		ready: func(pl *place, _ *process, id string) {
 			pl.awaitEvent(id, "the model is asked", func(b p.Body) bool { _, ok := b.(*p.ModelRequested); return ok })
 		},
-		told: []string{"You had asked: wait 60", "No command was cut", "on purpose"},
+		told: []string{"You had asked: wait 60", "No command was interrupted", "on purpose"},
 	},
 }
 
@@ -140,7 +140,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		t.Errorf("it took its time:\n%s", pr.err.String())
 	}
 	pl.noneLeft(t, tree)
-	contains(t, "what the model was told", pl.sound(id), "Cut: `trap", "  ready\n")
+	contains(t, "what the model was told", pl.sound(id), "Interrupted: `trap", "  ready\n")
 }
 
 // Signals that come together are one wish, as from timeout(1), which sends two. They
@@ -161,7 +161,7 @@ func TestSignalsTogetherAreOne(t *testing.T) {
 	if out := pr.out.String(); !strings.HasSuffix(out, last) {
 		t.Errorf("stdout\n%s\nwant at its end\n%s", out, last)
 	}
-	contains(t, "what the model was told", pl.sound(id), "Cut: `trap", "on purpose")
+	contains(t, "what the model was told", pl.sound(id), "Interrupted: `trap", "on purpose")
 }
 
 // Nobody reads: the turn is stopped all the same, and says so with its code.

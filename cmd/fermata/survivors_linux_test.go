@@ -198,7 +198,7 @@ func TestNothingSurvivesAKill(t *testing.T) {
 			t.Errorf("exit code %d, want none", code)
 		}
 		pl.noneLeft(t, c.rows) // before anything looks at the conversation again
-		contains(t, "what the model was told", pl.sound(c.id), "crashed or was killed", "Cut: `echo begun; sh victim; echo over`", "  begun")
+		contains(t, "what the model was told", pl.sound(c.id), "crashed or was killed", "Interrupted: `echo begun; sh victim; echo over`", "  begun")
 	})
 }
 
@@ -226,7 +226,7 @@ func TestNothingSurvivesAKillOfAll(t *testing.T) {
 		c := gather(t, pl, deaf, daemon, foreground)
 		c.killWithShims()
 		pl.noneLeft(t, c.rows) // before anything looks at the conversation again
-		contains(t, "what the model was told", pl.sound(c.id), "crashed or was killed", "Cut: `echo begun; sh victim; echo over`", "  begun")
+		contains(t, "what the model was told", pl.sound(c.id), "crashed or was killed", "Interrupted: `echo begun; sh victim; echo over`", "  begun")
 	})
 }
 

@@ -29,7 +29,7 @@ func TestScreenStopText(t *testing.T) {
 	s.sees("interrupted after", "reply kept", "ready")
 	s.golden("stop_text")
 	s.types("what happened?", "Enter")
-	s.sees("The turn was cut", "ready")
+	s.sees("The turn was interrupted", "ready")
 }
 
 // A stop in the middle of a command ends the whole tree.

@@ -42,7 +42,7 @@ type N: TEXT — types a line to background command N and says what it printed
 view: PATH — looks at an image
 talk N — says N words, slowly
 wait N — says nothing for N seconds
-what happened? — tells what the last turn did, and what was cut of it`
+what happened? — tells what the last turn did, and what was interrupted`
 
 // New returns a client of the demo model.
 func New() model.Client {

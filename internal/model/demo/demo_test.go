@@ -269,7 +269,7 @@ func TestWhatHappened(t *testing.T) {
 		c := newTalk(t, "shell")
 		c.outs["date"] = `{"output":"Monday\n","metadata":{"exit_code":0}}`
 		c.say("run: date")
-		c.wantSaid(c.say("What happened"), "Nothing was cut", "You had asked: run: date", "I called: `date`. Its output:\n  Monday", "I said:\n  [demo] It printed:\n  Monday")
+		c.wantSaid(c.say("What happened"), "Nothing was interrupted", "You had asked: run: date", "I called: `date`. Its output:\n  Monday", "I said:\n  [demo] It printed:\n  Monday")
 	})
 	t.Run("a command that was cut", func(t *testing.T) {
 		c := newTalk(t, "shell")
@@ -281,15 +281,15 @@ func TestWhatHappened(t *testing.T) {
 			&protocol.PromptItem{Kind: protocol.PromptOutput, WireID: "2", CallKind: protocol.CallFunction, Text: "aborted after 3.2 s: the user stopped the turn while this ran. Output until then:\n1\n2"},
 		)
 		c.user("<turn_aborted>\nThe user stopped your previous turn on purpose after 4.0 s.\n</turn_aborted>")
-		c.wantSaid(c.say("what happened?"), "You had asked: run: sleep 600", "The turn was cut after 4.0 s", "stopped your previous turn on purpose",
-			"Done before the cut: `echo one`", "Cut: `sleep 600`, after 3.2 s. Its output:\n  aborted after 3.2 s", "  1\n  2")
+		c.wantSaid(c.say("what happened?"), "You had asked: run: sleep 600", "The turn was interrupted after 4.0 s", "stopped your previous turn on purpose",
+			"Done before that: `echo one`", "Interrupted: `sleep 600`, after 3.2 s. Its output:\n  aborted after 3.2 s", "  1\n  2")
 	})
 	t.Run("text that was cut", func(t *testing.T) {
 		c := newTalk(t, "shell")
 		c.user("talk 50")
 		c.prompt.Items = append(c.prompt.Items, &protocol.PromptItem{Kind: protocol.PromptAssistant, Text: "[demo] word1 word2"})
 		c.user("<turn_aborted>The program crashed.</turn_aborted>")
-		c.wantSaid(c.say("what happened?"), "The turn was cut. I was told: The program crashed.", "No command was cut", "The last I had said:\n  [demo] word1 word2")
+		c.wantSaid(c.say("what happened?"), "The turn was interrupted. The notice said: The program crashed.", "No command was interrupted", "My last message was:\n  [demo] word1 word2")
 	})
 }
 

@@ -54,30 +54,30 @@ var duration = regexp.MustCompile(`after (?:at least )?(\d+(?:\.\d+)? ?(?:ms|s|s
 // cut tells of a turn that was cut: what, after how long, with which output.
 func (p past) cut() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "You had asked: %s\nThe turn was cut", oneLine(p.asked))
+	fmt.Fprintf(&b, "You had asked: %s\nThe turn was interrupted", oneLine(p.asked))
 	if m := duration.FindStringSubmatch(p.aborted); m != nil {
 		fmt.Fprintf(&b, " after %s", m[1])
 	}
-	fmt.Fprintf(&b, ". I was told: %s\n", p.aborted)
+	fmt.Fprintf(&b, ". The notice said: %s\n", p.aborted)
 
 	open := 0
 	for _, c := range p.pairs() {
 		if !strings.HasPrefix(c.output, "aborted") {
-			fmt.Fprintf(&b, "Done before the cut: %s\n", c.name)
+			fmt.Fprintf(&b, "Done before that: %s\n", c.name)
 			continue
 		}
 		open++
-		fmt.Fprintf(&b, "Cut: %s", c.name)
+		fmt.Fprintf(&b, "Interrupted: %s", c.name)
 		if m := duration.FindStringSubmatch(c.output); m != nil {
 			fmt.Fprintf(&b, ", after %s", m[1])
 		}
 		fmt.Fprintf(&b, ". Its output:\n%s\n", indent(c.output))
 	}
 	if open == 0 {
-		b.WriteString("No command was cut.\n")
+		b.WriteString("No command was interrupted.\n")
 	}
 	if text := p.lastText(); text != "" {
-		fmt.Fprintf(&b, "The last I had said:\n%s\n", indent(text))
+		fmt.Fprintf(&b, "My last message was:\n%s\n", indent(text))
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -85,7 +85,7 @@ func (p past) cut() string {
 // told tells of a turn that came to its end.
 func (p past) told() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Nothing was cut. You had asked: %s\n", oneLine(p.asked))
+	fmt.Fprintf(&b, "Nothing was interrupted. You had asked: %s\n", oneLine(p.asked))
 	for _, c := range p.pairs() {
 		fmt.Fprintf(&b, "I called: %s. Its output:\n%s\n", c.name, indent(printed(c.output)))
 	}
