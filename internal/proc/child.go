@@ -21,6 +21,7 @@ type shim struct {
 	control *os.File // closing it means stop
 	stdout  *os.File
 	stderr  *os.File
+	stdin   *os.File      // nil without kind.input
 	id      tree.Identity // whole after hello
 
 	// reports is closed when the shim is dead and waited for, or as good as (see
@@ -47,7 +48,7 @@ func newShim(k kind) (*shim, error) {
 	}
 
 	var p pipes
-	p.openAll()
+	p.openAll(k)
 	if p.err != nil {
 		p.closeTheirs()
 		p.closeOurs()
@@ -61,7 +62,7 @@ func newShim(k kind) (*shim, error) {
 	process, err := os.StartProcess(exe, []string{shimName, k.part(partSupervise)}, &os.ProcAttr{
 		Dir:   "/", // a waiting shim must not hold a file system busy
 		Env:   shimEnv(),
-		Files: []*os.File{nil, p.stdoutW, p.stderrW, p.controlR, p.statusW},
+		Files: []*os.File{p.stdinR, p.stdoutW, p.stderrW, p.controlR, p.statusW},
 		Sys:   attr,
 	})
 	p.closeTheirs() // now, or the death of the shim would not be seen below
@@ -71,7 +72,7 @@ func newShim(k kind) (*shim, error) {
 	}
 
 	s := &shim{
-		kind: k, process: process, control: p.controlW, stdout: p.stdoutR, stderr: p.stderrR,
+		kind: k, process: process, control: p.controlW, stdout: p.stdoutR, stderr: p.stderrR, stdin: p.stdinW,
 		id:      tree.Identity{PID: process.Pid},
 		reports: make(chan report, reportsPerShim),
 	}
@@ -83,14 +84,18 @@ func newShim(k kind) (*shim, error) {
 	return s, nil
 }
 
-// pipes are the four pipes between fermata and a shim.
+// pipes are the pipes between fermata and a shim.
 type pipes struct {
+	stdinR, stdinW                       *os.File // nil unless the command has input
 	stdoutR, stdoutW, stderrR, stderrW   *os.File
 	controlR, controlW, statusR, statusW *os.File
 	err                                  error
 }
 
-func (p *pipes) openAll() {
+func (p *pipes) openAll(k kind) {
+	if k.input {
+		p.stdinR, p.stdinW = p.open()
+	}
 	p.stdoutR, p.stdoutW = p.open()
 	p.stderrR, p.stderrW = p.open()
 	p.controlR, p.controlW = p.open()
@@ -105,8 +110,8 @@ func (p *pipes) open() (r, w *os.File) {
 	return r, w
 }
 
-func (p *pipes) closeTheirs() { closeFiles(p.stdoutW, p.stderrW, p.controlR, p.statusW) }
-func (p *pipes) closeOurs()   { closeFiles(p.stdoutR, p.stderrR, p.controlW, p.statusR) }
+func (p *pipes) closeTheirs() { closeFiles(p.stdinR, p.stdoutW, p.stderrW, p.controlR, p.statusW) }
+func (p *pipes) closeOurs()   { closeFiles(p.stdinW, p.stdoutR, p.stderrR, p.controlW, p.statusR) }
 
 // closeFiles closes what is open; nil is fine.
 func closeFiles(files ...*os.File) {
@@ -189,7 +194,7 @@ func (s *shim) dismiss() {
 	for r := range s.reports {
 		idle = idle || r.Idle != nil
 	}
-	closeFiles(s.stdout, s.stderr)
+	closeFiles(s.stdin, s.stdout, s.stderr)
 	if !idle { // something killed it, and its stage fell to us
 		tree.EndOrphans(s.id, 0, drainLimit)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -116,6 +117,16 @@ func (c *Command) Write(p []byte) (int, error) {
 	return c.tty.master.Write(p)
 }
 
+// Input returns the writing end of the pipe that is the command's standard input,
+// nil without Spec.Input. Closing it is the end of the input; the end of the command
+// closes it as well. A Write blocks while the command does not read, until then.
+func (c *Command) Input() io.WriteCloser {
+	if c.shim.stdin == nil {
+		return nil
+	}
+	return c.shim.stdin
+}
+
 // Resize tells the command's terminal its size. Without one it is an error.
 func (c *Command) Resize(w Winsize) error {
 	if c.tty == nil {
@@ -134,7 +145,7 @@ func (c *Command) run(ctx context.Context) {
 	c.result = w.result()
 	c.tty.closeSlave() // now nobody has it open, and reading comes to its end
 	c.output.finish(drainLimit)
-	closeFiles(c.shim.stdout, c.shim.stderr) // with a terminal nobody read them
+	closeFiles(c.shim.stdin, c.shim.stdout, c.shim.stderr) // with a terminal nobody read them
 	c.tty.close()
 	c.refill()
 }

@@ -32,6 +32,8 @@ type kind struct {
 	user bool // Spec.UserNamespace
 	pids bool // Spec.PIDNamespace
 
+	input bool // Spec.Input
+
 	// scoped is for confined commands without a PID namespace: neither they nor
 	// the shim's killing thread can signal processes outside the tree.
 	scoped bool
@@ -53,7 +55,7 @@ func NewSpawner() (*Spawner, error) {
 func (s *Spawner) warm(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.spares[k] != nil {
+	if s.closed || s.spares[k] != nil || k.input { // few commands read, and they run for long
 		return
 	}
 
@@ -105,7 +107,7 @@ func (s *Spawner) kindFor(spec Spec) kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pids := spec.PIDNamespace && !s.noPIDs
-	return kind{user: spec.UserNamespace, pids: pids, scoped: spec.Confine != nil && !pids}
+	return kind{user: spec.UserNamespace, pids: pids, input: spec.Input, scoped: spec.Confine != nil && !pids}
 }
 
 func (s *Spawner) withoutPIDs() {
@@ -133,7 +135,7 @@ func (s *Spawner) take(ctx context.Context, k kind, confined bool, token string)
 	if err == nil || !k.pids || ctx.Err() != nil {
 		return sh, err
 	}
-	if sh, err = fresh(ctx, kind{user: k.user, scoped: confined}, token); err == nil {
+	if sh, err = fresh(ctx, kind{user: k.user, input: k.input, scoped: confined}, token); err == nil {
 		s.withoutPIDs()
 	}
 	return sh, err
@@ -160,6 +162,9 @@ func fresh(ctx context.Context, k kind, token string) (*shim, error) {
 func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, error) {
 	if len(spec.Argv) == 0 {
 		return nil, errors.New("start command: no arguments")
+	}
+	if spec.Input && spec.Pty != nil {
+		return nil, errors.New("start command: a terminal and a pipe for its input")
 	}
 	if s.isClosed() {
 		return nil, ErrClosed

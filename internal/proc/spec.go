@@ -75,8 +75,12 @@ type Spec struct {
 	PIDNamespace bool
 
 	// Pty asks for a pseudo-terminal of that size instead of two pipes. Without
-	// it standard input is /dev/null.
+	// it, and without Input, standard input is /dev/null.
 	Pty *Winsize
+
+	// Input makes standard input a pipe, to which Command.Input writes. It cannot
+	// be combined with Pty.
+	Input bool
 
 	// Timeout stops the command that long after Release; 0 means never.
 	Timeout time.Duration
