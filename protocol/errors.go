@@ -61,5 +61,6 @@ const (
 	ErrorRequest       ErrorKind = "request"        // refused for another reason
 	ErrorHistory       ErrorKind = "history"        // refused because of one call; Call says which
 	ErrorJournal       ErrorKind = "journal"        // what happened can no longer be recorded
+	ErrorTools         ErrorKind = "tools"          // tools that the configuration requires are not available
 	ErrorInternal      ErrorKind = "internal"       // a defect of ours
 )

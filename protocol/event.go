@@ -203,6 +203,7 @@ type (
 		Reason  string          `json:"reason,omitempty"`
 		Detail  json.RawMessage `json:"detail,omitempty"` // the changes of a patch
 		Tried   *CommandResult  `json:"tried,omitempty"`  // it has run in the sandbox, and would run again without
+		MCP     *MCPTool        `json:"mcp,omitempty"`    // the tool of an MCP server; its arguments are those of the call
 	}
 
 	// ApprovalResolved says how an approval ended.
@@ -218,6 +219,13 @@ type (
 		Command []string        `json:"command"`
 		Cwd     string          `json:"cwd"`
 		Process json.RawMessage `json:"process,omitempty"` // how to find it after a crash
+	}
+
+	// ServerCallStarted says that a tool of an MCP server is about to be called.
+	ServerCallStarted struct {
+		Call      CallID          `json:"call"`
+		Tool      MCPTool         `json:"tool"`
+		Arguments json.RawMessage `json:"arguments,omitempty"` // an object
 	}
 
 	// PatchStarted says that a patch is about to be written. How it went is in
@@ -271,6 +279,7 @@ type (
 		Aborted bool           `json:"aborted,omitempty"` // interrupted by a stop or a crash, or never run
 		Command *CommandResult `json:"command,omitempty"` // if it ran a process
 		Patch   *PatchResult   `json:"patch,omitempty"`   // if it was a patch
+		MCP     *MCPResult     `json:"mcp,omitempty"`     // if an MCP server answered it, or failed to
 		Elapsed time.Duration  `json:"elapsed,omitempty"` // nanoseconds
 		// Repaired says that the answer was missing and added later.
 		Repaired bool `json:"repaired,omitempty"`
@@ -368,6 +377,21 @@ type PatchResult struct {
 	Diff      string `json:"diff,omitempty"` // in git's format
 }
 
+// An MCPTool names a tool of an MCP server.
+type MCPTool struct {
+	Server string `json:"server"`
+	Name   string `json:"name"`
+}
+
+// An MCPResult is what an MCP server answered.
+type MCPResult struct {
+	Tool MCPTool `json:"tool"`
+	// Result is the answer as the protocol has it: content, structuredContent, isError.
+	Result  json.RawMessage `json:"result,omitempty"`
+	Omitted int64           `json:"omitted,omitempty"` // bytes of text that were left out of Result
+	Error   string          `json:"error,omitempty"`   // why there is no answer
+}
+
 // A TreeRange is a git repository before and after.
 type TreeRange struct {
 	Root   string `json:"root"`   // the working tree
@@ -394,6 +418,7 @@ type ApprovalKind string
 const (
 	ApproveCommand ApprovalKind = "command"
 	ApprovePatch   ApprovalKind = "patch"
+	ApproveTool    ApprovalKind = "tool" // a tool of an MCP server
 )
 
 // A Delta is a piece of an item that is not finished yet. It has no number: a
@@ -443,6 +468,7 @@ func (*CallStarted) isBody()         {}
 func (*ApprovalRequested) isBody()   {}
 func (*ApprovalResolved) isBody()    {}
 func (*CommandStarted) isBody()      {}
+func (*ServerCallStarted) isBody()   {}
 func (*PatchStarted) isBody()        {}
 func (*PatchCommitted) isBody()      {}
 func (*PatchSettled) isBody()        {}
@@ -487,6 +513,7 @@ var kinds = []struct {
 	{"approval_requested", func() Body { return new(ApprovalRequested) }},
 	{"approval_resolved", func() Body { return new(ApprovalResolved) }},
 	{"command_started", func() Body { return new(CommandStarted) }},
+	{"server_call_started", func() Body { return new(ServerCallStarted) }},
 	{"patch_started", func() Body { return new(PatchStarted) }},
 	{"patch_committed", func() Body { return new(PatchCommitted) }},
 	{"patch_settled", func() Body { return new(PatchSettled) }},

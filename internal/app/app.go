@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
 
 // An Error is one for people: what failed, and what to do about it.
@@ -43,6 +44,7 @@ type App struct {
 	Warnings []config.Warning
 
 	spawner *proc.Spawner
+	servers *mcp.Servers // nil if none is configured
 	base    context.Context
 	notify  *notifier
 	limits  limiter
@@ -79,6 +81,9 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if o.Snapshots || l.Config.Snapshots {
 		kit.snapshots = snapshots(l.Config.Home)
 	}
+	if len(l.Config.MCPServers) > 0 {
+		kit.servers = mcp.Open(ctx, l.Config.MCPServers, mcp.Options{Spawner: spawner, Dir: l.Options.Cwd, Getenv: os.Getenv, Version: o.Version})
+	}
 	notify := &notifier{argv: l.Config.Notify}
 	e, err := openEngine(ctx, conversation.Config{
 		Version: o.Version,
@@ -91,6 +96,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Model:         m.client,
 		Retries:       m.retries,
 		Tools:         kit.tools,
+		AwaitTools:    kit.await,
 		Reclaim:       tool.Reclaim, Settle: tool.SettlePatch, Instructions: instructions, Environment: machine,
 	})
 	if err != nil {
@@ -98,7 +104,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	}
 	return &App{
 		Engine: e, Config: l.Config, Models: m, Cwd: l.Options.Cwd, Warnings: l.Warnings,
-		spawner: spawner, base: ctx, notify: notify, limits: limits,
+		spawner: spawner, servers: kit.servers, base: ctx, notify: notify, limits: limits,
 	}, nil
 }
 
@@ -138,6 +144,9 @@ func (a *App) Close() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), shutdownBound)
 	defer cancel()
 	_ = a.Engine.Shutdown(ctx) // a journal that failed has been reported by the turn's end
+	if a.servers != nil {
+		a.servers.Close()
+	}
 	a.spawner.Close()
 	a.notify.wait()
 }

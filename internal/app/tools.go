@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/tool/mcp"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -20,6 +22,7 @@ type toolkit struct {
 	config  *config.Config
 	spawner *proc.Spawner
 	models  *Models
+	servers *mcp.Servers // nil if none is configured
 
 	snapshots    *tool.Snapshots // nil: what commands change is not looked at
 	noEscalation bool            // nothing may leave the sandbox, approved or not
@@ -65,7 +68,18 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 		offer(true, tool.ViewImage{Secret: secret})
 	}
 	offer(false, &tool.UserShell{Shell: shell})
+	if k.servers != nil {
+		offer(true, k.servers.Tools()...)
+	}
 	return list
+}
+
+// await returns what waits for the tools of MCP servers, nil if they are known.
+func (k *toolkit) await(p.Settings) func(context.Context) ([]string, error) {
+	if k.servers == nil {
+		return nil
+	}
+	return k.servers.Await()
 }
 
 // canAsk reports whether a command can ask for more than the sandbox allows.

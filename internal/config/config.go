@@ -123,12 +123,40 @@ type ShellEnvironment struct {
 	UseProfile            bool
 }
 
-// An MCPServer is a program that offers tools.
+// An MCPServer offers tools: a program that is started, or a service that is
+// connected to.
 type MCPServer struct {
 	Command string
 	Args    []string
-	Env     map[string]Secret
+	Env     map[string]Secret // variables that it gets
+	EnvVars []string          // names of variables that it gets from our environment
+	Cwd     string            // empty: the directory to work in
+
+	URL               string // of a service; Command is then empty
+	BearerTokenEnvVar string // the variable with the token for it
+	HTTPHeaders       map[string]Secret
+	EnvHTTPHeaders    map[string]string // name of a header to the variable with its value
+
+	StartupTimeout time.Duration // 0: the default
+	ToolTimeout    time.Duration // 0: the default
+	Enabled        *bool         // nil: yes
+	EnabledTools   []string      // nil: all
+	DisabledTools  []string
+	Required       bool // turns fail without it
+
+	Approval     MCPApproval            // empty: as the hints of its tools say
+	ToolApproval map[string]MCPApproval // by tool
 }
+
+// An MCPApproval says whether a tool of an MCP server may be called.
+type MCPApproval string
+
+// The answers.
+const (
+	MCPAllow MCPApproval = "allow"
+	MCPAsk   MCPApproval = "ask"
+	MCPDeny  MCPApproval = "deny"
+)
 
 // History says what is kept of what was typed.
 type History struct {

@@ -44,13 +44,30 @@ var descriptions = map[string]string{
 	"shell_environment_policy.include_only":             "If set: patterns of the only variables that commands get.",
 	"shell_environment_policy.experimental_use_profile": "Accepted for files written for Codex.",
 
-	"command_timeout_ms":    "How long a call of `shell` may run unless the model asks for another time.",
-	"stop_grace_ms":         "Time between SIGTERM and SIGKILL when a command is stopped.",
-	"pid_namespace":         "Let commands in a sandbox see their own processes only, where the system can do that.",
-	"snapshots":             "In a git repository: record what commands change, so that undo can restore it.",
-	"mcp_servers.*.command": "The program of an MCP server.",
-	"mcp_servers.*.args":    "Its arguments.",
-	"mcp_servers.*.env.*":   "A variable of its environment.",
+	"command_timeout_ms": "How long a call of `shell` may run unless the model asks for another time.",
+	"stop_grace_ms":      "Time between SIGTERM and SIGKILL when a command is stopped.",
+	"pid_namespace":      "Let commands in a sandbox see their own processes only, where the system can do that.",
+	"snapshots":          "In a git repository: record what commands change, so that undo can restore it.",
+
+	"mcp_servers.*.command":              "The program of an MCP server, which offers the model tools.",
+	"mcp_servers.*.args":                 "Its arguments.",
+	"mcp_servers.*.env.*":                "A variable of its environment. It gets few others: PATH, HOME and the like.",
+	"mcp_servers.*.env_vars":             "Names of variables that it gets from fermata's environment.",
+	"mcp_servers.*.cwd":                  "The directory it is started in; unless set, the one to work in.",
+	"mcp_servers.*.url":                  "The address of an MCP server that is connected to over HTTP, in place of `command`.",
+	"mcp_servers.*.bearer_token_env_var": "The variable with the token for it.",
+	"mcp_servers.*.http_headers.*":       "A header of the requests to it.",
+	"mcp_servers.*.env_http_headers.*":   "A header of the requests to it: the variable with its value.",
+	"mcp_servers.*.startup_timeout_sec":  "How long it may take to start and to list its tools; 10 seconds unless set.",
+	"mcp_servers.*.startup_timeout_ms":   "The same, in milliseconds.",
+	"mcp_servers.*.tool_timeout_sec":     "How long a call may take; 60 seconds unless set.",
+	"mcp_servers.*.enabled":              "With false it is not used.",
+	"mcp_servers.*.enabled_tools":        "The only tools of it that are offered.",
+	"mcp_servers.*.disabled_tools":       "Tools of it that are not offered.",
+	"mcp_servers.*.required":             "With true a turn fails if it cannot be started; otherwise there is a warning.",
+	"mcp_servers.*.approval":             "Whether its tools may be called. Unless set, tools that it describes as read-only may, and others ask.",
+	"mcp_servers.*.tools.*.approval":     "The same for one tool.",
+
 	"on_limit": "What becomes of a turn when a limit of the model service is reached: it waits until somebody acts, until the limit is lifted, or fails. " +
 		"Unless set: hold in the terminal, fail in exec (see --hold) and for MCP clients.",
 	"notify": "A program to run when a turn has ended; it gets one more argument, a JSON object.",
@@ -94,8 +111,6 @@ func Markdown() string {
 		}
 		text := descriptions[k.name()]
 		switch {
-		case k.path[0] == "mcp_servers":
-			text += " **Not supported yet**: gives a warning."
 		case k.warning != "" && len(k.fine) > 0:
 			text += fmt.Sprintf(" **Not supported** unless `%s`: gives a warning.", formatValue(k.fine[0]))
 		case k.warning != "":

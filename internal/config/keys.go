@@ -86,14 +86,6 @@ func commandKeys() []key {
 		millis("stop_grace_ms", of(func(c *Config) *time.Duration { return &c.StopGrace })).within(0, 500).or(int64(100)),
 		yesNo("pid_namespace", of(func(c *Config) *bool { return &c.PIDNamespace })).or(true),
 		yesNo("snapshots", of(func(c *Config) *bool { return &c.Snapshots })).or(false),
-		inServer("command", textKind, func(s *MCPServer, _ []string, v any) { s.Command = v.(string) }),
-		inServer("args", listKind, func(s *MCPServer, _ []string, v any) { s.Args = v.([]string) }),
-		inServer("env.*", secretKind, func(s *MCPServer, names []string, v any) {
-			if s.Env == nil {
-				s.Env = map[string]Secret{}
-			}
-			s.Env[names[1]] = v.(Secret)
-		}),
 		list("notify", of(func(c *Config) *[]string { return &c.Notify })).or([]string{}),
 	}
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -338,22 +337,6 @@ func (l *loader) build() *Config {
 	l.checkServers(c)
 	l.readInstructions(c)
 	return c
-}
-
-// checkServers leaves out what cannot be started, rather than failing: such an
-// entry may be meant for another version. Nothing starts the others yet.
-func (l *loader) checkServers(c *Config) {
-	for _, name := range slices.Sorted(maps.Keys(c.MCPServers)) {
-		about := Problem{Source: l.sourceUnder("mcp_servers", name), Key: formatKey([]string{"mcp_servers", name})}
-		if c.MCPServers[name].Command == "" {
-			delete(c.MCPServers, name)
-			about.Text = "has no command and is left out"
-			l.warnings = append(l.warnings, Warning{Problem: about})
-			continue
-		}
-		about.Text = "MCP servers are not supported yet"
-		l.warnings = append(l.warnings, Warning{Problem: about, Ineffective: true})
-	}
 }
 
 // sourceUnder is where the first key of a table was set.

@@ -114,20 +114,20 @@ shell_environment_policy = { exclude = ["C"], set = { TWO = "profile", THREE = "
 	}
 }
 
-func TestServersWithoutACommandAreLeftOut(t *testing.T) {
-	home := homeWith(t, "[mcp_servers.b]\nargs = ['x']\n[mcp_servers.a]\ncommand = ''\n[mcp_servers.ok]\ncommand = 'ok'\n")
+func TestServersThatCannotBeStartedAreLeftOut(t *testing.T) {
+	home := homeWith(t, "[mcp_servers.b]\nargs = ['x']\n[mcp_servers.a]\ncommand = ''\n[mcp_servers.ok]\ncommand = 'ok'\n[mcp_servers.'no name']\ncommand = 'x'\n[mcp_servers.both]\ncommand = 'x'\nurl = 'http://x.example'\n[mcp_servers.http]\nurl = 'http://x.example'\n")
 	c, warnings, err := Load(Options{Home: home, Overrides: []string{"mcp_servers.c.args=[]"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(sortedKeys(c.MCPServers), []string{"ok"}) {
+	if !slices.Equal(sortedKeys(c.MCPServers), []string{"both", "http", "ok"}) {
 		t.Errorf("servers %v", sortedKeys(c.MCPServers))
 	}
 	var got []string
 	for _, w := range warnings {
 		got = append(got, fmt.Sprintf("%d %s", w.Source.Line, w.Key))
 	}
-	if diff := cmp.Diff([]string{"2 mcp_servers.b", "4 mcp_servers.a", "6 mcp_servers.ok", "0 mcp_servers.c"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"2 mcp_servers.b", "4 mcp_servers.a", `8 mcp_servers."no name"`, "10 mcp_servers.both", "0 mcp_servers.c"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -254,7 +254,7 @@ func TestTableOfKeys(t *testing.T) {
 			t.Errorf("%s cannot have a default", k.name())
 		}
 	})
-	if n := len(modelKeys()) + len(commandKeys()) + len(otherKeys()); n != len(seen) {
+	if n := len(modelKeys()) + len(commandKeys()) + len(serverKeys()) + len(otherKeys()); n != len(seen) {
 		t.Errorf("%d keys in the tables, %d in the tree", n, len(seen))
 	}
 }
@@ -268,6 +268,9 @@ func TestKnownKeys(t *testing.T) {
 		preferred_auth_method chatgpt_base_url responses_originator_header_internal_override file_opener tui.notifications disable_paste_burst instructions
 		command_timeout_ms stop_grace_ms pid_namespace snapshots openai_base_url web_search tools.web_search tools.web_search_request tools.view_image
 		history.persistence history.max_bytes projects.x.trust_level mcp_servers.x.command mcp_servers.x.args mcp_servers.x.env.X
+		mcp_servers.x.env_vars mcp_servers.x.cwd mcp_servers.x.url mcp_servers.x.bearer_token_env_var mcp_servers.x.http_headers.X mcp_servers.x.env_http_headers.X
+		mcp_servers.x.startup_timeout_sec mcp_servers.x.startup_timeout_ms mcp_servers.x.tool_timeout_sec mcp_servers.x.enabled
+		mcp_servers.x.enabled_tools mcp_servers.x.disabled_tools mcp_servers.x.required mcp_servers.x.approval mcp_servers.x.tools.x.approval
 		sandbox_workspace_write.writable_roots sandbox_workspace_write.network_access sandbox_workspace_write.exclude_tmpdir_env_var
 		sandbox_workspace_write.exclude_slash_tmp shell_environment_policy.inherit shell_environment_policy.ignore_default_excludes
 		shell_environment_policy.exclude shell_environment_policy.set.X shell_environment_policy.include_only

@@ -125,20 +125,6 @@ func entry[T any](path string, kind kind, at place[map[string]T]) key {
 	return k
 }
 
-// inServer is a key of an MCP server.
-func inServer(field string, kind kind, set func(s *MCPServer, names []string, v any)) key {
-	k := newKey("mcp_servers.*."+field, kind).onlyGlobal()
-	k.put = func(c *Config, names []string, v any) {
-		if c.MCPServers == nil {
-			c.MCPServers = map[string]MCPServer{}
-		}
-		s := c.MCPServers[names[0]]
-		set(&s, names, v)
-		c.MCPServers[names[0]] = s
-	}
-	return k
-}
-
 // A branch is a table of keys, or a key.
 type branch struct {
 	key   *key // nil for a table
@@ -168,7 +154,7 @@ var schema = sync.OnceValue(newSchema)
 
 func newSchema() *branch {
 	root := &branch{}
-	keys := append(append(modelKeys(), commandKeys()...), otherKeys()...)
+	keys := slices.Concat(modelKeys(), commandKeys(), serverKeys(), otherKeys())
 	for i := range keys {
 		keys[i].order = i
 		root.add(&keys[i])

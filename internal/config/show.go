@@ -69,7 +69,7 @@ func (c *Config) Show(w io.Writer) error {
 }
 
 // ineffective reports whether the value has no effect.
-func (s *setting) ineffective() bool { return s.key.warns(s.value) || s.path[0] == "mcp_servers" }
+func (s *setting) ineffective() bool { return s.key.warns(s.value) }
 
 // visible is the value as it may be shown.
 func (s *setting) visible() any {

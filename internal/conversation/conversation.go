@@ -32,6 +32,12 @@ type Config struct {
 	// the model is offered them.
 	Tools func(p.Settings) []tool.Tool
 
+	// AwaitTools returns a function that waits until the tools for some settings are
+	// known, nil if they are. It must not block; what it returns is called by a worker of
+	// the turn, before its first request, and returns warnings for people, or why the
+	// turn cannot be run. Afterwards Tools is asked again. May be nil.
+	AwaitTools func(p.Settings) func(context.Context) (warnings []string, err error)
+
 	// Allow reports why something must not run with some settings. It is asked before each
 	// op that runs something or changes settings. May be nil.
 	Allow func(p.Settings) error

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -27,8 +28,15 @@ func (h *host) Output(ctx context.Context, call p.CallID) (string, error) {
 				continue
 			}
 			var out p.ToolOutput
-			if err := json.Unmarshal(r.Body, &out); err == nil && out.Call == call && out.Command != nil {
+			if err := json.Unmarshal(r.Body, &out); err != nil || out.Call != call {
+				continue
+			}
+			switch {
+			case out.Command != nil:
 				return out.Command.Output, nil
+			case out.MCP != nil:
+				text, _ := tool.MCPContent(out.MCP.Result)
+				return text, nil
 			}
 		}
 	}

@@ -33,6 +33,7 @@ type owner struct {
 	ctx           context.Context
 	cancel        context.CancelCauseFunc
 	tools         []tool.Tool
+	await         awaitTools    // waits for tools that are not known yet; nil if all are
 	overhead      int64         // tokens of a request beside the history
 	model         journal.Scope // what the model may write to
 	stop          *time.Timer   // runs while the turn is stopping
@@ -66,6 +67,7 @@ type message struct {
 	record  p.Body       // or: record this, and
 	durable chan<- error // say when it is done; has room for one
 	keep    *keepRequest // or: a command that becomes a background command
+	await   *toolsAwaited
 }
 
 var errQuit = errors.New("the program ends")
@@ -320,6 +322,13 @@ func (o *owner) receive(m message) {
 		if m.keep != nil {
 			m.keep.answer <- keepAnswer{err: context.Canceled}
 		}
+		if m.await != nil {
+			m.await.dropped <- context.Canceled
+		}
+		return
+	}
+	if m.await != nil {
+		o.toolsKnown(m.await)
 		return
 	}
 	if m.keep != nil {

@@ -27,10 +27,15 @@ func (o *owner) startModel(id p.TurnID, b p.ModelRequested) {
 		to = summary
 	}
 	prompt, settings, client := o.prompt(b), o.state.TurnSettings, o.cfg.Model
+	await := o.await
 	o.work(id, func(ctx context.Context) (h turn.Input) {
 		done := turn.ModelDone{Response: b.Response}
 		defer scope.Seal()
 		defer o.guard(func(err *p.Error) { done.Error = err; h = done })
+		if err := await.tools(ctx, o.conv, id, func() { prompt = o.prompt(b) }); err != nil {
+			done.Error = &p.Error{Kind: p.ErrorTools, Message: err.Error()}
+			return done
+		}
 		c, err := client(settings)
 		if err != nil {
 			done.Error = asError(err)
@@ -137,19 +142,6 @@ func (o *owner) requestRoom() turn.Room {
 
 // localSummary is how many tokens a summary has that is made from the records.
 const localSummary = 2000
-
-// makeTools makes the tools of the turn, and counts what they cost in each request.
-func (o *owner) makeTools() {
-	o.tools = o.cfg.Tools(o.state.TurnSettings)
-	for _, t := range o.lookup() {
-		o.tools = append(o.tools[:len(o.tools):len(o.tools)], tool.Hidden(t)) // a model may know them from before
-	}
-	n := len(o.instructions())
-	for _, spec := range o.toolSpecs() {
-		n += len(spec.Name) + len(spec.Description) + len(spec.Parameters) + len(spec.Grammar) + 60
-	}
-	o.overhead = history.Tokens(int64(n))
-}
 
 // lookup are the tools that look up what is no longer sent.
 func (o *owner) lookup() []tool.Tool {

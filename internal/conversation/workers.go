@@ -57,8 +57,8 @@ func (o *owner) readOnly(name string) bool {
 
 func (o *owner) startTool(b p.CallStarted) {
 	asked := o.state.Call(b.Call)
-	t := tool.Find(o.tools, asked.Name)
-	if t == nil {
+	t, await := tool.Find(o.tools, asked.Name), o.await
+	if t == nil && await == nil {
 		o.step(turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: tool.Unknown(o.tools, asked.Name)}})
 		return
 	}
@@ -76,6 +76,11 @@ func (o *owner) startTool(b p.CallStarted) {
 		defer o.guard(func(err *p.Error) {
 			h = turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: "tool failed: " + err.Message}}
 		})
+		if t == nil { // the turn waited in another process, which knew it
+			if err := await.tools(ctx, o.conv, b.Call.Turn, func() { t = tool.Find(o.tools, asked.Name) }); err != nil || t == nil {
+				return turn.ToolDone{Output: p.ToolOutput{Call: b.Call, Failed: true, Output: asked.Name + " is not available"}}
+			}
+		}
 		res := tool.Run(ctx, t, call)
 		if res.Ask != nil {
 			res.Ask.Call = b.Call

@@ -127,7 +127,7 @@ func (s *State) Evolve(e p.Event) {
 		}
 	case *p.ApprovalResolved:
 		if ask := s.Request(b.Call); ask != nil {
-			s.Grants = s.Grants.Answered(b.Decision, ask.Command, ask.Cwd)
+			s.Grants = answered(s.Grants, b.Decision, ask)
 		}
 	case *p.TurnEnded:
 		s.Ended = b.Reason
@@ -135,6 +135,14 @@ func (s *State) Evolve(e p.Event) {
 	s.evolveProcesses(e.Body)
 	s.evolvePatches(e.Body)
 	s.evolveSummary(e)
+}
+
+// answered returns the grants after an answer to a question.
+func answered(g policy.Grants, d p.Decision, ask *p.ApprovalRequested) policy.Grants {
+	if ask.MCP != nil {
+		return g.AnsweredTool(d, *ask.MCP)
+	}
+	return g.Answered(d, ask.Command, ask.Cwd)
 }
 
 func (s *State) evolveProcesses(b p.Body) {

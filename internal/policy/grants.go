@@ -40,6 +40,19 @@ func (g Grants) Answered(d protocol.Decision, argv []string, cwd string) Grants 
 	return g.With(argv, cwd)
 }
 
+// AnsweredTool is Answered for a tool of an MCP server. What is granted is the tool,
+// whatever its arguments.
+func (g Grants) AnsweredTool(d protocol.Decision, t protocol.MCPTool) Grants {
+	return g.Answered(d, toolKey(t), "")
+}
+
+// HasTool reports whether a tool of an MCP server was granted.
+func (g Grants) HasTool(t protocol.MCPTool) bool { return g.Has(toolKey(t), "") }
+
+// toolKey stands for a tool as if it were a command. No command is like it: those
+// have a directory.
+func toolKey(t protocol.MCPTool) []string { return []string{"mcp", t.Server, t.Name} }
+
 // Has reports whether exactly this command was granted in this directory.
 func (g Grants) Has(argv []string, cwd string) bool {
 	if len(g.keys) == 0 {

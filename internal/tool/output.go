@@ -63,6 +63,12 @@ func captured(c *protocol.CommandResult, from *proc.Capture) {
 	}
 }
 
+// Shorten returns what a model is shown of a text, the whole of which is recorded with
+// the output of a call.
+func Shorten(call Call, text string, omitted int64) string {
+	return show(call, protocol.CommandResult{Output: text, Omitted: omitted}, defaultBytes)
+}
+
 // outputPath is how read_file names the recorded output of a call.
 const outputPath = "output:"
 

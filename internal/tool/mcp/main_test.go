@@ -1,0 +1,122 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/sandbox"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The test binary is also the MCP server: a real one, made with the official SDK. The
+// variable says what is special about it.
+const serverVariable = "FERMATA_TEST_MCP"
+
+func TestMain(m *testing.M) {
+	if proc.IsShim() {
+		syscall.Exit(proc.ShimMain(sandbox.Confiner()))
+	}
+	if mode := os.Getenv(serverVariable); mode != "" {
+		serve(mode)
+		syscall.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func serve(mode string) {
+	switch mode {
+	case "hang":
+		select {}
+	case "fail":
+		fmt.Fprintln(os.Stderr, "no licence")
+		syscall.Exit(3)
+	case "garbage":
+		fmt.Println("Listening on stdio\n{\"not\": \"rpc\"}\n[oops")
+	}
+	server := newTestServer()
+	_ = server.Run(context.Background(), &sdk.StdioTransport{})
+}
+
+type none struct{}
+
+// note appends a line to the file that the test reads.
+func note(text string) {
+	f, err := os.OpenFile(os.Getenv("NOTES"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	fmt.Fprintln(f, text)
+}
+
+func newTestServer() *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	readOnly := &sdk.ToolAnnotations{ReadOnlyHint: true}
+	type echo struct {
+		Text string `json:"text"`
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "echo", Description: "Repeats a text.", Annotations: readOnly}, func(_ context.Context, _ *sdk.CallToolRequest, in echo) (*sdk.CallToolResult, any, error) {
+		return text(in.Text), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "delete"}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
+		note("deleted")
+		return text("deleted"), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "wait", Annotations: readOnly}, func(ctx context.Context, _ *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
+		child := exec.Command("sleep", "600")
+		if err := child.Start(); err != nil {
+			return nil, nil, err
+		}
+		note(fmt.Sprintf("waiting %d %d", os.Getpid(), child.Process.Pid))
+		<-ctx.Done()
+		note("cancelled")
+		return text("too late"), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "die", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
+		fmt.Fprintln(os.Stderr, "out of luck")
+		syscall.Exit(9)
+		return nil, nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "big", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
+		return text(strings.Repeat("0123456789abcde\n", 3<<16)), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "fails", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
+		return nil, nil, errors.New("no such thing")
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "grow", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
+		s.AddTool(&sdk.Tool{Name: "grown", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("new"), nil })
+		return text("ok"), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "env", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
+		wd, _ := os.Getwd()
+		return text(fmt.Sprintf("own=%s passed=%s secret=%s dir=%s", os.Getenv("OWN"), os.Getenv("PASSED"), os.Getenv("SECRET"), wd)), nil, nil
+	})
+	return s
+}
+
+func text(s string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: s}}}
+}
+
+// until waits for something outside of this process.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("waited for: " + what)
+		}
+	}
+}

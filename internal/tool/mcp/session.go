@@ -1,0 +1,306 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/proc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A session is a connection to a started server.
+type session struct {
+	server  *server
+	sdk     *sdk.ClientSession
+	tools   []*Tool
+	began   time.Time
+	changed chan struct{} // the list of tools changed; holds one
+	ended   chan struct{} // closed when the connection is over
+	cancel  context.CancelCauseFunc
+	process *process // nil over HTTP
+}
+
+// protocolVersion is the latest one in which a server may ask its client something.
+const protocolVersion = "2025-11-25"
+
+// connect starts the server and lists its tools, within its time limit. The
+// connection ends with ctx, or with close.
+func (s *server) connect(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit := time.AfterFunc(s.def.StartupTimeout, func() {
+		cancel(fmt.Errorf("it did not start within %v", s.def.StartupTimeout))
+	})
+	defer limit.Stop()
+	ss := &session{server: s, began: time.Now(), changed: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
+	transport, err := ss.open(ctx)
+	if err != nil {
+		cancel(err)
+		return nil, err
+	}
+	ss.sdk, err = ss.client().Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: protocolVersion})
+	if err == nil {
+		ss.tools, err = s.list(ctx, ss.sdk)
+	}
+	if err == nil && limit.Stop() {
+		go ss.follow() // ended by the end of the connection
+		return ss, nil
+	}
+	err = ss.startError(ctx, err)
+	cancel(err)
+	if ss.sdk != nil {
+		_ = ss.sdk.Close()
+	}
+	return nil, err
+}
+
+// follow closes ended when the connection is over. A server that is still there then
+// is of no use.
+func (ss *session) follow() {
+	_ = ss.sdk.Wait()
+	if ss.process != nil {
+		ss.process.command.Stop(errClosed)
+	}
+	close(ss.ended)
+}
+
+func (ss *session) over() bool {
+	select {
+	case <-ss.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (ss *session) client() *sdk.Client {
+	return sdk.NewClient(&sdk.Implementation{Name: "fermata", Version: ss.server.opt.Version}, &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			select {
+			case ss.changed <- struct{}{}:
+			default: // it is known
+			}
+		},
+	})
+}
+
+// open returns what the protocol is spoken over.
+func (ss *session) open(ctx context.Context) (sdk.Transport, error) {
+	if ss.server.def.Command != "" {
+		return ss.startProcess(ctx)
+	}
+	return ss.server.httpTransport()
+}
+
+// httpTransport is a connection to a service. A token that is missing is an error: what
+// the service says without one would mislead.
+func (s *server) httpTransport() (sdk.Transport, error) {
+	header := http.Header{}
+	for name, value := range s.def.HTTPHeaders {
+		header.Set(name, value.Reveal())
+	}
+	for name, variable := range s.def.EnvHTTPHeaders {
+		if value := s.getenv(variable); value != "" {
+			header.Set(name, value)
+		}
+	}
+	if name := s.def.BearerTokenEnvVar; name != "" {
+		token := s.getenv(name)
+		if token == "" {
+			return nil, fmt.Errorf("the environment variable %s, which has its token, is not set", name)
+		}
+		header.Set("Authorization", "Bearer "+token)
+	}
+	return &sdk.StreamableClientTransport{
+		Endpoint:   s.def.URL,
+		HTTPClient: &http.Client{Transport: headers{header}},
+	}, nil
+}
+
+// headers adds headers to requests.
+type headers struct{ add http.Header }
+
+func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, values := range h.add {
+		r.Header[name] = values
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func (s *server) getenv(name string) string {
+	if s.opt.Getenv == nil {
+		return ""
+	}
+	return s.opt.Getenv(name)
+}
+
+// A process is a server that was started.
+type process struct {
+	command *proc.Command
+	out     *io.PipeReader
+	stderr  proc.Capture  // read only after exited
+	result  proc.Result   // read only after exited
+	exited  chan struct{} // closed when nothing of it runs
+}
+
+// inherited are the variables that a server gets from our environment, besides those
+// that its definition names.
+var inherited = []string{"HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ"}
+
+func (s *server) environ() []string {
+	env := []string{}
+	for _, name := range slices.Concat(inherited, s.def.EnvVars) {
+		if v := s.getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	for name, v := range s.def.Env {
+		env = append(env, name+"="+v.Reveal())
+	}
+	return env
+}
+
+// stopBound is how long the end of a server may take in all.
+const stopBound = time.Second
+
+// startProcess starts the program of the server. It ends with ctx.
+func (ss *session) startProcess(ctx context.Context) (sdk.Transport, error) {
+	s := ss.server
+	spec := proc.Spec{
+		Argv: append([]string{s.def.Command}, s.def.Args...), Dir: s.def.Cwd, Env: s.environ(),
+		Input: true, Bound: stopBound,
+	}
+	if spec.Dir == "" {
+		spec.Dir = s.opt.Dir
+	}
+	r, w := io.Pipe()
+	p := &process{out: r, exited: make(chan struct{}), stderr: proc.Capture{Head: 0, Tail: 2 << 10}}
+	lines := &lineFilter{to: w, stray: func(b []byte) { p.stderr.Write(proc.Stderr, b) }}
+	command, err := s.opt.Spawner.Start(ctx, spec, func(stream proc.Stream, b []byte) {
+		if stream == proc.Stdout {
+			lines.take(b)
+		} else {
+			p.stderr.Write(proc.Stderr, b)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.command, ss.process = command, p
+	command.Release()
+	go func() { // ended by the end of the process
+		p.result = command.Wait()
+		close(p.exited)
+		_ = w.CloseWithError(io.EOF)
+	}()
+	context.AfterFunc(ctx, func() { _ = r.CloseWithError(context.Cause(ctx)) }) // nobody reads any more
+	return &sdk.IOTransport{Reader: r, Writer: &limited{command.Input(), s.writeLimit, command.Stop}, MaxLineLength: -1}, nil
+}
+
+// defaultWriteLimit is how long a server may not read what it is sent before it is given up.
+const defaultWriteLimit = 10 * time.Second
+
+// limited is the input of a server. A server that does not read would hold up all calls:
+// a write that takes too long ends it.
+type limited struct {
+	io.WriteCloser
+	limit time.Duration
+	stop  func(cause error)
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if d, ok := l.WriteCloser.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		_ = d.SetWriteDeadline(time.Now().Add(l.limit)) // fails when it is closed, which Write says
+	}
+	n, err := l.WriteCloser.Write(b)
+	if err != nil {
+		l.stop(fmt.Errorf("it does not read what it is sent: %w", err))
+	}
+	return n, err
+}
+
+// closeWait is how long a server may take to end by itself when its input ends.
+const closeWait = 300 * time.Millisecond
+
+// close ends the connection, and the server, and waits until nothing of it runs.
+func (ss *session) close() {
+	if p := ss.process; p != nil {
+		_ = p.command.Input().Close()
+		timer := time.NewTimer(closeWait)
+		defer timer.Stop()
+		select {
+		case <-p.exited:
+		case <-timer.C:
+		}
+		p.command.Stop(errClosed)
+		<-p.exited
+		ss.cancel(errClosed)
+		<-ss.ended
+		return
+	}
+	ss.closeHTTP()
+	ss.cancel(errClosed)
+}
+
+// closeHTTP ends a session with a service, which may not answer.
+func (ss *session) closeHTTP() {
+	closed := make(chan struct{})
+	go func() { // ended by cancel, if not before
+		_ = ss.sdk.Close()
+		close(closed)
+	}()
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+		ss.cancel(errClosed)
+	}
+}
+
+// startError says why the server could not be started.
+func (ss *session) startError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if ss.process == nil {
+		return err
+	}
+	ss.process.command.Stop(err)
+	<-ss.process.exited
+	if ss.process.result.Stopped { // it did not end by itself
+		return ss.process.describe(err)
+	}
+	return ss.why()
+}
+
+// why says why the connection is over.
+func (ss *session) why() error {
+	if ss.process == nil {
+		return errors.New("the connection was lost")
+	}
+	<-ss.process.exited
+	r := ss.process.result
+	switch {
+	case r.Err != nil:
+		return ss.process.describe(r.Err)
+	case r.Signal != "":
+		return ss.process.describe(fmt.Errorf("it was killed by %s", r.Signal))
+	}
+	return ss.process.describe(fmt.Errorf("it ended with exit code %d", r.ExitCode))
+}
+
+// describe adds what the server printed at last.
+func (p *process) describe(err error) error {
+	if text := strings.TrimSpace(strings.ToValidUTF8(p.stderr.Text(), "\uFFFD")); text != "" {
+		return fmt.Errorf("%w; it printed: %s", err, text)
+	}
+	return err
+}

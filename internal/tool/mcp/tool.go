@@ -1,0 +1,260 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/protocol"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A Tool is a tool of an MCP server.
+type Tool struct {
+	server   *server
+	of       protocol.MCPTool
+	name     string // for the model
+	spec     model.ToolSpec
+	readOnly bool // as the server says
+}
+
+// maxName is the longest name of a tool that services take.
+const maxName = 64
+
+// toolName is how the model is to call a tool of a server. Characters that services
+// refuse are replaced, and what is too long ends in a checksum.
+func toolName(server, name string) string {
+	full := server + "__" + name
+	if len(full) > maxName {
+		sum := sha1.Sum([]byte(full))
+		hash := hex.EncodeToString(sum[:])
+		full = full[:maxName-len(hash)] + hash
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, full)
+}
+
+func newTool(s *server, t *sdk.Tool) *Tool {
+	made := &Tool{server: s, of: protocol.MCPTool{Server: s.name, Name: t.Name}, name: toolName(s.name, t.Name)}
+	made.readOnly = t.Annotations != nil && t.Annotations.ReadOnlyHint
+	made.spec = model.ToolSpec{
+		Name: made.name, Kind: protocol.CallFunction, Description: t.Description, Parameters: parameters(t.InputSchema),
+	}
+	return made
+}
+
+// parameters passes the schema of a tool on. Services want an object with properties.
+func parameters(schema any) json.RawMessage {
+	raw, err := json.Marshal(schema)
+	m := map[string]json.RawMessage{}
+	if err != nil || json.Unmarshal(raw, &m) != nil || m == nil {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	_, typed := m["type"]
+	_, has := m["properties"]
+	if typed && has {
+		return raw
+	}
+	m["type"] = json.RawMessage(`"object"`)
+	if !has {
+		m["properties"] = json.RawMessage(`{}`)
+	}
+	if out, err := json.Marshal(m); err == nil {
+		raw = out
+	}
+	return raw
+}
+
+// Spec describes the tool to the model, as its server does.
+func (t *Tool) Spec() model.ToolSpec { return t.spec }
+
+// ReadOnly reports whether the server says that the tool changes nothing.
+func (t *Tool) ReadOnly() bool { return t.readOnly }
+
+// Run calls the tool, if it may be called. When ctx ends the server is notified and its
+// answer is dropped.
+func (t *Tool) Run(ctx context.Context, call tool.Call) tool.Result {
+	arguments, err := object(call.Arguments)
+	if err != nil {
+		return refused(err.Error())
+	}
+	if instead := t.approve(call, arguments); instead != nil {
+		return *instead
+	}
+	ss, err := t.server.session(ctx)
+	if err != nil {
+		return t.unanswered(ctx, fmt.Errorf("the MCP server %s is not available: %w", t.server.name, err))
+	}
+	if err := call.Host.Record(ctx, &protocol.ServerCallStarted{Call: call.ID, Tool: t.of, Arguments: arguments}); err != nil {
+		return t.unanswered(ctx, err)
+	}
+	began := time.Now()
+	limit := t.server.def.ToolTimeout
+	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the MCP server %s did not answer within %v", t.server.name, limit))
+	defer cancel()
+	answer, err := ss.call(limited, &sdk.CallToolParams{Name: t.of.Name, Arguments: arguments})
+	var res tool.Result
+	if err != nil {
+		res = t.unanswered(ctx, err)
+	} else {
+		res = t.answered(call, answer)
+	}
+	res.Output.Elapsed = time.Since(began)
+	return res
+}
+
+// object checks that arguments are a JSON object, and makes them compact.
+func object(text string) (json.RawMessage, error) {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage(`{}`), nil
+	}
+	var m map[string]any
+	var b bytes.Buffer
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return nil, fmt.Errorf("failed to parse function arguments: %w", err)
+	}
+	if m == nil {
+		return json.RawMessage(`{}`), nil
+	}
+	if err := json.Compact(&b, []byte(text)); err != nil {
+		return nil, fmt.Errorf("failed to parse function arguments: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func refused(text string) tool.Result {
+	return tool.Result{Output: protocol.ToolOutput{Output: text, Failed: true}}
+}
+
+// approval is what the configuration says about the tool.
+func (t *Tool) approval() config.MCPApproval {
+	if a := t.server.def.ToolApproval[t.of.Name]; a != "" {
+		return a
+	}
+	return t.server.def.Approval
+}
+
+// approve returns what happens in place of the call, nil if it may be made. A server
+// runs outside of any sandbox, so what is not known to be read-only asks, unless commands
+// may do everything as well.
+func (t *Tool) approve(call tool.Call, arguments json.RawMessage) *tool.Result {
+	a := t.approval()
+	switch {
+	case a == config.MCPDeny:
+		r := refused(fmt.Sprintf("the configuration does not allow calls of %s of the MCP server %s", t.of.Name, t.of.Server))
+		return &r
+	case a == config.MCPAllow, call.Grant == protocol.Approved, call.Grant == protocol.ApprovedForSession, call.Grants.HasTool(t.of):
+		return nil
+	case a == "" && (t.readOnly || call.Settings.Sandbox.Mode == protocol.SandboxFullAccess):
+		return nil
+	case call.Settings.Approval == protocol.ApprovalNever:
+		r := refused(fmt.Sprintf("calling %s of the MCP server %s needs an approval, and nobody can be asked; "+
+			"the user can allow it with mcp_servers.%s.tools.%s.approval = \"allow\"", t.of.Name, t.of.Server, t.of.Server, t.of.Name))
+		return &r
+	}
+	return &tool.Result{Ask: &protocol.ApprovalRequested{
+		Kind: protocol.ApproveTool, MCP: &t.of, Cwd: call.Settings.Cwd, Detail: arguments,
+		Command: []string{t.of.Server + "." + t.of.Name, string(arguments)},
+		Reason:  fmt.Sprintf("The model wants to call %s of the MCP server %s, which runs outside the sandbox", t.of.Name, t.of.Server),
+	}}
+}
+
+// keptBytes is how much of an answer is recorded.
+const keptBytes = 16 << 20
+
+// answered makes the output of a call from the server's answer.
+func (t *Tool) answered(call tool.Call, answer *sdk.CallToolResult) tool.Result {
+	raw, err := json.Marshal(answer)
+	if err != nil {
+		return refused(fmt.Sprintf("the answer of the MCP server %s cannot be read: %v", t.of.Server, err))
+	}
+	text, images := tool.MCPContent(raw)
+	res := protocol.MCPResult{Tool: t.of, Result: raw}
+	if len(raw) > keptBytes {
+		text, res.Omitted = shortened(text)
+		res.Result, _ = json.Marshal(sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: answer.IsError}) // text: cannot fail
+	}
+	return tool.Result{Output: protocol.ToolOutput{
+		Output: tool.Shorten(call, text, res.Omitted), Content: images, Failed: answer.IsError, MCP: &res,
+	}}
+}
+
+// shortened keeps the beginning and the end of a text.
+func shortened(text string) (string, int64) {
+	if len(text) <= keptBytes/2 {
+		return text, 0
+	}
+	return strings.ToValidUTF8(text[:keptBytes/4]+"\n…\n"+text[len(text)-keptBytes/4:], ""), int64(len(text) - keptBytes/2)
+}
+
+// unanswered is the output of a call that has no answer.
+func (t *Tool) unanswered(ctx context.Context, err error) tool.Result {
+	out := protocol.ToolOutput{Output: err.Error(), Failed: true, MCP: &protocol.MCPResult{Tool: t.of, Error: err.Error()}}
+	if ctx.Err() != nil {
+		out = protocol.ToolOutput{Aborted: true, MCP: &protocol.MCPResult{Tool: t.of, Error: "interrupted"}}
+	}
+	return tool.Result{Output: out}
+}
+
+// cancelBound is how long a call that was cancelled is waited for: the server may not
+// read what it is sent.
+const cancelBound = 300 * time.Millisecond
+
+// call calls a tool. When ctx ends the server is notified, and ended if it does not
+// take that.
+func (ss *session) call(ctx context.Context, params *sdk.CallToolParams) (*sdk.CallToolResult, error) {
+	type ended struct {
+		res *sdk.CallToolResult
+		err error
+	}
+	done := make(chan ended, 1)
+	go func() { // ended by ctx, or by the end of the session; waited for below
+		res, err := ss.sdk.CallTool(ctx, params)
+		done <- ended{res, err}
+	}()
+	var e ended
+	select {
+	case e = <-done:
+	case <-ctx.Done():
+		timer := time.NewTimer(cancelBound)
+		defer timer.Stop()
+		select {
+		case e = <-done:
+		case <-timer.C:
+			ss.stop()
+			e = <-done
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(e.err, sdk.ErrConnectionClosed), errors.Is(e.err, io.EOF):
+		return nil, fmt.Errorf("the MCP server %s ended during the call: %w", ss.server.name, ss.why())
+	case e.err != nil:
+		return nil, fmt.Errorf("the MCP server %s refused the call: %w", ss.server.name, e.err)
+	}
+	return e.res, nil
+}
+
+// stop ends a session that does not react.
+func (ss *session) stop() {
+	if ss.process != nil {
+		ss.process.command.Stop(errClosed)
+	}
+	ss.cancel(errClosed)
+}
