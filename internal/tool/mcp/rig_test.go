@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -54,7 +55,7 @@ func self(t *testing.T, mode string) config.MCPServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config.MCPServer{Command: exe, Env: map[string]config.Secret{serverVariable: config.NewSecret(mode)}}
+	return config.MCPServer{Command: exe, StartupTimeout: 5 * time.Minute, Env: map[string]config.Secret{serverVariable: config.NewSecret(mode)}}
 }
 
 // start waits for the servers and returns the warnings.
