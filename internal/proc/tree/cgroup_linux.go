@@ -128,13 +128,13 @@ func inCgroup(dir string) []Process {
 // EndStorm kills a command that has a cgroup, without SIGTERM, if so many processes
 // want to run that its shim would get a processor too late.
 func EndStorm(id Identity) {
-	if id.Cgroup != "" && inStorm() {
+	if id.Cgroup != "" && InStorm() {
 		killCgroup(id.Cgroup)
 	}
 }
 
-// inStorm reports whether far more threads want to run than there are processors.
-func inStorm() bool {
+// InStorm reports whether far more threads want to run than there are processors.
+func InStorm() bool {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return false
