@@ -21,7 +21,7 @@ func (l *Local) Subscribe(ctx context.Context, id p.ConversationID, after p.Curs
 func (l *Local) Attach(ctx context.Context, id p.ConversationID, after p.Cursor, live func()) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
 		f := &follower{engine: l, id: id, after: uint64(after), live: live, events: newEvents(yield)}
-		if err := f.run(ctx); err != nil && !errors.Is(err, errStopped) {
+		if err := f.run(ctx); !errors.Is(err, errStopped) {
 			yield(p.Event{}, err)
 		}
 	}
@@ -41,6 +41,7 @@ type follower struct {
 	events events
 }
 
+// run returns why there is nothing more to give.
 func (f *follower) run(ctx context.Context) error {
 	s, err := f.engine.withSlot(ctx, f.id, func(c *conversation.Conversation) error {
 		snap, err := c.Follow(ctx)
