@@ -51,6 +51,7 @@ type jsonBody struct {
 	Status   string       `json:"status,omitempty"`
 	Items    []todo       `json:"items,omitzero"`
 	Message  *string      `json:"message,omitempty"`
+	*jsonServerCall
 }
 
 type jsonChange struct {
@@ -142,8 +143,12 @@ func (j *jsonPrinter) command(e p.Event) {
 		j.begin(b.Call.String(), "command_execution", running(b.Command))
 	case *p.PatchStarted:
 		j.begin(b.Call.String(), "file_change", jsonBody{Changes: fileChanges(b.Changes), Status: "in_progress"})
+	case *p.ServerCallStarted:
+		j.begin(b.Call.String(), "mcp_tool_call", serverCall(b.Tool, b.Arguments))
 	case *p.ApprovalRequested:
-		if b.Kind == p.ApprovePatch {
+		if b.MCP != nil {
+			j.item(b.Call.String(), "mcp_tool_call").jsonBody = serverCall(*b.MCP, b.Detail)
+		} else if b.Kind == p.ApprovePatch {
 			j.item(b.Call.String(), "file_change").jsonBody = jsonBody{Changes: fileChanges(b.Detail), Status: "in_progress"}
 		} else if j.items[b.Call.String()] == nil && len(b.Command) > 0 {
 			j.item(b.Call.String(), "command_execution").jsonBody = running(b.Command)
@@ -201,6 +206,8 @@ func (j *jsonPrinter) output(b *p.ToolOutput) {
 	}
 	body := it.jsonBody
 	switch c := b.Command; {
+	case it.jsonServerCall != nil:
+		body = it.answered(b)
 	case it.Changes != nil:
 		body.Status = "failed" // also if it was declined
 		if b.Patch != nil && b.Patch.Applied {

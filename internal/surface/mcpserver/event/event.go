@@ -49,6 +49,8 @@ type call struct {
 	wireID   string
 	commands bool // a command was begun
 	patches  bool // a patch was begun
+
+	invocation Msg // of a tool of another MCP server, if it was begun
 }
 
 func New(window int64) *Translator {
@@ -88,6 +90,8 @@ func (t *Translator) Translate(e p.Event) []Msg {
 		c := t.call(b.Call)
 		c.commands = true
 		return []Msg{{"type": "exec_command_begin", "call_id": c.wireID, "command": b.Command, "cwd": b.Cwd, "parsed_cmd": policy.Parsed(b.Command)}}
+	case *p.ServerCallStarted:
+		return t.serverCallStarted(b)
 	case *p.PatchStarted:
 		return t.patchStarted(b)
 	case *p.TurnDiff:
@@ -270,6 +274,8 @@ func (t *Translator) output(b *p.ToolOutput) []Msg {
 		return []Msg{m}
 	case c.commands:
 		return []Msg{commandEnd(c, b)}
+	case c.invocation != nil:
+		return []Msg{serverCallEnd(c, b)}
 	}
 	return nil
 }
