@@ -250,7 +250,11 @@ func runTurn(ctx context.Context, s streams, r *app.App, o exec.Options, answerT
 		return &exitError{code: signalCode(stopped())}
 	}
 	if errors.Is(err, errUnread) { // before the turn began
-		return &exitError{code: exitUnread, err: fmt.Errorf("interrupted: %w", errUnread)}
+		exit := &exitError{code: exitUnread, err: fmt.Errorf("interrupted: %w", errUnread)}
+		if !o.Ephemeral {
+			exit.hint = "resume with: " + o.GoOn()
+		}
+		return exit
 	}
 	if err != nil && !errors.Is(err, exec.ErrAnswer) {
 		return stoppedBy(stopped(), err)

@@ -105,10 +105,34 @@ func shell(id, script string) modeltest.Step {
 // tail tells the last n items of a request in short.
 func tail(r *modeltest.Request, n int) []string {
 	var out []string
-	for _, it := range r.Items[max(0, len(r.Items)-n):] {
-		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", it.Kind, it.ID, it.Text)))
+	for _, it := range r.Items {
+		for _, text := range blocks(it.Text) {
+			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", it.Kind, it.ID, text)))
+		}
 	}
-	return out
+	return out[max(0, len(out)-n):]
+}
+
+// blocks takes a message apart that holds context in tags beside the user's own words: on the chat wire
+// what comes in a row from the user is one message.
+func blocks(text string) []string {
+	var list []string
+	for _, tag := range []string{"environment_context", "user_instructions", "turn_aborted"} {
+		before, rest, ok := strings.Cut(text, "<"+tag+">")
+		inside, after, closed := strings.Cut(rest, "</"+tag+">")
+		if !ok || !closed {
+			continue
+		}
+		if before = strings.TrimSpace(before); before != "" {
+			list = append(list, blocks(before)...)
+		}
+		list = append(list, "<"+tag+">"+inside+"</"+tag+">")
+		if after = strings.TrimSpace(after); after != "" {
+			list = append(list, blocks(after)...)
+		}
+		return list
+	}
+	return []string{text}
 }
 
 // outputs counts the outputs that a request has for a call.
@@ -291,7 +315,7 @@ func TestContextLength(t *testing.T) {
 func TestRetriesAreVisible(t *testing.T) {
 	onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {
 		again := modeltest.Status(500, `{"error":{"message":"out of order","type":"server_error"}}`, "Retry-After-Ms", "1")
-		s := newSite(t, w, "request_max_retries = 2\nstream_max_retries = 2\n",
+		s := newSite(t, w, "request_max_retries = 1\nstream_max_retries = 1\n",
 			again, modeltest.Respond(modeltest.SayCut("half"), modeltest.Drop()), modeltest.Respond(modeltest.Say("whole")),
 			again, modeltest.Respond(modeltest.Say("whole")),
 			again, again, again)
@@ -299,7 +323,7 @@ func TestRetriesAreVisible(t *testing.T) {
 		if code != 0 || out != "whole\n" {
 			t.Errorf("exit code %d, stdout %q", code, out)
 		}
-		contains(t, "stderr", errs, "· retry 1 of 2 in ", "out of order")
+		contains(t, "stderr", errs, "· retry 1 of 2 in ", "· retry 2 of 2 in ", "out of order")
 		if n := strings.Count(errs, "· retry "); n != 2 {
 			t.Errorf("%d retries are visible\n%s", n, errs)
 		}
@@ -325,7 +349,7 @@ func TestStopInBackOff(t *testing.T) {
 			modeltest.Status(503, `{"error":{"message":"busy","type":"server_error"}}`, "Retry-After", "50"),
 			modeltest.Respond(modeltest.Say("here I am")))
 		pr := s.start("exec", "--json", "work on it")
-		eventually(t, "a retry is announced", func() bool { return pr.out.has("Reconnecting... 1/3 (") })
+		eventually(t, "a retry is announced", func() bool { return pr.out.has("Reconnecting... 1/8 (") })
 		pr.signal(syscall.SIGINT)
 		if code := pr.code(); code != 130 {
 			t.Errorf("exit code %d", code)
