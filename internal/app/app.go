@@ -93,6 +93,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Effort:  m.effort,
 
 		DefaultWindow: defaultWindow,
+		KeepTokens:    l.Config.CompactKeepTokens,
 		Model:         m.client,
 		Retries:       m.retries,
 		Tools:         kit.tools,

@@ -45,13 +45,14 @@ type Config struct {
 	File    string // what was read; empty if there is none
 	Profile string // in use; empty if none
 
-	Model           string // empty: the provider's own default
-	Provider        string // empty: Choose looks around
-	ContextWindow   int64  // tokens; 0 is unknown
-	MaxOutputTokens int64  // 0: the service decides
-	Effort          string // model_reasoning_effort
-	Summary         string // model_reasoning_summary
-	Verbosity       string
+	Model             string // empty: the provider's own default
+	Provider          string // empty: Choose looks around
+	ContextWindow     int64  // tokens; 0 is unknown
+	CompactKeepTokens int64  // of the user's messages, kept by a compaction
+	MaxOutputTokens   int64  // 0: the service decides
+	Effort            string // model_reasoning_effort
+	Summary           string // model_reasoning_summary
+	Verbosity         string
 
 	// SupportsReasoningSummaries says so of a model that is not known to.
 	SupportsReasoningSummaries bool

@@ -68,6 +68,7 @@ var descriptions = map[string]string{
 	"mcp_servers.*.approval":             "Whether its tools may be called. Unless set, tools that it describes as read-only may, and others ask.",
 	"mcp_servers.*.tools.*.approval":     "The same for one tool.",
 
+	"compact_keep_tokens": "Tokens of your own messages that a compaction keeps word for word, the newest first; the first message is always kept.",
 	"on_limit": "What becomes of a turn when a limit of the model service is reached: it waits until somebody acts, until the limit is lifted, or fails. " +
 		"Unless set: hold in the terminal, fail in exec (see --hold) and for MCP clients.",
 	"notify": "A program to run when a turn has ended; it gets one more argument, a JSON object.",

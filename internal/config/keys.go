@@ -95,6 +95,7 @@ func otherKeys() []key {
 	return []key{
 		text("on_limit", of(func(c *Config) *protocol.OnLimit { return &c.OnLimit })).
 			oneOf(string(protocol.OnLimitHold), string(protocol.OnLimitResume), string(protocol.OnLimitFail)),
+		whole("compact_keep_tokens", of(func(c *Config) *int64 { return &c.CompactKeepTokens })).within(1, unlimited).or(int64(20_000)),
 		text("instructions", of(func(c *Config) *string { return &c.UserInstructions })),
 		text("developer_instructions", of(func(c *Config) *string { return &c.Developer })),
 		text("model_instructions_file", of(func(c *Config) *string { return &c.modelInstructionsFile })).as(pathKind),
