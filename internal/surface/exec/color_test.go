@@ -116,7 +116,7 @@ func TestMessagesDoNotSteerTheTerminal(t *testing.T) {
 		change         func(*Options)
 	}{
 		{"pipes", evil + "\n", "", nil},
-		{"one screen", harmless + "\n", "", func(o *Options) { o.OutTerminal, o.ErrTerminal, o.Plain = true, true, true }},
+		{"one screen", harmless + "\n· 10 tokens in, 1 out\n", "", func(o *Options) { o.OutTerminal, o.ErrTerminal, o.Plain = true, true, true }},
 		{"progress on a screen", evil + "\n", harmless + "\n", func(o *Options) { o.ErrTerminal, o.Plain = true, true }},
 		{"answer on a screen", harmless + "\n", "", func(o *Options) { o.OutTerminal = true }},
 	} {

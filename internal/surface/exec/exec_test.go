@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -49,15 +50,50 @@ func start(t *testing.T, change func(*Options)) *run {
 	return r
 }
 
-// want compares what was printed; ID stands for the conversation.
+// usedLine says what a turn took; see TestUsageAndCost.
+var usedLine = regexp.MustCompile(`(?m)^· \d+ tokens in, \d+ out.*\n`)
+
+// want compares what was printed, but for the tokens; ID stands for the conversation.
 func (r *run) want(t *testing.T, out, err string) {
 	t.Helper()
 	<-r.done
 	if d := cmp.Diff(out, r.out.String()); d != "" {
 		t.Errorf("stdout (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff(err, strings.ReplaceAll(r.err.String(), string(r.id), "ID")); d != "" {
+	if d := cmp.Diff(err, usedLine.ReplaceAllString(strings.ReplaceAll(r.err.String(), string(r.id), "ID"), "")); d != "" {
 		t.Errorf("stderr (-want +got):\n%s", d)
+	}
+}
+
+// What a turn took is shown, and what it costs if the price is known.
+func TestUsageAndCost(t *testing.T) {
+	price := func(u p.Usage) (float64, bool) { return float64(u.Input) / 100, true }
+	unknown := func(p.Usage) (float64, bool) { return 0, false }
+	for _, tt := range []struct {
+		cost func(p.Usage) (float64, bool)
+		want string
+	}{
+		{price, "· 10 tokens in, 1 out, $0.1000\n"},
+		{unknown, "· 10 tokens in, 1 out\n"},
+		{nil, "· 10 tokens in, 1 out\n"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := start(t, func(o *Options) { o.Cost = tt.cost })
+			r.e.Request().Answer("yes")
+			<-r.done
+			if got := r.err.String(); got != tt.want {
+				t.Errorf("stderr %q, want %q", got, tt.want)
+			}
+			j := start(t, func(o *Options) { o.JSON, o.Cost = true, tt.cost })
+			j.e.Request().Answer("yes")
+			<-j.done
+			if got := j.out.String(); strings.Contains(got, `"cost_usd":0.1`) != strings.Contains(tt.want, "$") {
+				t.Errorf("stdout %s", got)
+			}
+		})
+	}
+	if got := used(price, p.Usage{}); got != "" {
+		t.Errorf("a service that says nothing: %q", got)
 	}
 }
 
@@ -98,7 +134,7 @@ func TestOneScreenShowsTheAnswerOnce(t *testing.T) {
 		}
 		m.Delta("well.")
 		m.Answer("All well.")
-		r.want(t, "All well.\n", "")
+		r.want(t, "All well.\n· 10 tokens in, 1 out\n", "")
 	})
 }
 
