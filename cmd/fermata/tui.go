@@ -126,16 +126,16 @@ func (t talk) run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	var warned strings.Builder // nobody would see it behind the screen
+	var warned warnings // nobody would see them behind the screen
 	r, err := t.flags.openApp(ctx, newStreams(s.in, s.rawOut, &warned))
 	if err != nil {
-		fmt.Fprint(s.err, warned.String())
+		fmt.Fprint(s.err, strings.Join(append(warned.take(), ""), "\n"))
 		return err
 	}
 	defer r.Close()
 	o := screenOptions(r, t.flags)
 	o.In, o.Out, o.Pick = s.in, s.rawOut, t.pick
-	o.Notices = strings.FieldsFunc(warned.String(), func(r rune) bool { return r == '\n' })
+	o.Notices, o.MoreNotices = warned.take(), warned.take
 	o.Images = imageFiles(t.flags.images)
 	if len(t.prompt) > 0 {
 		o.Prompt = t.prompt[0]
@@ -163,6 +163,27 @@ func (t talk) run(ctx context.Context, s streams) error {
 		return &exitError{code: signalCode(stopped())}
 	}
 	return err
+}
+
+// warnings keeps lines for the screen.
+type warnings struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (w *warnings) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(data)
+}
+
+// take returns the lines that are new.
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lines := strings.FieldsFunc(w.text.String(), func(r rune) bool { return r == '\n' })
+	w.text.Reset()
+	return lines
 }
 
 // screenOptions is what the terminal UI is given of the world.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -48,6 +49,9 @@ type App struct {
 	base    context.Context
 	notify  *notifier
 	limits  limiter
+
+	warn    func(config.Warning) // nil if nobody wants to know
+	unknown sync.Map             // models of which was said that nothing is known of them
 }
 
 // Open reads the configuration and opens what turns are run with. The caller
@@ -105,7 +109,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	}
 	return &App{
 		Engine: e, Config: l.Config, Models: m, Cwd: l.Options.Cwd, Warnings: l.Warnings,
-		spawner: spawner, servers: kit.servers, base: ctx, notify: notify, limits: limits,
+		spawner: spawner, servers: kit.servers, base: ctx, notify: notify, limits: limits, warn: o.Warn,
 	}, nil
 }
 

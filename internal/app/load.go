@@ -22,7 +22,9 @@ type Options struct {
 	Snapshots bool   // record what commands change in a git repository
 	Version   string // of this program
 
-	Warn func(config.Warning) // called by Open for each warning, also if it fails; may be nil
+	// Warn is called by Open for each warning, also if it fails, and later for each model of
+	// which nothing is known, then by any goroutine. May be nil.
+	Warn func(config.Warning)
 }
 
 // Loaded is the configuration for some options.

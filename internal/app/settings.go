@@ -39,6 +39,7 @@ func (a *App) NewSettings(from func(config.Choice, string, string) p.Settings) (
 	s, _, err := a.limits.settle(from(choice, a.Cwd, withSkills(docs.Text, a.Config.Home, a.Cwd)), a.Config.Overrides(p.Settings{}))
 	s.Environment = environment(a.base, a.Config.Home, s)
 	s.ContextWindow = a.Models.window(s)
+	a.warnOfUnknown(s)
 	return s, err
 }
 
@@ -82,6 +83,7 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 	}
 	s.Environment = environment(a.base, a.Config.Home, s)
 	s.Provider, err = a.Models.define(s.Provider, defined)
+	a.warnOfUnknown(s)
 	return s, append(remarks, notes...), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -139,6 +140,18 @@ func askOllama(ask func(string, string, any, any) bool, root, model string) int6
 		}
 	}
 	return 0
+}
+
+// warnOfUnknown warns, once for each model, that its window is not known.
+func (a *App) warnOfUnknown(s p.Settings) {
+	if a.warn == nil || s.ContextWindow > 0 || s.Provider == config.Demo {
+		return
+	}
+	if _, told := a.unknown.LoadOrStore([2]string{s.Provider, s.Model}, true); told {
+		return
+	}
+	a.warn(config.Warning{Problem: config.Problem{Text: fmt.Sprintf(
+		"how many tokens model %q takes is not known; assuming %d: set model_context_window", s.Model, defaultWindow)}})
 }
 
 // effort is the reasoning effort to ask for when nobody chose one.

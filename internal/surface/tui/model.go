@@ -173,6 +173,11 @@ type previewed struct {
 // matters only to whoever is about to begin one.
 func (m *model) onPreview(msg previewed) {
 	m.fresh = msg.settings
+	if m.o.MoreNotices != nil {
+		for _, text := range m.o.MoreNotices() {
+			m.note(true, "%s", text)
+		}
+	}
 	if msg.err != nil {
 		m.fresh.Cwd = m.o.Dir
 	}

@@ -47,6 +47,8 @@ type Options struct {
 	Prompt  string           // the first message, if any
 	Images  []string         // of the first message: files
 	Notices []string         // to show at the start, such as warnings
+	// MoreNotices are those that came up since, such as with the settings. May be nil.
+	MoreNotices func() []string
 
 	Dir     string // the directory to work in
 	Home    string // the user's home, shown as ~
