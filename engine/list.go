@@ -40,6 +40,8 @@ type Summary struct {
 	Ended    p.EndReason      `json:"ended,omitempty"` // how the last turn ended; empty if it has not
 	LastLine string           `json:"last_line,omitempty"`
 	Archived bool             `json:"archived,omitempty"`
+	Provider string           `json:"provider,omitempty"` // of the model
+	Usage    *p.Usage         `json:"usage,omitempty"`    // up to the end of the last turn; nil if it is not known
 	Path     string           `json:"path,omitempty"`
 }
 
@@ -138,7 +140,7 @@ func (l *Local) summary(ctx context.Context, in journal.Info) (Summary, error) {
 func (s *Summary) begin(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.ConversationStarted:
-		s.Cwd, s.Model = b.Settings.Cwd, b.Settings.Model
+		s.Cwd, s.Model, s.Provider = b.Settings.Cwd, b.Settings.Model, b.Settings.Provider
 	case *p.UserMessage:
 		if s.Title == "" {
 			s.Title = firstLine(p.PlainText(b.Content))
@@ -152,7 +154,7 @@ func (s *Summary) finish(e p.Event) {
 	case *p.TurnStarted:
 		s.Ended = ""
 	case *p.TurnEnded:
-		s.Ended = b.Reason
+		s.Ended, s.Usage = b.Reason, b.Usage
 	case *p.AssistantMessage:
 		s.LastLine = lastLine(b.Text)
 	case *p.UserMessage:

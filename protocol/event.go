@@ -311,6 +311,7 @@ type (
 		Killed  int           `json:"killed,omitempty"`  // processes ended by the stop
 		Repairs int           `json:"repairs,omitempty"` // made in calls that the model got wrong
 		Elapsed time.Duration `json:"elapsed"`           // nanoseconds
+		Usage   *Usage        `json:"usage,omitempty"`   // of the conversation so far, so that lists need not read all of it
 	}
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/safetext"
 )
 
@@ -27,7 +30,11 @@ func listCommand(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(cmd.Context(), e, s, o, asJSON)
+			home, err := config.Home(os.Getenv)
+			if err != nil {
+				return err
+			}
+			return list(cmd.Context(), e, s, o, catalogue.Open(home), asJSON)
 		},
 	}
 	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 25, "show at most `N`; 0 shows all")
@@ -37,7 +44,7 @@ func listCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions, asJSON bool) error {
+func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions, models *catalogue.Catalogue, asJSON bool) error {
 	limit := o.Limit
 	w := tabwriter.NewWriter(safetext.NewWriter(s.rawOut), 0, 0, 2, ' ', 0)
 	n := 0
@@ -48,13 +55,18 @@ func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions,
 		if n++; limit > 0 && n > limit {
 			break
 		}
+		used, dollars := took(models, sum)
 		if asJSON {
-			if err := json.NewEncoder(s.out).Encode(sum); err != nil {
+			line := struct {
+				engine.Summary
+				Cost *float64 `json:"cost_usd,omitempty"` // if the price is known
+			}{sum, dollars}
+			if err := json.NewEncoder(s.out).Encode(line); err != nil {
 				return err
 			}
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", sum.ID, sum.Updated.Local().Format(time.DateTime), ending(sum), sum.Title)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", sum.ID, sum.Updated.Local().Format(time.DateTime), ending(sum), used, sum.Title)
 	}
 	if n == 0 && !asJSON {
 		fmt.Fprintln(s.err, "no conversations yet")
@@ -70,4 +82,19 @@ func ending(s engine.Summary) string {
 		return "open"
 	}
 	return string(s.Ended)
+}
+
+// took says what a conversation has taken, and returns what that costs at the price of its
+// model. Either may be unknown.
+func took(models *catalogue.Catalogue, s engine.Summary) (string, *float64) {
+	if s.Usage == nil {
+		return "", nil
+	}
+	text := tokens(s.Usage.Total) + " tokens"
+	if m, ok := models.Find(s.Provider, s.Model); ok {
+		if dollars, ok := m.Cost(*s.Usage); ok {
+			return fmt.Sprintf("%s, $%.2f", text, dollars), &dollars
+		}
+	}
+	return text, nil
 }

@@ -20,10 +20,28 @@ func (o *owner) stepErr(in turn.Input) error {
 	if err != nil || len(events) == 0 {
 		return err
 	}
+	o.sumUp(events)
 	o.record(events...)
 	o.dropEffects()
 	o.durable()
 	return nil
+}
+
+// sumUp makes the end of a turn say what the conversation has taken so far.
+func (o *owner) sumUp(events []p.Event) {
+	used := o.state.Usage
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case *p.ModelEnded:
+			if b.Usage != nil {
+				used = used.Add(*b.Usage)
+			}
+		case *p.TurnEnded:
+			if used != (p.Usage{}) {
+				b.Usage = &used
+			}
+		}
+	}
 }
 
 func (o *owner) env() turn.Env {
