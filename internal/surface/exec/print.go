@@ -295,11 +295,8 @@ func (pr *printer) leftBehind() {
 	}
 }
 
-// used says what a turn took, and what that costs if the price is known. It is empty if the service did not say.
+// used says what a turn took, and what that costs if the price is known.
 func used(price func(p.Usage) (float64, bool), u p.Usage) string {
-	if u == (p.Usage{}) {
-		return ""
-	}
 	text := fmt.Sprintf("· %d tokens in, %d out", u.Input, u.Output)
 	if dollars, ok := cost(price, u); ok {
 		text += fmt.Sprintf(", $%.4f", dollars)
@@ -310,8 +307,8 @@ func used(price func(p.Usage) (float64, bool), u p.Usage) string {
 // endLine says how the turn ended, and how to go on if it was cut.
 func (pr *printer) endLine(end engine.TurnEnd) {
 	pr.leftBehind()
-	if text := used(pr.o.Cost, end.Usage); text != "" {
-		pr.line(text)
+	if end.Usage != (p.Usage{}) { // the service said it
+		pr.line(used(pr.o.Cost, end.Usage))
 	}
 	if end.End.Reason == p.Completed {
 		return
