@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -69,9 +70,20 @@ func (ss *session) follow() {
 	close(ss.ended)
 }
 
+// over reports whether the session is of no use any more. The end of the process is
+// known before that of the connection.
 func (ss *session) over() bool {
+	var exited <-chan struct{}
+	if p := ss.process; p != nil {
+		if p.givenUp.Load() {
+			return true
+		}
+		exited = p.exited
+	}
 	select {
 	case <-ss.ended:
+		return true
+	case <-exited:
 		return true
 	default:
 		return false
@@ -148,6 +160,7 @@ type process struct {
 	stderr  proc.Capture  // read only after exited
 	result  proc.Result   // read only after exited
 	exited  chan struct{} // closed when nothing of it runs
+	givenUp atomic.Bool   // it is being ended, since it does not react
 }
 
 // inherited are the variables that a server gets from our environment, besides those
@@ -201,7 +214,7 @@ func (ss *session) startProcess(ctx context.Context) (sdk.Transport, error) {
 		_ = w.CloseWithError(io.EOF)
 	}()
 	context.AfterFunc(ctx, func() { _ = r.CloseWithError(context.Cause(ctx)) }) // nobody reads any more
-	return &sdk.IOTransport{Reader: r, Writer: &limited{command.Input(), s.writeLimit, command.Stop}, MaxLineLength: -1}, nil
+	return &sdk.IOTransport{Reader: r, Writer: &limited{command.Input(), s.writeLimit, p.giveUp}, MaxLineLength: -1}, nil
 }
 
 // defaultWriteLimit is how long a server may not read what it is sent before it is given up.
@@ -224,6 +237,12 @@ func (l *limited) Write(b []byte) (int, error) {
 		l.stop(fmt.Errorf("it does not read what it is sent: %w", err))
 	}
 	return n, err
+}
+
+// giveUp ends a server that does not react. It does not wait.
+func (p *process) giveUp(cause error) {
+	p.givenUp.Store(true)
+	p.command.Stop(cause)
 }
 
 // closeWait is how long a server may take to end by itself when its input ends.

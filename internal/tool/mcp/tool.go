@@ -254,7 +254,7 @@ func (ss *session) call(ctx context.Context, params *sdk.CallToolParams) (*sdk.C
 // stop ends a session that does not react.
 func (ss *session) stop() {
 	if ss.process != nil {
-		ss.process.command.Stop(errClosed)
+		ss.process.giveUp(errClosed)
 	}
 	ss.cancel(errClosed)
 }
