@@ -40,6 +40,9 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 	defer limit.Stop()
 	ss := &session{server: s, began: time.Now(), changed: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
 	transport, err := ss.open(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // whatever it was at
+	}
 	if err != nil {
 		cancel(err)
 		return nil, err
