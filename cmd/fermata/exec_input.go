@@ -119,7 +119,7 @@ func readBeside(s streams) (string, error) {
 
 // tellOfWaiting tells somebody after a while what we wait for.
 func tellOfWaiting(s streams) *time.Timer {
-	return time.AfterFunc(stdinNotice, func() {
+	return time.AfterFunc(stdinNotice(), func() {
 		fmt.Fprintln(s.err, "fermata: reading from stdin until it is closed; use </dev/null if there is no input")
 	})
 }

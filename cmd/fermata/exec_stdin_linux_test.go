@@ -112,9 +112,9 @@ func TestPromptOnStdinIsWaitedFor(t *testing.T) {
 // else, and so is one that writes into a named pipe.
 func TestStdinOfASlowCommand(t *testing.T) {
 	for name, script := range map[string]string{
-		"pipeline":     `(sleep 7; echo late data) | "$0" exec --demo 'explain this'`,
-		"named pipe":   `mkfifo p; (sleep 7; echo late data) >p & "$0" exec --demo 'explain this' <p`,
-		"substitution": `"$0" exec --demo 'explain this' < <(sleep 7; echo late data)`,
+		"pipeline":     `(sleep 2; echo late data) | "$0" exec --demo 'explain this'`,
+		"named pipe":   `mkfifo p; (sleep 2; echo late data) >p & "$0" exec --demo 'explain this' <p`,
+		"substitution": `"$0" exec --demo 'explain this' < <(sleep 2; echo late data)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

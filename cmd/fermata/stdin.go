@@ -4,22 +4,33 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// stdinNotice is after how long somebody is told that we wait for stdin.
-	stdinNotice = 2 * time.Second
+// stdinPace is the unit of the times below. The tests build a binary with a shorter
+// one, by -ldflags "-X main.stdinPace=200ms", so that they need not wait.
+var stdinPace = "1s"
 
-	// stdinPatience is how long we wait, beside a prompt, for something to come
-	// from whoever started us.
-	stdinPatience = 5 * time.Second
+var pace = sync.OnceValue(func() time.Duration {
+	d, err := time.ParseDuration(stdinPace)
+	if err != nil || d <= 0 {
+		return time.Second
+	}
+	return d
+})
 
-	// stdinGlance is how often we look who could still write.
-	stdinGlance = time.Second
-)
+// stdinNotice is after how long somebody is told that we wait for stdin.
+func stdinNotice() time.Duration { return 2 * pace() }
+
+// stdinPatience is how long we wait, beside a prompt, for something to come from whoever
+// started us.
+func stdinPatience() time.Duration { return 5 * pace() }
+
+// stdinGlance is how often we look who could still write.
+func stdinGlance() time.Duration { return pace() }
 
 // isComing waits for something on stdin beside a prompt, or for its end.
 //
@@ -33,11 +44,11 @@ func isComing(in io.Reader) bool {
 	if !ok {
 		return true
 	}
-	if ready(f, stdinPatience) {
+	if ready(f, stdinPatience()) {
 		return true
 	}
 	for fed(f) {
-		if ready(f, stdinGlance) {
+		if ready(f, stdinGlance()) {
 			return true
 		}
 	}
