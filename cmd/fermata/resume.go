@@ -5,7 +5,7 @@ import (
 )
 
 func resumeCommand(s streams) *cobra.Command {
-	var t talk
+	var t terminalRun
 	cmd := &cobra.Command{
 		Use:   "resume [ID|--last] [PROMPT]",
 		Short: "Resume a conversation in the terminal UI",

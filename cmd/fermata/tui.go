@@ -51,7 +51,7 @@ func interactive(root *cobra.Command, s streams) {
 		case len(a) == 1 && cmd.ArgsLenAtDash() < 0 && !strings.ContainsAny(a[0], " \t\n"):
 			return &exitError{code: exitUsage, err: fmt.Errorf("unknown command %q", a[0]), hint: rootHint(cmd, a[0])}
 		}
-		t := talk{flags: f, prompt: a}
+		t := terminalRun{flags: f, prompt: a}
 		if why := noTerminal(s); why != "" {
 			return t.exec(cmd, s, why)
 		}
@@ -86,8 +86,8 @@ func noTerminal(s streams) string {
 	return ""
 }
 
-// A talk is a conversation in the terminal that is to begin, or go on.
-type talk struct {
+// A terminalRun is a conversation in the terminal that is to begin, or go on.
+type terminalRun struct {
 	flags  tuiFlags
 	prompt []string // one, or none
 	name   string   // the conversation to resume
@@ -97,7 +97,7 @@ type talk struct {
 }
 
 // exec is what is done without a terminal: one turn, in words.
-func (t talk) exec(cmd *cobra.Command, s streams, why string) error {
+func (t terminalRun) exec(cmd *cobra.Command, s streams, why string) error {
 	f := execFlags{runFlags: t.flags.runFlags, images: t.flags.images, last: t.last, all: t.all, color: "auto"}
 	if t.pick {
 		return usage("resume: %w (%s)", app.ErrWhich, why)
@@ -120,7 +120,7 @@ func (t talk) exec(cmd *cobra.Command, s streams, why string) error {
 }
 
 // run shows the conversation until the person leaves.
-func (t talk) run(ctx context.Context, s streams) error {
+func (t terminalRun) run(ctx context.Context, s streams) error {
 	if t.name == "" && !t.last && !t.pick {
 		if err := t.flags.firstRun(ctx, s); err != nil {
 			return err

@@ -33,14 +33,14 @@ type codexArguments struct {
 }
 
 func (s *Server) codex(ctx context.Context, r *jsonrpc.Request, in callParams, a codexArguments) (toolResult, error) {
-	wish, err := in.wish()
+	request, err := in.settings()
 	if err != nil {
 		return failed(err.Error()), nil
 	}
 	if a.Prompt == "" { // nothing is begun for nothing
 		return failed("prompt is empty"), nil
 	}
-	c, settings, err := s.create(context.WithoutCancel(ctx), wish)
+	c, settings, err := s.create(context.WithoutCancel(ctx), request)
 	if err != nil {
 		return failed(err.Error()), nil
 	}

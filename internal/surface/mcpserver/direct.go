@@ -99,7 +99,7 @@ func (s *Server) submitTurn(ctx context.Context, in messageParams, over *p.Overr
 	return empty{}, err
 }
 
-// complete makes what a turn changes what a wish would: a directory is relative to where the server
+// complete makes what a turn changes what a request would: a directory is relative to where the server
 // runs, and nothing stays as it is.
 func (s *Server) complete(over *p.Overrides, now p.Settings) error {
 	if over == nil {

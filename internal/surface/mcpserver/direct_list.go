@@ -97,11 +97,11 @@ func (s *Server) byPath(ctx context.Context, path string) (engine.Summary, error
 }
 
 // override gives a conversation the settings that a client names, and returns them.
-func (s *Server) override(ctx context.Context, c *conversation, now p.Settings, wish *app.SettingsRequest) (p.Settings, error) {
-	if wish == nil {
+func (s *Server) override(ctx context.Context, c *conversation, now p.Settings, request *app.SettingsRequest) (p.Settings, error) {
+	if request == nil {
 		return now, nil
 	}
-	over, err := s.change(ctx, now, *wish)
+	over, err := s.change(ctx, now, *request)
 	if err != nil || over == nil {
 		return now, err
 	}

@@ -280,7 +280,7 @@ func TestUserTurnChangesSettings(t *testing.T) {
 	})
 }
 
-// A turn names its directory and model as a wish does.
+// A turn names its directory and model as a request does.
 func TestUserTurnSomewhereElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := direct(t)

@@ -38,11 +38,11 @@ type Options struct {
 	Engine  engine.Engine
 	Version string
 
-	// Settings makes a client's wish the settings of a new conversation, or says
+	// Settings makes a client's request the settings of a new conversation, or says
 	// what is wrong with it. The remarks are for people: what of it has no effect.
 	Settings func(app.SettingsRequest) (s p.Settings, remarks []string, err error)
 
-	// Change says what a wish changes about a conversation that there is already.
+	// Change says what a request changes about a conversation that there is already.
 	Change func(now p.Settings, w app.SettingsRequest) (o p.Overrides, remarks []string, err error)
 
 	Local Local // what can be asked about the machine

@@ -15,8 +15,8 @@ import (
 // conversationTools are those whose events are asked for by conversationStream.
 func (s *Server) conversationTools() []tool {
 	return []tool{
-		newTool("conversationCreate", "Create Conversation", "Begin a conversation. A prompt, if there is one, is its first message.", s.conversationCreate).withWish(snake),
-		newTool("conversationSendMessage", "Send Message", "Send a message to a conversation. Cancelling it stops its turn.", s.conversationSend).withWish(snake),
+		newTool("conversationCreate", "Create Conversation", "Begin a conversation. A prompt, if there is one, is its first message.", s.conversationCreate).withSettings(snake),
+		newTool("conversationSendMessage", "Send Message", "Send a message to a conversation. Cancelling it stops its turn.", s.conversationSend).withSettings(snake),
 		newTool("conversationStream", "Stream Conversation", "Get what has happened in a conversation, then what happens. Cancelling it pauses the stream.", s.conversationStream),
 		newTool("conversationsList", "List Conversations", "List conversations, those changed last first.", s.conversationsList),
 	}
@@ -47,11 +47,11 @@ type problem struct {
 
 func (s *Server) conversationCreate(ctx context.Context, r *jsonrpc.Request, in callParams, a createArguments) (toolResult, error) {
 	life := context.WithoutCancel(ctx)
-	wish, err := in.wish()
+	request, err := in.settings()
 	if err != nil {
 		return structured(problem{err.Error()}, true), nil
 	}
-	c, settings, err := s.create(life, wish)
+	c, settings, err := s.create(life, request)
 	if err != nil {
 		return structured(problem{err.Error()}, true), nil
 	}
@@ -127,12 +127,12 @@ func (s *Server) message(ctx context.Context, in callParams, a sendArguments, no
 	if a.ParentMessage != "" {
 		return p.UserTurn{}, errNoParent
 	}
-	wish, err := in.wish()
+	request, err := in.settings()
 	if err != nil {
 		return p.UserTurn{}, err
 	}
 	turn := p.UserTurn{WhenBusy: a.WhenBusy}
-	if turn.Overrides, err = s.change(ctx, now, wish); err != nil {
+	if turn.Overrides, err = s.change(ctx, now, request); err != nil {
 		return turn, err
 	}
 	turn.Content, err = contents(a.Content, now.Cwd)

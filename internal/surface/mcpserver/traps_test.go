@@ -305,7 +305,7 @@ func TestSpellings(t *testing.T) {
 			`{"approval_policy":"never","base_instructions":"b","include_plan_tool":true}`,
 			`{"approvalPolicy":"never","baseInstructions":"b","includePlanTool":true}`,
 		} {
-			w, err := callParams{Arguments: []byte(arguments)}.wish()
+			w, err := callParams{Arguments: []byte(arguments)}.settings()
 			if err != nil {
 				t.Fatal(err)
 			}

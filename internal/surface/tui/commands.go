@@ -105,7 +105,7 @@ func (m *model) newTalk() tea.Cmd {
 // configure changes the settings of the turns to come.
 func (m *model) configure(o p.Overrides, said string) tea.Cmd {
 	if m.talk.id == "" {
-		m.wish = merge(m.wish, o)
+		m.requested = merge(m.requested, o)
 		return m.hintf(theme.OK, "%s", said)
 	}
 	e := say(p.Configure{Overrides: o})

@@ -31,11 +31,11 @@ type model struct {
 	theme         *theme.Theme // the widgets share it, so that it is changed in place
 	dark, color   bool
 
-	talk  talk
-	view  *scroll.View
-	comp  *composer.Composer
-	fresh p.Settings  // of the next conversation
-	wish  p.Overrides // of this person, for a conversation that has not begun
+	talk      talk
+	view      *scroll.View
+	comp      *composer.Composer
+	fresh     p.Settings  // of the next conversation
+	requested p.Overrides // of this person, for a conversation that has not begun
 
 	dialog *asking // in place of the composer
 	aside  bool    // the approval makes room for a command after a slash
@@ -45,7 +45,7 @@ type model struct {
 	opening  *attempt                          // nil if none is on its way
 	before   p.ConversationID                  // the one before that on the screen
 	kept     []p.ConversationID                // left, and open because commands run in them
-	born     *atomic.Pointer[p.ConversationID] // one that has begun, until we hear of it
+	created  *atomic.Pointer[p.ConversationID] // one that has begun, until we hear of it
 	dir      *atomic.Pointer[string]           // where files are completed; read by commands
 	stopTurn p.TurnID                          // the turn that was told to stop
 	stopNext bool                              // stop what the message leads to that is on its way
@@ -81,7 +81,7 @@ type asking struct {
 func newModel(ctx context.Context, o Options) *model {
 	m := &model{
 		ctx: ctx, asked: ctx, o: o, width: 80, height: 24, dark: o.Dark, color: o.Color,
-		dir: &atomic.Pointer[string]{}, born: &atomic.Pointer[p.ConversationID]{},
+		dir: &atomic.Pointer[string]{}, created: &atomic.Pointer[p.ConversationID]{},
 	}
 	m.theme = theme.New(theme.Options{Dark: m.dark, Color: m.color})
 	m.view = scroll.New(m.theme)

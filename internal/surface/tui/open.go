@@ -90,7 +90,7 @@ func (m *model) settings() p.Settings {
 	if m.talk.id != "" {
 		return m.talk.tr.Settings
 	}
-	return m.wish.Apply(m.fresh)
+	return m.requested.Apply(m.fresh)
 }
 
 // An attempt is a conversation that is being opened.

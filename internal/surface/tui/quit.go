@@ -125,7 +125,7 @@ func (m *model) result() Result {
 	if t.id == "" {
 		r.Conversation = m.before
 	}
-	if id := m.born.Load(); t.id == "" && id != nil { // we ended before we heard of it
+	if id := m.created.Load(); t.id == "" && id != nil { // we ended before we heard of it
 		r.Conversation = *id
 	}
 	if r.Conversation == "" {

@@ -86,7 +86,7 @@ var errNoConversation = errors.New("there is no conversation yet: send a message
 // carry is the command that submits an errand, in a new conversation if there
 // is none.
 func (m *model) carry(e *errand) tea.Cmd {
-	ctx, o, id, wish, born := m.ctx, m.o, m.talk.id, m.wish, m.born
+	ctx, o, id, requested, created := m.ctx, m.o, m.talk.id, m.requested, m.created
 	return func() tea.Msg {
 		out := sent{errand: e, conv: id}
 		op, err := e.make(ctx)
@@ -95,11 +95,11 @@ func (m *model) carry(e *errand) tea.Cmd {
 			return out
 		}
 		if id == "" {
-			if out.conv, out.err = create(ctx, o, wish); out.err != nil {
+			if out.conv, out.err = create(ctx, o, requested); out.err != nil {
 				return out
 			}
 			out.created = true
-			born.Store(&out.conv)
+			created.Store(&out.conv)
 			o.shown(out.conv)
 		}
 		out.receipt, out.err = o.Engine.Submit(ctx, out.conv, op)
@@ -107,18 +107,18 @@ func (m *model) carry(e *errand) tea.Cmd {
 	}
 }
 
-func create(ctx context.Context, o Options, wish p.Overrides) (p.ConversationID, error) {
+func create(ctx context.Context, o Options, requested p.Overrides) (p.ConversationID, error) {
 	s, err := o.Settings(ctx)
 	if err != nil {
 		return "", err
 	}
-	return o.Engine.Create(ctx, wish.Apply(s))
+	return o.Engine.Create(ctx, requested.Apply(s))
 }
 
 // onSent takes the answer to an errand.
 func (m *model) onSent(s sent) tea.Cmd {
 	m.out.flying = nil
-	m.born.Store(nil)
+	m.created.Store(nil)
 	if s.err != nil && m.leaving != nil {
 		return nil // nobody is left to tell; the history has the text
 	}

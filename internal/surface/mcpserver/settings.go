@@ -37,8 +37,8 @@ func camel(name string) string {
 	return strings.Join(parts, "")
 }
 
-// withWish adds a wish to the arguments of a tool, as it spells them.
-func (t tool) withWish(spelling func(string) string) tool {
+// withSettings adds a request for settings to the arguments of a tool, as it spells them.
+func (t tool) withSettings(spelling func(string) string) tool {
 	own := t.schema["properties"].(map[string]any)
 	for name, s := range jsonrpc.SchemaOf(reflect.TypeFor[app.SettingsRequest]())["properties"].(map[string]any) {
 		if _, ok := own[spelling(name)]; !ok {
@@ -48,8 +48,8 @@ func (t tool) withWish(spelling func(string) string) tool {
 	return t
 }
 
-// wish is the wish in the arguments of a tool.
-func (in callParams) wish() (app.SettingsRequest, error) {
+// settings is the request for settings in the arguments of a tool.
+func (in callParams) settings() (app.SettingsRequest, error) {
 	var given map[string]json.RawMessage
 	_ = json.Unmarshal(in.Arguments, &given) // it was an object
 	spelled := map[string]json.RawMessage{}
@@ -80,7 +80,7 @@ func (s *Server) create(ctx context.Context, w app.SettingsRequest) (*conversati
 	return c, settings, nil
 }
 
-// change is what a wish changes about a conversation that there is already; nil if
+// change is what a request changes about a conversation that there is already; nil if
 // nothing.
 func (s *Server) change(ctx context.Context, now p.Settings, w app.SettingsRequest) (*p.Overrides, error) {
 	if reflect.DeepEqual(w, app.SettingsRequest{}) { // as most: the configuration need not be read
