@@ -182,7 +182,6 @@ type watch struct {
 
 	stopping bool
 	gaveUp   bool
-	patient  bool        // it was given more time because of a storm
 	end      Result      // flags and cause
 	failed   *failure    // from the shim
 	exit     *exitStatus // from the shim
@@ -210,11 +209,6 @@ func (w *watch) run(ctx context.Context) {
 		case <-w.timeout.C:
 			w.stop(Result{TimedOut: true})
 		case <-w.giveUpTimer.C:
-			if !w.patient && tree.Awake(w.shim.id) { // it gets little of a processor, and we could do no better
-				w.patient = true
-				w.giveUpTimer.Reset(stormBounds * w.order.Bound)
-				continue
-			}
 			w.gaveUp = true
 			_ = w.shim.process.Kill()
 		case r, ok := <-w.shim.reports:

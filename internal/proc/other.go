@@ -29,11 +29,6 @@ func hideFromTracers() {}
 
 func dup2(from, to int) error { return os.NewSyscallError("dup2", unix.Dup2(from, to)) }
 
-// awaitDead leaves the waiting to who reaps.
-func awaitDead() error { return nil }
-
-const reapFlags = 0
-
 func shimAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func namespaceAttr(*syscall.SysProcAttr) {}

@@ -14,8 +14,6 @@ type reaper struct {
 	exited chan struct{} // closed when the command itself has ended
 	gone   chan struct{} // closed when there is no child, so no descendant
 
-	waiting sync.Mutex // held while the dead are waited for, and by who wants them to stay
-
 	mu  sync.Mutex
 	end *exitStatus // guarded by mu
 }
@@ -28,37 +26,23 @@ func newReaper(leader int) *reaper {
 func (r *reaper) run() {
 	defer close(r.gone)
 	for {
-		err := awaitDead()
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if err != nil || !r.reap() {
-			return
-		}
-	}
-}
-
-// reap waits for those that are dead, but not for ever: in a storm there are always
-// more. It reports whether there may be others.
-func (r *reaper) reap() bool {
-	const most = 64
-	r.waiting.Lock()
-	defer r.waiting.Unlock()
-	for range most {
 		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, reapFlags, nil)
+		pid, err := syscall.Wait4(-1, &ws, 0, nil)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if err != nil {
-			return false
-		}
-		if pid <= 0 {
-			return true
+			return
 		}
 		r.note(pid, ws)
+		for { // in a storm there are more, and waiting for each takes long
+			pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+			if err != nil || pid <= 0 {
+				break
+			}
+			r.note(pid, ws)
+		}
 	}
-	return true
 }
 
 func (r *reaper) note(pid int, ws syscall.WaitStatus) {

@@ -113,7 +113,6 @@ type supervisor struct {
 	serve   func(*os.File) // may be nil
 	scoped  bool           // signals of this thread reach the tree only
 	group   *tree.Cgroup   // holds the tree; may be nil
-	atOnce  bool           // all of it can be killed with one call
 }
 
 // superviseMain sets the stage up and supervises it.
@@ -152,7 +151,6 @@ func superviseMain(k kind, serve func(*os.File)) int {
 		serve:   serve,
 		scoped:  scoped,
 		group:   group,
-		atOnce:  k.pids || scoped || group != nil || !canAdopt,
 	}
 	go s.reaper.run()
 	lifeline := make(chan struct{})
@@ -399,25 +397,11 @@ func (s *supervisor) end(o order) *aftermath {
 		Sweep: tree.SweepChildren,
 		Found: func(n int) { s.say(report{Ending: &ending{Found: n}}) },
 	}
-	if !s.atOnce {
-		l.Halt = s.halt
-		if tree.InStorm() {
-			l.Grace = 0
-		}
-	}
 	if canAdopt {
 		l.Gone = s.reaper.gone
 	}
 	killed, left := l.Run()
 	return &aftermath{Killed: killed, Left: left}
-}
-
-// halt halts the tree. Until the result is called the dead stay where they are, and
-// use up the processes that the user may have.
-func (s *supervisor) halt(limit time.Duration) (release func()) {
-	s.reaper.waiting.Lock()
-	tree.Halt(limit)
-	return s.reaper.waiting.Unlock
 }
 
 // linger lets what the command left behind finish by itself.

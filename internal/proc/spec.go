@@ -103,9 +103,6 @@ const (
 	defaultLinger = 100 * time.Millisecond
 	defaultBound  = 2 * time.Second
 
-	// stormBounds is how many bounds more a shim has in a fork storm.
-	stormBounds = 5
-
 	// drainLimit bounds the reading of output after the tree is gone, when a
 	// process outside it holds the pipe open.
 	drainLimit = 100 * time.Millisecond

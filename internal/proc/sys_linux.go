@@ -50,14 +50,6 @@ func dup2(from, to int) error {
 	return os.NewSyscallError("dup3", unix.Dup3(from, to, 0))
 }
 
-// awaitDead waits until a child is dead, and leaves it to be waited for with
-// reapFlags.
-func awaitDead() error {
-	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
-}
-
-const reapFlags = unix.WNOHANG
-
 // shimAttr says how a shim is started. It stays in our session, which is how its
 // orphans are told from it (see orphans), but in a group of its own, so that a
 // key pressed at the terminal does not reach it. The signal on our death wakes a

@@ -128,13 +128,13 @@ func inCgroup(dir string) []Process {
 // EndStorm kills a command that has a cgroup, without SIGTERM, if so many processes
 // want to run that its shim would get a processor too late.
 func EndStorm(id Identity) {
-	if id.Cgroup != "" && InStorm() {
+	if id.Cgroup != "" && inStorm() {
 		killCgroup(id.Cgroup)
 	}
 }
 
-// InStorm reports whether far more threads want to run than there are processors.
-func InStorm() bool {
+// inStorm reports whether far more threads want to run than there are processors.
+func inStorm() bool {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return false

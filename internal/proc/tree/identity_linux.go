@@ -9,12 +9,6 @@ func shimOf(id Identity) []Process {
 	return []Process{p}
 }
 
-// Awake reports whether the shim lives and is not halted.
-func Awake(id Identity) bool {
-	p := shimOf(id)
-	return len(p) > 0 && p[0].State != 'T'
-}
-
 // Identify fills in what names the shim with number id.PID for good.
 func Identify(id *Identity) error {
 	shim, err := Read(id.PID)

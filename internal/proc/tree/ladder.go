@@ -21,10 +21,6 @@ type Ladder struct {
 	Signal      func(p Process, sig syscall.Signal) error
 	SignalGroup func(pgrp int, sig syscall.Signal) error
 
-	// Halt, if not nil, is called before anything is killed: it halts what it can
-	// within the limit. What it returns is called when the first round is over.
-	Halt func(limit time.Duration) (release func())
-
 	// KillFirst, if not nil, is the first thing that is done to kill.
 	KillFirst func()
 
@@ -66,13 +62,8 @@ func (l *Ladder) Run() (ended, left int) {
 	if l.Grace > 0 && l.step(syscall.SIGTERM, l.Grace, &budget) {
 		return len(l.hit), 0
 	}
-	release := l.halt(&budget)
 	if l.Grace <= 0 && l.KillFirst != nil {
 		l.count()
-	}
-	if release != nil {
-		l.round(syscall.SIGKILL)
-		release()
 	}
 	for wait := firstRound; ; wait = min(2*wait, lastRound) {
 		if l.step(syscall.SIGKILL, wait, &budget) {
@@ -87,18 +78,6 @@ func (l *Ladder) Run() (ended, left int) {
 		}
 		return len(l.hit), max(len(rest), 1)
 	}
-}
-
-// halt takes at most half of what is left of the budget.
-func (l *Ladder) halt(budget *time.Duration) (release func()) {
-	if l.Halt == nil {
-		return nil
-	}
-	began := time.Now()
-	limit := *budget / 2
-	release = l.Halt(limit)
-	*budget -= min(time.Since(began), limit)
-	return release
 }
 
 // count notes who is there before KillFirst ends them all unseen. Who is still there

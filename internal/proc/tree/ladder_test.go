@@ -308,24 +308,3 @@ func TestDead(t *testing.T) {
 		}
 	}
 }
-
-// All are halted before the first is killed, and let go when all were.
-func TestLadderHaltsFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newForest(1, 2)
-		l := f.ladder(0, 2*time.Second)
-		l.Halt = func(limit time.Duration) func() {
-			if limit != time.Second {
-				t.Errorf("limit %v, want half of the time", limit)
-			}
-			f.log = append(f.log, "halt")
-			return func() { f.log = append(f.log, "release") }
-		}
-		if ended, left := l.Run(); ended != 2 || left != 0 {
-			t.Errorf("%d ended, %d left", ended, left)
-		}
-		if diff := cmp.Diff([]string{"halt", "killed 1", "killed 2", "release"}, f.log); diff != "" {
-			t.Error(diff)
-		}
-	})
-}

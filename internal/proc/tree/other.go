@@ -28,15 +28,6 @@ func SignalGroup(int, syscall.Signal) error { return nil }
 // KillAll does nothing: there are no PID namespaces.
 func KillAll(bool) {}
 
-// Halt does nothing: a group is killed as one.
-func Halt(time.Duration) {}
-
-// InStorm cannot tell here.
-func InStorm() bool { return false }
-
-// Awake cannot tell here.
-func Awake(Identity) bool { return false }
-
 // SweepChildren finds nothing here.
 func SweepChildren() []int { return nil }
 
