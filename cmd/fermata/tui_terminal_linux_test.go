@@ -279,7 +279,7 @@ func TestScreenMissingKey(t *testing.T) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := "model = 'demo'\nmodel_provider = 'mine'\n[model_providers.mine]\nbase_url = '" + srv.URL + "/v1'\nwire_api = 'responses'\nenv_key = 'MINE_API_KEY'\n"
+	text := "model = 'demo'\nmodel_context_window = 100000\nmodel_provider = 'mine'\n[model_providers.mine]\nbase_url = '" + srv.URL + "/v1'\nwire_api = 'responses'\nenv_key = 'MINE_API_KEY'\n"
 	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
