@@ -243,13 +243,15 @@ func TestOpWhileReleasing(t *testing.T) {
 		released := make(chan error, 1)
 		go func() { released <- e.Release(t.Context(), id) }()
 		synctest.Wait()
-		go func() { e.Say(id, "two") }()
+		said := make(chan struct{})
+		go func() { defer close(said); e.Say(id, "two") }()
 		synctest.Wait()
 		r.End()
 		if err := <-released; err != nil {
 			t.Error(err)
 		}
 		e.Request().Answer("2")
+		<-said
 		e.Watch(id, 0).Expect("turn_ended interrupted", "user_message two", "turn_ended completed")
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
@@ -64,10 +63,7 @@ func TestMCPModelOfAConversation(t *testing.T) {
 		if r.Body["model"] != "o3" || r.Body["stream"] != true {
 			t.Errorf("model %v, stream %v", r.Body["model"], r.Body["stream"])
 		}
-		// On this wire what the user says is one message, the user's own words last.
-		if got := tail(r, 1); !strings.HasSuffix(got[0], "\n\n"+want) {
-			t.Errorf("the last message is %q, want %q at its end", got, want)
-		}
+		matches(t, "the user's own words come last", tail(r, 1), `user  `+want)
 	}
 }
 

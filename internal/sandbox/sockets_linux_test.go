@@ -70,6 +70,9 @@ func TestNoSocketsOfOthers(t *testing.T) {
 						box.pids = c.pids
 					}
 					r, out := a.run(t, w, box, "", attack.script, "DIR="+w.outside)
+					for tries := 1; c.works && r.ExitCode != 0 && !reached() && tries < 20; tries++ { // some need luck
+						r, out = a.run(t, w, box, "", attack.script, "DIR="+w.outside)
+					}
 					if worked := r.ExitCode == 0 || reached(); worked != c.works {
 						t.Errorf("worked %t (exit %d, %s)", worked, r.ExitCode, out)
 					}
