@@ -106,18 +106,23 @@ func TestMCPReplacedCall(t *testing.T) {
 	id := c.converse(s.work)
 	c.tool(3, "codex-reply", fmt.Sprintf(`{"threadId":%q,"prompt":"go"}`, id))
 	c.event("agent_message_delta")
-	c.say(4, id, "rather this", `,"whenBusy":"replace"`)
-	listener := 0
-	answer := c.await("the answer", func(m map[string]any) bool {
-		if m["method"] == "codex/event/turn_aborted" && msgOf(m["params"].(map[string]any))["reason"] == "replaced" {
+	c.tool(4, "conversationSendMessage", fmt.Sprintf(`{"conversation_id":%q,"content":[{"type":"text","text":"rather this"}],"whenBusy":"replace"}`, id))
+	listener, completed := 0, false
+	answers := map[float64]string{} // they come in any order, and so may the end of the next turn
+	c.await("both answers and the next turn", func(m map[string]any) bool {
+		switch answered, _ := m["id"].(float64); {
+		case m["method"] == nil && answered > 2:
+			answers[answered] = fmt.Sprint(m["result"])
+		case m["method"] == "codex/event/turn_aborted" && msgOf(m["params"].(map[string]any))["reason"] == "replaced":
 			listener++
+		case m["method"] == "codex/event/task_complete":
+			completed = true
 		}
-		return m["id"] == 3.0
+		return len(answers) == 2 && completed
 	})
-	if text := fmt.Sprint(answer["result"]); !strings.Contains(text, "turn replaced by another message") || listener != 1 {
-		t.Errorf("answer %s; the listener was told %d ends", text, listener)
+	if !strings.Contains(answers[3], "turn replaced by another message") || listener != 1 {
+		t.Errorf("answer %s; the listener was told %d ends", answers[3], listener)
 	}
-	c.event("task_complete")
 	c.tool(5, "codex-reply", fmt.Sprintf(`{"threadId":%q,"prompt":"go","whenBusy":"later"}`, id))
 	if got := c.answer(5); !strings.Contains(got, `is none of steer, queue, replace`) {
 		t.Errorf("an unknown whenBusy: %s", got)
