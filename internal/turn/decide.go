@@ -167,7 +167,7 @@ func (in User) check() error {
 	case len(in.Content) == 0:
 		return ErrEmpty
 	case !slices.Contains([]p.WhenBusy{"", p.Steer, p.Queue, p.Replace}, in.WhenBusy):
-		return fmt.Errorf("%w %q", ErrWhenBusy, in.WhenBusy)
+		return fmt.Errorf("when busy: %q: %w", in.WhenBusy, ErrWhenBusy)
 	case in.WhenBusy == p.Steer && in.Overrides != nil:
 		return ErrSteerSettings
 	}

@@ -185,7 +185,7 @@ var (
 	ErrNoInput       = errors.New("that message is no longer waiting")
 	ErrBusy          = errors.New("a turn is running")
 	ErrEmpty         = errors.New("the message is empty")
-	ErrWhenBusy      = errors.New("when busy: not steer, queue or replace:")
+	ErrWhenBusy      = errors.New("not steer, queue or replace")
 	ErrSteerSettings = errors.New("a message that joins a running turn cannot change its settings: queue it instead")
 	ErrDecision      = errors.New("unknown decision")
 	ErrNoBackground  = errors.New("no such background command is running")

@@ -183,15 +183,14 @@ func BenchmarkView100MB(b *testing.B) {
 			must(b, err)
 			n += len(recs)
 		}
-		ended, cancel := context.WithCancel(b.Context())
 		for b.Loop() {
 			b.StopTimer()
-			ended, cancel = context.WithCancel(b.Context())
+			ended, cancel := context.WithCancel(b.Context())
 			time.AfterFunc(0, cancel)
 			b.StartTimer()
 			f.Next(ended)
+			cancel()
 		}
-		cancel()
 	})
 	last := func(b *testing.B) {
 		for b.Loop() {

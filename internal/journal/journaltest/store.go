@@ -371,7 +371,7 @@ func ownerIsKnown(e *env) {
 	owned(true)
 	e.must(j.Close())
 	owned(false)
-	j = e.open()
+	e.open()
 	owned(true)
 	e.Crash(e.id, journal.CrashKill, rand.New(rand.NewPCG(1, 1)))
 	owned(false)
