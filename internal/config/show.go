@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/config/tomledit"
 )
 
 // A Setting is a key with its value, made fit to be shown: what may be a
@@ -156,27 +158,7 @@ func notBare(r rune) bool {
 }
 
 // quote writes a TOML string.
-func quote(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s { // bad UTF-8 becomes the replacement character
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case !strconv.IsPrint(r):
-			fmt.Fprintf(&b, `\U%08X`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
+func quote(s string) string { return tomledit.Quote(s) }
 
 // oneLine keeps a file name with a line break from ending a comment.
 func oneLine(s string) string {

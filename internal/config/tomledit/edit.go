@@ -284,7 +284,7 @@ func formatPart(name string) string {
 	if name != "" && strings.IndexFunc(name, func(r rune) bool { return !bare(r) }) < 0 {
 		return name
 	}
-	return quote(name)
+	return Quote(name)
 }
 
 // formatValue writes a value on one line. What is none becomes a text that
@@ -292,7 +292,7 @@ func formatPart(name string) string {
 func formatValue(value any) string {
 	switch v := value.(type) {
 	case string:
-		return quote(v)
+		return Quote(v)
 	case bool:
 		return strconv.FormatBool(v)
 	case int:
@@ -308,7 +308,7 @@ func formatValue(value any) string {
 	case []string:
 		parts := make([]string, len(v))
 		for i, e := range v {
-			parts[i] = quote(e)
+			parts[i] = Quote(e)
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case []any:
@@ -330,8 +330,8 @@ func formatValue(value any) string {
 	return "?"
 }
 
-// quote writes a basic string.
-func quote(s string) string {
+// Quote writes s as a basic string. Bad UTF-8 becomes the replacement character.
+func Quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {
