@@ -52,8 +52,10 @@ func TestCheckpointIsOfDurableEvents(t *testing.T) {
 		w := e.Watch(id, 0)
 		e.Must(id, large)
 		r := e.Request()
+		r.Message("1")
+		synctest.Wait() // the end is synced alone
 		s.set(20 * time.Millisecond)
-		r.Answer("1")
+		r.End()
 		time.Sleep(time.Millisecond) // the end is recorded and not durable
 		e.Say(id, "two")
 		w.Expect("turn_ended completed")
