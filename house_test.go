@@ -24,7 +24,7 @@ const module = "github.com/fermata-agent/fermata/"
 // belongs to its layer, and may import its relatives.
 var layers = [][]string{
 	{"protocol"},
-	{"internal/safetext", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/model/catalogue"},
+	{"internal/safetext", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/markup", "internal/model/catalogue"},
 	{
 		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
 		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck",
@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"engine"},
 	{"internal/remote"},
 	{"internal/app", "internal/follow"},
-	{"internal/surface/exec", "internal/surface/tui", "internal/surface/mcpserver", "internal/surface/appserver"},
+	{"internal/surface/exec", "internal/surface/tui", "internal/surface/mcpserver", "internal/surface/appserver", "internal/surface/web"},
 	{"cmd/fermata", "e2e", "examples", "tools/types"},
 }
 

@@ -8,6 +8,7 @@ import (
 	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 
+	"github.com/fermata-agent/fermata/internal/markup"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
@@ -20,7 +21,7 @@ type drawer struct {
 
 func drawBlock(src string, width int, t *theme.Theme) []string {
 	d := &drawer{src: []byte(src), theme: t}
-	return d.blocks(read().Parse(text.NewReader(d.src)), width, nil)
+	return d.blocks(markup.Parser().Parse(text.NewReader(d.src)), width, nil)
 }
 
 // blocks draws the blocks in a node one below the other, with an empty line
@@ -136,7 +137,7 @@ func taskBox(item ast.Node) string {
 
 func (d *drawer) code(n ast.Node, lang string, width int) []string {
 	var out []string
-	code := newHighlighter(lang)
+	code := markup.NewHighlighter(lang)
 	for i := range n.Lines().Len() {
 		at := n.Lines().At(i)
 		line := strings.TrimRight(string(at.Value(d.src)), "\n")
@@ -146,9 +147,9 @@ func (d *drawer) code(n ast.Node, lang string, width int) []string {
 }
 
 // drawCode draws one line of code.
-func drawCode(line string, h *highlighter, width int, t *theme.Theme) []string {
+func drawCode(line string, h *markup.Highlighter, width int, t *theme.Theme) []string {
 	const lead = "  "
-	r := h.line(line)
+	r := codeLine(h, line)
 	var out []string
 	for _, at := range safetext.Hard(line, width-len(lead)) {
 		out = append(out, strings.TrimRight(lead+r.paint(at[0], at[1], t), " "))

@@ -3,6 +3,7 @@ package markdown
 import (
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/markup"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
@@ -27,7 +28,7 @@ type drawing struct {
 type fence struct {
 	mark   string // what it was opened with; empty if there is none
 	indent int
-	code   highlighter
+	code   markup.Highlighter
 }
 
 // A block that has grown beyond this is split at the next good line, so that
@@ -56,7 +57,7 @@ func (d *drawing) line(s string) {
 	}
 	if mark := fenceMark(s); mark != "" && (d.list == 0 || in < d.list) {
 		d.close(withGap)
-		d.fence = fence{mark: mark, indent: in, code: newHighlighter(strings.TrimLeft(s, " ~`"))}
+		d.fence = fence{mark: mark, indent: in, code: markup.NewHighlighter(strings.TrimLeft(s, " ~`"))}
 		return
 	}
 	if (len(d.block) >= mostLines || d.size >= mostBytes) && in == 0 && s[0] != '|' {

@@ -1,74 +1,101 @@
-package markdown
+package markup
 
 import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
-// A highlighter colours code line by line. What goes on over lines, a comment
-// or a long string, is all it remembers; a copy can go its own way.
-type highlighter struct {
-	lang  *language
-	until string // what ends the comment or string that is open
-	role  theme.Role
+// A Class says what a piece of code is.
+type Class int
+
+// The classes.
+const (
+	Plain Class = iota
+	Keyword
+	String
+	Comment
+	Number
+	Added
+	Removed
+)
+
+// A Token is a piece of code of one class.
+type Token struct {
+	Text  string
+	Class Class
 }
 
-// newHighlighter takes what stands behind the fence, such as "go" or
+// A Highlighter finds out what the pieces of code are, line by line. What continues over lines, a
+// comment or a long string, is all it remembers; a copy can go its own way.
+type Highlighter struct {
+	lang  *language
+	until string // what ends the comment or string that is open
+	class Class
+}
+
+// NewHighlighter takes what stands behind the fence, such as "go" or
 // "python title=x". Unknown languages stay plain.
-func newHighlighter(info string) highlighter {
+func NewHighlighter(info string) Highlighter {
 	name := strings.ToLower(info)
 	if i := strings.IndexFunc(name, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("{,:", r) }); i >= 0 {
 		name = name[:i]
 	}
-	return highlighter{lang: languages()[name]}
+	return Highlighter{lang: languages()[name]}
 }
 
-// line colours the next line.
-func (h *highlighter) line(s string) *runs {
-	r := &runs{}
+// Line takes the next line apart. The tokens together are the line.
+func (h *Highlighter) Line(s string) []Token {
+	r := &tokens{}
 	switch {
 	case h.lang == nil:
-		r.add(s, nil)
+		r.add(s, Plain)
 	case h.lang.diff:
-		r.add(s, diffRole(s))
+		r.add(s, diffClass(s))
 	default:
 		for i := 0; i < len(s); {
 			i += h.token(r, s, i)
 		}
 	}
-	return r
+	return r.list
 }
 
-func diffRole(s string) []theme.Role {
+// tokens is a line being taken apart.
+type tokens struct{ list []Token }
+
+func (t *tokens) add(s string, c Class) {
+	if s != "" {
+		t.list = append(t.list, Token{s, c})
+	}
+}
+
+func diffClass(s string) Class {
 	switch {
 	case strings.HasPrefix(s, "+"):
-		return []theme.Role{theme.Added}
+		return Added
 	case strings.HasPrefix(s, "-"):
-		return []theme.Role{theme.Removed}
+		return Removed
 	case strings.HasPrefix(s, "@@"), strings.HasPrefix(s, "diff "):
-		return []theme.Role{theme.Keyword}
+		return Keyword
 	}
-	return nil
+	return Plain
 }
 
 // token colours what begins at i and returns its length.
-func (h *highlighter) token(r *runs, s string, i int) int {
+func (h *Highlighter) token(r *tokens, s string, i int) int {
 	if h.until != "" {
 		return h.rest(r, s, i, i)
 	}
 	l, rest := h.lang, s[i:]
 	for _, o := range l.long {
 		if strings.HasPrefix(rest, o.open) {
-			h.until, h.role = o.close, o.role
+			h.until, h.class = o.close, o.class
 			return h.rest(r, s, i, i+len(o.open))
 		}
 	}
 	for _, c := range l.comments {
 		if strings.HasPrefix(rest, c) && (c != "#" || i == 0 || s[i-1] == ' ') {
-			r.add(rest, []theme.Role{theme.Comment})
+			r.add(rest, Comment)
 			return len(rest)
 		}
 	}
@@ -78,33 +105,33 @@ func (h *highlighter) token(r *runs, s string, i int) int {
 		return h.quoted(r, s, i)
 	case isDigit(c) && (i == 0 || !isWord(s[i-1])):
 		n := span(rest, func(c byte) bool { return isWord(c) || c == '.' })
-		r.add(rest[:n], []theme.Role{theme.Number})
+		r.add(rest[:n], Number)
 		return n
 	case isWord(c):
 		return h.word(r, s, i)
 	}
 	_, n := utf8.DecodeRuneInString(rest)
-	r.add(rest[:n], nil)
+	r.add(rest[:n], Plain)
 	return n
 }
 
 // rest colours the open comment or string from i on, looking for its end from
 // after on.
-func (h *highlighter) rest(r *runs, s string, i, after int) int {
+func (h *Highlighter) rest(r *tokens, s string, i, after int) int {
 	n := len(s) - i
 	if at := strings.Index(s[after:], h.until); at >= 0 {
 		n = after + at + len(h.until) - i
 		h.until = ""
 	}
-	r.add(s[i:i+n], []theme.Role{h.role})
+	r.add(s[i:i+n], h.class)
 	return n
 }
 
 // quoted colours a string that ends on its line.
-func (h *highlighter) quoted(r *runs, s string, i int) int {
+func (h *Highlighter) quoted(r *tokens, s string, i int) int {
 	q, rest := s[i], s[i+1:]
 	if q == '\'' && h.lang.chars && !isChar(rest) {
-		r.add("'", nil) // a lifetime, or a digit separator
+		r.add("'", Plain) // a lifetime, or a digit separator
 		return 1
 	}
 	n := len(s) - i
@@ -118,11 +145,11 @@ func (h *highlighter) quoted(r *runs, s string, i int) int {
 			break
 		}
 	}
-	role := theme.String
+	class := String
 	if h.lang.keys && strings.HasPrefix(strings.TrimLeft(s[i+n:], " "), ":") {
-		role = theme.Keyword
+		class = Keyword
 	}
-	r.add(s[i:i+n], []theme.Role{role})
+	r.add(s[i:i+n], class)
 	return n
 }
 
@@ -135,21 +162,21 @@ func isChar(rest string) bool {
 	return end > 0 && (rest[0] == '\\' && end <= 10 || utf8.RuneCountInString(rest[:end]) == 1)
 }
 
-func (h *highlighter) word(r *runs, s string, i int) int {
+func (h *Highlighter) word(r *tokens, s string, i int) int {
 	rest := s[i:]
 	n := span(rest, isWord)
 	word := rest[:n]
 	if h.lang.keys && strings.TrimLeft(s[:i], " -") == "" {
 		if k := span(rest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' }); isKey(rest[k:]) {
-			r.add(rest[:k], []theme.Role{theme.Keyword})
+			r.add(rest[:k], Keyword)
 			return k
 		}
 	}
 	if h.lang.known[word] || h.lang.anyCase && h.lang.known[strings.ToLower(word)] {
-		r.add(word, []theme.Role{theme.Keyword})
+		r.add(word, Keyword)
 		return n
 	}
-	r.add(word, nil)
+	r.add(word, Plain)
 	return n
 }
 

@@ -1,4 +1,4 @@
-package markdown
+package markup
 
 import (
 	"fmt"
@@ -6,29 +6,23 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
-var roleNames = map[theme.Role]string{
-	theme.Keyword: "K", theme.String: "S", theme.Comment: "C", theme.Number: "N", theme.Added: "+", theme.Removed: "-",
+var classNames = map[Class]string{
+	Keyword: "K", String: "S", Comment: "C", Number: "N", Added: "+", Removed: "-",
 }
 
-// marked writes the colour of each token before it, such as K‹func›.
+// marked writes the class of each token before it, such as K‹func›.
 func marked(lang string, lines ...string) string {
-	h := newHighlighter(lang)
+	h := NewHighlighter(lang)
 	var b strings.Builder
 	for _, line := range lines {
-		r := h.line(line)
-		from := 0
-		for i, end := range r.ends {
-			piece := r.text.String()[from:end]
-			from = end
-			if len(r.roles[i]) == 0 {
-				b.WriteString(piece)
+		for _, t := range h.Line(line) {
+			if t.Class == Plain {
+				b.WriteString(t.Text)
 				continue
 			}
-			fmt.Fprintf(&b, "%s‹%s›", roleNames[r.roles[i][0]], piece)
+			fmt.Fprintf(&b, "%s‹%s›", classNames[t.Class], t.Text)
 		}
 		b.WriteString("\n")
 	}

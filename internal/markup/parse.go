@@ -1,4 +1,6 @@
-package markdown
+// Package markup reads what models write: Markdown, and code in the languages that people use. It is
+// what the drawings of it share, in a terminal and on a page: [Parser] and [Highlighter].
+package markup
 
 import (
 	"bytes"
@@ -12,11 +14,11 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// read parses Markdown with what people are used to: tables, tasks, text struck
+// Parser parses Markdown with what people are used to: tables, tasks, text struck
 // through and bare links. The library's own extensions are not used because they
 // take a millisecond at every start of the program, even if it draws nothing. For
 // the same reason the parser is made when it is first needed.
-var read = sync.OnceValue(func() parser.Parser {
+var Parser = sync.OnceValue(func() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 		parser.WithInlineParsers(append(parser.DefaultInlineParsers(),

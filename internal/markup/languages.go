@@ -1,10 +1,8 @@
-package markdown
+package markup
 
 import (
 	"strings"
 	"sync"
-
-	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
 // A language is what the highlighter has to know of one.
@@ -24,12 +22,12 @@ type language struct {
 // long is what goes on over lines.
 type long struct {
 	open, close string
-	role        theme.Role
+	class       Class
 }
 
 var (
-	blockComment = long{"/*", "*/", theme.Comment}
-	backtick     = long{"`", "`", theme.String}
+	blockComment = long{"/*", "*/", Comment}
+	backtick     = long{"`", "`", String}
 )
 
 // languages are the languages by name, ready for use. That is made when it is
@@ -58,7 +56,7 @@ var languageTable = map[string]*language{
 	"python py python3 starlark": {
 		words: `and as assert async await break class continue def del elif else except finally for from global if import in is lambda
 			nonlocal not or pass raise return try while with yield match case True False None self`,
-		comments: []string{"#"}, long: []long{{`"""`, `"""`, theme.String}, {"'''", "'''", theme.String}}, quotes: `"'`,
+		comments: []string{"#"}, long: []long{{`"""`, `"""`, String}, {"'''", "'''", String}}, quotes: `"'`,
 	},
 	"js javascript jsx ts typescript tsx mjs": {
 		words: `async await break case catch class const continue debugger default delete do else enum export extends finally for from
@@ -104,7 +102,7 @@ var languageTable = map[string]*language{
 	},
 	"lua": {
 		words: `and break do else elseif end false for function goto if in local nil not or repeat return then true until while`,
-		long:  []long{{"--[[", "]]", theme.Comment}, {"[[", "]]", theme.String}}, comments: []string{"--"}, quotes: `"'`,
+		long:  []long{{"--[[", "]]", Comment}, {"[[", "]]", String}}, comments: []string{"--"}, quotes: `"'`,
 	},
 	"diff patch": {diff: true},
 }
