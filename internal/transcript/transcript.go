@@ -68,6 +68,7 @@ type Item struct {
 	Changes    []Change // of a patch
 	Patch      *p.PatchResult
 	Plan       []p.PlanStep
+	Images     []string // of a user message or an answer: data URLs or addresses
 	Warn       bool
 
 	ran   bool            // a command of it was started, and may still run
@@ -162,7 +163,7 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 	switch b := e.Body.(type) {
 	case *p.UserMessage:
 		t.dropInput(b.Input)
-		return t.put(e, "u"+b.Item.String(), User, Done, func(it *Item) { it.Text = p.PlainText(b.Content) })
+		return t.put(e, "u"+b.Item.String(), User, Done, func(it *Item) { it.Text, it.Images = p.PlainText(b.Content), images(b.Content) })
 	case *p.AssistantMessage:
 		t.stats.kept = t.stats.kept || b.Partial
 		return t.put(e, b.Item.String(), Message, ended(b.Partial), func(it *Item) { it.Text = b.Text })
@@ -346,7 +347,7 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 		if b.Patch != nil {
 			t.patched(it)
 		}
-		it.Output = Printed(b)
+		it.Output, it.Images = Printed(b), images(b.Content)
 		c := b.Command
 		if c == nil {
 			return
@@ -380,6 +381,16 @@ func (t *Transcript) endTurn(e p.Event, b *p.TurnEnded) []*Item {
 	return t.put(e, "e"+seq(e), End, Done, func(it *Item) {
 		it.Text, it.Warn = endLine(b, t.stats, t.files()), b.Reason == p.Failed || b.Reason == p.Crashed
 	})
+}
+
+// images are those of a content.
+func images(content []p.Content) (list []string) {
+	for _, c := range content {
+		if c.Type == p.ContentImage {
+			list = append(list, c.ImageURL)
+		}
+	}
+	return list
 }
 
 func (t *Transcript) dropInput(id p.InputID) {

@@ -233,3 +233,14 @@ func TestElapsedOfACopy(t *testing.T) {
 		t.Errorf("%q took %s", tr.Items[1].CommandLine(), got)
 	}
 }
+
+func TestImages(t *testing.T) {
+	picture := []p.Content{{Type: p.ContentText, Text: "see"}, {Type: p.ContentImage, ImageURL: "data:image/png;base64,AA=="}}
+	tr := fold(&p.TurnStarted{}, &p.UserMessage{Item: p.ItemID{Turn: 1}, Input: 1, Content: picture},
+		&p.ToolCall{Call: call, Name: "view_image"}, &p.ToolOutput{Call: call, Output: "ok", Content: picture[1:]})
+	for _, it := range tr.Items {
+		if d := cmp.Diff([]string{"data:image/png;base64,AA=="}, it.Images); d != "" {
+			t.Errorf("images of %s (-want +got):\n%s", it.Kind, d)
+		}
+	}
+}
