@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -48,8 +49,15 @@ func BenchmarkBinary(b *testing.B) {
 }
 
 // BenchmarkFirstRequest measures from the start of the program to its first
-// request to a model over HTTP.
+// request to a model over HTTP, with some MCP servers whose tools are known. That they
+// were not started is part of it: the program they name is there for the first run only.
 func BenchmarkFirstRequest(b *testing.B) {
+	for _, servers := range []int{0, 5, 20} {
+		b.Run(strconv.Itoa(servers)+" MCP servers", func(b *testing.B) { benchmarkFirstRequest(b, servers) })
+	}
+}
+
+func benchmarkFirstRequest(b *testing.B, servers int) {
 	asked := make(chan time.Time, 1)
 	model := demo.Handler()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,6 +72,21 @@ func BenchmarkFirstRequest(b *testing.B) {
 	defer srv.Close()
 	pl := newPlace(b)
 	pl.env = append(pl.env, "OPENAI_BASE_URL="+srv.URL+"/v1")
+	link := filepath.Join(b.TempDir(), "server")
+	if err := os.Symlink(pl.bin, link); err != nil {
+		b.Fatal(err)
+	}
+	var text strings.Builder
+	for i := range servers {
+		fmt.Fprintf(&text, "[mcp_servers.s%d]\ncommand = %q\nargs = [\"mcp-server\"]\nenv = { HOME = %q }\nstartup_timeout_sec = 600\n", i, link, b.TempDir())
+	}
+	home := filepath.Join(pl.dir, "home", "fermata")
+	if err := errors.Join(os.MkdirAll(home, 0o700), os.WriteFile(filepath.Join(home, "config.toml"), []byte(text.String()), 0o600)); err != nil {
+		b.Fatal(err)
+	}
+	pl.must("exec", "-m", "demo", "what happened?")
+	<-asked
+	os.Remove(link)
 	var sum time.Duration
 	for b.Loop() {
 		began := time.Now()

@@ -86,7 +86,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		kit.snapshots = snapshots(l.Config.Home)
 	}
 	if len(l.Config.MCPServers) > 0 {
-		kit.servers = mcp.Open(ctx, l.Config.MCPServers, mcp.Options{Spawner: spawner, Dir: l.Options.Cwd, Getenv: os.Getenv, Version: o.Version})
+		kit.servers = mcp.Open(ctx, l.Config.MCPServers, mcp.Options{Spawner: spawner, Dir: l.Options.Cwd, Getenv: os.Getenv, Version: o.Version, Cache: filepath.Join(l.Config.Home, "cache", "mcp")})
 	}
 	notify := &notifier{argv: l.Config.Notify}
 	e, err := openEngine(ctx, conversation.Config{

@@ -42,6 +42,7 @@ func serve(mode string) {
 	case "garbage":
 		fmt.Println("Listening on stdio\n{\"not\": \"rpc\"}\n[oops")
 	}
+	note("started")
 	server := newTestServer()
 	_ = server.Run(context.Background(), &sdk.StdioTransport{})
 }

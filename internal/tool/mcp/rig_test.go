@@ -28,12 +28,18 @@ type rig struct {
 
 func open(t *testing.T, defs map[string]config.MCPServer) *rig {
 	t.Helper()
+	return openIn(t, t.TempDir(), "", defs)
+}
+
+// openIn opens servers that work in a directory and keep their lists in another.
+func openIn(t testing.TB, dir, cache string, defs map[string]config.MCPServer) *rig {
+	t.Helper()
 	spawner, err := proc.NewSpawner()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(spawner.Close)
-	notes := filepath.Join(t.TempDir(), "notes")
+	notes := filepath.Join(dir, "notes")
 	for name, d := range defs {
 		if d.Env == nil {
 			d.Env = map[string]config.Secret{}
@@ -43,13 +49,13 @@ func open(t *testing.T, defs map[string]config.MCPServer) *rig {
 	}
 	env := map[string]string{"PATH": os.Getenv("PATH"), "PASSED": "yes", "SECRET": "leaked"}
 	r := &rig{notes: notes}
-	r.Servers = Open(t.Context(), defs, Options{Spawner: spawner, Dir: t.TempDir(), Getenv: func(name string) string { return env[name] }, Version: "test"})
+	r.Servers = Open(t.Context(), defs, Options{Spawner: spawner, Dir: dir, Cache: cache, Getenv: func(name string) string { return env[name] }, Version: "test"})
 	t.Cleanup(r.Close)
 	return r
 }
 
 // self is a definition of the test binary as a server.
-func self(t *testing.T, mode string) config.MCPServer {
+func self(t testing.TB, mode string) config.MCPServer {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -122,10 +128,16 @@ func (r *rig) waiting(ctx context.Context, t *testing.T) (<-chan tool.Result, []
 	go func() { done <- r.call(ctx, t, "s__wait", "{}") }()
 	pids := make([]int, 2)
 	until(t, "the call", func() bool {
-		n, _ := fmt.Sscanf(r.noted(), "waiting %d %d", &pids[0], &pids[1])
+		n, _ := fmt.Sscanf(after(r.noted(), "waiting "), "%d %d", &pids[0], &pids[1])
 		return n == 2
 	})
 	return done, pids
 }
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// after is what comes after the first mark in a text.
+func after(text, mark string) string {
+	_, rest, _ := strings.Cut(text, mark)
+	return rest
+}

@@ -28,8 +28,10 @@ type server struct {
 
 // A state is what is known of a server. It is replaced, never changed.
 type state struct {
-	tools []*Tool // nil: not known
-	err   error   // why it could not be started, or has ended; nil once it is started
+	tools   []*Tool // nil: not known
+	old     bool    // the tools are those of some time ago
+	started bool    // the server has been started
+	err     error   // why it could not be started, or has ended; nil once it is started
 }
 
 type answer struct {
@@ -39,7 +41,8 @@ type answer struct {
 
 func newServer(name string, def config.MCPServer, o Options) *server {
 	s := &server{name: name, def: def, opt: o, writeLimit: defaultWriteLimit, asks: make(chan chan<- answer), done: make(chan struct{})}
-	s.state.Store(&state{})
+	tools, old := s.loadList()
+	s.state.Store(&state{tools: tools, old: old})
 	return s
 }
 
@@ -109,7 +112,7 @@ func (s *server) run(ctx context.Context) {
 		case tools := <-o.listing:
 			o.listing = nil
 			if tools != nil {
-				s.state.Store(&state{tools: tools})
+				s.state.Store(&state{tools: tools, started: true})
 			}
 		case <-ctx.Done():
 			return
@@ -164,7 +167,7 @@ func (o *owner) started(a answer) {
 		o.failed(a.err)
 	} else {
 		o.live = a.session
-		o.state.Store(&state{tools: a.session.tools})
+		o.state.Store(&state{tools: a.session.tools, started: true})
 	}
 	for _, to := range o.waiting {
 		to <- a
@@ -191,7 +194,8 @@ func (o *owner) lost() {
 func (o *owner) failed(err error) {
 	o.failures++
 	o.retryAt = time.Now().Add(backoff(o.failures))
-	o.state.Store(&state{tools: o.state.Load().tools, err: err})
+	was := o.state.Load()
+	o.state.Store(&state{tools: was.tools, old: was.old, started: was.started, err: err})
 }
 
 // backoff is how long a start has to wait after some failures. The first end of a
@@ -240,21 +244,42 @@ func (o *owner) finish() {
 	}
 }
 
-// list returns the tools that the server offers and its definition lets through.
+// list asks the server for its tools, keeps the list, and returns those that the
+// definition lets through.
 func (s *server) list(ctx context.Context, from *sdk.ClientSession) ([]*Tool, error) {
-	tools := []*Tool{}
+	list := []listed{}
 	if c := from.InitializeResult().Capabilities; c != nil && c.Tools == nil {
-		return tools, nil
+		return s.offered(list), nil
 	}
 	for t, err := range from.Tools(ctx, nil) {
 		if err != nil {
 			return nil, fmt.Errorf("list its tools: %w", err)
 		}
+		list = append(list, describe(t))
+	}
+	s.saveList(list)
+	return s.offered(list), nil
+}
+
+// describe takes what is used of the description of a tool.
+func describe(t *sdk.Tool) listed {
+	l := listed{Name: t.Name, Description: t.Description, Parameters: parameters(t.InputSchema)}
+	if a := t.Annotations; a != nil {
+		l.ReadOnly = a.ReadOnlyHint
+		l.Destructive = a.DestructiveHint != nil && *a.DestructiveHint
+	}
+	return l
+}
+
+// offered are the tools that the definition lets through.
+func (s *server) offered(list []listed) []*Tool {
+	tools := []*Tool{}
+	for _, t := range list {
 		if s.offers(t.Name) {
 			tools = append(tools, newTool(s, t))
 		}
 	}
-	return tools, nil
+	return tools
 }
 
 func (s *server) offers(name string) bool {

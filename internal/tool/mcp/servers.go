@@ -3,8 +3,9 @@
 // [Servers.Await] waits for servers whose tools are not known yet.
 //
 // There is one process, or one connection, for each server and program; all
-// conversations share it. A server is started when a turn first needs it, and again
-// when it has ended and is needed again. Its processes are supervised as those of
+// conversations share it. A server is started when a turn first needs its list of tools,
+// which is kept for later, or else with its first call, and again when it has ended and is
+// needed again. Its processes are supervised as those of
 // commands are, and end with us, whatever happens.
 //
 // One goroutine owns each server (server.run); everybody else sends it messages.
@@ -31,6 +32,7 @@ type Options struct {
 	Dir     string                   // where servers are started that name no directory
 	Getenv  func(name string) string // for what definitions take from the environment
 	Version string                   // of this program
+	Cache   string                   // a directory for lists of tools; empty keeps none
 }
 
 const (
@@ -86,15 +88,19 @@ func (all *Servers) Tools() []tool.Tool {
 	return list
 }
 
-// Await starts the servers whose tools are not known, side by side, and returns a
-// function that waits for them, or nil if there is nothing to wait for. That function
-// returns what people should know of servers that did not start, and an error if one
-// of them is required. A server that has failed before is not waited for again,
-// unless it is required.
+// Await starts the servers whose tools are not known and those that are required, side
+// by side, and returns a function that waits for them, or nil if there is nothing to wait
+// for. That function returns what people should know of servers that did not start, and an
+// error if one of them is required. A server that has failed before is not waited for
+// again, unless it is required; one whose list is old is started and not waited for.
 func (all *Servers) Await() func(ctx context.Context) (warnings []string, err error) {
 	var missing []*server
 	for _, s := range all.list {
 		switch st := s.state.Load(); {
+		case s.def.Required && !st.started:
+			missing = append(missing, s)
+		case st.tools != nil && st.old:
+			s.nudge()
 		case st.tools != nil:
 		case st.err != nil && !s.def.Required:
 			s.nudge()

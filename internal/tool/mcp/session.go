@@ -190,11 +190,8 @@ const stopBound = time.Second
 func (ss *session) startProcess(ctx context.Context) (sdk.Transport, error) {
 	s := ss.server
 	spec := proc.Spec{
-		Argv: append([]string{s.def.Command}, s.def.Args...), Dir: s.def.Cwd, Env: s.environ(),
+		Argv: append([]string{s.def.Command}, s.def.Args...), Dir: s.dir(), Env: s.environ(),
 		Input: true, Bound: stopBound,
-	}
-	if spec.Dir == "" {
-		spec.Dir = s.opt.Dir
 	}
 	r, w := io.Pipe()
 	p := &process{out: r, exited: make(chan struct{}), stderr: proc.Capture{Head: 0, Tail: 2 << 10}}

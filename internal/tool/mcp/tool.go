@@ -49,13 +49,13 @@ func toolName(server, name string) string {
 	}, full)
 }
 
-func newTool(s *server, t *sdk.Tool) *Tool {
-	made := &Tool{server: s, of: protocol.MCPTool{Server: s.name, Name: t.Name}, name: toolName(s.name, t.Name)}
-	made.readOnly = t.Annotations != nil && t.Annotations.ReadOnlyHint
-	made.spec = model.ToolSpec{
-		Name: made.name, Kind: protocol.CallFunction, Description: t.Description, Parameters: parameters(t.InputSchema),
+func newTool(s *server, t listed) *Tool {
+	name := toolName(s.name, t.Name)
+	return &Tool{
+		server: s, of: protocol.MCPTool{Server: s.name, Name: t.Name}, name: name,
+		readOnly: t.ReadOnly && !t.Destructive,
+		spec:     model.ToolSpec{Name: name, Kind: protocol.CallFunction, Description: t.Description, Parameters: t.Parameters},
 	}
-	return made
 }
 
 // parameters passes the schema of a tool on. Services want an object with properties.

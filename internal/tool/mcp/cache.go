@@ -1,0 +1,98 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A listed tool is what a server says of one of its tools, as far as it is used. Lists are kept
+// in files, so that a server whose list is known needs to be started only when it is called.
+type listed struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+	ReadOnly    bool            `json:"read_only,omitempty"`
+	Destructive bool            `json:"destructive,omitempty"` // it says so itself
+}
+
+const (
+	cacheAge   = 24 * time.Hour // an older list is used, and the server is started to renew it
+	maxListing = 4 << 20        // longer lists are not kept
+)
+
+// cacheFile is where the list of the server is kept, empty if it is not. The name is a
+// checksum of everything in the definition that the list may depend on. The values of
+// tokens are not among that.
+func (s *server) cacheFile() string {
+	if s.opt.Cache == "" {
+		return ""
+	}
+	env := map[string]string{}
+	for name, v := range s.def.Env {
+		env[name] = v.Reveal()
+	}
+	headers := map[string]string{}
+	for name := range s.def.HTTPHeaders {
+		headers[name] = ""
+	}
+	for name, variable := range s.def.EnvHTTPHeaders {
+		headers[name] = variable
+	}
+	text, _ := json.Marshal([]any{ // strings: cannot fail
+		s.def.Command, s.def.Args, s.dir(), env, s.def.EnvVars, s.def.URL, headers, s.def.BearerTokenEnvVar,
+	})
+	sum := sha256.Sum256(text)
+	return filepath.Join(s.opt.Cache, hex.EncodeToString(sum[:16])+".json")
+}
+
+// dir is the directory that the server is started in.
+func (s *server) dir() string {
+	if s.def.Command == "" || s.def.Cwd != "" {
+		return s.def.Cwd
+	}
+	return s.opt.Dir
+}
+
+// loadList returns the list of earlier, nil if there is none, and whether it is old.
+func (s *server) loadList() (tools []*Tool, old bool) {
+	file := s.cacheFile()
+	if file == "" {
+		return nil, false
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > maxListing {
+		return nil, false
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, false
+	}
+	list := []listed{}
+	if json.Unmarshal(text, &list) != nil || list == nil {
+		return nil, false
+	}
+	age := time.Since(info.ModTime())
+	return s.offered(list), age < 0 || age > cacheAge
+}
+
+// saveList keeps a list for the next time. If that fails, the server is started then.
+func (s *server) saveList(list []listed) {
+	file := s.cacheFile()
+	text, err := json.Marshal(list)
+	if file == "" || err != nil || len(text) > maxListing || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*") // 0600
+	if err != nil {
+		return
+	}
+	defer os.Remove(f.Name()) // when it has its name this finds nothing
+	_, err = f.Write(text)
+	if f.Close() == nil && err == nil {
+		_ = os.Rename(f.Name(), file)
+	}
+}
