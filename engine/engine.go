@@ -77,6 +77,7 @@ var (
 	ErrEmpty         = turn.ErrEmpty
 	ErrWhenBusy      = turn.ErrWhenBusy
 	ErrSteerSettings = turn.ErrSteerSettings
+	ErrNotSteerable  = turn.ErrNotSteerable
 	ErrDecision      = turn.ErrDecision
 	ErrNoBackground  = turn.ErrNoBackground
 	ErrRevert        = conversation.ErrRevert

@@ -102,6 +102,7 @@ type (
 		After   bool      `json:"after,omitempty"` // arrived after the stop was asked for
 		// Overrides take effect with the turn that the message starts.
 		Overrides *Overrides `json:"overrides,omitempty"`
+		Ref       string     `json:"ref,omitempty"` // the client's own name for the message
 	}
 
 	// InputEdited says that a waiting message was changed.
@@ -120,6 +121,7 @@ type (
 		Item    ItemID    `json:"item"`
 		Input   InputID   `json:"input"`
 		Content []Content `json:"content"`
+		Ref     string    `json:"ref,omitempty"` // the client's own name for it
 	}
 
 	// ModelRequested says that a request goes to the model. Prompt messages
@@ -345,6 +347,7 @@ type ReturnedInput struct {
 	Mode    WhenBusy  `json:"mode"`
 	Content []Content `json:"content"`
 	Deleted bool      `json:"deleted,omitempty"` // because a client took it back
+	Ref     string    `json:"ref,omitempty"`     // the client's own name for it
 }
 
 // A PlanStep is one line of a plan.

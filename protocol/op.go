@@ -10,6 +10,10 @@ type (
 		Content   []Content  `json:"content"`
 		WhenBusy  WhenBusy   `json:"when_busy,omitempty"`
 		Overrides *Overrides `json:"overrides,omitempty"` // for the turn it starts and those after it
+		Ref       string     `json:"ref,omitempty"`       // the client's own name for it, which events repeat
+
+		// Into, if set, restricts it to a running turn: a message that cannot join that turn is refused.
+		Into TurnID `json:"into,omitempty"`
 	}
 
 	// UserShell runs a command line of the user's own, in a turn without a model

@@ -258,10 +258,10 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 func (o *owner) userTurn(op p.UserTurn, receipt *p.Receipt) error {
 	o.next() // what waits comes first
 	busy := o.state.Active
-	if !busy && len(op.Content) > 0 {
+	if !busy && len(op.Content) > 0 && op.Into == 0 {
 		o.configure(op.Overrides)
 	}
-	if err := o.stepErr(turn.User{Content: op.Content, WhenBusy: op.WhenBusy, Overrides: op.Overrides}); err != nil {
+	if err := o.stepErr(turn.User{Content: op.Content, WhenBusy: op.WhenBusy, Overrides: op.Overrides, Ref: op.Ref, Into: op.Into}); err != nil {
 		return err
 	}
 	receipt.Input = o.state.LastInput
@@ -442,7 +442,7 @@ func (o *owner) snapshot() Snapshot {
 		Usage: o.state.Usage, ContextTokens: o.state.Size, Ended: o.state.Ended, Recovered: o.recovered, Background: o.state.Background, Returned: o.state.Returned,
 	}
 	for _, in := range o.state.Pending {
-		s.Inputs = append(s.Inputs, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})
+		s.Inputs = append(s.Inputs, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content, Ref: in.Ref})
 	}
 	return s
 }

@@ -129,7 +129,7 @@ func (w *walk) client() {
 	switch w.r.IntN(8) {
 	case 0, 1, 2:
 		over := &p.Overrides{}
-		w.input(turn.User{Content: p.Text("more"), WhenBusy: pick(w.r, "", p.Steer, p.Queue, p.Replace), Overrides: pick(w.r, nil, over)})
+		w.input(turn.User{Ref: "r", Content: p.Text("more"), WhenBusy: pick(w.r, "", p.Steer, p.Queue, p.Replace), Overrides: pick(w.r, nil, over)})
 	case 3, 4:
 		w.input(turn.Stop{Reason: pick(w.r, p.Interrupted, p.Failed), Error: pick(w.r, nil, &p.Error{Kind: p.ErrorModel, Message: "gone"})})
 	case 5:

@@ -32,6 +32,7 @@ var sentinels = []struct {
 	{"empty", engine.ErrEmpty},
 	{"when_busy", engine.ErrWhenBusy},
 	{"steer_settings", engine.ErrSteerSettings},
+	{"not_steerable", engine.ErrNotSteerable},
 	{"decision", engine.ErrDecision},
 	{"no_background", engine.ErrNoBackground},
 	{"revert", engine.ErrRevert},

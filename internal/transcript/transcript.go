@@ -141,7 +141,7 @@ func (t *Transcript) Apply(e p.Event) []*Item {
 	case *p.StopRequested:
 		t.Stopping = true
 	case *p.InputAccepted:
-		t.Inputs = append(t.Inputs, p.ReturnedInput{Input: b.Input, Mode: b.Mode, Content: b.Content})
+		t.Inputs = append(t.Inputs, p.ReturnedInput{Input: b.Input, Mode: b.Mode, Content: b.Content, Ref: b.Ref})
 	case *p.InputEdited:
 		for i := range t.Inputs {
 			if t.Inputs[i].Input == b.Input {

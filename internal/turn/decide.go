@@ -34,7 +34,10 @@ func (d *decision) takeIdle(in Input) error {
 		if err := in.check(); err != nil {
 			return err
 		}
-		d.begin(PendingInput{ID: s.LastInput + 1, Content: in.Content})
+		if in.Into != 0 {
+			return ErrNotSteerable
+		}
+		d.begin(PendingInput{ID: s.LastInput + 1, Content: in.Content, Ref: in.Ref})
 	case Next:
 		if len(s.Pending) > 0 {
 			d.begin(s.Pending[0])
@@ -67,7 +70,7 @@ func (d *decision) takeIdle(in Input) error {
 func (d *decision) begin(in PendingInput) {
 	d.add(&p.TurnStarted{})
 	full := d.full(in.Content)
-	d.add(&p.UserMessage{Item: p.ItemID{Turn: d.state.Turn}, Input: in.ID, Content: in.Content})
+	d.add(&p.UserMessage{Item: p.ItemID{Turn: d.state.Turn}, Input: in.ID, Content: in.Content, Ref: in.Ref})
 	d.send(full, in.Content)
 }
 
@@ -133,7 +136,7 @@ func (d *decision) take(in Input) error {
 			return ErrNoInput
 		}
 		w := d.state.Pending[i]
-		d.add(&p.InputReturned{Inputs: []p.ReturnedInput{{Input: w.ID, Mode: w.Mode, Content: w.Content, Deleted: true}}})
+		d.add(&p.InputReturned{Inputs: []p.ReturnedInput{{Input: w.ID, Mode: w.Mode, Content: w.Content, Deleted: true, Ref: w.Ref}}})
 	case ModelItem:
 		d.takeItem(in)
 	case ModelDone:
@@ -168,7 +171,7 @@ func (in User) check() error {
 		return ErrEmpty
 	case !slices.Contains([]p.WhenBusy{"", p.Steer, p.Queue, p.Replace}, in.WhenBusy):
 		return fmt.Errorf("when busy: %q: %w", in.WhenBusy, ErrWhenBusy)
-	case in.WhenBusy == p.Steer && in.Overrides != nil:
+	case (in.WhenBusy == p.Steer || in.Into != 0) && in.Overrides != nil:
 		return ErrSteerSettings
 	}
 	return nil
@@ -180,7 +183,10 @@ func (d *decision) takeUser(in User) error {
 		return err
 	}
 	s := d.state
-	accepted := &p.InputAccepted{Input: s.LastInput + 1, Mode: in.WhenBusy, Content: in.Content, Overrides: in.Overrides}
+	if in.Into != 0 && (in.Into != s.Turn || s.StopReason != "" || s.Compact || s.Shell) {
+		return ErrNotSteerable
+	}
+	accepted := &p.InputAccepted{Input: s.LastInput + 1, Mode: in.WhenBusy, Content: in.Content, Overrides: in.Overrides, Ref: in.Ref}
 	switch {
 	case s.StopReason != "":
 		accepted.After = true
@@ -502,7 +508,7 @@ func (s State) undelivered(reason p.EndReason) []p.ReturnedInput {
 		if in.After && reason != p.Crashed && !s.journalFailed() {
 			continue
 		}
-		back = append(back, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content})
+		back = append(back, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content, Ref: in.Ref})
 	}
 	return back
 }

@@ -16,6 +16,8 @@ type (
 		Content   []p.Content
 		WhenBusy  p.WhenBusy
 		Overrides *p.Overrides
+		Ref       string   // the client's own name for it
+		Into      p.TurnID // if set: the turn that it must join
 	}
 
 	// Shell is a command line of the user's own.
@@ -187,6 +189,7 @@ var (
 	ErrEmpty         = errors.New("the message is empty")
 	ErrWhenBusy      = errors.New("not steer, queue or replace")
 	ErrSteerSettings = errors.New("a message that joins a running turn cannot change its settings: queue it instead")
+	ErrNotSteerable  = errors.New("the turn to steer is not running, or takes no messages")
 	ErrDecision      = errors.New("unknown decision")
 	ErrNoBackground  = errors.New("no such background command is running")
 	ErrNoHold        = errors.New("the turn does not wait for a limit")

@@ -229,3 +229,46 @@ func TestMessageWithSettingsQueues(t *testing.T) {
 	_, events := steps(t, fold(started()...), User{Content: p.Text("m"), Overrides: &p.Overrides{}})
 	same(t, "accepted", []p.Body{&p.InputAccepted{Input: 2, Mode: p.Queue, Content: p.Text("m"), Overrides: &p.Overrides{}}}, events)
 }
+
+// A client's own name for a message stays with it, wherever the message goes.
+func TestMessagesKeepTheirRef(t *testing.T) {
+	_, events := steps(t, State{}, User{Content: p.Text("a"), Ref: "one"})
+	if got := events[1].(*p.UserMessage).Ref; got != "one" {
+		t.Errorf("the message that starts a turn is called %q", got)
+	}
+	s, events := steps(t, fold(started()...), User{Content: p.Text("b"), Ref: "two"})
+	if got := events[0].(*p.InputAccepted).Ref; got != "two" {
+		t.Errorf("the accepted message is called %q", got)
+	}
+	_, events = steps(t, s, ModelDone{Response: 1})
+	same(t, "delivered", []p.Body{
+		&p.ModelEnded{Response: 1},
+		&p.UserMessage{Item: id(1, 0, 1), Input: 2, Content: p.Text("b"), Ref: "two"},
+		&p.ModelRequested{Response: 2},
+	}, events)
+	_, events = steps(t, s, Stop{}, ModelDone{Response: 1})
+	back := &p.InputReturned{Inputs: []p.ReturnedInput{{Input: 2, Mode: p.Steer, Content: p.Text("b"), Ref: "two"}}}
+	same(t, "returned", []p.Body{back}, events[1:2])
+}
+
+// A message that names a turn to join never starts or joins another one.
+func TestMessageInto(t *testing.T) {
+	into := func(turn p.TurnID) User { return User{Content: p.Text("m"), Into: turn} }
+	running := fold(started()...)
+	stopping, _ := steps(t, running, Stop{})
+	shell, _ := steps(t, State{}, Shell{Command: "ls"})
+	compacting, _ := steps(t, State{}, Compact{})
+	for name, tt := range map[string]struct {
+		state State
+		in    User
+	}{
+		"idle": {State{Turn: 1}, into(1)}, "another turn": {running, into(2)}, "stopping": {stopping, into(1)},
+		"a command of the user's": {shell, into(1)}, "compacting": {compacting, into(1)},
+	} {
+		if events, err := tt.state.decide(env(), tt.in); !errors.Is(err, ErrNotSteerable) || len(events) > 0 {
+			t.Errorf("%s: got %s", name, answer(events, err))
+		}
+	}
+	_, events := steps(t, running, into(1))
+	same(t, "the turn that runs", []p.Body{&p.InputAccepted{Input: 2, Mode: p.Steer, Content: p.Text("m")}}, events)
+}

@@ -61,7 +61,7 @@ func (d *decision) deliver() {
 	for _, in := range slices.Clone(d.state.Pending) {
 		if in.Joins() {
 			item := p.ItemID{Turn: d.state.Turn, Index: d.state.Messages}
-			d.add(&p.UserMessage{Item: item, Input: in.ID, Content: in.Content})
+			d.add(&p.UserMessage{Item: item, Input: in.ID, Content: in.Content, Ref: in.Ref})
 		}
 	}
 }

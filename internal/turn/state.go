@@ -79,6 +79,7 @@ type PendingInput struct {
 	Content   []p.Content
 	After     bool // it arrived after the stop, or is what the stop was for: it starts the next turn
 	Overrides *p.Overrides
+	Ref       string // the client's own name for it
 }
 
 // Joins reports whether the message joins the running turn.
@@ -132,7 +133,7 @@ func (s State) Evolve(e p.Event) State {
 		}
 	case *p.InputAccepted:
 		s.LastInput = b.Input
-		s.Pending = append(slices.Clip(s.Pending), PendingInput{b.Input, b.Mode, b.Content, b.After, b.Overrides})
+		s.Pending = append(slices.Clip(s.Pending), PendingInput{b.Input, b.Mode, b.Content, b.After, b.Overrides, b.Ref})
 	case *p.InputEdited:
 		s.Pending = slices.Clone(s.Pending)
 		if i := s.input(b.Input); i >= 0 {
