@@ -15,6 +15,7 @@ package jsonrpc
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,8 +51,16 @@ type Options struct {
 	MaxLine  int           // bytes; 0 is 256 MiB. A longer line is refused
 	MaxQueue int           // bytes that may wait for the peer before Notify does; 0 is 4 MiB
 	MaxCalls int           // requests of the peer that may be under way, others are refused; while MaxQueue bytes wait nothing is read. 0 is no bound for either
+	Full     *Error        // what a request is refused with when there are MaxCalls; nil is a CodeRequest
 	Drain    time.Duration // how long the end waits for handlers, and again for the peer to read; 0 is 3 s
 	Log      *slog.Logger  // nil: nowhere
+
+	// Plain leaves the member "jsonrpc" out of what is sent, and stamps notifications with emittedAtMs,
+	// as the clients of an app-server expect.
+	Plain bool
+
+	// Reply is given the answers to what Send sent, and others that nobody waits for. It is called like a handler. May be nil.
+	Reply func(id json.RawMessage, result json.RawMessage, err error)
 }
 
 // A Conn is one connection. Its methods may be called from any goroutine.
@@ -194,7 +203,7 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 		case l := <-lines:
 			switch {
 			case errors.Is(l.err, errLong):
-				c.out.put(response(nil, nil, Errorf(CodeParse, "a line has more than %d bytes", c.o.MaxLine)))
+				c.out.put(c.response(nil, nil, Errorf(CodeParse, "a line has more than %d bytes", c.o.MaxLine)))
 			case errors.Is(l.err, io.EOF), errors.Is(l.err, io.ErrClosedPipe):
 				return nil
 			case l.err != nil:
@@ -230,7 +239,7 @@ func (c *Conn) take(base context.Context, line []byte) {
 	for _, m := range messages {
 		switch {
 		case m.invalid != nil:
-			answer(response(m.id, nil, m.invalid))
+			answer(c.response(m.id, nil, m.invalid))
 		case m.reply:
 			c.takeReply(m)
 		case m.id == nil && m.method == c.o.Cancel:
@@ -291,10 +300,36 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	if err := c.out.room(ctx); err != nil {
 		return fmt.Errorf("notify %s: %w", method, err)
 	}
-	line, err := encode(wireRequest{Version: "2.0", Method: method, Params: params})
+	r := wireRequest{Version: c.version(), Method: method, Params: params}
+	if c.o.Plain {
+		r.Emitted = time.Now().UnixMilli()
+	}
+	line, err := encode(r)
 	if err != nil {
 		return fmt.Errorf("notify %s: %w", method, err)
 	}
 	c.out.put(line)
 	return nil
+}
+
+// Send sends a request with an id of the caller's choice. Its answer goes to Options.Reply. It waits while
+// too much waits for the peer.
+func (c *Conn) Send(ctx context.Context, id, method string, params any) error {
+	if err := c.out.room(ctx); err != nil {
+		return fmt.Errorf("request %s: %w", method, err)
+	}
+	line, err := encode(wireRequest{Version: c.version(), ID: id, Method: method, Params: params})
+	if err != nil {
+		return fmt.Errorf("request %s: %w", method, err)
+	}
+	c.out.put(line)
+	return nil
+}
+
+// version is what "jsonrpc" says; empty if it is left out.
+func (c *Conn) version() string {
+	if c.o.Plain {
+		return ""
+	}
+	return "2.0"
 }

@@ -150,26 +150,27 @@ func idKey(id json.RawMessage) (string, bool) {
 var null = json.RawMessage("null")
 
 type wireRequest struct {
-	Version string `json:"jsonrpc"`
-	ID      *int64 `json:"id,omitempty"`
+	Version string `json:"jsonrpc,omitempty"`
+	ID      any    `json:"id,omitempty"` // a *int64 or a string
 	Method  string `json:"method"`
 	Params  any    `json:"params,omitempty"`
+	Emitted int64  `json:"emittedAtMs,omitempty"`
 }
 
 type wireResult struct {
-	Version string          `json:"jsonrpc"`
+	Version string          `json:"jsonrpc,omitempty"`
 	ID      json.RawMessage `json:"id"`
 	Result  any             `json:"result"`
 }
 
 type wireError struct {
-	Version string          `json:"jsonrpc"`
+	Version string          `json:"jsonrpc,omitempty"`
 	ID      json.RawMessage `json:"id"`
 	Error   *Error          `json:"error"`
 }
 
 // response encodes the answer to id.
-func response(id json.RawMessage, result any, err error) []byte {
+func (c *Conn) response(id json.RawMessage, result any, err error) []byte {
 	if id == nil {
 		id = null
 	}
@@ -178,13 +179,13 @@ func response(id json.RawMessage, result any, err error) []byte {
 		if result == nil {
 			result = struct{}{}
 		}
-		if line, err = encode(wireResult{"2.0", id, result}); err == nil {
+		if line, err = encode(wireResult{c.version(), id, result}); err == nil {
 			return line
 		}
 	}
-	line, err := encode(wireError{"2.0", id, asError(err)})
+	line, err := encode(wireError{c.version(), id, asError(err)})
 	if err != nil { // only by Data that is no JSON
-		line, _ = encode(wireError{"2.0", id, Errorf(CodeInternal, "%v", err)})
+		line, _ = encode(wireError{c.version(), id, Errorf(CodeInternal, "%v", err)})
 	}
 	return line
 }

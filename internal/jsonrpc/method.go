@@ -23,6 +23,8 @@ type Method struct {
 	// order they were read, each when the one before is over or calls Release. "" is none.
 	Lane func(params json.RawMessage) string
 
+	First bool // it is answered before anything else is read: for what is quick, and needed to answer the rest
+
 	serve func(context.Context, *Request) (any, error)
 }
 

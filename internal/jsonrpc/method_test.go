@@ -3,6 +3,8 @@ package jsonrpc
 import (
 	"context"
 	"encoding/json"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,5 +78,23 @@ func TestDecodeChecksWhatAValueMayBe(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", params, got, want)
 		}
+	}
+}
+
+type either struct{}
+
+func (either) Variants() []any { return []any{struct{ A string }{}, struct{ B int }{}} }
+
+func TestUnionsAndUnknownMembers(t *testing.T) {
+	list, _ := SchemaOf(reflect.TypeFor[either]())["oneOf"].([]any)
+	if len(list) != 2 {
+		t.Errorf("a union has %d variants", len(list))
+	}
+	type params struct {
+		Known string `json:"known"`
+	}
+	got := Unknown(json.RawMessage(`{"z":1,"known":"x","none":null,"a":{}}`), reflect.TypeFor[params]())
+	if want := []string{"a", "z"}; !slices.Equal(got, want) {
+		t.Errorf("unknown members %q, want %q", got, want)
 	}
 }

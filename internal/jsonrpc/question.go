@@ -23,7 +23,7 @@ func (c *Conn) Ask(method string, params any, answer func(json.RawMessage, error
 		return nil, ErrClosed
 	}
 	q := &Question{c: c, id: c.nextID, answer: answer}
-	line, err := encode(wireRequest{Version: "2.0", ID: &q.id, Method: method, Params: params})
+	line, err := encode(wireRequest{Version: c.version(), ID: &q.id, Method: method, Params: params})
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", method, err)
 	}
@@ -42,7 +42,7 @@ func (q *Question) Withdraw(reason string) {
 	if !open || q.c.o.Cancel == "" {
 		return
 	}
-	line, _ := encode(wireRequest{Version: "2.0", Method: q.c.o.Cancel, Params: map[string]any{"requestId": q.id, "reason": reason}})
+	line, _ := encode(wireRequest{Version: q.c.version(), Method: q.c.o.Cancel, Params: map[string]any{"requestId": q.id, "reason": reason}})
 	q.c.out.put(line)
 }
 
@@ -84,6 +84,16 @@ func (c *Conn) takeReply(m message) {
 		delete(c.pending, id)
 	}
 	c.mu.Unlock()
+	if (!known || q == nil) && c.o.Reply != nil {
+		c.Go(func() {
+			if m.failure != nil {
+				c.o.Reply(m.id, nil, m.failure)
+				return
+			}
+			c.o.Reply(m.id, m.result, nil)
+		})
+		return
+	}
 	if !known || q == nil {
 		c.o.Log.Debug("an answer that nobody waits for", "id", string(m.id))
 		return

@@ -35,7 +35,7 @@ type inflight struct {
 func (c *Conn) begin(base context.Context, m message, answer func([]byte)) {
 	method, ok := c.methods[m.method]
 	if !ok || method.Notification {
-		answer(response(m.id, nil, Errorf(CodeMethod, "there is no method %q", m.method)))
+		answer(c.response(m.id, nil, Errorf(CodeMethod, "there is no method %q", m.method)))
 		return
 	}
 	key, _ := idKey(m.id)
@@ -46,15 +46,20 @@ func (c *Conn) begin(base context.Context, m message, answer func([]byte)) {
 	}
 	if err := c.enter(in, m.id); err != nil {
 		cancel(nil)
-		answer(response(m.id, nil, err))
+		answer(c.response(m.id, nil, err))
 		return
 	}
 	req := &Request{Method: m.method, ID: m.id, Params: m.params, Conn: c, in: in}
-	c.serving.Go(func() {
+	serve := func() {
 		defer c.leave(in)
 		in.waitTurn()
 		req.Reply(method.serve(ctx, req))
-	})
+	}
+	if method.First {
+		serve()
+		return
+	}
+	c.serving.Go(serve)
 }
 
 // enter registers a request, unless its id is that of one which is not answered
@@ -66,6 +71,9 @@ func (c *Conn) enter(in *inflight, id json.RawMessage) error {
 		return Errorf(CodeRequest, "the id %s is in use", id)
 	}
 	if c.o.MaxCalls > 0 && len(c.calls) >= c.o.MaxCalls {
+		if c.o.Full != nil {
+			return c.o.Full
+		}
 		return Errorf(CodeRequest, "more than %d requests at once", c.o.MaxCalls)
 	}
 	c.calls[in.key] = in
@@ -115,7 +123,7 @@ func (r *Request) Reply(result any, err error) {
 		return
 	}
 	c := r.Conn
-	line := response(r.ID, result, err)
+	line := c.response(r.ID, result, err)
 	c.mu.Lock()
 	first, silent := !r.in.answered, r.in.cancelled
 	r.in.answered = true

@@ -3,7 +3,9 @@ package jsonrpc
 import (
 	"encoding"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -37,9 +39,26 @@ func fields(t reflect.Type) []field {
 	return list
 }
 
+// A Union is a type whose JSON is that of one of several types.
+type Union interface{ Variants() []any }
+
+// Unknown lists the members of params that a struct does not have, in order. Those that are null do not count.
+func Unknown(params json.RawMessage, t reflect.Type) []string {
+	var given map[string]json.RawMessage
+	if json.Unmarshal(params, &given) != nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, f := range fields(t) {
+		delete(given, f.name)
+	}
+	maps.DeleteFunc(given, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	return slices.Sorted(maps.Keys(given))
+}
+
 var (
-	rawType  = reflect.TypeFor[json.RawMessage]()
-	textType = reflect.TypeFor[encoding.TextMarshaler]()
+	unionType = reflect.TypeFor[Union]()
+	rawType   = reflect.TypeFor[json.RawMessage]()
+	textType  = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
 // SchemaOf is the JSON Schema of a type. The tag enum:"a,b" of a field lists what
@@ -48,6 +67,12 @@ func SchemaOf(t reflect.Type) map[string]any {
 	switch {
 	case t == nil, t == rawType, t.Kind() == reflect.Interface:
 		return map[string]any{} // anything
+	case t.Implements(unionType):
+		var list []any
+		for _, v := range reflect.Zero(t).Interface().(Union).Variants() {
+			list = append(list, SchemaOf(reflect.TypeOf(v)))
+		}
+		return map[string]any{"oneOf": list}
 	case t.Implements(textType):
 		return map[string]any{"type": "string"}
 	}
