@@ -35,6 +35,7 @@ type Rules struct {
 	Mode       protocol.SandboxMode    // empty or unknown is read-only
 	Confinable bool                    // whether this machine can confine a command
 	Grants     Grants                  // what was approved for the session
+	Prefixes   []PrefixRule            // what was decided for good, by how commands begin
 	Roots      Roots                   // where patches may write unasked
 
 	// NoEscalation keeps what is approved inside the sandbox, if the mode has one.
@@ -105,6 +106,7 @@ const (
 	safe                           // the command is known to be safe
 	unconfinable                   // there is no sandbox on this machine
 	inside                         // the patch stays inside the writable roots
+	mustAsk                        // a rule of the user says that somebody is asked
 	always       facts = 0
 )
 
@@ -122,6 +124,8 @@ type row struct {
 var commandTable = []row{
 	{anyPolicy, anyMode, rejected, Refuse, "the user did not allow this command"},
 	{anyPolicy, anyMode, granted, RunUnconfined, ""},
+	{never, anyMode, mustAsk, Refuse, "the command was not run: a rule of the user says that it needs approval, and nobody may be asked (approval policy never)"},
+	{anyPolicy, anyMode, mustAsk, Ask, "a rule of the user says that this command needs approval; if approved, it runs outside the sandbox"},
 
 	{anyPolicy, fullAccess, safe, RunUnconfined, ""},
 	{untrusted, fullAccess, always, Ask, "the command is not known to be safe"},
@@ -168,6 +172,16 @@ func (r Rules) Command(q CommandRequest) Ruling {
 	if r.Grants.Has(q.Argv, q.Cwd) {
 		f |= granted
 	}
+	if rule, ok := decidePrefix(r.Prefixes, q.Argv); ok {
+		switch rule.Decision {
+		case PrefixForbid:
+			return Ruling{Text: withWhy("the command was not run: a rule of the user forbids it", rule.Why)}
+		case PrefixPrompt:
+			f |= mustAsk
+		case PrefixAllow:
+			f |= granted
+		}
+	}
 	if q.Escalated {
 		f |= escalated
 	}
@@ -180,6 +194,13 @@ func (r Rules) Command(q CommandRequest) Ruling {
 	out := r.find(commandTable, f)
 	out.Harden = f&safe != 0 && f&granted == 0
 	return r.keepInside(out, f)
+}
+
+func withWhy(text, why string) string {
+	if why == "" {
+		return text
+	}
+	return text + ": " + why
 }
 
 // keepInside changes a ruling that would let something leave the sandbox, or ask

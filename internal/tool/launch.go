@@ -27,6 +27,9 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 		return launch{}, &res
 	}
 	l := launch{spec: spec, rules: s.rules(call)}
+	if s.Prefixes != nil {
+		l.rules.Prefixes = s.Prefixes(spec.Dir)
+	}
 	l.ruling = l.rules.Command(policy.CommandRequest{
 		Argv: spec.Argv, Cwd: spec.Dir, Escalated: e.wanted, Answer: call.Grant,
 	})

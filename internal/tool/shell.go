@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"github.com/fermata-agent/fermata/internal/tool/args"
@@ -32,6 +33,9 @@ type Shell struct {
 	Patch               *Patch          // carries out calls of apply_patch; nil runs them like any command
 	CanAsk              bool            // offer to run a command outside the sandbox, since somebody can be asked
 	NoEscalation        bool            // keeps what is approved inside the sandbox
+
+	// Prefixes returns what was decided for good about commands in a directory. May be nil.
+	Prefixes func(dir string) []policy.PrefixRule
 
 	PIDNamespace bool // hide other processes from confined commands
 }
