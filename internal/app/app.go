@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal/file"
@@ -41,7 +42,8 @@ type App struct {
 	Engine   *engine.Local
 	Config   *config.Config
 	Models   *Models
-	Cwd      string // the directory to work in
+	Projects *project.Store // trust and permissions
+	Cwd      string         // the directory to work in
 	Warnings []config.Warning
 
 	spawner *proc.Spawner
@@ -81,7 +83,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		return nil, fmt.Errorf("prepare for running commands: %w", err)
 	}
 	m := l.Models()
-	kit := &toolkit{config: l.Config, spawner: spawner, models: m, noEscalation: limits.NoEscalation}
+	kit := &toolkit{config: l.Config, spawner: spawner, models: m, projects: l.Projects, noEscalation: limits.NoEscalation}
 	if o.Snapshots || l.Config.Snapshots {
 		kit.snapshots = snapshots(l.Config.Home)
 	}
@@ -108,7 +110,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	return &App{
-		Engine: e, Config: l.Config, Models: m, Cwd: l.Options.Cwd, Warnings: l.Warnings,
+		Engine: e, Config: l.Config, Models: m, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: l.Warnings,
 		spawner: spawner, servers: kit.servers, base: ctx, notify: notify, limits: limits, warn: o.Warn,
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 )
 
@@ -31,6 +32,7 @@ type Options struct {
 type Loaded struct {
 	Options  config.Options // its Cwd is the directory to work in
 	Config   *config.Config
+	Projects *project.Store // trust and permissions
 	Warnings []config.Warning
 
 	version string
@@ -47,6 +49,12 @@ func Load(o Options) (Loaded, error) {
 	l.Config, l.Warnings, err = config.Load(l.Options)
 	if err != nil {
 		return l, configError(err)
+	}
+	var more []config.Warning
+	l.Projects, more, err = project.Open(l.Options, l.Config)
+	l.Warnings = append(l.Warnings, more...)
+	if err != nil {
+		return l, err
 	}
 	if n := len(l.Warnings); o.Strict && n > 0 {
 		return l, &Error{Err: fmt.Errorf("%s in the configuration", plural(n, "warning")), Hint: "leave out --strict-config to start all the same"}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/app/configfile"
 	"github.com/fermata-agent/fermata/internal/config"
 )
 
@@ -63,7 +64,7 @@ func (m *Models) keep(key string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return replaceFile(file, string(text), 0o600)
+	return configfile.Replace(file, string(text), 0o600)
 }
 
 func (m *Models) definition(key string) string {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/app/configfile"
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -36,12 +38,29 @@ func (a *App) NewSettings(from func(config.Choice, string, string) p.Settings) (
 		return p.Settings{}, configError(err)
 	}
 	docs, _ := config.Instructions(a.Config.Home, a.Cwd, a.Config.ProjectDocMaxBytes, a.Config.ProjectDocFallbacks...) // Open has warned
-	s, _, err := a.limits.settle(from(choice, a.Cwd, withSkills(docs.Text, a.Config.Home, a.Cwd)), a.Config.Overrides(p.Settings{}))
+	s := from(choice, a.Cwd, withSkills(docs.Text, a.Config.Home, a.Cwd))
+	if s.Provider != config.Demo && a.Projects.Trust(a.Cwd) == project.Trusted { // perhaps since we were started
+		s.Sandbox = a.Config.TrustedSandbox()
+	}
+	s, _, err = a.limits.settle(s, a.Config.Overrides(p.Settings{}))
 	s.Environment = environment(a.base, a.Config.Home, s)
 	s.ContextWindow = a.Models.window(s)
 	a.warnOfUnknown(s)
 	return s, err
 }
+
+// AsksTrust reports whether a person who starts in a directory is to be asked whether it is
+// trusted: nothing is known of it, and the configuration does not say what may be
+// written. The demo model needs no trust. Answer with Projects.SetTrust.
+func (a *App) AsksTrust(dir, provider string) bool {
+	return provider != config.Demo && a.Projects.Trust(dir) == "" && a.Config.Source("sandbox_mode").Kind == config.FromDefault
+}
+
+// A ConfigEdit changes one key or table of the configuration file.
+type ConfigEdit = configfile.Edit
+
+// EditConfig is configfile.Apply.
+func EditConfig(home string, edits ...ConfigEdit) error { return configfile.Apply(home, edits...) }
 
 // Settings makes what a client asks for settings: what it names counts, and for the rest what we were
 // started with.

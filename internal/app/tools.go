@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/policy"
@@ -23,6 +24,8 @@ type toolkit struct {
 	spawner *proc.Spawner
 	models  *Models
 	servers *mcp.Servers // nil if none is configured
+
+	projects *project.Store
 
 	snapshots    *tool.Snapshots // nil: what commands change is not looked at
 	noEscalation bool            // nothing may leave the sandbox, approved or not
@@ -44,7 +47,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
 		OtherHomes: config.Homes(os.Getenv), Guarded: k.config.Files(),
 		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
-		CanAsk: canAsk(s) && !k.noEscalation, NoEscalation: k.noEscalation,
+		CanAsk: canAsk(s) && !k.noEscalation, NoEscalation: k.noEscalation, Prefixes: k.projects.Rules,
 	}
 	secret := secrets(k.config.Home)
 	files := &tool.Files{Secret: secret}

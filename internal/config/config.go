@@ -79,12 +79,16 @@ type Config struct {
 	ShowRawReasoning       bool // show_raw_agent_reasoning
 
 	ProjectDocMaxBytes int64             // of AGENTS.md files; 0: none is read
-	Projects           map[string]string // directory to trust level
+	Projects           map[string]string // directory to trust level, as the file spells it: see TrustLevel
 	Instructions       string            // the text of model_instructions_file: replaces the built-in one
 	UserInstructions   string            // instructions: goes before AGENTS.md
 	Developer          string            // developer_instructions: added to the built-in instructions
 
 	ProjectDocFallbacks []string // names that are read where there is no AGENTS.md
+
+	// AllowedCommands are how commands begin that run unasked and outside the sandbox, by
+	// directory: projects.*.allowed_commands.
+	AllowedCommands map[string][]string
 
 	WebSearch              string // disabled, cached or live
 	WebFetch               bool   // whether the tool is offered
@@ -246,11 +250,6 @@ func (c *Config) Source(key string) Source {
 		return s.source
 	}
 	return Source{}
-}
-
-// Trusted reports whether the person trusts one of the directories.
-func (c *Config) Trusted(dirs ...string) bool {
-	return slices.ContainsFunc(dirs, func(d string) bool { return c.Projects[d] == "trusted" })
 }
 
 // Providers are the names of the model providers there are, in order.

@@ -102,7 +102,8 @@ func otherKeys() []key {
 		text("experimental_instructions_file", of(func(c *Config) *string { return &c.instructionsFile })).as(pathKind),
 		whole("project_doc_max_bytes", of(func(c *Config) *int64 { return &c.ProjectDocMaxBytes })).or(int64(32768)),
 		list("project_doc_fallback_filenames", of(func(c *Config) *[]string { return &c.ProjectDocFallbacks })).or([]string{"CLAUDE.md"}),
-		entry("projects.*.trust_level", textKind, of(func(c *Config) *map[string]string { return &c.Projects })).oneOf("trusted", "untrusted").onlyGlobal(),
+		entry("projects.*.trust_level", textKind, of(func(c *Config) *map[string]string { return &c.Projects })).oneOf(Trusted, Untrusted).onlyGlobal(),
+		entry("projects.*.allowed_commands", listKind, of(func(c *Config) *map[string][]string { return &c.AllowedCommands })).onlyGlobal(),
 		text("web_search", of(func(c *Config) *string { return &c.WebSearch })).oneOf("disabled", "cached", "live").or("disabled").
 			without("web search is not supported", "disabled"),
 		webSearchSwitch("tools.web_search"),

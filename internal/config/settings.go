@@ -21,9 +21,9 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 	if choice.Provider.ID != "" {
 		s.Provider, s.Model = choice.Provider.ID, choice.Model
 	}
-	if s.Provider == Demo && c.Source("sandbox_mode").Kind == FromDefault {
-		// It does what the user types, so it may write where the user works.
-		s.Sandbox = c.Sandbox(protocol.SandboxWorkspaceWrite)
+	// The demo model does what the user types, so it may write where the user works.
+	if s.Provider == Demo || c.TrustLevel(cwd) == Trusted {
+		s.Sandbox = c.TrustedSandbox()
 	}
 	s.ContextWindow = c.Window(s.Provider, s.Model)
 	s.OnLimit = c.OnLimit

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,11 +144,52 @@ func TestOverridesAreWhatThisRunSays(t *testing.T) {
 	}
 }
 
-func TestTrusted(t *testing.T) {
-	c := load(t, "[projects.'/a']\ntrust_level = 'trusted'\n[projects.'/b']\ntrust_level = 'untrusted'", Options{})
-	for dir, want := range map[string]bool{"/a": true, "/b": false, "/c": false} {
-		if c.Trusted("/x", dir) != want {
-			t.Errorf("%s: %v", dir, !want)
+func TestTrustLevel(t *testing.T) {
+	real, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, "[projects.'/a']\ntrust_level = 'trusted'\n[projects.'/a/b']\ntrust_level = 'untrusted'\n[projects.'"+link+"']\ntrust_level = 'trusted'", Options{})
+	for dir, want := range map[string]string{
+		"/a": Trusted, "/a/x/y": Trusted, "/a/b": Untrusted, "/a/b/c": Untrusted, "/ab": "", "/": "", real: Trusted,
+	} {
+		if got := c.TrustLevel(dir); got != want {
+			t.Errorf("%s: got %q, want %q", dir, got, want)
+		}
+	}
+}
+
+func TestATrustedDirectoryCanBeWritten(t *testing.T) {
+	const trust = "[projects.'/a']\ntrust_level = 'trusted'\n"
+	for _, c := range []struct {
+		file, cwd string
+		o         Options
+		want      protocol.SandboxMode
+	}{
+		{trust, "/a/sub", Options{}, protocol.SandboxWorkspaceWrite},
+		{trust, "/b", Options{}, protocol.SandboxReadOnly},
+		{"sandbox_mode = 'read-only'\n" + trust, "/a", Options{}, protocol.SandboxReadOnly},
+		{trust, "/a", Options{Flags: Flags{Sandbox: "read-only"}}, protocol.SandboxReadOnly},
+		{"[projects.'/a']\ntrust_level = 'untrusted'\n", "/a", Options{}, protocol.SandboxReadOnly},
+	} {
+		cfg := load(t, c.file, c.o)
+		for _, s := range []protocol.Settings{cfg.Settings(Choice{}, c.cwd, ""), cfg.ExecSettings(Choice{}, c.cwd, "")} {
+			if s.Sandbox.Mode != c.want {
+				t.Errorf("%q in %s: got %s, want %s", c.file, c.cwd, s.Sandbox.Mode, c.want)
+			}
+		}
+	}
+}
+
+func TestAllowed(t *testing.T) {
+	c := load(t, "[projects.'/a']\nallowed_commands = ['make -n']\n[projects.'/a/b']\nallowed_commands = ['go test', 'ls']", Options{})
+	for dir, want := range map[string]int{"/a": 1, "/a/b/c": 3, "/c": 0} {
+		n := 0
+		for _, a := range c.Allowed(dir) {
+			n += len(a.Commands)
+		}
+		if n != want {
+			t.Errorf("%s: got %v", dir, c.Allowed(dir))
 		}
 	}
 }

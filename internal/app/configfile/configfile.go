@@ -1,4 +1,5 @@
-package app
+// Package configfile edits the configuration file of a home directory and keeps its comments.
+package configfile
 
 import (
 	"errors"
@@ -13,16 +14,16 @@ import (
 	"github.com/fermata-agent/fermata/internal/config/tomledit"
 )
 
-// A ConfigEdit changes one key or table of the configuration file.
-type ConfigEdit struct {
+// An Edit changes one key or table of the configuration file.
+type Edit struct {
 	Path  []string
 	Value any // as tomledit.Set takes it; nil removes the key or the table
 }
 
-// EditConfig changes the configuration file of a home directory and keeps its comments and its
+// Apply changes the configuration file of a home directory and keeps its comments and its
 // order. All edits are made or none; a result that is no valid configuration is refused.
 // The file is replaced whole, so that nobody ever reads half of it.
-func EditConfig(home string, edits ...ConfigEdit) error {
+func Apply(home string, edits ...Edit) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
@@ -34,11 +35,11 @@ func EditConfig(home string, edits ...ConfigEdit) error {
 	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", home, err)
 	}
-	file, err := configFile(home)
+	file, err := fileToReplace(home)
 	if err != nil {
 		return err
 	}
-	old, mode, err := readConfigFile(file)
+	old, mode, err := read(file)
 	if err != nil {
 		return err
 	}
@@ -59,12 +60,12 @@ func EditConfig(home string, edits ...ConfigEdit) error {
 	if err := config.Check(config.Options{Home: home, Env: os.Getenv}, []byte(text)); err != nil {
 		return fmt.Errorf("edit %s: %w", file, err)
 	}
-	return replaceFile(file, text, mode)
+	return Replace(file, text, mode)
 }
 
-// configFile is the file to replace: a link is followed, since people keep
+// fileToReplace returns the file to replace. A link is followed, since people keep
 // their settings elsewhere.
-func configFile(home string) (string, error) {
+func fileToReplace(home string) (string, error) {
 	file := filepath.Join(home, config.FileName)
 	real, err := filepath.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +77,7 @@ func configFile(home string) (string, error) {
 	return real, err
 }
 
-func readConfigFile(file string) (string, fs.FileMode, error) {
+func read(file string) (string, fs.FileMode, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", 0o600, nil
@@ -91,8 +92,8 @@ func readConfigFile(file string) (string, fs.FileMode, error) {
 	return string(text), info.Mode().Perm(), nil
 }
 
-// replaceFile writes a file whole or not at all.
-func replaceFile(file, text string, mode fs.FileMode) error {
+// Replace writes a file whole or not at all.
+func Replace(file, text string, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package app
+package configfile
 
 import (
 	"os"
@@ -19,11 +19,11 @@ func readFile(t *testing.T, name string) string {
 	return string(b)
 }
 
-func TestEditConfig(t *testing.T) {
+func TestApply(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	file := filepath.Join(home, config.FileName)
-	trust := ConfigEdit{[]string{"projects", "/w", "trust_level"}, "trusted"}
-	if err := EditConfig(home, trust); err != nil {
+	trust := Edit{[]string{"projects", "/w", "trust_level"}, "trusted"}
+	if err := Apply(home, trust); err != nil {
 		t.Fatal(err)
 	}
 	const first = "[projects.\"/w\"]\ntrust_level = \"trusted\"\n"
@@ -43,7 +43,7 @@ func TestEditConfig(t *testing.T) {
 	if err := os.Symlink(elsewhere, file); err != nil {
 		t.Fatal(err)
 	}
-	if err := EditConfig(home, ConfigEdit{trust.Path, nil}, ConfigEdit{[]string{"model"}, "m"}); err != nil {
+	if err := Apply(home, Edit{trust.Path, nil}, Edit{[]string{"model"}, "m"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := readFile(t, elsewhere); got != "model = \"m\"\n\n# mine\n[projects.\"/w\"]\n" {
@@ -58,21 +58,21 @@ func TestEditConfig(t *testing.T) {
 }
 
 // An edit that fails, or that makes no valid configuration, changes nothing.
-func TestEditConfigRefusals(t *testing.T) {
+func TestApplyRefusals(t *testing.T) {
 	home := t.TempDir()
 	file := filepath.Join(home, config.FileName)
 	for _, tt := range []struct {
 		text string
-		edit ConfigEdit
+		edit Edit
 		want string
 	}{
-		{"# x\n", ConfigEdit{[]string{"sandbox_mode"}, "wide-open"}, "sandbox_mode: must be one of"},
-		{"not = \n", ConfigEdit{[]string{"model"}, "m"}, "not TOML"},
+		{"# x\n", Edit{[]string{"sandbox_mode"}, "wide-open"}, "sandbox_mode: must be one of"},
+		{"not = \n", Edit{[]string{"model"}, "m"}, "not TOML"},
 	} {
 		if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := EditConfig(home, ConfigEdit{[]string{"notify"}, []string{"x"}}, tt.edit)
+		err := Apply(home, Edit{[]string{"notify"}, []string{"x"}}, tt.edit)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || readFile(t, file) != tt.text {
 			t.Errorf("%q: %v, then %q", tt.text, err, readFile(t, file))
 		}
@@ -83,12 +83,12 @@ func TestEditConfigRefusals(t *testing.T) {
 }
 
 // Edits at the same time are all made.
-func TestEditConfigTogether(t *testing.T) {
+func TestApplyTogether(t *testing.T) {
 	home := t.TempDir()
 	var all sync.WaitGroup
 	for _, name := range strings.Split("abcdefgh", "") {
 		all.Go(func() {
-			if err := EditConfig(home, ConfigEdit{[]string{"projects", "/" + name, "trust_level"}, "trusted"}); err != nil {
+			if err := Apply(home, Edit{[]string{"projects", "/" + name, "trust_level"}, "trusted"}); err != nil {
 				t.Error(err)
 			}
 		})
