@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -53,7 +53,7 @@ func (f *execFlags) input(s streams, a []string) (in input, err error) {
 func expandPrompts(r *app.App, content []p.Content) []p.Content {
 	for i, c := range content {
 		if c.Type == p.ContentText && strings.HasPrefix(c.Text, "/") {
-			content[i].Text, _ = config.ExpandPrompt(r.Prompts(r.Cwd), c.Text)
+			content[i].Text, _ = skills.ExpandPrompt(r.Prompts(r.Cwd), c.Text)
 		}
 	}
 	return content

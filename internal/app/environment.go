@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/prompt"
@@ -90,12 +90,12 @@ func isDirty(ctx context.Context, home, dir string) (bool, error) {
 // withSkills adds the list of skills to what AGENTS.md files say.
 func withSkills(docs, home, cwd string) string {
 	user, _ := os.UserHomeDir() // without one there are no skills in it
-	skills := config.SkillsText(config.Skills(home, user, cwd))
-	if docs == "" || skills == "" {
-		return docs + skills
+	list := skills.Text(skills.Find(home, user, cwd))
+	if docs == "" || list == "" {
+		return docs + list
 	}
-	return strings.TrimRight(docs, "\n") + "\n\n" + skills
+	return strings.TrimRight(docs, "\n") + "\n\n" + list
 }
 
 // Prompts lists the prompt files that can be sent by their name in a directory.
-func (a *App) Prompts(cwd string) []config.PromptFile { return config.PromptFiles(a.Config.Home, cwd) }
+func (a *App) Prompts(cwd string) []skills.Prompt { return skills.Prompts(a.Config.Home, cwd) }

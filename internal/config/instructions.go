@@ -73,7 +73,7 @@ type docReader struct {
 
 func (r *docReader) project(cwd string, limit int64, names []string) string {
 	var parts []string
-	dirs := projectDirs(cwd, limit)
+	dirs := ProjectDirs(cwd, limit)
 	for _, dir := range dirs {
 		before := len(r.warnings)
 		text := r.first(dir, dirs[0], names, limit)
@@ -100,8 +100,8 @@ func (r *docReader) first(dir, root string, names []string, limit int64) string 
 	return ""
 }
 
-// projectDirs are the directories from the root of the repository to cwd.
-func projectDirs(cwd string, limit int64) []string {
+// ProjectDirs are the directories from the root of the repository to cwd.
+func ProjectDirs(cwd string, limit int64) []string {
 	if limit <= 0 {
 		return nil
 	}

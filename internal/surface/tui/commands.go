@@ -12,7 +12,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
@@ -55,7 +55,7 @@ func slashes() []slash {
 
 // commandList is what can be typed after a slash: our own commands, then the
 // user's prompt files.
-func commandList(prompts []config.PromptFile) []composer.Command {
+func commandList(prompts []skills.Prompt) []composer.Command {
 	var list []composer.Command
 	for _, s := range slashes() {
 		list = append(list, s.Command)

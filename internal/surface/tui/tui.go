@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -60,7 +61,7 @@ type Options struct {
 	Image   func(file string) (p.Content, error)
 	Branch  func(ctx context.Context, dir string) string
 	Changes func(ctx context.Context, dir string) (diff string, err error) // of the working tree
-	Prompts []config.PromptFile                                            // that can be sent by their name
+	Prompts []skills.Prompt                                                // that can be sent by their name
 	Undo    func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
 	Models  func(ctx context.Context) ([]app.ModelRow, error)
 	Owner   func(pid int) string // what a process is, in words

@@ -1,4 +1,4 @@
-package config
+package skills
 
 import (
 	"os"
@@ -27,7 +27,7 @@ func TestSkills(t *testing.T) {
 	if err := os.Symlink(filepath.Join(root, "secret"), filepath.Join(root, "repo/.agents/skills/link/SKILL.md")); err != nil {
 		t.Fatal(err)
 	}
-	list := Skills(filepath.Join(root, "home"), filepath.Join(root, "user"), filepath.Join(root, "repo/sub"))
+	list := Find(filepath.Join(root, "home"), filepath.Join(root, "user"), filepath.Join(root, "repo/sub"))
 	var got []string
 	for _, s := range list {
 		rel, _ := filepath.Rel(root, s.File)
@@ -40,18 +40,18 @@ func TestSkills(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if text := SkillsText(list); !strings.Contains(text, "\n- pdf: Fill in forms. (") || SkillsText(nil) != "" {
+	if text := Text(list); !strings.Contains(text, "\n- pdf: Fill in forms. (") || Text(nil) != "" {
 		t.Errorf("told %q", text)
 	}
 }
 
-func TestPromptFiles(t *testing.T) {
+func TestPrompts(t *testing.T) {
 	root := tree(t, map[string]string{
 		"repo/.git/": "", "repo/.claude/commands/review.md": "Review $1 for $FOCUS. It costs $$5; $HOME stays.", "repo/.fermata/prompts/home.md": "no",
 		"home/prompts/home.md": "---\ndescription: Mine\nargument-hint: \"[FILE]\"\n---\nDo it.\n", "home/prompts/all.md": "Say: $ARGUMENTS", "home/prompts/x.txt": "no",
 		"home/prompts/empty.md": "\n",
 	})
-	list := PromptFiles(filepath.Join(root, "home"), filepath.Join(root, "repo"))
+	list := Prompts(filepath.Join(root, "home"), filepath.Join(root, "repo"))
 	var names []string
 	for _, f := range list {
 		names = append(names, strings.TrimSpace(f.Name+" "+f.Arguments+" "+f.Description))
@@ -72,4 +72,30 @@ func TestPromptFiles(t *testing.T) {
 	if got, ok := ExpandPrompt(list, "/nothing at all"); ok || got != "/nothing at all" {
 		t.Errorf("got %q, %t", got, ok)
 	}
+}
+
+// tree makes files with these texts; a name that ends in a slash is a directory.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		file := filepath.Join(root, name)
+		dir := filepath.Dir(file)
+		if strings.HasSuffix(name, "/") {
+			dir = file
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if dir == file {
+			continue
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
 }

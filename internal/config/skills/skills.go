@@ -1,15 +1,17 @@
-package config
+// Package skills finds what a project and its user keep for the model and for themselves: skills, which
+// the model reads when a task fits, and prompts, which are sent by their name.
+package skills
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/rootfs"
 )
 
@@ -21,9 +23,9 @@ type Skill struct {
 	File        string // the SKILL.md
 }
 
-// A PromptFile is a message that the user keeps in a file, and sends by its name
+// A Prompt is a message that the user keeps in a file, and sends by its name
 // as "/name arguments".
-type PromptFile struct {
+type Prompt struct {
 	Name        string
 	Description string
 	Arguments   string // a hint at what they are
@@ -41,10 +43,10 @@ const (
 // user's home directory.
 var agentDirs = []string{".fermata", ".agents", ".claude", ".codex"}
 
-// Skills lists the skills of the project, from its root to cwd, then those of
+// Find lists the skills of the project, from its root to cwd, then those of
 // fermata's home and of the user's. Of two with one name the first counts. Those
 // that cannot be read are left out.
-func Skills(home, user, cwd string) []Skill {
+func Find(home, user, cwd string) []Skill {
 	var list []Skill
 	add := func(dir, root string) {
 		entries, _ := os.ReadDir(dir)
@@ -55,7 +57,7 @@ func Skills(home, user, cwd string) []Skill {
 			}
 		}
 	}
-	dirs := projectDirs(cwd, 1)
+	dirs := config.ProjectDirs(cwd, 1)
 	for _, dir := range slices.Backward(dirs) {
 		for _, agent := range agentDirs {
 			add(filepath.Join(dir, agent, "skills"), dirs[0])
@@ -83,8 +85,8 @@ func readSkill(file, root string) (Skill, bool) {
 	return s, s.Description != ""
 }
 
-// SkillsText tells a model of the skills that there are, "" if there are none.
-func SkillsText(list []Skill) string {
+// Text describes the skills to a model, "" if there are none.
+func Text(list []Skill) string {
 	if len(list) == 0 {
 		return ""
 	}
@@ -97,15 +99,15 @@ func SkillsText(list []Skill) string {
 	return b.String()
 }
 
-// PromptFiles lists the prompt files of fermata's home, then those of the project,
+// Prompts lists the prompt files of fermata's home, then those of the project,
 // sorted by name. Of two with one name that of the home counts.
-func PromptFiles(home, cwd string) []PromptFile {
-	var list []PromptFile
+func Prompts(home, cwd string) []Prompt {
+	var list []Prompt
 	add := func(dir, root string) {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			name, ok := strings.CutSuffix(e.Name(), ".md")
-			if !ok || name == "" || strings.ContainsAny(name, " \t\n/") || slices.ContainsFunc(list, func(o PromptFile) bool { return o.Name == name }) {
+			if !ok || name == "" || strings.ContainsAny(name, " \t\n/") || slices.ContainsFunc(list, func(o Prompt) bool { return o.Name == name }) {
 				continue
 			}
 			file := filepath.Join(dir, e.Name())
@@ -114,25 +116,25 @@ func PromptFiles(home, cwd string) []PromptFile {
 				continue
 			}
 			head, body := frontMatter(text)
-			list = append(list, PromptFile{name, head["description"], head["argument-hint"], strings.TrimSpace(body), file})
+			list = append(list, Prompt{name, head["description"], head["argument-hint"], strings.TrimSpace(body), file})
 		}
 	}
 	add(filepath.Join(home, "prompts"), "/")
-	dirs := projectDirs(cwd, 1)
+	dirs := config.ProjectDirs(cwd, 1)
 	for _, dir := range slices.Backward(dirs) {
 		for _, agent := range agentDirs {
 			add(filepath.Join(dir, agent, "prompts"), dirs[0])
 			add(filepath.Join(dir, agent, "commands"), dirs[0])
 		}
 	}
-	slices.SortFunc(list, func(a, b PromptFile) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b Prompt) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
 // Expand is the message for some arguments: $1 to $9 are theirs, $ARGUMENTS all of
 // them, $NAME the value of NAME=value among them, and $$ a dollar. Arguments that
 // the text has no place for follow it.
-func (f PromptFile) Expand(arguments string) string {
+func (f Prompt) Expand(arguments string) string {
 	words := splitWords(arguments)
 	named := map[string]string{}
 	for _, w := range words {
@@ -170,7 +172,7 @@ func (f PromptFile) Expand(arguments string) string {
 
 // ExpandPrompt returns the message for a line that begins with "/name", and
 // whether there is such a prompt file.
-func ExpandPrompt(list []PromptFile, line string) (string, bool) {
+func ExpandPrompt(list []Prompt, line string) (string, bool) {
 	rest, ok := strings.CutPrefix(line, "/")
 	if !ok {
 		return line, false
@@ -218,15 +220,12 @@ func splitWords(s string) []string {
 func readBelow(file, root string, most int64) (string, error) {
 	f, err := rootfs.OpenRegular(file, func(real string) error {
 		if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
-			return errElsewhere
+			return errors.New("it is a link to a file outside of the project")
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
 	if err != nil {
-		return "", bare(err)
+		return "", err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, most))
