@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/mcpcmd"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
@@ -19,15 +21,15 @@ func doctorCommand(s streams) *cobra.Command {
 		Short:   "Check the configuration and what this machine supports",
 		Example: "  fermata doctor",
 		Args:    args(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			return doctor(s, f)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return doctor(cmd.Context(), s, f)
 		},
 	}
 	f.register(cmd.Flags())
 	return cmd
 }
 
-func doctor(s streams, f runFlags) error {
+func doctor(ctx context.Context, s streams, f runFlags) error {
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(s.out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
 	}
@@ -55,7 +57,7 @@ func doctor(s streams, f runFlags) error {
 	if len(cfg.Notify) > 0 {
 		line("notify", "%s", runnable(cfg.Notify[0]))
 	}
-	return nil
+	return mcpcmd.Doctor(ctx, l, line)
 }
 
 // pidNamespace says whether confined commands get one.

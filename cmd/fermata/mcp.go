@@ -6,16 +6,51 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/mcpcmd"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver"
 )
+
+// mcpCommand manages the MCP servers that fermata calls. Alone it is mcp-server, which it was
+// in earlier versions of Codex.
+func mcpCommand(s streams) *cobra.Command {
+	cmd := mcpServerCommand(s)
+	cmd.Use = "mcp"
+	cmd.Short = "Manage the MCP servers whose tools the model can call"
+	cmd.Long = "Manage the MCP servers whose tools the model can call. Without a command, and where stdin is no terminal, it serves MCP itself: see fermata mcp-server."
+	cmd.Example = "  fermata mcp add files -- npx -y @modelcontextprotocol/server-filesystem ~/docs\n  fermata mcp test files"
+	cmd.Args = func(cmd *cobra.Command, a []string) error {
+		if len(a) > 0 {
+			return usage("mcp has no command %q", a[0])
+		}
+		return nil
+	}
+	serve := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, a []string) error {
+		if terminal(s.in) {
+			return cmd.Help()
+		}
+		return serve(cmd, a)
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // of the server
+	for _, c := range cmd.Commands() {
+		c.Hidden = true
+	}
+	cmd.AddCommand(mcpcmd.Commands(mcpcmd.Options{Out: s.out, Err: s.err, Load: func(fs *pflag.FlagSet) func() (app.Loaded, error) {
+		var f runFlags
+		f.registerConfig(fs)
+		return func() (app.Loaded, error) { return f.load(s) }
+	}})...)
+	return cmd
+}
 
 func mcpServerCommand(s streams) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "mcp-server",
-		Aliases: []string{"mcp"},
-		Short:   "Serve MCP on stdin and stdout, for other programs",
+		Use:   "mcp-server",
+		Short: "Serve MCP on stdin and stdout, for other programs",
 		Long: "Serve MCP on stdin and stdout, one message per line: the tools codex and codex-reply, tools for streamed conversations,\n" +
 			"and the requests of Codex's clients. fermata mcp-server schema lists them all.\n\n" +
 			"The end of stdin, SIGINT and SIGTERM interrupt all turns and everything they run; the conversations can be resumed.",

@@ -24,10 +24,15 @@ type runFlags struct {
 	limits   app.LimitOptions
 }
 
-func (f *runFlags) register(fs *pflag.FlagSet) {
+// registerConfig adds the flags that choose a configuration.
+func (f *runFlags) registerConfig(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.dir, "cd", "C", "", "work in `DIR`")
 	fs.StringVarP(&f.profile, "profile", "p", "", "use profile `NAME` of the configuration")
 	fs.StringArrayVarP(&f.config, "config", "c", nil, "set a configuration value, as `KEY=VALUE`; may be repeated")
+}
+
+func (f *runFlags) register(fs *pflag.FlagSet) {
+	f.registerConfig(fs)
 	fs.BoolVar(&f.snapshot, "snapshot", false, "in a git repository: record what commands change, so that undo can restore it")
 	fs.BoolVar(&f.strict, "strict-config", false, "fail if the configuration gives a warning")
 	t := &f.typed

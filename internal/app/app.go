@@ -72,7 +72,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range limits.warnings(l) {
+	servers, warnings := limits.allowServers(l.Config.MCPServers)
+	for _, w := range append(limits.warnings(l), warnings...) {
 		l.Warnings = append(l.Warnings, w)
 		if o.Warn != nil {
 			o.Warn(w)
@@ -87,8 +88,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if o.Snapshots || l.Config.Snapshots {
 		kit.snapshots = snapshots(l.Config.Home)
 	}
-	if len(l.Config.MCPServers) > 0 {
-		kit.servers = mcp.Open(ctx, l.Config.MCPServers, mcp.Options{Spawner: spawner, Dir: l.Options.Cwd, Getenv: os.Getenv, Version: o.Version, Cache: filepath.Join(l.Config.Home, "cache", "mcp")})
+	if len(servers) > 0 {
+		kit.servers = l.openServers(ctx, servers, spawner, limits)
 	}
 	notify := &notifier{argv: l.Config.Notify}
 	e, err := openEngine(ctx, conversation.Config{

@@ -41,12 +41,20 @@ type requirements struct {
 	Directories      []string           `toml:"allowed_directories"`
 	Escalation       *bool              `toml:"allow_escalation"`
 	KeyRequests      *bool              `toml:"allow_key_requests"`
+
+	MCPServers map[string]serverRequirement `toml:"mcp_servers"`
+}
+
+// A serverRequirement says which MCP server may have a name.
+type serverRequirement struct {
+	Identity serverIdentity `toml:"identity"`
 }
 
 // A limiter knows what is allowed, and who may have the key.
 type limiter struct {
 	policy.Limits
 	shareKey bool
+	servers  map[string]serverRequirement // the MCP servers that are allowed; nil: all
 }
 
 // newLimiter puts the limits together: those of the machine, of the command line,
@@ -60,7 +68,7 @@ func newLimiter(file string, o LimitOptions, cfg *config.Config) (limiter, error
 	if err != nil {
 		return limiter{}, err
 	}
-	l := limiter{machine.And(line), o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests)}
+	l := limiter{machine.And(line), o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests), req.MCPServers}
 	if o.Clients {
 		l.Limits = l.And(impliedLimits(cfg))
 	}
@@ -95,6 +103,15 @@ func readRequirements(file string) (policy.Limits, requirements, error) {
 	for _, a := range r.ApprovalPolicies {
 		if _, ok := policy.ApprovalFrom(a); !ok {
 			return policy.Limits{}, r, fmt.Errorf("read %s: allowed_approval_policies: there is no policy %q", file, a)
+		}
+	}
+	var given map[string]any
+	if _ = toml.Unmarshal(text, &given); given["mcp_servers"] != nil && r.MCPServers == nil { // it was decoded above
+		r.MCPServers = map[string]serverRequirement{} // an empty table allows none
+	}
+	for name, s := range r.MCPServers {
+		if (s.Identity.Command == "") == (s.Identity.URL == "") {
+			return policy.Limits{}, r, fmt.Errorf("read %s: mcp_servers.%s.identity: needs either a command or a url", file, name)
 		}
 	}
 	dirs, err := realDirs(r.Directories)

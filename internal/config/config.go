@@ -149,6 +149,7 @@ type MCPServer struct {
 	DisabledTools  []string
 	Required       bool // turns fail without it
 
+	Project      string                 // the project whose file defines it; empty: the person's own configuration
 	Approval     MCPApproval            // empty: as the hints of its tools say
 	ToolApproval map[string]MCPApproval // by tool
 }

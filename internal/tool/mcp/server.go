@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,8 @@ type server struct {
 	asks  chan chan<- answer // many senders; received only by run
 	done  chan struct{}      // closed when run has ended
 	state atomic.Pointer[state]
+
+	allowed sync.Map // names of tools that people have allowed since the start
 }
 
 // A state is what is known of a server. It is replaced, never changed.
@@ -32,6 +35,9 @@ type state struct {
 	old     bool    // the tools are those of some time ago
 	started bool    // the server has been started
 	err     error   // why it could not be started, or has ended; nil once it is started
+
+	starting bool
+	live     *session // the latest
 }
 
 type answer struct {
@@ -112,7 +118,7 @@ func (s *server) run(ctx context.Context) {
 		case tools := <-o.listing:
 			o.listing = nil
 			if tools != nil {
-				s.state.Store(&state{tools: tools, started: true})
+				o.change(func(st *state) { st.tools, st.old = tools, false })
 			}
 		case <-ctx.Done():
 			return
@@ -147,6 +153,7 @@ func (o *owner) ask(ctx context.Context, to chan<- answer) {
 func (o *owner) start(ctx context.Context, after time.Duration) {
 	result := make(chan answer, 1) // so that the starter never waits
 	o.starting = result
+	o.change(func(st *state) { st.starting = true })
 	s := o.server
 	go func() { // ended by ctx and by the time limit, waited for by finish
 		timer := time.NewTimer(max(0, after))
@@ -167,7 +174,7 @@ func (o *owner) started(a answer) {
 		o.failed(a.err)
 	} else {
 		o.live = a.session
-		o.state.Store(&state{tools: a.session.tools, started: true})
+		o.state.Store(&state{tools: a.session.tools, started: true, live: a.session})
 	}
 	for _, to := range o.waiting {
 		to <- a
@@ -194,8 +201,14 @@ func (o *owner) lost() {
 func (o *owner) failed(err error) {
 	o.failures++
 	o.retryAt = time.Now().Add(backoff(o.failures))
-	was := o.state.Load()
-	o.state.Store(&state{tools: was.tools, old: was.old, started: was.started, err: err})
+	o.change(func(st *state) { st.err, st.starting = err, false })
+}
+
+// change replaces the state by one that differs in something.
+func (o *owner) change(f func(*state)) {
+	st := *o.state.Load()
+	f(&st)
+	o.state.Store(&st)
 }
 
 // backoff is how long a start has to wait after some failures. The first end of a

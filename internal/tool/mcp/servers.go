@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // Options are what servers are started with.
@@ -33,6 +34,10 @@ type Options struct {
 	Getenv  func(name string) string // for what definitions take from the environment
 	Version string                   // of this program
 	Cache   string                   // a directory for lists of tools; empty keeps none
+
+	// NoEscalation says that nothing may leave the sandbox, approved or not: only tools that
+	// the configuration allows, or that are read-only, may be called.
+	NoEscalation bool
 }
 
 const (
@@ -135,4 +140,25 @@ func awaitAll(ctx context.Context, list []*server) (warnings []string, err error
 		}
 	}
 	return warnings, errors.Join(fatal...)
+}
+
+// Has reports whether there is a tool.
+func (all *Servers) Has(t protocol.MCPTool) bool { return all.find(t) != nil }
+
+// Allow lets a tool be called without asking.
+func (all *Servers) Allow(t protocol.MCPTool) {
+	if found := all.find(t); found != nil {
+		found.server.allowed.Store(t.Name, true)
+	}
+}
+
+func (all *Servers) find(t protocol.MCPTool) *Tool {
+	for _, s := range all.list {
+		for _, known := range s.tools() {
+			if known.of == t {
+				return known
+			}
+		}
+	}
+	return nil
 }

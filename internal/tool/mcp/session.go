@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type session struct {
 	sdk     *sdk.ClientSession
 	tools   []*Tool
 	began   time.Time
+	took    time.Duration // until it had listed its tools
 	changed chan struct{} // the list of tools changed; holds one
 	ended   chan struct{} // closed when the connection is over
 	cancel  context.CancelCauseFunc
@@ -52,6 +54,7 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 		ss.tools, err = s.list(ctx, ss.sdk)
 	}
 	if err == nil && limit.Stop() {
+		ss.took = time.Since(ss.began)
 		go ss.follow() // ended by the end of the connection
 		return ss, nil
 	}
@@ -290,7 +293,7 @@ func (ss *session) startError(ctx context.Context, err error) error {
 		err = cause
 	}
 	if ss.process == nil {
-		return err
+		return plain(err)
 	}
 	ss.process.command.Stop(err)
 	<-ss.process.exited
@@ -298,6 +301,19 @@ func (ss *session) startError(ctx context.Context, err error) error {
 		return ss.process.describe(err)
 	}
 	return ss.why()
+}
+
+// plain leaves out of an error how the SDK came to it.
+func plain(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		return fmt.Errorf("cannot connect: %w", request.Err)
+	}
+	text := err.Error()
+	for _, prefix := range []string{`calling "initialize": `, `sending "initialize": `, "rejected by transport: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return errors.New(text)
 }
 
 // why says why the connection is over.
@@ -318,8 +334,13 @@ func (ss *session) why() error {
 
 // describe adds what the server printed at last.
 func (p *process) describe(err error) error {
-	if text := strings.TrimSpace(strings.ToValidUTF8(p.stderr.Text(), "\uFFFD")); text != "" {
+	if text := p.log(); text != "" {
 		return fmt.Errorf("%w; it printed: %s", err, text)
 	}
 	return err
+}
+
+// log is what the server printed last, besides messages.
+func (p *process) log() string {
+	return strings.TrimSpace(strings.ToValidUTF8(p.stderr.Text(), "\uFFFD"))
 }

@@ -53,7 +53,7 @@ func newTool(s *server, t listed) *Tool {
 	name := toolName(s.name, t.Name)
 	return &Tool{
 		server: s, of: protocol.MCPTool{Server: s.name, Name: t.Name}, name: name,
-		readOnly: t.ReadOnly && !t.Destructive,
+		readOnly: t.ReadOnly && !t.Destructive && s.def.Project == "", // what others wrote is not believed
 		spec:     model.ToolSpec{Name: name, Kind: protocol.CallFunction, Description: t.Description, Parameters: t.Parameters},
 	}
 }
@@ -143,6 +143,9 @@ func refused(text string) tool.Result {
 
 // approval is what the configuration says about the tool.
 func (t *Tool) approval() config.MCPApproval {
+	if _, ok := t.server.allowed.Load(t.of.Name); ok {
+		return config.MCPAllow
+	}
 	if a := t.server.def.ToolApproval[t.of.Name]; a != "" {
 		return a
 	}
@@ -158,10 +161,13 @@ func (t *Tool) approve(call tool.Call, arguments json.RawMessage) *tool.Result {
 	case a == config.MCPDeny:
 		r := refused(fmt.Sprintf("the configuration does not allow calls of %s of the MCP server %s", t.of.Name, t.of.Server))
 		return &r
-	case a == config.MCPAllow, call.Grant == protocol.Approved, call.Grant == protocol.ApprovedForSession, call.Grants.HasTool(t.of):
+	case a == config.MCPAllow, !t.server.opt.NoEscalation && t.granted(call):
 		return nil
 	case a == "" && (t.readOnly || call.Settings.Sandbox.Mode == protocol.SandboxFullAccess):
 		return nil
+	case t.server.opt.NoEscalation:
+		r := refused(fmt.Sprintf("%s of the MCP server %s may not be called here: it runs outside the sandbox, and a limit of this machine or server forbids to approve that", t.of.Name, t.of.Server))
+		return &r
 	case call.Settings.Approval == protocol.ApprovalNever:
 		r := refused(fmt.Sprintf("calling %s of the MCP server %s needs an approval, and nobody can be asked; "+
 			"the user can allow it with mcp_servers.%s.tools.%s.approval = \"allow\"", t.of.Name, t.of.Server, t.of.Server, t.of.Name))
@@ -172,6 +178,11 @@ func (t *Tool) approve(call tool.Call, arguments json.RawMessage) *tool.Result {
 		Command: []string{t.of.Server + "." + t.of.Name, string(arguments)},
 		Reason:  fmt.Sprintf("The model wants to call %s of the MCP server %s, which runs outside the sandbox", t.of.Name, t.of.Server),
 	}}
+}
+
+// granted reports whether somebody has approved the call, or the tool for the session.
+func (t *Tool) granted(call tool.Call) bool {
+	return call.Grant == protocol.Approved || call.Grant == protocol.ApprovedForSession || call.Grants.HasTool(t.of)
 }
 
 // keptBytes is how much of an answer is recorded.

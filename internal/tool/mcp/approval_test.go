@@ -1,0 +1,87 @@
+package mcp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/protocol"
+)
+
+func TestApprovalUnderLimits(t *testing.T) {
+	r := open(t, map[string]config.MCPServer{"s": self(t, "plain")})
+	r.list[0].opt.NoEscalation = true
+	r.start(t)
+	approved := func(c *tool.Call) {
+		c.Grant = protocol.Approved
+		c.Grants = c.Grants.AnsweredTool(protocol.ApprovedForSession, protocol.MCPTool{Server: "s", Name: "delete"})
+	}
+	res := r.call(t.Context(), t, "s__delete", "{}", approved)
+	if !res.Output.Failed || !strings.Contains(res.Output.Output, "outside the sandbox") || strings.Contains(r.noted(), "deleted") {
+		t.Errorf("%+v", res.Output)
+	}
+	if res := r.call(t.Context(), t, "s__echo", `{"text":"read-only"}`); res.Output.Output != "read-only" {
+		t.Errorf("%+v", res.Output)
+	}
+	r.list[0].def.Approval = config.MCPAllow
+	if res := r.call(t.Context(), t, "s__delete", "{}"); res.Output.Output != "deleted" {
+		t.Errorf("%+v", res.Output)
+	}
+}
+
+// TestHintsOfAProjectAreNotBelieved: its server would call everything read-only.
+func TestHintsOfAProjectAreNotBelieved(t *testing.T) {
+	def := self(t, "plain")
+	def.Project = "/"
+	r := open(t, map[string]config.MCPServer{"s": def})
+	r.start(t)
+	if res := r.call(t.Context(), t, "s__echo", `{"text":"x"}`); res.Ask == nil {
+		t.Errorf("%+v", res.Output)
+	}
+	if tool.Find(r.Tools(), "s__echo").ReadOnly() {
+		t.Error("its calls run side by side")
+	}
+}
+
+func TestAToolThatWasAllowedDoesNotAskAgain(t *testing.T) {
+	r := open(t, map[string]config.MCPServer{"s": self(t, "plain")})
+	r.start(t)
+	deleted := protocol.MCPTool{Server: "s", Name: "delete"}
+	if !r.Has(deleted) || r.Has(protocol.MCPTool{Server: "s", Name: "none"}) || r.Has(protocol.MCPTool{Server: "x", Name: "delete"}) {
+		t.Error("the tools are not known")
+	}
+	if res := r.call(t.Context(), t, "s__delete", "{}"); res.Ask == nil {
+		t.Errorf("%+v", res.Output)
+	}
+	r.Allow(deleted)
+	if res := r.call(t.Context(), t, "s__delete", "{}"); res.Output.Output != "deleted" {
+		t.Errorf("%+v", res.Output)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	fail := self(t, "fail")
+	r := open(t, map[string]config.MCPServer{"fail": fail, "s": self(t, "plain")})
+	for _, s := range r.Status() {
+		if s.State != NotStarted || s.Tools != nil {
+			t.Errorf("%+v", s)
+		}
+	}
+	list := r.Check(t.Context())
+	if s := list[0]; s.State != Failed || s.Error != "it ended with exit code 3; it printed: no licence" {
+		t.Errorf("%+v", s)
+	}
+	s := list[1]
+	approvals := map[string]config.MCPApproval{}
+	for _, one := range s.Tools {
+		approvals[one.Name] = one.Approval
+	}
+	if s.State != Running || s.Program != "test 1" || s.Took == "" || approvals["echo"] != config.MCPAllow || approvals["delete"] != config.MCPAsk {
+		t.Errorf("%+v", s)
+	}
+	r.call(t.Context(), t, "s__die", "{}")
+	if s := r.Status()[1]; s.State != Failed || s.Log != "out of luck" || len(s.Tools) == 0 {
+		t.Errorf("%+v", s)
+	}
+}

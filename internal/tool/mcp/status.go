@@ -1,0 +1,97 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/config"
+)
+
+// A Status is what is known of a server, for people.
+type Status struct {
+	Name    string       `json:"name"`
+	State   string       `json:"state"`             // see the constants
+	Program string       `json:"program,omitempty"` // its name and version as it says
+	Project string       `json:"project,omitempty"` // the project whose file defines it
+	Tools   []ToolStatus `json:"tools,omitempty"`   // nil if they are not known
+	Error   string       `json:"error,omitempty"`   // the last one
+	Log     string       `json:"log,omitempty"`     // what it printed last
+	Took    string       `json:"took,omitempty"`    // how long its start took
+}
+
+// A ToolStatus is a tool of a server.
+type ToolStatus struct {
+	Name        string             `json:"name"` // as the server has it
+	Description string             `json:"description,omitempty"`
+	Approval    config.MCPApproval `json:"approval"` // what holds unless the sandbox is off
+}
+
+// The states of a server.
+const (
+	NotStarted = "not started"
+	Starting   = "starting"
+	Running    = "running"
+	Failed     = "failed"
+)
+
+// Status returns the state of all servers, in the order of their names. It never blocks.
+func (all *Servers) Status() []Status {
+	list := make([]Status, len(all.list))
+	for i, s := range all.list {
+		list[i] = s.status()
+	}
+	return list
+}
+
+func (s *server) status() Status {
+	st := s.state.Load()
+	out := Status{Name: s.name, State: NotStarted, Project: s.def.Project}
+	switch {
+	case st.starting:
+		out.State = Starting
+	case st.live != nil && !st.live.over():
+		out.State = Running
+	case st.err != nil || st.live != nil:
+		out.State = Failed
+	}
+	if st.err != nil {
+		out.Error = st.err.Error()
+	}
+	if ss := st.live; ss != nil {
+		out.Took = ss.took.Round(time.Millisecond).String()
+		if info := ss.sdk.InitializeResult().ServerInfo; info != nil {
+			out.Program = strings.TrimSpace(info.Name + " " + info.Version)
+		}
+		if ss.process != nil {
+			out.Log = ss.process.log()
+		}
+	}
+	for _, t := range st.tools {
+		out.Tools = append(out.Tools, ToolStatus{Name: t.of.Name, Description: t.spec.Description, Approval: t.effective()})
+	}
+	return out
+}
+
+// Check starts all servers, waits until each has listed its tools or failed, and
+// returns their state. The caller calls Close.
+func (all *Servers) Check(ctx context.Context) []Status {
+	var wait sync.WaitGroup
+	for _, s := range all.list {
+		wait.Go(func() { _, _ = s.session(ctx) }) // ended by ctx and by the time limit of the start; the state has the error
+	}
+	wait.Wait()
+	return all.Status()
+}
+
+// effective is whether the tool may be called where the sandbox is on.
+func (t *Tool) effective() config.MCPApproval {
+	switch a := t.approval(); {
+	case a != "":
+		return a
+	case t.readOnly:
+		return config.MCPAllow
+	}
+	return config.MCPAsk
+}
