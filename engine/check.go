@@ -55,6 +55,11 @@ func (l *Local) Tail(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event
 	}
 }
 
+// Owner returns the process that has a conversation open, if one has.
+func (l *Local) Owner(ctx context.Context, id p.ConversationID) (Owner, bool, error) {
+	return l.storeOf(id).Owner(ctx, string(id))
+}
+
 // A Report is what Check found.
 type Report struct {
 	ID       p.ConversationID `json:"id"`

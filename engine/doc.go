@@ -46,7 +46,7 @@
 // # Who has a conversation open
 //
 // A conversation is open in one process at a time; others get a [LockedError], and
-// can read it. The engine opens a conversation when an op needs it and closes it again when nothing goes on in it,
+// can read it. (The programs of this module join that process.) The engine opens a conversation when an op needs it and closes it again when nothing goes on in it,
 // which clients do not notice: subscriptions continue, and show what other
 // processes do with the conversation meanwhile. A turn that waits for an approval is closed too, and waits.
 //

@@ -19,7 +19,7 @@ func archiveCommand(s streams) *cobra.Command {
 		Example: "  fermata archive 01a1df48",
 		Args:    args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return manage(cmd.Context(), s, names, false, "archived", func(e *engine.Local, id p.ConversationID) error { return e.Archive(cmd.Context(), id) })
+			return manage(cmd.Context(), s, names, false, "archived", func(e engine.Engine, id p.ConversationID) error { return e.Archive(cmd.Context(), id) })
 		},
 		ValidArgsFunction: completeIDs(false),
 	}
@@ -33,7 +33,7 @@ func unarchiveCommand(s streams) *cobra.Command {
 		Example: "  fermata list --archived\n  fermata unarchive 01a1df48",
 		Args:    args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return manage(cmd.Context(), s, names, true, "unarchived", func(e *engine.Local, id p.ConversationID) error { return e.Unarchive(cmd.Context(), id) })
+			return manage(cmd.Context(), s, names, true, "unarchived", func(e engine.Engine, id p.ConversationID) error { return e.Unarchive(cmd.Context(), id) })
 		},
 		ValidArgsFunction: completeIDs(true),
 	}
@@ -41,7 +41,7 @@ func unarchiveCommand(s streams) *cobra.Command {
 
 // manage does something to each of the named conversations, once all of them
 // are found.
-func manage(ctx context.Context, s streams, names []string, archived bool, done string, do func(*engine.Local, p.ConversationID) error) error {
+func manage(ctx context.Context, s streams, names []string, archived bool, done string, do func(engine.Engine, p.ConversationID) error) error {
 	e, err := app.OpenStore(ctx, version())
 	if err != nil {
 		return err

@@ -27,11 +27,11 @@ func fsckCommand(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ids, err := chosen(cmd.Context(), e, names)
+			ids, err := chosen(cmd.Context(), e.Local, names)
 			if err != nil {
 				return err
 			}
-			return fsckAll(cmd.Context(), e, s, ids, repair)
+			return fsckAll(cmd.Context(), e.Local, s, ids, repair)
 		},
 	}
 	cmd.Flags().BoolVar(&repair, "repair", false, "repair, then check again; damaged bytes are kept beside the file")

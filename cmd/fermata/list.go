@@ -34,7 +34,7 @@ func listCommand(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(cmd.Context(), e, s, o, catalogue.Open(home), asJSON)
+			return list(cmd.Context(), e.Local, s, o, catalogue.Open(home), asJSON)
 		},
 	}
 	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 25, "show at most `N`; 0 shows all")

@@ -96,7 +96,7 @@ func (s *mcpSite) secret(text string) {
 	found := 0
 	home := filepath.Join(s.dir, "home", "fermata")
 	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		b, err := os.ReadFile(path)

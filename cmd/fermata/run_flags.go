@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/remote"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -78,7 +78,7 @@ func (f *runFlags) openApp(ctx context.Context, s streams) (*app.App, error) {
 }
 
 // find opens the conversations and finds one by its name.
-func find(ctx context.Context, name string) (*engine.Local, p.ConversationID, error) {
+func find(ctx context.Context, name string) (*remote.Choosing, p.ConversationID, error) {
 	e, err := app.OpenStore(ctx, version())
 	if err != nil {
 		return nil, "", err

@@ -34,12 +34,12 @@ func showCommand(s streams) *cobra.Command {
 			if follow {
 				ctx, _ := stopSignals(cmd.Context())
 				ctx = whileRead(ctx, s.rawOut)
-				return followed(ctx, tailTo(ctx, e, id, s, asJSON))
+				return followed(ctx, tailTo(ctx, e.Local, id, s, asJSON))
 			}
 			if asJSON {
-				return showJSON(cmd.Context(), e, id, s.out)
+				return showJSON(cmd.Context(), e.Local, id, s.out)
 			}
-			return show(cmd.Context(), e, id, s)
+			return show(cmd.Context(), e.Local, id, s)
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing what happens, until Ctrl-C")

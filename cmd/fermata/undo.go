@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -38,7 +37,7 @@ func undoCommand(s streams) *cobra.Command {
 }
 
 // undo shows what will happen, asks, and does it.
-func undo(ctx context.Context, s streams, e *engine.Local, id p.ConversationID, turn p.TurnID, yes bool) error {
+func undo(ctx context.Context, s streams, e app.Conversations, id p.ConversationID, turn p.TurnID, yes bool) error {
 	say := func(format string, args ...any) { fmt.Fprintf(s.err, "fermata: "+format+"\n", args...) }
 	snap, err := e.Resume(ctx, id)
 	if err != nil {

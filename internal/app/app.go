@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
@@ -39,7 +40,7 @@ func usage(format string, args ...any) error {
 
 // An App is an engine and what it runs on.
 type App struct {
-	Engine   *engine.Local
+	Engine   *remote.Choosing
 	Config   *config.Config
 	Models   *Models
 	Projects *project.Store // trust and permissions
@@ -92,7 +93,14 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		kit.servers = l.openServers(ctx, servers, spawner, limits)
 	}
 	notify := &notifier{argv: l.Config.Notify}
-	e, err := openEngine(ctx, conversation.Config{
+	host := remote.NewHost(ctx, filepath.Join(l.Config.Home, runDir), o.Version, func(err error) {
+		if o.Warn != nil {
+			o.Warn(config.Warning{Problem: config.Problem{Text: err.Error() + "; other terminals cannot join"}})
+		}
+	})
+	// Limits for clients hold for what is run here. The owner that is joined has its own.
+	store := file.Options{Address: host.Address, Join: !o.Limits.Clients}
+	e, err := openEngine(ctx, host, store, conversation.Config{
 		Version: o.Version,
 		Allow:   limits.allow,
 		Notify:  notify.ended,
@@ -116,19 +124,23 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	}, nil
 }
 
-// OpenStore opens the conversations for reading and repair. Nothing is run.
-func OpenStore(ctx context.Context, version string) (*engine.Local, error) {
-	return openEngine(ctx, conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
+// runDir is where processes listen for others, in the home: commands cannot reach it.
+const runDir = "run"
+
+// OpenStore opens the conversations for reading and repair. Nothing is run, so nobody
+// can join.
+func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
+	return openEngine(ctx, nil, file.Options{Join: true}, conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
 }
 
-func openEngine(ctx context.Context, cfg conversation.Config) (*engine.Local, error) {
+func openEngine(ctx context.Context, host *remote.Host, store file.Options, cfg conversation.Config) (*remote.Choosing, error) {
 	dir, err := config.Home(os.Getenv)
 	if err != nil {
 		return nil, configError(err)
 	}
 	cfg.Panicked = logPanics(dir)
-	store := file.New(dir, file.Options{})
-	return engine.New(ctx, engine.Options{Store: store, Config: cfg}), nil
+	local := engine.New(ctx, engine.Options{Store: file.New(dir, store), Config: cfg})
+	return remote.NewChoosing(local, host, remote.Options{Client: "fermata", Program: cfg.Version, Alone: !store.Join}), nil
 }
 
 // logPanics keeps stacks for bug reports: what is recorded of a panic in a model or

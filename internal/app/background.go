@@ -36,7 +36,7 @@ func (j Job) PID() int {
 }
 
 // Jobs returns the background commands of a conversation, whoever runs it.
-func Jobs(ctx context.Context, e *engine.Local, id p.ConversationID) ([]Job, error) {
+func Jobs(ctx context.Context, e Conversations, id p.ConversationID) ([]Job, error) {
 	var t transcript.Transcript
 	for ev, err := range e.Read(ctx, id) {
 		if err != nil {
@@ -70,7 +70,7 @@ func noJob(id p.BackgroundID) error {
 
 // KillJob ends a command through its supervisor: whoever runs the conversation
 // sees it end and records that. If nobody does, opening it ends what is left.
-func KillJob(ctx context.Context, e *engine.Local, id p.ConversationID, j Job) error {
+func KillJob(ctx context.Context, e Conversations, id p.ConversationID, j Job) error {
 	notified, err := tree.End(j.process)
 	if notified || err != nil {
 		return err

@@ -16,14 +16,20 @@ import (
 // ErrWhich says that no conversation was named.
 var ErrWhich = errors.New("no conversation given: name one, or use --last")
 
+// Conversations are an engine, and reading beside whoever has them open.
+type Conversations interface {
+	engine.Engine
+	Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error]
+}
+
 // Find finds a conversation by its id, the beginning of its id, or its title.
-func Find(ctx context.Context, e *engine.Local, name string) (p.ConversationID, error) {
+func Find(ctx context.Context, e Conversations, name string) (p.ConversationID, error) {
 	return FindAmong(ctx, e, name, engine.ListOptions{})
 }
 
 // FindAmong finds a conversation among some of them. An id that is given in full
 // is found wherever it is.
-func FindAmong(ctx context.Context, e *engine.Local, name string, o engine.ListOptions) (p.ConversationID, error) {
+func FindAmong(ctx context.Context, e Conversations, name string, o engine.ListOptions) (p.ConversationID, error) {
 	if name == "" {
 		return "", usage("%w", ErrWhich)
 	}
@@ -59,7 +65,7 @@ func FindAmong(ctx context.Context, e *engine.Local, name string, o engine.ListO
 	}
 }
 
-func readable(ctx context.Context, e *engine.Local, id p.ConversationID) bool {
+func readable(ctx context.Context, e Conversations, id p.ConversationID) bool {
 	first, stop := iter.Pull2(e.Read(ctx, id))
 	defer stop()
 	_, err, ok := first()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -28,7 +27,7 @@ type Undo struct {
 
 // PlanUndo works out what undoing a turn would do; turn 0 is the last one that
 // changed files. Nothing is changed before Do is called.
-func PlanUndo(ctx context.Context, e *engine.Local, id p.ConversationID, turn p.TurnID) (*Undo, error) {
+func PlanUndo(ctx context.Context, e Conversations, id p.ConversationID, turn p.TurnID) (*Undo, error) {
 	snap, err := e.Resume(ctx, id)
 	if err != nil {
 		return nil, err
@@ -127,7 +126,7 @@ func (l *changeLog) apply(e p.Event) {
 	}
 }
 
-func readChanges(ctx context.Context, e *engine.Local, id p.ConversationID) (*changeLog, error) {
+func readChanges(ctx context.Context, e Conversations, id p.ConversationID) (*changeLog, error) {
 	log := &changeLog{back: map[p.Seq]json.RawMessage{}}
 	for ev, err := range e.Read(ctx, id) {
 		if err != nil {

@@ -18,7 +18,8 @@ import (
 // Its clients do not notice which is the case. New conversations are its own.
 type Choosing struct {
 	*engine.Local
-	o Options
+	o    Options
+	host *Host // nil if nobody can join this process
 
 	mu        sync.Mutex
 	owners    map[string]*Engine                  // by address; guarded by mu
@@ -38,9 +39,13 @@ type place struct {
 var errMoved = errors.New("the conversation is open somewhere else now")
 
 // NewChoosing makes an engine of a local one. Its store must return a *LockedError
-// at once for an owner that can be joined.
-func NewChoosing(local *engine.Local, o Options) *Choosing {
-	return &Choosing{Local: local, o: o, owners: map[string]*Engine{}, followers: map[p.ConversationID]map[*place]any{}}
+// at once for an owner that can be joined. By host others join the local one; it
+// may be nil, and is closed by Shutdown.
+func NewChoosing(local *engine.Local, host *Host, o Options) *Choosing {
+	if host != nil {
+		host.serve(local)
+	}
+	return &Choosing{Local: local, host: host, o: o, owners: map[string]*Engine{}, followers: map[p.ConversationID]map[*place]any{}}
 }
 
 // How long, and how often, an owner is tried that has the lock and cannot be
@@ -55,7 +60,7 @@ const (
 func (c *Choosing) use(ctx context.Context, id p.ConversationID, again bool, f func(engine.Engine) error) error {
 	for began := time.Now(); ; {
 		err := f(c.Local)
-		locked := joinable(err)
+		locked := c.joinable(err)
 		if locked == nil {
 			if err == nil {
 				c.note(id, "")
@@ -71,7 +76,7 @@ func (c *Choosing) use(ctx context.Context, id p.ConversationID, again bool, f f
 				return nil
 			case errors.Is(err, ErrLost) && !again:
 				return fmt.Errorf("%w: what was sent may have been recorded", err)
-			case !errors.Is(err, ErrLost) && !errors.Is(err, engine.ErrClosed) && joinable(err) == nil:
+			case !errors.Is(err, ErrLost) && !errors.Is(err, engine.ErrClosed) && c.joinable(err) == nil:
 				return err
 			}
 		} else if final(dialed) {
@@ -88,9 +93,9 @@ func (c *Choosing) use(ctx context.Context, id p.ConversationID, again bool, f f
 
 // joinable returns the error that names an owner which accepts clients on this
 // machine.
-func joinable(err error) *engine.LockedError {
+func (c *Choosing) joinable(err error) *engine.LockedError {
 	var locked *engine.LockedError
-	if errors.As(err, &locked) && locked.Joinable() {
+	if !c.o.Alone && errors.As(err, &locked) && locked.Joinable() {
 		return locked
 	}
 	return nil
@@ -150,6 +155,25 @@ func (c *Choosing) join(ctx context.Context, owner journal.Owner) (*Engine, erro
 	return e, nil
 }
 
+// ErrNotOpen says that no process has a conversation open.
+var ErrNotOpen = errors.New("no process has this conversation open")
+
+// Join returns the engine of the process that has a conversation open. It belongs to
+// this one.
+func (c *Choosing) Join(ctx context.Context, id p.ConversationID) (*Engine, error) {
+	owner, open, err := c.Owner(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !open {
+		return nil, ErrNotOpen
+	}
+	if !owner.Joinable() {
+		return nil, &engine.LockedError{Owner: owner}
+	}
+	return c.join(ctx, owner)
+}
+
 // note moves the followers of a conversation to where it is open.
 func (c *Choosing) note(id p.ConversationID, address string) {
 	c.mu.Lock()
@@ -206,6 +230,10 @@ func (c *Choosing) Delete(ctx context.Context, id p.ConversationID) error {
 
 // Shutdown closes what is open here, and leaves what is open elsewhere.
 func (c *Choosing) Shutdown(ctx context.Context) error {
+	if c.host != nil {
+		c.host.leave()
+		defer c.host.close()
+	}
 	err := c.Local.Shutdown(ctx)
 	c.mu.Lock()
 	c.closed = true
@@ -254,7 +282,7 @@ func (f *follower) run(ctx context.Context) error {
 		if errors.Is(err, errMoved) {
 			continue
 		}
-		locked := joinable(err)
+		locked := f.c.joinable(err)
 		if locked == nil {
 			return ended(err)
 		}
@@ -266,7 +294,7 @@ func (f *follower) run(ctx context.Context) error {
 			if errors.Is(err, errMoved) {
 				continue
 			}
-			if !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && joinable(err) == nil {
+			if !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && f.c.joinable(err) == nil {
 				return ended(err)
 			}
 		case final(dialed):

@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -26,24 +27,20 @@ func newNode(t *testing.T, home string) *node {
 	n := &node{host: remote.NewHost(t.Context(), filepath.Join(home, "run"), "test", func(err error) { t.Error(err) })}
 	store := file.New(home, file.Options{Address: n.host.Address, Join: true})
 	n.Engine = enginetest.New(t, enginetest.Options{Store: store, IdleAfter: -1, IdleFollowed: -1})
-	n.host.Serve(n.Engine.Local)
-	n.c = remote.NewChoosing(n.Engine.Local, remote.Options{Client: "test"})
+	n.c = remote.NewChoosing(n.Engine.Local, n.host, remote.Options{Client: "test"})
 	t.Cleanup(func() { n.leave(t) })
 	return n
 }
 
 // leave ends a node as a process does that is told to end.
 func (n *node) leave(t *testing.T) {
-	n.host.Leave()
-	_ = n.c.Shutdown(t.Context()) // its context may have ended
-	n.host.Close()
+	_ = n.c.Shutdown(context.WithoutCancel(t.Context())) // it may have died
 }
 
 // die ends a node as kill -9 does.
 func (n *node) die() {
-	n.host.Leave()
+	n.host.Die()
 	n.Engine.Kill()
-	n.host.Close()
 }
 
 // A reader follows a conversation.
@@ -246,7 +243,7 @@ func TestOwnerThatCannotBeReached(t *testing.T) {
 	home := t.TempDir()
 	a, b := newNode(t, home), newNode(t, home)
 	id := create(t, a.c)
-	a.host.Leave()
+	a.host.Die()
 	var locked *engine.LockedError
 	if _, err := b.c.Resume(t.Context(), id); !errors.As(err, &locked) || locked.PID != os.Getpid() {
 		t.Errorf("error %v", err)

@@ -33,6 +33,8 @@ type Options struct {
 	Client  string // its name, for people
 	Program string // the version of its program
 
+	Alone bool // for a Choosing engine: other processes are not joined
+
 	// Bound is how long the owner may not respond at all; 0 is two seconds. After it, calls
 	// fail with an [UnresponsiveError].
 	Bound time.Duration

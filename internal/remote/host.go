@@ -27,8 +27,8 @@ func NewHost(ctx context.Context, dir, program string, failed func(error)) *Host
 	return &Host{ctx: context.WithoutCancel(ctx), dir: dir, program: program, failed: failed, served: make(chan struct{})}
 }
 
-// Serve says whose conversations others join. It is called before anything is opened.
-func (h *Host) Serve(e engine.Engine) {
+// serve says whose conversations others join. It is called before anything is opened.
+func (h *Host) serve(e engine.Engine) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.server = NewServer(e, h.program)
@@ -47,15 +47,15 @@ func (h *Host) Address() string {
 		return ""
 	}
 	h.listener = l
-	go func() { // ends with Close
+	go func() { // ends with leave
 		defer close(h.served)
 		l.Serve(h.ctx, h.server)
 	}()
 	return l.Address()
 }
 
-// Leave accepts nobody any more. It is called before the engine is shut down.
-func (h *Host) Leave() {
+// leave accepts nobody any more. It is called before the engine is shut down.
+func (h *Host) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listener != nil {
@@ -64,8 +64,8 @@ func (h *Host) Leave() {
 	}
 }
 
-// Close ends all connections, after Leave.
-func (h *Host) Close() {
+// close ends all connections, after leave.
+func (h *Host) close() {
 	h.mu.Lock()
 	server, listening := h.server, h.listener != nil
 	h.mu.Unlock()
