@@ -222,6 +222,7 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	}
 	defer r.Close()
 	ctx, stopped := stopSignals(ctx)
+	context.AfterFunc(ctx, r.Engine.Leave)
 	o := printing(s, f.color)
 	o.Turn.Content = expandPrompts(r, in.content)
 	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)

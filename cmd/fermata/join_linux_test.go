@@ -52,7 +52,7 @@ func TestSecondTerminalJoins(t *testing.T) {
 		t.Errorf("exit codes %d and %d", owner.code(), joined.code())
 	}
 	contains(t, "owner", owner.err.String()+owner.out.String(), "over", "I am a demo")
-	contains(t, "joined", joined.err.String()+joined.out.String(), "I am a demo")
+	contains(t, "joined", joined.err.String()+joined.out.String(), "$ echo begun", "  begun\n  over\n", "I am a demo")
 	pl.must("fsck", id)
 	if left := pl.sockets(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -113,7 +113,7 @@ func TestOwnerIsKilled(t *testing.T) {
 	id := pl.conversation()
 	pl.awaitText(id, "begun")
 	joined := pl.start("exec", "resume", id, "--demo", "say something")
-	pl.awaitEvent(id, "the second message", func(b p.Body) bool { _, ok := b.(*p.InputAccepted); return ok })
+	eventually(t, "it has joined", func() bool { return joined.err.has("begun") })
 	if err := owner.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -205,16 +205,6 @@ func TestScreenUndo(t *testing.T) {
 	s.golden("undone")
 }
 
-func TestScreenLocked(t *testing.T) {
-	pl := screenPlace(t)
-	s := newScreen(t, pl, pl.demo("'wait 600'"))
-	s.sees("working")
-	id := pl.conversation()
-	other := s.window(pl.bin + " resume " + id + "; echo exit code $?; exec sleep 600")
-	other.sees("open in process", "use it there")
-	other.golden("locked")
-}
-
 func TestScreenShellLine(t *testing.T) {
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo())

@@ -20,6 +20,8 @@ import (
 type screen struct {
 	t  *testing.T
 	pl *place
+
+	pane string // its name in tmux; empty is the current one
 }
 
 // newScreen starts a command line in a terminal of 80 by 24.
@@ -28,7 +30,7 @@ func newScreen(t *testing.T, pl *place, line string) *screen {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skipf("there is no tmux to look at the screen with: %v", err)
 	}
-	s := &screen{t, pl}
+	s := &screen{t: t, pl: pl}
 	s.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "cd "+pl.work+" && "+line)
 	t.Cleanup(func() {
 		cmd := s.command("kill-server")
@@ -67,23 +69,31 @@ func (s *screen) tmux(args ...string) string {
 	return string(out)
 }
 
+// to is a command of tmux that is about this screen.
+func (s *screen) to(command string) []string {
+	if s.pane == "" {
+		return []string{command}
+	}
+	return []string{command, "-t", s.pane}
+}
+
 // keys presses keys by tmux's names for them, such as C-c or Enter.
 func (s *screen) keys(names ...string) {
 	s.t.Helper()
-	s.tmux(append([]string{"send-keys"}, names...)...)
+	s.tmux(append(s.to("send-keys"), names...)...)
 }
 
 // types types a text, then a key.
 func (s *screen) types(text, key string) {
 	s.t.Helper()
-	s.tmux("send-keys", "-l", text)
+	s.tmux(append(s.to("send-keys"), "-l", text)...)
 	s.keys(key)
 }
 
 // text is what is to be seen.
 func (s *screen) text() string {
 	s.t.Helper()
-	return s.tmux("capture-pane", "-p")
+	return s.tmux(append(s.to("capture-pane"), "-p")...)
 }
 
 // sees waits until the screen shows all of the parts.
@@ -112,7 +122,7 @@ func (s *screen) gone(part string) {
 // pid is the number of the process in the terminal.
 func (s *screen) pid() int {
 	s.t.Helper()
-	pid, err := strconv.Atoi(strings.TrimSpace(s.tmux("display-message", "-p", "#{pane_pid}")))
+	pid, err := strconv.Atoi(strings.TrimSpace(s.tmux(append(s.to("display-message"), "-p", "#{pane_pid}")...)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -240,9 +250,12 @@ func newScreenAgain(s *screen, line string) *screen {
 	return s
 }
 
-// window starts another command line beside.
+// window starts another command line beside, in a terminal of its own.
 func (s *screen) window(line string) *screen {
 	s.t.Helper()
-	s.tmux("new-window", "cd "+s.pl.work+" && "+line)
-	return s
+	if s.pane == "" {
+		s.pane = strings.TrimSpace(s.tmux("display-message", "-p", "#{pane_id}"))
+	}
+	id := s.tmux("new-window", "-P", "-F", "#{pane_id}", "cd "+s.pl.work+" && "+line)
+	return &screen{t: s.t, pl: s.pl, pane: strings.TrimSpace(id)}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
+	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -76,7 +77,7 @@ func KillJob(ctx context.Context, e Conversations, id p.ConversationID, j Job) e
 		return err
 	}
 	_, err = e.Resume(ctx, id)
-	if locked := (*engine.LockedError)(nil); errors.As(err, &locked) {
+	if errors.As(err, new(*engine.LockedError)) || errors.As(err, new(*remote.UnresponsiveError)) {
 		return noJob(j.ID) // it has ended, and its owner is about to say so
 	}
 	if err != nil {

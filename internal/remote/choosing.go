@@ -76,7 +76,7 @@ func (c *Choosing) use(ctx context.Context, id p.ConversationID, again bool, f f
 				return nil
 			case errors.Is(err, ErrLost) && !again:
 				return fmt.Errorf("%w: what was sent may have been recorded", err)
-			case !errors.Is(err, ErrLost) && !errors.Is(err, engine.ErrClosed) && c.joinable(err) == nil:
+			case !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && !errors.Is(err, engine.ErrClosed) && c.joinable(err) == nil:
 				return err
 			}
 		} else if final(dialed) {
@@ -228,10 +228,18 @@ func (c *Choosing) Delete(ctx context.Context, id p.ConversationID) error {
 	return c.use(ctx, id, true, func(e engine.Engine) error { return e.Delete(ctx, id) })
 }
 
-// Shutdown closes what is open here, and leaves what is open elsewhere.
-func (c *Choosing) Shutdown(ctx context.Context) error {
+// Leave says that this process is about to end: other processes can no longer begin
+// anything here, and wait until they can take over.
+func (c *Choosing) Leave() {
 	if c.host != nil {
 		c.host.leave()
+	}
+}
+
+// Shutdown closes what is open here, and leaves what is open elsewhere.
+func (c *Choosing) Shutdown(ctx context.Context) error {
+	c.Leave()
+	if c.host != nil {
 		defer c.host.close()
 	}
 	err := c.Local.Shutdown(ctx)

@@ -49,8 +49,8 @@ func NewServer(e engine.Engine, program string) *Server {
 	return &Server{engine: e, program: program, clients: map[*client]context.CancelFunc{}}
 }
 
-// Leave says that the engine is about to be shut down, so that clients whose
-// streams end know that they can take over.
+// Leave says that the engine is about to be shut down: turns can no longer be started, and
+// clients whose streams end know that they can take over.
 func (s *Server) Leave() { s.leaving.Store(true) }
 
 // Close ends all connections and waits for what serves them.
@@ -165,9 +165,7 @@ func (c *client) methods() []jsonrpc.Method {
 			return e.Create(ctx, params.Settings)
 		}),
 		handle(c, "resume", func(ctx context.Context, params about) (engine.Snapshot, error) { return e.Resume(ctx, params.ID) }),
-		handle(c, "submit", func(ctx context.Context, params submitParams) (p.Receipt, error) {
-			return e.Submit(ctx, params.ID, params.Op.Op)
-		}),
+		handle(c, "submit", c.submit),
 		handle(c, "fork", func(ctx context.Context, params forkParams) (p.ConversationID, error) {
 			return e.Fork(ctx, params.ID, params.UpTo)
 		}),
@@ -180,4 +178,15 @@ func (c *client) methods() []jsonrpc.Method {
 		handle(c, "next", c.next),
 		act(c, "detach", c.detach),
 	}
+}
+
+// submit hands an op on. A turn that was started now would only be interrupted.
+func (c *client) submit(ctx context.Context, params submitParams) (p.Receipt, error) {
+	switch params.Op.Op.(type) {
+	case p.UserTurn, p.UserShell:
+		if c.server.leaving.Load() {
+			return p.Receipt{}, ErrLeaving
+		}
+	}
+	return c.server.engine.Submit(ctx, params.ID, params.Op.Op)
 }

@@ -118,9 +118,16 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 			}
 		}
 		end, err = begin(ctx, receiptEngine{e, func(ctx context.Context, r p.Receipt) {
-			if asked.accepted(ctx, r); asked.left {
+			asked.accepted(ctx, r)
+			if asked.left {
 				pr.leave()
 				close(parked)
+				return
+			}
+			if r.State == p.TakenSteered {
+				for _, ev := range catchUp(context.WithoutCancel(ctx), e, o.Conversation, r.Turn, r.Seq) {
+					pr.event(ev)
+				}
 			}
 		}}, o, fn)
 		if err == nil {
@@ -183,6 +190,7 @@ type asked struct {
 	open  bool
 	waits []string // what is open
 	hold  *p.Held  // the limit that the turn waits for
+	guest bool     // the turn was begun by somebody else, who may answer
 	left  bool     // the turn is left; nothing here is changed any more
 }
 
@@ -197,7 +205,7 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 	}
 	life := context.WithoutCancel(ctx)
 	switch {
-	case ok && !a.o.Park:
+	case ok && !a.o.Park && !a.guest:
 		no := p.Approve{Call: ask.Call, Decision: p.Denied, Message: "nobody can be asked"}
 		_, _ = a.e.Submit(life, a.o.Conversation, no) // somebody else may have been quicker
 	case a.open && a.o.Park:
@@ -213,6 +221,7 @@ func (a *asked) accepted(ctx context.Context, r p.Receipt) {
 	if r.State == p.TakenStarted {
 		return
 	}
+	a.guest = r.State == p.TakenSteered
 	snap, err := a.e.Resume(ctx, a.o.Conversation)
 	if err == nil && snap.Waiting {
 		a.waits, a.hold, a.left = pending(ctx, a.e, snap), snap.Hold, true

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"syscall"
+	"testing"
+)
+
+// Two terminals on one conversation: both show what happens, either types, either
+// interrupts, and an approval that is answered in one is gone in the other.
+func TestTwoScreens(t *testing.T) {
+	pl := screenPlace(t)
+	one := newScreen(t, pl, pl.demo("-a", "untrusted", "'wait 600'"))
+	one.sees("working")
+	two := one.window(pl.bin + " resume " + pl.conversation() + "; echo exit code $?; exec sleep 600")
+	two.sees("› wait 600", "working")
+	two.keys("Escape")
+	one.sees("interrupted after", "ready")
+	two.sees("interrupted after", "ready")
+
+	two.types("talk 5", "Enter")
+	one.sees("› talk 5", "word5", "ready")
+	two.sees("word5", "ready")
+	two.golden("join_second")
+	one.golden("join_first")
+
+	one.types("run: touch made", "Enter")
+	one.sees("Allow this command?")
+	two.sees("Allow this command?", "touch made")
+	two.answer("y")
+	one.gone("Allow this command?")
+	one.sees("ready")
+	two.sees("ready")
+}
+
+// The terminal that runs the turn is killed: the other one says so and goes on.
+func TestOtherScreenTakesOver(t *testing.T) {
+	pl := screenPlace(t)
+	one := newScreen(t, pl, pl.demo("'run: echo begun; exec sleep 600'"))
+	one.sees("  begun")
+	two := one.window(pl.bin + " resume " + pl.conversation() + "; echo exit code $?; exec sleep 600")
+	two.sees("  begun", "working")
+	one.signal(syscall.SIGKILL)
+	two.sees("crashed", "ready")
+	two.types("talk 5", "Enter")
+	two.sees("word5", "ready")
+	two.golden("join_taken_over")
+	pl.must("fsck", pl.conversation())
+}
