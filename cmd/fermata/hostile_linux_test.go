@@ -55,6 +55,8 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata undo":              {{"undo", changed}, {"undo", "--yes", changed}, {"undo", "--turn", "7", changed}, {"undo", hostile}},
 		"fermata ps":                {{"ps", behind}, {"ps", behind, "1"}, {"ps", behind, hostile}},
 		"fermata kill":              {{"kill", behind, hostile}, {"kill", behind, "1"}},
+		"fermata send":              {{"send", behind, hostile}, {"send", hostile, "x"}, {"send", changed, "x"}},
+		"fermata interrupt":         {{"interrupt", hostile}, {"interrupt", changed}},
 		"fermata fsck":              {{"fsck", damaged}, {"fsck", "--repair", damaged}, {"fsck", hostile}},
 		"fermata mcp":               {{"mcp", hostile}},
 		"fermata mcp add":           {{"mcp", "add", "h", "--", "sh", "-c", "printf '" + hostile + "' >&2; exit 1"}, {"mcp", "add", hostile}},
