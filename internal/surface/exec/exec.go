@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -118,14 +119,11 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 			}
 		}
 		end, err = begin(ctx, receiptEngine{e, func(ctx context.Context, r p.Receipt) {
-			asked.accepted(ctx, r)
-			if asked.left {
+			if asked.accepted(ctx, r); asked.left {
 				pr.leave()
 				close(parked)
-				return
-			}
-			if r.State == p.TakenSteered {
-				for _, ev := range catchUp(context.WithoutCancel(ctx), e, o.Conversation, r.Turn, r.Seq) {
+			} else if asked.guest {
+				for _, ev := range follow.CatchUp(ctx, e, o.Conversation, r.Turn, r.Seq) {
 					pr.event(ev)
 				}
 			}
@@ -245,16 +243,9 @@ func (e receiptEngine) Submit(ctx context.Context, id p.ConversationID, op p.Op)
 // pending returns what a conversation waits for: the calls, and what they would do.
 func pending(ctx context.Context, e engine.Engine, snap engine.Snapshot) []string {
 	var list []string
-	for ev, err := range e.Subscribe(ctx, snap.ID, 0) {
-		if err != nil || ev.Seq > snap.Last {
-			break
-		}
-		ask, ok := ev.Body.(*p.ApprovalRequested)
-		if ok && slices.Contains(snap.PendingApprovals, ask.Call) {
+	for _, ev := range follow.CatchUp(ctx, e, snap.ID, snap.Turn, snap.Last) {
+		if ask, ok := ev.Body.(*p.ApprovalRequested); ok && slices.Contains(snap.PendingApprovals, ask.Call) {
 			list = append(list, fmt.Sprintf("%s: %s", ask.Call, wanted(ask)))
-		}
-		if ev.Seq == snap.Last {
-			break
 		}
 	}
 	return list

@@ -1,4 +1,4 @@
-package exec
+package follow
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// catchUp returns what a drawing needs to know of a turn that began before our message
+// CatchUp returns what a client needs to know of a turn that began before our message
 // joined it, with event last: that it has started, and the calls that are not answered.
 // Without it, what their commands print could not be shown.
-func catchUp(ctx context.Context, e engine.Engine, id p.ConversationID, turn p.TurnID, last p.Seq) []p.Event {
+func CatchUp(ctx context.Context, e engine.Engine, id p.ConversationID, turn p.TurnID, last p.Seq) []p.Event {
 	var started []p.Event
 	var calls []p.CallID // those that are open, in order
 	events := map[p.CallID][]p.Event{}
