@@ -72,6 +72,7 @@ var (
 	ErrClosed        = conversation.ErrClosed
 	ErrNothingToStop = turn.ErrNothingToStop
 	ErrNoApproval    = turn.ErrNoApproval
+	ErrNoElicitation = turn.ErrNoElicitation
 	ErrNoInput       = turn.ErrNoInput
 	ErrBusy          = turn.ErrBusy
 	ErrEmpty         = turn.ErrEmpty

@@ -518,6 +518,8 @@ var kinds = []struct {
 	{"approval_resolved", func() Body { return new(ApprovalResolved) }},
 	{"command_started", func() Body { return new(CommandStarted) }},
 	{"server_call_started", func() Body { return new(ServerCallStarted) }},
+	{"elicitation_requested", func() Body { return new(ElicitationRequested) }},
+	{"elicitation_resolved", func() Body { return new(ElicitationResolved) }},
 	{"patch_started", func() Body { return new(PatchStarted) }},
 	{"patch_committed", func() Body { return new(PatchCommitted) }},
 	{"patch_settled", func() Body { return new(PatchSettled) }},

@@ -16,6 +16,7 @@ var ops = []struct {
 	{"kill_background", KillBackground{}},
 	{"interrupt", Interrupt{}},
 	{"approve", Approve{}},
+	{"answer_elicitation", AnswerElicitation{}},
 	{"configure", Configure{}},
 	{"try_now", TryNow{}},
 	{"compact", Compact{}},

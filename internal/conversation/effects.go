@@ -71,7 +71,7 @@ func (o *owner) endTurn() {
 	if o.cancel != nil {
 		o.cancel(nil)
 	}
-	o.model = nil
+	o.model, o.elicitations = nil, nil
 }
 
 func stopTimer(t **time.Timer) {
@@ -99,6 +99,8 @@ func (o *owner) queueEffect(e p.Event) {
 		queue(turn.ModelDone{Response: b.Response}, func() { o.startModel(e.Turn, *b) })
 	case *p.CallStarted:
 		queue(turn.ToolDone{Output: p.ToolOutput{Call: b.Call}, NotRun: true}, func() { o.startTool(*b) })
+	case *p.ElicitationResolved:
+		queue(nil, func() { o.elicited(*b) })
 	case *p.ModelRetry:
 		queue(nil, func() { o.retry = time.NewTimer(b.Wait) })
 	case *p.Held:

@@ -45,6 +45,9 @@ type owner struct {
 	// remaining output a call may still read.
 	background map[p.BackgroundID]tool.Background
 
+	// Elicitations of running calls that wait for an answer.
+	elicitations map[elicitationID]*elicitation
+
 	closing           []chan answer // who waits for the conversation to close
 	released          bool          // it closes because nothing goes on
 	followers         int           // those that follow the conversation
@@ -67,6 +70,7 @@ type message struct {
 	record  p.Body       // or: record this, and
 	durable chan<- error // say when it is done; has room for one
 	keep    *keepRequest // or: a command that becomes a background command
+	elicit  *elicitation // or: something that a call asks the person
 	await   *toolsAwaited
 }
 
@@ -225,6 +229,8 @@ func (o *owner) takeOp(op any, receipt *p.Receipt) error {
 		return o.userTurn(op, receipt)
 	case p.Approve:
 		return o.stepErr(turn.Approval{Call: op.Call, Decision: op.Decision, Message: op.Message})
+	case p.AnswerElicitation:
+		return o.stepErr(turn.Elicited{Answer: op})
 	case p.Configure:
 		o.recordOutsideTurn(&p.Configured{Settings: o.changed(op.Overrides)})
 	case p.TryNow:
@@ -325,6 +331,13 @@ func (o *owner) receive(m message) {
 		if m.await != nil {
 			m.await.dropped <- context.Canceled
 		}
+		if m.elicit != nil {
+			m.elicit.reply(elicited{err: context.Canceled})
+		}
+		return
+	}
+	if m.elicit != nil {
+		o.elicit(m.elicit)
 		return
 	}
 	if m.await != nil {

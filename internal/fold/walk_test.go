@@ -206,7 +206,11 @@ func (w *walk) refused(err *p.Error) *turn.Refused {
 
 func (w *walk) tool(id p.CallID) {
 	patch := fmt.Sprint("patch", id)
-	switch w.r.IntN(10) {
+	switch w.r.IntN(12) {
+	case 10:
+		w.input(turn.Elicit{Request: p.ElicitationRequested{Call: id, Server: "s", Message: "who?"}})
+	case 11:
+		w.input(turn.Elicited{Answer: p.AnswerElicitation{Call: id, Number: 1, Action: p.ElicitationDecline}})
 	case 0:
 		tried := pick(w.r, nil, &p.CommandResult{ExitCode: 1, Output: "no"})
 		w.input(turn.ToolAsked{Request: p.ApprovalRequested{Call: id, Kind: p.ApproveCommand, Command: []string{"make", fmt.Sprint(w.r.IntN(3))}, Cwd: "/w", Tried: tried}})

@@ -64,6 +64,9 @@ type call struct {
 	open    bool // an approval is open
 	granted int
 	ended   bool // the response that made it has ended
+
+	elicited     int          // how often it has asked the person something
+	elicitations map[int]bool // those that are open
 }
 
 type input struct{ accepted, delivered, returned int }
@@ -81,6 +84,7 @@ var rules = []struct {
 	{"items", (*Checker).finished},
 	{"calls", (*Checker).called},
 	{"approvals", (*Checker).approvals},
+	{"elicitations", (*Checker).elicitations},
 	{"holds", (*Checker).holds},
 	{"messages", (*Checker).messages},
 	{"background", (*Checker).backgroundCommands},
@@ -322,6 +326,32 @@ func (c *Checker) approvals(e p.Event) string {
 		k.open = false
 		if b.Decision == p.Approved || b.Decision == p.ApprovedForSession {
 			k.granted++
+		}
+	}
+	return ""
+}
+
+// elicitations checks that what a call asks the person is resolved, once, while it runs.
+func (c *Checker) elicitations(e p.Event) string {
+	switch b := e.Body.(type) {
+	case *p.ElicitationRequested:
+		k := c.calls[b.Call]
+		if k == nil || k.open || k.outputs > 0 || k.started != k.asked+1 || b.Number != k.elicited+1 {
+			return fmt.Sprintf("question %d of call %s, which does not run or has asked %d", b.Number, b.Call, b.Number)
+		}
+		if k.elicitations == nil {
+			k.elicitations = map[int]bool{}
+		}
+		k.elicited, k.elicitations[b.Number] = b.Number, true
+	case *p.ElicitationResolved:
+		k := c.calls[b.Call]
+		if k == nil || !k.elicitations[b.Number] {
+			return fmt.Sprintf("an answer to question %d of call %s, which is not open", b.Number, b.Call)
+		}
+		delete(k.elicitations, b.Number)
+	case *p.ToolOutput:
+		if k := c.calls[b.Call]; k != nil && len(k.elicitations) > 0 {
+			return fmt.Sprintf("an output for call %s, which has an open question", b.Call)
 		}
 	}
 	return ""

@@ -87,6 +87,12 @@ var (
 
 func resolve(d p.Decision) p.Body { return &p.ApprovalResolved{Call: id(1, 1, 0), Decision: d} }
 
+func elicit(n int) p.Body { return &p.ElicitationRequested{Call: id(1, 1, 0), Number: n} }
+
+func elicited(n int) p.Body {
+	return &p.ElicitationResolved{Call: id(1, 1, 0), Number: n, Action: p.ElicitationDecline}
+}
+
 func keep(n int) p.Body {
 	return at{Body: &p.BackgroundStarted{ID: p.BackgroundID(n), Call: id(1, 1, 0)}, turn: noTurn}
 }
@@ -317,6 +323,23 @@ var plantedFaults = []struct {
 	},
 
 	{
+		"elicitations: before the call runs", until(aCall, over, elicit(1), output, again, overAgain, completed),
+		[]string{"event 7: elicitations: question 1 of call 1.1.0, which does not run or has asked 1"},
+	},
+	{
+		"elicitations: a wrong number", until(aCall, over, run, elicit(2), output, again, overAgain, completed),
+		[]string{"event 8: elicitations: question 2 of call 1.1.0, which does not run or has asked 2"},
+	},
+	{
+		"elicitations: answered twice", until(aCall, over, run, elicit(1), elicited(1), elicited(1), output, again, overAgain, completed),
+		[]string{"event 10: elicitations: an answer to question 1 of call 1.1.0, which is not open"},
+	},
+	{
+		"elicitations: left open", until(aCall, over, run, elicit(1), output, again, overAgain, completed),
+		[]string{"event 9: elicitations: an output for call 1.1.0, which has an open question"},
+	},
+
+	{
 		"messages: accepted twice", until(accept(2), accept(2), giveBack(2), over, completed),
 		[]string{
 			"event 6: messages: message 2 was accepted 2 times, delivered 0 times, returned 0 times",
@@ -499,6 +522,7 @@ func TestEveryRuleHasAFault(t *testing.T) {
 		{&p.Notice{}, at{Body: &p.Damaged{}, seq: 7}},
 		until(again, aCall, aCall, run, ask, accept(2), accept(2), stop, stop, cut),
 		until(over, keep(1), completed),
+		until(elicit(1), over, completed),
 		until(over, &p.Held{}, again, overAgain, completed),
 		{begin, at{Body: start, turn: 3}},
 	} {

@@ -27,6 +27,7 @@ var sentinels = []struct {
 	{"closed", engine.ErrClosed},
 	{"nothing_to_stop", engine.ErrNothingToStop},
 	{"no_approval", engine.ErrNoApproval},
+	{"no_elicitation", engine.ErrNoElicitation},
 	{"no_input", engine.ErrNoInput},
 	{"busy", engine.ErrBusy},
 	{"empty", engine.ErrEmpty},

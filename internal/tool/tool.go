@@ -95,6 +95,13 @@ type Host interface {
 	Output(ctx context.Context, call protocol.CallID) (string, error)
 }
 
+// An Elicitor is a Host that can ask the person something while a call runs.
+type Elicitor interface {
+	// Elicit records the question, with the call and a number filled in, and waits for its
+	// answer. If ctx ends first the question is cancelled.
+	Elicit(ctx context.Context, request protocol.ElicitationRequested) (protocol.ElicitationResolved, error)
+}
+
 // A Background is a command that goes on after its call was answered.
 type Background interface {
 	// Stop ends it and everything it started. It does not wait.

@@ -55,6 +55,8 @@ func (d *decision) takeIdle(in Input) error {
 		return ErrNothingToStop
 	case Approval:
 		return ErrNoApproval
+	case Elicit, Elicited:
+		return ErrNoElicitation
 	case Edit, Delete, Keep, BackgroundDone: // a message may wait for the turn that is about to start
 		return d.take(in)
 	case Lost:
@@ -87,6 +89,7 @@ type decision struct {
 // add gives each event its turn. It is the only place where a turn gets its number.
 func (d *decision) add(bodies ...p.Body) {
 	for _, b := range bodies {
+		d.cancelElicitations(b)
 		e := p.Event{Turn: d.turnOf(b), Time: d.env.Now, Body: b}
 		d.events = append(d.events, e)
 		d.state = d.state.Evolve(e)
@@ -122,6 +125,10 @@ func (d *decision) take(in Input) error {
 		return d.takeStop(in)
 	case Approval:
 		return d.takeApproval(in)
+	case Elicit:
+		return d.takeElicit(in)
+	case Elicited:
+		return d.takeElicited(in)
 	case Edit:
 		if d.state.input(in.Input) < 0 {
 			return ErrNoInput

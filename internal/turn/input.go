@@ -57,6 +57,10 @@ type (
 		Message  string
 	}
 
+	// Elicit says that a running call asks the person something; Elicited is an answer.
+	Elicit   struct{ Request p.ElicitationRequested }
+	Elicited struct{ Answer p.AnswerElicitation }
+
 	// Edit changes a waiting message; Delete takes it back.
 	Edit struct {
 		Input   p.InputID
@@ -124,6 +128,8 @@ func (BackgroundDone) isInput() {}
 func (Compact) isInput()        {}
 func (Stop) isInput()           {}
 func (Approval) isInput()       {}
+func (Elicit) isInput()         {}
+func (Elicited) isInput()       {}
 func (Edit) isInput()           {}
 func (Delete) isInput()         {}
 func (ModelItem) isInput()      {}
@@ -184,6 +190,7 @@ var (
 	ErrNothingToStop = errors.New("nothing to stop")
 	ErrStopping      = errors.New("already stopping")
 	ErrNoApproval    = errors.New("that approval is no longer open")
+	ErrNoElicitation = errors.New("that question is no longer open")
 	ErrNoInput       = errors.New("that message is no longer waiting")
 	ErrBusy          = errors.New("a turn is running")
 	ErrEmpty         = errors.New("the message is empty")

@@ -17,6 +17,8 @@ func (w *walk) step() {
 		w.stopNow()
 	case k < 15 && w.state.any(running):
 		_ = w.happen(Keep{*kept(0, pick(w.r, w.state.OpenCalls()...))}) // it may not be the one that runs
+	case k < 19 && w.state.any(running):
+		_ = w.happen(Elicit{p.ElicitationRequested{Call: pick(w.r, w.state.OpenCalls()...), Server: "s", Message: "who?"}})
 	case !w.state.Active && k < 40:
 		w.happenOK(pick[Input](w.r, Next{}, Next{}, Next{}, Next{}, Next{}, ReturnAll{}))
 	case k < 22, !w.state.Active && k < 90:
@@ -36,7 +38,11 @@ func (w *walk) step() {
 func (w *walk) op() Input {
 	texts := [][]p.Content{p.Text("a"), p.Text("b"), {{Type: p.ContentImage, ImageURL: "data:,"}}, nil}
 	input := p.InputID(int(w.state.LastInput) - w.r.IntN(3))
-	switch w.r.IntN(16) {
+	switch w.r.IntN(18) {
+	case 16, 17:
+		return Elicited{p.AnswerElicitation{
+			Call: w.someCall(), Number: 1 + w.r.IntN(2), Action: pick(w.r, p.ElicitationAccept, p.ElicitationDecline, p.ElicitationCancel, "maybe"),
+		}}
 	case 0:
 		return pick[Input](w.r, Compact{}, TryNow{}, TryNow{})
 	case 12:

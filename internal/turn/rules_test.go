@@ -89,7 +89,11 @@ func (r *rules) stopped(b p.Body) error {
 		if b.Decision == p.Cancelled {
 			return nil
 		}
-	case *p.BackgroundStarted, *p.ToolCall, *p.CallStarted, *p.ApprovalRequested, *p.ModelRequested, *p.ModelRetry, *p.UserMessage, *p.Compacted:
+	case *p.ElicitationResolved:
+		if b.Action == p.ElicitationCancel {
+			return nil
+		}
+	case *p.ElicitationRequested, *p.BackgroundStarted, *p.ToolCall, *p.CallStarted, *p.ApprovalRequested, *p.ModelRequested, *p.ModelRetry, *p.UserMessage, *p.Compacted:
 	default:
 		return nil
 	}

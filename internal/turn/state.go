@@ -100,6 +100,9 @@ type OpenCall struct {
 	Started time.Time
 	Request *p.ApprovalRequested // the latest question about it, if any
 	Grant   p.Decision           // the answer to it, if any
+
+	Elicited     int   `json:",omitempty"` // how often it has asked the person something
+	Elicitations []int `json:",omitempty"` // numbers of those that nobody has answered yet
 }
 
 // tried is how its run in the sandbox went, if it asked for another.
@@ -260,6 +263,8 @@ func (s *State) evolveCall(e p.Event) {
 			s.Killed += b.Command.Killed
 		}
 		s.Repairs += len(b.Repairs)
+	default:
+		s.evolveElicitation(e)
 	}
 }
 

@@ -80,7 +80,7 @@ func (w *walk) env() Env {
 // isOp reports whether a client asked for it: only such a one can be refused.
 func isOp(in Input) bool {
 	switch in.(type) {
-	case User, Compact, Shell, Keep, Stop, Approval, Edit, Delete, TryNow:
+	case User, Compact, Shell, Keep, Stop, Approval, Elicit, Elicited, Edit, Delete, TryNow:
 		return true
 	}
 	return false
@@ -244,6 +244,7 @@ func (w *walk) apart(after State) {
 		for _, b := range []p.Body{
 			&p.InputAccepted{Input: 99}, &p.ToolCall{Call: id(9, 9, 9)}, &p.HistoryRepaired{WireID: "zz", UnknownCall: true},
 			&p.CallStarted{Call: id(9, 9, 9)}, &p.AssistantMessage{Item: id(9, 9, 8)},
+			&p.ElicitationRequested{Call: w.someCall(), Number: 99}, &p.ElicitationResolved{Call: w.someCall(), Number: 1},
 			&p.BackgroundStarted{ID: 99}, &p.BackgroundEnded{ID: w.background()},
 		} {
 			s = s.Evolve(p.Event{Turn: s.Turn, Body: b})
@@ -259,6 +260,9 @@ func freeze(s State) State {
 	s.Pending, s.Calls, s.Items = slices.Clone(s.Pending), slices.Clone(s.Calls), slices.Clone(s.Items)
 	s.RefusedCalls, s.UnknownCalls = slices.Clone(s.RefusedCalls), slices.Clone(s.UnknownCalls)
 	s.Background = slices.Clone(s.Background)
+	for i := range s.Calls {
+		s.Calls[i].Elicitations = slices.Clone(s.Calls[i].Elicitations)
+	}
 	return s
 }
 

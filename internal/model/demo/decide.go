@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -185,6 +186,13 @@ func (v view) step(s string) (*emit.Call, bool) {
 	}
 	if file, ok := cutWord(s, "view:"); ok {
 		return v.call("view_image", emit.Object{"path": file}), true
+	}
+	if rest, ok := cutWord(s, "call:"); ok {
+		name, arguments, _ := strings.Cut(rest, " ")
+		if v.tool(name) == "" {
+			return nil, true
+		}
+		return &emit.Call{Name: name, Arguments: cmp.Or(strings.TrimSpace(arguments), "{}")}, true
 	}
 	if m := writes.FindStringSubmatch(s); m != nil {
 		return v.write(strings.TrimSpace(m[1]), m[2]), true

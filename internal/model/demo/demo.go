@@ -40,6 +40,7 @@ plan: a; b; c — makes a plan and carries it out; a step may be "run: …" or "
 start: COMMAND — starts a command in the background, if exec_command is offered
 type N: TEXT — types a line to background command N and says what it printed
 view: PATH — looks at an image
+call: TOOL {"name":"value"} — calls a tool, such as one of an MCP server
 talk N — says N words, slowly
 wait N — says nothing for N seconds
 what happened? — tells what the last turn did, and what was interrupted`
