@@ -33,17 +33,20 @@ type (
 	// Configured says that the settings changed.
 	Configured struct {
 		Settings Settings `json:"settings"`
+		Cause    `json:"by,omitzero"`
 	}
 
 	// Renamed says that the conversation got a title.
 	Renamed struct {
 		Title string `json:"title"`
+		Cause `json:"by,omitzero"`
 	}
 
 	// Reverted says that the given turn and all after it are no longer part of
 	// what the model is sent.
 	Reverted struct {
 		Before TurnID `json:"before"`
+		Cause  `json:"by,omitzero"`
 	}
 
 	// Compacted says that the model is from now on sent Summary in place of
@@ -65,6 +68,7 @@ type (
 		Of    TurnID   `json:"of"`
 		Patch string   `json:"patch"` // the PatchStarted that did it
 		Files []string `json:"files"`
+		Cause `json:"by,omitzero"`
 	}
 
 	// Notice is a remark for people: what was repaired, what cannot be done here.
@@ -92,6 +96,7 @@ type (
 	TurnStarted struct {
 		Compact bool `json:"compact,omitempty"` // a turn that only compacts
 		Shell   bool `json:"shell,omitempty"`   // a turn that runs a command of the user's own
+		Cause   `json:"by,omitzero"`
 	}
 
 	// InputAccepted says that a message arrived while a turn ran, and waits.
@@ -103,17 +108,20 @@ type (
 		// Overrides take effect with the turn that the message starts.
 		Overrides *Overrides `json:"overrides,omitempty"`
 		Ref       string     `json:"ref,omitempty"` // the client's own name for the message
+		Cause     `json:"by,omitzero"`
 	}
 
 	// InputEdited says that a waiting message was changed.
 	InputEdited struct {
 		Input   InputID   `json:"input"`
 		Content []Content `json:"content"`
+		Cause   `json:"by,omitzero"`
 	}
 
 	// InputReturned returns waiting messages: they were not delivered.
 	InputReturned struct {
 		Inputs []ReturnedInput `json:"inputs"`
+		Cause  `json:"by,omitzero"`
 	}
 
 	// UserMessage is a message that entered the conversation.
@@ -122,6 +130,7 @@ type (
 		Input   InputID   `json:"input"`
 		Content []Content `json:"content"`
 		Ref     string    `json:"ref,omitempty"` // the client's own name for it
+		Cause   `json:"by,omitzero"`
 	}
 
 	// ModelRequested says that a request goes to the model. Prompt messages
@@ -187,6 +196,7 @@ type (
 	// HoldEnded says that the request is made again.
 	HoldEnded struct {
 		Settings *Settings `json:"settings,omitempty"` // of the turn from now on, if they changed
+		Cause    `json:"by,omitzero"`
 	}
 
 	// CallStarted says that a call is handed to its tool.
@@ -213,6 +223,7 @@ type (
 		Call     CallID   `json:"call"`
 		Decision Decision `json:"decision"`
 		Message  string   `json:"message,omitempty"`
+		Cause    `json:"by,omitzero"`
 	}
 
 	// CommandStarted says that a process is about to run for a call.
@@ -242,6 +253,7 @@ type (
 		AutoApproved bool            `json:"auto_approved,omitempty"`
 		Record       json.RawMessage `json:"record,omitempty"` // how to settle it after a crash
 		Back         json.RawMessage `json:"back,omitempty"`   // how to take it back later
+		Cause        `json:"by,omitzero"`
 	}
 
 	// PatchCommitted says that all is ready: from here on the patch happens,
@@ -249,6 +261,7 @@ type (
 	PatchCommitted struct {
 		Patch string `json:"patch"`
 		Call  CallID `json:"call,omitzero"`
+		Cause `json:"by,omitzero"`
 	}
 
 	// PatchSettled says what became of a patch whose call was answered before
@@ -257,6 +270,7 @@ type (
 		Patch   string `json:"patch"`
 		Call    CallID `json:"call,omitzero"`
 		Applied bool   `json:"applied"`
+		Cause   `json:"by,omitzero"`
 	}
 
 	// TurnDiff is what the turn has changed in files so far.
@@ -304,6 +318,7 @@ type (
 	StopRequested struct {
 		Reason EndReason `json:"reason"`
 		Error  *Error    `json:"error,omitempty"` // for failed
+		Cause  `json:"by,omitzero"`
 	}
 
 	// TurnEnded is the last event of a turn, always and exactly one.

@@ -17,7 +17,7 @@ func (e *Engine) connect() engine.Engine {
 	ours, theirs := net.Pipe()
 	server := remote.NewServer(e.Local, "test")
 	go func() { _ = server.ServeConn(context.WithoutCancel(e.t.Context()), ours) }() // ends with the connection
-	client, err := remote.Connect(context.WithoutCancel(e.t.Context()), theirs, remote.Options{Client: "test"})
+	client, err := remote.Connect(context.WithoutCancel(e.t.Context()), theirs, remote.Options{})
 	if err != nil {
 		e.t.Fatalf("connect: %v", err)
 	}

@@ -62,6 +62,11 @@ type Config struct {
 	// known. If it is 0 the service's refusals show it.
 	DefaultWindow int64
 
+	// For returns what the turns of a client are run with that brings something of its own
+	// (see Client): what it says of the model, the tools and Notify counts. It may be called from any
+	// goroutine. May be nil.
+	For func(brings any) (Config, error)
+
 	// Notify is called for each turn that ended, also after a crash. It
 	// must not block. May be nil.
 	Notify func(TurnSummary)
@@ -141,12 +146,16 @@ type Conversation struct {
 	quit     chan struct{} // ends the owner at once
 	done     chan struct{} // closed when the owner has ended
 	err      error         // why the journal failed, if it has; set before done is closed
+
+	forClient func(brings any) (Config, error) // Config.For
 }
 
 // A request is an op and where its answer goes.
 type request struct {
 	op     any // a protocol.Op, or one of the types that end in Op here
 	answer chan answer
+	from   Client
+	brings *Config // what from brings; nil if that is nothing
 }
 
 type answer struct {
@@ -208,7 +217,14 @@ func (c *Conversation) Done() <-chan struct{} { return c.done }
 func (c *Conversation) Reader() journal.Reader { return c.journal }
 
 func (c *Conversation) ask(ctx context.Context, op any) (answer, error) {
-	r := request{op, make(chan answer, 1)} // room for the answer: the owner never waits
+	r := request{op: op, answer: make(chan answer, 1), from: ClientOf(ctx)} // room for the answer: the owner never waits
+	if r.from.Brings != nil && c.forClient != nil && runs(op) {
+		cfg, err := c.forClient(r.from.Brings)
+		if err != nil {
+			return answer{}, err
+		}
+		r.brings = &cfg
+	}
 	select {
 	case c.ops <- r:
 	case <-c.done:

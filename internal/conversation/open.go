@@ -36,10 +36,11 @@ func Open(ctx context.Context, cfg Config, j journal.Journal) (*Conversation, er
 func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {
 	c := &Conversation{
 		journal: j, ops: make(chan request), inbox: make(chan message),
-		unfollow: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
+		unfollow: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}), forClient: cfg.For,
 	}
+	cfg = cfg.withDefaults()
 	return &owner{
-		base: ctx, conv: c, cfg: cfg.withDefaults(), journal: j, state: fold.New(),
+		base: ctx, conv: c, own: cfg, cfg: cfg, journal: j, state: fold.New(),
 		background: map[p.BackgroundID]tool.Background{},
 	}
 }

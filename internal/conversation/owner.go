@@ -19,10 +19,16 @@ import (
 type owner struct {
 	base    context.Context // values only: what runs is stopped by the turn, not by it
 	conv    *Conversation
-	cfg     Config
+	own     Config // what this process runs turns with
+	cfg     Config // what the turn is run with: own, or what its client brought
 	journal journal.Journal
 
 	state *fold.State // the fold of the events, and nothing else
+
+	// The client of the op that is being taken, and what clients brought.
+	cause     p.Cause
+	brought   bool   // a client has started a turn, or resumed one, since the conversation was opened
+	bringNext func() // takes up what the client of a waiting message brought; nil if none waits
 
 	// What waits for the disk.
 	effects []effect // of recorded events, in order; only of the running turn, but for ends of turns
@@ -156,6 +162,8 @@ func (o *owner) kill() {
 
 // take answers one op.
 func (o *owner) take(r request) {
+	o.cause = p.Cause{Client: r.from.Name, Op: r.from.Op}
+	defer func() { o.cause = p.Cause{} }()
 	switch op := r.op.(type) {
 	case snapshotOp:
 		r.answer <- answer{snapshot: o.snapshot()}
@@ -182,10 +190,14 @@ func (o *owner) take(r request) {
 		r.answer <- answer{err: ErrClosed}
 		return
 	}
-	receipt := p.Receipt{Turn: o.state.Turn, Seq: o.state.Seq}
-	if err := o.takeOp(r.op, &receipt); err != nil {
-		r.answer <- answer{err: err}
-		return
+	receipt, done := o.state.Done(r.from.Op)
+	if !done {
+		receipt = p.Receipt{Turn: o.state.Turn, Seq: o.state.Seq}
+		o.bring(r)
+		if err := o.takeOp(r.op, &receipt); err != nil {
+			r.answer <- answer{err: err}
+			return
+		}
 	}
 	o.replies = append(o.replies, reply{o.state.Seq, func(err error) {
 		if err != nil {
@@ -395,6 +407,10 @@ func (o *owner) next() {
 	case len(o.closing) > 0:
 		o.step(turn.ReturnAll{}) // nobody will start it
 		return
+	}
+	defer o.uncaused()()
+	if o.bringNext != nil {
+		o.bringNext()
 	}
 	o.configure(o.state.Pending[0].Overrides)
 	o.step(turn.Next{})

@@ -55,6 +55,9 @@ func (o *owner) env() turn.Env {
 func (o *owner) record(events ...p.Event) {
 	entries := make([]journal.Entry, len(events))
 	for i, e := range events {
+		if b, ok := e.Body.(p.Caused); ok && o.cause != (p.Cause{}) {
+			b.SetCause(o.cause)
+		}
 		data, err := json.Marshal(e.Body)
 		if err != nil {
 			panic(fmt.Sprintf("encode %s event: %v", p.Kind(e.Body), err)) // our own types: a defect
@@ -97,6 +100,7 @@ func closes(e p.Event) string {
 
 // durable carries out what has become durable, and answers those who waited for it.
 func (o *owner) durable() {
+	defer o.uncaused()()
 	n, err := o.journal.Durable()
 	if err != nil && o.failed == nil {
 		o.fail(err)

@@ -47,6 +47,7 @@ type State struct {
 	Patches   []OpenPatch       // those whose outcome is not recorded
 	Applied   []json.RawMessage // how to take back the patches that the current turn has applied
 	Summary   TurnSummary       // of the current turn, or the last one
+	Ops       []DoneOp          // the latest ops that had names
 
 	History *history.History `json:"-"` // saved beside the rest
 }
@@ -135,6 +136,7 @@ func (s *State) Evolve(e p.Event) {
 	s.evolveProcesses(e.Body)
 	s.evolvePatches(e.Body)
 	s.evolveSummary(e)
+	s.evolveOps(e)
 }
 
 // answered returns the grants after an answer to a question.

@@ -38,6 +38,9 @@ func (w *walk) event(e p.Event) {
 	if e.Body, err = p.DecodeBody(p.Kind(e.Body), data); err != nil {
 		w.t.Fatal(err)
 	}
+	if b, ok := e.Body.(p.Caused); ok && w.r.IntN(3) == 0 {
+		b.SetCause(p.Cause{Client: "c", Op: fmt.Sprint(w.r.IntN(200))})
+	}
 	e.Seq = p.Seq(len(w.log) + 1)
 	e.Time = time.Date(2026, 1, 2, 3, 4, len(w.log), 5000, time.UTC)
 	w.log = append(w.log, e)

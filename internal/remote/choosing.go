@@ -2,8 +2,8 @@ package remote
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -56,8 +56,8 @@ const (
 )
 
 // use calls f with the engine that has the conversation open, which is this one
-// if nobody has. again says that f may be called again when it is not known what became of it.
-func (c *Choosing) use(ctx context.Context, id p.ConversationID, again bool, f func(engine.Engine) error) error {
+// if nobody has. f may be called again when it is not known what became of it.
+func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.Engine) error) error {
 	for began := time.Now(); ; {
 		err := f(c.Local)
 		locked := c.joinable(err)
@@ -74,8 +74,6 @@ func (c *Choosing) use(ctx context.Context, id p.ConversationID, again bool, f f
 			case err == nil:
 				c.note(id, locked.Address)
 				return nil
-			case errors.Is(err, ErrLost) && !again:
-				return fmt.Errorf("%w: what was sent may have been recorded", err)
 			case !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && !errors.Is(err, engine.ErrClosed) && c.joinable(err) == nil:
 				return err
 			}
@@ -200,32 +198,44 @@ func (c *Choosing) Joined(id p.ConversationID) int {
 
 // Resume implements engine.Engine.
 func (c *Choosing) Resume(ctx context.Context, id p.ConversationID) (snap engine.Snapshot, err error) {
-	err = c.use(ctx, id, true, func(e engine.Engine) (err error) {
+	err = c.use(ctx, id, func(e engine.Engine) (err error) {
 		snap, err = e.Resume(ctx, id)
 		return err
 	})
 	return snap, err
 }
 
-// Submit implements engine.Engine. If the owner ends before it answers, the op may
-// have been recorded or not: the error is then ErrLost.
+// Submit implements engine.Engine. If the owner ends before it answers, the op is submitted to
+// the next one, which knows by its name whether it was recorded.
 func (c *Choosing) Submit(ctx context.Context, id p.ConversationID, op p.Op) (receipt p.Receipt, err error) {
-	_, again := op.(p.Interrupt)
-	err = c.use(ctx, id, again, func(e engine.Engine) (err error) {
+	named := ctx
+	if from := engine.ClientOf(ctx); from.Op == "" {
+		from.Op = rand.Text()[:opLength]
+		named = engine.WithClient(ctx, from)
+	}
+	sent := false // it may have been recorded
+	err = c.use(ctx, id, func(e engine.Engine) (err error) {
+		ctx := ctx
+		if _, own := e.(*engine.Local); !own || sent {
+			ctx, sent = named, true
+		}
 		receipt, err = e.Submit(ctx, id, op)
 		return err
 	})
 	return receipt, err
 }
 
+// opLength is how long the names of ops are: those of one conversation that were recorded last have to differ.
+const opLength = 12
+
 // Archive implements engine.Engine.
 func (c *Choosing) Archive(ctx context.Context, id p.ConversationID) error {
-	return c.use(ctx, id, true, func(e engine.Engine) error { return e.Archive(ctx, id) })
+	return c.use(ctx, id, func(e engine.Engine) error { return e.Archive(ctx, id) })
 }
 
 // Delete implements engine.Engine.
 func (c *Choosing) Delete(ctx context.Context, id p.ConversationID) error {
-	return c.use(ctx, id, true, func(e engine.Engine) error { return e.Delete(ctx, id) })
+	return c.use(ctx, id, func(e engine.Engine) error { return e.Delete(ctx, id) })
 }
 
 // Leave says that this process is about to end: other processes can no longer begin

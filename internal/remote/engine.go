@@ -33,6 +33,10 @@ type Options struct {
 	Client  string // its name, for people
 	Program string // the version of its program
 
+	// Brings is JSON that the owner is given for the turns which this client starts, such as its
+	// environment: see conversation.Config.For. It is never recorded.
+	Brings json.RawMessage
+
 	Alone bool // for a Choosing engine: other processes are not joined
 
 	// Bound is how long the owner may not respond at all; 0 is two seconds. After it, calls
@@ -71,7 +75,7 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser, o Options) (*Engine, 
 	}()
 	limited, cancel := context.WithTimeoutCause(ctx, o.Bound, &UnresponsiveError{})
 	defer cancel()
-	answer, err := e.rpc.Call(limited, "hello", hello{oldestVersion, newestVersion, o.Client, o.Program})
+	answer, err := e.rpc.Call(limited, "hello", hello{oldestVersion, newestVersion, o.Client, o.Program, o.Brings})
 	if err == nil {
 		err = json.Unmarshal(answer, &e.welcome)
 	}
@@ -158,7 +162,8 @@ func (e *Engine) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Re
 	if err != nil {
 		return p.Receipt{}, err
 	}
-	return call[p.Receipt](ctx, e, "submit", submitParams{id, p.OpJSON{Op: op}})
+	from := engine.ClientOf(ctx)
+	return call[p.Receipt](ctx, e, "submit", submitParams{id, p.OpJSON{Op: op}, from.Op, from.Name})
 }
 
 // Fork implements engine.Engine.

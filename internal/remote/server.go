@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ const (
 )
 
 var (
+	errGreeted = errors.New("hello was said already")
 	errHello   = errors.New("hello comes first")
 	errStreams = fmt.Errorf("more than %d streams at once", maxStreams)
 	errStream  = errors.New("there is no such stream")
@@ -114,6 +116,8 @@ func (s *Server) exit(c *client) {
 type client struct {
 	server  *Server
 	ctx     context.Context // of its connection
+	name    string          // of hello; set before greeted
+	brings  any             // nil if nothing; set before greeted
 	greeted atomic.Bool
 
 	mu      sync.Mutex
@@ -157,6 +161,13 @@ func (c *client) methods() []jsonrpc.Method {
 			if err != nil {
 				return welcome{}, toRPC(err)
 			}
+			if c.greeted.Load() {
+				return welcome{}, errGreeted
+			}
+			c.name = h.Client
+			if len(h.Brings) > 0 {
+				c.brings = h.Brings
+			}
 			c.greeted.Store(true)
 			return welcome{Version: version, PID: os.Getpid(), Program: c.server.program}, nil
 		}),
@@ -188,5 +199,6 @@ func (c *client) submit(ctx context.Context, params submitParams) (p.Receipt, er
 			return p.Receipt{}, ErrLeaving
 		}
 	}
-	return c.server.engine.Submit(ctx, params.ID, params.Op.Op)
+	from := engine.Client{Name: cmp.Or(params.Client, c.name), Op: params.Name, Brings: c.brings}
+	return c.server.engine.Submit(engine.WithClient(ctx, from), params.ID, params.Op.Op)
 }

@@ -32,6 +32,8 @@ type hello struct {
 	Newest  int    `json:"newest"`
 	Client  string `json:"client,omitempty"`  // its name, for people
 	Program string `json:"program,omitempty"` // the version of its program
+
+	Brings json.RawMessage `json:"brings,omitempty"` // what the turns that it starts are run with
 }
 
 // welcome is the answer to it.
@@ -76,8 +78,10 @@ type (
 		Settings p.Settings `json:"settings"`
 	}
 	submitParams struct {
-		ID p.ConversationID `json:"id"`
-		Op p.OpJSON         `json:"op"`
+		ID     p.ConversationID `json:"id"`
+		Op     p.OpJSON         `json:"op"`
+		Name   string           `json:"name,omitempty"`   // the client's name of the op
+		Client string           `json:"client,omitempty"` // if it is not that of hello
 	}
 	forkParams struct {
 		ID   p.ConversationID `json:"id"`
