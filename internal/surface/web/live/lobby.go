@@ -1,0 +1,170 @@
+package live
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A Row is a conversation in a list.
+type Row struct {
+	engine.Summary
+	Phase string `json:"phase"` // working, waiting, held, ended, or new if there was no turn yet
+}
+
+// A Lobby knows what goes on in all conversations. It looks only while somebody wants to know.
+type Lobby struct {
+	e    engine.Engine
+	ctx  context.Context
+	asks chan *lobbyAsk
+
+	rows  []Row
+	ver   uint64
+	at    time.Time
+	known map[p.ConversationID]knownPhase
+}
+
+type knownPhase struct {
+	at    time.Time // when the conversation was changed
+	phase string
+}
+
+type lobbyAsk struct {
+	ctx   context.Context
+	ver   uint64
+	reply chan Rows // has room for one
+}
+
+// Rows are the conversations at some time.
+type Rows struct {
+	Rows []Row
+	Ver  uint64
+}
+
+// How often the lobby looks, and at how many conversations.
+const (
+	lobbyEvery = 2 * time.Second
+	lobbyRows  = 60
+)
+
+// NewLobby makes a lobby, which ends with ctx.
+func NewLobby(ctx context.Context, e engine.Engine) *Lobby {
+	l := &Lobby{e: e, ctx: ctx, asks: make(chan *lobbyAsk), known: map[p.ConversationID]knownPhase{}}
+	go l.run() // ends with ctx
+	return l
+}
+
+// Next waits until the list is not that of the version any more, and returns it. Version 0 is none.
+func (l *Lobby) Next(ctx context.Context, ver uint64) (Rows, error) {
+	a := &lobbyAsk{ctx, ver, make(chan Rows, 1)}
+	select {
+	case l.asks <- a:
+	case <-l.ctx.Done():
+		return Rows{}, engine.ErrClosed
+	case <-ctx.Done():
+		return Rows{}, context.Cause(ctx)
+	}
+	select {
+	case r := <-a.reply:
+		return r, nil
+	case <-l.ctx.Done():
+		return Rows{}, engine.ErrClosed
+	case <-ctx.Done():
+		return Rows{}, context.Cause(ctx)
+	}
+}
+
+func (l *Lobby) run() {
+	var waiting []*lobbyAsk
+	var tick <-chan time.Time // nil while nobody wants to know
+	for {
+		select {
+		case a := <-l.asks:
+			if a.ver == 0 && time.Since(l.at) > time.Second/2 {
+				l.look()
+			}
+			waiting = append(waiting, a)
+		case <-tick:
+			tick = nil
+			l.look()
+		case <-l.ctx.Done():
+			return
+		}
+		waiting = slices.DeleteFunc(waiting, func(a *lobbyAsk) bool {
+			if a.ver == l.ver {
+				return a.ctx.Err() != nil
+			}
+			a.reply <- Rows{l.rows, l.ver}
+			return true
+		})
+		if len(waiting) > 0 && tick == nil {
+			tick = time.After(lobbyEvery)
+		}
+	}
+}
+
+// look reads the list.
+func (l *Lobby) look() {
+	l.at = time.Now()
+	page, err := l.e.List(l.ctx, engine.ListOptions{Limit: lobbyRows})
+	if err != nil {
+		return // the next look may succeed; a page that cannot read says so by itself
+	}
+	rows := make([]Row, 0, len(page.Items))
+	known := map[p.ConversationID]knownPhase{}
+	for _, s := range page.Items {
+		k, ok := l.known[s.ID]
+		if !ok || !k.at.Equal(s.Updated) {
+			k = knownPhase{s.Updated, l.phaseOf(s)}
+		}
+		known[s.ID] = k
+		rows = append(rows, Row{s, k.phase})
+	}
+	l.known = known
+	slices.SortStableFunc(rows, func(a, b Row) int { return rank(a) - rank(b) })
+	if l.ver == 0 || !reflect.DeepEqual(rows, l.rows) {
+		l.ver++
+		l.rows = rows
+	}
+}
+
+// phaseOf says how far a conversation is. One whose process died in a turn is opened, which records that.
+func (l *Lobby) phaseOf(s engine.Summary) string {
+	switch {
+	case s.Ended != "":
+		return "ended"
+	case s.Turns == 0:
+		return "new"
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, 5*time.Second)
+	defer cancel()
+	snap, err := l.e.Resume(ctx, s.ID)
+	switch {
+	case err != nil:
+		return "working" // for somebody else
+	case !snap.Active:
+		return "ended"
+	case len(snap.PendingApprovals) > 0:
+		return "waiting"
+	case snap.Hold != nil:
+		return "held"
+	}
+	return "working"
+}
+
+// rank puts what goes on first.
+func rank(r Row) int {
+	switch r.Phase {
+	case "waiting":
+		return 0
+	case "held":
+		return 1
+	case "working":
+		return 2
+	}
+	return 3
+}

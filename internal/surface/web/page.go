@@ -1,0 +1,134 @@
+package web
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html"
+	"net/http"
+	"strings"
+	"sync"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// The page is one document: its style and its script are in it, so that it is there after one round trip.
+var (
+	//go:embed page/page.html
+	pageHTML string
+	//go:embed page/page.css
+	pageCSS string
+	//go:embed page/page.js
+	pageJS string
+	//go:embed page/sw.js
+	workerJS string
+	//go:embed page/icon.svg
+	iconSVG string
+	//go:embed page/manifest.json
+	manifestJSON string
+	//go:embed page/openapi.json
+	openAPIJSON string
+)
+
+// document is the page with its policy, made when it is first needed.
+var document = sync.OnceValue(func() (d struct{ html, policy string }) {
+	d.html = strings.NewReplacer("/*STYLE*/", pageCSS, "/*SCRIPT*/", pageJS).Replace(pageHTML)
+	d.policy = "default-src 'none'; script-src " + sum(pageJS) + "; style-src " + sum(pageCSS) +
+		"; img-src 'self' data:; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'" +
+		"; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types fermata"
+	return d
+})
+
+// sum names an inline style or script in a policy.
+func sum(text string) string {
+	h := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(h[:]) + "'"
+}
+
+// page serves the page to who has a link or has used one. It holds nothing that is secret.
+func (s *Server) page(w http.ResponseWriter, r *request) {
+	if !s.o.Access.HasLink(r.URL.Query().Get("link")) && !s.o.Access.KnowsCookie(s.cookie(r.Request)) {
+		if !s.mayTry(r.Request) {
+			refuse(w, http.StatusTooManyRequests, "rate", "too many wrong links: wait a minute")
+			return
+		}
+		s.plain(w, http.StatusForbidden, "This link is not valid", "It was used, has expired or was revoked. Make a new one with: fermata serve --link", "")
+		return
+	}
+	w.Header().Set("Content-Security-Policy", document().policy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write([]byte(document().html))
+}
+
+func (s *Server) asset(w http.ResponseWriter, kind, text string) {
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write([]byte(text))
+}
+
+func (s *Server) worker(w http.ResponseWriter, _ *request) {
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'")
+	s.asset(w, "text/javascript; charset=utf-8", workerJS)
+}
+func (s *Server) icon(w http.ResponseWriter, _ *request) { s.asset(w, "image/svg+xml", iconSVG) }
+func (s *Server) manifest(w http.ResponseWriter, _ *request) {
+	s.asset(w, "application/manifest+json", manifestJSON)
+}
+
+func (s *Server) openAPI(w http.ResponseWriter, _ *request) {
+	s.asset(w, "application/json", openAPIJSON)
+}
+
+// plain serves a page without a script. inner is HTML made by package render, or by answerPage.
+func (s *Server) plain(w http.ResponseWriter, status int, title, text, inner string) {
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src "+sum(pageCSS)+"; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	w.Header().Set("Referrer-Policy", "same-origin") // else a browser hides from which page the form was sent
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(`<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>fermata</title><style>` +
+		pageCSS + `</style><body class="plain"><main><h1>` + html.EscapeString(title) + `</h1><p>` + html.EscapeString(text) + `</p>` + inner + `</main></body></html>`))
+}
+
+// answerPage shows what one approval is about, to who has a link for it. Nothing is answered by
+// looking: programs that show previews of links do.
+func (s *Server) answerPage(w http.ResponseWriter, r *request) {
+	a, err := s.o.Access.AnswerOf(r.PathValue("code"))
+	if err != nil {
+		s.strangerToAnswer(w, r)
+		return
+	}
+	question, err := s.hub.Pending(r.Context(), a.Conversation, a.Call)
+	if err != nil || question == "" {
+		s.plain(w, http.StatusOK, "Nobody is waiting any more", "The approval was answered, or the turn has ended.", "")
+		return
+	}
+	s.plain(w, http.StatusOK, "Allow this?", "", question+
+		`<form method="post" class="answers"><button name="decision" value="approved" class="yes">Yes</button> `+
+		`<button name="decision" value="denied">No</button> <button name="decision" value="abort" class="danger">Stop the turn</button></form>`)
+}
+
+func (s *Server) strangerToAnswer(w http.ResponseWriter, r *request) {
+	if !s.mayTry(r.Request) {
+		refuse(w, http.StatusTooManyRequests, "rate", "too many wrong links: wait a minute")
+		return
+	}
+	s.plain(w, http.StatusForbidden, "This link is not valid", "It has expired or was revoked.", "")
+}
+
+// answer answers one approval.
+func (s *Server) answer(w http.ResponseWriter, r *request) {
+	a, err := s.o.Access.AnswerOf(r.PathValue("code"))
+	if err != nil {
+		s.strangerToAnswer(w, r)
+		return
+	}
+	decision := p.Decision(r.PostFormValue("decision"))
+	if decision != p.Approved && decision != p.Denied && decision != p.Abort {
+		refuse(w, http.StatusBadRequest, "decision", "decision must be approved, denied or abort")
+		return
+	}
+	if _, err := s.o.Engine.Submit(r.Context(), a.Conversation, p.Approve{Call: a.Call, Decision: decision}); err != nil {
+		s.plain(w, http.StatusConflict, "Not answered", err.Error(), "")
+		return
+	}
+	s.plain(w, http.StatusOK, "Answered", "The answer was: "+string(decision)+".", "")
+}

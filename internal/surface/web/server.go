@@ -1,0 +1,133 @@
+// Package web serves conversations over HTTP: a page to watch, stop, steer and approve from a browser, and
+// the API below it. It translates between HTTP and [engine.Engine]; what is shown is the one
+// transcript, drawn by package render and kept up to date by package live.
+//
+// Start with [New] and the table of routes. guard.go says who is let in.
+package web
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/surface/web/access"
+	"github.com/fermata-agent/fermata/internal/surface/web/live"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Options are what a server works with.
+type Options struct {
+	Engine  engine.Engine
+	Access  *access.Store
+	Origins []string // under which it is reached, such as http://127.0.0.1:7777; at least one
+	Version string
+	Dir     string // where new conversations begin unless they say otherwise
+
+	// Settings makes those of a new conversation, with remarks for people.
+	Settings func(app.SettingsRequest) (p.Settings, []string, error)
+	// Undo says what putting back the files of a turn would do.
+	Undo func(context.Context, p.ConversationID, p.TurnID) (*app.Undo, error)
+	// Cost is what some usage costs in US dollars, if that is known.
+	Cost func(p.Settings, p.Usage) (float64, bool)
+}
+
+// A Server is the page and the API.
+type Server struct {
+	o       Options
+	ctx     context.Context
+	hub     *live.Hub
+	lobby   *live.Lobby
+	mux     *http.ServeMux
+	origins map[string]string // by the Host header
+	streams chan struct{}     // holds one for each stream that is open
+	wrong   sync.Map          // *rate.Limiter of failed tries by address
+	pace    sync.Map          // *rate.Limiter of requests by session
+	sent    sync.Map          // *submission by session and key
+	ping    time.Duration     // how often a stream shows that it lives
+}
+
+// Limits that a person does not reach.
+const (
+	maxStreams   = 512
+	maxBody      = 16 << 20 // an image may be in a message
+	wrongPerIP   = rate.Limit(0.2)
+	wrongBurst   = 20
+	requestRate  = rate.Limit(30)
+	requestBurst = 120
+)
+
+// New makes a server, whose streams end with ctx.
+func New(ctx context.Context, o Options) *Server {
+	s := &Server{
+		o: o, ctx: ctx, mux: http.NewServeMux(), origins: map[string]string{}, streams: make(chan struct{}, maxStreams), ping: pingEvery,
+		hub: live.NewHub(ctx, live.Options{Engine: o.Engine, Cost: o.Cost}), lobby: live.NewLobby(ctx, o.Engine),
+	}
+	for _, origin := range o.Origins {
+		s.origins[hostOf(origin)] = origin
+	}
+	for _, r := range routes() {
+		s.mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) { s.admit(w, q, r) })
+	}
+	return s
+}
+
+// A right is what a request needs.
+type right int
+
+const (
+	anyone  right = iota // the handler looks by itself
+	reading              // a session
+	watches              // a session; a browser's must say from where it asks
+	writing              // a session that is not read-only; likewise
+)
+
+// A route is one method of one path.
+type route struct {
+	method, path string
+	right        right
+	handle       func(*Server, http.ResponseWriter, *request)
+}
+
+// A request is one that was let in.
+type request struct {
+	*http.Request
+	session access.Session
+}
+
+func routes() []route {
+	return []route{
+		{"GET", "/{$}", anyone, (*Server).page},
+		{"GET", "/sw.js", anyone, (*Server).worker},
+		{"GET", "/icon.svg", anyone, (*Server).icon},
+		{"GET", "/app.webmanifest", anyone, (*Server).manifest},
+		{"GET", "/answer/{code}", anyone, (*Server).answerPage},
+		{"POST", "/answer/{code}", anyone, (*Server).answer},
+
+		{"POST", "/api/v1/login", anyone, (*Server).login},
+		{"GET", "/api/v1/openapi.json", reading, (*Server).openAPI},
+		{"GET", "/api/v1/session", reading, (*Server).session},
+		{"DELETE", "/api/v1/session", watches, (*Server).logout},
+		{"GET", "/api/v1/conversations", reading, (*Server).list},
+		{"POST", "/api/v1/conversations", writing, (*Server).create},
+		{"GET", "/api/v1/conversations/{id}", reading, (*Server).get},
+		{"GET", "/api/v1/conversations/{id}/events", watches, (*Server).events},
+		{"POST", "/api/v1/conversations/{id}/ops", writing, (*Server).submit},
+		{"POST", "/api/v1/conversations/{id}/fork", writing, (*Server).fork},
+		{"POST", "/api/v1/conversations/{id}/archive", writing, (*Server).archive},
+		{"POST", "/api/v1/conversations/{id}/unarchive", writing, (*Server).unarchive},
+		{"GET", "/api/v1/conversations/{id}/diff", reading, (*Server).diff},
+		{"GET", "/api/v1/conversations/{id}/undo", reading, (*Server).previewUndo},
+		{"POST", "/api/v1/conversations/{id}/undo", writing, (*Server).undo},
+		{"GET", "/api/v1/conversations/{id}/items", reading, (*Server).items},
+		{"GET", "/api/v1/conversations/{id}/items/{item}", reading, (*Server).item},
+		{"POST", "/api/v1/view", watches, (*Server).view},
+	}
+}
+
+// ServeHTTP serves the page and the API.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guard(w, r) }
