@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
@@ -123,9 +124,9 @@ func (f *Files) directory(call Call, dir string) (string, error) {
 func walk(ctx context.Context, root string, depth int, visit func(rel string, d fs.DirEntry) error) error {
 	type level struct {
 		rel   string
-		rules *ignorer
+		rules *git.Ignorer
 	}
-	queue := []level{{"", ignoring(root)}}
+	queue := []level{{"", git.Ignoring(root)}}
 	for ; depth > 0 && len(queue) > 0; depth-- {
 		var next []level
 		for _, at := range queue {
@@ -139,7 +140,7 @@ func walk(ctx context.Context, root string, depth int, visit func(rel string, d 
 			for _, e := range entries {
 				rel := filepath.Join(at.rel, e.Name())
 				full := filepath.Join(root, rel)
-				if e.Name() == ".git" || at.rules.ignored(full, e.IsDir()) {
+				if e.Name() == ".git" || at.rules.Ignored(full, e.IsDir()) {
 					continue
 				}
 				switch err := visit(rel, e); {
@@ -149,7 +150,7 @@ func walk(ctx context.Context, root string, depth int, visit func(rel string, d 
 					return err
 				}
 				if e.IsDir() {
-					next = append(next, level{rel, at.rules.within(full)})
+					next = append(next, level{rel, at.rules.Within(full)})
 				}
 			}
 		}

@@ -1,19 +1,19 @@
-package tool
+package git
 
 import (
+	"io"
+	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/fermata-agent/fermata/internal/rootfs"
+	"syscall"
 )
 
-// An ignorer knows which files git ignores below a directory, from the .gitignore
+// An Ignorer knows which files git ignores below a directory, from the .gitignore
 // files on the way and .git/info/exclude. Of a list of rules the last that fits
 // counts, and the rules of a deeper directory count more.
-type ignorer struct {
+type Ignorer struct {
 	rules []ignoreRule
 }
 
@@ -24,9 +24,9 @@ type ignoreRule struct {
 	include bool // "!": not ignored after all
 }
 
-// ignoring returns the rules that are in force in a directory: those of the
+// Ignoring returns the rules that are in force in a directory: those of the
 // directories from the root of its repository down to it.
-func ignoring(dir string) *ignorer {
+func Ignoring(dir string) *Ignorer {
 	var dirs []string
 	for d := dir; ; d = filepath.Dir(d) {
 		dirs = append(dirs, d)
@@ -38,7 +38,7 @@ func ignoring(dir string) *ignorer {
 			break
 		}
 	}
-	ig := &ignorer{}
+	ig := &Ignorer{}
 	root := dirs[len(dirs)-1]
 	ig.read(root, filepath.Join(root, ".git", "info", "exclude"))
 	for i := len(dirs) - 1; i >= 0; i-- {
@@ -47,30 +47,40 @@ func ignoring(dir string) *ignorer {
 	return ig
 }
 
-// within returns the rules that are in force in a directory below.
-func (ig *ignorer) within(dir string) *ignorer {
-	deeper := &ignorer{rules: ig.rules[:len(ig.rules):len(ig.rules)]}
+// Within returns the rules that are in force in a directory below.
+func (ig *Ignorer) Within(dir string) *Ignorer {
+	deeper := &Ignorer{rules: ig.rules[:len(ig.rules):len(ig.rules)]}
 	deeper.read(dir, filepath.Join(dir, ".gitignore"))
 	return deeper
 }
 
 const maxIgnoreFile = 1 << 20
 
-func (ig *ignorer) read(base, name string) {
-	f, err := rootfs.Open(name)
-	if err != nil {
-		return // it may be a pipe, or a link to elsewhere, which git does not follow either
-	}
-	defer f.Close()
-	text, _, err := readSome(f, maxIgnoreFile)
+func (ig *Ignorer) read(base, name string) {
+	text, err := readIgnore(name)
 	if err != nil {
 		return
 	}
-	for line := range strings.SplitSeq(string(text), "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if r, ok := parseIgnore(base, strings.TrimSuffix(line, "\r")); ok {
 			ig.rules = append(ig.rules, r)
 		}
 	}
+}
+
+// readIgnore reads a file of rules. It may be a pipe, or a link to elsewhere, which
+// git does not follow either.
+func readIgnore(name string) (string, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", fs.ErrInvalid
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxIgnoreFile))
+	return string(text), err
 }
 
 // parseIgnore reads one line of a .gitignore file.
@@ -93,7 +103,7 @@ func parseIgnore(base, line string) (ignoreRule, bool) {
 	if line == "" {
 		return r, false
 	}
-	expr := globExpr(line)
+	expr := GlobExpr(line)
 	if !anchored {
 		expr = "(?:.*/)?" + expr
 	}
@@ -105,9 +115,9 @@ func parseIgnore(base, line string) (ignoreRule, bool) {
 	return r, true
 }
 
-// globExpr is a regular expression for a glob in which "**" goes over
+// GlobExpr is a regular expression for a glob in which "**" goes over
 // directories and nothing else does.
-func globExpr(glob string) string {
+func GlobExpr(glob string) string {
 	var b strings.Builder
 	for i := 0; i < len(glob); {
 		rest := glob[i:]
@@ -157,8 +167,8 @@ func globClass(rest string) (string, int) {
 	return "[" + inner + "]", end + 1
 }
 
-// ignored reports whether git ignores the entry.
-func (ig *ignorer) ignored(name string, dir bool) bool {
+// Ignored reports whether git ignores the entry.
+func (ig *Ignorer) Ignored(name string, dir bool) bool {
 	for i := len(ig.rules) - 1; i >= 0; i-- {
 		r := ig.rules[i]
 		if r.dirOnly && !dir {
@@ -170,39 +180,4 @@ func (ig *ignorer) ignored(name string, dir bool) bool {
 		}
 	}
 	return false
-}
-
-// matchesGlob reports whether a relative path fits a glob as rg takes it: one
-// without a slash is for names.
-func matchesGlob(glob, rel string) bool {
-	exclude := strings.HasPrefix(glob, "!")
-	glob = strings.TrimPrefix(glob, "!")
-	if !strings.Contains(glob, "/") {
-		rel = path.Base(rel)
-	}
-	for _, g := range braces(strings.TrimPrefix(glob, "/")) {
-		if match, err := regexp.Compile("^" + globExpr(g) + "$"); err == nil && match.MatchString(rel) {
-			return !exclude
-		}
-	}
-	return exclude
-}
-
-// braces writes "{a,b}" out.
-func braces(glob string) []string {
-	open := strings.IndexByte(glob, '{')
-	if open < 0 {
-		return []string{glob}
-	}
-	end := strings.IndexByte(glob[open:], '}')
-	if end < 0 {
-		return []string{glob}
-	}
-	var out []string
-	for part := range strings.SplitSeq(glob[open+1:open+end], ",") {
-		for _, rest := range braces(glob[open+end+1:]) {
-			out = append(out, glob[:open]+part+rest)
-		}
-	}
-	return out
 }
