@@ -72,19 +72,10 @@ func gitState(ctx context.Context, home, dir string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, gitLimit)
 	defer cancel()
-	if dirty, err := isDirty(ctx, home, dir); err == nil {
+	if dirty, err := git.Dirty(ctx, gitOptions(home, dir)); err == nil {
 		text += map[bool]string{true: ", with uncommitted changes", false: ", no uncommitted changes"}[dirty]
 	}
 	return text
-}
-
-func isDirty(ctx context.Context, home, dir string) (bool, error) {
-	repo, err := OpenGit(ctx, home, dir)
-	if err != nil {
-		return false, err
-	}
-	defer repo.Close()
-	return repo.Dirty(ctx)
 }
 
 // withSkills adds the list of skills to what AGENTS.md files say.

@@ -176,7 +176,11 @@ func (a *App) DiffToRemote(ctx context.Context, cwd string) (RemoteDiff, error) 
 // OpenGit opens the repository that a directory is in. The caller closes it. What
 // git needs while it runs is in the home, where commands cannot write.
 func OpenGit(ctx context.Context, home, dir string) (*git.Repo, error) {
-	return git.Open(ctx, git.Options{Dir: dir, Scratch: filepath.Join(home, "tmp")})
+	return git.Open(ctx, gitOptions(home, dir))
+}
+
+func gitOptions(home, dir string) git.Options {
+	return git.Options{Dir: dir, Scratch: filepath.Join(home, "tmp")}
 }
 
 // SavedConfig reads what the configuration file says now.
