@@ -1,11 +1,15 @@
 package app
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-agent/fermata/internal/config"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -49,12 +53,54 @@ func TestAskWindow(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, answer)
 		}))
-		if got := askWindow(srv.URL+"/v1", "", "m"); got != tt.want {
-			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		if got, answered := askWindow(srv.URL+"/v1", "", "m"); got != tt.want || !answered {
+			t.Errorf("%s: %d, %v, want %d", name, got, answered, tt.want)
 		}
 		srv.Close()
 	}
-	if got := askWindow("http://127.0.0.1:1/v1", "", "m"); got != 0 {
+	if got, answered := askWindow("http://127.0.0.1:1/v1", "", "m"); got != 0 || answered {
+		t.Errorf("nobody answers: %d, %v", got, answered)
+	}
+}
+
+// A server is asked once an hour, and again while nobody answers.
+func TestWindowIsKept(t *testing.T) {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = io.WriteString(w, `{"data":[{"id":"m","max_model_len":32768}]}`)
+	}))
+	defer srv.Close()
+	home := t.TempDir()
+	window := func(address, model string) int64 {
+		return (&Models{config: &config.Config{Home: home}}).saidWindow(address, "", model)
+	}
+	for range 3 {
+		if got := window(srv.URL, "m"); got != 32768 {
+			t.Errorf("it is %d", got)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times, want once", asked)
+	}
+	if window(srv.URL, "other"); asked < 2 {
+		t.Error("another model was not asked for")
+	}
+	if got := window("http://127.0.0.1:1", "m"); got != 0 {
 		t.Errorf("nobody answers: %d", got)
+	}
+	if files, err := filepath.Glob(filepath.Join(home, "cache", "windows", "*")); err != nil || len(files) != 2 {
+		t.Errorf("kept are %q, %v: want the two answers", files, err)
+	}
+	old := windowAnswer{1, time.Now().Add(-2 * time.Hour)}
+	files, _ := filepath.Glob(filepath.Join(home, "cache", "windows", "*"))
+	for _, name := range files {
+		data, _ := json.Marshal(old)
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := window(srv.URL, "m"); got != 32768 {
+		t.Errorf("after two hours it is still %d", got)
 	}
 }
