@@ -104,7 +104,7 @@ func (c Config) tools() ([]tool.Tool, error) {
 		spec := t.Spec()
 		other, taken := indexes[spec.Name]
 		switch {
-		case !toolName.MatchString(spec.Name):
+		case !toolName().MatchString(spec.Name):
 			return nil, &FieldError{field, fmt.Sprintf("its name %q is not 1 to 64 letters, digits, - and _", spec.Name)}
 		case taken:
 			return nil, &FieldError{field, fmt.Sprintf("its name %q is that of Config.Tools[%d]", spec.Name, other)}

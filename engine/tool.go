@@ -36,7 +36,7 @@ type ToolSpec struct {
 	ReadOnly bool
 }
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 // NewTool makes a tool of a function.
 func NewTool(spec ToolSpec, run func(ctx context.Context, c Call) (string, error)) Tool {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -80,10 +81,10 @@ func serverKeys() []key {
 
 // serverName is what the name of an MCP server may be: it becomes a part of the
 // names of its tools.
-var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 // ServerNameOK reports whether an MCP server can have a name.
-func ServerNameOK(name string) bool { return serverName.MatchString(name) }
+func ServerNameOK(name string) bool { return serverName().MatchString(name) }
 
 // checkServers leaves out what cannot be started, rather than failing: such an
 // entry may be meant for another version.

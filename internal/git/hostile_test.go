@@ -30,7 +30,7 @@ func (s *site) settings() string {
 	n := 0
 	for _, key := range keys {
 		key = placeholder.ReplaceAllString(key, "evil")
-		if !wellFormed.MatchString(key) || structural.MatchString(strings.ToLower(key)) || kept.MatchString(strings.ToLower(key)) {
+		if !wellFormed.MatchString(key) || structural.MatchString(strings.ToLower(key)) || kept().MatchString(strings.ToLower(key)) {
 			continue
 		}
 		n++

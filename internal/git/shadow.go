@@ -7,13 +7,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
 // kept are the settings that are taken over: those that say how files and
 // references are to be read. None of them names a program.
-var kept = regexp.MustCompile(`^(core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|trustctime|checkstat|excludesfile|attributesfile)` +
-	`|extensions\.(objectformat|refstorage)|(?s:branch\..*\.(remote|merge)|remote\..*\.fetch))$`)
+var kept = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|trustctime|checkstat|excludesfile|attributesfile)` +
+		`|extensions\.(objectformat|refstorage)|(?s:branch\..*\.(remote|merge)|remote\..*\.fetch))$`)
+})
 
 // ours are the settings that git gets in any case. What is off here is off in
 // each run, whatever the defaults of its version are.
@@ -51,9 +54,9 @@ func (l Location) linked() map[string]string {
 	return links
 }
 
-var globSpecial = regexp.MustCompile(`[*?\[\\]`)
+var globSpecial = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[*?\[\\]`) })
 
-func globQuote(s string) string { return globSpecial.ReplaceAllString(s, `\$0`) }
+func globQuote(s string) string { return globSpecial().ReplaceAllString(s, `\$0`) }
 
 const shadowPrefix = "run-"
 
@@ -136,7 +139,7 @@ func shadowConfig(ctx context.Context, l Location) (string, error) {
 	files := map[string]string{"core.excludesfile": userFile("ignore"), "core.attributesfile": userFile("attributes")}
 	for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
 		key, value, hasValue := strings.Cut(entry, "\n")
-		if !kept.MatchString(key) {
+		if !kept().MatchString(key) {
 			continue
 		}
 		if _, ok := files[key]; ok {

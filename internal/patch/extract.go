@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -48,7 +49,7 @@ func fromScript(script string) (Call, bool) {
 		// An unquoted delimiter makes the shell read the text of the patch as
 		// shell code, in which half a quote is an error. With the delimiter
 		// quoted it is only text.
-		at := bareDelimiter.FindStringSubmatchIndex(script)
+		at := bareDelimiter().FindStringSubmatchIndex(script)
 		if at == nil {
 			return Call{}, false
 		}
@@ -78,7 +79,7 @@ func fromScript(script string) (Call, bool) {
 	return Call{Patch: body, Dir: dir}, true
 }
 
-var bareDelimiter = regexp.MustCompile(`<<-?[ \t]*(\w+)[ \t]*\n`)
+var bareDelimiter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<<-?[ \t]*(\w+)[ \t]*\n`) })
 
 // patchDocument returns the here-document of a script that does nothing but
 // feed it to a patch command, and the directory that it changes to first.

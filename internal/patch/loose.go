@@ -3,6 +3,7 @@ package patch
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Normalize returns the patch in a text that a model wrote, in the form that Parse
@@ -35,7 +36,7 @@ func Normalize(text string) (string, []string) {
 
 // unfence takes the content out of a Markdown code fence, if there is one.
 func unfence(text string) string {
-	open := fence.FindStringIndex(text)
+	open := fence().FindStringIndex(text)
 	if open == nil {
 		return text
 	}
@@ -47,18 +48,22 @@ func unfence(text string) string {
 }
 
 var (
-	fence     = regexp.MustCompile("(?m)^[ \t]*```[a-zA-Z_-]*[ \t]*\n")
-	beginLine = regexp.MustCompile(`(?mi)^[ \t]*\*\*\*[ \t]*Begin[ \t]+Patch[ \t]*(\*\*\*)?[ \t\r]*$`)
-	endLine   = regexp.MustCompile(`(?mi)^[ \t]*\*\*\*[ \t]*End[ \t]+Patch[ \t]*(\*\*\*)?[ \t\r]*$`)
-	header    = regexp.MustCompile(`(?m)^\*\*\* (Add|Update|Delete) File: \S`)
+	fence     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?m)^[ \t]*```[a-zA-Z_-]*[ \t]*\n") })
+	beginLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?mi)^[ \t]*\*\*\*[ \t]*Begin[ \t]+Patch[ \t]*(\*\*\*)?[ \t\r]*$`)
+	})
+	endLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?mi)^[ \t]*\*\*\*[ \t]*End[ \t]+Patch[ \t]*(\*\*\*)?[ \t\r]*$`)
+	})
+	header = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\*\*\* (Add|Update|Delete) File: \S`) })
 )
 
-func hasHeader(text string) bool { return header.MatchString(text) }
+func hasHeader(text string) bool { return header().MatchString(text) }
 
 // between returns what stands between the first begin marker and the last end
 // marker, with both. A text that has none, or nothing around them, stays.
 func between(text string) string {
-	begin, ends := beginLine.FindStringIndex(text), endLine.FindAllStringIndex(text, -1)
+	begin, ends := beginLine().FindStringIndex(text), endLine().FindAllStringIndex(text, -1)
 	if begin == nil || len(ends) == 0 {
 		return text
 	}
@@ -74,7 +79,7 @@ func between(text string) string {
 func plainMarkers(text string) string {
 	trimmed := strings.TrimSpace(text)
 	first, rest, ok := strings.Cut(trimmed, "\n")
-	if !ok || !beginLine.MatchString(first) {
+	if !ok || !beginLine().MatchString(first) {
 		return text
 	}
 	crlf := ""
@@ -83,7 +88,7 @@ func plainMarkers(text string) string {
 	}
 	at := strings.LastIndexByte(rest, '\n') + 1
 	last := rest[at:]
-	if endLine.MatchString(last) {
+	if endLine().MatchString(last) {
 		last = endMarker
 	}
 	fixed := beginMarker + crlf + "\n" + rest[:at] + last

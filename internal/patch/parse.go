@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Patch is a parsed patch: what it asks for, not yet held against any file.
@@ -69,7 +70,7 @@ const (
 
 // diffRange is what follows "@@" in a unified diff. Models write it from habit
 // and cannot count, so it stands for a bare "@@".
-var diffRange = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
+var diffRange = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`) })
 
 // Parse reads a patch. The error is always an *Error. A patch without sections
 // parses; Verify refuses it.
@@ -298,7 +299,7 @@ func (p *parser) chunk(s *Section) (Chunk, error) {
 	for !p.done() && strings.HasPrefix(p.line(), "@@") {
 		n := p.number()
 		text := strings.TrimRight(strings.TrimPrefix(p.next()[2:], " "), " \t")
-		if text != "" && !diffRange.MatchString(text) {
+		if text != "" && !diffRange().MatchString(text) {
 			c.Anchors = append(c.Anchors, Anchor{Text: text, Line: n})
 		}
 	}

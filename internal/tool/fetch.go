@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -174,18 +175,22 @@ func page(resp *http.Response, body []byte, more bool) (string, error) {
 }
 
 var (
-	invisible  = regexp.MustCompile(`(?is)<!--.*?-->|<(script|style|svg|noscript|template)\b.*?</(script|style|svg|noscript|template)\s*>`)
-	blocks     = regexp.MustCompile(`(?i)</?(p|div|br|li|ul|ol|tr|table|h[1-6]|pre|section|article|header|footer|nav|main|blockquote|dt|dd|title)\b[^>]*>`)
-	anyTag     = regexp.MustCompile(`(?s)<[^>]*>`)
-	manyBlanks = regexp.MustCompile(`[ \t\r\f]+`)
-	manyLines  = regexp.MustCompile(`\n\s*\n+`)
+	invisible = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?is)<!--.*?-->|<(script|style|svg|noscript|template)\b.*?</(script|style|svg|noscript|template)\s*>`)
+	})
+	blocks = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)</?(p|div|br|li|ul|ol|tr|table|h[1-6]|pre|section|article|header|footer|nav|main|blockquote|dt|dd|title)\b[^>]*>`)
+	})
+	anyTag     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<[^>]*>`) })
+	manyBlanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[ \t\r\f]+`) })
+	manyLines  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\s*\n+`) })
 )
 
 // plainHTML is the text of an HTML page.
 func plainHTML(text string) string {
-	text = invisible.ReplaceAllString(text, " ")
-	text = blocks.ReplaceAllString(text, "\n")
-	text = html.UnescapeString(anyTag.ReplaceAllString(text, ""))
-	text = manyBlanks.ReplaceAllString(text, " ")
-	return strings.TrimSpace(manyLines.ReplaceAllString(text, "\n\n"))
+	text = invisible().ReplaceAllString(text, " ")
+	text = blocks().ReplaceAllString(text, "\n")
+	text = html.UnescapeString(anyTag().ReplaceAllString(text, ""))
+	text = manyBlanks().ReplaceAllString(text, " ")
+	return strings.TrimSpace(manyLines().ReplaceAllString(text, "\n\n"))
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/model/wire"
@@ -129,12 +130,12 @@ func mostTokens(name string) int {
 // budgets are how many tokens an effort is worth, for models that want a number.
 var budgets = map[string]int{"low": 4096, "medium": 10240, "high": 20480, "xhigh": 28672}
 
-var generation = regexp.MustCompile(`claude-[a-z]+-(\d+)(?:[-.](\d{1,2}))?(?:\D|$)`)
+var generation = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`claude-[a-z]+-(\d+)(?:[-.](\d{1,2}))?(?:\D|$)`) })
 
 // adaptive reports whether a model decides by itself how much to think. From
 // Claude 4.6 on they do, and later ones refuse to be told.
 func adaptive(name string) bool {
-	m := generation.FindStringSubmatch(name)
+	m := generation().FindStringSubmatch(name)
 	if m == nil {
 		return false
 	}

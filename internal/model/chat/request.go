@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/model/wire"
@@ -350,16 +351,16 @@ func encodeCall(it *protocol.PromptItem) []byte {
 	return append(b, '}')
 }
 
-var messageParam = regexp.MustCompile(`^messages\W*(\d+)`)
+var messageParam = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^messages\W*(\d+)`) })
 
 // fault finds the call that a refusal means. Many servers only say which message
 // it was, or not even that.
 func (r request) fault(c wire.Complaint) *protocol.CallFault {
-	if !aboutTools.MatchString(c.Message) {
+	if !aboutTools().MatchString(c.Message) {
 		return nil
 	}
 	kind := protocol.OutputWithoutCall
-	if m := messageParam.FindStringSubmatch(c.Param); m != nil {
+	if m := messageParam().FindStringSubmatch(c.Param); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil && n < len(r.ids) && r.ids[n] != "" {
 			return &protocol.CallFault{WireID: r.ids[n], Fault: kind}
 		}
@@ -378,4 +379,6 @@ func (r request) fault(c wire.Complaint) *protocol.CallFault {
 }
 
 // aboutTools fits the refusals that are about calls and their outputs.
-var aboutTools = regexp.MustCompile(`(?i)tool_calls?\b|role.{1,4}tool|tool (?:result|message|response)`)
+var aboutTools = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)tool_calls?\b|role.{1,4}tool|tool (?:result|message|response)`)
+})

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model/emit"
@@ -79,9 +80,9 @@ func (v view) output(n int) string {
 }
 
 var (
-	talk     = regexp.MustCompile(`(?i)^talk (\d+)$`)
-	wait     = regexp.MustCompile(`(?i)^wait (\d+(?:\.\d+)?)\s*s?$`)
-	happened = regexp.MustCompile(`(?i)^what(?:'s| has| just)? happened\s*\??$`)
+	talk     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^talk (\d+)$`) })
+	wait     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^wait (\d+(?:\.\d+)?)\s*s?$`) })
+	happened = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^what(?:'s| has| just)? happened\s*\??$`) })
 )
 
 // decide is the whole mind of the demo model. What it does for a message is a
@@ -89,15 +90,15 @@ var (
 // which of them is next.
 func decide(req request) turnout {
 	v := look(req)
-	if m := talk.FindStringSubmatch(v.message); m != nil {
+	if m := talk().FindStringSubmatch(v.message); m != nil {
 		return turnout{pace: perWord, text: talking(m[1])}
 	}
-	if m := wait.FindStringSubmatch(v.message); m != nil {
+	if m := wait().FindStringSubmatch(v.message); m != nil {
 		seconds, _ := strconv.ParseFloat(m[1], 64)
 		d := min(time.Duration(min(seconds, maxWait.Seconds())*float64(time.Second)), maxWait)
 		return turnout{wait: d, text: fmt.Sprintf("I waited for %s s.", m[1])}
 	}
-	if happened.MatchString(v.message) {
+	if happened().MatchString(v.message) {
 		return turnout{text: v.story()}
 	}
 
@@ -163,8 +164,8 @@ func cutWord(s, word string) (string, bool) {
 }
 
 var (
-	writes = regexp.MustCompile(`(?is)^write ([^:\n]+): ?(.*)$`)
-	types  = regexp.MustCompile(`(?is)^type (\d+): ?(.*)$`)
+	writes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)^write ([^:\n]+): ?(.*)$`) })
+	types  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)^type (\d+): ?(.*)$`) })
 )
 
 // step reads what Help says can be done. It reports false if s is nothing of it;
@@ -176,7 +177,7 @@ func (v view) step(s string) (*emit.Call, bool) {
 	if command, ok := cutWord(s, "start:"); ok {
 		return v.call("exec_command", emit.Object{"cmd": command, "yield_time_ms": 250, "tty": true}), true
 	}
-	if m := types.FindStringSubmatch(s); m != nil {
+	if m := types().FindStringSubmatch(s); m != nil {
 		id, _ := strconv.Atoi(m[1])
 		chars := m[2]
 		if chars != "" {
@@ -194,7 +195,7 @@ func (v view) step(s string) (*emit.Call, bool) {
 		}
 		return &emit.Call{Name: name, Arguments: cmp.Or(strings.TrimSpace(arguments), "{}")}, true
 	}
-	if m := writes.FindStringSubmatch(s); m != nil {
+	if m := writes().FindStringSubmatch(s); m != nil {
 		return v.write(strings.TrimSpace(m[1]), m[2]), true
 	}
 	return nil, false
@@ -309,7 +310,9 @@ func (v view) result(step string, n int) string {
 }
 
 // report is what exec_command says before the output of a command that ended.
-var report = regexp.MustCompile(`^Wall time: [0-9.]+ seconds\nProcess exited with code (-?\d+)\nOutput:\n`)
+var report = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^Wall time: [0-9.]+ seconds\nProcess exited with code (-?\d+)\nOutput:\n`)
+})
 
 // printed is the output of a command in what a tool returned, with its exit code
 // if that is not 0.
@@ -324,7 +327,7 @@ func printed(output string) string {
 	if json.Unmarshal([]byte(output), &result) == nil && result.Output != nil {
 		text, code = *result.Output, result.Metadata.ExitCode
 	}
-	if m := report.FindStringSubmatch(text); m != nil {
+	if m := report().FindStringSubmatch(text); m != nil {
 		code, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
 	}

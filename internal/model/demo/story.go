@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 )
@@ -49,13 +50,15 @@ func (v view) story() string {
 	return p.told() + p.ended
 }
 
-var duration = regexp.MustCompile(`after (?:at least )?(\d+(?:\.\d+)? ?(?:ms|s|seconds|m|min)\b)`)
+var duration = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`after (?:at least )?(\d+(?:\.\d+)? ?(?:ms|s|seconds|m|min)\b)`)
+})
 
 // cut tells of a turn that was cut: what, after how long, with which output.
 func (p past) cut() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "You had asked: %s\nThe turn was interrupted", oneLine(p.asked))
-	if m := duration.FindStringSubmatch(p.aborted); m != nil {
+	if m := duration().FindStringSubmatch(p.aborted); m != nil {
 		fmt.Fprintf(&b, " after %s", m[1])
 	}
 	fmt.Fprintf(&b, ". The notice said: %s\n", p.aborted)
@@ -68,7 +71,7 @@ func (p past) cut() string {
 		}
 		open++
 		fmt.Fprintf(&b, "Interrupted: %s", c.name)
-		if m := duration.FindStringSubmatch(c.output); m != nil {
+		if m := duration().FindStringSubmatch(c.output); m != nil {
 			fmt.Fprintf(&b, ", after %s", m[1])
 		}
 		fmt.Fprintf(&b, ". Its output:\n%s\n", indent(c.output))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
@@ -81,7 +82,7 @@ func imagePath(text string) (string, bool) {
 }
 
 // imageLabel is what newLabel makes.
-var imageLabel = regexp.MustCompile(`\[image #(\d+)(?: [^\]\n]*)?\]`)
+var imageLabel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[image #(\d+)(?: [^\]\n]*)?\]`) })
 
 func (c *Composer) newLabel(file string) string {
 	c.images++
@@ -100,7 +101,7 @@ func IsURL(image string) bool {
 // images belong to the labels in the text, in their order; those that have none are
 // given one.
 func (c *Composer) WithImages(text string, images []string) string {
-	labels := imageLabel.FindAllStringSubmatch(text, len(images))
+	labels := imageLabel().FindAllStringSubmatch(text, len(images))
 	for i, image := range images {
 		if i >= len(labels) {
 			label := c.newLabel(image)
