@@ -150,9 +150,10 @@ type Stream struct {
 	fault  func(Complaint) *protocol.CallFault
 
 	optional []Optional
-	unwanted string // the optional member that was refused, if one was
-	whole    []byte // an answer in one piece, where a stream was asked for
-	awaiting bool   // Next runs
+	unwanted string        // the optional member that was refused, if one was
+	whole    []byte        // an answer in one piece, where a stream was asked for
+	awaiting bool          // Next runs
+	waited   time.Duration // for the event that it returns
 }
 
 // An UnwantedError means that a service refuses a request for one of its optional
@@ -296,12 +297,10 @@ func (s *Stream) Next() ([]byte, error) {
 	return data, nil
 }
 
-// awaitEvent returns the next event that has data, with the timer running
-// meanwhile.
+// awaitEvent returns the next event that has data. All reads together that it
+// takes may wait as long as the service may be silent.
 func (s *Stream) awaitEvent() ([]byte, error) {
-	s.timer.Reset(s.caller.idle)
-	defer s.timer.Stop()
-	s.awaiting = true
+	s.awaiting, s.waited = true, 0
 	defer func() { s.awaiting = false }()
 	for {
 		data, err := s.events.Next()
@@ -311,15 +310,20 @@ func (s *Stream) awaitEvent() ([]byte, error) {
 	}
 }
 
-// idleReader reads the body, with the timer running only meanwhile. While an event
-// is awaited it runs anyway.
+// idleReader reads the body, with the timer running only meanwhile: most events
+// are there already, and need none.
 type idleReader Stream
 
 func (r *idleReader) Read(p []byte) (int, error) {
 	if !r.awaiting {
-		r.timer.Reset(r.caller.idle)
-		defer r.timer.Stop()
+		r.waited = 0
 	}
+	start := time.Now()
+	r.timer.Reset(r.caller.idle - r.waited)
+	defer func() {
+		r.timer.Stop()
+		r.waited += time.Since(start)
+	}()
 	return r.body.Read(p)
 }
 
