@@ -1,10 +1,12 @@
 package fold
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,13 +15,12 @@ import (
 
 // revision is part of the form. Raise it when the meaning of something that is
 // saved changes although its type does not.
-const revision = 1
+const revision = 2
 
-// saved is a State as it is saved.
+// saved is a State as it is saved, without the history, which follows.
 type saved struct {
-	Form    string // how the rest is to be read
-	State   *State
-	History json.RawMessage
+	Form  string // how the rest is to be read
+	State *State
 }
 
 // Save returns the state in a form that Restore reads.
@@ -28,17 +29,18 @@ func (s *State) Save() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("save the conversation's state: %w", err)
 	}
-	data, err := json.Marshal(saved{form(), s, hist})
+	data, err := json.Marshal(saved{form(), s})
 	if err != nil {
 		return nil, fmt.Errorf("save the conversation's state: %w", err)
 	}
-	return data, nil
+	return slices.Concat(data, []byte("\n"), hist), nil
 }
 
 // Restore returns the state that Save wrote. What a version with another form of
 // state wrote is an error: the events have to be folded again.
 func Restore(data []byte) (*State, error) {
 	in := saved{State: New()}
+	data, hist, _ := bytes.Cut(data, []byte("\n"))
 	err := json.Unmarshal(data, &in)
 	if err != nil {
 		return nil, fmt.Errorf("restore the conversation's state: %w", err)
@@ -47,7 +49,7 @@ func Restore(data []byte) (*State, error) {
 	if in.Form != form() || s == nil {
 		return nil, fmt.Errorf("restore the conversation's state: it has form %q, not %q", in.Form, form())
 	}
-	if s.History, err = history.Restore(in.History); err != nil {
+	if s.History, err = history.Restore(hist); err != nil {
 		return nil, err
 	}
 	return s, nil

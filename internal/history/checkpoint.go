@@ -1,7 +1,9 @@
 package history
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,7 +27,6 @@ type savedHistory struct {
 	Notes     turnNotes                 `json:",omitzero"`
 	Running   map[p.BackgroundID]string `json:",omitempty"`
 	Lost      []string                  `json:",omitempty"`
-	Entries   json.RawMessage           // a list of savedEntry
 }
 
 type savedGroup struct {
@@ -64,16 +65,28 @@ func (*History) SavedAs() any {
 	}{}
 }
 
-// Save returns the history in a form that Restore reads.
+// Save returns the history in a form that Restore reads: a line for all but the
+// entries, then a list of savedEntry, which would be copied once more as a part of it.
 func (h *History) Save() ([]byte, error) {
 	out := savedHistory{
 		Settings: h.settings, Next: h.nextSettings, Compacted: h.compacted, Lead: len(h.lead), Missing: h.missing,
 		Size: h.size, Base: h.base, Window: h.window, Shortened: h.shortened, Plan: h.plan, Changed: h.changed,
-		Group: h.group.save(h.entries), Notes: h.notes, Running: h.background, Lost: h.endedBackground, Entries: h.saved,
+		Group: h.group.save(h.entries), Notes: h.notes, Running: h.background, Lost: h.endedBackground,
 	}
-	if h.saved != nil {
-		return json.Marshal(out)
+	head, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("save history: %w", err)
 	}
+	entries := h.saved
+	if entries == nil {
+		if entries, err = h.saveEntries(); err != nil {
+			return nil, fmt.Errorf("save history: %w", err)
+		}
+	}
+	return slices.Concat(head, []byte("\n"), entries), nil
+}
+
+func (h *History) saveEntries() ([]byte, error) {
 	list := make([]savedEntry, len(h.entries))
 	for i, e := range h.entries {
 		it := e.item
@@ -82,11 +95,7 @@ func (h *History) Save() ([]byte, error) {
 			it.CallKind, it.Failed, it.Name, it.Arguments, it.Raw, e.own, e.id,
 		}
 	}
-	var err error
-	if out.Entries, err = json.Marshal(list); err != nil {
-		return nil, fmt.Errorf("save history: %w", err)
-	}
-	return json.Marshal(out)
+	return json.Marshal(list)
 }
 
 func (g group) save(entries []*entry) savedGroup {
@@ -101,12 +110,16 @@ func (g group) save(entries []*entry) savedGroup {
 // are decoded when they are first needed, so that a long conversation opens at once.
 func Restore(data []byte) (*History, error) {
 	var in savedHistory
-	if err := json.Unmarshal(data, &in); err != nil {
+	head, entries, ok := bytes.Cut(data, []byte("\n"))
+	if !ok {
+		return nil, errors.New("restore history: there are no entries")
+	}
+	if err := json.Unmarshal(head, &in); err != nil {
 		return nil, fmt.Errorf("restore history: %w", err)
 	}
 	g := in.Group
 	h := &History{
-		saved: in.Entries, settings: in.Settings, nextSettings: in.Next, compacted: in.Compacted,
+		saved: entries, settings: in.Settings, nextSettings: in.Next, compacted: in.Compacted,
 		size: in.Size, base: in.Base, window: in.Window, shortened: in.Shortened, plan: in.Plan, changed: in.Changed,
 		lead: make([]*entry, in.Lead), missing: in.Missing, notes: in.Notes, background: in.Running, endedBackground: in.Lost,
 		group: group{turn: g.Turn, response: g.Response, reasoning: g.Reasoning, partial: g.Partial, before: g.Before, outputs: g.Outputs},

@@ -263,14 +263,14 @@ func TestSaveAndRestore(t *testing.T) {
 }
 
 func TestRestoreOfNonsense(t *testing.T) {
-	for _, bad := range []string{"", "{", `{"lead":"x"}`} {
+	for _, bad := range []string{"", "{", `{}`, "{\n[]", `{"lead":"x"}` + "\n[]"} {
 		if h, err := history.Restore([]byte(bad)); err == nil {
 			t.Errorf("%q: restored %v", bad, h)
 		} else if !strings.Contains(err.Error(), "restore history") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	for _, odd := range []string{`{}`, `{"entries":null}`, `{"lead":7,"entries":[]}`} {
+	for _, odd := range []string{"{}\n", "{}\nnull", `{"lead":7}` + "\n[]"} {
 		h := restore(t, []byte(odd))
 		h.Apply(p.Event{Turn: 1, Body: &p.Compacted{Summary: "s"}})
 		expect(t, h, summary+"s")
