@@ -2,7 +2,8 @@ package protocol
 
 import (
 	"encoding/json"
-	"fmt"
+	"reflect"
+	"sync"
 	"time"
 )
 
@@ -549,14 +550,17 @@ var kinds = []struct {
 	{"delta", func() Body { return new(Delta) }},
 }
 
-var (
-	kindByType = map[string]string{}
-	makeByKind = map[string]func() Body{}
-)
-
-func init() {
-	for _, k := range kinds {
-		kindByType[fmt.Sprintf("%T", k.make())] = k.name
-		makeByKind[k.name] = k.make
-	}
+// A kindTable finds kinds by type and by name.
+type kindTable struct {
+	names map[reflect.Type]string
+	makes map[string]func() Body
 }
+
+var kindsBy = sync.OnceValue(func() kindTable {
+	t := kindTable{map[reflect.Type]string{}, map[string]func() Body{}}
+	for _, k := range kinds {
+		t.names[reflect.TypeOf(k.make())] = k.name
+		t.makes[k.name] = k.make
+	}
+	return t
+})

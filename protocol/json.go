@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -11,7 +12,7 @@ func Kind(b Body) string {
 	if u, ok := b.(*Unknown); ok {
 		return u.Kind
 	}
-	return kindByType[fmt.Sprintf("%T", b)]
+	return kindsBy().names[reflect.TypeOf(b)]
 }
 
 // Unknown is an event of a kind that this version does not know, for example
@@ -28,7 +29,7 @@ func (u *Unknown) MarshalJSON() ([]byte, error) { return u.JSON.MarshalJSON() }
 
 // DecodeBody reads the JSON form of a body of the given kind.
 func DecodeBody(kind string, data []byte) (Body, error) {
-	mk, ok := makeByKind[kind]
+	mk, ok := kindsBy().makes[kind]
 	if !ok {
 		return &Unknown{Kind: kind, JSON: append(json.RawMessage(nil), data...)}, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"maps"
 	"os"
@@ -123,9 +122,9 @@ func (s *Store) saveCheckpoint(path string, ck checkpoint) error {
 	if err != nil {
 		return err
 	}
-	b = appendHex(append(b, ' '), crc32.Checksum(b, castagnoli))
+	b = appendHex(append(b, ' '), checksum(b))
 	b = append(append(b, '\n'), ck.state...)
-	b = appendHex(b, crc32.Checksum(b, castagnoli))
+	b = appendHex(b, checksum(b))
 
 	temp := path + checkpointSuffix + tempSuffix
 	f, err := s.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -152,7 +151,7 @@ func (s *Store) loadCheckpoint(path string, f File) checkpoint {
 	}
 	b, sum := b[:len(b)-8], b[len(b)-8:]
 	head, state, ok := bytes.Cut(b, []byte("\n"))
-	if !ok || !bytes.Equal(appendHex(nil, crc32.Checksum(b, castagnoli)), sum) {
+	if !ok || !bytes.Equal(appendHex(nil, checksum(b)), sum) {
 		return checkpoint{}
 	}
 	ck, ok := parseHead(head)
@@ -176,7 +175,7 @@ func (s *Store) loadCheckpoint(path string, f File) checkpoint {
 // which know nothing of kinds, are not taken.
 func parseHead(line []byte) (ck checkpoint, ok bool) {
 	n := len(line) - 9
-	if n < 0 || line[n] != ' ' || !bytes.Equal(appendHex(nil, crc32.Checksum(line[:n], castagnoli)), line[n+1:]) {
+	if n < 0 || line[n] != ' ' || !bytes.Equal(appendHex(nil, checksum(line[:n])), line[n+1:]) {
 		return checkpoint{}, false
 	}
 	err := json.Unmarshal(line[:n], &ck)

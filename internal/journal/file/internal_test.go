@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -211,7 +210,7 @@ func TestAppendString(t *testing.T) {
 
 func TestParseLineRefuses(t *testing.T) {
 	sum := func(s string) []byte {
-		return fmt.Appendf(nil, `%s,"sum":"%08x"}`, s, crc32.Checksum([]byte(s), castagnoli))
+		return fmt.Appendf(nil, `%s,"sum":"%08x"}`, s, checksum([]byte(s)))
 	}
 	at := `"2026-11-15T11:41:54.123456Z"`
 	good := `{"n":1,"t":` + at + `,"turn":0,"kind":"k","body":{}`

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"hash/crc32"
 	"strconv"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -41,14 +42,17 @@ type link struct {
 }
 
 // idSum is what the lines of a conversation have as of.
-func idSum(id string) uint32 { return crc32.Checksum([]byte(id), castagnoli) }
+func idSum(id string) uint32 { return checksum([]byte(id)) }
 
 const (
 	kindDamaged = "damaged"              // a record that stands for a lost one
 	kindStarted = "conversation_started" // the first record, which names the conversation
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// checksum does not make its table when the program starts: a shim, which each command has, needs none.
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli()) }
+
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // appendRecord appends a record's line, and returns its sum.
 func appendRecord(b []byte, e *journal.Pending, l link) ([]byte, uint32) {
@@ -98,7 +102,7 @@ func appendEnd(b []byte, from int, l link) ([]byte, uint32) {
 	b = append(b, prevPrefix...)
 	b = appendHex(b, l.prev)
 	b = append(b, '"')
-	sum := crc32.Checksum(b[from:], castagnoli)
+	sum := checksum(b[from:])
 	b = append(b, sumPrefix...)
 	b = appendHex(b, sum)
 	return append(b, '"', '}', '\n'), sum
@@ -147,7 +151,7 @@ func parseLine(b []byte) line {
 	if n < 0 || !bytes.HasPrefix(b[n:], []byte(sumPrefix)) || b[len(b)-2] != '"' || b[len(b)-1] != '}' {
 		return line{}
 	}
-	sum := crc32.Checksum(b[:n], castagnoli)
+	sum := checksum(b[:n])
 	var hex [8]byte
 	if !bytes.Equal(appendHex(hex[:0], sum), b[n+len(sumPrefix):len(b)-2]) {
 		return line{}
