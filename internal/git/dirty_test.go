@@ -32,7 +32,9 @@ var changes = []func(s *site, r *rand.Rand){
 		s.write(filepath.Join(s.root, ".gitignore"), []string{"x.o\n", "*.o\n/dir/sub\n", "dir/\n!x.o\n"}[r.IntN(3)])
 	},
 	func(s *site, r *rand.Rand) { name := s.some(r); os.Remove(name); os.Symlink("a", name) },
-	func(s *site, _ *rand.Rand) { s.plain(s.root, "rm", "-q", "-f", "--cached", "-r", "--ignore-unmatch", ".") },
+	func(s *site, _ *rand.Rand) {
+		s.plain(s.root, "rm", "-q", "-f", "--cached", "-r", "--ignore-unmatch", ".")
+	},
 }
 
 // some is a file that may be there.
