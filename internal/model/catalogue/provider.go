@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
+	"sync"
 )
 
 //go:embed providers.tsv
@@ -19,18 +20,20 @@ type Provider struct {
 }
 
 // Providers are the services there are, in the table's order.
-func Providers() []Provider {
+func Providers() []Provider { return slices.Clone(allProviders()) }
+
+var allProviders = sync.OnceValue(func() []Provider {
 	var list []Provider
 	for line := range rows(providers) {
 		f := strings.Split(line, "\t")
 		list = append(list, Provider{ID: f[0], Name: f[1], EnvKeys: strings.Split(f[2], ","), BaseURL: f[3], Wire: f[4]})
 	}
 	return list
-}
+})
 
 // FindProvider looks a service up by its id.
 func FindProvider(id string) (Provider, bool) {
-	list := Providers()
+	list := allProviders()
 	i := slices.IndexFunc(list, func(p Provider) bool { return p.ID == id })
 	if i < 0 {
 		return Provider{}, false

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Cgroup is a control group of the kernel that holds the processes of one command:
@@ -37,8 +38,8 @@ func NewCgroup() *Cgroup {
 }
 
 // ownCgroup returns the directory of this process in the unified hierarchy, or
-// nothing.
-func ownCgroup() string {
+// nothing. If the process is moved later, its commands begin where it was.
+var ownCgroup = sync.OnceValue(func() string {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
@@ -56,7 +57,7 @@ func ownCgroup() string {
 		}
 	}
 	return ""
-}
+})
 
 // isUnified reports whether a mount is the unified hierarchy.
 func isUnified(mount string) bool {
