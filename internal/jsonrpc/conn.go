@@ -127,6 +127,9 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
+// Ending is a context that ends when the peer will say nothing more.
+func (c *Conn) Ending() context.Context { return c.ending }
+
 // Ended reports whether the peer will say nothing more.
 func (c *Conn) Ended() bool { return c.ending.Err() != nil }
 

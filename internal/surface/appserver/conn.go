@@ -1,0 +1,180 @@
+package appserver
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fermata-agent/fermata/internal/follow"
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A conn is a connection.
+type conn struct {
+	s      *Server
+	rpc    *jsonrpc.Conn
+	kind   Kind
+	life   context.Context // of what it does by itself
+	end    context.CancelFunc
+	optOut atomic.Pointer[map[string]bool] // notifications that are not wanted; nil before initialize
+	warned sync.Map                        // members that were named in a warning
+	open   sync.Map                        // p.ConversationID to *thread
+	late   atomic.Int32                    // notifications of later that have not been sent
+}
+
+// The bounds of a connection: bytes that wait for a client, requests that are under way, and bytes of a message.
+const (
+	maxQueue = 1 << 20
+	maxCalls = 128
+	maxLine  = 64 << 20
+	maxLate  = 1000
+)
+
+// codeOverloaded is the code for a request that comes when there is too much to do.
+const codeOverloaded = -32001
+
+func (s *Server) newConn(ctx context.Context, kind Kind) *conn {
+	c := &conn{s: s, kind: kind}
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{
+		Methods: c.methods(), Plain: true, Reply: c.reply, Log: s.o.Log,
+		MaxQueue: maxQueue, MaxCalls: maxCalls, MaxLine: maxLine,
+		Full: jsonrpc.Errorf(codeOverloaded, "Server overloaded; retry later."),
+	})
+	return c
+}
+
+func (c *conn) close() { c.end() }
+
+// notify sends a notification, unless the client does not want it. It waits while too much waits for the client.
+func (c *conn) notify(ctx context.Context, method string, params any) error {
+	if out := c.optOut.Load(); out == nil || (*out)[method] {
+		return nil
+	}
+	return c.rpc.Notify(ctx, method, params)
+}
+
+// later sends a notification without waiting. A client that has not read very many of them gets no more.
+func (c *conn) later(method string, params any) {
+	if c.rpc.Ended() || c.late.Add(1) > maxLate {
+		c.late.Add(-1)
+		return
+	}
+	c.rpc.Go(func() {
+		defer c.late.Add(-1)
+		_ = c.notify(c.life, method, params) // if it fails the client has gone
+	})
+}
+
+// remark warns about what has no effect.
+func (c *conn) remark(id p.ConversationID, remarks []string) {
+	var thread *string
+	if name := string(id); name != "" {
+		thread = &name
+	}
+	for _, r := range remarks {
+		c.later("warning", wire.Warning{ThreadID: thread, Message: r})
+	}
+}
+
+var (
+	errNotInitialized = jsonrpc.Errorf(jsonrpc.CodeRequest, "Not initialized")
+	errInitialized    = jsonrpc.Errorf(jsonrpc.CodeRequest, "Already initialized")
+)
+
+func refuse(format string, args ...any) error {
+	return jsonrpc.Errorf(jsonrpc.CodeRequest, format, args...)
+}
+
+func badParams(format string, args ...any) error {
+	return jsonrpc.Errorf(jsonrpc.CodeParams, format, args...)
+}
+
+func (c *conn) initialize(_ context.Context, _ *jsonrpc.Request, in wire.Initialize) (wire.Initialized, error) {
+	out := map[string]bool{}
+	if in.Capabilities != nil {
+		for _, name := range in.Capabilities.OptOut {
+			out[name] = true
+		}
+	}
+	if !c.optOut.CompareAndSwap(nil, &out) {
+		return wire.Initialized{}, errInitialized
+	}
+	return wire.Initialized{
+		UserAgent: fmt.Sprintf("%s/%s (fermata; %s %s)", in.ClientInfo.Name, c.s.o.Version, runtime.GOOS, runtime.GOARCH),
+		CodexHome: c.s.o.Home, PlatformFamily: "unix", PlatformOS: runtime.GOOS,
+	}, nil
+}
+
+// handle makes a method that needs an initialized connection, and warns once of each member that nobody knows.
+func handle[P, R any](c *conn, name string, fn func(context.Context, *jsonrpc.Request, P) (R, error)) jsonrpc.Method {
+	params := reflect.TypeFor[P]()
+	return jsonrpc.Handle(name, func(ctx context.Context, r *jsonrpc.Request, in P) (R, error) {
+		if c.optOut.Load() == nil {
+			var none R
+			return none, errNotInitialized
+		}
+		for _, member := range jsonrpc.Unknown(r.Params, params) {
+			if _, said := c.warned.LoadOrStore(name+" "+member, true); !said {
+				c.remark("", []string{fmt.Sprintf("%s: the member %q is unknown here and has no effect", name, member)})
+			}
+		}
+		return fn(ctx, r, in)
+	})
+}
+
+// A thread is what a connection remembers of a conversation.
+type thread struct {
+	id    p.ConversationID
+	group *follow.Group // its followers of this connection
+
+	// gate has room for one: whoever is in it may answer and notify. So the answer to a request that starts a turn
+	// comes before what the turn does.
+	gate chan struct{}
+
+	following atomic.Pointer[subscription] // nil: the client does not follow it
+	used      atomic.Pointer[chan struct{}]
+}
+
+// thread returns what the connection remembers of a conversation.
+func (c *conn) thread(id p.ConversationID) *thread {
+	if t, ok := c.open.Load(id); ok {
+		return t.(*thread)
+	}
+	t := &thread{id: id, group: follow.New(c.s.o.Engine, id), gate: make(chan struct{}, 1)}
+	t.use()
+	known, _ := c.open.LoadOrStore(id, t)
+	return known.(*thread)
+}
+
+// use says that somebody uses the conversation: if it was closed it is open again.
+func (t *thread) use() {
+	next := make(chan struct{})
+	if used := t.used.Swap(&next); used != nil {
+		close(*used)
+	}
+}
+
+// enter waits for the gate. The returned function leaves it.
+func (t *thread) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case t.gate <- struct{}{}:
+		return func() { <-t.gate }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// absolute returns a path of a client's, which may be relative to where the server works.
+func (s *Server) absolute(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.o.Cwd, path)
+}

@@ -1,0 +1,177 @@
+package appserver
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/follow"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A subscription follows a thread for a client. Its fold belongs to the goroutine that takes the events.
+type subscription struct {
+	c      *conn
+	t      *thread
+	fold   *items.Fold
+	ctx    context.Context
+	cancel context.CancelFunc
+	begun  chan error // gets one value: nil when the past has been taken
+	asked  sync.Map   // the ids of what the client was asked and has not been resolved
+	isLive bool       // the past has been taken; of the goroutine that takes the events
+}
+
+// subscribe follows a thread from its beginning. When everything that there is has been taken, it calls answer, which
+// is to reply, then sends what a client that has got that answer lacks, and goes on with what happens. The subscription
+// that the client may have had before ends there. It returns when answer was called.
+func (c *conn) subscribe(ctx context.Context, t *thread, answer func(*items.Fold)) error {
+	sub := &subscription{c: c, t: t, fold: items.New(t.id), begun: make(chan error, 1)}
+	sub.ctx, sub.cancel = context.WithCancel(c.life)
+	joined, err := t.group.Join(ctx, follow.Options{Live: func() { sub.live(answer) }})
+	if err != nil {
+		sub.cancel()
+		return err
+	}
+	c.s.enter(t.id)
+	c.rpc.Go(func() {
+		defer c.s.exit(t.id)
+		defer sub.cancel()
+		sub.run(joined)
+	})
+	if c.kind == Only {
+		c.rpc.Go(sub.finishAtEnd)
+	} else {
+		context.AfterFunc(c.rpc.Ending(), sub.cancel)
+	}
+	select {
+	case err := <-sub.begun:
+		return err
+	case <-ctx.Done():
+		sub.cancel()
+		return context.Cause(ctx)
+	}
+}
+
+// live ends the past.
+func (sub *subscription) live(answer func(*items.Fold)) {
+	leave, err := sub.t.enter(sub.ctx)
+	if err != nil {
+		return
+	}
+	defer leave()
+	if before := sub.t.following.Swap(sub); before != nil {
+		before.cancel()
+	}
+	answer(sub.fold)
+	notes := sub.fold.Resend()
+	sub.fold.Live()
+	sub.send(notes)
+	sub.isLive = true
+	sub.begun <- nil
+}
+
+// run takes events until the subscription ends. A conversation that was closed because it could not be recorded is
+// followed again when the client uses it.
+func (sub *subscription) run(joined *follow.Follower) {
+	defer sub.t.following.CompareAndSwap(sub, nil)
+	for {
+		used := *sub.t.used.Load()
+		err := sub.take(joined)
+		if !sub.isLive {
+			sub.begun <- err
+			return
+		}
+		if sub.ctx.Err() != nil || errors.Is(err, engine.ErrNotFound) {
+			return
+		}
+		for joined = nil; joined == nil; {
+			select {
+			case <-used:
+			case <-sub.ctx.Done():
+				return
+			}
+			used = *sub.t.used.Load()
+			joined, _ = sub.t.group.Join(sub.ctx, follow.Options{After: sub.fold.Seq, Live: func() {}}) // else it is tried when it is used again
+		}
+	}
+}
+
+func (sub *subscription) take(joined *follow.Follower) error {
+	for e, err := range joined.Events(sub.ctx) {
+		if err != nil {
+			return err
+		}
+		notes := sub.fold.Apply(e)
+		if len(notes) == 0 {
+			continue
+		}
+		leave, err := sub.t.enter(sub.ctx)
+		if err != nil {
+			return err
+		}
+		if sub.t.following.Load() == sub { // another one may have taken over
+			sub.send(notes)
+		}
+		leave()
+	}
+	return errors.New("the events have ended")
+}
+
+// send sends what there is to say. If it fails the client has gone.
+func (sub *subscription) send(notes []items.Note) {
+	for _, n := range notes {
+		if r, ok := n.Params.(wire.RequestResolved); ok {
+			sub.asked.Delete(r.RequestID)
+		}
+		if n.Ask != "" {
+			sub.asked.Store(n.Ask, true)
+			_ = sub.c.rpc.Send(sub.ctx, n.Ask, n.Method, n.Params)
+			continue
+		}
+		_ = sub.c.notify(sub.ctx, n.Method, n.Params)
+	}
+}
+
+// isOpen reports whether the client was asked something that has not been resolved.
+func (sub *subscription) isOpen(name string) bool {
+	_, ok := sub.asked.Load(name)
+	return ok
+}
+
+// finishAtEnd waits for the end of the connection, then interrupts what runs, and ends the subscription when the client was sent
+// that. A turn that waits for a person goes on waiting.
+func (sub *subscription) finishAtEnd() {
+	defer sub.cancel()
+	select {
+	case <-sub.c.rpc.Ending().Done():
+	case <-sub.ctx.Done():
+		return
+	}
+	life, e, id := sub.ctx, sub.c.s.o.Engine, sub.t.id
+	snap, err := e.Resume(life, id)
+	if err != nil || !snap.Active || snap.Waiting {
+		return
+	}
+	sub.c.stop(life, sub.t, p.Interrupt{Turn: snap.Turn})
+}
+
+// stop interrupts a turn and waits until this client was sent its end.
+func (c *conn) stop(ctx context.Context, t *thread, op p.Interrupt) error {
+	receipt, err := c.s.o.Engine.Submit(ctx, t.id, op)
+	if err != nil {
+		return err
+	}
+	return c.awaitEnd(ctx, t, receipt)
+}
+
+// awaitEnd waits until a turn has ended and this client was sent its end.
+func (c *conn) awaitEnd(ctx context.Context, t *thread, receipt p.Receipt) error {
+	if _, err := engine.FollowTurn(ctx, c.s.o.Engine, t.id, receipt.Turn, receipt.Seq, nil); err != nil {
+		return err
+	}
+	t.group.Ended(ctx, receipt.Turn)
+	return nil
+}

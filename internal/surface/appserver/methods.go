@@ -1,0 +1,123 @@
+package appserver
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
+)
+
+// Schema describes everything that is answered and sent in JSON Schema.
+func Schema() map[string]any { return jsonrpc.Schema((&conn{}).methods()) }
+
+// methods is the table of everything that is answered, and sent.
+func (c *conn) methods() []jsonrpc.Method {
+	initialize := jsonrpc.Handle("initialize", c.initialize)
+	initialize.First = true
+	return slices.Concat([]jsonrpc.Method{
+		initialize,
+		jsonrpc.Listen("initialized", func(context.Context, wire.None) {}),
+	}, c.threadMethods(), c.turnMethods(), c.queueMethods(), c.localMethods(), sent())
+}
+
+func (c *conn) threadMethods() []jsonrpc.Method {
+	return []jsonrpc.Method{
+		handle(c, "thread/start", c.threadStart),
+		handle(c, "thread/resume", c.threadResume),
+		handle(c, "thread/fork", c.threadFork),
+		handle(c, "thread/read", c.threadRead),
+		handle(c, "thread/list", c.threadList),
+		handle(c, "thread/search", c.threadSearch),
+		handle(c, "thread/loaded/list", c.threadLoadedList),
+		handle(c, "thread/turns/list", c.turnsList),
+		handle(c, "thread/items/list", c.itemsList),
+		handle(c, "thread/unsubscribe", c.threadUnsubscribe),
+		handle(c, "thread/archive", c.threadArchive),
+		handle(c, "thread/unarchive", c.threadUnarchive),
+		handle(c, "thread/delete", c.threadDelete),
+		handle(c, "thread/name/set", c.threadNameSet),
+		handle(c, "thread/revert", c.threadRevert).InLane(threadLane),
+		handle(c, "thread/settings/update", c.threadSettingsUpdate).InLane(threadLane),
+		handle(c, "thread/backgroundTerminals/list", c.terminalsList),
+		handle(c, "thread/backgroundTerminals/terminate", c.terminalEnd),
+		handle(c, "thread/backgroundTerminals/clean", c.terminalsClean),
+		handle(c, "thread/goal/get", constant[wire.ThreadName](wire.Goal{Goal: null})),
+	}
+}
+
+func (c *conn) turnMethods() []jsonrpc.Method {
+	return []jsonrpc.Method{
+		handle(c, "turn/start", c.turnStart).InLane(threadLane),
+		handle(c, "turn/steer", c.turnSteer).InLane(threadLane),
+		handle(c, "turn/interrupt", c.turnInterrupt).InLane(threadLane),
+		handle(c, "thread/compact/start", c.compactStart).InLane(threadLane),
+		handle(c, "thread/shellCommand", c.shellCommand).InLane(threadLane),
+		handle(c, "review/start", c.reviewStart).InLane(threadLane),
+	}
+}
+
+func (c *conn) queueMethods() []jsonrpc.Method {
+	return []jsonrpc.Method{
+		handle(c, "thread/queue/add", c.queueAdd).InLane(threadLane),
+		handle(c, "thread/queue/list", c.queueList).InLane(threadLane),
+		handle(c, "thread/queue/update", c.queueUpdate).InLane(threadLane),
+		handle(c, "thread/queue/delete", c.queueDelete).InLane(threadLane),
+		handle(c, "thread/queue/reorder", c.queueReorder).InLane(threadLane),
+		handle(c, "thread/queue/start", c.queueStart).InLane(threadLane),
+	}
+}
+
+// constant answers always the same.
+func constant[P, R any](result R) func(context.Context, *jsonrpc.Request, P) (R, error) {
+	return func(context.Context, *jsonrpc.Request, P) (R, error) { return result, nil }
+}
+
+func (c *conn) localMethods() []jsonrpc.Method {
+	none := wire.Empty{Data: []wire.None{}}
+	return []jsonrpc.Method{
+		handle(c, "model/list", c.modelList),
+		handle(c, "account/read", c.accountRead),
+		handle(c, "config/read", c.configRead),
+		handle(c, "configRequirements/read", constant[wire.None](wire.Requirements{Requirements: null})),
+		handle(c, "collaborationMode/list", constant[wire.None](none)),
+		handle(c, "permissionProfile/list", c.profileList),
+		handle(c, "skills/list", c.skillsList),
+		handle(c, "hooks/list", constant[wire.Anything](none)),
+		handle(c, "mcpServerStatus/list", constant[wire.Anything](none)),
+		handle(c, "command/exec", c.commandExec),
+	}
+}
+
+// sent describes what clients are sent.
+func sent() []jsonrpc.Method {
+	return []jsonrpc.Method{
+		jsonrpc.Tell[wire.ThreadStarted]("thread/started"),
+		jsonrpc.Tell[wire.StatusChanged]("thread/status/changed"),
+		jsonrpc.Tell[wire.ThreadRef]("thread/closed"),
+		jsonrpc.Tell[wire.ThreadRef]("thread/archived"),
+		jsonrpc.Tell[wire.ThreadRef]("thread/unarchived"),
+		jsonrpc.Tell[wire.ThreadRef]("thread/deleted"),
+		jsonrpc.Tell[wire.ThreadRef]("thread/reverted"),
+		jsonrpc.Tell[wire.ThreadRef]("thread/queue/changed"),
+		jsonrpc.Tell[wire.NameUpdated]("thread/name/updated"),
+		jsonrpc.Tell[wire.SettingsUpdated]("thread/settings/updated"),
+		jsonrpc.Tell[wire.UsageUpdated]("thread/tokenUsage/updated"),
+		jsonrpc.Tell[wire.TurnChanged]("turn/started"),
+		jsonrpc.Tell[wire.TurnChanged]("turn/completed"),
+		jsonrpc.Tell[wire.DiffUpdated]("turn/diff/updated"),
+		jsonrpc.Tell[wire.PlanUpdated]("turn/plan/updated"),
+		jsonrpc.Tell[wire.ItemStarted]("item/started"),
+		jsonrpc.Tell[wire.ItemCompleted]("item/completed"),
+		jsonrpc.Tell[wire.Delta]("item/agentMessage/delta"),
+		jsonrpc.Tell[wire.Delta]("item/commandExecution/outputDelta"),
+		jsonrpc.Tell[wire.SummaryDelta]("item/reasoning/summaryTextDelta"),
+		jsonrpc.Tell[wire.SummaryPart]("item/reasoning/summaryPartAdded"),
+		jsonrpc.Tell[wire.RequestResolved]("serverRequest/resolved"),
+		jsonrpc.Tell[wire.Failure]("error"),
+		jsonrpc.Tell[wire.Warning]("warning"),
+		jsonrpc.Ask[wire.CommandApproval, wire.Decision]("item/commandExecution/requestApproval"),
+		jsonrpc.Ask[wire.FileApproval, wire.Decision]("item/fileChange/requestApproval"),
+		jsonrpc.Ask[wire.Elicitation, wire.Decision]("mcpServer/elicitation/request"),
+	}
+}

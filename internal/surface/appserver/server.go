@@ -1,0 +1,176 @@
+// Package appserver serves threads and turns to editors, phones and programs, in the form that the clients of Codex's
+// app-server know: JSON messages in lines on stdio, or in the frames of a WebSocket.
+//
+// It only translates. A thread is a conversation of the engine and a turn one of its turns; each connection
+// follows its threads from the journal by itself, at its own speed, so a slow one holds up nobody and loses nothing. What
+// an event looks like to a client is package items' business, the shapes are package wire's, sockets are package listen's.
+//
+// What a client may rely on: the answer to a request that starts a turn comes before anything of that turn; the end of a
+// turn comes before any answer that reports it; an answer to thread/resume and what follows are the whole thread.
+//
+// Start with [Server.Serve]; the table of everything that is answered is in methods.go.
+package appserver
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/queue"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Options are what a server is made of.
+type Options struct {
+	Engine  engine.Engine
+	Version string
+	Home    string // where conversations and the configuration are
+	Cwd     string // where threads work that name no directory
+
+	// Settings makes a client's request the settings of a new conversation; Change says what a request
+	// changes about one that there is already. The remarks are for people: what of it has no effect.
+	Settings func(app.SettingsRequest) (s p.Settings, remarks []string, err error)
+	Change   func(now p.Settings, w app.SettingsRequest) (o p.Overrides, remarks []string, err error)
+
+	Local Local        // what can be asked about the machine
+	Log   *slog.Logger // nil: nowhere
+}
+
+// A Local is what can be asked about the machine and the configuration.
+type Local interface {
+	RunOnce(ctx context.Context, command []string, cwd string, timeout time.Duration, policy *p.SandboxPolicy) (app.OneOff, error)
+	Choices(ctx context.Context) ([]app.ModelChoice, error)
+	SkillList(cwd string) []app.Skill
+	Key() (key string, ok bool)
+}
+
+// A Server serves any number of connections.
+type Server struct {
+	o     Options
+	life  context.Context // of what it does by itself
+	end   context.CancelFunc
+	conns sync.Map // *conn to nothing
+
+	mu     sync.Mutex
+	loaded map[p.ConversationID]*load        // threads that somebody follows, or did lately; guarded by mu
+	queues map[p.ConversationID]*queue.Queue // guarded by mu
+}
+
+// New makes a server. The caller calls Close.
+func New(ctx context.Context, o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{o: o, loaded: map[p.ConversationID]*load{}, queues: map[p.ConversationID]*queue.Queue{}}
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	return s
+}
+
+// A Kind says what becomes of running turns when a connection ends.
+type Kind int
+
+// The kinds of connection.
+const (
+	Shared Kind = iota // they go on
+	Only               // they are interrupted: nobody else can follow them
+)
+
+// Serve answers one client until its stream or ctx ends, one message per line.
+func (s *Server) Serve(ctx context.Context, kind Kind, in io.Reader, out io.Writer) error {
+	c := s.newConn(ctx, kind)
+	s.conns.Store(c, nil)
+	defer s.conns.Delete(c)
+	defer c.close()
+	return c.rpc.Serve(ctx, in, out)
+}
+
+// broadcast notifies every connection but one, which may be nil. It waits for none.
+func (s *Server) broadcast(except *conn, method string, params any) {
+	s.conns.Range(func(key, _ any) bool {
+		if c := key.(*conn); c != except {
+			c.later(method, params)
+		}
+		return true
+	})
+}
+
+// A load is a thread that is loaded: clients want to know which are.
+type load struct {
+	followers int
+	idle      *time.Timer // runs when nobody follows
+}
+
+// unloadAfter is how long a thread counts as loaded when nobody follows it any more.
+const unloadAfter = time.Minute
+
+// enter counts a follower of a thread.
+func (s *Server) enter(id p.ConversationID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.loaded[id]
+	if l == nil {
+		l = &load{}
+		s.loaded[id] = l
+	}
+	l.followers++
+	if l.idle != nil {
+		l.idle.Stop()
+		l.idle = nil
+	}
+}
+
+// exit counts it out. A thread without followers is unloaded after a while.
+func (s *Server) exit(id p.ConversationID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.loaded[id]
+	if l == nil {
+		return
+	}
+	if l.followers--; l.followers == 0 {
+		l.idle = time.AfterFunc(unloadAfter, func() { s.unload(id, l) })
+	}
+}
+
+func (s *Server) unload(id p.ConversationID, l *load) {
+	s.mu.Lock()
+	gone := s.loaded[id] == l && l.followers == 0
+	if gone {
+		delete(s.loaded, id)
+	}
+	s.mu.Unlock()
+	if gone {
+		s.closed(nil, id)
+	}
+}
+
+// closed tells everybody but one that a thread is no longer loaded.
+func (s *Server) closed(except *conn, id p.ConversationID) {
+	s.broadcast(except, "thread/status/changed", wire.StatusChanged{ThreadID: string(id), Status: wire.NotLoaded})
+	s.broadcast(except, "thread/closed", wire.ThreadRef{ThreadID: string(id)})
+}
+
+// isLoaded reports whether somebody follows a thread, or did lately.
+func (s *Server) isLoaded(id p.ConversationID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loaded[id] != nil
+}
+
+// Close ends what the server does by itself.
+func (s *Server) Close() {
+	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.loaded {
+		if l.idle != nil {
+			l.idle.Stop()
+		}
+	}
+	clear(s.loaded)
+}

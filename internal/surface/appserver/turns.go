@@ -1,0 +1,212 @@
+package appserver
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// begin submits an op that starts a turn, and answers before anything of the turn is sent.
+func (c *conn) begin(ctx context.Context, id p.ConversationID, op p.Op, answer func(p.Receipt)) error {
+	t := c.thread(id)
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	receipt, err := c.s.o.Engine.Submit(context.WithoutCancel(ctx), id, op)
+	if err != nil {
+		return err
+	}
+	t.use()
+	answer(receipt)
+	return nil
+}
+
+func (c *conn) turnStart(ctx context.Context, r *jsonrpc.Request, in wire.TurnStart) (wire.TurnStarted, error) {
+	none := wire.TurnStarted{}
+	id, err := parse(in.ThreadID, notFound)
+	if err != nil {
+		return none, err
+	}
+	snap, err := c.s.o.Engine.Resume(ctx, id)
+	if err != nil {
+		return none, failed(err, notFound, id)
+	}
+	content, err := contents(in.Input, snap.Settings.Cwd)
+	if err != nil {
+		return none, err
+	}
+	if err := c.configure(ctx, id, snap.Settings, in.Overrides); err != nil {
+		return none, err
+	}
+	if err := c.outputSchema(ctx, id, snap.Settings, in.OutputSchema); err != nil {
+		return none, err
+	}
+	op := p.UserTurn{Content: content, WhenBusy: p.WhenBusy(in.WhenBusy), Ref: in.ClientID}
+	err = c.begin(ctx, id, op, func(receipt p.Receipt) {
+		r.Reply(wire.TurnStarted{Turn: items.Started(id, receipt.Turn), State: string(receipt.State)}, nil)
+	})
+	return none, failed(err, notFound, id)
+}
+
+// outputSchema sets the form of the last message for the turn that is about to start. That of an earlier turn is over.
+func (c *conn) outputSchema(ctx context.Context, id p.ConversationID, now p.Settings, schema json.RawMessage) error {
+	if string(schema) == "null" {
+		schema = nil
+	}
+	if len(schema) == 0 && len(now.OutputSchema) == 0 || string(schema) == string(now.OutputSchema) {
+		return nil
+	}
+	over := p.Overrides{OutputSchema: append(json.RawMessage{}, schema...)} // not nil
+	_, err := c.s.o.Engine.Submit(ctx, id, p.Configure{Overrides: over})
+	return failed(err, notFound, id)
+}
+
+func (c *conn) turnSteer(ctx context.Context, r *jsonrpc.Request, in wire.TurnSteer) (wire.TurnName, error) {
+	none := wire.TurnName{}
+	id, err := parse(in.ThreadID, notFound)
+	if err != nil {
+		return none, err
+	}
+	snap, err := c.s.o.Engine.Resume(ctx, id)
+	if err != nil {
+		return none, failed(err, notFound, id)
+	}
+	content, err := contents(in.Input, snap.Settings.Cwd)
+	if err != nil {
+		return none, err
+	}
+	turn, ok := items.ParseTurn(id, in.ExpectedTurnID)
+	if !ok {
+		return none, c.noTurn(ctx, id, 0, in.ExpectedTurnID, "steer")
+	}
+	op := p.UserTurn{Content: content, Into: turn, Ref: in.ClientID}
+	err = c.begin(ctx, id, op, func(p.Receipt) { r.Reply(wire.TurnName{TurnID: in.ExpectedTurnID}, nil) })
+	if errors.Is(err, engine.ErrNotSteerable) {
+		return none, c.noTurn(ctx, id, turn, in.ExpectedTurnID, "steer")
+	}
+	return none, failed(err, notFound, id)
+}
+
+// noTurn says why a turn cannot be interrupted or steered. That it has ended is said after its end.
+func (c *conn) noTurn(ctx context.Context, id p.ConversationID, turn p.TurnID, name, what string) error {
+	snap, err := c.s.o.Engine.Resume(ctx, id)
+	switch {
+	case err != nil:
+		return failed(err, notFound, id)
+	case snap.Active && snap.Turn == turn:
+		return refuse("this turn cannot be %sed: it is ending, or makes no more requests", strings.TrimSuffix(what, "e"))
+	case snap.Active:
+		if turn != 0 && turn < snap.Turn {
+			c.thread(id).group.Ended(ctx, turn)
+		}
+		return refuse("expected active turn id `%s` but found `%s`", name, items.TurnName(id, snap.Turn))
+	}
+	c.thread(id).group.Ended(ctx, snap.Turn)
+	return refuse("no active turn to %s", what)
+}
+
+func (c *conn) turnInterrupt(ctx context.Context, r *jsonrpc.Request, in wire.TurnInterrupt) (wire.None, error) {
+	id, err := parse(in.ThreadID, notFound)
+	if err != nil {
+		return wire.None{}, err
+	}
+	var turn p.TurnID
+	if in.TurnID != "" {
+		ok := false
+		if turn, ok = items.ParseTurn(id, in.TurnID); !ok {
+			return wire.None{}, c.noTurn(ctx, id, 0, in.TurnID, "interrupt")
+		}
+	}
+	receipt, err := c.s.o.Engine.Submit(ctx, id, p.Interrupt{Turn: turn})
+	if errors.Is(err, engine.ErrNothingToStop) {
+		return wire.None{}, c.noTurn(ctx, id, turn, in.TurnID, "interrupt")
+	}
+	if err != nil {
+		return wire.None{}, failed(err, notFound, id)
+	}
+	r.Release()
+	if turn == 0 {
+		r.Reply(wire.None{}, nil)
+	}
+	return wire.None{}, failed(c.awaitEnd(r.UntilEnd(ctx), c.thread(id), receipt), notFound, id)
+}
+
+// threadLane keeps the requests that send something to a thread in order.
+func threadLane(params json.RawMessage) string {
+	var in struct {
+		ThreadID string `json:"threadId"`
+	}
+	_ = json.Unmarshal(params, &in) // a bad one is refused by its handler
+	return strings.ToLower(in.ThreadID)
+}
+
+// maxImage is the most bytes that a file with an image may have.
+const maxImage = 20 << 20
+
+// contents is what a client says, in the words of the engine.
+func contents(input []wire.UserInput, cwd string) ([]p.Content, error) {
+	var list []p.Content
+	for i, in := range input {
+		switch in.Type {
+		case "text":
+			if in.Text == nil {
+				return nil, badParams("input[%d]: text is missing", i)
+			}
+			if *in.Text != "" {
+				list = append(list, p.Content{Type: p.ContentText, Text: *in.Text})
+			}
+		case "image":
+			list = append(list, p.Content{Type: p.ContentImage, ImageURL: in.URL})
+		case "localImage":
+			url, err := imageURL(in.Path, cwd)
+			if err != nil {
+				return nil, badParams("input[%d]: %v", i, err)
+			}
+			list = append(list, p.Content{Type: p.ContentImage, ImageURL: url})
+		case "skill", "mention":
+			list = append(list, p.Content{Type: p.ContentText, Text: fmt.Sprintf("(%s %s: %s)", in.Type, in.Name, in.Path)})
+		default:
+			return nil, badParams("input[%d]: the type %q is not supported", i, in.Type)
+		}
+	}
+	if len(list) == 0 {
+		return nil, refuse("input must not be empty")
+	}
+	return list, nil
+}
+
+// imageURL reads an image file.
+func imageURL(path, cwd string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(cwd, path)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", errors.New("the image cannot be read")
+	case !info.Mode().IsRegular():
+		return "", errors.New("the image is not a file")
+	case info.Size() > maxImage:
+		return "", fmt.Errorf("the image has more than %d bytes", maxImage)
+	}
+	data, err := os.ReadFile(path)
+	kind := http.DetectContentType(data)
+	if err != nil || !strings.HasPrefix(kind, "image/") {
+		return "", errors.New("the image cannot be read")
+	}
+	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data), nil
+}
