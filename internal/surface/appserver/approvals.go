@@ -8,32 +8,55 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// reply takes a client's answer to an approval. Nobody keeps a list of what was asked: the id says what it is about, and
+// reply takes a client's answer to an approval or a question. Nobody keeps a list of what was asked: the id says what it is about, and
 // the engine takes the first answer. Others, and answers to what is no longer open, are ignored.
 func (c *conn) reply(id, result json.RawMessage, err error) {
 	var name string
 	if json.Unmarshal(id, &name) != nil {
 		return
 	}
-	conversation, call, ok := items.ParseAsk(name)
+	about, ok := items.ParseAsk(name)
 	if !ok {
 		return
 	}
-	t, known := c.open.Load(conversation)
+	t, known := c.open.Load(about.ID)
 	if !known {
 		return // it was not asked
 	}
 	if sub := t.(*thread).following.Load(); sub == nil || !sub.isOpen(name) {
 		return
 	}
-	answer := p.Approve{Call: call, Decision: p.Denied, Message: "the client could not answer"}
-	if err == nil {
-		answer = decide(call, result)
-	}
-	_, err = c.s.o.Engine.Submit(c.life, conversation, answer) // somebody else may have been quicker
+	_, err = c.s.o.Engine.Submit(c.life, about.ID, answerTo(about, result, err)) // somebody else may have been quicker
 	if err != nil {
-		c.s.o.Log.Debug("approval", "error", err)
+		c.s.o.Log.Debug("answer", "error", err)
 	}
+}
+
+// answerTo is a client's answer; an error is a no.
+func answerTo(about items.Asked, result json.RawMessage, err error) p.Op {
+	if about.Elicitation == 0 {
+		if err != nil {
+			return p.Approve{Call: about.Call, Decision: p.Denied, Message: "the client could not answer"}
+		}
+		return decide(about.Call, result)
+	}
+	answer := p.AnswerElicitation{Call: about.Call, Number: about.Elicitation, Action: p.ElicitationCancel}
+	var in wire.Decision
+	if err != nil || json.Unmarshal(result, &in) != nil {
+		return answer
+	}
+	switch p.ElicitationAction(in.Action) {
+	case p.ElicitationAccept:
+		if answer.Action = p.ElicitationAccept; string(in.Content) != "null" {
+			answer.Content = in.Content
+		}
+		if answer.Check() != nil {
+			return p.AnswerElicitation{Call: about.Call, Number: about.Elicitation, Action: p.ElicitationCancel}
+		}
+	case p.ElicitationDecline:
+		answer.Action = p.ElicitationDecline
+	}
+	return answer
 }
 
 // decisions are the answers that clients give.

@@ -328,14 +328,6 @@ func (c *client) nothing() {
 	}
 }
 
-// drain forgets what has come.
-func (c *client) drain() {
-	synctest.Wait()
-	for c.back = nil; len(c.lines) > 0; {
-		<-c.lines
-	}
-}
-
 // turns are those of an answer, in short: their status and items.
 func (c *client) turns(thread any) []string {
 	c.t.Helper()

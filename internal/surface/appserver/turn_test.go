@@ -184,7 +184,7 @@ func TestSteer(t *testing.T) {
 		}
 		// One that was acknowledged and not delivered is returned by name, and never reaches the model.
 		c.say("go")
-		r = x.e.Request()
+		x.e.Request()
 		c.until("item/completed userMessage")
 		c.result("turn/steer", steer("late", "U2"))
 		c.ask("turn/interrupt", `{"threadId":"T","turnId":"U2"}`)

@@ -64,6 +64,10 @@ func (f *Fold) applyCall(e p.Event) {
 		f.asked(e, f.call(e, b.Call), b)
 	case *p.ApprovalResolved:
 		f.resolved(b)
+	case *p.ElicitationRequested:
+		f.elicited(b)
+	case *p.ElicitationResolved:
+		f.take(func(a ask) bool { return a.call == b.Call && a.elicitation == b.Number })
 	case *p.ToolOutput:
 		f.output(e, b)
 	}
@@ -113,27 +117,61 @@ func (f *Fold) asked(e p.Event, it *item, b *p.ApprovalRequested) {
 			Command: &command, Cwd: text(b.Cwd), CommandActions: unknown(b.Command), AvailableDecisions: decisions,
 		}
 	}
-	f.asks = append(f.asks, ask{b.Call, n})
-	f.setStatus(wire.Active("waitingOnApproval"))
-	if f.live {
-		f.notes = append(f.notes, n)
-	}
+	f.ask(ask{b.Call, 0, n})
 }
 
-// resolved takes back what was asked.
+// resolved takes back an approval.
 func (f *Fold) resolved(b *p.ApprovalResolved) {
 	if it := f.cur.byID[b.Call.String()]; it != nil {
 		it.decision = b.Decision
 	}
+	f.take(func(a ask) bool { return a.call == b.Call && a.elicitation == 0 })
+}
+
+// take takes back what was asked.
+func (f *Fold) take(which func(ask) bool) {
 	f.asks = slices.DeleteFunc(f.asks, func(a ask) bool {
-		if a.call != b.Call {
+		if !which(a) {
 			return false
 		}
 		f.note("serverRequest/resolved", wire.RequestResolved{ThreadID: f.thread(), RequestID: a.note.Ask})
 		return true
 	})
-	if len(f.asks) == 0 {
-		f.setStatus(wire.Active())
+	f.waiting()
+}
+
+// waiting says what the turn waits for.
+func (f *Fold) waiting() {
+	var on []string
+	if slices.ContainsFunc(f.asks, func(a ask) bool { return a.elicitation == 0 }) {
+		on = append(on, "waitingOnApproval")
+	}
+	if slices.ContainsFunc(f.asks, func(a ask) bool { return a.elicitation != 0 }) {
+		on = append(on, "waitingOnUserInput")
+	}
+	f.setStatus(wire.Active(on...))
+}
+
+// elicited asks what an MCP server wants to know.
+func (f *Fold) elicited(b *p.ElicitationRequested) {
+	turn := f.cur.name
+	params := wire.Elicitation{
+		ThreadID: f.thread(), TurnID: &turn, ServerName: b.Server, Mode: "form", Message: b.Message,
+		RequestedSchema: orElse(b.Schema, `{"type":"object","properties":{}}`), Meta: json.RawMessage("null"),
+	}
+	if b.URL != "" {
+		params.Mode, params.URL, params.RequestedSchema = "url", b.URL, nil
+		params.ElicitationID = ElicitName(f.ID, b.Call, b.Number)
+	}
+	f.ask(ask{b.Call, b.Number, Note{Ask: ElicitName(f.ID, b.Call, b.Number), Method: "mcpServer/elicitation/request", Params: params}})
+}
+
+// ask asks something.
+func (f *Fold) ask(a ask) {
+	f.asks = append(f.asks, a)
+	f.waiting()
+	if f.live {
+		f.notes = append(f.notes, a.note)
 	}
 }
 

@@ -45,10 +45,11 @@ type Fold struct {
 	asks   []ask
 }
 
-// An ask is an approval that nobody has given or refused.
+// An ask is an approval that nobody has given or refused, or a question that nobody has answered.
 type ask struct {
-	call p.CallID
-	note Note
+	call        p.CallID
+	elicitation int // which question of an MCP server it is; 0: an approval
+	note        Note
 }
 
 // New makes a fold of a conversation of which nothing is known.
@@ -67,11 +68,6 @@ func (f *Fold) Running() p.TurnID {
 	return f.cur.id
 }
 
-// Asks reports whether an approval is open in this fold.
-func (f *Fold) Asks(call p.CallID, name string) bool {
-	return slices.ContainsFunc(f.asks, func(a ask) bool { return a.call == call && a.note.Ask == name })
-}
-
 func (f *Fold) thread() string { return string(f.ID) }
 
 func (f *Fold) note(method string, params any) {
@@ -88,11 +84,11 @@ func (f *Fold) setStatus(s wire.ThreadStatus) {
 	f.note("thread/status/changed", wire.StatusChanged{ThreadID: f.thread(), Status: s})
 }
 
-func flags(s wire.ThreadStatus) int {
+func flags(s wire.ThreadStatus) string {
 	if s.ActiveFlags == nil {
-		return 0
+		return ""
 	}
-	return len(*s.ActiveFlags)
+	return strings.Join(*s.ActiveFlags, " ")
 }
 
 // Apply takes an event and returns what to send about it, nothing until Live.

@@ -1,6 +1,7 @@
 package items
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -49,16 +50,29 @@ func AskName(id p.ConversationID, call p.CallID, seq p.Seq) string {
 	return fmt.Sprintf("%s/%s/%d", id, call, seq)
 }
 
-// ParseAsk reads which conversation and call a request is about.
-func ParseAsk(name string) (p.ConversationID, p.CallID, bool) {
+// An ElicitName is the id of a question of an MCP server.
+func ElicitName(id p.ConversationID, call p.CallID, number int) string {
+	return fmt.Sprintf("%s/%s/e%d", id, call, number)
+}
+
+// An Asked is what a request was about.
+type Asked struct {
+	ID          p.ConversationID
+	Call        p.CallID
+	Elicitation int // which question of an MCP server; 0: an approval
+}
+
+// ParseAsk reads what a request was about.
+func ParseAsk(name string) (a Asked, ok bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 {
-		return "", p.CallID{}, false
+		return a, false
 	}
-	id, err := p.ParseConversationID(parts[0])
-	if err != nil {
-		return "", p.CallID{}, false
+	var errs [3]error
+	a.ID, errs[0] = p.ParseConversationID(parts[0])
+	a.Call, errs[1] = p.ParseItemID(parts[1])
+	if n, isQuestion := strings.CutPrefix(parts[2], "e"); isQuestion {
+		a.Elicitation, errs[2] = strconv.Atoi(n)
 	}
-	call, err := p.ParseItemID(parts[1])
-	return id, call, err == nil
+	return a, errors.Join(errs[:]...) == nil
 }

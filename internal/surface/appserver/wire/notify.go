@@ -164,7 +164,9 @@ type (
 		ServerName      string          `json:"serverName"`
 		Mode            string          `json:"mode"`
 		Message         string          `json:"message"`
-		RequestedSchema json.RawMessage `json:"requestedSchema"`
+		RequestedSchema json.RawMessage `json:"requestedSchema,omitempty"`
+		URL             string          `json:"url,omitempty"`
+		ElicitationID   string          `json:"elicitationId,omitempty"`
 		Meta            json.RawMessage `json:"_meta"`
 	}
 
@@ -172,5 +174,6 @@ type (
 	Decision struct {
 		Decision json.RawMessage `json:"decision,omitempty"` // a string, or an object with one member
 		Action   string          `json:"action,omitempty"`
+		Content  json.RawMessage `json:"content,omitempty"`
 	}
 )
