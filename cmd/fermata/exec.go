@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
+	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -173,7 +174,7 @@ func runFork(ctx context.Context, s streams, f execFlags, name string) error {
 		return err
 	}
 	if f.json {
-		return exec.PrintThread(s.out, fork)
+		return lines.PrintThread(s.out, fork)
 	}
 	_, err = fmt.Fprintln(s.out, fork)
 	return err
@@ -274,7 +275,7 @@ func runTurn(ctx context.Context, s streams, r *app.App, o exec.Options, answerT
 // waiting tells what a parked turn waits for, and how to answer.
 func waiting(s streams, o exec.Options, e *exec.ParkedError) error {
 	if o.JSON {
-		exec.PrintError(s.out, fmt.Errorf("conversation %s: %w", o.Conversation, e))
+		lines.PrintError(s.out, fmt.Errorf("conversation %s: %w", o.Conversation, e))
 	}
 	if e.Hold != nil {
 		fmt.Fprintf(s.err, "fermata: the message is recorded; conversation %s is %s\nto try now: fermata exec resume %s --now\n", o.Conversation, e, o.Conversation)

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/safetext"
-	"github.com/fermata-agent/fermata/internal/surface/exec"
+	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
 )
 
 // The exit codes. They are part of what scripts may rely on.
@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	exit := asExit(err)
 	if exit.err != nil {
 		if wantsLines(root, args) {
-			exec.PrintError(s.out, exit.err)
+			lines.PrintError(s.out, exit.err)
 		}
 		fmt.Fprintf(s.err, "fermata: %v\n", exit.err)
 		hint := hintFor(exit)

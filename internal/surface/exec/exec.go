@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -45,17 +46,14 @@ type Options struct {
 	Notices      []string                      // what there is to know of the conversation, for JSON
 	ResumeFlags  string                        // what to resume it needs besides its name
 
-	// OwnStop, if set, tells whether it was the reader of JSON who stopped the
-	// turn. Then there is no turn.failed: the Codex SDK would throw that at its
-	// caller, in place of the AbortError that somebody who aborts waits for.
-	OwnStop func() bool
+	OwnStop func() bool // see lines.Options
 }
 
 // A drawing is a way to show a turn.
 type drawing interface {
-	event(p.Event)
-	finish(engine.TurnEnd) error
-	leave() // instead of finish: the turn is parked, and has no end
+	Event(p.Event)
+	Finish(engine.TurnEnd) error
+	Leave() // instead of Finish: the turn is parked, and has no end
 }
 
 // unread is how long a stopped run waits for somebody to read what it prints.
@@ -96,7 +94,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	var pr drawing
 	switch human := newPrinter(o); {
 	case o.JSON:
-		pr = newJSONPrinter(o, func(err error) { cancel(fmt.Errorf("%w: %w", ErrAnswer, err)) })
+		pr = newLines(o, func(err error) { cancel(fmt.Errorf("%w: %w", ErrAnswer, err)) })
 	case o.ErrTerminal && !o.Plain:
 		pr = watch(human, quit)
 	default:
@@ -112,15 +110,15 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 			if asked.left { // what happens now is not ours to tell
 				return
 			}
-			pr.event(ev)
+			pr.Event(ev)
 			if asked.event(ctx, ev); asked.left {
-				pr.leave()
+				pr.Leave()
 				close(parked)
 			}
 		}
 		end, err = begin(ctx, receiptEngine{e, func(ctx context.Context, r p.Receipt) {
 			if asked.accepted(ctx, r); asked.left {
-				pr.leave()
+				pr.Leave()
 				close(parked)
 			} else if asked.guest {
 				for _, ev := range follow.CatchUp(ctx, e, o.Conversation, r.Turn, r.Seq) {
@@ -129,7 +127,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 			}
 		}}, o, fn)
 		if err == nil {
-			err = pr.finish(end)
+			err = pr.Finish(end)
 		}
 	}()
 	select {
@@ -146,6 +144,22 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	case <-time.After(unread):
 	}
 	return stopped(ctx, e, o.Conversation, done, &end, &err)
+}
+
+// jsonLines writes lines of JSON; one that could not be written is an answer that could not.
+type jsonLines struct{ *lines.Printer }
+
+func newLines(o Options, onFail func(error)) jsonLines {
+	return jsonLines{lines.New(lines.Options{
+		Out: o.Out, Conversation: o.Conversation, Before: o.Before, Cost: o.Cost, HideThought: o.HideThought, Notices: o.Notices, OwnStop: o.OwnStop,
+	}, onFail)}
+}
+
+func (l jsonLines) Finish(end engine.TurnEnd) error {
+	if err := l.Printer.Finish(end); err != nil {
+		return fmt.Errorf("%w: %w", ErrAnswer, err)
+	}
+	return nil
 }
 
 func begin(ctx context.Context, e engine.Engine, o Options, fn func(p.Event)) (engine.TurnEnd, error) {
@@ -301,8 +315,8 @@ func (o Options) GoOn() string {
 	return strings.Join(words, " ")
 }
 
-// finish prints the last line and, if the turn completed, the answer.
-func (pr *printer) finish(end engine.TurnEnd) error {
+// Finish prints the last line and, if the turn completed, the answer.
+func (pr *printer) Finish(end engine.TurnEnd) error {
 	pr.clear()
 	pr.endLine(end)
 	if end.End.Reason != p.Completed || pr.live && pr.o.OutTerminal {

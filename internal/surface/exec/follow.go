@@ -17,7 +17,7 @@ func Follow(o Options) func(p.Event) error {
 	pr := newPrinter(o)
 	pr.all = true
 	return func(e p.Event) error {
-		pr.event(e)
+		pr.Event(e)
 		return w.failed
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -46,9 +47,9 @@ func newPrinter(o Options) *printer {
 	return pr
 }
 
-// event draws what an event changed. Errors of the progress stream are not
+// Event draws what an event changed. Errors of the progress stream are not
 // ours to report: the turn goes on without a reader.
-func (pr *printer) event(e p.Event) {
+func (pr *printer) Event(e p.Event) {
 	if d, ok := e.Body.(*p.Delta); ok && !pr.live && (d.Kind == p.DeltaMessage || d.Kind == p.DeltaReasoning) {
 		return // shown when it is whole
 	}
@@ -298,7 +299,7 @@ func (pr *printer) leftBehind() {
 // used says what a turn took, and what that costs if the price is known.
 func used(price func(p.Usage) (float64, bool), u p.Usage) string {
 	text := fmt.Sprintf("· %d tokens in, %d out", u.Input, u.Output)
-	if dollars, ok := cost(price, u); ok {
+	if dollars, ok := lines.Cost(price, u); ok {
 		text += fmt.Sprintf(", $%.4f", dollars)
 	}
 	return text
@@ -339,8 +340,8 @@ func (pr *printer) text(s string) {
 	pr.midLine = !strings.HasSuffix(s, "\n")
 }
 
-// leave shows what was held back: it is not the answer.
-func (pr *printer) leave() {
+// Leave shows what was held back: it is not the answer.
+func (pr *printer) Leave() {
 	pr.flush()
 	pr.leftBehind()
 	pr.clear()

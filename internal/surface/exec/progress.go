@@ -39,15 +39,15 @@ func (w *watched) run() {
 	for frame := 0; ; {
 		select {
 		case e := <-w.events:
-			w.pr.event(e)
+			w.pr.Event(e)
 		case now := <-tick.C:
 			frame++
 			w.pr.status(frame, now)
 		case end := <-w.end:
-			w.result <- w.pr.finish(end)
+			w.result <- w.pr.Finish(end)
 			return
 		case <-w.left:
-			w.pr.leave()
+			w.pr.Leave()
 			w.result <- nil
 			return
 		case <-w.quit:
@@ -56,14 +56,14 @@ func (w *watched) run() {
 	}
 }
 
-func (w *watched) event(e p.Event) {
+func (w *watched) Event(e p.Event) {
 	select {
 	case w.events <- e:
 	case <-w.quit:
 	}
 }
 
-func (w *watched) finish(end engine.TurnEnd) error {
+func (w *watched) Finish(end engine.TurnEnd) error {
 	select {
 	case w.end <- end:
 		return <-w.result
@@ -72,7 +72,7 @@ func (w *watched) finish(end engine.TurnEnd) error {
 	}
 }
 
-func (w *watched) leave() {
+func (w *watched) Leave() {
 	w.left <- struct{}{}
 	<-w.result
 }

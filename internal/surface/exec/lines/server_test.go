@@ -1,4 +1,4 @@
-package exec
+package lines
 
 import (
 	"bytes"
@@ -44,10 +44,10 @@ func TestCallsOfServersAsJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			j := newJSONPrinter(Options{Out: &out, Conversation: "c"}, func(err error) { t.Error(err) })
+			j := New(Options{Out: &out, Conversation: "c"}, func(err error) { t.Error(err) })
 			out.Reset()
 			for _, b := range c.events {
-				j.event(p.Event{Turn: 1, Body: b})
+				j.Event(p.Event{Turn: 1, Body: b})
 			}
 			if out.String() != c.want {
 				t.Errorf("got\n%s\nwant\n%s", out.String(), c.want)

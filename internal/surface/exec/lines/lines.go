@@ -1,4 +1,6 @@
-package exec
+// Package lines writes a turn as lines of JSON, one event each, in the form that programs
+// written for Codex read.
+package lines
 
 import (
 	"encoding/json"
@@ -11,9 +13,23 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A jsonPrinter writes a turn as lines of JSON, one event each, in the form
-// that programs written for Codex read.
-type jsonPrinter struct {
+// Options say what is written, and where.
+type Options struct {
+	Out          io.Writer
+	Conversation p.ConversationID
+	Before       p.Usage                       // what the conversation has used so far
+	Cost         func(p.Usage) (float64, bool) // of the model, in US dollars, if known; may be nil
+	HideThought  bool                          // leave out what the model thought
+	Notices      []string                      // what there is to know of the conversation
+
+	// OwnStop, if set, tells whether it was the reader who stopped the turn. Then there
+	// is no turn.failed: the Codex SDK would throw that at its caller, in place of the
+	// AbortError that somebody who aborts waits for.
+	OwnStop func() bool
+}
+
+// A Printer writes one turn.
+type Printer struct {
 	w      io.Writer
 	failed error       // the first write that failed: nobody reads any more
 	onFail func(error) // called once then
@@ -88,8 +104,9 @@ type jsonUsage struct {
 	Cost *float64 `json:"cost_usd,omitempty"` // if the price is known
 }
 
-func newJSONPrinter(o Options, onFail func(error)) *jsonPrinter {
-	j := &jsonPrinter{w: o.Out, onFail: onFail, before: o.Before, cost: o.Cost, hideThought: o.HideThought, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.ItemID]string{}}
+// New begins a turn. onFail is called once, when nobody reads any more.
+func New(o Options, onFail func(error)) *Printer {
+	j := &Printer{w: o.Out, onFail: onFail, before: o.Before, cost: o.Cost, hideThought: o.HideThought, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.ItemID]string{}}
 	j.line(jsonLine{Type: "thread.started", Thread: o.Conversation})
 	for _, word := range o.Notices {
 		j.once("error", jsonBody{Message: &word})
@@ -99,18 +116,19 @@ func newJSONPrinter(o Options, onFail func(error)) *jsonPrinter {
 
 // PrintThread writes the line that names a conversation.
 func PrintThread(w io.Writer, id p.ConversationID) error {
-	j := newJSONPrinter(Options{Out: w, Conversation: id}, func(error) {})
+	j := New(Options{Out: w, Conversation: id}, func(error) {})
 	return j.result()
 }
 
 // PrintError writes the line for an error that no turn has told of. If nobody
 // can read it, that is not ours to report.
 func PrintError(w io.Writer, err error) {
-	j := jsonPrinter{w: w, onFail: func(error) {}}
+	j := Printer{w: w, onFail: func(error) {}}
 	j.line(jsonLine{Type: "error", Message: err.Error()})
 }
 
-func (j *jsonPrinter) event(e p.Event) {
+// Event writes what an event changes.
+func (j *Printer) Event(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
 		j.line(jsonLine{Type: "turn.started"})
@@ -137,7 +155,7 @@ func (j *jsonPrinter) event(e p.Event) {
 	}
 }
 
-func (j *jsonPrinter) command(e p.Event) {
+func (j *Printer) command(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.CommandStarted:
 		j.begin(b.Call.String(), "command_execution", running(b.Command))
@@ -165,7 +183,7 @@ func (j *jsonPrinter) command(e p.Event) {
 }
 
 // printed keeps what a command prints, in case it is cut without an output of its own.
-func (j *jsonPrinter) printed(e p.Event, d *p.Delta) {
+func (j *Printer) printed(e p.Event, d *p.Delta) {
 	if d.Kind != p.DeltaStdout && d.Kind != p.DeltaStderr {
 		return
 	}
@@ -182,7 +200,7 @@ func (j *jsonPrinter) printed(e p.Event, d *p.Delta) {
 
 // ended finishes the item of a background command: it is shown as one command,
 // from its call to its end.
-func (j *jsonPrinter) ended(b *p.BackgroundEnded) {
+func (j *Printer) ended(b *p.BackgroundEnded) {
 	key := j.behind[b.ID.Item()]
 	it := j.items[key]
 	if it == nil {
@@ -199,7 +217,7 @@ func (j *jsonPrinter) ended(b *p.BackgroundEnded) {
 	j.end(key, body)
 }
 
-func (j *jsonPrinter) output(b *p.ToolOutput) {
+func (j *Printer) output(b *p.ToolOutput) {
 	it := j.items[b.Call.String()]
 	if it == nil {
 		return // nothing of it was shown
@@ -252,7 +270,7 @@ func running(argv []string) jsonBody {
 
 const planItem = "plan"
 
-func (j *jsonPrinter) plan(b *p.PlanUpdated) {
+func (j *Printer) plan(b *p.PlanUpdated) {
 	items := []todo{}
 	for _, s := range b.Plan {
 		items = append(items, todo{s.Step, s.Status == "completed"})
@@ -266,7 +284,7 @@ func (j *jsonPrinter) plan(b *p.PlanUpdated) {
 }
 
 // item returns the item with our id, giving it a number if it is new.
-func (j *jsonPrinter) item(key, typ string) *jsonItem {
+func (j *Printer) item(key, typ string) *jsonItem {
 	if it := j.items[key]; it != nil {
 		return it
 	}
@@ -277,13 +295,13 @@ func (j *jsonPrinter) item(key, typ string) *jsonItem {
 	return it
 }
 
-func (j *jsonPrinter) begin(key, typ string, body jsonBody) {
+func (j *Printer) begin(key, typ string, body jsonBody) {
 	it := j.item(key, typ)
 	it.jsonBody, it.open = body, true
 	j.write("item.started", it)
 }
 
-func (j *jsonPrinter) end(key string, body jsonBody) {
+func (j *Printer) end(key string, body jsonBody) {
 	it := j.items[key]
 	it.jsonBody, it.open = body, false
 	delete(j.items, key)
@@ -291,19 +309,19 @@ func (j *jsonPrinter) end(key string, body jsonBody) {
 }
 
 // once writes an item that is only shown when it is finished.
-func (j *jsonPrinter) once(typ string, body jsonBody) {
+func (j *Printer) once(typ string, body jsonBody) {
 	key := fmt.Sprintf("once %d", j.count)
 	j.item(key, typ)
 	j.end(key, body)
 }
 
-func (j *jsonPrinter) write(kind string, it *jsonItem) {
+func (j *Printer) write(kind string, it *jsonItem) {
 	j.line(jsonLine{Type: kind, Item: it})
 }
 
-// leave ends what has begun, for it does not outlive us. A call that waits for an
+// Leave ends what has begun, for it does not outlive us. A call that waits for an
 // approval has not.
-func (j *jsonPrinter) leave() {
+func (j *Printer) Leave() {
 	for _, key := range j.order {
 		if it := j.items[key]; it != nil && it.open {
 			j.cut(key, it)
@@ -311,7 +329,7 @@ func (j *jsonPrinter) leave() {
 	}
 }
 
-func (j *jsonPrinter) cut(key string, it *jsonItem) {
+func (j *Printer) cut(key string, it *jsonItem) {
 	if it.Status == "in_progress" {
 		it.Status = "failed"
 	}
@@ -322,8 +340,8 @@ func (j *jsonPrinter) cut(key string, it *jsonItem) {
 	j.end(key, it.jsonBody)
 }
 
-// finish ends what is open, and says how the turn ended.
-func (j *jsonPrinter) finish(end engine.TurnEnd) error {
+// Finish ends what is open, and says how the turn ended.
+func (j *Printer) Finish(end engine.TurnEnd) error {
 	for _, key := range j.order {
 		if it := j.items[key]; it != nil {
 			j.cut(key, it)
@@ -332,7 +350,7 @@ func (j *jsonPrinter) finish(end engine.TurnEnd) error {
 	if end.End.Reason == p.Completed {
 		u := j.before.Add(end.Usage)
 		usage := &jsonUsage{Input: u.Input, Cached: u.Cached, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning}
-		if dollars, ok := cost(j.cost, u); ok {
+		if dollars, ok := Cost(j.cost, u); ok {
 			usage.Cost = &dollars
 		}
 		j.line(jsonLine{Type: "turn.completed", Usage: usage})
@@ -356,16 +374,13 @@ func failure(end engine.TurnEnd) string {
 	return "turn " + string(end.End.Reason)
 }
 
-func (j *jsonPrinter) result() error {
-	if j.failed != nil {
-		return fmt.Errorf("%w: %w", ErrAnswer, j.failed)
-	}
-	return nil
+func (j *Printer) result() error {
+	return j.failed
 }
 
 // line writes one object. Each line is one write, so that a reader never sees
 // half of one.
-func (j *jsonPrinter) line(v jsonLine) {
+func (j *Printer) line(v jsonLine) {
 	if j.failed != nil {
 		return
 	}
@@ -377,8 +392,8 @@ func (j *jsonPrinter) line(v jsonLine) {
 	}
 }
 
-// cost is what some usage costs, if that is known.
-func cost(of func(p.Usage) (float64, bool), u p.Usage) (float64, bool) {
+// Cost is what some usage costs, if that is known.
+func Cost(of func(p.Usage) (float64, bool), u p.Usage) (float64, bool) {
 	if of == nil || u.Total == 0 {
 		return 0, false
 	}

@@ -1,4 +1,4 @@
-package exec
+package lines
 
 import (
 	"encoding/json"
