@@ -298,6 +298,9 @@ type (
 		Patch   *PatchResult   `json:"patch,omitempty"`   // if it was a patch
 		MCP     *MCPResult     `json:"mcp,omitempty"`     // if an MCP server answered it, or failed to
 		Elapsed time.Duration  `json:"elapsed,omitempty"` // nanoseconds
+		// Refused says, for people, why policy or the sandbox kept the call from being carried
+		// out, if nobody was asked about it.
+		Refused string `json:"refused,omitempty"`
 		// Repaired says that the answer was missing and added later.
 		Repaired bool `json:"repaired,omitempty"`
 		// Repairs says what had to be repaired in the call before it could be

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/mcpcmd"
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
@@ -43,13 +44,16 @@ func doctor(ctx context.Context, s streams, f runFlags) error {
 	}
 	cfg := l.Config
 	line("home", "%s%s", cfg.Home, writable(cfg.Home))
-	if choice, err := l.Models().Choose(""); err != nil {
+	choice, err := l.Models().Choose("")
+	if err != nil {
 		line("model", "none: %v", err)
 	} else {
 		line("model", "%s (%s), from %s", choice.Model, choice.Provider.ID, choice.Source)
 	}
+	dir := l.Options.Cwd
+	line("directory", "%s, %s", tilde(dir), trustWord(l.Projects.Trust(dir)))
 	line("approval", "%s", cfg.Approval)
-	line("sandbox", "%s", cfg.SandboxMode)
+	line("sandbox", "%s", cfg.Settings(choice, dir, "").Sandbox.Mode)
 	for _, l := range sandbox.Probe().Lines() {
 		line("", "%s", l)
 	}
@@ -58,6 +62,16 @@ func doctor(ctx context.Context, s streams, f runFlags) error {
 		line("notify", "%s", runnable(cfg.Notify[0]))
 	}
 	return mcpcmd.Doctor(ctx, l, line)
+}
+
+func trustWord(t project.Trust) string {
+	switch t {
+	case project.Trusted:
+		return "trusted"
+	case project.Untrusted:
+		return "not trusted"
+	}
+	return "not decided whether it is trusted (fermata trust)"
 }
 
 // pidNamespace says whether confined commands get one.

@@ -231,10 +231,22 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	if r.Config.Originator == sdkOriginator { // it stops a turn by SIGTERM
 		o.OwnStop = func() bool { return stopped() == unix.SIGTERM }
 	}
+	if f.attended(s) {
+		o.Ask = asking(s, r)
+	}
 	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
 		return stoppedBy(stopped(), err)
 	}
-	return runTurn(ctx, s, r, o, f.answerTo, stopped)
+	var left refusedCalls
+	if !f.json { // programs read the items
+		o.Refused = left.add
+	}
+	err = runTurn(ctx, s, r, o, f.answerTo, stopped)
+	if err == nil && len(left.list) > 0 {
+		left.explain(ctx, s, r, o)
+		return &exitError{code: exitRefused}
+	}
+	return err
 }
 
 // runTurn runs the turn and makes its end an exit code. The answer goes to the
@@ -320,8 +332,11 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 // conversation finds the conversation to resume, or begins one.
 func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name string, schema json.RawMessage, o *exec.Options) error {
 	from := r.Config.ExecSettings
-	if f.park { // somebody will answer, so what the configuration says of asking is meant
+	switch {
+	case f.park: // somebody will answer, so what the configuration says of asking is meant
 		from = r.Config.Settings
+	case o.Ask != nil:
+		from = r.Config.AttendedExecSettings
 	}
 	if name == "" && !f.last {
 		settings, err := r.NewSettings(from)

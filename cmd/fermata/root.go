@@ -25,6 +25,7 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitWaiting     = 3 // for an approval, or for a limit of the service
+	exitRefused     = 4 // the turn completed, but something was refused and nobody could be asked
 	exitInterrupted = 130
 	exitTerminated  = 143
 )
@@ -176,7 +177,7 @@ func newRoot(s streams) *cobra.Command {
 	)
 	addTo(root, groupRun, execCommand(s), approveCommand(s), mcpServerCommand(s), appServerCommand(s), demoModelCommand(s))
 	addTo(root, groupManage, listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), renameCommand(s), archiveCommand(s), unarchiveCommand(s), deleteCommand(s), fsckCommand(s))
-	addTo(root, groupMachine, configCommand(s), mcpCommand(s), modelsCommand(s), doctorCommand(s), sandboxCommand(s), versionCommand(s))
+	addTo(root, groupMachine, trustCommand(s), permissionsCommand(s), configCommand(s), mcpCommand(s), modelsCommand(s), doctorCommand(s), sandboxCommand(s), versionCommand(s))
 	addTo(root, groupManage, sendCommand(s), interruptCommand(s))
 	interactive(root, s)
 	completeFlags(root)

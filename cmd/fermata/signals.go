@@ -81,7 +81,7 @@ func signalCode(s os.Signal) int {
 }
 
 // exitCodes is what people are told about them.
-const exitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for approval, " +
+const exitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for approval, 4 completed but something was refused, " +
 	"129 interrupted by SIGHUP, 130 by SIGINT, 143 by SIGTERM, 141 stdout was closed."
 
 // exitUnread is the exit code of a program that SIGPIPE has ended.

@@ -50,6 +50,13 @@ func (c *Config) ExecSettings(choice Choice, cwd, userInstructions string) proto
 	return s
 }
 
+// AttendedExecSettings are Settings for a run in a terminal, where somebody can be asked.
+func (c *Config) AttendedExecSettings(choice Choice, cwd, userInstructions string) protocol.Settings {
+	s := c.Settings(choice, cwd, userInstructions)
+	s.OnLimit = c.UnattendedOnLimit()
+	return s
+}
+
 // UnattendedOnLimit is what becomes of a turn at a limit when nobody watches: it fails,
 // unless this very run says otherwise.
 func (c *Config) UnattendedOnLimit() protocol.OnLimit {

@@ -209,7 +209,7 @@ func (e *Exec) finish(ctx context.Context, call Call, v args.Values, l launch, s
 	default:
 		res.Output = report(s, 0, c.Elapsed, shown)
 		if hint != "" {
-			res.Output = hint + "\n" + res.Output
+			res.Output, res.Refused = hint+"\n"+res.Output, l.refused(hint)
 		}
 	}
 	return Result{Output: res, Diff: e.Shell.Changes.ran(ctx, call)}

@@ -36,7 +36,7 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	var instead Result
 	switch l.ruling.Verdict {
 	case policy.Refuse:
-		instead = failed(l.ruling.Text)
+		instead = refused(call, l.ruling.Text)
 		return l, &instead
 	case policy.Ask:
 		instead = ask(spec, l.ruling.Text, e.justification)
@@ -75,6 +75,14 @@ func (l launch) denied(res proc.Result, c protocol.CommandResult) (question *Res
 	q := ask(l.spec, hint, "")
 	q.Ask.Tried = &c // what it did is not lost if the answer is no
 	return &q, ""
+}
+
+// refused returns why the sandbox kept the command from working, if nobody may be asked.
+func (l launch) refused(hint string) string {
+	if l.rules.Approval != protocol.ApprovalNever {
+		return ""
+	}
+	return hint
 }
 
 // warnAppeared warns of protected paths that a command has made, which cannot be

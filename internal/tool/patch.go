@@ -118,7 +118,7 @@ func (t *Patch) change(ctx context.Context, call Call, parsed *patch.Patch, dir 
 	ruling := t.rules(call).Patch(policy.PatchRequest{Paths: plan.Paths(), Answer: call.Grant})
 	switch ruling.Verdict {
 	case policy.Refuse:
-		return failed(ruling.Text)
+		return refused(call, ruling.Text)
 	case policy.Ask:
 		return Result{Ask: &protocol.ApprovalRequested{Kind: protocol.ApprovePatch, Cwd: dir, Reason: ruling.Text, Detail: changes}}
 	}

@@ -144,6 +144,7 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 		return *question
 	}
 	result := finished(call, res, c, spec.Timeout, hint)
+	result.Output.Refused = l.refused(hint)
 	result.Diff = s.Changes.ran(ctx, call)
 	return result
 }

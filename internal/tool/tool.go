@@ -129,6 +129,15 @@ func failed(text string) Result {
 	return Result{Output: protocol.ToolOutput{Output: text, Failed: true}}
 }
 
+// refused is the answer to a call that policy did not let run.
+func refused(call Call, text string) Result {
+	r := failed(text)
+	if call.Grant == "" { // else somebody has said no
+		r.Output.Refused = text
+	}
+	return r
+}
+
 // Run carries out a call of a tool and notes in the output what had to be
 // repaired in it.
 func Run(ctx context.Context, t Tool, call Call) Result {

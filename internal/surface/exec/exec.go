@@ -31,6 +31,7 @@ type Options struct {
 	Approve      *p.Approve // instead of Turn: answer this, and go on with its turn
 	TryNow       *p.TryNow  // instead of Turn: end the hold of a turn, and go on with it
 	Park         bool       // leave a turn that needs an approval, for somebody to answer later
+	Ask          *Asking    // if not nil, somebody at the terminal answers
 	Out          io.Writer
 	Err          io.Writer
 	OutTerminal  bool                          // Out is a terminal
@@ -47,6 +48,10 @@ type Options struct {
 	ResumeFlags  string                        // what to resume it needs besides its name
 
 	OwnStop func() bool // see lines.Options
+
+	// Refused is called, if set, for each call that policy or the sandbox refused while nobody
+	// could be asked: what the model wanted, and why it was refused.
+	Refused func(what, why string)
 }
 
 // A drawing is a way to show a turn.
@@ -95,7 +100,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	switch human := newPrinter(o); {
 	case o.JSON:
 		pr = newLines(o, func(err error) { cancel(fmt.Errorf("%w: %w", ErrAnswer, err)) })
-	case o.ErrTerminal && !o.Plain:
+	case o.ErrTerminal && (!o.Plain || o.Ask != nil):
 		pr = watch(human, quit)
 	default:
 		pr = human
@@ -103,7 +108,10 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	done, parked := make(chan struct{}), make(chan struct{})
 	var end engine.TurnEnd
 	var err error
-	asked := &asked{o: o, e: e}
+	asked := &asked{o: o, e: e, wants: map[p.CallID]string{}}
+	if w, ok := pr.(*watched); ok && o.Ask != nil {
+		asked.person = newPerson(ctx, e, o, w)
+	}
 	go func() { // ends with the turn; left behind only if its output is not read, or the turn is parked
 		defer close(done)
 		fn := func(ev p.Event) {
@@ -122,7 +130,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 				close(parked)
 			} else if asked.guest {
 				for _, ev := range follow.CatchUp(ctx, e, o.Conversation, r.Turn, r.Seq) {
-					pr.event(ev)
+					pr.Event(ev)
 				}
 			}
 		}}, o, fn)
@@ -194,19 +202,23 @@ func queued(ctx context.Context, e engine.Engine, id p.ConversationID, last engi
 	return end, true, err
 }
 
-// asked deals with approvals, which nobody is there to give: the turn is left
-// waiting, or the answer is no.
+// asked deals with approvals: a person answers, or the turn is left waiting, or the
+// answer is no because nobody is there.
 type asked struct {
-	o     Options
-	e     engine.Engine
-	open  bool
-	waits []string // what is open
-	hold  *p.Held  // the limit that the turn waits for
-	guest bool     // the turn was begun by somebody else, who may answer
-	left  bool     // the turn is left; nothing here is changed any more
+	o      Options
+	e      engine.Engine
+	person *person // nil if nobody is there
+	open   bool
+	waits  []string // what is open
+	hold   *p.Held  // the limit that the turn waits for
+	guest  bool     // the turn was begun by somebody else, who may answer
+	left   bool     // the turn is left; nothing here is changed any more
+
+	wants map[p.CallID]string // what calls are about
 }
 
 func (a *asked) event(ctx context.Context, ev p.Event) {
+	a.refusals(ev)
 	ask, ok := ev.Body.(*p.ApprovalRequested)
 	a.open = a.open || ok
 	if ok {
@@ -214,6 +226,10 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 	}
 	if b, ok := ev.Body.(*p.ApprovalResolved); ok {
 		a.waits = slices.DeleteFunc(a.waits, func(w string) bool { return strings.HasPrefix(w, b.Call.String()+": ") })
+	}
+	if a.person != nil {
+		a.person.event(ev)
+		return
 	}
 	life := context.WithoutCancel(ctx)
 	switch {
@@ -224,6 +240,28 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 		if snap, err := a.e.Resume(life, a.o.Conversation); err == nil && snap.Waiting {
 			a.left = true
 		}
+	}
+}
+
+// refusals reports what was refused without a question.
+func (a *asked) refusals(ev p.Event) {
+	if a.o.Refused == nil {
+		return
+	}
+	switch b := ev.Body.(type) {
+	case *p.ToolCall:
+		a.wants[b.Call] = b.Name
+	case *p.CommandStarted:
+		a.wants[b.Call] = transcript.CommandLine(b.Command)
+	case *p.ApprovalRequested:
+		if a.wants[b.Call] = wanted(b); !a.o.Park && !a.guest && a.person == nil {
+			a.o.Refused(wanted(b), b.Reason)
+		}
+	case *p.ToolOutput:
+		if b.Refused != "" {
+			a.o.Refused(a.wants[b.Call], b.Refused)
+		}
+		delete(a.wants, b.Call)
 	}
 }
 

@@ -20,6 +20,7 @@ type watched struct {
 	events chan p.Event
 	end    chan engine.TurnEnd
 	left   chan struct{} // the turn is left as it is
+	asks   chan question // what a person is asked; a zero one was answered
 	result chan error    // has room for one
 	quit   <-chan struct{}
 }
@@ -28,7 +29,7 @@ const frameTime = 120 * time.Millisecond
 
 // watch draws until finish, or until quit is closed.
 func watch(pr *printer, quit <-chan struct{}) *watched {
-	w := &watched{pr, make(chan p.Event), make(chan engine.TurnEnd), make(chan struct{}), make(chan error, 1), quit}
+	w := &watched{pr, make(chan p.Event), make(chan engine.TurnEnd), make(chan struct{}), make(chan question), make(chan error, 1), quit}
 	go w.run()
 	return w
 }
@@ -40,6 +41,8 @@ func (w *watched) run() {
 		select {
 		case e := <-w.events:
 			w.pr.Event(e)
+		case q := <-w.asks:
+			w.pr.ask(q)
 		case now := <-tick.C:
 			frame++
 			w.pr.status(frame, now)
@@ -72,6 +75,33 @@ func (w *watched) Finish(end engine.TurnEnd) error {
 	}
 }
 
+// A question is what a person is asked: some lines, and what stands before the answer.
+type question struct{ lines, prompt string }
+
+// ask shows a question; the cursor stays behind it.
+func (w *watched) ask(lines, prompt string) { w.send(question{lines, prompt}) }
+
+// answered says that the person has typed an answer, and Enter.
+func (w *watched) answered() { w.send(question{}) }
+
+func (w *watched) send(q question) {
+	select {
+	case w.asks <- q:
+	case <-w.quit:
+	}
+}
+
+func (pr *printer) ask(q question) {
+	pr.midLine = pr.midLine && q.prompt != "" // the terminal has shown Enter
+	if q.lines != "" {
+		pr.line(q.lines)
+	}
+	if q.prompt != "" {
+		pr.endOfLine()
+		pr.text(pr.styled(bold, q.prompt))
+	}
+}
+
 func (w *watched) Leave() {
 	w.left <- struct{}{}
 	<-w.result
@@ -85,7 +115,7 @@ const clearLine = "\r\x1b[K"
 // status draws the line that shows what goes on, unless a message is being
 // written where it would stand.
 func (pr *printer) status(frame int, now time.Time) {
-	if !pr.tr.Active || pr.midLine {
+	if !pr.tr.Active || pr.midLine || pr.o.Plain {
 		return
 	}
 	parts := []string{fmt.Sprintf("%.0f s", now.Sub(pr.tr.Started).Seconds())}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// attended reports whether somebody sits there who can be asked.
+func (f execFlags) attended(s streams) bool {
+	return !f.json && !f.park && terminal(s.in) && terminal(s.rawErr)
+}
+
+// asking is how that person is asked.
+func asking(s streams, r *app.App) *exec.Asking {
+	return &exec.Asking{In: s.in, Offer: func(ask *p.ApprovalRequested) (string, func() error, bool) {
+		if ask.Kind != p.ApproveCommand {
+			return "", nil, false
+		}
+		perm, ok := project.Offer(ask.Command, ask.Cwd)
+		what := fmt.Sprintf("don't ask again for commands that start with `%s` in %s", perm, tilde(perm.Dir))
+		return what, func() error { return r.Projects.Allow(perm) }, ok
+	}}
+}
+
+// refusedCalls are what was refused in a turn while nobody could be asked.
+type refusedCalls struct{ list []string }
+
+func (l *refusedCalls) add(what, why string) {
+	why, _, _ = strings.Cut(why, ", and nobody may be asked")
+	if line := strings.TrimPrefix(what+": "+why, ": "); len(l.list) == 0 || l.list[len(l.list)-1] != line {
+		l.list = append(l.list, line)
+	}
+}
+
+// shownRefusals is how many are listed.
+const shownRefusals = 5
+
+// explain says what was refused, and how to allow it.
+func (l *refusedCalls) explain(ctx context.Context, s streams, r *app.App, o exec.Options) {
+	fmt.Fprintln(s.err, "fermata: refused, since nobody could be asked:")
+	for i, line := range l.list {
+		if i == shownRefusals {
+			fmt.Fprintf(s.err, "  … and %d more\n", len(l.list)-i)
+			break
+		}
+		fmt.Fprintf(s.err, "  %s\n", line)
+	}
+	how := "--park waits for fermata approve"
+	if snap, err := r.Engine.Resume(ctx, o.Conversation); err == nil && snap.Settings.Sandbox.Mode == p.SandboxReadOnly {
+		how = "-s workspace-write lets it write here this time, fermata trust always; " + how
+	} else {
+		how = "fermata permissions allow COMMAND lets a command run always; " + how
+	}
+	fmt.Fprintf(s.err, "hint: %s\n", how)
+}

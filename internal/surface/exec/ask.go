@@ -1,0 +1,148 @@
+package exec
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/safetext"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Asking is how a person at the terminal is asked for approvals.
+type Asking struct {
+	In io.Reader // the terminal; read a line at a time, and only when there is a question
+
+	// Offer returns what can be allowed for good besides an approval, in words, and what
+	// remembers it. It is false if nothing can. May be nil.
+	Offer func(*p.ApprovalRequested) (what string, remember func() error, ok bool)
+}
+
+// A person answers the approvals of a turn, one after the other. Its goroutine, which ends with
+// Run, is the only one that submits answers.
+type person struct {
+	asking *Asking
+	e      engine.Engine
+	id     p.ConversationID
+	screen *watched
+	events chan p.Event
+	ctx    context.Context
+	offer  map[p.CallID]func() error // what an answer of p remembers
+}
+
+func newPerson(ctx context.Context, e engine.Engine, o Options, w *watched) *person {
+	a := &person{asking: o.Ask, e: e, id: o.Conversation, screen: w, events: make(chan p.Event), ctx: ctx, offer: map[p.CallID]func() error{}}
+	go a.run()
+	return a
+}
+
+func (a *person) event(e p.Event) {
+	switch e.Body.(type) {
+	case *p.ApprovalRequested, *p.ApprovalResolved:
+		select {
+		case a.events <- e:
+		case <-a.screen.quit:
+		}
+	}
+}
+
+func (a *person) run() {
+	var open []*p.ApprovalRequested
+	var lines chan string // of the terminal; nil until there is a question
+	for {
+		select {
+		case e := <-a.events:
+			switch b := e.Body.(type) {
+			case *p.ApprovalRequested:
+				open = append(open, b)
+				if lines == nil {
+					lines = make(chan string)
+					go a.read(lines)
+				}
+				if len(open) == 1 {
+					a.ask(b)
+				}
+			case *p.ApprovalResolved:
+				first := len(open) > 0 && open[0].Call == b.Call
+				open = slices.DeleteFunc(open, func(q *p.ApprovalRequested) bool { return q.Call == b.Call })
+				if first && len(open) > 0 {
+					a.ask(open[0])
+				}
+			}
+		case line, more := <-lines:
+			if !more { // nobody is there any more
+				line, lines = "n", nil
+			}
+			if len(open) > 0 {
+				a.answer(open[0], line)
+			}
+		case <-a.screen.quit:
+			return
+		}
+	}
+}
+
+// read sends the lines of the terminal. A read cannot be stopped: it ends with the process.
+func (a *person) read(lines chan<- string) {
+	defer close(lines)
+	for in := bufio.NewScanner(a.asking.In); in.Scan(); {
+		select {
+		case lines <- in.Text():
+		case <-a.screen.quit:
+			return
+		}
+	}
+}
+
+// ask shows a question.
+func (a *person) ask(q *p.ApprovalRequested) {
+	choices := "y yes · a yes, and the same again in this conversation"
+	if q.Kind == p.ApprovePatch {
+		choices = "y yes"
+	}
+	delete(a.offer, q.Call)
+	if a.asking.Offer != nil {
+		if what, remember, ok := a.asking.Offer(q); ok {
+			choices += "\n  p yes, and " + what
+			a.offer[q.Call] = remember
+		}
+	}
+	a.screen.ask("  "+choices+"\n  n no · s stop the turn", "allow this? ")
+}
+
+// answer submits what a person typed, or asks again.
+func (a *person) answer(q *p.ApprovalRequested, line string) {
+	a.screen.answered()
+	op := p.Approve{Call: q.Call}
+	switch word := strings.ToLower(strings.TrimSpace(line)); word {
+	case "y", "yes":
+		op.Decision = p.Approved
+	case "a", "always":
+		op.Decision = p.ApprovedForSession
+	case "p":
+		remember := a.offer[q.Call]
+		if remember == nil {
+			a.screen.ask("", "type y, a, n or s: ")
+			return
+		}
+		if err := remember(); err != nil {
+			a.screen.ask("  not remembered: "+safetext.Strip(err.Error()), "allow this once? ")
+			return
+		}
+		op.Decision = p.Approved
+	case "n", "no":
+		op.Decision = p.Denied
+	case "s", "stop":
+		op.Decision = p.Abort
+	default:
+		a.screen.ask("", "type y, a, n or s: ")
+		return
+	}
+	if _, err := a.e.Submit(context.WithoutCancel(a.ctx), a.id, op); err != nil {
+		a.screen.ask(fmt.Sprintf("  the answer was not taken: %s", safetext.Strip(err.Error())), "allow this? ")
+	}
+}
