@@ -54,7 +54,7 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	file := filepath.Join(dir, "fermata")
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-X main.stdinPace=200ms", "-o", file, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-X github.com/fermata-agent/fermata/internal/app/stdin.stdinPace=200ms", "-o", file, ".").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return file, nil

@@ -1,22 +1,17 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 )
@@ -38,7 +33,16 @@ returns to the built-in list.`,
 				return err
 			}
 			if cmd.Flags().Changed("refresh") {
-				return refreshModels(cmd.Context(), s, home, from)
+				file, n, err := app.RefreshModels(cmd.Context(), home, from)
+				switch {
+				case err != nil:
+					return err
+				case from == app.BuiltinModels:
+					fmt.Fprintln(s.err, "using the built-in list of models")
+				default:
+					fmt.Fprintf(s.err, "%d models are now in %s\n", n, file)
+				}
+				return nil
 			}
 			return listModels(s, catalogue.Open(home), provider, filters, asJSON)
 		},
@@ -123,96 +127,4 @@ func price(p catalogue.Price, v float64) string {
 		return "-"
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
-}
-
-// maxTable bounds what is read as a table of models.
-const maxTable = 16 << 20
-
-const refreshTime = 30 * time.Second
-
-// refreshModels replaces the copy in the home. A table that cannot be used changes nothing.
-func refreshModels(ctx context.Context, s streams, home, from string) error {
-	file := catalogue.File(home)
-	switch from {
-	case "":
-		return usage("--refresh needs a file, a URL, or builtin")
-	case "builtin":
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		fmt.Fprintln(s.err, "using the built-in list of models")
-		return nil
-	}
-	text, err := readTable(ctx, from)
-	if err == nil {
-		err = catalogue.Check(text)
-	}
-	if err != nil {
-		return fmt.Errorf("refresh models from %s: %w", from, err)
-	}
-	if err := replaceFile(file, text); err != nil {
-		return err
-	}
-	n := 0
-	for range catalogue.Open(home).All() {
-		n++
-	}
-	fmt.Fprintf(s.err, "%d models are now in %s\n", n, file)
-	return nil
-}
-
-func readTable(ctx context.Context, from string) (string, error) {
-	if !strings.HasPrefix(from, "http://") && !strings.HasPrefix(from, "https://") {
-		f, err := os.Open(from)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		return readBounded(f)
-	}
-	ctx, cancel := context.WithTimeout(ctx, refreshTime)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the server answered %s", resp.Status)
-	}
-	return readBounded(resp.Body)
-}
-
-func readBounded(r io.Reader) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxTable+1))
-	if err == nil && len(data) > maxTable {
-		err = fmt.Errorf("more than %d MiB", maxTable>>20)
-	}
-	return string(data), err
-}
-
-// replaceFile writes a file that is there whole or not at all.
-func replaceFile(name, text string) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".models-")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }

@@ -8,10 +8,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/stdin"
 	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -78,7 +78,7 @@ func readPrompt(s streams, a []string) (string, error) {
 		return "", &exitError{code: exitFailed, err: errNoPrompt}
 	}
 	if !utf8.ValidString(a[0]) {
-		return "", errNotText
+		return "", stdin.ErrNotText
 	}
 	if !piped(s.in) {
 		return a[0], nil
@@ -102,41 +102,19 @@ func piped(in io.Reader) bool {
 }
 
 // readText reads all of stdin, without white space around it.
-func readText(s streams) (string, error) {
-	defer tellOfWaiting(s).Stop()
-	return readAll(s.in)
-}
+func readText(s streams) (string, error) { return stdin.Read(s.in, s.reportWaiting) }
 
 // readBeside reads all of stdin beside a prompt, if something comes.
 func readBeside(s streams) (string, error) {
-	defer tellOfWaiting(s).Stop()
-	if !isComing(s.in) {
+	text, came, err := stdin.ReadBeside(s.in, s.reportWaiting)
+	if err == nil && !came {
 		fmt.Fprintln(s.err, "fermata: nothing was written to stdin: continuing without it")
-		return "", nil
 	}
-	return readAll(s.in)
+	return text, err
 }
 
-// tellOfWaiting tells somebody after a while what we wait for.
-func tellOfWaiting(s streams) *time.Timer {
-	return time.AfterFunc(stdinNotice(), func() {
-		fmt.Fprintln(s.err, "fermata: reading from stdin until it is closed; use </dev/null if there is no input")
-	})
-}
-
-// promptMax is far more than any model reads. Without it a stream that does not
-// end would fill the memory.
-const promptMax = 64 << 20
-
-func readAll(in io.Reader) (string, error) {
-	b, err := io.ReadAll(io.LimitReader(in, promptMax+1))
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("read the prompt from stdin: %w", err)
-	case len(b) > promptMax:
-		return "", fmt.Errorf("the prompt on stdin is larger than %d MiB", promptMax>>20)
-	}
-	return decodeText(b)
+func (s streams) reportWaiting() {
+	fmt.Fprintln(s.err, "fermata: reading from stdin until it is closed; use </dev/null if there is no input")
 }
 
 // imageFiles takes lists of files apart. A file may have a comma in its name.

@@ -1,7 +1,10 @@
-package main
+// Package stdin reads a prompt, or text beside one, from a pipe: as long as somebody may still
+// write to it, and no longer.
+package stdin
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -11,7 +14,7 @@ import (
 )
 
 // stdinPace is the unit of the times below. The tests build a binary with a shorter
-// one, by -ldflags "-X main.stdinPace=200ms", so that they need not wait.
+// one, by -ldflags "-X …/internal/app/stdin.stdinPace=200ms", so that they need not wait.
 var stdinPace = "1s"
 
 var pace = sync.OnceValue(func() time.Duration {
@@ -22,7 +25,7 @@ var pace = sync.OnceValue(func() time.Duration {
 	return d
 })
 
-// stdinNotice is after how long somebody is told that we wait for stdin.
+// stdinNotice is after how long people learn that we wait for stdin.
 func stdinNotice() time.Duration { return 2 * pace() }
 
 // stdinPatience is how long we wait, beside a prompt, for something to come from whoever
@@ -31,6 +34,37 @@ func stdinPatience() time.Duration { return 5 * pace() }
 
 // stdinGlance is how often we look who could still write.
 func stdinGlance() time.Duration { return pace() }
+
+// Read reads all of stdin, without white space around it. waiting is called if that takes a while.
+func Read(in io.Reader, waiting func()) (string, error) {
+	defer time.AfterFunc(stdinNotice(), waiting).Stop()
+	return readAll(in)
+}
+
+// ReadBeside reads all of stdin beside a prompt. It reports false if nothing came.
+func ReadBeside(in io.Reader, waiting func()) (string, bool, error) {
+	defer time.AfterFunc(stdinNotice(), waiting).Stop()
+	if !isComing(in) {
+		return "", false, nil
+	}
+	text, err := readAll(in)
+	return text, true, err
+}
+
+// promptMax is far more than any model reads. Without it a stream that does not
+// end would fill the memory.
+const promptMax = 64 << 20
+
+func readAll(in io.Reader) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(in, promptMax+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read the prompt from stdin: %w", err)
+	case len(b) > promptMax:
+		return "", fmt.Errorf("the prompt on stdin is larger than %d MiB", promptMax>>20)
+	}
+	return decodeText(b)
+}
 
 // isComing waits for something on stdin beside a prompt, or for its end.
 //

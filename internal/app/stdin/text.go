@@ -1,4 +1,4 @@
-package main
+package stdin
 
 import (
 	"bytes"
@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-var errNotText = errors.New("the prompt is not text: it is neither UTF-8 nor UTF-16 with a byte order mark")
+// ErrNotText says that a prompt is not text.
+var ErrNotText = errors.New("the prompt is not text: it is neither UTF-8 nor UTF-16 with a byte order mark")
 
 // decodeText makes a prompt of what came on stdin: UTF-8, or UTF-16 with a byte
 // order mark; the mark and white space around it are taken off.
@@ -17,7 +18,7 @@ func decodeText(b []byte) (string, error) {
 	var order binary.ByteOrder
 	switch {
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe, 0, 0}): // UTF-32, which would pass for UTF-16 with a NUL after each letter
-		return "", errNotText
+		return "", ErrNotText
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe}):
 		order = binary.LittleEndian
 	case bytes.HasPrefix(b, []byte{0xfe, 0xff}):
@@ -25,7 +26,7 @@ func decodeText(b []byte) (string, error) {
 	}
 	if order != nil {
 		if len(b)%2 != 0 {
-			return "", errNotText // half a character was cut off
+			return "", ErrNotText // half a character was cut off
 		}
 		b = b[2:]
 		units := make([]uint16, len(b)/2)
@@ -36,7 +37,7 @@ func decodeText(b []byte) (string, error) {
 	}
 	b = bytes.TrimPrefix(b, []byte{0xef, 0xbb, 0xbf})
 	if !utf8.Valid(b) {
-		return "", errNotText
+		return "", ErrNotText
 	}
 	return strings.TrimSpace(string(b)), nil
 }
