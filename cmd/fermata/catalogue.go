@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/refresh"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 )
@@ -33,11 +34,13 @@ returns to the built-in list.`,
 				return err
 			}
 			if cmd.Flags().Changed("refresh") {
-				file, n, err := app.RefreshModels(cmd.Context(), home, from)
+				file, n, err := refresh.Models(cmd.Context(), home, from)
 				switch {
+				case errors.Is(err, refresh.ErrNoSource):
+					return usage("models: %w", err)
 				case err != nil:
 					return err
-				case from == app.BuiltinModels:
+				case from == refresh.Builtin:
 					fmt.Fprintln(s.err, "using the built-in list of models")
 				default:
 					fmt.Fprintf(s.err, "%d models are now in %s\n", n, file)

@@ -1,4 +1,5 @@
-package app
+// Package refresh replaces the list of models in the home directory by a newer one.
+package refresh
 
 import (
 	"context"
@@ -20,18 +21,21 @@ const maxTable = 16 << 20
 
 const refreshTime = 30 * time.Second
 
-// BuiltinModels is the name of the list of models that comes with the program.
-const BuiltinModels = "builtin"
+// Builtin is the name of the list of models that comes with the program.
+const Builtin = "builtin"
 
-// RefreshModels replaces the list of models in the home by one from a file or a URL, or by the
+// ErrNoSource says that no list was named.
+var ErrNoSource = errors.New("--refresh needs a file, a URL, or " + Builtin)
+
+// Models replaces the list of models in the home by one from a file or a URL, or by the
 // built-in one. A list that cannot be used changes nothing. It returns the file, and how
 // many models are in it.
-func RefreshModels(ctx context.Context, home, from string) (file string, n int, err error) {
+func Models(ctx context.Context, home, from string) (file string, n int, err error) {
 	file = catalogue.File(home)
 	switch from {
 	case "":
-		return "", 0, usage("--refresh needs a file, a URL, or %s", BuiltinModels)
-	case BuiltinModels:
+		return "", 0, ErrNoSource
+	case Builtin:
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return "", 0, err
 		}
