@@ -1,29 +1,50 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/appserver"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/listen"
 )
 
+// appServerFlags are those of fermata app-server.
+type appServerFlags struct {
+	runFlags
+	listen             string
+	auth               string
+	tokenFile, tokenID string
+}
+
 func appServerCommand(s streams) *cobra.Command {
-	var f runFlags
+	var f appServerFlags
 	cmd := &cobra.Command{
 		Use:   "app-server",
 		Short: "Serve threads and turns to editors and programs",
-		Long: "Serve threads and turns in the form that the clients of Codex's app-server know, one JSON message per line on stdin and stdout.\n" +
-			"fermata app-server generate-json-schema lists all messages.\n\n" +
-			"The end of stdin, SIGINT and SIGTERM interrupt all turns and everything they run; the conversations can be resumed.",
-		Example: "  fermata app-server -s workspace-write\n  fermata app-server generate-json-schema",
-		Args:    args(cobra.NoArgs),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return serveApp(cmd.Context(), s, f) },
+		Long: "Serve threads and turns in the form that the clients of Codex's app-server know: one JSON message per line on stdin and stdout,\n" +
+			"or WebSockets on a unix socket or a TCP address. fermata app-server generate-json-schema lists all messages.\n\n" +
+			"On stdio the end of stdin interrupts all turns; SIGINT and SIGTERM do so always. The conversations can be resumed.",
+		Example: "  fermata app-server -s workspace-write\n  fermata app-server --listen unix://\n" +
+			"  fermata app-server --listen ws://127.0.0.1:4500 --ws-auth capability-token --ws-token-file token\n  fermata app-server generate-json-schema",
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveApp(cmd.Context(), s, f) },
 	}
 	f.register(cmd.Flags())
 	f.registerLimits(cmd.Flags())
+	cmd.Flags().StringVar(&f.listen, "listen", "stdio://", "`ADDRESS` to serve: stdio://, unix://PATH (without PATH: a socket in the home) or ws://IP:PORT")
+	cmd.Flags().StringVar(&f.auth, "ws-auth", "", "`KIND` of token that clients of ws:// must show: capability-token")
+	cmd.Flags().StringVar(&f.tokenFile, "ws-token-file", "", "`FILE` with the token")
+	cmd.Flags().StringVar(&f.tokenID, "ws-token-sha256", "", "SHA-256 of the token in `HEX`, in place of the token")
 	cmd.AddCommand(&cobra.Command{
 		Use:     "generate-json-schema",
 		Short:   "Print all messages as JSON Schema",
@@ -38,21 +59,86 @@ func appServerCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func serveApp(ctx context.Context, s streams, f runFlags) error {
+func serveApp(ctx context.Context, s streams, f appServerFlags) error {
+	if _, err := listen.Parse(f.listen, "socket"); err != nil {
+		return &app.Error{Err: err, Usage: true}
+	}
+	token, err := f.token()
+	if err != nil {
+		return &app.Error{Err: err, Usage: true}
+	}
 	r, err := f.openApp(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	at, err := listen.Parse(f.listen, filepath.Join(r.Config.Home, "app-server", "app-server.sock"))
+	if err == nil && at.Path != "" && at.Path == codexSocket() {
+		err = &app.Error{Err: fmt.Errorf("%s is Codex's own socket: choose another path", at.Path), Usage: true}
+	}
+	if err != nil {
+		return err
+	}
 	ctx, stopped := stopSignals(ctx)
+	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	server := appserver.New(ctx, appserver.Options{
-		Engine: r.Engine, Version: version(), Home: r.Config.Home, Cwd: r.Cwd, Settings: r.Settings, Change: r.Change, Local: r,
-		Log: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Engine: r.Engine, Version: version(), Home: r.Config.Home, Cwd: r.Cwd, Settings: r.Settings, Change: r.Change, Local: r, Log: log,
 	})
 	defer server.Close()
-	err = server.Serve(ctx, appserver.Only, s.in, s.rawOut)
+	if at.Stdio {
+		err = server.Serve(ctx, appserver.Only, s.in, s.rawOut)
+	} else {
+		err = listenApp(ctx, s, at, listen.Options{Token: token, Log: log, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return server.Serve(ctx, appserver.Shared, in, out)
+		}})
+	}
 	if stopped() != nil { // a server that is told to end and does has done well
 		return nil
 	}
 	return err
+}
+
+func listenApp(ctx context.Context, s streams, at listen.Address, o listen.Options) error {
+	l, err := at.Open(ctx)
+	if errors.Is(err, listen.ErrInUse) {
+		return &app.Error{Err: err, Hint: "stop the server that is there, or choose another address"}
+	}
+	if err != nil {
+		return err
+	}
+	where := "unix://" + at.Path
+	if at.Path == "" {
+		where = "ws://" + l.Addr().String()
+	}
+	fmt.Fprintf(s.err, "fermata: listening at %s\n", where)
+	return listen.Serve(ctx, l, o)
+}
+
+// token is what clients must show; nil if nothing. Whoever can connect to a TCP address can run commands, so it needs one.
+func (f appServerFlags) token() (*listen.Token, error) {
+	at, err := listen.Parse(f.listen, "socket")
+	switch given := f.tokenFile != "" || f.tokenID != ""; {
+	case err != nil:
+		return nil, err
+	case f.auth != "" && f.auth != "capability-token":
+		return nil, fmt.Errorf("--ws-auth %s is not supported: use capability-token", f.auth)
+	case at.TCP == "" && (given || f.auth != ""):
+		return nil, errors.New("--ws-auth and a token are for --listen ws:// only")
+	case at.TCP == "":
+		return nil, nil
+	case f.auth == "" || !given:
+		return nil, errors.New("--listen ws:// needs a token: add --ws-auth capability-token and --ws-token-file FILE, or listen at unix://")
+	case f.tokenFile != "" && f.tokenID != "":
+		return nil, errors.New("--ws-token-file and --ws-token-sha256: only one of them")
+	case f.tokenFile != "":
+		return listen.ReadToken(f.tokenFile)
+	}
+	return listen.ParseHash(f.tokenID)
+}
+
+// codexSocket is where Codex looks for its own server.
+func codexSocket() string {
+	user, _ := os.UserHomeDir() // without one Codex has none either
+	home := cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(user, ".codex"))
+	return filepath.Join(home, "app-server-control", "app-server-control.sock")
 }

@@ -282,10 +282,24 @@ func (it *item) fileChange(b *p.ToolOutput) wire.FileChange {
 	}
 	for _, c := range it.shown.Changes {
 		out.Changes = append(out.Changes, wire.FileUpdate{
-			Path: c.Path, Kind: wire.UpdateKind{Type: c.Kind, MovePath: text(c.Move)}, Diff: c.Diff,
+			Path: c.Path, Kind: wire.UpdateKind{Type: c.Kind, MovePath: text(c.Move)}, Diff: diff(c),
 		})
 	}
 	return out
+}
+
+// diff is a change as clients know it: of a file that is added or deleted its content, else hunks.
+func diff(c transcript.Change) string {
+	if c.Kind == "update" {
+		return c.Diff
+	}
+	var b strings.Builder
+	for line := range strings.Lines(c.Diff) {
+		if line[0] == '+' || line[0] == '-' {
+			b.WriteString(line[1:])
+		}
+	}
+	return b.String()
 }
 
 func (it *item) serverForm(b *p.ToolOutput) wire.MCPToolCall {
