@@ -1,9 +1,11 @@
-package engine_test
+// Package randomtest runs random scenarios on an engine over any store: clients that
+// come and go, interrupts, approvals, crashes, slow and failing disks. [Run] checks that
+// the promises are kept.
+package randomtest
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,28 +20,20 @@ import (
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fsck"
 	"github.com/fermata-agent/fermata/internal/journal"
-	"github.com/fermata-agent/fermata/internal/journal/journaltest"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-var scenarios = flag.Int("scenarios", 300, "how many random scenarios to run on each kind of journal")
-
 const stopBound = 1500 * time.Millisecond
 
-// A disk is a place for journals that can lose its power.
-type disk interface {
-	store() journal.Store
-	crash(id p.ConversationID, r *rand.Rand, mode journal.CrashMode)
-}
+// Options is how the store of a scenario behaves. It is the same for all versions.
+type Options = journal.MemoryOptions
 
-type memoryDisk struct{ *journal.MemoryStore }
-
-func (d memoryDisk) store() journal.Store { return d.MemoryStore }
-
-func (d memoryDisk) crash(id p.ConversationID, r *rand.Rand, mode journal.CrashMode) {
-	d.Crash(string(id), mode, r)
+// A Disk is a place for journals that can lose its power.
+type Disk struct {
+	Store journal.Store
+	Crash func(id string, mode journal.CrashMode, r *rand.Rand)
 }
 
 // weather says how slow and how broken a disk is.
@@ -159,7 +153,7 @@ func (rd *reader) check(t testing.TB, ev p.Event) {
 type scenario struct {
 	t       *testing.T
 	r       *rand.Rand
-	disk    disk
+	disk    Disk
 	weather *weather
 	world   *world
 	engine  *engine.Local
@@ -183,7 +177,7 @@ func (s *scenario) start() {
 		},
 		StopBound: stopBound,
 	}
-	s.engine = engine.New(s.t.Context(), engine.Options{Store: s.disk.store(), Config: cfg})
+	s.engine = engine.New(s.t.Context(), engine.Options{Store: s.disk.Store, Config: cfg})
 	s.ctx, s.stop = context.WithCancel(s.t.Context())
 }
 
@@ -211,7 +205,7 @@ func (s *scenario) visible() p.Seq {
 
 // events reads what is recorded, as somebody who only reads.
 func (s *scenario) events() []p.Event {
-	v, err := s.disk.store().View(s.t.Context(), string(s.id))
+	v, err := s.disk.Store.View(s.t.Context(), string(s.id))
 	if err != nil {
 		s.t.Fatalf("view: %v", err)
 	}
@@ -293,7 +287,7 @@ func (s *scenario) crash() {
 	mode := []journal.CrashMode{journal.CrashKill, journal.CrashPower}[s.r.IntN(2)]
 	at := time.Now()
 	s.crashes = append(s.crashes, at)
-	s.disk.crash(s.id, s.r, mode)
+	s.disk.Crash(string(s.id), mode, s.r)
 	s.engine.Kill()
 	s.end()
 	time.Sleep(time.Minute) // the machine is off: its processes die
@@ -465,12 +459,12 @@ func (s *scenario) crashedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(s.crashes, func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
 }
 
-func runScenario(t *testing.T, seed uint64, open func(*testing.T, *weather) disk, endings map[p.EndReason]int) {
+func runScenario(t *testing.T, seed uint64, open func(*testing.T, Options) Disk, endings map[p.EndReason]int) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Logf("seed %d", seed)
 		wth := &weather{r: rand.New(rand.NewPCG(seed, 3)), fails: seed%5 == 4}
 		s := &scenario{
-			t: t, r: rand.New(rand.NewPCG(seed, 1)), weather: wth, disk: open(t, wth),
+			t: t, r: rand.New(rand.NewPCG(seed, 1)), weather: wth, disk: open(t, Options{SyncDelay: wth.delay, SyncError: wth.error}),
 			accepted: map[p.InputID]bool{},
 			world: &world{
 				t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{},
@@ -528,41 +522,31 @@ func (s *scenario) watchEnds() {
 	})
 }
 
-func TestRandomInterleavingsInMemory(t *testing.T) {
-	runScenarios(t, func(t *testing.T, w *weather) disk {
-		o := journal.MemoryOptions{SyncDelay: w.delay, SyncError: w.error}
-		return memoryDisk{journal.NewMemoryStore(o)}
-	})
-}
-
-type fileDisk struct{ *journaltest.FileStore }
-
-func (d fileDisk) store() journal.Store { return d.FileStore }
-
-func (d fileDisk) crash(id p.ConversationID, r *rand.Rand, mode journal.CrashMode) {
-	d.Crash(string(id), mode, r)
-}
-
-func TestRandomInterleavingsInFiles(t *testing.T) {
-	runScenarios(t, func(t *testing.T, w *weather) disk {
-		return fileDisk{journaltest.NewFileStore(t, journal.MemoryOptions{SyncDelay: w.delay, SyncError: w.error})}
-	})
-}
-
-func runScenarios(t *testing.T, open func(*testing.T, *weather) disk) {
+// Run runs so many scenarios, each in a synctest bubble, on stores that open returns.
+func Run(t *testing.T, scenarios int, open func(*testing.T, Options) Disk) {
 	endings := map[p.EndReason]int{}
-	for seed := range uint64(*scenarios) {
+	for seed := range uint64(scenarios) {
 		runScenario(t, seed, open, endings)
 		if t.Failed() {
 			return
 		}
 	}
-	if *scenarios < 100 {
+	if scenarios < 100 {
 		return // too few to expect each end
 	}
 	for _, reason := range []p.EndReason{p.Completed, p.Interrupted, p.Crashed} {
-		if n := endings[reason]; n < *scenarios/20 {
+		if n := endings[reason]; n < scenarios/20 {
 			t.Errorf("only %d background commands ended %s: the scenarios do not get there", n, reason)
 		}
 	}
+}
+
+// ends returns the ends of background commands.
+func ends(events []p.Event) (out []*p.BackgroundEnded) {
+	for _, e := range events {
+		if b, ok := e.Body.(*p.BackgroundEnded); ok {
+			out = append(out, b)
+		}
+	}
+	return out
 }

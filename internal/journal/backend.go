@@ -3,7 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
-	"unicode/utf8"
+	"slices"
 )
 
 // A Backend is what distinguishes the versions of a journal: it keeps what a Log
@@ -75,12 +75,12 @@ func (l *Log) TakeText() []ItemText {
 	l.untaken = 0
 	var all []ItemText
 	for _, it := range l.items {
-		if it.closedBy != 0 || it.taken == it.end {
+		if it.closedBy != 0 || it.taken == it.end || it.full {
 			continue
 		}
 		end := it.end
-		if l.itemLimit > 0 {
-			end = min(end, l.itemLimit)
+		if l.itemLimit > 0 && end >= l.itemLimit {
+			end, it.full = l.itemLimit, true
 		}
 		ps := it.pieces(it.taken, end)
 		if end < it.end {
@@ -95,12 +95,39 @@ func (l *Log) TakeText() []ItemText {
 	return all
 }
 
+// SaveText reports that the backend has texts that TakeText returned.
+func (l *Log) SaveText(texts []ItemText) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range texts {
+		last := t.Pieces[len(t.Pieces)-1]
+		t.Item.saved = max(t.Item.saved, last.Offset+int64(len(last.Text)))
+	}
+	l.wakeReaders()
+}
+
+// StillOpen returns those of the texts whose items are not closed.
+func (l *Log) StillOpen(texts []ItemText) []ItemText {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(texts), func(t ItemText) bool { return t.Item.closedBy != 0 })
+}
+
+// shown returns, with the mutex, how much of an item followers may see: all that
+// the backend will never take, and all once nothing is saved any more.
+func (l *Log) shown(it *Item) int64 {
+	if !l.holdText || l.err != nil || it.full && it.saved >= it.taken {
+		return it.end
+	}
+	return it.saved
+}
+
 // wrote is called, with the mutex, after n bytes were added to an item.
 func (l *Log) wrote(it *Item, n int) {
 	if l.onWrite != nil {
 		l.onWrite(it)
 	}
-	if l.itemLimit > 0 && it.taken+utf8.UTFMax > l.itemLimit {
+	if it.full {
 		return
 	}
 	before := l.untaken
@@ -154,7 +181,7 @@ func (l *Log) Restore(chunks []Chunk, places map[string]Place) {
 		}
 		it.skip(c.Offset)
 		it.add(c.Tag, c.Text)
-		it.taken = it.end
+		it.taken, it.saved = it.end, it.end
 	}
 }
 

@@ -91,14 +91,14 @@ func (f *follower) fresh() []freshPieces {
 		if slices.ContainsFunc(f.log.items[:i], func(o *Item) bool { return o.scope == it.scope }) {
 			continue
 		}
-		s := f.position(it)
-		if s.off >= it.end {
+		s, end := f.position(it), f.log.shown(it)
+		if s.off >= end {
 			continue
 		}
-		if ps := it.pieces(s.off, it.end); len(ps) > 0 {
+		if ps := it.pieces(s.off, end); len(ps) > 0 {
 			all = append(all, freshPieces{it.name, ps})
 		}
-		s.off = it.end
+		s.off = end
 	}
 	return all
 }

@@ -28,6 +28,8 @@ type Item struct {
 	gone     bool   // that record is visible and the bytes are dropped
 
 	taken int64       // bytes that the backend has taken
+	full  bool        // it takes no more
+	saved int64       // bytes that it has; known only if the log holds text
 	place Place       // where the backend keeps the first of them; zero if it has none yet
 	marks []writeMark // when what was written, for the memory version's crashes
 }

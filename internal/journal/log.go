@@ -17,6 +17,7 @@ type Log struct {
 	back      Backend       // set before use
 	notify    chan struct{} // room for one; sent to by show, received by the owner
 	itemLimit int64
+	holdText  bool
 	onWrite   func(*Item) // called with mu; the memory version's
 
 	mu      sync.Mutex
@@ -38,6 +39,9 @@ type LogOptions struct {
 	Last      uint64 // number of the last record that the backend has
 	Window    int    // about how many bytes of recent records to keep in memory; 0 keeps everything
 	ItemLimit int64  // how many bytes of one open item TakeText returns at most; 0 is no limit
+	// HoldText keeps what TakeText returns from followers until SaveText reports that
+	// the backend has it: for one whose readers may outlive this process.
+	HoldText bool
 }
 
 // NewLog returns a Log that has all records up to the last, none of them in memory.
@@ -45,6 +49,7 @@ func NewLog(o LogOptions) *Log {
 	return &Log{
 		notify:    make(chan struct{}, 1), // a second change before the owner looked adds nothing
 		itemLimit: o.ItemLimit,
+		holdText:  o.HoldText,
 		last:      o.Last,
 		saved:     o.Last,
 		visible:   o.Last,

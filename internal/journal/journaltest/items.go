@@ -14,10 +14,12 @@ func itemsAreVisibleAtOnce(e *env) {
 	r := j.Follow(0)
 	s := j.Open("s")
 	s.Write("1.1.0", "message", "Hel")
+	e.settleText()
 	_, chunks := e.next(r)
 	e.equal("first", chunks, []journal.Chunk{chunk("1.1.0", "message", 0, "Hel")})
 	s.Write("1.1.0", "message", "lo, ")
 	s.Write("1.1.0", "message", "world")
+	e.settleText()
 	_, chunks = e.next(r)
 	e.equal("second", chunks, []journal.Chunk{chunk("1.1.0", "message", 3, "lo, world")})
 	e.nothing(r)
@@ -47,9 +49,10 @@ func lateReaderGetsOneChunk(e *env) {
 		chunk("1.1.0", "stderr", 18, "oops oops"),
 		chunk("1.1.0", "stdout", 27, " four"),
 	}
+	e.equal("OpenItems", e.openItems(j), want)
+	e.settleText()
 	_, chunks := e.next(j.Follow(0))
 	e.equal("Next", chunks, want)
-	e.equal("OpenItems", e.openItems(j), want)
 	e.must(j.Close())
 }
 
@@ -61,9 +64,11 @@ func itemsOfAScopeFollowEachOther(e *env) {
 	s.Write("1.1.1", "message", "second")
 	o.Write("1.2.0", "message", "other")
 	s.Write("1.1.2", "message", "third")
+	e.settleText()
 	_, chunks := e.next(r)
 	e.equal("first of each scope", chunks, []journal.Chunk{chunk("1.1.0", "message", 0, "first"), chunk("1.2.0", "message", 0, "other")})
 	s.Write("1.1.1", "message", ", more")
+	e.settleText()
 	e.nothing(r)
 
 	e.syncTime = time.Second
@@ -88,6 +93,7 @@ func bytesGoWhenTheRecordComes(e *env) {
 	j := e.create()
 	s := j.Open("s")
 	s.Write("1.1.0", "message", "text")
+	e.settleText()
 	j.Append(closing("done", "1.1.0"))
 	e.equal("OpenItems", len(e.openItems(j)), 0)
 	_, chunks := e.next(j.Follow(0))
@@ -161,6 +167,7 @@ func sealedScopeKeepsWhatItHas(e *env) {
 	s.Seal()
 	want := []journal.Chunk{chunk("1.1.0", "message", 0, "text")}
 	e.equal("OpenItems", e.openItems(j), want)
+	e.settleText()
 	_, chunks := e.next(j.Follow(0))
 	e.equal("Next", chunks, want)
 	j.Append(closing("done", "1.1.0"))
@@ -181,6 +188,7 @@ func bytesAreKept(e *env) {
 	}
 	s.Write("1.1.0", "stdout", text)
 	s.Write("1.1.0", "stdout", "")
+	e.settleText()
 	_, chunks := e.next(j.Follow(0))
 	same("Next", chunks)
 	same("OpenItems", e.openItems(j))
@@ -202,9 +210,11 @@ func largeItemLosesItsMiddle(e *env) {
 		all.WriteString(text)
 		s.Write("1.1.0", "stdout", text)
 		if all.Len() < 100<<10 {
+			e.settleText()
 			e.next(r)
 		}
 	}
+	e.settleText()
 	_, chunks := e.next(r)
 	late := e.openItems(j)
 	var kept int

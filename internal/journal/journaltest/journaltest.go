@@ -27,6 +27,9 @@ type Harness struct {
 	// Other is the same store seen from elsewhere, such as another process.
 	Other journal.Store
 	Crash func(id string, mode journal.CrashMode, r *rand.Rand)
+	// HoldsText says that the store shows the text of open items only when it is
+	// stored, which takes a moment.
+	HoldsText bool
 }
 
 // Run tests a version. It calls open for each test, within a synctest bubble.
@@ -143,6 +146,13 @@ func (e *env) settle() {
 		time.Sleep(2 * e.syncTime)
 	}
 	synctest.Wait()
+}
+
+// settleText waits until text that was written may be seen.
+func (e *env) settleText() {
+	if e.HoldsText {
+		e.sleep(time.Second)
+	}
 }
 
 func (e *env) sleep(d time.Duration) {

@@ -23,6 +23,7 @@ func failedSyncShowsUnsaved(e *env) {
 	s := j.Open("s")
 	s.Write("1.1.0", "message", "text")
 	r := j.Follow(1)
+	e.settleText()
 	e.next(r)
 	j.Append(entry("lost", 2))
 	j.Append(closing("lost too", "1.1.0"))
@@ -190,6 +191,7 @@ func openItemsSurviveReopen(e *env) {
 	if !k.Open("n").Write("1.2.0", "stdout", " more") {
 		e.Error("cannot go on")
 	}
+	e.settleText()
 	_, chunks = e.next(r)
 	e.equal("Next", chunks, []journal.Chunk{chunk("1.2.0", "stdout", 6, " more")})
 	k.Append(closing("crashed", "1."))

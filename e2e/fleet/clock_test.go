@@ -1,0 +1,46 @@
+package fleet
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+	_ "unsafe" // for linkname
+)
+
+// The server takes the age of messages from a clock of its own that one goroutine of
+// the process sets. In a synctest bubble it would not go with the bubble's time, so
+// the tests set it: refs makes the server believe that the goroutine runs.
+
+//go:linkname clock github.com/nats-io/nats-server/v2/server/ats.utime
+var clock atomic.Int64
+
+//go:linkname clockUsers github.com/nats-io/nats-server/v2/server/ats.refs
+var clockUsers atomic.Int64
+
+func TestMain(m *testing.M) {
+	clockUsers.Add(1)
+	m.Run()
+}
+
+// runClock sets the server's clock until the test ends.
+func runClock(t testing.TB) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	clock.Store(time.Now().UnixNano())
+	go func() { // until the test ends
+		defer close(done)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				clock.Store(time.Now().UnixNano())
+			case <-stop:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-done
+	})
+}

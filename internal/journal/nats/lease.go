@@ -1,0 +1,134 @@
+package nats
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fermata-agent/fermata/internal/journal"
+)
+
+// DefaultLease is how long a node counts as alive after it last said so.
+const DefaultLease = 1500 * time.Millisecond
+
+// newNode makes a name that no other store has.
+func newNode() string { return strings.ToLower(rand.Text()) }
+
+// A lease says that this store is alive: a key that the servers delete when it was
+// not written for its time to live.
+type lease struct {
+	link    *link
+	base    context.Context // for values
+	node    string
+	value   []byte
+	address string
+	stop    context.CancelFunc
+	done    chan struct{} // closed when nothing renews it any more
+}
+
+// owner returns the link after making sure that this store counts as alive.
+func (s *Store) owner(ctx context.Context) (*link, error) {
+	l, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case s.connecting <- struct{}{}:
+		defer func() { <-s.connecting }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if l.hasLease(s) {
+		return l, nil
+	}
+	address := ""
+	if s.o.Address != nil {
+		address = s.o.Address()
+	}
+	value, err := json.Marshal(journal.Self(address))
+	if err != nil {
+		return nil, err
+	}
+	le := &lease{link: l, base: s.base, node: s.node, value: value, address: address, done: make(chan struct{})}
+	if err := le.renew(ctx); err != nil {
+		return nil, err
+	}
+	background, stop := context.WithCancel(s.base)
+	le.stop = stop
+	s.mu.Lock()
+	l.lease = le
+	s.mu.Unlock()
+	go le.run(background, l.ttl) // ended and waited for by end
+	return l, nil
+}
+
+func (l *link) hasLease(s *Store) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.lease != nil
+}
+
+// address returns where this process accepts clients, with the store's mutex.
+func (l *link) address() string {
+	if l.lease == nil {
+		return ""
+	}
+	return l.lease.address
+}
+
+// renew says that the store is alive.
+func (le *lease) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, le.link.ttl/2)
+	defer cancel()
+	_, err := le.link.nodes.Put(ctx, le.node, le.value)
+	if err != nil {
+		return fmt.Errorf("renew the lease of this node: %w", err)
+	}
+	return nil
+}
+
+// run renews until it is stopped.
+func (le *lease) run(ctx context.Context, ttl time.Duration) {
+	defer close(le.done)
+	tick := time.NewTicker(ttl / 5)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = le.renew(ctx) // the next one may work
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end lets others know at once that this store is gone.
+func (le *lease) end() {
+	le.stop()
+	<-le.done
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(le.base), time.Second)
+	defer cancel()
+	_ = le.link.nodes.Delete(ctx, le.node) // else it ends by itself
+}
+
+// alive returns the owner that a node is, if it is alive.
+func (l *link) alive(ctx context.Context, node string) (journal.Owner, bool, error) {
+	entry, err := l.nodes.Get(ctx, node)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return journal.Owner{}, false, nil
+	}
+	if err != nil {
+		return journal.Owner{}, false, err
+	}
+	var o journal.Owner
+	if err := json.Unmarshal(entry.Value(), &o); err != nil {
+		return journal.Owner{}, false, fmt.Errorf("read the lease of node %s: %v", node, err)
+	}
+	return o, true, nil
+}
