@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
+	github.com/creack/pty v1.1.24
 	github.com/fermata-agent/fermata v0.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/openai/openai-go/v3 v3.90.0

@@ -190,7 +190,9 @@ func (w *warnings) take() []string {
 func screenOptions(r *app.App, f tuiFlags) tui.Options {
 	home, _ := os.UserHomeDir() // only to shorten what is shown
 	var history composer.History
+	var drafts tui.Drafts
 	if r.Config.History.Persistence != "none" {
+		drafts = store.NewDrafts(filepath.Join(r.Config.Home, "drafts"), r.Cwd)
 		history = store.NewHistory(filepath.Join(r.Config.Home, "history.jsonl")).Limit(r.Config.History.MaxBytes)
 	}
 	return tui.Options{
@@ -211,18 +213,12 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 			return over
 		},
 		Config: r.Config, Dir: r.Cwd, Home: home, Version: version(),
-		History: history, Files: (&finders{}).find,
+		History: history, Drafts: drafts, Files: (&finders{}).find,
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Cost: r.Models.Cost,
 		Owner: processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
-		Unbracketed: !r.Config.DisablePasteBurst && unbracketed(os.Getenv("TERM")),
+		Unbracketed: !r.Config.DisablePasteBurst,
 	}
-}
-
-// unbracketed reports whether a terminal may type what is pasted: GNU screen does, and
-// the console. The first is not told from tmux by its name.
-func unbracketed(term string) bool {
-	return term == "linux" || strings.HasPrefix(term, "screen") || strings.HasPrefix(term, "vt")
 }
 
 // finders find files, each in its directory.

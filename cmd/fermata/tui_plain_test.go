@@ -87,14 +87,6 @@ func TestLightByEnv(t *testing.T) {
 	}
 }
 
-func TestUnbracketed(t *testing.T) {
-	for term, want := range map[string]bool{"screen": true, "screen.xterm-256color": true, "linux": true, "vt220": true, "xterm-256color": false, "tmux-256color": false} {
-		if unbracketed(term) != want {
-			t.Errorf("%s: %v", term, !want)
-		}
-	}
-}
-
 func TestBranchAndChanges(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)

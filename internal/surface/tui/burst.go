@@ -6,8 +6,12 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// burstTime is how soon after one another no person presses keys.
-const burstTime = 10 * time.Millisecond
+// burstTime is how soon after one another no person presses keys. What is known to be
+// a paste may come in pieces, as over a network.
+const (
+	burstTime = 10 * time.Millisecond
+	pieceTime = 60 * time.Millisecond
+)
 
 // A burst is a paste that comes as keys, as in GNU screen, which keeps the brackets to
 // itself. An Enter in it would send, or run, what is pasted line by line: so one that
@@ -29,7 +33,11 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 		return m.write(msg)
 	}
 	now := time.Now()
-	soon := now.Sub(b.last) < burstTime
+	wait := burstTime
+	if b.pasting {
+		wait = pieceTime
+	}
+	soon := now.Sub(b.last) < wait
 	b.last, b.pasting = now, soon && (b.pasting || b.held)
 	if b.held && soon {
 		b.held = false
@@ -41,7 +49,7 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 		b.held = true
 		b.n++
 		n := b.n
-		return tea.Batch(first, tea.Tick(burstTime, func(time.Time) tea.Msg { return unhold{n} }))
+		return tea.Batch(first, tea.Tick(wait, func(time.Time) tea.Msg { return unhold{n} }))
 	case name == "tab" && b.pasting:
 		m.comp.Insert("\t")
 		return first

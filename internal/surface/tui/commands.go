@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
 	"github.com/fermata-agent/fermata/internal/surface/tui/page"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -329,7 +331,11 @@ func (m *model) editor() tea.Cmd {
 			return edited{err: err}
 		}
 		return answer{func() tea.Cmd {
-			return tea.Exec(away{program{cmd}}, func(err error) tea.Msg {
+			run := func(in io.Reader, out io.Writer) error {
+				cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
+				return cmd.Run()
+			}
+			return loop.Exec(run, func(err error) tea.Msg {
 				text, readErr := read() // also when it failed, so that the file goes
 				return edited{text, errors.Join(err, readErr)}
 			})

@@ -139,7 +139,9 @@ func (m *model) caughtUp() {
 	}
 	m.putNotes()
 	if texts := m.texts(t.tr.Returned); !t.tr.Active && len(texts) > 0 {
-		m.giveBack(texts...)
+		if !strings.HasPrefix(m.comp.Text(), strings.Join(texts, "\n\n")) { // else they were in the draft
+			m.giveBack(texts...)
+		}
 		m.note(false, "not delivered before, and back in the box below: %s", strings.Join(texts, " · "))
 	}
 }

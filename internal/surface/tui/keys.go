@@ -1,11 +1,10 @@
 package tui
 
 import (
-	"time"
-
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -16,7 +15,7 @@ const wheelLines = 3
 func (m *model) input(msg tea.Msg) tea.Cmd {
 	key, isKey := msg.(tea.KeyPressMsg)
 	if isKey && key.String() != "ctrl+c" {
-		m.armed = time.Time{}
+		m.disarm()
 		m.clearHint()
 	}
 	if m.leaving != nil {
@@ -81,7 +80,7 @@ func (m *model) always(key tea.KeyPressMsg) (tea.Cmd, bool) {
 	case "ctrl+z":
 		return m.suspend(), true
 	case "ctrl+l":
-		return tea.ClearScreen, true
+		return loop.ClearScreen, true
 	}
 	return nil, false
 }
@@ -113,9 +112,12 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 		switch {
 		case key.String() == "up" && (len(m.talk.tr.Inputs) > 0 || len(m.out.waiting) > 0):
 			return m.takeBack()
-		case key.String() == "home" || key.String() == "end":
+		case key.String() == "home":
 			return m.free(key)
 		}
+	}
+	if isKey && key.String() == "end" && (m.comp.Empty() || !m.view.Following()) {
+		return m.free(key)
 	}
 	action, cmd := m.comp.Update(msg)
 	switch a := action.(type) {
@@ -143,10 +145,10 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 	switch key.String() {
 	case "esc":
-		if m.busy() {
+		if m.view.Following() {
 			return m.stop()
 		}
-		m.view.Bottom()
+		m.view.Bottom() // as the screen says; the next one stops
 	case "ctrl+d":
 		if m.comp.Empty() {
 			return m.quit()

@@ -52,6 +52,7 @@ type model struct {
 	armed    time.Time                         // when the first Ctrl-C came
 	leaving  *leave                            // the program is about to end
 
+	draft    draft
 	asleep   bool // we have stopped ourselves: that we go on is no news
 	burst    burst
 	hint     hint
@@ -125,11 +126,13 @@ func (m *model) setDir(dir string) {
 
 // Init begins with a conversation, with the choice of one, or with a new one.
 func (m *model) Init() tea.Cmd {
-	cmds := []tea.Cmd{tea.RequestBackgroundColor, m.comp.Init(), m.preview(), m.branch()}
+	cmds := []tea.Cmd{tea.Raw(ansi.RequestBackgroundColor), m.comp.Init(), m.preview(), m.branch()}
 	for _, text := range m.o.Notices {
 		m.note(true, "%s", text)
 	}
 	switch {
+	default:
+		cmds = append(cmds, m.loadDraft())
 	case m.o.Resume != "":
 		cmds = append(cmds, m.open(m.o.Resume))
 	case m.o.Pick:
@@ -229,7 +232,10 @@ func (m *model) spin() tea.Cmd {
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.take(msg)
 	m.comp.SetBusy(m.busy())
-	return m, tea.Batch(cmd, m.ask(), m.spin())
+	if m.busy() && !m.stopping() {
+		m.disarm() // Ctrl-C means something else now
+	}
+	return m, tea.Batch(cmd, m.ask(), m.spin(), m.keepDraft())
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {
@@ -279,8 +285,10 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		}
 	case disarm:
 		if msg.at.Equal(m.armed) {
-			m.armed = time.Time{}
+			m.disarm()
 		}
+	case draftDue:
+		return m.saveDraft()
 	case previewed:
 		m.onPreview(msg)
 	case branched:

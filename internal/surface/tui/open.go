@@ -214,7 +214,7 @@ func (m *model) onOpened(o opened) tea.Cmd {
 	m.screen = nil
 	left := m.letGo(o.id)
 	m.begin(o.id, o.snap, o.after)
-	return tea.Batch(left, m.talk.feed.Next, m.flush(), m.branch())
+	return tea.Batch(left, m.talk.feed.Next, m.flush(), m.branch(), m.loadDraft())
 }
 
 // notOpened says why, and lets the person choose another conversation. What was

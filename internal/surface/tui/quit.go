@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -65,24 +64,21 @@ func (m *model) askToQuit(running []string) tea.Cmd {
 }
 
 // leave stops what runs and ends the program when that has ended. What is
-// written and was not sent is kept in the history.
+// written and was not sent is kept as a draft.
 func (m *model) leave(l leave) tea.Cmd {
 	if m.leaving != nil {
 		return nil
 	}
 	l.ran = m.busy()
 	m.leaving, m.screen, m.dialog = &l, nil, nil
-	ctx, e, history, draft := m.ctx, m.o.Engine, m.o.History, m.draft()
-	if history == nil {
-		draft = ""
-	}
-	if !l.ran && draft == "" {
+	ctx, e, save := m.ctx, m.o.Engine, m.saveDraft()
+	if !l.ran && save == nil {
 		return tea.Quit
 	}
 	atLast := tea.Tick(2*shutdownBound, func(time.Time) tea.Msg { return gone{} }) // whatever hangs
 	return tea.Batch(m.spin(), atLast, func() tea.Msg {
-		if draft != "" {
-			_ = history.Add(draft) // there is nobody left to tell
+		if save != nil {
+			save() // there is nobody left to tell
 		}
 		if !l.ran {
 			return gone{}
@@ -91,18 +87,6 @@ func (m *model) leave(l leave) tea.Cmd {
 		defer cancel()
 		return shut{e.Shutdown(ctx)}
 	})
-}
-
-// draft is what was written and not taken by the conversation.
-func (m *model) draft() string {
-	var parts []string
-	for _, e := range m.out.waiting {
-		if e.begins {
-			parts = append(parts, e.text)
-		}
-	}
-	parts = append(parts, m.comp.Lasting())
-	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
 // lastWords is how long the last events may take to arrive when all has ended.

@@ -18,7 +18,7 @@ func TestCtrlCWhenIdle(t *testing.T) {
 		d.sees("Ctrl-C again")
 		d.wait(armTime + time.Second) // it is forgotten
 		d.press("ctrl+c")
-		d.press("x") // another key too
+		d.press("x", "backspace") // another key too
 		d.press("ctrl+c")
 		if d.over {
 			t.Fatal("it has quit")
@@ -48,12 +48,12 @@ func TestWaysToQuit(t *testing.T) {
 // What is written and not sent is kept.
 func TestQuitKeepsTheDraft(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		kept := &memory{}
-		d := drive(t, e, func(o *Options) { o.History = kept })
+		kept := drafts{}
+		d := drive(t, e, func(o *Options) { o.Drafts = kept })
 		d.say("not sent", "left")
-		d.press("ctrl+c", "ctrl+c")
-		if !d.over || len(kept.added) != 1 || kept.added[0] != "not sent" {
-			t.Errorf("over: %v, kept: %q", d.over, kept.added)
+		d.send(leave{})
+		if !d.over || kept[""] != "not sent" {
+			t.Errorf("over: %v, kept: %q", d.over, kept)
 		}
 	})
 }
@@ -106,24 +106,24 @@ func TestQuitIsBounded(t *testing.T) {
 	})
 }
 
-// A stuckHistory waits for somebody who does not let go of the file.
-type stuckHistory struct {
-	memory
+// stuckDrafts are on a disk that does not answer.
+type stuckDrafts struct {
+	drafts
 	free chan struct{}
 }
 
-func (h *stuckHistory) Add(string) error {
-	<-h.free
+func (s *stuckDrafts) Save(string, string) error {
+	<-s.free
 	return nil
 }
 
-func TestStuckHistoryCannotKeepUs(t *testing.T) {
+func TestStuckDraftsCannotKeepUs(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		stuck := &stuckHistory{free: make(chan struct{})}
+		stuck := &stuckDrafts{free: make(chan struct{})}
 		defer close(stuck.free)
-		d := drive(t, e, func(o *Options) { o.History = stuck })
+		d := drive(t, e, func(o *Options) { o.Drafts = stuck })
 		d.say("not sent", "left")
-		d.press("ctrl+c", "ctrl+c")
+		d.send(leave{})
 		d.sees("quitting…")
 		d.wait(2*shutdownBound + time.Second)
 		if !d.over {

@@ -100,8 +100,9 @@ const armTime = 3 * time.Second
 
 type disarm struct{ at time.Time }
 
-// ctrlC stops what runs. When nothing does, or the stop does not come to an
-// end, the second one quits.
+// ctrlC stops what runs; what is written stays. When nothing runs it takes away what
+// is written, which the history keeps. When there is nothing of either, or the stop
+// does not come to an end, the second one quits.
 func (m *model) ctrlC() tea.Cmd {
 	if m.busy() && !m.stopping() {
 		return m.stop()
@@ -109,10 +110,21 @@ func (m *model) ctrlC() tea.Cmd {
 	if !m.armed.IsZero() {
 		return m.quit()
 	}
+	if m.screen == nil && m.dialog == nil && !m.busy() && !m.comp.Empty() {
+		return tea.Batch(m.comp.Discard(), m.hintf(theme.Accent, "cleared · ↑ brings it back · Ctrl-C twice quits"))
+	}
 	m.armed = time.Now()
 	at := m.armed
 	return tea.Batch(
 		m.hintf(theme.Accent, "press Ctrl-C again to quit; nothing is lost"),
 		tea.Tick(armTime, func(time.Time) tea.Msg { return disarm{at} }),
 	)
+}
+
+// disarm says that the next Ctrl-C does not quit any more: so the hint goes that says so.
+func (m *model) disarm() {
+	if !m.armed.IsZero() {
+		m.armed = time.Time{}
+		m.clearHint()
+	}
 }

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/tui/first"
+	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -186,9 +186,6 @@ func TestTerminalAfterASignal(t *testing.T) {
 
 // Wherever a bug shows, the terminal is restored.
 func TestTerminalAfterAPanic(t *testing.T) {
-	if raceDetector {
-		t.Skip("when it is killed, bubbletea closes its reader without waiting for it")
-	}
 	for name, tt := range map[string]struct {
 		do     func(*terminal)
 		change func(*Options)
@@ -208,7 +205,7 @@ func TestTerminalAfterAPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newTerminal(t)
 			r, err := x.run(t.Context(), func() { tt.do(x) }, tt.change)
-			if !errors.Is(err, first.ErrPanic) {
+			if !errors.Is(err, loop.ErrPanic) {
 				t.Errorf("got %v", err)
 			}
 			x.restored()

@@ -13,20 +13,17 @@ package tui
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"time"
-
-	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
-	"github.com/fermata-agent/fermata/internal/surface/tui/first"
+	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -56,6 +53,7 @@ type Options struct {
 	Version string
 
 	History composer.History
+	Drafts  Drafts
 	Files   func(ctx context.Context, dir, typed string) []string // as composer.Files
 
 	Image   func(file string) (p.Content, error)
@@ -115,7 +113,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	defer cancel()
 	m := newModel(life, o)
 	m.asked = ctx
-	prog := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
+	prog := loop.New(life, m, loop.Options{In: o.In, Out: o.Out, Env: o.Env})
 	over := make(chan struct{})
 	go func() { // ends with the program
 		select {
@@ -140,14 +138,10 @@ func Run(ctx context.Context, o Options) (Result, error) {
 			}
 		}
 	}()
-	_, err := prog.Run()
+	err := prog.Run()
 	close(over)
-	if errors.Is(err, tea.ErrProgramPanic) {
-		err = first.ErrPanic
-	} else if ctx.Err() != nil {
+	if !errors.Is(err, loop.ErrPanic) && ctx.Err() != nil {
 		err = context.Cause(ctx)
-	} else if err != nil {
-		err = fmt.Errorf("the terminal: %w", err)
 	}
 	return m.result(), err
 }

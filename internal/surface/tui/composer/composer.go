@@ -10,6 +10,9 @@ package composer
 
 import (
 	"context"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -147,6 +150,17 @@ func (c *Composer) SetText(text string) {
 	c.closePopup()
 	c.popup.closed = token{}
 	c.buf.SetText(c.buf.Refold(text))
+}
+
+// Discard takes away what is written. The history keeps it.
+func (c *Composer) Discard() tea.Cmd {
+	text := strings.TrimRight(c.Lasting(), " \t\n")
+	c.search = nil
+	if strings.TrimSpace(text) == "" {
+		c.SetText("")
+		return nil
+	}
+	return c.sent(text)
 }
 
 // Insert writes text at the cursor as if it were typed.

@@ -11,8 +11,10 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -47,19 +49,12 @@ type Choice struct {
 // is returned and kept nowhere: whoever wants to keep one sets the variable.
 func Run(ctx context.Context, o Options) (Choice, error) {
 	m := &screen{o: o, ctx: ctx, theme: theme.New(theme.Options{Dark: o.Dark, Color: o.Color}), width: 80, height: 24}
-	prog := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
-	_, err := prog.Run()
-	switch {
-	case errors.Is(err, tea.ErrProgramPanic):
-		return Choice{}, ErrPanic
-	case ctx.Err() != nil:
+	err := loop.New(ctx, m, loop.Options{In: o.In, Out: o.Out, Env: o.Env}).Run()
+	if !errors.Is(err, loop.ErrPanic) && ctx.Err() != nil {
 		return Choice{}, context.Cause(ctx)
 	}
 	return m.chosen, err
 }
-
-// ErrPanic says that a bug ended the screen; what it was has been printed.
-var ErrPanic = errors.New("fermata crashed because of a bug; details are above")
 
 // A screen is the program.
 type screen struct {
@@ -87,7 +82,7 @@ type probed struct {
 	ok  bool
 }
 
-func (f *screen) Init() tea.Cmd { return tea.Batch(tea.RequestBackgroundColor, f.probe()) }
+func (f *screen) Init() tea.Cmd { return tea.Batch(tea.Raw(ansi.RequestBackgroundColor), f.probe()) }
 
 func (f *screen) probe() tea.Cmd {
 	ctx, probe := f.ctx, f.o.Probe
@@ -130,7 +125,7 @@ func (f *screen) press(key tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+c", "ctrl+d", "esc", "q":
 		return tea.Quit
 	case "ctrl+l":
-		return tea.ClearScreen
+		return loop.ClearScreen
 	case "up", "k":
 		f.row = (f.row + f.rows() - 1) % f.rows()
 	case "down", "j", "tab":
