@@ -86,7 +86,7 @@ func isComing(in io.Reader) bool {
 			return true
 		}
 	}
-	return false
+	return ready(f, 0) // who could write may have done so and ended
 }
 
 // ready waits until there is something to read, or the end, and reports whether
