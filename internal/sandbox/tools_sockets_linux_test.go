@@ -193,6 +193,7 @@ func pairSendTool(args []string) error {
 // address to get at another one.
 func flipTool(args []string) error {
 	own := args[0] + "-own"
+	_ = os.Remove(own) // of an earlier try
 	l, err := net.Listen("unix", own)
 	if err != nil {
 		return err
