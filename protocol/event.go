@@ -463,6 +463,7 @@ const (
 	DeltaReasoning DeltaKind = "reasoning"
 	DeltaStdout    DeltaKind = "stdout"
 	DeltaStderr    DeltaKind = "stderr"
+	DeltaProgress  DeltaKind = "progress" // a line about how far a call is, which is no part of its output
 )
 
 func (*ConversationStarted) isBody() {}

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // fermata calls the tool of an MCP server, which is fermata.
@@ -19,7 +21,7 @@ func TestExecCallsAToolOfAnMCPServer(t *testing.T) {
 		modeltest.Respond(modeltest.Call("c", "inner__codex", `{"prompt":"go deeper"}`)),
 		modeltest.Respond(modeltest.Say("from within")),
 		modeltest.Respond(modeltest.Say("all done")))
-	s.configure(fmt.Sprintf("\n[mcp_servers.inner]\ncommand = %q\nargs = [\"mcp-server\", \"-c\", \"mcp_servers.inner.enabled=false\"]\nenv_vars = [\"FERMATA_HOME\"]\nenabled_tools = [\"codex\"]\nstartup_timeout_sec = 300\n", s.bin))
+	s.nest()
 	out := s.must("exec", "--json", "call it")
 	contains(t, "output", out,
 		`"type":"mcp_tool_call","status":"in_progress","server":"inner","tool":"codex","arguments":{"prompt":"go deeper"},"result":null,"error":null`,
@@ -27,6 +29,94 @@ func TestExecCallsAToolOfAnMCPServer(t *testing.T) {
 	if last := tail(s.srv.Wait(3), 1); !strings.Contains(strings.Join(last, " "), "from within") {
 		t.Errorf("the model was sent %s", last)
 	}
+}
+
+// nest makes fermata an MCP server of fermata.
+func (s *mcpSite) nest() {
+	s.t.Helper()
+	s.configure(fmt.Sprintf("\n[mcp_servers.inner]\ncommand = %q\nargs = [\"mcp-server\", \"-c\", \"mcp_servers.inner.enabled=false\"]\n"+
+		"env_vars = [\"FERMATA_HOME\"]\nenabled_tools = [\"codex\"]\napproval = \"allow\"\nstartup_timeout_sec = 300\n", s.bin))
+}
+
+// What the inner fermata asks, an approval of its own, is asked of the client of the outer one.
+func TestAnElicitationIsPassedOn(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`{"action":"accept","content":{}}`: "ran",
+		`{"action":"decline"}`:             "did not run",
+	} {
+		s := newMCPSite(t, "untrusted",
+			modeltest.Respond(modeltest.Call("c", "inner__codex", `{"prompt":"make it"}`)),
+			modeltest.Respond(shellCall("call_1", "touch", "made")),
+			modeltest.Respond(modeltest.Say("the inner one is done")),
+			modeltest.Respond(modeltest.Say("all done")))
+		s.nest()
+		c := s.connect()
+		c.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"codex","arguments":{"prompt":"go deeper"}}}`)
+		ask := c.await("an elicitation", func(m map[string]any) bool { return m["method"] == "elicitation/create" })
+		contains(t, "question", fmt.Sprint(ask["params"]), "The MCP server inner asks: Allow to run `touch made` in ")
+		c.send(`{"jsonrpc":"2.0","id":%v,"result":%s}`, ask["id"], answer)
+		contains(t, "answer", c.answer(7), "all done")
+		got := "ran"
+		if _, err := os.Stat(filepath.Join(s.work, "made")); err != nil {
+			got = "did not run"
+		}
+		if got != want {
+			t.Errorf("%s: the command %s", answer, got)
+		}
+		c.in.Close()
+		c.code()
+		for _, conv := range s.conversations() {
+			s.must("fsck", string(conv.ID))
+		}
+	}
+}
+
+// An interrupt outside stops the turn of the inner fermata, with everything that it runs.
+func TestInterruptOutsideStopsTheInnerTree(t *testing.T) {
+	t.Parallel()
+	s := newMCPSite(t, "never",
+		modeltest.Respond(modeltest.Call("c", "inner__codex", `{"prompt":"work"}`)),
+		modeltest.Respond(shellCall("call_1", "sh", "-c", "setsid sleep 602 & echo $$ $! > pids.new; mv pids.new pids; wait")))
+	s.nest()
+	pr := s.place.start("exec", "go deeper")
+	pids := s.pids(2)
+	pr.signal(syscall.SIGINT)
+	if code := pr.code(); code != exitInterrupted {
+		t.Errorf("exit code %d\n%s", code, pr.err.String())
+	}
+	for _, pid := range pids {
+		awaitTrue(t, "the end of the inner command", func() bool { return syscall.Kill(pid, 0) != nil })
+	}
+	list := s.conversations()
+	if len(list) != 2 {
+		t.Fatalf("%d conversations", len(list))
+	}
+	for _, conv := range list {
+		s.must("fsck", "--repair", string(conv.ID)) // where everything is slow, the inner one may be killed before it has recorded its end
+		s.awaitEvent(string(conv.ID), "the end of the turn", func(b p.Body) bool {
+			e, ok := b.(*p.TurnEnded)
+			return ok && (e.Reason == p.Interrupted || e.Reason == p.Crashed)
+		})
+	}
+}
+
+// pids waits for the file of that name and returns the numbers in it.
+func (s *mcpSite) pids(n int) []int {
+	s.t.Helper()
+	pids := make([]int, n)
+	awaitTrue(s.t, "the processes", func() bool {
+		b, _ := os.ReadFile(filepath.Join(s.work, "pids"))
+		fields := strings.Fields(string(b))
+		if len(fields) != n {
+			return false
+		}
+		for i, f := range fields {
+			pids[i], _ = strconv.Atoi(f)
+		}
+		return true
+	})
+	return pids
 }
 
 // What an MCP server started is gone when fermata was killed, even while it is started.
@@ -39,12 +129,7 @@ func TestKilledFermataLeavesNoMCPServer(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var pids [2]int
-	awaitTrue(t, "the server", func() bool {
-		b, _ := os.ReadFile(filepath.Join(s.work, "pids"))
-		n, _ := fmt.Sscan(string(b), &pids[0], &pids[1])
-		return n == 2
-	})
+	pids := s.pids(2)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	for _, pid := range pids {
@@ -53,7 +138,7 @@ func TestKilledFermataLeavesNoMCPServer(t *testing.T) {
 }
 
 // awaitTrue waits for something outside of this process.
-func awaitTrue(t *testing.T, what string, ok func() bool) {
+func awaitTrue(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -60,6 +60,10 @@ func callOf(b p.Body) (p.CallID, bool) {
 		return b.Call, true
 	case *p.ApprovalResolved:
 		return b.Call, true
+	case *p.ElicitationRequested:
+		return b.Call, true
+	case *p.ElicitationResolved:
+		return b.Call, true
 	}
 	return p.CallID{}, false
 }

@@ -65,7 +65,9 @@ type Item struct {
 	Killed     int
 	Background p.BackgroundID // of a background command, and of the call that started one
 	Approval   *p.ApprovalRequested
-	Changes    []Change // of a patch
+	Progress   string                    // of a call that runs: how far it is
+	Questions  []*p.ElicitationRequested // of a call that runs: what an MCP server asks, and nobody has answered
+	Changes    []Change                  // of a patch
 	Patch      *p.PatchResult
 	Plan       []p.PlanStep
 	Images     []string // of a user message or an answer: data URLs or addresses
@@ -250,6 +252,12 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 		return t.put(e, "p"+b.Call.String(), Plan, Done, func(it *Item) { it.Text, it.Plan = b.Explanation, b.Plan })
 	case *p.ToolOutput:
 		return t.output(e, b)
+	case *p.ElicitationRequested:
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Questions = append(it.Questions, b) })
+	case *p.ElicitationResolved:
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) {
+			it.Questions = slices.DeleteFunc(it.Questions, func(q *p.ElicitationRequested) bool { return q.Number == b.Number })
+		})
 	default:
 		return t.applyBackground(e)
 	}
@@ -309,6 +317,11 @@ func (t *Transcript) delta(e p.Event, d *p.Delta) []*Item {
 	if it.Status != Open {
 		return nil
 	}
+	if d.Kind == p.DeltaProgress {
+		lines := strings.Split(strings.TrimRight(d.Text, "\n"), "\n")
+		it.Progress = lines[len(lines)-1]
+		return []*Item{it}
+	}
 	text := &it.Text
 	if kind == Call {
 		text = &it.Output
@@ -340,7 +353,7 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 		status = Failed
 	}
 	return t.put(e, b.Call.String(), Call, status, func(it *Item) {
-		it.Approval, it.Patch = nil, b.Patch
+		it.Approval, it.Patch, it.Progress, it.Questions = nil, b.Patch, "", nil
 		if b.Elapsed > 0 { // in a copy of a conversation all times are that of the copy
 			it.Start = e.Time.Add(-b.Elapsed)
 		}

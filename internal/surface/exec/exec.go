@@ -227,15 +227,15 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 	if b, ok := ev.Body.(*p.ApprovalResolved); ok {
 		a.waits = slices.DeleteFunc(a.waits, func(w string) bool { return strings.HasPrefix(w, b.Call.String()+": ") })
 	}
-	if a.person != nil {
-		a.person.event(ev)
-		return
-	}
 	life := context.WithoutCancel(ctx)
-	switch {
+	answer := func(op p.Op) { _, _ = a.e.Submit(life, a.o.Conversation, op) } // somebody else may have been quicker
+	switch q, elicited := ev.Body.(*p.ElicitationRequested); {
+	case elicited && !a.guest:
+		answer(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: p.ElicitationDecline})
+	case a.person != nil:
+		a.person.event(ev)
 	case ok && !a.o.Park && !a.guest:
-		no := p.Approve{Call: ask.Call, Decision: p.Denied, Message: "nobody can be asked"}
-		_, _ = a.e.Submit(life, a.o.Conversation, no) // somebody else may have been quicker
+		answer(p.Approve{Call: ask.Call, Decision: p.Denied, Message: "nobody can be asked"})
 	case a.open && a.o.Park:
 		if snap, err := a.e.Resume(life, a.o.Conversation); err == nil && snap.Waiting {
 			a.left = true

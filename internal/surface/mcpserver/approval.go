@@ -11,11 +11,25 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A question is an approval that a client is asked for.
+// A question is what a client is asked: an approval, or what an MCP server wants to know.
 type question struct {
-	*p.ApprovalRequested
-	turn   p.TurnID
-	wireID string
+	*p.ApprovalRequested // of an elicitation: only the call
+	turn                 p.TurnID
+	wireID               string
+	elicited             *p.ElicitationRequested // nil for an approval
+}
+
+// A questionID names a question of a conversation.
+type questionID struct {
+	call   p.CallID
+	number int // of an elicitation
+}
+
+func (q question) id() questionID {
+	if q.elicited != nil {
+		return questionID{q.Call, q.elicited.Number}
+	}
+	return questionID{call: q.Call}
 }
 
 // An asker looks at the events that a follower is given for approvals to ask for. Its methods are
@@ -42,23 +56,34 @@ func (a *asker) event(e p.Event) {
 		if !ok {
 			name = b.Call.String()
 		}
-		q := question{b, e.Turn, name}
-		if a.hold {
-			a.held = append(a.held, q)
-			return
-		}
-		a.desk.ask(q)
+		a.ask(question{ApprovalRequested: b, turn: e.Turn, wireID: name})
+	case *p.ElicitationRequested:
+		a.ask(question{ApprovalRequested: &p.ApprovalRequested{Call: b.Call}, turn: e.Turn, elicited: b})
 	case *p.ApprovalResolved:
-		a.held = slices.DeleteFunc(a.held, func(q question) bool { return q.Call == b.Call })
-		if !a.hold {
-			a.desk.resolved(b.Call)
-		}
+		a.resolved(questionID{call: b.Call})
+	case *p.ElicitationResolved:
+		a.resolved(questionID{b.Call, b.Number})
 	case *p.TurnEnded:
 		a.held = nil
 		clear(a.names)
 		if !a.hold {
 			a.desk.ended(e.Turn)
 		}
+	}
+}
+
+func (a *asker) ask(q question) {
+	if a.hold {
+		a.held = append(a.held, q)
+		return
+	}
+	a.desk.ask(q)
+}
+
+func (a *asker) resolved(id questionID) {
+	a.held = slices.DeleteFunc(a.held, func(q question) bool { return q.id() == id })
+	if !a.hold {
+		a.desk.resolved(id)
 	}
 }
 
@@ -119,6 +144,9 @@ func (s *Server) elicitation(q question, request json.RawMessage) (string, any) 
 	if !s.elicits.Load() {
 		return "", nil
 	}
+	if q.elicited != nil {
+		return "elicitation/create", passedOn(q.elicited)
+	}
 	e := elicitation{
 		Schema: json.RawMessage(`{"type":"object","properties":{}}`), RequestID: bare(request),
 		EventID: strconv.Itoa(int(q.turn)), CallID: q.wireID,
@@ -131,6 +159,45 @@ func (s *Server) elicitation(q question, request json.RawMessage) (string, any) 
 	e.Kind, e.Command, e.Cwd = "exec-approval", q.Command, q.Cwd
 	e.Message = "Allow to run `" + event.ShellQuoted(q.Command) + "` in `" + q.Cwd + "`?"
 	return "elicitation/create", e
+}
+
+// A passedElicitation is elicitation/create as an MCP server sent it to us.
+type passedElicitation struct {
+	Mode    string          `json:"mode,omitempty"` // url, or a form
+	Message string          `json:"message"`
+	Schema  json.RawMessage `json:"requestedSchema,omitempty"`
+	URL     string          `json:"url,omitempty"`
+	ID      string          `json:"elicitationId,omitempty"` // with url
+}
+
+// passedOn asks the client what a server asks us, and says who wants to know.
+func passedOn(b *p.ElicitationRequested) passedElicitation {
+	e := passedElicitation{Message: "The MCP server " + b.Server + " asks: " + b.Message, Schema: b.Schema, URL: b.URL}
+	switch {
+	case b.URL != "":
+		e.Mode, e.ID = "url", b.Call.String()+"/"+strconv.Itoa(b.Number)
+	case e.Schema == nil:
+		e.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return e
+}
+
+// answerOf reads the answer to a question that was passed on. What cannot be read cancels it.
+func answerOf(b *p.ElicitationRequested, reply json.RawMessage) (a p.AnswerElicitation, clear bool) {
+	a = p.AnswerElicitation{Call: b.Call, Number: b.Number}
+	var in struct {
+		Action  p.ElicitationAction
+		Content json.RawMessage
+	}
+	_ = json.Unmarshal(reply, &in) // then there is no action
+	a.Action = in.Action
+	if in.Action == p.ElicitationAccept && string(in.Content) != "null" {
+		a.Content = in.Content
+	}
+	if a.Check() != nil {
+		return p.AnswerElicitation{Call: b.Call, Number: b.Number, Action: p.ElicitationCancel}, false
+	}
+	return a, true
 }
 
 // bare is an id as text.

@@ -165,7 +165,7 @@ func TestPatchElicitation(t *testing.T) {
 	s := &Server{}
 	s.elicits.Store(true)
 	ask := &p.ApprovalRequested{Kind: p.ApprovePatch, Cwd: "/w", Reason: "outside", Detail: json.RawMessage(`{"/w/a":{"add":{"content":"x"}}}`)}
-	method, params := s.elicitation(question{ask, 3, "call_2"}, json.RawMessage(`"req"`))
+	method, params := s.elicitation(question{ApprovalRequested: ask, turn: 3, wireID: "call_2"}, json.RawMessage(`"req"`))
 	got, _ := json.Marshal(params)
 	const want = `{"message":"outside\nAllow these changes?","requestedSchema":{"type":"object","properties":{}},"codex_elicitation":"patch-approval",` +
 		`"codex_mcp_tool_call_id":"req","codex_event_id":"3","codex_call_id":"call_2","codex_changes":{"/w/a":{"add":{"content":"x"}}}}`

@@ -20,8 +20,8 @@ type desk struct {
 	id p.ConversationID
 
 	mu   sync.Mutex
-	ways []*way               // best first; guarded by mu
-	open map[p.CallID]*asking // guarded by mu
+	ways []*way                 // best first; guarded by mu
+	open map[questionID]*asking // guarded by mu
 }
 
 // A way is how the client can be asked while a follower is there.
@@ -54,7 +54,7 @@ const (
 )
 
 func newDesk(s *Server, id p.ConversationID) *desk {
-	return &desk{s: s, id: id, open: map[p.CallID]*asking{}}
+	return &desk{s: s, id: id, open: map[questionID]*asking{}}
 }
 
 // enter adds a way of asking.
@@ -93,11 +93,11 @@ func (d *desk) leave(w *way) {
 func (d *desk) ask(q question) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.open[q.Call] != nil {
+	if d.open[q.id()] != nil {
 		return
 	}
 	a := &asking{question: q}
-	d.open[q.Call] = a
+	d.open[q.id()] = a
 	d.place(a)
 }
 
@@ -120,7 +120,7 @@ func (d *desk) place(a *asking) {
 	if len(d.ways) > 0 && !d.s.conn.Ended() {
 		life := d.ways[0].life
 		d.s.conn.Go(func() {
-			_, _ = d.s.o.Engine.Submit(life, d.id, p.Approve{Call: a.Call, Decision: p.Denied, Message: "nobody can be asked"})
+			_, _ = d.s.o.Engine.Submit(life, d.id, a.refusal())
 		})
 	}
 }
@@ -131,25 +131,42 @@ func (d *desk) answer(w *way, a *asking, reply json.RawMessage, err error) {
 	if errors.Is(err, jsonrpc.ErrClosed) {
 		return
 	}
-	decision, clear := decisionOf(reply)
+	op, clear := a.reply(reply)
 	d.mu.Lock()
-	withdrawn := d.open[a.Call] != a || a.way != w
+	withdrawn := d.open[a.id()] != a || a.way != w
 	d.mu.Unlock()
 	if withdrawn && !clear {
 		return
 	}
-	_, _ = d.s.o.Engine.Submit(w.life, d.id, p.Approve{Call: a.Call, Decision: decision}) // somebody else may have been quicker
+	_, _ = d.s.o.Engine.Submit(w.life, d.id, op) // somebody else may have been quicker
+}
+
+// reply is what an answer asks for, and whether it is clear that it does.
+func (q question) reply(reply json.RawMessage) (p.Op, bool) {
+	if q.elicited != nil {
+		return answerOf(q.elicited, reply)
+	}
+	decision, clear := decisionOf(reply)
+	return p.Approve{Call: q.Call, Decision: decision}, clear
+}
+
+// refusal is the answer when the client cannot be asked.
+func (q question) refusal() p.Op {
+	if q.elicited != nil {
+		return p.AnswerElicitation{Call: q.Call, Number: q.elicited.Number, Action: p.ElicitationDecline}
+	}
+	return p.Approve{Call: q.Call, Decision: p.Denied, Message: "nobody can be asked"}
 }
 
 // resolved withdraws a question that is answered.
-func (d *desk) resolved(call p.CallID) {
+func (d *desk) resolved(id questionID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a := d.open[call]
+	a := d.open[id]
 	if a == nil {
 		return
 	}
-	delete(d.open, call)
+	delete(d.open, id)
 	for i, put := range a.put {
 		if a.way != nil && i == len(a.put)-1 {
 			put.Withdraw(withdrawnResolved)
@@ -161,14 +178,14 @@ func (d *desk) resolved(call p.CallID) {
 // ended withdraws the questions of a turn that has ended.
 func (d *desk) ended(turn p.TurnID) {
 	d.mu.Lock()
-	var calls []p.CallID
-	for call, a := range d.open {
+	var over []questionID
+	for id, a := range d.open {
 		if a.turn == turn {
-			calls = append(calls, call)
+			over = append(over, id)
 		}
 	}
 	d.mu.Unlock()
-	for _, call := range calls {
-		d.resolved(call)
+	for _, id := range over {
+		d.resolved(id)
 	}
 }

@@ -209,6 +209,15 @@ type directAsk struct {
 	Reason         string           `json:"reason,omitempty"`
 }
 
+// directQuestion asks in the words of direct clients, who have none of their own for what a
+// server wants to know.
+func (s *Server) directQuestion(id p.ConversationID, q question) (string, any) {
+	if q.elicited != nil {
+		return s.elicitation(q, nil)
+	}
+	return directApproval(id, q)
+}
+
 func directApproval(id p.ConversationID, q question) (string, any) {
 	ask := directAsk{ConversationID: id, CallID: q.wireID, Reason: q.Reason}
 	if q.Kind == p.ApprovePatch {

@@ -212,7 +212,7 @@ func TestDirectApproval(t *testing.T) {
 		c.hear("agent_message 1", "task_complete 1")
 	})
 	patch := &p.ApprovalRequested{Kind: p.ApprovePatch, Cwd: "/w", Detail: json.RawMessage(`{"/w/a":"delete"}`)}
-	method, params := directApproval("C", question{patch, 1, "call_2"})
+	method, params := directApproval("C", question{ApprovalRequested: patch, turn: 1, wireID: "call_2"})
 	got, _ := json.Marshal(params)
 	if want := `{"conversation_id":"C","call_id":"call_2","file_changes":{"/w/a":"delete"}}`; method != "applyPatchApproval" || string(got) != want {
 		t.Errorf("%s %s, want %s", method, got, want)

@@ -159,7 +159,7 @@ func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.S
 	f.tell = func(_ p.Event, id string, m event.Msg) {
 		_ = s.conn.Notify(ctx, "codex/event/"+m.Type(), listenerParams{c.id, id, m}) // if it fails nobody listens
 	}
-	f.asks = newAsker(context.WithoutCancel(ctx), c.desk, byListener, func(q question) (string, any) { return directApproval(c.id, q) })
+	f.asks = newAsker(context.WithoutCancel(ctx), c.desk, byListener, func(q question) (string, any) { return s.directQuestion(c.id, q) })
 	return &listener{f, ctx, cancel}
 }
 

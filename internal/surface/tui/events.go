@@ -93,6 +93,7 @@ func (m *model) apply(e p.Event) {
 func (m *model) show(it *transcript.Item) {
 	m.view.Put(it)
 	t := &m.talk
+	t.showQuestions(it)
 	i := slices.Index(t.asks, it)
 	switch {
 	case it.Status == transcript.Asking && i < 0:
@@ -178,6 +179,7 @@ func (m *model) ask() tea.Cmd {
 			cmds = append(cmds, m.askFor(t.asks[i]))
 		}
 	}
+	cmds = append(cmds, m.askQuestion())
 	if m.dialog != nil && m.dialog.item != nil {
 		m.dialog.SetPosition(1+slices.Index(t.asks, m.dialog.item), len(t.asks))
 	}

@@ -37,9 +37,10 @@ type model struct {
 	fresh     p.Settings  // of the next conversation
 	requested p.Overrides // of this person, for a conversation that has not begun
 
-	dialog *asking // in place of the composer
-	aside  bool    // the approval makes room for a command after a slash
-	screen screen  // in place of everything; nil if there is none
+	dialog *asking                 // in place of the composer
+	putOff *p.ElicitationRequested // a question that the person wants to answer later
+	aside  bool                    // the approval makes room for a command after a slash
+	screen screen                  // in place of everything; nil if there is none
 
 	out      outbox
 	opening  *attempt                          // nil if none is on its way
@@ -77,6 +78,8 @@ type asking struct {
 	*dialog.Model
 	item *transcript.Item // of an approval
 	done func(dialog.Action) tea.Cmd
+
+	question *p.ElicitationRequested // of an MCP server
 }
 
 func newModel(ctx context.Context, o Options) *model {

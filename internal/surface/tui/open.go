@@ -28,12 +28,15 @@ type talk struct {
 
 	asks     []*transcript.Item // open approvals, oldest first
 	answered map[p.CallID]bool  // by this person
-	notes    []*transcript.Item // what this program has to say
-	returned int                // how many of tr.Returned were seen
-	base     p.Usage            // of what is not loaded
-	context  int64              // tokens that the last request and its response took
-	loading  *atomic.Uint64     // how far the earlier part is read; nil if it is not being
-	stopLoad context.CancelFunc
+
+	questions         []*transcript.Item               // calls whose servers ask something, oldest first
+	answeredQuestions map[*p.ElicitationRequested]bool // by this person
+	notes             []*transcript.Item               // what this program has to say
+	returned          int                              // how many of tr.Returned were seen
+	base              p.Usage                          // of what is not loaded
+	context           int64                            // tokens that the last request and its response took
+	loading           *atomic.Uint64                   // how far the earlier part is read; nil if it is not being
+	stopLoad          context.CancelFunc
 }
 
 // caught reports whether everything that was there when the conversation was

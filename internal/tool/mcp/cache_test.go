@@ -134,7 +134,7 @@ func BenchmarkKnownLists(b *testing.B) {
 			opt := Options{Dir: dir, Cache: cache, Getenv: os.Getenv, Version: "test"}
 			for b.Loop() {
 				all := Open(b.Context(), defs, opt)
-				if wait := all.Await(); wait != nil || len(all.Tools()) != 8*n {
+				if wait := all.Await(); wait != nil || len(all.Tools()) != 11*n {
 					b.Fatalf("%d tools", len(all.Tools()))
 				}
 				all.cancel()

@@ -101,6 +101,32 @@ func newTestServer() *sdk.Server {
 		wd, _ := os.Getwd()
 		return text(fmt.Sprintf("own=%s passed=%s secret=%s dir=%s", os.Getenv("OWN"), os.Getenv("PASSED"), os.Getenv("SECRET"), wd)), nil, nil
 	})
+	sdk.AddTool(s, &sdk.Tool{Name: "ask", Annotations: readOnly}, func(ctx context.Context, r *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
+		note("asking")
+		res, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Who are you?", RequestedSchema: json.RawMessage(
+			`{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer","default":7}},"required":["name"]}`)})
+		if err != nil {
+			return nil, nil, err
+		}
+		return text(fmt.Sprint(res.Action, " ", res.Content["name"], " ", res.Content["age"])), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "sample", Annotations: readOnly}, func(ctx context.Context, r *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
+		//lint:ignore SA1019 servers that use it exist, and are to be refused
+		_, err := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 10})
+		return nil, nil, err
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "steps", Annotations: readOnly}, func(ctx context.Context, r *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
+		for i := range 3 {
+			err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+				ProgressToken: r.Params.GetProgressToken(), Message: "reading\nfiles", Progress: float64(i + 1), Total: 3,
+			})
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+		_, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Seen?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+		return text("read"), nil, err // after the progress: an answer may overtake it
+	})
 	return s
 }
 

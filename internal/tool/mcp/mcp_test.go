@@ -27,7 +27,7 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 	if r.Await() != nil {
 		t.Error("there is still something to wait for")
 	}
-	tools := "__big S__delete S__die S__echo S__env S__fails S__grow S__wait"
+	tools := "__ask S__big S__delete S__die S__echo S__env S__fails S__grow S__sample S__steps S__wait"
 	want := "garbage" + strings.ReplaceAll(tools, "S", "garbage") + " s" + strings.ReplaceAll(tools, "S", "s")
 	if got := r.names(); got != want {
 		t.Errorf("tools %s\nwant  %s", got, want)

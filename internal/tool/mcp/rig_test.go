@@ -24,6 +24,9 @@ type rig struct {
 
 	mu      sync.Mutex
 	records []protocol.Body
+	written string
+
+	answer func(ctx context.Context, q protocol.ElicitationRequested) (protocol.ElicitationResolved, error)
 }
 
 func open(t *testing.T, defs map[string]config.MCPServer) *rig {
@@ -105,7 +108,15 @@ func (r *rig) noted() string {
 	return string(b)
 }
 
-func (r *rig) Write(protocol.DeltaKind, string) {}
+func (r *rig) Write(kind protocol.DeltaKind, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written += string(kind) + ":" + text
+}
+
+func (r *rig) Elicit(ctx context.Context, q protocol.ElicitationRequested) (protocol.ElicitationResolved, error) {
+	return r.answer(ctx, q)
+}
 
 func (r *rig) Record(_ context.Context, b protocol.Body) error {
 	r.mu.Lock()

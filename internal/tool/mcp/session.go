@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,9 @@ type session struct {
 	ended   chan struct{} // closed when the connection is over
 	cancel  context.CancelCauseFunc
 	process *process // nil over HTTP
+
+	calls    sync.Map // token to *running
+	lastCall atomic.Int64
 }
 
 // protocolVersion is the latest one in which a server may ask its client something.
@@ -97,8 +101,12 @@ func (ss *session) over() bool {
 }
 
 func (ss *session) client() *sdk.Client {
-	return sdk.NewClient(&sdk.Implementation{Name: "fermata", Version: ss.server.opt.Version}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{},
+	c := sdk.NewClient(&sdk.Implementation{Name: "fermata", Version: ss.server.opt.Version}, &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
+			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
+		}},
+		ElicitationHandler:          ss.elicit,
+		ProgressNotificationHandler: ss.progress,
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			select {
 			case ss.changed <- struct{}{}:
@@ -106,6 +114,8 @@ func (ss *session) client() *sdk.Client {
 			}
 		},
 	})
+	c.AddReceivingMiddleware(refuseSampling)
+	return c
 }
 
 // open returns what the protocol is spoken over.
@@ -137,7 +147,7 @@ func (s *server) httpTransport() (sdk.Transport, error) {
 	}
 	return &sdk.StreamableClientTransport{
 		Endpoint:   s.def.URL,
-		HTTPClient: &http.Client{Transport: headers{header}},
+		HTTPClient: &http.Client{Transport: headers{header}}, MaxEventSize: maxLine,
 	}, nil
 }
 
@@ -186,15 +196,19 @@ func (s *server) environ() []string {
 	return env
 }
 
-// stopBound is how long the end of a server may take in all.
-const stopBound = time.Second
+// stopBound is how long the end of a server may take in all, stopGrace how much of it a
+// server has between SIGTERM and SIGKILL: one that is an agent itself has to stop its turns.
+const (
+	stopBound = time.Second
+	stopGrace = 500 * time.Millisecond
+)
 
 // startProcess starts the program of the server. It ends with ctx.
 func (ss *session) startProcess(ctx context.Context) (sdk.Transport, error) {
 	s := ss.server
 	spec := proc.Spec{
 		Argv: append([]string{s.def.Command}, s.def.Args...), Dir: s.dir(), Env: s.environ(),
-		Input: true, Bound: stopBound,
+		Input: true, Bound: stopBound, Grace: stopGrace,
 	}
 	r, w := io.Pipe()
 	p := &process{out: r, exited: make(chan struct{}), stderr: proc.Capture{Head: 0, Tail: 2 << 10}}

@@ -105,9 +105,13 @@ func (t *Tool) Run(ctx context.Context, call tool.Call) tool.Result {
 	}
 	began := time.Now()
 	limit := t.server.def.ToolTimeout
-	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the MCP server %s did not answer within %v", t.server.name, limit))
-	defer cancel()
-	answer, err := ss.call(limited, &sdk.CallToolParams{Name: t.of.Name, Arguments: arguments})
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := ss.begin(call, limit, func() { cancel(fmt.Errorf("the MCP server %s did not answer within %v", t.server.name, limit)) })
+	params := &sdk.CallToolParams{Name: t.of.Name, Arguments: arguments}
+	params.SetProgressToken(r.token)
+	answer, err := ss.call(limited, params)
+	ss.end(r)
 	var res tool.Result
 	if err != nil {
 		res = t.unanswered(ctx, err)

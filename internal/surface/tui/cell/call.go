@@ -170,6 +170,9 @@ func (p *pen) status(it *transcript.Item) {
 	switch it.Status {
 	case transcript.Open:
 		mark, role, parts = "… ", theme.Dim, []string{"running"}
+		if it.Progress != "" {
+			parts = append(parts, safetext.Line(it.Progress))
+		}
 	case transcript.Asking:
 		p.asking(it)
 		return
