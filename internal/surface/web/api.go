@@ -142,6 +142,7 @@ func (s *Server) create(w http.ResponseWriter, r *request) {
 		failed(w, err)
 		return
 	}
+	s.lobby.Kick()
 	out := createAnswer{ID: id, Remarks: remarks}
 	if in.Prompt != "" {
 		receipt, err := s.o.Engine.Submit(r.Context(), id, p.UserTurn{Content: p.Text(in.Prompt)})
@@ -190,6 +191,7 @@ func (s *Server) fork(w http.ResponseWriter, r *request) {
 		failed(w, err)
 		return
 	}
+	s.lobby.Kick()
 	answer(w, http.StatusCreated, createAnswer{ID: copied})
 }
 
@@ -202,6 +204,7 @@ func (s *Server) archive(w http.ResponseWriter, r *request) {
 		failed(w, err)
 		return
 	}
+	s.lobby.Kick()
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -214,6 +217,7 @@ func (s *Server) unarchive(w http.ResponseWriter, r *request) {
 		failed(w, err)
 		return
 	}
+	s.lobby.Kick()
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -65,8 +65,9 @@ const (
 func New(ctx context.Context, o Options) *Server {
 	s := &Server{
 		o: o, ctx: ctx, mux: http.NewServeMux(), origins: map[string]string{}, streams: make(chan struct{}, maxStreams), ping: pingEvery,
-		hub: live.NewHub(ctx, live.Options{Engine: o.Engine, Cost: o.Cost}), lobby: live.NewLobby(ctx, o.Engine),
+		lobby: live.NewLobby(ctx, o.Engine),
 	}
+	s.hub = live.NewHub(ctx, live.Options{Engine: o.Engine, Cost: o.Cost, Changed: s.lobby.Kick})
 	for _, origin := range o.Origins {
 		s.origins[hostOf(origin)] = origin
 	}

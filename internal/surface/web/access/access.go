@@ -81,7 +81,8 @@ type State struct {
 	Links    []Link       `json:"links"`
 	Answers  []Answer     `json:"answers,omitempty"`
 	Push     []PushClient `json:"push,omitempty"`
-	Port     int          `json:"port,omitempty"` // where it was served last, so that pages find it again
+	Port     int          `json:"port,omitempty"`   // where it was served last, so that pages find it again
+	Origin   string       `json:"origin,omitempty"` // what links begin with
 	VAPID    *VAPID       `json:"vapid,omitempty"`
 }
 

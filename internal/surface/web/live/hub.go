@@ -19,6 +19,9 @@ import (
 type Options struct {
 	Engine engine.Engine
 	Cost   func(p.Settings, p.Usage) (float64, bool) // may be nil
+
+	// Changed is called when a turn begins, waits or ends. It must not block. May be nil.
+	Changed func()
 }
 
 // A Hub has the rooms. Its methods may be called from any goroutine.

@@ -21,6 +21,7 @@ type Lobby struct {
 	e    engine.Engine
 	ctx  context.Context
 	asks chan *lobbyAsk
+	kick chan struct{} // has room for one
 
 	rows  []Row
 	ver   uint64
@@ -48,14 +49,23 @@ type Rows struct {
 // How often the lobby looks, and at how many conversations.
 const (
 	lobbyEvery = 2 * time.Second
+	kickEvery  = 200 * time.Millisecond // at most
 	lobbyRows  = 60
 )
 
 // NewLobby makes a lobby, which ends with ctx.
 func NewLobby(ctx context.Context, e engine.Engine) *Lobby {
-	l := &Lobby{e: e, ctx: ctx, asks: make(chan *lobbyAsk), known: map[p.ConversationID]knownPhase{}}
+	l := &Lobby{e: e, ctx: ctx, asks: make(chan *lobbyAsk), kick: make(chan struct{}, 1), known: map[p.ConversationID]knownPhase{}}
 	go l.run() // ends with ctx
 	return l
+}
+
+// Kick says that something has changed, so that the lobby need not wait to find out.
+func (l *Lobby) Kick() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
 }
 
 // Next waits until the list is not that of the version any more, and returns it. Version 0 is none.
@@ -90,6 +100,15 @@ func (l *Lobby) run() {
 			waiting = append(waiting, a)
 		case <-tick:
 			tick = nil
+			l.look()
+		case <-l.kick:
+			if len(waiting) == 0 {
+				continue
+			}
+			if wait := kickEvery - time.Since(l.at); wait > 0 {
+				tick = time.After(wait)
+				continue
+			}
 			l.look()
 		case <-l.ctx.Done():
 			return

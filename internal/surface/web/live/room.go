@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/web/render"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -32,6 +33,8 @@ type room struct {
 	log     []change
 	waiting []*ask
 	diffs   map[p.TurnID]string
+	phase   string // that was announced
+	first   string // what the user said first
 }
 
 // A row is an item and what is known of its drawing.
@@ -123,6 +126,7 @@ func (r *room) run() {
 				}
 			}
 			if asks != nil {
+				r.announce()
 				r.wake()
 			}
 		case a := <-asks:
@@ -143,6 +147,15 @@ func (r *room) read(events chan<- delivery) {
 			return
 		}
 	}
+}
+
+// announce says that the phase has changed.
+func (r *room) announce() {
+	now := phase(&r.tr, len(r.asking()))
+	if now != r.phase && r.o.Changed != nil {
+		r.o.Changed()
+	}
+	r.phase = now
 }
 
 // revive opens a conversation whose turn seems to run: if the process that ran it has died, its end is
@@ -171,6 +184,9 @@ func (r *room) apply(e p.Event) {
 		r.diffs[e.Turn] = d.Diff
 	}
 	for _, it := range changed {
+		if r.first == "" && it.Kind == transcript.User {
+			r.first = safetext.First(it.Text)
+		}
 		w := r.byItem[it]
 		if w == nil {
 			w = &row{it: it, n: len(r.rows), shape: r.ver}

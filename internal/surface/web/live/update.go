@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -216,7 +217,7 @@ func (r *room) stateNow() *State {
 	s := tr.Settings
 	asking := r.asking()
 	st := &State{
-		Title: safetext.ShowLine(tr.Title), Cwd: safetext.ShowLine(s.Cwd), Model: safetext.ShowLine(strings.TrimSpace(s.Model + " " + s.Effort)),
+		Title: safetext.ShowLine(cmp.Or(tr.Title, r.first)), Cwd: safetext.ShowLine(s.Cwd), Model: safetext.ShowLine(strings.TrimSpace(s.Model + " " + s.Effort)),
 		Sandbox: string(s.Sandbox.Mode), Approval: string(s.Approval), Phase: phase(tr, len(asking)), Turn: tr.Turn,
 		Usage: tr.Usage, Changed: tr.LastChanged(), Dock: render.NewDock(tr, asking), Inputs: map[int]string{},
 	}

@@ -21,6 +21,8 @@ let have = { cursor: 0, open: {} };  // what the page has of it
 let rows = new Map();                // its items by id: {el, n, next}
 let state = null;
 let pictures = [];
+let known;
+const begun = new Promise(done => { known = done; }); // the page knows its session
 let editing = 0;                     // the waiting message that is in the composer
 
 // ---- requests
@@ -32,6 +34,7 @@ class Refused extends Error {
 const headers = () => ({ "Content-Type": "application/json", "Authorization": "Bearer " + token });
 
 async function call(method, path, body, key) {
+  if (path !== "/login") await begun;
   const h = headers();
   if (key) h["Idempotency-Key"] = key;
   const r = await fetch("/api/v1" + path, { method, headers: h, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin", cache: "no-store" });
@@ -478,6 +481,8 @@ function open(title, build) {
   dialog.setAttribute("aria-label", title);
   build(dialog);
   dialog.showModal();
+  const last = dialog.querySelector(".answers button");
+  if (last && !dialog.querySelector("input")) last.focus();
 }
 function buttons(list) {
   const div = make("div", "", { class: "answers" });
@@ -500,7 +505,8 @@ function choice(list) {
   return s;
 }
 
-function newConversation() {
+async function newConversation() {
+  await begun;
   open("New conversation", d => {
     const dir = field(d, "Directory", make("input", "", { value: session.dir, spellcheck: "false" }));
     const model = field(d, "Model", make("input", "", { placeholder: "as configured", spellcheck: "false" }));
@@ -692,8 +698,9 @@ async function begin() {
     }
   }
   if (!token) return loggedOut();
+  known();
   route();
-  if (!link || !session.version) {
+  if (!session.version) {
     try { session = await call("GET", "/session"); } catch { /* the stream says what is wrong */ }
   }
   $("notify").hidden = !(session.push && navigator.serviceWorker && window.PushManager && window.isSecureContext);

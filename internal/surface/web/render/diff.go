@@ -46,7 +46,11 @@ func (h *builder) hunks(diff string, o Options) {
 		case l[0] == '-':
 			class = "del"
 		}
-		h.el("span", class, cut(safetext.ShowLine(l), maxLine))
+		l = safetext.ShowLine(l)
+		if !o.Full { // what a person has to judge is shown whole
+			l = cut(l, maxLine)
+		}
+		h.el("span", class, l)
 	}
 	if rest > 0 {
 		h.el("span", "hunk", "… "+count(rest, "more line"))

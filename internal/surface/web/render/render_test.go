@@ -162,3 +162,18 @@ func TestLongOutputIsFolded(tt *testing.T) {
 		tt.Errorf("%d lines of 100", n)
 	}
 }
+
+// What a person is asked to allow is shown whole, however long it is.
+func TestAQuestionIsWhole(tt *testing.T) {
+	long := strings.Repeat("x", 100_000) + "END"
+	detail, _ := json.Marshal(map[string]any{"/w/a": map[string]any{"add": map[string]string{"content": strings.Repeat("line\n", 2000) + long}}})
+	for _, it := range []*t.Item{
+		{Changes: t.Changes(detail), Approval: &p.ApprovalRequested{Kind: p.ApprovePatch, Detail: detail}},
+		{Approval: &p.ApprovalRequested{Command: []string{"bash", "-lc", strings.Repeat("echo\n", 2000) + long}}},
+		{Arguments: long, Approval: &p.ApprovalRequested{Kind: p.ApproveTool, MCP: &p.MCPTool{}}},
+	} {
+		if html := Question(it, ""); !strings.Contains(html, "xEND") || strings.Contains(html, "…") {
+			tt.Errorf("%d bytes, without the end", len(html))
+		}
+	}
+}

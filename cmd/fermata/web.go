@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/webcmd"
+	"github.com/fermata-agent/fermata/internal/config"
+)
+
+func webCommand(s streams) *cobra.Command {
+	var f runFlags
+	var page webcmd.Flags
+	var manage webcmd.Manage
+	var noOpen bool
+	cmd := &cobra.Command{
+		Use:   "web [HOST:PORT]",
+		Short: "Serve a page to watch, stop, steer and approve in the browser, and open it",
+		Long: "Serve a page to watch, stop, steer and approve conversations in the browser, and open it. The same as fermata serve --http, and\n" +
+			"the browser is opened. Who opens the link can do what you can do: see docs/security.md.",
+		Example: "  fermata web\n  fermata web --no-open 127.0.0.1:7777",
+		Args:    args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if manage.Asked() {
+				return manageWeb(s, page, manage)
+			}
+			if page.Address == "" {
+				page.Address = webcmd.Default
+			}
+			if err := page.TakeAddress(a); err != nil {
+				return usage("web: %w", err)
+			}
+			return serveWeb(cmd.Context(), s, f, page, webcmd.Options{Open: !noOpen})
+		},
+	}
+	f.register(cmd.Flags())
+	page.Register(cmd.Flags())
+	manage.Register(cmd.Flags())
+	cmd.Flags().BoolVar(&noOpen, "no-open", false, "only print the link")
+	return cmd
+}
+
+// serveWeb serves the page until a signal comes.
+func serveWeb(ctx context.Context, s streams, f runFlags, page webcmd.Flags, o webcmd.Options) error {
+	a, err := f.openApp(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	ctx, stopped := stopSignals(ctx)
+	o.App, o.Version, o.Out, o.Err, o.Terminal = a, version(), s.out, s.err, terminal(s.rawErr)
+	err = webcmd.Serve(ctx, page, o)
+	if stopped() != nil { // a server that is told to end and does has done well
+		return nil
+	}
+	return err
+}
+
+// manageWeb makes, lists and revokes links to a page that is served, by whichever process.
+func manageWeb(s streams, page webcmd.Flags, m webcmd.Manage) error {
+	home, err := config.Home(os.Getenv)
+	if err != nil {
+		return err
+	}
+	err = m.Do(home, page, webcmd.Options{Out: s.out, Err: s.err, Terminal: terminal(s.rawErr)})
+	if errors.Is(err, webcmd.ErrNotServed) {
+		return &exitError{code: exitFailed, err: err, hint: "start it with fermata serve --http"}
+	}
+	return err
+}

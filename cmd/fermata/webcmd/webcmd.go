@@ -1,0 +1,269 @@
+// Package webcmd is what the commands serve and web do to serve the page: flags, links and printing.
+package webcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/pflag"
+	"rsc.io/qr"
+
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/surface/web"
+	"github.com/fermata-agent/fermata/internal/surface/web/access"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Flags are those of the page.
+type Flags struct {
+	Address   string
+	names     []string
+	cert, key string
+	plain     bool
+	readOnly  bool
+}
+
+// Default is where the page is served unless an address is given.
+const Default = "127.0.0.1:0"
+
+// Register adds the flags.
+func (f *Flags) Register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.Address, "http", "", "serve the page at `HOST:PORT`, if given without one at "+Default+"; beyond this machine with TLS")
+	fs.Lookup("http").NoOptDefVal = Default
+	fs.StringArrayVar(&f.names, "http-name", nil, "another `NAME` of this machine by which the page is reached; may be repeated")
+	fs.StringVar(&f.cert, "tls-cert", "", "the certificate, a PEM `FILE`; without one, one is made where it is needed")
+	fs.StringVar(&f.key, "tls-key", "", "the key of the certificate, a PEM `FILE`")
+	fs.BoolVar(&f.plain, "insecure-http", false, "serve without TLS beyond this machine, although others can then read and do everything")
+	fs.BoolVar(&f.readOnly, "read-only", false, "make the link one for reading only")
+}
+
+// TakeAddress takes an address that is written after --http with a space: flags whose value may be left out take only
+// one that is joined by "=".
+func (f *Flags) TakeAddress(args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case f.Address == "":
+		return fmt.Errorf("%q: an address needs --http", args[0])
+	case f.Address != Default:
+		return fmt.Errorf("two addresses are given: %s and %s", f.Address, args[0])
+	}
+	f.Address = args[0]
+	return nil
+}
+
+// Given reports a flag that only makes sense with an address, if there is one.
+func (f *Flags) Given(fs *pflag.FlagSet) (name string, ok bool) {
+	for _, n := range []string{"http-name", "tls-cert", "tls-key", "insecure-http"} {
+		if fs.Changed(n) {
+			return n, true
+		}
+	}
+	return "", false
+}
+
+func (f *Flags) rights() access.Rights {
+	if f.readOnly {
+		return access.ReadOnly
+	}
+	return access.Everything
+}
+
+// Options are what the page is served with.
+type Options struct {
+	App      *app.App
+	Version  string
+	Out      io.Writer // for the link, and nothing else
+	Err      io.Writer // for people
+	Terminal bool      // Err is one: it gets a QR code, too
+	Open     bool      // open the browser
+}
+
+// Serve serves the page until ctx ends.
+func Serve(ctx context.Context, f Flags, o Options) error {
+	home := o.App.Config.Home
+	store := access.Open(home)
+	st, err := store.Read()
+	if err != nil {
+		return err
+	}
+	at, err := web.Listen(ctx, web.Address{
+		Listen: f.Address, LastPort: st.Port, Names: f.names, Cert: f.cert, Key: f.key, Plain: f.plain, Home: home,
+	})
+	if err != nil {
+		return fmt.Errorf("serve the page: %w", err)
+	}
+	defer at.Close()
+	err = store.Change(func(st *access.State) error {
+		st.Port, st.Origin = at.Port(), at.Origins[0]
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	server := web.New(ctx, web.Options{
+		Engine: o.App.Engine, Access: store, Origins: at.Origins, Version: o.Version, Dir: o.App.Cwd, Settings: o.App.Settings, Cost: o.App.Models.Cost,
+		Undo: func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error) {
+			return app.PlanUndo(ctx, o.App.Engine, id, turn)
+		},
+	})
+	if err := Link(store, f, o); err != nil {
+		return err
+	}
+	if at.Fingerprint != "" {
+		fmt.Fprintf(o.Err, "The browser will warn of the certificate, which fermata has made itself. Its SHA-256 is\n  %s\n", at.Fingerprint)
+	}
+	if strings.HasPrefix(at.Origins[0], "http:") && f.plain {
+		fmt.Fprintln(o.Err, "fermata: warning: served without TLS: whoever is on the way can read and do everything")
+	}
+	return at.Serve(ctx, server)
+}
+
+// ErrNotServed says that there is no page to make a link to.
+var ErrNotServed = errors.New("the page has not been served yet")
+
+// Link prints a new link to the page, which works once and soon.
+func Link(store *access.Store, f Flags, o Options) error {
+	st, err := store.Read()
+	if err != nil {
+		return err
+	}
+	if st.Origin == "" {
+		return ErrNotServed
+	}
+	code, err := store.NewLink(f.rights())
+	if err != nil {
+		return err
+	}
+	link := st.Origin + "/?link=" + code
+	fmt.Fprintln(o.Out, link)
+	kind := ""
+	if f.readOnly {
+		kind = ", for reading only"
+	}
+	fmt.Fprintf(o.Err, "Open the link within %d minutes; it works once%s. fermata serve --link prints another one.\n", int(access.LinkTTL.Minutes()), kind)
+	if o.Terminal {
+		printQR(o.Err, link)
+	}
+	if o.Open {
+		return openBrowser(link, o.Err)
+	}
+	return nil
+}
+
+// printQR prints a code that a phone reads: two rows of it in one line, light on dark and the other way round.
+func printQR(w io.Writer, text string) {
+	c, err := qr.Encode(text, qr.L)
+	if err != nil {
+		return // the link is there
+	}
+	const quiet = 2 // rows around it
+	for y := -quiet; y < c.Size+quiet; y += 2 {
+		var b strings.Builder
+		for x := -quiet; x < c.Size+quiet; x++ {
+			b.WriteString([]string{"█", "▄", "▀", " "}[bit(c.Black(x, y))*2+bit(c.Black(x, y+1))])
+		}
+		fmt.Fprintln(w, b.String())
+	}
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// openBrowser opens a link. Where that is not possible, the link has been printed.
+func openBrowser(link string, out io.Writer) error {
+	program := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		program = "open"
+	}
+	cmd := exec.Command(program, link)
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintf(out, "fermata: the browser cannot be opened: %v\n", err)
+		return nil
+	}
+	go func() { _ = cmd.Wait() }() // ends with the program: only so that it does not stay a zombie
+	return nil
+}
+
+// Manage is what can be done about links while a page is served.
+type Manage struct {
+	link   bool
+	list   bool
+	revoke []string
+}
+
+// Register adds the flags.
+func (m *Manage) Register(fs *pflag.FlagSet) {
+	fs.BoolVar(&m.link, "link", false, "print another link to the page that is served, and end")
+	fs.BoolVar(&m.list, "list", false, "list the links and who has used one, and end")
+	fs.StringArrayVar(&m.revoke, "revoke", nil, "revoke a link or a session by its `ID`, or all, and end; may be repeated")
+}
+
+// Asked reports whether one of the flags is given.
+func (m *Manage) Asked() bool { return m.link || m.list || len(m.revoke) > 0 }
+
+// Do does what the flags say: revoke first, list last.
+func (m *Manage) Do(home string, f Flags, o Options) error {
+	store := access.Open(home)
+	if err := revoke(store, m.revoke, o.Err); err != nil {
+		return err
+	}
+	if m.link {
+		if err := Link(store, f, o); err != nil {
+			return err
+		}
+	}
+	if m.list {
+		return list(store, o.Out)
+	}
+	return nil
+}
+
+// list prints who has used a link, and which links are open.
+func list(store *access.Store, out io.Writer) error {
+	st, err := store.Read()
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, s := range st.Sessions {
+		fmt.Fprintf(w, "%s\tsession%s\tused %s\t%s\n", s.ID, readOnly(s.ReadOnly), s.Used.Local().Format(time.DateTime), s.Name)
+	}
+	for _, l := range st.Links {
+		fmt.Fprintf(w, "%s\tlink%s\tuntil %s\t\n", l.ID, readOnly(l.ReadOnly), l.Expires.Local().Format(time.DateTime))
+	}
+	return w.Flush()
+}
+
+func readOnly(b bool) string {
+	if b {
+		return ", read-only"
+	}
+	return ""
+}
+
+// revoke ends sessions and links by their ids; "all" is all of them.
+func revoke(store *access.Store, ids []string, out io.Writer) error {
+	for _, id := range ids {
+		n, err := store.Revoke(id)
+		if err != nil {
+			return err
+		}
+		if n == 0 && id != "all" {
+			return fmt.Errorf("there is no session or link %q", id)
+		}
+		fmt.Fprintf(out, "revoked %d\n", n)
+	}
+	return nil
+}

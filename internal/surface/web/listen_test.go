@@ -1,0 +1,193 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestListen(t *testing.T) {
+	home := t.TempDir()
+	for _, tt := range []struct {
+		name   string
+		a      Address
+		scheme string // empty if it is refused
+	}{
+		{"loopback", Address{Listen: "127.0.0.1:0"}, "http"},
+		{"beyond loopback", Address{Listen: "0.0.0.0:0", Home: home}, "https"},
+		{"beyond loopback, forced", Address{Listen: "0.0.0.0:0", Plain: true}, "http"},
+		{"no port", Address{Listen: "127.0.0.1"}, ""},
+		{"a certificate without a key", Address{Listen: "127.0.0.1:0", Cert: "x"}, ""},
+		{"a certificate that is not there", Address{Listen: "127.0.0.1:0", Cert: "/nowhere/c", Key: "/nowhere/k"}, ""},
+		{"plain with a certificate", Address{Listen: "127.0.0.1:0", Plain: true, Cert: "c", Key: "k"}, ""},
+	} {
+		e, err := Listen(t.Context(), tt.a)
+		if (err == nil) != (tt.scheme != "") {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if !strings.HasPrefix(e.Origins[0], tt.scheme+"://") || (e.Fingerprint != "") != (tt.scheme == "https") {
+			t.Errorf("%s: %v %s", tt.name, e.Origins, e.Fingerprint)
+		}
+		e.Close()
+	}
+	if info, err := os.Stat(filepath.Join(home, "web-cert.pem")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file: %v, %v", info, err)
+	}
+}
+
+// The port and the certificate are those of before, so that pages find the server again and browsers still trust it.
+func TestListenAgain(t *testing.T) {
+	a := Address{Listen: "0.0.0.0:0", Home: t.TempDir()}
+	first, err := Listen(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.LastPort = first.Port()
+	first.Close()
+	second, err := Listen(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if second.Port() != first.Port() || second.Fingerprint != first.Fingerprint {
+		t.Errorf("%d %s, then %d %s", first.Port(), first.Fingerprint, second.Port(), second.Fingerprint)
+	}
+	third, err := Listen(t.Context(), a) // it is taken now
+	if err != nil {
+		t.Fatal(err)
+	}
+	third.Close()
+}
+
+func TestServeWithTLS(t *testing.T) {
+	e, err := Listen(t.Context(), Address{Listen: "0.0.0.0:0", Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- e.Serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hi") }))
+	}()
+	_, port, _ := strings.Cut(strings.TrimPrefix(e.Origins[len(e.Origins)-1], "https://"), ":")
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	res, err := client.Get("https://127.0.0.1:" + port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.ProtoMajor != 2 {
+		t.Errorf("HTTP %s", res.Proto)
+	}
+	if res, err := http.Get("http://127.0.0.1:" + port); err == nil {
+		res.Body.Close()
+		if res.StatusCode != http.StatusBadRequest {
+			t.Errorf("plain HTTP got %d", res.StatusCode)
+		}
+	}
+	client.CloseIdleConnections()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
+// pipes is a listener whose connections are in memory.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+func (p pipes) Close() error   { close(p.done); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Who sends a request slowly is cut off.
+func TestSlowRequestsAreCutOff(t *testing.T) {
+	for name, beginning := range map[string]string{
+		"header":  "GET / HTTP/1.1\r\nHost: x\r\nX-A: ",
+		"body":    "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{",
+		"nothing": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := pipes{make(chan net.Conn), make(chan struct{})}
+				e := &Endpoint{listener: limited(l)}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error)
+				go func() {
+					done <- e.Serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+				}()
+				ours, theirs := net.Pipe()
+				l.conns <- theirs
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					if _, err := io.WriteString(ours, beginning); err != nil {
+						return
+					}
+					for { // a byte now and then
+						time.Sleep(time.Second)
+						if _, err := io.WriteString(ours, "a"); err != nil {
+							return
+						}
+					}
+				}()
+				start := time.Now()
+				_, _ = io.Copy(io.Discard, ours) // until it is closed
+				if took := time.Since(start); took > 2*requestTime {
+					t.Errorf("it held a connection for %v", took)
+				}
+				ours.Close()
+				<-sent
+				cancel()
+				<-done
+			})
+		})
+	}
+}
+
+func TestConnectionsAreLimited(t *testing.T) {
+	l := pipes{make(chan net.Conn), make(chan struct{})}
+	lim := limited(l)
+	var first net.Conn
+	for range maxConnections {
+		go func() { a, _ := net.Pipe(); l.conns <- a }()
+		c, err := lim.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = c
+	}
+	ours, theirs := net.Pipe()
+	go func() { _, _ = lim.Accept() }()
+	l.conns <- theirs
+	if _, err := ours.Read(make([]byte, 1)); err == nil {
+		t.Error("one too many was accepted")
+	}
+	first.Close()
+	first.Close() // counts once
+	if n := len(lim.(*limiter).open); n != maxConnections-1 {
+		t.Errorf("%d are open", n)
+	}
+	l.Close()
+}
