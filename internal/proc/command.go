@@ -27,15 +27,17 @@ type Command struct {
 
 	releaseOnce sync.Once
 	released    chan struct{}
-	stops       chan error    // to run; holds the first cause only
-	done        chan struct{} // closed when result is final
-	result      Result        // written by run before done is closed
+	leases      chan time.Duration // to send; holds the latest only
+	stops       chan error         // to run; holds the first cause only
+	done        chan struct{}      // closed when result is final
+	result      Result             // written by run before done is closed
 }
 
 func newCommand(spec Spec, sh *shim, stage *stageOrder, sink Sink) (*Command, error) {
 	c := &Command{
 		spec: spec, shim: sh,
 		released: make(chan struct{}),
+		leases:   make(chan time.Duration, 1),
 		stops:    make(chan error, 1),
 		done:     make(chan struct{}),
 	}
@@ -167,8 +169,16 @@ func (c *Command) send() {
 
 	select {
 	case <-c.released:
-		_ = to.Encode(release{Release: true})
 	case <-c.done:
+		return
+	}
+	for next := (release{Release: true}); to.Encode(next) == nil; {
+		select {
+		case until := <-c.leases:
+			next = release{Until: until}
+		case <-c.done:
+			return
+		}
 	}
 }
 

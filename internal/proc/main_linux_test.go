@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -83,6 +84,14 @@ func agentMain() int {
 		select {} // only the spare is wanted
 	}
 
+	if job.Lease > 0 {
+		s.Lease(time.Now().Add(job.Lease))
+		go func() {
+			for range time.Tick(job.Lease / 10) {
+				s.Lease(time.Now().Add(job.Lease))
+			}
+		}()
+	}
 	c, err := s.Start(contextForHelper(), job.Spec, nil)
 	if err != nil {
 		return 5
@@ -103,6 +112,8 @@ type agentJob struct {
 	Spec Spec
 	Warm bool
 	Hold bool
+
+	Lease time.Duration // renewed all the time, if not 0
 }
 
 // rootMain is started as a set-uid program: it becomes root for good, so that

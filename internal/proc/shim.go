@@ -112,7 +112,8 @@ type supervisor struct {
 	reaper  *reaper
 	serve   func(*os.File) // may be nil
 	scoped  bool           // signals of this thread reach the tree only
-	group   *tree.Cgroup   // holds the tree; may be nil
+	lease   deadline
+	group   *tree.Cgroup // holds the tree; may be nil
 }
 
 // superviseMain sets the stage up and supervises it.
@@ -151,6 +152,7 @@ func superviseMain(k kind, serve func(*os.File)) int {
 		serve:   serve,
 		scoped:  scoped,
 		group:   group,
+		lease:   deadline{ended: make(chan struct{})},
 	}
 	go s.reaper.run()
 	lifeline := make(chan struct{})
@@ -158,6 +160,7 @@ func superviseMain(k kind, serve func(*os.File)) int {
 	go func() {
 		select {
 		case <-lifeline:
+		case <-s.lease.ended:
 		case <-asked:
 			s.asked = true
 		}
@@ -225,6 +228,7 @@ func (s *supervisor) readControl(ended chan<- struct{}) {
 	if in.Decode(&o) != nil {
 		return
 	}
+	s.lease.set(o.Until)
 	s.orders <- o
 
 	var r release
@@ -232,8 +236,8 @@ func (s *supervisor) readControl(ended chan<- struct{}) {
 		return
 	}
 	close(s.release)
-	for in.Decode(&r) == nil {
-		continue // nothing more is ever said, but only the end of file ends it
+	for in.Decode(&r) == nil { // only the end of file ends it
+		s.lease.set(r.Until)
 	}
 }
 
@@ -385,6 +389,9 @@ func (s *supervisor) keepKilling(after *aftermath) {
 // end runs the ladder over the tree.
 func (s *supervisor) end(o order) *aftermath {
 	hurry()
+	if s.lease.over.Load() {
+		o.Grace = 0 // another may run it now
+	}
 	l := &tree.Ladder{
 		Grace: o.Grace, Bound: o.Bound,
 		Tree:        func() ([]tree.Process, error) { return commandTree(s.leader) },

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
@@ -24,6 +25,9 @@ type Spawner struct {
 	spares map[kind]chan *shim // guarded by mu; each delivers one shim, or nil
 	noPIDs bool                // guarded by mu; no PID namespace can be had here
 	closed bool                // guarded by mu
+
+	lease   time.Duration         // guarded by mu; until when commands may run, as now; 0 if there is no end
+	running map[*Command]struct{} // guarded by mu
 }
 
 // kind is what a shim was started for: it starts its stage before it knows the
@@ -190,7 +194,11 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 	}
 	sh.id.Mark = stage.Mark
 	c.refill = func() { s.warm(sh.kind) }
-	go c.run(ctx)
+	c.order.Until = s.track(c)
+	go func() {
+		defer s.untrack(c)
+		c.run(ctx)
+	}()
 	return c, nil
 }
 

@@ -15,6 +15,9 @@ import (
 // a child has no descendant.
 const canAdopt = true
 
+// leaseClock is the clock of leases.
+const leaseClock = unix.CLOCK_BOOTTIME
+
 // ownExecutable returns a path that still leads to this very program when the
 // file on disk was replaced.
 func ownExecutable() (string, error) { return "/proc/self/exe", nil }

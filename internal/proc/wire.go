@@ -9,7 +9,7 @@ import (
 
 // What is said on the pipes, as a sequence of JSON values:
 //
-//	fermata → shim   order, release, end of file = stop
+//	fermata → shim   order, release, release with a new Until ..., end of file = stop
 //	shim → stage     stageOrder, release, end of file = leave
 //	stage → shim     a file to serve (see Confiner); failure, or end of file = it became the command
 //	shim → fermata   report ..., end of file = the shim is dead
@@ -20,6 +20,7 @@ type order struct {
 	Grace  time.Duration   `json:"grace"`
 	Linger time.Duration   `json:"linger"`
 	Bound  time.Duration   `json:"bound"`
+	Until  time.Duration   `json:"until,omitempty"` // see Spawner.Lease
 }
 
 // stageOrder is the command. Arguments and environment are bytes, because JSON
@@ -35,7 +36,8 @@ type stageOrder struct {
 
 // release lets the command begin.
 type release struct {
-	Release bool `json:"release"`
+	Release bool          `json:"release"`
+	Until   time.Duration `json:"until,omitempty"` // see Spawner.Lease; only to the shim
 }
 
 // report is one message of the shim; exactly one member is set. They come in

@@ -1,0 +1,77 @@
+package proc
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A command ends with the lease, at once, also if it ignores polite signals and has
+// left its session.
+func TestLeaseEndsACommand(t *testing.T) {
+	s, mark := newSpawner(t), newMark()
+	s.Lease(time.Now().Add(100 * time.Millisecond))
+	r, _ := runSpec(t, s, Spec{
+		Argv:  []string{"sh", "-c", "trap '' TERM INT HUP; setsid sleep 100." + mark + " & sleep 100." + mark + "; sleep 100." + mark},
+		Grace: time.Hour, Bound: 2 * time.Hour,
+	})
+	if r.ExitCode != -1 || r.Signal != "SIGKILL" || r.Err != nil {
+		t.Errorf("result %+v, want killed", r)
+	}
+	if left := marked(t, "sleep 100."+mark); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+}
+
+// A lease that is extended holds; one that ends does so also for who runs already.
+func TestLeaseOfARunningCommand(t *testing.T) {
+	s, mark := newSpawner(t), newMark()
+	s.Lease(time.Now().Add(time.Hour))
+	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "100." + mark}}, func(Stream, []byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Release()
+	eventually(t, "it runs", func() bool { return len(marked(t, "sleep 100."+mark)) == 1 })
+	s.Lease(time.Now().Add(2 * time.Hour))
+	s.Lease(time.Now())
+	if r := c.Wait(); r.Signal != "SIGKILL" {
+		t.Errorf("result %+v, want killed", r)
+	}
+	eventually(t, "it is forgotten", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.running) == 0 })
+}
+
+// The shim ends its command although whoever started it is halted.
+func TestLeaseEndsWhileTheOwnerIsHalted(t *testing.T) {
+	mark := newMark()
+	// The lease is long enough for a busy machine to renew it, and halting is
+	// what ends it.
+	owner := startAgent(t, agentJob{Spec: Spec{Argv: []string{"sleep", "100." + mark}}, Lease: 2 * time.Second})
+	eventually(t, "it runs", func() bool { return len(marked(t, "sleep 100."+mark)) == 1 })
+	if err := owner.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command is dead", func() bool { return len(marked(t, "sleep 100."+mark)) == 0 })
+	stat, err := os.ReadFile("/proc/" + itoa(owner.Process.Pid) + "/stat")
+	if err != nil || !strings.Contains(string(stat), ") T ") {
+		t.Errorf("the owner is %q (%v), want halted", stat, err)
+	}
+}
+
+func TestDeadlineIsTheLatest(t *testing.T) {
+	d := deadline{ended: make(chan struct{})}
+	d.set(0)
+	d.set(now() + time.Hour)
+	later := now() + 2*time.Hour
+	d.set(later)
+	if d.until.Load() != int64(later) || d.over.Load() {
+		t.Errorf("until %d, over %v", d.until.Load(), d.over.Load())
+	}
+	d.set(now())
+	<-d.ended
+	if !d.over.Load() {
+		t.Error("it has ended and is not over")
+	}
+}
