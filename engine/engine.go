@@ -273,6 +273,27 @@ func (l *Local) Delete(ctx context.Context, id p.ConversationID) error {
 	return nil
 }
 
+// InterruptAll interrupts the turns of all open conversations, and does not wait for
+// their ends. It is for a process that must not go on running them.
+func (l *Local) InterruptAll(ctx context.Context) {
+	l.mu.Lock()
+	var open []*slot
+	for _, s := range l.slots {
+		open = append(open, s)
+	}
+	l.mu.Unlock()
+	for _, s := range open {
+		select {
+		case <-s.ready:
+		default:
+			continue // nothing of it runs
+		}
+		if s.conv != nil {
+			_, _ = s.conv.Submit(ctx, p.Interrupt{}) // closed, or nothing runs
+		}
+	}
+}
+
 // Kill ends every conversation at once, as a crash would: nothing more is
 // recorded.
 func (l *Local) Kill() {

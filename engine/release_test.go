@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,5 +59,32 @@ func TestReleaseStops(t *testing.T) {
 		w.Expect("turn_ended interrupted")
 		e.Say(id, "again") // opens it
 		e.Request().Answer("yes")
+	})
+}
+
+func TestInterruptAllEndsEveryTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := enginetest.New(t, enginetest.Options{})
+		idle := e.Begin()
+		ids := []p.ConversationID{e.Begin(), e.Begin()}
+		for _, id := range ids {
+			e.Say(id, "go")
+			e.Request()
+		}
+		e.InterruptAll(t.Context())
+		synctest.Wait()
+		for _, id := range append(ids, idle) {
+			for ev, err := range e.Read(t.Context(), id) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if end, ok := ev.Body.(*p.TurnEnded); ok && end.Reason == p.Interrupted {
+					ids = slices.DeleteFunc(ids, func(o p.ConversationID) bool { return o == id })
+				}
+			}
+		}
+		if len(ids) > 0 {
+			t.Errorf("turns of %v were not interrupted", ids)
+		}
 	})
 }

@@ -20,6 +20,17 @@ const DefaultLease = 1500 * time.Millisecond
 // newNode makes a name that no other store has.
 func newNode() string { return strings.ToLower(rand.Text()) }
 
+// What a lease's time to live is divided into. A node that cannot renew stops its turns
+// after stopAfter parts, and what it runs is dead after killAfter; the servers let others
+// have its conversations after all of them. The rest is for clocks that do not go equally fast,
+// and for killing.
+const (
+	leaseParts = 10
+	renewEvery = 2
+	stopAfter  = 6
+	killAfter  = 8
+)
+
 // A lease says that this store is alive: a key that the servers delete when it was
 // not written for its time to live.
 type lease struct {
@@ -28,6 +39,9 @@ type lease struct {
 	node    string
 	value   []byte
 	address string
+	renewed func(until time.Time) // nil if nobody wants to know
+	lost    func()                // the same
+	timer   *time.Timer           // calls lost; nil if nobody wants to know
 	stop    context.CancelFunc
 	done    chan struct{} // closed when nothing renews it any more
 }
@@ -55,7 +69,7 @@ func (s *Store) owner(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	le := &lease{link: l, base: s.base, node: s.node, value: value, address: address, done: make(chan struct{})}
+	le := &lease{link: l, base: s.base, node: s.node, value: value, address: address, renewed: s.o.Renewed, lost: s.o.Lost, done: make(chan struct{})}
 	if err := le.renew(ctx); err != nil {
 		return nil, err
 	}
@@ -86,9 +100,22 @@ func (l *link) address() string {
 func (le *lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, le.link.ttl/2)
 	defer cancel()
+	began := time.Now() // the servers count from later on
 	_, err := le.link.nodes.Put(ctx, le.node, le.value)
 	if err != nil {
 		return fmt.Errorf("renew the lease of this node: %w", err)
+	}
+	part := le.link.ttl / leaseParts
+	if le.renewed != nil {
+		le.renewed(began.Add(killAfter * part))
+	}
+	if le.lost != nil {
+		left := time.Until(began.Add(stopAfter * part))
+		if le.timer == nil {
+			le.timer = time.AfterFunc(left, le.lost)
+		} else {
+			le.timer.Reset(left)
+		}
 	}
 	return nil
 }
@@ -96,7 +123,12 @@ func (le *lease) renew(ctx context.Context) error {
 // run renews until it is stopped.
 func (le *lease) run(ctx context.Context, ttl time.Duration) {
 	defer close(le.done)
-	tick := time.NewTicker(ttl / 5)
+	defer func() {
+		if le.timer != nil {
+			le.timer.Stop()
+		}
+	}()
+	tick := time.NewTicker(ttl * renewEvery / leaseParts)
 	defer tick.Stop()
 	for {
 		select {

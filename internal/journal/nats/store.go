@@ -22,7 +22,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +49,11 @@ type Options struct {
 	Address func() string
 	// Join says that Open does not wait for owners that accept clients.
 	Join bool
+	// Renewed is called whenever this node's lease was renewed: what it runs must have
+	// ended by then. Lost is called early enough before, if it could not be renewed. nil is fine.
+	Renewed func(until time.Time)
+	Lost    func()
+
 	// Window is how many bytes of recent records to keep in memory; 4 MiB if 0.
 	Window int
 
@@ -371,15 +378,32 @@ func (s *Store) remove(ctx context.Context, id string) error {
 	return nil
 }
 
+// Abandon leaves everything as the death of this process would, its lease included.
+// It is for tests of what comes after.
+func (s *Store) Abandon() {
+	s.mu.Lock()
+	l := s.link
+	open := slices.Collect(maps.Values(s.open))
+	s.mu.Unlock()
+	s.stop(ErrStoreClosed)
+	for _, j := range open {
+		j.Abandon()
+	}
+	if l == nil {
+		return
+	}
+	if l.lease != nil {
+		<-l.lease.done
+	}
+	l.nc.Close()
+}
+
 // Close ends the connection. Journals that are still open fail.
 func (s *Store) Close() error {
 	s.stop(ErrStoreClosed)
 	s.mu.Lock()
 	l := s.link
-	open := make([]*natsJournal, 0, len(s.open))
-	for _, j := range s.open {
-		open = append(open, j)
-	}
+	open := slices.Collect(maps.Values(s.open))
 	s.mu.Unlock()
 	for _, j := range open {
 		j.Close()

@@ -1,0 +1,168 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats"
+)
+
+func entry(kind string) journal.Entry {
+	return journal.Entry{Turn: 1, Kind: kind, Body: json.RawMessage(`{}`)}
+}
+
+// When a node dies, another takes its conversations over in less than 2 s, and
+// everything that was seen of them is there.
+func TestTakeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, &server.Options{})
+		worst := time.Duration(0)
+		r := rand.New(rand.NewPCG(1, 1))
+		for range 20 {
+			c := newCluster(t, journal.MemoryOptions{}, natsgo.InProcessServer(s))
+			a, b := c.node(), c.node()
+			id := "c" + a.Node()
+			j, err := a.Create(t.Context(), id, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			j.Append(entry("a"), entry("b"))
+			j.Open("s").Write("1.1.0", "message", "half a sent")
+			time.Sleep(time.Second + time.Duration(r.IntN(1000))*time.Millisecond)
+			a.Abandon()
+			died := time.Now()
+			k, err := b.Open(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			worst = max(worst, time.Since(died))
+			open, _ := k.OpenItems(t.Context())
+			if k.Recovery().Last != 2 || len(open) != 1 || open[0].Text != "half a sent" {
+				t.Errorf("after the take-over: %d records, %v", k.Recovery().Last, open)
+			}
+			k.Close()
+		}
+		t.Logf("worst take-over: %v", worst)
+		if worst >= 2*time.Second {
+			t.Errorf("a take-over took %v", worst)
+		}
+	})
+}
+
+// An owner that was taken for dead and comes back cannot append any more, and
+// its text does not count.
+func TestStaleOwnerIsFenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, &server.Options{})
+		c := newCluster(t, journal.MemoryOptions{}, natsgo.InProcessServer(s))
+		a, b := c.node(), c.node()
+		j, err := a.Create(t.Context(), "x", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Append(entry("a"))
+		time.Sleep(time.Second)
+		admin(t, s, func(ctx context.Context, kv natsgo.KeyValue) { // as if its renewals had not arrived
+			if err := kv.Delete(a.Node()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		k, err := b.Open(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Open("s").Write("1.1.0", "message", "of the dead")
+		k.Open("s").Write("1.1.1", "message", "of the living")
+		j.Append(entry("late"))
+		time.Sleep(time.Second)
+		k.Append(entry("b"))
+		time.Sleep(time.Second)
+		if _, err := j.Durable(); err == nil {
+			t.Error("the stale owner could append")
+		}
+		v, err := c.View(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		recs, _ := v.Read(t.Context(), 0, 10)
+		open, _ := v.OpenItems(t.Context())
+		if len(recs) != 2 || recs[1].Kind != "b" || len(open) != 1 || open[0].Text != "of the living" {
+			t.Errorf("records %v, open %v", recs, open)
+		}
+		j.Close()
+		k.Close()
+	})
+}
+
+// admin gives access to the bucket of leases.
+func admin(t *testing.T, s *server.Server, f func(context.Context, natsgo.KeyValue)) {
+	t.Helper()
+	nc, err := natsgo.Connect("", natsgo.InProcessServer(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := nc.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue("fermata-nodes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(t.Context(), kv)
+}
+
+// A node that cannot renew its lease is notified before the lease can end for others,
+// and what it runs has a deadline before that, however the renewals fell.
+func TestLeaseIsLostInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, &server.Options{})
+		c := newCluster(t, journal.MemoryOptions{}, natsgo.InProcessServer(s))
+		var mu sync.Mutex
+		var until, lost time.Time
+		c.options.Renewed = func(at time.Time) { mu.Lock(); defer mu.Unlock(); until = at }
+		c.options.Lost = func() { mu.Lock(); defer mu.Unlock(); lost = time.Now() }
+		pipe := &cutter{s: s}
+		c.options.Connect = []natsgo.Option{natsgo.InProcessServer(pipe)}
+		a := c.node()
+		c.options.Connect, c.options.Renewed, c.options.Lost = []natsgo.Option{natsgo.InProcessServer(s)}, nil, nil
+		b := c.node()
+		j, err := a.Create(t.Context(), "x", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if !lost.IsZero() {
+			t.Fatal("lost a lease that was renewed")
+		}
+		pipe.cut()
+		var k journal.Journal
+		for k == nil {
+			if k, err = b.Open(t.Context(), "x"); err != nil && !errors.As(err, new(*journal.LockedError)) {
+				t.Fatal(err)
+			}
+		}
+		taken := time.Now()
+		mu.Lock()
+		t.Logf("lost %v, killed %v before another had it", taken.Sub(lost), taken.Sub(until))
+		if lost.IsZero() || !lost.Before(until) || !until.Before(taken) || taken.Sub(until) < nats.DefaultLease/10 {
+			t.Errorf("lost at %v, what runs ends at %v, another has it at %v", lost, until, taken)
+		}
+		mu.Unlock()
+		k.Close()
+		a.Abandon()
+		_ = j
+	})
+}
