@@ -19,6 +19,10 @@ func (f execFlags) attended(s streams) bool {
 // asking is how that person is asked.
 func asking(s streams, r *app.App) *exec.Asking {
 	return &exec.Asking{In: s.in, Offer: func(ask *p.ApprovalRequested) (string, func() error, bool) {
+		if ask.MCP != nil {
+			what := fmt.Sprintf("don't ask again for %s of the MCP server %s", ask.MCP.Name, ask.MCP.Server)
+			return what, func() error { return r.AllowMCPTool(*ask.MCP) }, true
+		}
 		if ask.Kind != p.ApproveCommand {
 			return "", nil, false
 		}

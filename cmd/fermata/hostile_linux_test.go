@@ -63,6 +63,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata mcp get":            {{"mcp", "get", "h"}, {"mcp", "get", hostile}},
 		"fermata mcp list":           {{"mcp", "list"}, {"mcp", "list", "--json"}},
 		"fermata mcp remove":         {{"mcp", "remove", hostile}},
+		"fermata mcp trust":          {{"mcp", "trust"}, {"mcp", "trust", hostile}},
 		"fermata mcp test":           {{"mcp", "test"}, {"mcp", "test", hostile}},
 		"fermata mcp-server schema":  {{"mcp-server", "schema"}},
 		"fermata models":             {{"models", hostile}, {"models", "--refresh", hostile}},

@@ -73,7 +73,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers, warnings := limits.allowServers(l.Config.MCPServers)
+	servers, warnings := l.mcpServers(limits)
 	for _, w := range append(limits.warnings(l), warnings...) {
 		l.Warnings = append(l.Warnings, w)
 		if o.Warn != nil {

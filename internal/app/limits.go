@@ -11,6 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/policy"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -42,19 +43,14 @@ type requirements struct {
 	Escalation       *bool              `toml:"allow_escalation"`
 	KeyRequests      *bool              `toml:"allow_key_requests"`
 
-	MCPServers map[string]serverRequirement `toml:"mcp_servers"`
-}
-
-// A serverRequirement says which MCP server may have a name.
-type serverRequirement struct {
-	Identity serverIdentity `toml:"identity"`
+	MCPServers map[string]servers.Requirement `toml:"mcp_servers"`
 }
 
 // A limiter knows what is allowed, and who may have the key.
 type limiter struct {
 	policy.Limits
 	shareKey bool
-	servers  map[string]serverRequirement // the MCP servers that are allowed; nil: all
+	servers  servers.Limits
 }
 
 // newLimiter puts the limits together: those of the machine, of the command line,
@@ -68,7 +64,7 @@ func newLimiter(file string, o LimitOptions, cfg *config.Config) (limiter, error
 	if err != nil {
 		return limiter{}, err
 	}
-	l := limiter{machine.And(line), o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests), req.MCPServers}
+	l := limiter{machine.And(line), o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests), servers.Limits{Servers: req.MCPServers, From: file}}
 	if o.Clients {
 		l.Limits = l.And(impliedLimits(cfg))
 	}
@@ -107,11 +103,11 @@ func readRequirements(file string) (policy.Limits, requirements, error) {
 	}
 	var given map[string]any
 	if _ = toml.Unmarshal(text, &given); given["mcp_servers"] != nil && r.MCPServers == nil { // it was decoded above
-		r.MCPServers = map[string]serverRequirement{} // an empty table allows none
+		r.MCPServers = map[string]servers.Requirement{} // an empty table allows none
 	}
 	for name, s := range r.MCPServers {
-		if (s.Identity.Command == "") == (s.Identity.URL == "") {
-			return policy.Limits{}, r, fmt.Errorf("read %s: mcp_servers.%s.identity: needs either a command or a url", file, name)
+		if err := s.Identity.Check(); err != nil {
+			return policy.Limits{}, r, fmt.Errorf("read %s: mcp_servers.%s.identity: %w", file, name, err)
 		}
 	}
 	dirs, err := realDirs(r.Directories)

@@ -3,11 +3,11 @@ package app
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
+	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
@@ -17,46 +17,27 @@ import (
 // MCPStatus is the state of an MCP server, for people.
 type MCPStatus = mcp.Status
 
-// A serverIdentity is an MCP server that the administrator of a machine allows. The
-// arguments matter only if they are given.
-type serverIdentity struct {
-	Command string   `toml:"command"`
-	Args    []string `toml:"args"`
-	URL     string   `toml:"url"`
-}
-
-func (i serverIdentity) is(def config.MCPServer) bool {
-	return i.Command == def.Command && i.URL == def.URL && (i.Args == nil || slices.Equal(i.Args, def.Args))
-}
-
-// MCPServers are the servers that the configuration names and that may be used here.
+// MCPServers are the servers that may be used here: of the configuration, and of the project if
+// the person trusts them.
 func (l Loaded) MCPServers() (map[string]config.MCPServer, []config.Warning, error) {
 	limits, err := newLimiter(RequirementsFile, LimitOptions{}, l.Config)
 	if err != nil {
 		return nil, nil, err
 	}
-	defs, warnings := limits.allowServers(l.Config.MCPServers)
+	defs, warnings := l.mcpServers(limits)
 	return defs, warnings, nil
 }
 
-// allowServers leaves out the servers that are not allowed here.
-func (l limiter) allowServers(defs map[string]config.MCPServer) (map[string]config.MCPServer, []config.Warning) {
-	if l.servers == nil {
-		return defs, nil
-	}
-	allowed := map[string]config.MCPServer{}
-	var warnings []config.Warning
-	for _, name := range slices.Sorted(maps.Keys(defs)) {
-		def := defs[name]
-		if identity, ok := l.servers[name]; ok && identity.Identity.is(def) {
-			allowed[name] = def
-		} else if def.Enabled == nil || *def.Enabled {
-			warnings = append(warnings, config.Warning{Problem: config.Problem{
-				Text: fmt.Sprintf("the MCP server %s is not used: %s does not allow it", name, RequirementsFile),
-			}})
-		}
-	}
-	return allowed, warnings
+func (l Loaded) mcpServers(limits limiter) (map[string]config.MCPServer, []config.Warning) {
+	named, warnings := l.ProjectMCPServers()
+	defs, untrusted := servers.Add(l.Config.MCPServers, named)
+	defs, refused := limits.servers.Allow(defs)
+	return defs, append(append(warnings, untrusted...), refused...)
+}
+
+// ProjectMCPServers are the servers that the files of the project name, trusted or not.
+func (l Loaded) ProjectMCPServers() ([]servers.Named, []config.Warning) {
+	return servers.OfProject(project.Dir(l.Options.Cwd), l.Config, os.Getenv)
 }
 
 // openServers opens the servers. Nothing is started yet.
@@ -75,9 +56,9 @@ func (l Loaded) CheckMCPServers(ctx context.Context, defs map[string]config.MCPS
 		return nil, fmt.Errorf("prepare for starting MCP servers: %w", err)
 	}
 	defer spawner.Close()
-	servers := l.openServers(ctx, defs, spawner, limiter{})
-	defer servers.Close()
-	return servers.Check(ctx), ctx.Err()
+	all := l.openServers(ctx, defs, spawner, limiter{})
+	defer all.Close()
+	return all.Check(ctx), ctx.Err()
 }
 
 // MCPStatus returns the state of the MCP servers of this process, in the order of
@@ -95,8 +76,7 @@ func (a *App) AllowMCPTool(t p.MCPTool) error {
 	if a.servers == nil || !a.servers.Has(t) {
 		return fmt.Errorf("there is no tool %s of an MCP server %s", t.Name, t.Server)
 	}
-	edit := ConfigEdit{Path: []string{"mcp_servers", t.Server, "tools", t.Name, "approval"}, Value: string(config.MCPAllow)}
-	if err := EditConfig(a.Config.Home, edit); err != nil {
+	if err := servers.AllowTool(a.Config, a.servers.Definition(t.Server), t); err != nil {
 		return err
 	}
 	a.servers.Allow(t)

@@ -22,7 +22,7 @@ func TestMCPServersThatAreAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, warnings := all.allowServers(defs); len(got) != len(defs) || warnings != nil {
+	if got, warnings := all.servers.Allow(defs); len(got) != len(defs) || warnings != nil {
 		t.Errorf("without limits: %v, %v", got, warnings)
 	}
 	l, err := limitsFrom(t, `
@@ -36,7 +36,7 @@ near.identity = { url = "https://good.example/mcp" }
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, warnings := l.allowServers(defs)
+	got, warnings := l.servers.Allow(defs)
 	var names, left []string
 	for name := range got {
 		names = append(names, name)
@@ -52,7 +52,7 @@ near.identity = { url = "https://good.example/mcp" }
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := none.allowServers(defs); len(got) != 0 {
+	if got, _ := none.servers.Allow(defs); len(got) != 0 {
 		t.Errorf("an empty table allows %v", got)
 	}
 	for _, wrong := range []string{"[mcp_servers.x]\n", "[mcp_servers.x.identity]\ncommand=\"a\"\nurl=\"b\"\n", "[mcp_servers.x.identity]\nprogram=\"a\"\n"} {

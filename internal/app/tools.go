@@ -72,17 +72,17 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	}
 	offer(false, &tool.UserShell{Shell: shell})
 	if k.servers != nil {
-		offer(true, k.servers.Tools()...)
+		offer(true, k.servers.Tools(s.Cwd)...)
 	}
 	return list
 }
 
 // await returns what waits for the tools of MCP servers, nil if they are known.
-func (k *toolkit) await(p.Settings) func(context.Context) ([]string, error) {
+func (k *toolkit) await(s p.Settings) func(context.Context) ([]string, error) {
 	if k.servers == nil {
 		return nil
 	}
-	return k.servers.Await()
+	return k.servers.Await(s.Cwd)
 }
 
 // canAsk reports whether a command can ask for more than the sandbox allows.

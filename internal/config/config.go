@@ -90,6 +90,9 @@ type Config struct {
 	// directory: projects.*.allowed_commands.
 	AllowedCommands map[string][]string
 
+	ProjectMCPServers map[string]string   // MCP servers of projects that are trusted: see ProjectServer
+	ProjectMCPTools   map[string][]string // tools of such servers, as server.tool, that are called unasked, by directory
+
 	WebSearch              string // disabled, cached or live
 	WebFetch               bool   // whether the tool is offered
 	ViewImage              bool   // whether the tool is offered
@@ -225,16 +228,22 @@ func Load(o Options) (*Config, []Warning, error) {
 
 // Check reports what is wrong with a text as the configuration file.
 func Check(o Options, text []byte) error {
+	_, err := LoadText(o, text)
+	return err
+}
+
+// LoadText is Load with a text in place of the file.
+func LoadText(o Options, text []byte) (*Config, error) {
 	if o.Env == nil {
 		o.Env = func(string) string { return "" }
 	}
 	home, err := homeOf(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l := &loader{options: o, home: home, file: filepath.Join(home, FileName)}
-	l.load(text)
-	return l.failure()
+	c := l.load(text)
+	return c, l.failure()
 }
 
 func homeOf(o Options) (string, error) {

@@ -80,6 +80,8 @@ var descriptions = map[string]string{
 	"project_doc_fallback_filenames": "Names of files that are read in a directory that has no AGENTS.md; the first that exists counts.",
 	"project_doc_max_bytes":          "How much is read of AGENTS.md files; 0 reads none.",
 	"projects.*.trust_level":         "Whether you trust a directory, and what is in it. In a trusted one `sandbox_mode` is workspace-write unless it is set, and `exec` runs also without a git repository.",
+	"projects.*.mcp_servers.*":       "An MCP server of the project that you trust: a checksum of its definition, written by `fermata mcp trust`.",
+	"projects.*.allowed_mcp_tools":   "Tools of such servers that are called without a question, each as `SERVER.TOOL`.",
 	"projects.*.allowed_commands":    "How commands begin that run in this directory, and below, without a question and outside the sandbox, such as \"go test\".",
 	"web_search":                     "Whether the model may search the web.",
 	"tools.web_search":               "The older form of `web_search`.",

@@ -104,6 +104,8 @@ func otherKeys() []key {
 		list("project_doc_fallback_filenames", of(func(c *Config) *[]string { return &c.ProjectDocFallbacks })).or([]string{"CLAUDE.md"}),
 		entry("projects.*.trust_level", textKind, of(func(c *Config) *map[string]string { return &c.Projects })).oneOf(Trusted, Untrusted).onlyGlobal(),
 		entry("projects.*.allowed_commands", listKind, of(func(c *Config) *map[string][]string { return &c.AllowedCommands })).onlyGlobal(),
+		projectServer(),
+		entry("projects.*.allowed_mcp_tools", listKind, of(func(c *Config) *map[string][]string { return &c.ProjectMCPTools })).onlyGlobal(),
 		text("web_search", of(func(c *Config) *string { return &c.WebSearch })).oneOf("disabled", "cached", "live").or("disabled").
 			without("web search is not supported", "disabled"),
 		webSearchSwitch("tools.web_search"),
@@ -129,6 +131,22 @@ func otherKeys() []key {
 		yesNo("tui.notifications", of(func(c *Config) *bool { return &c.Notifications })).orList().or(false),
 	}
 }
+
+// projectServer is an MCP server of a project that is trusted.
+func projectServer() key {
+	k := newKey("projects.*.mcp_servers.*", textKind).onlyGlobal()
+	k.put = func(c *Config, names []string, v any) {
+		if c.ProjectMCPServers == nil {
+			c.ProjectMCPServers = map[string]string{}
+		}
+		c.ProjectMCPServers[ProjectServer(names[0], names[1])] = v.(string)
+	}
+	return k
+}
+
+// ProjectServer is the key in Config.ProjectMCPServers of a server that a file of the project in a
+// directory names. The value is a checksum of its definition.
+func ProjectServer(dir, name string) string { return dir + "\x00" + name }
 
 // webSearchSwitch is the older form of web_search.
 func webSearchSwitch(path string) key {

@@ -26,7 +26,7 @@ type Options struct {
 
 // Commands are the commands below fermata mcp.
 func Commands(o Options) []*cobra.Command {
-	return []*cobra.Command{listCommand(o), addCommand(o), getCommand(o), removeCommand(o), testCommand(o)}
+	return []*cobra.Command{listCommand(o), addCommand(o), getCommand(o), removeCommand(o), testCommand(o), trustCommand(o)}
 }
 
 // usage returns an error of the command line.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
 )
 
@@ -22,19 +23,23 @@ type shown struct {
 	Enabled   bool           `json:"enabled"`
 	Transport string         `json:"transport"` // stdio or streamable_http
 	Project   string         `json:"project,omitempty"`
-	Settings  map[string]any `json:"settings"`
+	Settings  map[string]any `json:"settings,omitempty"`
 }
 
 func show(l app.Loaded, name string) shown {
 	def := l.Config.MCPServers[name]
-	s := shown{Name: name, Enabled: enabled(def), Transport: "stdio", Project: def.Project, Settings: map[string]any{}}
-	if def.URL != "" {
-		s.Transport = "streamable_http"
-	}
+	s := shown{Name: name, Enabled: enabled(def), Transport: transport(def), Settings: map[string]any{}}
 	for _, set := range settings(l, name) {
 		s.Settings[set.Key] = set.Value
 	}
 	return s
+}
+
+func transport(def config.MCPServer) string {
+	if def.URL != "" {
+		return "streamable_http"
+	}
+	return "stdio"
 }
 
 // settings are the keys of a server that are set, without what they have in common.
@@ -66,6 +71,12 @@ func listCommand(o Options) *cobra.Command {
 		for _, name := range slices.Sorted(maps.Keys(l.Config.MCPServers)) {
 			list = append(list, show(l, name))
 		}
+		named, _ := l.ProjectMCPServers()
+		for _, n := range named {
+			if _, own := l.Config.MCPServers[n.Name]; !own {
+				list = append(list, shown{Name: n.Name, Enabled: n.Trusted, Transport: transport(n.Def), Project: n.Def.Project})
+			}
+		}
 		if asJSON {
 			return c.printJSON(list)
 		}
@@ -73,18 +84,26 @@ func listCommand(o Options) *cobra.Command {
 			fmt.Fprintln(c.Err, "There is no MCP server. See fermata mcp add --help.")
 			return nil
 		}
-		return c.table(l, list)
+		return c.table(l, list, named)
 	}
 	return cmd
 }
 
-func (c *command) table(l app.Loaded, list []shown) error {
+func (c *command) table(l app.Loaded, list []shown, named []servers.Named) error {
 	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSTATE\tAPPROVAL\tCOMMAND OR ADDRESS")
 	for _, s := range list {
 		def, state := l.Config.MCPServers[s.Name], "enabled"
-		if !s.Enabled {
+		switch {
+		case s.Project != "" && !s.Enabled:
+			state = "not trusted"
+		case !s.Enabled:
 			state = "disabled"
+		}
+		for _, n := range named {
+			if s.Project != "" && n.Name == s.Name {
+				def = n.Def
+			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, state, cmp.Or(string(def.Approval), "by tool"), target(def))
 	}

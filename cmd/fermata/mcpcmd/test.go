@@ -62,10 +62,10 @@ func chosen(l app.Loaded, names []string) (map[string]config.MCPServer, error) {
 	if err != nil || len(names) == 0 {
 		return defs, err
 	}
-	if _, err := find(l, names[0]); err != nil {
+	def, ok := defs[names[0]]
+	if _, err := find(l, names[0]); !ok && err != nil {
 		return nil, err
 	}
-	def, ok := defs[names[0]]
 	if !ok {
 		return nil, fmt.Errorf("%s does not allow the MCP server %s", app.RequirementsFile, names[0])
 	}

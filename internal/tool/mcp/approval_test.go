@@ -39,7 +39,7 @@ func TestHintsOfAProjectAreNotBelieved(t *testing.T) {
 	if res := r.call(t.Context(), t, "s__echo", `{"text":"x"}`); res.Ask == nil {
 		t.Errorf("%+v", res.Output)
 	}
-	if tool.Find(r.Tools(), "s__echo").ReadOnly() {
+	if tool.Find(r.Tools("/w"), "s__echo").ReadOnly() {
 		t.Error("its calls run side by side")
 	}
 }

@@ -29,7 +29,7 @@ func TestAKnownListNeedsNoStart(t *testing.T) {
 	if got := second.names(); got != names || strings.Contains(got, "delete") {
 		t.Errorf("tools %s\nwant  %s", got, names)
 	}
-	if second.Await() != nil {
+	if second.Await("/w") != nil {
 		t.Error("a server with a known list is waited for")
 	}
 	if second.list[0].state.Load().started {
@@ -76,7 +76,7 @@ func TestARequiredServerIsStartedAllTheSame(t *testing.T) {
 	def.Required = true
 	second := openIn(t, dir, cache, map[string]config.MCPServer{"s": def})
 	second.start(t)
-	if second.Await() != nil {
+	if second.Await("/w") != nil {
 		t.Error("it is waited for again")
 	}
 }
@@ -100,7 +100,7 @@ func TestAnOldListIsRenewed(t *testing.T) {
 			if r.names() != "s__gone" {
 				t.Errorf("tools %s", r.names())
 			}
-			until(t, "the new list", func() bool { return r.Await() == nil && strings.Contains(r.names(), "s__echo") })
+			until(t, "the new list", func() bool { return r.Await("/w") == nil && strings.Contains(r.names(), "s__echo") })
 		} else {
 			r.start(t)
 		}
@@ -126,7 +126,7 @@ func BenchmarkKnownLists(b *testing.B) {
 			}
 			if n > 0 {
 				first := openIn(b, dir, cache, defs)
-				if _, err := first.Await()(b.Context()); err != nil {
+				if _, err := first.Await("/w")(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 				first.Close()
@@ -134,8 +134,8 @@ func BenchmarkKnownLists(b *testing.B) {
 			opt := Options{Dir: dir, Cache: cache, Getenv: os.Getenv, Version: "test"}
 			for b.Loop() {
 				all := Open(b.Context(), defs, opt)
-				if wait := all.Await(); wait != nil || len(all.Tools()) != 11*n {
-					b.Fatalf("%d tools", len(all.Tools()))
+				if wait := all.Await("/w"); wait != nil || len(all.Tools("/w")) != 11*n {
+					b.Fatalf("%d tools", len(all.Tools("/w")))
 				}
 				all.cancel()
 				all.wait.Wait()

@@ -24,7 +24,7 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 	if w := r.start(t); w != nil {
 		t.Errorf("warnings %v", w)
 	}
-	if r.Await() != nil {
+	if r.Await("/w") != nil {
 		t.Error("there is still something to wait for")
 	}
 	tools := "__ask S__big S__delete S__die S__echo S__env S__fails S__grow S__sample S__steps S__wait"
@@ -42,7 +42,7 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 	if diff := cmp.Diff(begun, r.records[0]); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
-	spec := tool.Find(r.Tools(), "s__echo").Spec()
+	spec := tool.Find(r.Tools("/w"), "s__echo").Spec()
 	if spec.Description != "Repeats a text." || !strings.Contains(string(spec.Parameters), `"text"`) {
 		t.Errorf("spec %+v", spec)
 	}
@@ -157,7 +157,7 @@ func TestAServerThatDoesNotStartIsAWarning(t *testing.T) {
 	if diff := cmp.Diff(want, r.start(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if r.Await() != nil {
+	if r.Await("/w") != nil {
 		t.Error("servers that failed are waited for again")
 	}
 	if res := r.call(t.Context(), t, "s__echo", `{"text":"fine"}`); res.Output.Output != "fine" {
@@ -170,7 +170,7 @@ func TestARequiredServerIsAnError(t *testing.T) {
 	def.Required = true
 	r := open(t, map[string]config.MCPServer{"s": def})
 	for range 2 {
-		if _, err := r.Await()(t.Context()); err == nil || !strings.Contains(err.Error(), "MCP server s is required: it ended with exit code 3") {
+		if _, err := r.Await("/w")(t.Context()); err == nil || !strings.Contains(err.Error(), "MCP server s is required: it ended with exit code 3") {
 			t.Errorf("error %v", err)
 		}
 	}

@@ -70,7 +70,7 @@ func self(t testing.TB, mode string) config.MCPServer {
 // start waits for the servers and returns the warnings.
 func (r *rig) start(t *testing.T) []string {
 	t.Helper()
-	wait := r.Await()
+	wait := r.Await("/w")
 	if wait == nil {
 		t.Fatal("there is nothing to wait for")
 	}
@@ -83,7 +83,7 @@ func (r *rig) start(t *testing.T) []string {
 
 func (r *rig) names() string {
 	var names []string
-	for _, t := range r.Tools() {
+	for _, t := range r.Tools("/w") {
 		names = append(names, t.Spec().Name)
 	}
 	return strings.Join(names, " ")
@@ -91,7 +91,7 @@ func (r *rig) names() string {
 
 func (r *rig) call(ctx context.Context, t *testing.T, name, arguments string, set ...func(*tool.Call)) tool.Result {
 	t.Helper()
-	found := tool.Find(r.Tools(), name)
+	found := tool.Find(r.Tools("/w"), name)
 	if found == nil {
 		t.Fatalf("there is no tool %s", name)
 	}

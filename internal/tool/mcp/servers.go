@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,11 +78,15 @@ func (all *Servers) Close() {
 	all.wait.Wait()
 }
 
-// Tools returns the tools that are known, in the order of their names. It never blocks.
-func (all *Servers) Tools() []tool.Tool {
+// Tools returns the tools that are known, in the order of their names, for a conversation in a
+// directory: the servers of a project are for its own conversations. It never blocks.
+func (all *Servers) Tools(dir string) []tool.Tool {
 	var list []tool.Tool
 	seen := map[string]bool{}
 	for _, s := range all.list {
+		if !s.serves(dir) {
+			continue
+		}
 		for _, t := range s.tools() {
 			if !seen[t.name] {
 				seen[t.name] = true
@@ -93,14 +98,23 @@ func (all *Servers) Tools() []tool.Tool {
 	return list
 }
 
+// serves reports whether the server is for conversations in a directory.
+func (s *server) serves(dir string) bool {
+	root := s.def.Project
+	return root == "" || dir == root || strings.HasPrefix(dir, strings.TrimSuffix(root, "/")+"/")
+}
+
 // Await starts the servers whose tools are not known and those that are required, side
 // by side, and returns a function that waits for them, or nil if there is nothing to wait
 // for. That function returns what people should know of servers that did not start, and an
 // error if one of them is required. A server that has failed before is not waited for
 // again, unless it is required; one whose list is old is started and not waited for.
-func (all *Servers) Await() func(ctx context.Context) (warnings []string, err error) {
+func (all *Servers) Await(dir string) func(ctx context.Context) (warnings []string, err error) {
 	var missing []*server
 	for _, s := range all.list {
+		if !s.serves(dir) {
+			continue
+		}
 		switch st := s.state.Load(); {
 		case s.def.Required && !st.started:
 			missing = append(missing, s)
@@ -140,6 +154,16 @@ func awaitAll(ctx context.Context, list []*server) (warnings []string, err error
 		}
 	}
 	return warnings, errors.Join(fatal...)
+}
+
+// Definition is how a server is defined; the zero value if there is none of that name.
+func (all *Servers) Definition(name string) config.MCPServer {
+	for _, s := range all.list {
+		if s.name == name {
+			return s.def
+		}
+	}
+	return config.MCPServer{}
 }
 
 // Has reports whether there is a tool.
