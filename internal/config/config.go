@@ -68,6 +68,7 @@ type Config struct {
 
 	MCPServers map[string]MCPServer
 	Notify     []string // argv
+	Webhook    Webhook
 
 	// OnLimit says what becomes of a turn at a limit of the service; empty: what suits
 	// the surface.
@@ -111,6 +112,12 @@ type Config struct {
 	catalogue              *catalogue.Catalogue
 	providerSource         Source // of a provider that the model's name begins with
 	profileGivenForThisRun bool
+}
+
+// A Webhook is where a server reports what people may want to know.
+type Webhook struct {
+	URL    string
+	Secret Secret // signs what is sent
 }
 
 // WorkspaceWrite are the details of the sandbox mode of that name.

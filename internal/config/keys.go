@@ -87,6 +87,8 @@ func commandKeys() []key {
 		yesNo("pid_namespace", of(func(c *Config) *bool { return &c.PIDNamespace })).or(true),
 		yesNo("snapshots", of(func(c *Config) *bool { return &c.Snapshots })).or(false),
 		list("notify", of(func(c *Config) *[]string { return &c.Notify })).or([]string{}),
+		text("notify_webhook.url", of(func(c *Config) *string { return &c.Webhook.URL })).as(urlKind),
+		secret("notify_webhook.secret", of(func(c *Config) *Secret { return &c.Webhook.Secret })),
 	}
 }
 

@@ -83,6 +83,12 @@ func text[T ~string](path string, at place[T]) key {
 	return k
 }
 
+func secret(path string, at place[Secret]) key {
+	k := newKey(path, secretKind)
+	k.put = func(c *Config, names []string, v any) { *at(c, names) = v.(Secret) }
+	return k
+}
+
 func yesNo(path string, at place[bool]) key {
 	k := newKey(path, boolKind)
 	k.put = func(c *Config, names []string, v any) { *at(c, names) = v.(bool) }

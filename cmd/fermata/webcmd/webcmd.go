@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/web"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
+	"github.com/fermata-agent/fermata/internal/surface/web/notify"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -108,12 +109,30 @@ func Serve(ctx context.Context, f Flags, o Options) error {
 	if err != nil {
 		return err
 	}
+	push, err := notify.NewPush(store)
+	if err != nil {
+		return err
+	}
+	var hook *notify.Webhook
+	if h := o.App.Config.Webhook; h.URL != "" || h.Secret.IsSet() {
+		if hook, err = notify.NewWebhook(h.URL, h.Secret.Reveal()); err != nil {
+			return err
+		}
+	}
 	server := web.New(ctx, web.Options{
 		Engine: o.App.Engine, Access: store, Origins: at.Origins, Version: o.Version, Dir: o.App.Cwd, Settings: o.App.Settings, Cost: o.App.Models.Cost,
+		Push: push, Hook: hook, Failed: func(err error) { fmt.Fprintf(o.Err, "fermata: %v\n", err) },
 		Undo: func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error) {
 			return app.PlanUndo(ctx, o.App.Engine, id, turn)
 		},
 	})
+	notified := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	go func() { // ends with ctx
+		defer close(notified)
+		server.Notify(ctx)
+	}()
+	defer func() { cancel(); <-notified }()
 	if err := Link(store, f, o); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/live"
+	"github.com/fermata-agent/fermata/internal/surface/web/notify"
 	"github.com/fermata-agent/fermata/internal/surface/web/render"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -25,7 +26,36 @@ type sessionInfo struct {
 }
 
 func (s *Server) info(x access.Session) sessionInfo {
-	return sessionInfo{ID: x.ID, ReadOnly: x.ReadOnly, Version: s.o.Version, Dir: s.o.Dir}
+	info := sessionInfo{ID: x.ID, ReadOnly: x.ReadOnly, Version: s.o.Version, Dir: s.o.Dir}
+	if s.o.Push != nil {
+		info.Push = s.o.Push.Key()
+	}
+	return info
+}
+
+// subscribe notes that the browser of this session wants to be notified.
+func (s *Server) subscribe(w http.ResponseWriter, r *request) {
+	var in struct {
+		Endpoint       string `json:"endpoint"`
+		ExpirationTime any    `json:"expirationTime"` // browsers send it; it ends with the session
+		Keys           struct {
+			Auth   string `json:"auth"`
+			P256dh string `json:"p256dh"`
+		} `json:"keys"`
+	}
+	if !body(w, r, &in) {
+		return
+	}
+	c := access.PushClient{Session: r.session.ID, Endpoint: in.Endpoint, Auth: in.Keys.Auth, P256dh: in.Keys.P256dh}
+	if err := notify.Subscribe(s.o.Access, c); err != nil {
+		refuse(w, http.StatusBadRequest, "subscription", err.Error())
+		return
+	}
+	select {
+	case s.pushes <- struct{}{}:
+	default: // it is known
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 type loginAnswer struct {

@@ -134,6 +134,8 @@ func TestOpenAPIAnswers(t *testing.T) {
 		{"POST", "/api/v1/conversations/{id}/fork", `{"up_to":0}`},
 		{"POST", "/api/v1/conversations/{id}/archive", `{}`},
 		{"POST", "/api/v1/conversations/{id}/unarchive", `{}`},
+		{"POST", "/api/v1/push", `{"endpoint":"https://push.example/1","expirationTime":null,"keys":{"auth":"a","p256dh":"b"}}`},
+		{"POST", "/api/v1/push", `{"endpoint":"file:///etc/passwd","keys":{"auth":"a","p256dh":"b"}}`},
 		{"DELETE", "/api/v1/session", ""},
 	} {
 		path, query, _ := strings.Cut(tt.path, "?")

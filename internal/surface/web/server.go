@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/live"
+	"github.com/fermata-agent/fermata/internal/surface/web/notify"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -27,6 +28,10 @@ type Options struct {
 	Origins []string // under which it is reached, such as http://127.0.0.1:7777; at least one
 	Version string
 	Dir     string // where new conversations begin unless they say otherwise
+
+	Push   *notify.Push    // nil if browsers cannot be notified
+	Hook   *notify.Webhook // nil if there is none
+	Failed func(error)     // called when a notification could not be sent; may be nil
 
 	// Settings makes those of a new conversation, with remarks for people.
 	Settings func(app.SettingsRequest) (p.Settings, []string, error)
@@ -49,6 +54,7 @@ type Server struct {
 	pace    sync.Map          // *rate.Limiter of requests by session
 	sent    sync.Map          // *submission by session and key
 	ping    time.Duration     // how often a stream shows that it lives
+	pushes  chan struct{}     // has room for one: that a browser wants to be notified
 }
 
 // Limits that a person does not reach.
@@ -64,7 +70,7 @@ const (
 // New makes a server, whose streams end with ctx.
 func New(ctx context.Context, o Options) *Server {
 	s := &Server{
-		o: o, ctx: ctx, mux: http.NewServeMux(), origins: map[string]string{}, streams: make(chan struct{}, maxStreams), ping: pingEvery,
+		o: o, ctx: ctx, mux: http.NewServeMux(), origins: map[string]string{}, streams: make(chan struct{}, maxStreams), ping: pingEvery, pushes: make(chan struct{}, 1),
 		lobby: live.NewLobby(ctx, o.Engine),
 	}
 	s.hub = live.NewHub(ctx, live.Options{Engine: o.Engine, Cost: o.Cost, Changed: s.lobby.Kick})
@@ -127,8 +133,30 @@ func routes() []route {
 		{"GET", "/api/v1/conversations/{id}/items", reading, (*Server).items},
 		{"GET", "/api/v1/conversations/{id}/items/{item}", reading, (*Server).item},
 		{"POST", "/api/v1/view", watches, (*Server).view},
+		{"POST", "/api/v1/push", watches, (*Server).subscribe},
 	}
 }
 
 // ServeHTTP serves the page and the API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guard(w, r) }
+
+// Notify reports to those who do not look what goes on, until ctx ends.
+func (s *Server) Notify(ctx context.Context) {
+	if s.o.Push == nil && s.o.Hook == nil {
+		return
+	}
+	if st, err := s.o.Access.Read(); s.o.Hook == nil && err == nil && len(st.Push) == 0 {
+		select { // until then there is no need to look what goes on
+		case <-s.pushes:
+		case <-ctx.Done():
+			return
+		}
+	}
+	failed := s.o.Failed
+	if failed == nil {
+		failed = func(error) {}
+	}
+	notify.Run(ctx, notify.Options{
+		Engine: s.o.Engine, Lobby: s.lobby, Access: s.o.Access, Origin: s.o.Origins[0], Hook: s.o.Hook, Push: s.o.Push, Failed: failed,
+	})
+}
