@@ -129,7 +129,7 @@ func TestInterruptCommand(t *testing.T) {
 		run.Call.Host.Record(run.Ctx, &p.CommandStarted{Call: run.Call.ID, Command: []string{"/bin/bash", "-lc", "sleep 9"}, Cwd: "/w"})
 		run.Print("one\n")
 		c.until("delta 1.1.0 one")
-		c.ask("turn/interrupt", `{"threadId":"T","turnId":""}`)
+		c.result("turn/interrupt", `{"threadId":"T","turnId":""}`)
 		got := c.until("turn/completed")
 		want := "item/completed commandExecution 1.1.0 /bin/bash -lc 'sleep 9' failed one\n"
 		if !strings.Contains(strings.Join(got, "|"), want) {
