@@ -1,0 +1,68 @@
+package appserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agent/fermata/engine"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// FuzzDispatcher sends whatever comes: the server answers in JSON and ends when the stream does.
+func FuzzDispatcher(f *testing.F) {
+	const hello = `{"id":0,"method":"initialize","params":{"clientInfo":{"name":"t","version":"1"}}}` + "\n"
+	for _, seed := range []string{
+		"", "{}", "[]", "null", "\x00", `{"id":1}`, `{"id":1,"method":"thread/start"}`, `{"id":1,"method":"thread/start","params":{"sandbox":"x"}}`,
+		hello + `{"id":1,"method":"thread/start","params":{"config":{"a":[1]},"approvalPolicy":{"granular":1}}}`,
+		hello + `{"id":1,"method":"thread/list","params":{"limit":-5,"cursor":"x","cwd":7}}` + "\n" + `{"id":2,"method":"thread/queue/add","params":{"threadId":"","input":[],"clientUserMessageId":null}}`,
+		hello + `{"id":1,"method":"turn/start","params":{"threadId":"01a1e3a1-2176-725a-9c46-eb164d150ff5","input":[{"type":"text"},{"type":"localImage","path":"/dev/zero"}]}}`,
+		hello + `{"id":"a/1.1.1/2","result":{"decision":{"x":1}}}` + "\n" + `{"id":"01a1e3a1-2176-725a-9c46-eb164d150ff5/1.1.1/e1","result":{"action":"accept","content":3}}`,
+		hello + `{"id":1,"method":"turn/interrupt","params":{"threadId":"01a1e3a1-2176-725a-9c46-eb164d150ff5","turnId":"01a1e3a1-2176-725a-9c46-ffffffffffff"}}`,
+		hello + `{"id":1,"method":"command/exec","params":{"command":["x"],"sandboxPolicy":{"type":"workspaceWrite","networkAccess":"yes"}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		e, err := engine.Open(t.Context(), engine.Config{Store: engine.MemoryStore(), Model: engine.DemoModel()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = e.Shutdown(context.Background()) }()
+		s := New(t.Context(), Options{Engine: e, Version: "1", Home: t.TempDir(), Cwd: "/w", Settings: puppetSettings, Change: puppetChange, Local: fakeLocal{}})
+		defer s.Close()
+		outR, outW := io.Pipe()
+		done := make(chan error, 1)
+		go func() {
+			done <- s.Serve(t.Context(), Only, strings.NewReader(string(input)), outW)
+			outW.Close()
+		}()
+		for lines := bufio.NewReader(outR); ; {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				break
+			}
+			if !json.Valid(line) {
+				t.Errorf("not JSON: %s", line)
+			}
+		}
+		if err := <-done; err != nil {
+			t.Errorf("the server ends with %v", err)
+		}
+	})
+}
+
+// Any id is parsed back to what it was made of, and nothing else is an id.
+func FuzzIDs(f *testing.F) {
+	f.Add("01a1e3a1-2176-725a-9c46-eb164d150ff5", 3, "x")
+	f.Fuzz(func(t *testing.T, name string, turn int, other string) {
+		id, err := p.ParseConversationID(name)
+		if err != nil || turn < 1 || turn > 1<<30 {
+			t.Skip()
+		}
+		checkIDs(t, id, p.TurnID(turn), other)
+	})
+}
