@@ -22,7 +22,7 @@ import (
 
 // patience is how long a test waits for what must happen. It is long because
 // the machine may be busy; nothing is learned from it but that it happened.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // eventually waits until cond is true.
 func eventually(t testing.TB, what string, cond func() bool) {

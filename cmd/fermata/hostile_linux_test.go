@@ -19,7 +19,7 @@ const hostile = "\x1b[2K\a\u009b2J\u202e"
 func steers(text string) bool { return strings.ContainsAny(text, "\x1b\a\u009b\u202e") }
 
 // drawing are commands that draw, serve, or pass on what the user's own command prints.
-var drawing = []string{"fermata", "fermata resume", "fermata mcp-server", "fermata sandbox", "fermata demo-model"}
+var drawing = []string{"fermata", "fermata resume", "fermata mcp-server", "fermata sandbox", "fermata demo-model", "fermata app-server"}
 
 // Whatever a model, a command, a file or the command line says, no command lets
 // it steer the terminal. A command that is new has to be added here.
@@ -72,6 +72,10 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata permissions revoke": {{"permissions", "revoke", "a" + hostile}},
 		"fermata trust":              {{"trust"}, {"trust", hostile}},
 		"fermata version":            {{"version"}, {"version", hostile}},
+
+		"fermata app-server generate-json-schema": {{"app-server", "generate-json-schema"}, {"app-server", "generate-json-schema", hostile}},
+
+		"fermata web": {{"web", "--no-open", hostile}, {"web", "--revoke", hostile}},
 	}
 	eachCommand(newRoot(stdio()), func(cmd *cobra.Command) {
 		path := cmd.CommandPath()

@@ -166,11 +166,11 @@ func (o *owner) take(r request) {
 	defer func() { o.cause = p.Cause{} }()
 	switch op := r.op.(type) {
 	case snapshotOp:
-		r.answer <- answer{snapshot: o.snapshot()}
+		o.show(r.answer)
 		return
 	case followOp:
 		o.followers++
-		r.answer <- answer{snapshot: o.snapshot()}
+		o.show(r.answer)
 		return
 	case releaseOp:
 		r.answer <- answer{released: o.release()}
@@ -205,6 +205,14 @@ func (o *owner) take(r request) {
 		}
 		r.answer <- answer{receipt: receipt, err: err}
 	}})
+	o.durable()
+}
+
+// show answers with the state as it is now, once it is durable: whoever gets it
+// goes on after its last event, and that must not be another one after a crash.
+func (o *owner) show(to chan<- answer) {
+	snap := o.snapshot()
+	o.replies = append(o.replies, reply{snap.Last, func(error) { to <- answer{snapshot: snap} }})
 	o.durable()
 }
 

@@ -24,7 +24,7 @@ type command struct {
 const outputMax = 256 << 20
 
 // waitDelay is how long a pipe that a killed git left open is waited for.
-const waitDelay = 100 * time.Millisecond
+const waitDelay = 2 * time.Second
 
 // ErrTooMuch means that git printed more than is kept.
 var ErrTooMuch = errors.New("the output is too large")
