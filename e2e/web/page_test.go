@@ -178,6 +178,7 @@ func TestScreenshots(t *testing.T) {
 	id := p.id()
 	m := b.open(s.origin()+"/#/c/"+id, phone())
 	m.sees("Allow this command?")
+	m.firstContent(s)
 	m.shoot("phone")
 	if eval[bool](m, `document.documentElement.scrollWidth > innerWidth`) {
 		t.Error("the page is wider than the phone")
@@ -187,4 +188,18 @@ func TestScreenshots(t *testing.T) {
 	m.shoot("phone-list")
 	m.noProblems()
 	p.noProblems()
+}
+
+// firstContent fails the test if the page needed more than itself and one request to show something.
+func (p *page) firstContent(s *server) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := map[string]bool{"/": true, "/icon.svg": true, "/app.webmanifest": true, "/api/v1/view": true, "/api/v1/session": true}
+	for _, r := range p.requests {
+		path, _, _ := strings.Cut(strings.TrimPrefix(r, s.origin()), "#")
+		if !own[path] {
+			p.t.Errorf("the page asked for %s", r)
+		}
+	}
 }
