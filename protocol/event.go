@@ -245,9 +245,12 @@ type (
 	// PatchStarted says that a patch is about to be written. How it went is in
 	// the ToolOutput of its call, or in a PatchSettled or Undone that names it.
 	PatchStarted struct {
-		Patch   string          `json:"patch"`            // its own name, since an undo belongs to no call
-		Call    CallID          `json:"call,omitzero"`    // none for an undo
-		Undoes  TurnID          `json:"undoes,omitempty"` // for an undo: the turn whose files are put back
+		Patch  string `json:"patch"`            // its own name, since an undo belongs to no call
+		Call   CallID `json:"call,omitzero"`    // none for an undo
+		Undoes TurnID `json:"undoes,omitempty"` // for an undo: the turn whose files are put back
+		// Command, instead of Call, is the call whose command asked for the patch. How it went is
+		// in a PatchSettled, and the output of the call is that of the command.
+		Command CallID          `json:"command,omitzero"`
 		Cwd     string          `json:"cwd,omitempty"`
 		Changes json.RawMessage `json:"changes,omitempty"` // by absolute path
 		// AutoApproved says that nobody had to be asked.
@@ -266,7 +269,7 @@ type (
 	}
 
 	// PatchSettled says what became of a patch whose call was answered before
-	// that was known.
+	// that was known, or that a command asked for.
 	PatchSettled struct {
 		Patch   string `json:"patch"`
 		Call    CallID `json:"call,omitzero"`

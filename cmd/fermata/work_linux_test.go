@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -202,5 +203,92 @@ func TestLongOutputIsReadInPieces(t *testing.T) {
 			want = "there is no such output in this conversation"
 		}
 		contains(t, "a piece", out.Output, want)
+	}
+}
+
+// A script may apply patches: they are recorded, shown and undone like those of the
+// tool, in every sandbox, also where a profile sets PATH.
+func TestPatchInAScript(t *testing.T) {
+	const before, after = "one\ntwo\nthree\n", "one\n2\nthree\n"
+	const patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n three\n*** End Patch\n"
+	script := "echo begin\napply_patch <<'EOF' && echo applied\n" + patch + "EOF\ncat a.txt"
+	for _, mode := range []string{"workspace-write", "danger-full-access"} {
+		for name, call := range map[string]modeltest.Step{
+			"exec_command": toolCall("c", "exec_command", map[string]any{"cmd": script}),
+			"shell":        toolCall("c", "shell", map[string]any{"command": []string{"bash", "-lc", script}}),
+		} {
+			t.Run(mode+" "+name, func(t *testing.T) {
+				t.Parallel()
+				s := newSite(t, wirecheck.Responses, "", modeltest.Respond(call), modeltest.Respond(modeltest.Say("done")))
+				s.file("a.txt", before)
+				out, errs, code := s.run("exec", "--json", "-s", mode, "go")
+				if code != 0 || s.read("a.txt") != after {
+					t.Fatalf("exit code %d, a.txt is %q\n%s%s", code, s.read("a.txt"), out, errs)
+				}
+				contains(t, "clients see a command and a patch", out, `"type":"file_change","changes":[{"path":"`+filepath.Join(s.work, "a.txt")+`","kind":"update"}],"status":"completed"`, "applied")
+				id := s.conversation()
+				contains(t, "the model sees the patch's result", s.outputs(id)[0].Output, "begin", "Patch applied. Files changed:", "M a.txt", "applied")
+				s.must("undo", id, "--yes")
+				if got := s.read("a.txt"); got != before {
+					t.Errorf("after undo a.txt is %q", got)
+				}
+				s.must("fsck", id)
+			})
+		}
+	}
+}
+
+// A patch in a script that a kill interrupts has happened whole or not at all, the record
+// says which, and what has happened can be undone.
+func TestKillInPatchOfAScript(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("some line of text\n", 20_000)
+	script := "echo begin\napply_patch <<'EOF'\n*** Begin Patch\n*** Update File: f\n@@\n-old\n+new\n*** Add File: d/e\n+e\n*** End Patch\nEOF\nsleep 1000"
+	for i := range 3 {
+		s := newSite(t, wirecheck.Chat, "", modeltest.Respond(toolCall("c", "exec_command", map[string]any{"cmd": script, "yield_time_ms": 100_000})))
+		s.srv.Otherwise(modeltest.Respond(modeltest.Say("so")))
+		s.file("f", big+"old\n")
+		proc := s.start("exec", "-s", "workspace-write", "go")
+		id := s.conversation()
+		mark := []string{"patch_started", "patch_committed", "patch_settled"}[i]
+		eventually(t, mark, func() bool { return strings.Contains(s.journal(), `"kind":"`+mark+`"`) })
+		_ = proc.cmd.Process.Signal(syscall.SIGKILL)
+		<-proc.done
+		s.must("exec", "resume", id, "and?")
+		s.must("fsck", id)
+		applied := strings.Contains(s.journal(), `"applied":true`)
+		now := s.read("f")
+		if want := map[bool]string{false: big + "old\n", true: big + "new\n"}[applied]; now != want || (s.read("d/e") == "e\n") != applied {
+			t.Fatalf("recorded as applied %t, f ends in %q, d/e is %q", applied, now[len(now)-4:], s.read("d/e"))
+		}
+		if !applied {
+			continue
+		}
+		s.must("undo", id, "--yes", "--turn", "1")
+		if s.read("f") != big+"old\n" || s.read("d/e") != "(none)" {
+			t.Error("undo did not restore it")
+		}
+	}
+}
+
+// A patch that does not fit shows nothing of the files in which fermata keeps keys.
+func TestPatchesShowNoKeys(t *testing.T) {
+	t.Parallel()
+	patch := func(home string) string {
+		return "*** Begin Patch\n*** Update File: " + home + "/auth.json\n@@\n-{\"OPENAI_API_KEY\": \"sk-other\"}\n+x\n*** End Patch\n"
+	}
+	s := newSite(t, wirecheck.Chat, "")
+	s.srv.Add(
+		modeltest.Respond(toolCall("a", "apply_patch", map[string]any{"input": patch(s.home)})),
+		modeltest.Respond(toolCall("b", "exec_command", map[string]any{"cmd": "echo; apply_patch <<'EOF'\n" + patch(s.home) + "EOF"})),
+		modeltest.Respond(modeltest.Say("done")))
+	if err := os.WriteFile(filepath.Join(s.home, "auth.json"), []byte(`{"OPENAI_API_KEY": "sk-hidden"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.run("exec", "-s", "workspace-write", "go")
+	for _, out := range s.outputs(s.conversation()) {
+		if strings.Contains(out.Output, "sk-hidden") || !out.Failed {
+			t.Errorf("got %+v", out)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/remote"
+	"github.com/fermata-agent/fermata/internal/shim/applypatch"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
@@ -86,6 +87,13 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	}
 	m := l.Models()
 	kit := &toolkit{config: l.Config, spawner: spawner, models: m, projects: l.Projects, noEscalation: limits.NoEscalation}
+	kit.commands = sync.OnceValue(func() string {
+		dir, err := applypatch.Install(l.Config.Home)
+		if err != nil && o.Warn != nil {
+			o.Warn(config.Warning{Problem: config.Problem{Text: "commands cannot run apply_patch: " + err.Error()}})
+		}
+		return dir
+	})
 	if o.Snapshots || l.Config.Snapshots {
 		kit.snapshots = snapshots(l.Config.Home)
 	}

@@ -26,6 +26,7 @@ type toolkit struct {
 	servers *mcp.Servers // nil if none is configured
 
 	projects *project.Store
+	commands func() string // the directory with apply_patch, "" if it cannot be made
 
 	snapshots    *tool.Snapshots // nil: what commands change is not looked at
 	noEscalation bool            // nothing may leave the sandbox, approved or not
@@ -42,14 +43,14 @@ func snapshots(home string) *tool.Snapshots {
 // are carried out if it calls them all the same.
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
-	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes, NoEscalation: k.noEscalation}
+	secret := secrets(k.config.Home)
+	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes, Secret: secret, NoEscalation: k.noEscalation}
 	shell := &tool.Shell{
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
 		OtherHomes: config.Homes(os.Getenv), Guarded: k.config.Files(),
 		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
-		CanAsk: canAsk(s) && !k.noEscalation, NoEscalation: k.noEscalation, Prefixes: k.projects.Rules,
+		CanAsk: canAsk(s) && !k.noEscalation, NoEscalation: k.noEscalation, Prefixes: k.projects.Rules, CommandDir: k.commands,
 	}
-	secret := secrets(k.config.Home)
 	files := &tool.Files{Secret: secret}
 	var list []tool.Tool
 	offer := func(ok bool, tools ...tool.Tool) {

@@ -383,10 +383,14 @@ func (o *owner) receive(m message) {
 }
 
 // recordFor records an event on behalf of a tool. While the turn stops nothing new
-// begins, but notices for people are still recorded.
+// begins, but what became of a patch and notices for people are still recorded.
 func (o *owner) recordFor(m message) {
-	_, notice := m.record.(*p.Notice)
-	if o.failed != nil || o.state.Stopping() && !notice {
+	begins := true
+	switch m.record.(type) {
+	case *p.Notice, *p.PatchSettled:
+		begins = false
+	}
+	if o.failed != nil || o.state.Stopping() && begins {
 		m.durable <- context.Canceled
 		return
 	}

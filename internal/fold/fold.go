@@ -169,6 +169,10 @@ func (s *State) evolvePatches(b p.Body) {
 			s.Patches[i].Committed = true
 		}
 	case *p.PatchSettled:
+		i := slices.IndexFunc(s.Patches, func(op OpenPatch) bool { return op.Patch == b.Patch })
+		if i >= 0 && b.Applied && s.Patches[i].Command != (p.CallID{}) && s.Patches[i].Back != nil {
+			s.Applied = append(slices.Clip(s.Applied), s.Patches[i].Back)
+		}
 		s.closePatches(func(op OpenPatch) bool { return op.Patch == b.Patch })
 	case *p.Undone:
 		s.closePatches(func(op OpenPatch) bool { return op.Patch == b.Patch })

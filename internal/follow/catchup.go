@@ -53,7 +53,7 @@ func callOf(b p.Body) (p.CallID, bool) {
 	case *p.CommandStarted:
 		return b.Call, true
 	case *p.PatchStarted:
-		return b.Call, b.Undoes == 0
+		return b.Call, b.Call != (p.CallID{})
 	case *p.ServerCallStarted:
 		return b.Call, true
 	case *p.ApprovalRequested:

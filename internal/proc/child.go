@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/proc/socket"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
@@ -22,6 +23,7 @@ type shim struct {
 	stdout  *os.File
 	stderr  *os.File
 	stdin   *os.File      // nil without kind.input
+	socket  *os.File      // our end of what Spec.Serve is for
 	id      tree.Identity // whole after hello
 
 	// reports is closed when the shim is dead and waited for, or as good as (see
@@ -62,7 +64,7 @@ func newShim(k kind) (*shim, error) {
 	process, err := os.StartProcess(exe, []string{shimName, k.part(partSupervise)}, &os.ProcAttr{
 		Dir:   "/", // a waiting shim must not hold a file system busy
 		Env:   shimEnv(),
-		Files: []*os.File{p.stdinR, p.stdoutW, p.stderrW, p.controlR, p.statusW},
+		Files: []*os.File{p.stdinR, p.stdoutW, p.stderrW, p.controlR, p.statusW, p.socketW},
 		Sys:   attr,
 	})
 	p.closeTheirs() // now, or the death of the shim would not be seen below
@@ -72,7 +74,7 @@ func newShim(k kind) (*shim, error) {
 	}
 
 	s := &shim{
-		kind: k, process: process, control: p.controlW, stdout: p.stdoutR, stderr: p.stderrR, stdin: p.stdinW,
+		kind: k, process: process, control: p.controlW, stdout: p.stdoutR, stderr: p.stderrR, stdin: p.stdinW, socket: p.socketR,
 		id:      tree.Identity{PID: process.Pid},
 		reports: make(chan report, reportsPerShim),
 	}
@@ -89,6 +91,7 @@ type pipes struct {
 	stdinR, stdinW                       *os.File // nil unless the command has input
 	stdoutR, stdoutW, stderrR, stderrW   *os.File
 	controlR, controlW, statusR, statusW *os.File
+	socketR, socketW                     *os.File // a socket pair
 	err                                  error
 }
 
@@ -100,6 +103,9 @@ func (p *pipes) openAll(k kind) {
 	p.stderrR, p.stderrW = p.open()
 	p.controlR, p.controlW = p.open()
 	p.statusR, p.statusW = p.open()
+	if p.err == nil {
+		p.socketR, p.socketW, p.err = socket.Pair()
+	}
 }
 
 func (p *pipes) open() (r, w *os.File) {
@@ -110,8 +116,13 @@ func (p *pipes) open() (r, w *os.File) {
 	return r, w
 }
 
-func (p *pipes) closeTheirs() { closeFiles(p.stdinR, p.stdoutW, p.stderrW, p.controlR, p.statusW) }
-func (p *pipes) closeOurs()   { closeFiles(p.stdinW, p.stdoutR, p.stderrR, p.controlW, p.statusR) }
+func (p *pipes) closeTheirs() {
+	closeFiles(p.stdinR, p.stdoutW, p.stderrW, p.controlR, p.statusW, p.socketW)
+}
+
+func (p *pipes) closeOurs() {
+	closeFiles(p.stdinW, p.stdoutR, p.stderrR, p.controlW, p.statusR, p.socketR)
+}
 
 // closeFiles closes what is open; nil is fine.
 func closeFiles(files ...*os.File) {
@@ -194,7 +205,7 @@ func (s *shim) dismiss() {
 	for r := range s.reports {
 		idle = idle || r.Idle != nil
 	}
-	closeFiles(s.stdin, s.stdout, s.stderr)
+	closeFiles(s.stdin, s.stdout, s.stderr, s.socket)
 	if !idle { // something killed it, and its stage fell to us
 		tree.EndOrphans(s.id, 0, drainLimit)
 	}

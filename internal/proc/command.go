@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/proc/socket"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"golang.org/x/sys/unix"
 )
@@ -22,6 +23,7 @@ type Command struct {
 	order  order
 	tty    *terminal // nil without Pty
 	output *pump
+	desk   *socket.Desk // nil without Serve
 
 	refill func() // asks for a new spare
 
@@ -59,6 +61,11 @@ func newCommand(spec Spec, sh *shim, stage *stageOrder, sink Sink) (*Command, er
 	if c.output, err = startPump(c.sources(), sink); err != nil {
 		c.tty.close()
 		return nil, err
+	}
+	if spec.Serve != nil {
+		c.desk = socket.Open(sh.socket, spec.Serve)
+	} else {
+		_ = sh.socket.Close()
 	}
 	return c, nil
 }
@@ -144,6 +151,7 @@ func (c *Command) run(ctx context.Context) {
 	w := &watch{Command: c}
 	w.run(ctx)
 	_ = c.shim.control.Close() // ends send, whatever it is at
+	c.desk.Close()
 	c.result = w.result()
 	c.tty.closeSlave() // now nobody has it open, and reading comes to its end
 	c.output.finish(drainLimit)

@@ -47,6 +47,10 @@ const helperVariable = "FERMATA_PROC_HELPER"
 
 func helperMain(part string) int {
 	switch part {
+	case "ask":
+		return askMain()
+	case "hostile":
+		return hostileMain()
 	case "agent":
 		return agentMain()
 	case "hermit":

@@ -48,21 +48,6 @@ func enterNamespace() error { return errors.ErrUnsupported }
 // commandTree gives the command's process group as one entry.
 func commandTree(leader int) ([]tree.Process, error) { return tree.Group(leader) }
 
-// newSocketPair holds the lock that keeps others from forking before the two are
-// closed on exec.
-func newSocketPair() ([2]int, error) {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fds[0])
-		unix.CloseOnExec(fds[1])
-	}
-	return fds, err
-}
-
-const receiveFlags = 0
-
 func reserveProcesses() {}
 
 func hurry() {}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/proc/socket"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
@@ -54,7 +55,8 @@ func parsePart(text string) (name string, k kind) {
 const (
 	controlFD = 3
 	statusFD  = 4
-	keptFDs   = 5 // the first one that is not ours
+	socketFD  = 5 // see Spec.Serve
+	keptFDs   = 6 // the first one that is not ours
 )
 
 // IsShim reports whether this process was started by a Spawner. main asks first
@@ -139,6 +141,7 @@ func superviseMain(k kind, serve func(*os.File)) int {
 		return 1
 	}
 
+	_ = syscall.Close(socketFD) // it is the command's
 	hideFromTracers()
 	s := &supervisor{
 		status:  json.NewEncoder(os.NewFile(statusFD, "status")),
@@ -194,7 +197,7 @@ func startStage(k kind, group *tree.Cgroup) (orders, failed *os.File, leader int
 	}
 	defer ordersR.Close()
 
-	failed, failedW, err := socketPair()
+	failed, failedW, err := socket.Pair()
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -214,7 +217,7 @@ func startStage(k kind, group *tree.Cgroup) (orders, failed *os.File, leader int
 	stage := kind{user: k.user} // it is in the PID namespace already
 	leader, err = syscall.ForkExec(exe, []string{shimName, stage.part(partStage)}, &syscall.ProcAttr{
 		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2, ordersR.Fd(), failedW.Fd()},
+		Files: []uintptr{0, 1, 2, ordersR.Fd(), failedW.Fd(), socketFD},
 		Sys:   attr,
 	})
 	return orders, failed, leader, err
@@ -247,7 +250,7 @@ func (s *supervisor) readStage(from *os.File) {
 	defer from.Close()
 	var text []byte
 	for {
-		b, f, err := receive(from)
+		b, f, err := socket.Receive(from)
 		if f != nil && s.serve != nil {
 			go s.serve(f) // ended by the end of this process
 		}

@@ -236,6 +236,7 @@ func stageOrderOf(spec Spec, token string) (*stageOrder, error) {
 		Env:     bytesOf(mark(env, token)),
 		Confine: spec.Confine,
 		Mark:    tree.NewMark(),
+		Socket:  spec.Serve != nil,
 	}, nil
 }
 

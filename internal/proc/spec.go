@@ -3,6 +3,7 @@ package proc
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/proc/tree"
@@ -81,6 +82,11 @@ type Spec struct {
 	// Input makes standard input a pipe, to which Command.Input writes. It cannot
 	// be combined with Pty.
 	Input bool
+
+	// Serve, if set, answers processes of the command that call socket.Ask. It is given
+	// each connection in a goroutine of its own. The end of the command closes the
+	// connection, and Wait returns after Serve has. What arrives is not to be trusted.
+	Serve func(net.Conn) `json:"-"`
 
 	// Timeout stops the command that long after Release; 0 means never.
 	Timeout time.Duration

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fermata-agent/fermata/internal/proc/socket"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +24,7 @@ func stageMain(k kind, confine func(json.RawMessage) (*os.File, error)) int {
 	runtime.LockOSThread() // what confine does to this thread must hold at exec
 	unix.CloseOnExec(controlFD)
 	unix.CloseOnExec(statusFD)
+	unix.CloseOnExec(socketFD)
 	hideFromTracers()
 
 	in := json.NewDecoder(os.NewFile(controlFD, "orders"))
@@ -51,7 +53,7 @@ func stageMain(k kind, confine func(json.RawMessage) (*os.File, error)) int {
 // giveUp tells the shim why there is no command.
 func giveUp(err error) int {
 	if text, err := json.Marshal(failureOf(err)); err == nil {
-		_ = send(statusFD, text, nil)
+		_ = socket.Send(statusFD, text, nil)
 	}
 	return 127
 }
@@ -79,6 +81,11 @@ func (o *stageOrder) prepare(confine func(json.RawMessage) (*os.File, error)) (*
 		return nil, err
 	}
 	c.path = path
+	if o.Socket {
+		if c.env, err = socket.Pass(socketFD, c.env); err != nil {
+			return nil, err
+		}
+	}
 	reserveProcesses()
 	_ = tree.SetMark(o.Mark) // without it less is found after a crash
 	if o.Confine == nil {
@@ -90,7 +97,7 @@ func (o *stageOrder) prepare(confine func(json.RawMessage) (*os.File, error)) (*
 	}
 	toServe, err := confine(o.Confine)
 	if err == nil && toServe != nil {
-		err = send(statusFD, []byte(" "), toServe) // a blank means nothing in JSON
+		err = socket.Send(statusFD, []byte(" "), toServe) // a blank means nothing in JSON
 	}
 	if err != nil {
 		return nil, fmt.Errorf("confine: %w", err)

@@ -65,12 +65,6 @@ func shimAttr() *syscall.SysProcAttr {
 // commandTree lists the tree below the shim that calls it.
 func commandTree(int) ([]tree.Process, error) { return tree.Below() }
 
-func newSocketPair() ([2]int, error) {
-	return unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-}
-
-const receiveFlags = unix.MSG_CMSG_CLOEXEC
-
 // reserveProcesses lowers the limit of processes for the calling process and its
 // descendants, so that the command cannot use up what shim and fermata need.
 func reserveProcesses() {

@@ -32,6 +32,7 @@ type stageOrder struct {
 	Confine json.RawMessage `json:"confine,omitempty"`
 	TTY     string          `json:"tty,omitempty"` // path of the terminal
 	Mark    uint64          `json:"mark,omitempty"`
+	Socket  bool            `json:"socket,omitempty"` // the command gets it, see Spec.Serve
 }
 
 // release lets the command begin.

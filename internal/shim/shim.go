@@ -1,5 +1,6 @@
 // Package shim makes a process that was started to run a command do that and
-// nothing else. It is imported for its effect, by main.
+// nothing else. It is imported for its effect, by main. A process that was started as
+// apply_patch, by a command, passes a patch on to fermata.
 //
 // The work is done while the program is initialised: Go initialises packages in the
 // order of their needs and names, so that most of the program's other packages
@@ -13,10 +14,14 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
+	"github.com/fermata-agent/fermata/internal/shim/applypatch"
 )
 
 func init() {
 	if proc.IsShim() {
 		os.Exit(proc.ShimMain(sandbox.Confiner()))
+	}
+	if applypatch.IsCommand() {
+		os.Exit(applypatch.Main())
 	}
 }

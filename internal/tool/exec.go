@@ -126,6 +126,7 @@ func (e *Exec) Run(ctx context.Context, call Call) Result {
 	if instead != nil {
 		return *instead
 	}
+	defer l.desk.close()
 	s, process, err := e.start(ctx, call, l.spec)
 	if err != nil {
 		return notRun(ctx, err)
@@ -133,7 +134,7 @@ func (e *Exec) Run(ctx context.Context, call Call) Result {
 	s.box, s.command = l.box, argv
 	s.await(ctx, yieldTime(v, execYield))
 	if ctx.Err() == nil && !s.ended() {
-		if res, err := e.background(ctx, call, v, s, process); err == nil {
+		if res, err := e.background(ctx, call, v, l, s, process); err == nil {
 			return res
 		} else if ctx.Err() == nil {
 			s.Stop(err)
@@ -164,20 +165,21 @@ func (e *Exec) start(ctx context.Context, call Call, spec proc.Spec) (*session, 
 
 // background hands the command over to the conversation and answers the call
 // with what it has printed so far.
-func (e *Exec) background(ctx context.Context, call Call, v args.Values, s *session, process json.RawMessage) (Result, error) {
+func (e *Exec) background(ctx context.Context, call Call, v args.Values, l launch, s *session, process json.RawMessage) (Result, error) {
 	id, write, err := call.Host.Keep(ctx, protocol.BackgroundStarted{
 		Command: s.command, Cwd: within(call.Settings.Cwd, v.String("workdir")), Process: process,
 	}, s)
 	if err != nil {
 		return Result{}, err
 	}
+	l.desk.close()
 	c := protocol.CommandResult{Elapsed: time.Since(s.began), Background: id}
 	captured(&c, s.read(write))
 	return Result{
 		Output: protocol.ToolOutput{
 			Output: report(s, id, c.Elapsed, show(call, c, maxOutput(v))), Command: &c, Elapsed: c.Elapsed,
 		},
-		Diff: e.Shell.Changes.ran(ctx, call),
+		Diff: l.desk.diff(ctx, call, e.Shell.Changes),
 	}, nil
 }
 
@@ -187,6 +189,7 @@ func (e *Exec) finish(ctx context.Context, call Call, v args.Values, l launch, s
 		s.Stop(context.Cause(ctx))
 	}
 	<-s.done
+	l.desk.close()
 	warnAppeared(ctx, call, l.box)
 	warnLeft(ctx, call, s.end)
 	c := result(s.end)
@@ -212,7 +215,7 @@ func (e *Exec) finish(ctx context.Context, call Call, v args.Values, l launch, s
 			res.Output, res.Refused = hint+"\n"+res.Output, l.refused(hint)
 		}
 	}
-	return Result{Output: res, Diff: e.Shell.Changes.ran(ctx, call)}
+	return Result{Output: res, Diff: l.desk.diff(ctx, call, e.Shell.Changes)}
 }
 
 // report is what a model is told of a command.

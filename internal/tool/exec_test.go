@@ -383,7 +383,7 @@ func TestOutputBeforeAndAfterTheKeep(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it has printed", func() bool { shown, _ := h.said(); return shown == "before\n" })
-	res, err := e.background(t.Context(), c, a, s, process)
+	res, err := e.background(t.Context(), c, a, launch{}, s, process)
 	if err != nil || res.Output.Command.Output != "before\n" {
 		t.Fatalf("result %+v, %v", res, err)
 	}

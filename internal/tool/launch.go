@@ -17,6 +17,7 @@ type launch struct {
 	rules  policy.Rules
 	ruling policy.Ruling
 	box    *sandbox.Confinement // nil: not confined
+	desk   *patchDesk           // nil: it cannot apply patches
 }
 
 // clear asks policy about a command and puts the sandbox around it. If it must
@@ -55,6 +56,7 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	if !l.ruling.Harden && l.ruling.Mode != protocol.SandboxReadOnly { // it may write
 		s.Changes.before(ctx, call)
 	}
+	s.openDesk(ctx, call, &l)
 	return l, nil
 }
 
@@ -65,6 +67,9 @@ func (l launch) denied(res proc.Result, c protocol.CommandResult) (question *Res
 		return nil, ""
 	}
 	what, denied := l.box.Denied(sandbox.Attempt{Dir: l.spec.Dir, Result: res, Output: c.Output})
+	if refusal := l.desk.refusal(); refusal != "" {
+		what, denied = refusal, true
+	}
 	if !denied {
 		return nil, ""
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -25,6 +26,10 @@ type Patch struct {
 	Home     string   // fermata's own directory, which is not changed unasked
 	Changes  *Changes // what this turn changed; may be nil
 	Files    patch.FS // nil is the machine's
+
+	// Secret reports whether the contents of a file must not be shown, which a patch that
+	// does not fit does. May be nil.
+	Secret func(path string) bool
 
 	NoEscalation bool // an approval does not let it write outside the sandbox
 }
@@ -151,12 +156,20 @@ func (t *Patch) write(ctx context.Context, call Call, plan *patch.Plan, changes 
 		return err
 	}
 	started.Call, started.Cwd, started.Changes, started.AutoApproved = call.ID, call.Settings.Cwd, changes, call.Grant == ""
+	if call.inCommand {
+		started.Call, started.Command = protocol.CallID{}, call.ID
+	}
 	if err := call.Host.Record(ctx, started); err != nil {
 		return err
 	}
-	return patch.Apply(ctx, t.files(), plan, rec, func(patch.Record) error {
-		return call.Host.Record(ctx, &protocol.PatchCommitted{Patch: rec.ID, Call: call.ID})
+	err = patch.Apply(ctx, t.files(), plan, rec, func(patch.Record) error {
+		return call.Host.Record(ctx, &protocol.PatchCommitted{Patch: rec.ID, Call: started.Call})
 	})
+	var incomplete *patch.IncompleteError
+	if call.inCommand && !errors.As(err, &incomplete) {
+		settle(ctx, call, rec, err == nil)
+	}
+	return err
 }
 
 // patchStarted is the record of a patch that is about to be written.
@@ -190,11 +203,32 @@ func notApplied(ctx context.Context, err error) Result {
 }
 
 func (t *Patch) files() patch.FS {
-	if t.Files == nil {
-		return patch.OS{}
+	var files patch.FS = patch.OS{}
+	if t.Files != nil {
+		files = t.Files
 	}
-	return t.Files
+	if t.Secret != nil {
+		return withoutSecrets{files, t.Secret}
+	}
+	return files
 }
+
+// withoutSecrets does not read secret files: what is nearest to the text that a patch
+// looks for would be shown.
+type withoutSecrets struct {
+	patch.FS
+	secret func(path string) bool
+}
+
+// ReadFile reads a file that is not secret.
+func (f withoutSecrets) ReadFile(path string) ([]byte, error) {
+	if f.secret(path) {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errSecret}
+	}
+	return f.FS.ReadFile(path)
+}
+
+var errSecret = errors.New("it holds secrets and must not be read")
 
 // rules are what is in force for a patch. Paths of patches are real ones; roots
 // are taken as they are named, so that one which leads elsewhere through a

@@ -414,3 +414,23 @@ func TestSettlePatch(t *testing.T) {
 		t.Error("a record that is none is settled")
 	}
 }
+
+// A patch that does not fit shows the text that is nearest to what it looked for, but
+// not of a file with secrets, under any name.
+func TestPatchShowsNoSecrets(t *testing.T) {
+	dir := realDir(t)
+	put(t, dir, "auth.json", "key = sk-secret\n")
+	if err := os.Symlink("auth.json", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	tool := &Patch{Secret: func(path string) bool { return filepath.Base(path) == "auth.json" }}
+	for _, name := range []string{"auth.json", "link", filepath.Join(dir, "auth.json")} {
+		for _, text := range []string{update(name, "key = sk-other", "x"), begin("*** Delete File: " + name + "\n"), add(name)} {
+			res := tool.Run(t.Context(), patchCall(&fakeHost{}, dir, text))
+			if !res.Output.Failed && name != "link" || strings.Contains(res.Output.Output, "sk-secret") || res.Output.Patch != nil && strings.Contains(res.Output.Patch.Diff, "sk-secret") {
+				t.Errorf("%s: %+v", name, res.Output)
+			}
+		}
+		put(t, dir, "auth.json", "key = sk-secret\n")
+	}
+}

@@ -37,6 +37,10 @@ type Shell struct {
 	// Prefixes returns what was decided for good about commands in a directory. May be nil.
 	Prefixes func(dir string) []policy.PrefixRule
 
+	// CommandDir returns a directory with the command apply_patch, which is put in front
+	// of the PATH of commands; "" if there is none. Nil means that too.
+	CommandDir func() string
+
 	PIDNamespace bool // hide other processes from confined commands
 }
 
@@ -133,6 +137,7 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 		return *instead
 	}
 	res, out, err := s.run(ctx, call, l.spec)
+	l.desk.close()
 	if err != nil {
 		return notRun(ctx, err)
 	}
@@ -145,7 +150,7 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 	}
 	result := finished(call, res, c, spec.Timeout, hint)
 	result.Output.Refused = l.refused(hint)
-	result.Diff = s.Changes.ran(ctx, call)
+	result.Diff = l.desk.diff(ctx, call, s.Changes)
 	return result
 }
 

@@ -51,7 +51,8 @@ type Call struct {
 	// ended among them.
 	Background map[protocol.BackgroundID]Background
 
-	repairs *[]string // collects what was repaired in the arguments; may be nil
+	inCommand bool      // it is a patch that the command of the call asks for
+	repairs   *[]string // collects what was repaired in the arguments; may be nil
 }
 
 // parse reads the arguments. If they cannot be used, the second result is the

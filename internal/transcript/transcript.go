@@ -242,8 +242,8 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 		}
 		return t.put(e, b.Call.String(), Call, status, func(it *Item) { it.Approval = nil })
 	case *p.PatchStarted:
-		if b.Undoes != 0 {
-			return nil // told when it is done
+		if b.Undoes != 0 || b.Command != (p.CallID{}) {
+			return nil // told when it is done, or by the command
 		}
 		return t.put(e, b.Call.String(), Call, Open, func(it *Item) {
 			it.Changes, it.Cwd, it.Start = Changes(b.Changes), b.Cwd, e.Time

@@ -56,7 +56,7 @@ func (t *Transcript) applyChanges(e p.Event) {
 		if t.patches == nil {
 			t.patches, t.patchOf = map[string]patchStart{}, map[p.CallID]patchStart{}
 		}
-		start := patchStart{e.Seq, b.Call.Turn, b.Undoes != 0}
+		start := patchStart{e.Seq, b.Call.Turn + b.Command.Turn, b.Undoes != 0} // one of the two is set
 		t.patches[b.Patch], t.patchOf[b.Call] = start, start
 	case *p.ToolOutput:
 		if b.Patch != nil && b.Patch.Applied {

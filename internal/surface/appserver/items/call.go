@@ -54,7 +54,9 @@ func (f *Fold) applyCall(e p.Event) {
 	case *p.CommandStarted:
 		f.call(e, b.Call)
 	case *p.PatchStarted:
-		f.call(e, b.Call)
+		if b.Call != (p.CallID{}) { // an undo, or a patch that a command asked for
+			f.call(e, b.Call)
+		}
 	case *p.ServerCallStarted:
 		f.serverCall(e, b.Call, b.Tool, b.Arguments)
 	case *p.ApprovalRequested:

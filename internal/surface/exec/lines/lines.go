@@ -160,7 +160,12 @@ func (j *Printer) command(e p.Event) {
 	case *p.CommandStarted:
 		j.begin(b.Call.String(), "command_execution", running(b.Command))
 	case *p.PatchStarted:
-		j.begin(b.Call.String(), "file_change", jsonBody{Changes: fileChanges(b.Changes), Status: "in_progress"})
+		j.begin(patchKey(b), "file_change", jsonBody{Changes: fileChanges(b.Changes), Status: "in_progress"})
+	case *p.PatchSettled:
+		if it := j.items[b.Patch]; it != nil {
+			it.Status = map[bool]string{true: "completed", false: "failed"}[b.Applied]
+			j.end(b.Patch, it.jsonBody)
+		}
 	case *p.ServerCallStarted:
 		j.begin(b.Call.String(), "mcp_tool_call", serverCall(b.Tool, b.Arguments))
 	case *p.ApprovalRequested:
@@ -250,6 +255,14 @@ func (j *Printer) output(b *p.ToolOutput) {
 		}
 	}
 	j.end(b.Call.String(), body)
+}
+
+// patchKey names the item of a patch: its call's, unless a command asked for it.
+func patchKey(b *p.PatchStarted) string {
+	if b.Command != (p.CallID{}) {
+		return b.Patch
+	}
+	return b.Call.String()
 }
 
 func fileChanges(raw json.RawMessage) []jsonChange {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package proc
+package socket
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketPair is like os.Pipe, and can also carry files.
-func socketPair() (ours, theirs *os.File, err error) {
-	fds, err := newSocketPair()
+// Pair is like os.Pipe, and can also carry files.
+func Pair() (ours, theirs *os.File, err error) {
+	fds, err := newPair()
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
@@ -19,8 +19,8 @@ func socketPair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs"), nil
 }
 
-// send sends bytes, and a file unless it is nil, over a socket.
-func send(socket int, b []byte, f *os.File) error {
+// Send sends bytes, and a file unless it is nil, over a socket.
+func Send(socket int, b []byte, f *os.File) error {
 	var rights []byte
 	if f != nil {
 		rights = unix.UnixRights(int(f.Fd()))
@@ -33,9 +33,9 @@ func send(socket int, b []byte, f *os.File) error {
 	}
 }
 
-// receive returns the next bytes from a socket, none at the end, and a file if one
+// Receive returns the next bytes from a socket, none at the end, and a file if one
 // came with them.
-func receive(socket *os.File) (b []byte, f *os.File, err error) {
+func Receive(socket *os.File) (b []byte, f *os.File, err error) {
 	conn, err := socket.SyscallConn()
 	if err != nil {
 		return nil, nil, err
@@ -61,6 +61,9 @@ func fileIn(control []byte) *os.File {
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) == 0 {
 		return nil
+	}
+	for _, fd := range fds[1:] { // a command can send more than one
+		_ = unix.Close(fd)
 	}
 	unix.CloseOnExec(fds[0])
 	_ = unix.SetNonblock(fds[0], true)
