@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -119,21 +120,43 @@ func (s *mcpSite) pids(n int) []int {
 	return pids
 }
 
-// What an MCP server started is gone when fermata was killed, even while it is started.
+var mcpRounds = flag.Int("mcp-rounds", 3, "how often fermata is killed while an MCP server starts or works")
+
+// What an MCP server started is gone when fermata was killed, while the server is started and while
+// it works on a call.
 func TestKilledFermataLeavesNoMCPServer(t *testing.T) {
 	t.Parallel()
 	s := newMCPSite(t, "never")
-	s.file("server", "#!/bin/sh\nsetsid sleep 601 &\necho $$ $! > pids.new\nmv pids.new pids\nwait\n")
+	s.srv.Otherwise(modeltest.Respond(modeltest.Call("c", "slow__wait", "{}")))
+	s.file("server", `#!/bin/sh
+setsid sleep 601 &
+echo $$ $! > pids.new
+if [ -e answers ]; then
+	read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"slow","version":"1"}}}'
+	read line; read line; echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"wait","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}}'
+	read line
+fi
+mv pids.new pids
+wait
+`)
 	s.configure(fmt.Sprintf("\n[mcp_servers.slow]\ncommand = %q\nstartup_timeout_sec = 3000\n", filepath.Join(s.work, "server")))
-	cmd := s.command(t.Context(), "exec", "hello")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	pids := s.pids(2)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	for _, pid := range pids {
-		awaitTrue(t, "the end of the server", func() bool { return syscall.Kill(pid, 0) != nil })
+	for round := range *mcpRounds {
+		if round%2 == 1 {
+			s.file("answers", "")
+		}
+		cmd := s.command(t.Context(), "exec", "hello")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pids := s.pids(2)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		for _, pid := range pids {
+			awaitTrue(t, "the end of the server", func() bool { return syscall.Kill(pid, 0) != nil })
+		}
+		for _, name := range []string{"pids", "answers"} {
+			_ = os.Remove(filepath.Join(s.work, name))
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/tool"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -37,6 +38,9 @@ func TestAServerOverHTTP(t *testing.T) {
 	}
 	if res := r.call(t.Context(), t, "good__echo", `{"text":"over HTTP"}`); res.Output.Output != "over HTTP" {
 		t.Errorf("%+v", res.Output)
+	}
+	if whole, _ := tool.MCPContent(r.call(t.Context(), t, "good__big", "{}").Output.MCP.Result); len(whole) != 10<<20 {
+		t.Errorf("%d bytes of a long result were recorded", len(whole))
 	}
 	r.Close()
 }

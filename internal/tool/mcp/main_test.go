@@ -88,7 +88,7 @@ func newTestServer() *sdk.Server {
 		return nil, nil, nil
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "big", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
-		return text(strings.Repeat("0123456789abcde\n", 3<<16)), nil, nil
+		return text(strings.Repeat("0123456789abcde\n", 10<<16)), nil, nil
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "fails", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
 		return nil, nil, errors.New("no such thing")

@@ -181,7 +181,7 @@ func TestALongResultIsShortenedAndRecordedWhole(t *testing.T) {
 	r.start(t)
 	out := r.call(t.Context(), t, "s__big", "{}").Output
 	whole, _ := tool.MCPContent(out.MCP.Result)
-	if len(whole) != 3<<20 {
+	if len(whole) != 10<<20 {
 		t.Errorf("%d bytes were recorded", len(whole))
 	}
 	if len(out.Output) > 50_000 || !strings.Contains(out.Output, `call read_file with path "output:`) {

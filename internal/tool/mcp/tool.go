@@ -259,7 +259,7 @@ func (ss *session) call(ctx context.Context, params *sdk.CallToolParams) (*sdk.C
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(e.err, sdk.ErrConnectionClosed), errors.Is(e.err, io.EOF):
+	case errors.Is(e.err, sdk.ErrConnectionClosed), errors.Is(e.err, io.EOF), e.err != nil && ss.over():
 		return nil, fmt.Errorf("the MCP server %s ended during the call: %w", ss.server.name, ss.why())
 	case e.err != nil:
 		return nil, fmt.Errorf("the MCP server %s refused the call: %w", ss.server.name, e.err)

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// mcpServersDir is where the reference servers of MCP and its conformance tests are, unchanged and
+// pinned.
+const mcpServersDir = "../../e2e/mcp-servers"
+
+// installMCPServers fetches them, if they are not there, once.
+var installMCPServers = sync.OnceValue(func() error {
+	for _, name := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return errNoNode
+		}
+	}
+	if _, err := os.Stat(filepath.Join(mcpServersDir, "node_modules", "@modelcontextprotocol", "conformance")); err == nil {
+		return nil
+	}
+	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	cmd.Dir = mcpServersDir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("npm ci: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// newServersPlace is a place whose configuration names the reference servers.
+func newServersPlace(t *testing.T) *place {
+	t.Helper()
+	if err := installMCPServers(); err != nil {
+		t.Skipf("the reference servers of MCP are not tested: %v", err)
+	}
+	dir, err := filepath.Abs(filepath.Join(mcpServersDir, "node_modules", "@modelcontextprotocol"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pl := newPlace(t)
+	home := filepath.Join(pl.dir, "home", "fermata")
+	text := fmt.Sprintf("[mcp_servers.every]\ncommand = \"node\"\nargs = [%q, \"stdio\"]\nstartup_timeout_sec = 600\ntool_timeout_sec = 600\n"+
+		"[mcp_servers.files]\ncommand = \"node\"\nargs = [%q, %q]\nstartup_timeout_sec = 600\n",
+		filepath.Join(dir, "server-everything", "dist", "index.js"), filepath.Join(dir, "server-filesystem", "dist", "index.js"), pl.work)
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return pl
+}
+
+func TestReferenceServers(t *testing.T) {
+	t.Parallel()
+	pl := newServersPlace(t)
+	pl.file("hello.txt", "hello from a file\n")
+	var plan, want []string
+	for call, answer := range map[string]string{
+		`every__echo {"message":"hi"}`:                                     "Echo: hi",
+		`every__get-sum {"a":2,"b":3}`:                                     "5",
+		`every__get-structured-content {"location":"Chicago"}`:             "temperature",
+		`every__trigger-long-running-operation {"duration":0.2,"steps":2}`: "completed",
+		`files__read_text_file {"path":"hello.txt"}`:                       "hello from a file",
+		`files__read_text_file {"path":"/etc/passwd"}`:                     "Access denied",
+		`files__list_allowed_directories {}`:                               pl.work,
+	} {
+		plan, want = append(plan, "call: "+call), append(want, answer)
+	}
+	pl.must("exec", "--demo", "plan: "+strings.Join(plan, "; "))
+	contains(t, "answers", pl.must("show", pl.conversation()), want...)
+
+	write := fmt.Sprintf(`call: files__write_file {"path":%q,"content":"x"}`, filepath.Join(pl.work, "made"))
+	out, errs, _ := pl.run("exec", "--demo", write)
+	contains(t, "what may not be called", out+errs, "needs an approval")
+	pl.must("exec", "--demo", "-c", "mcp_servers.every.enabled=false", "-c", `mcp_servers.files.tools.write_file.approval="allow"`, write)
+	if _, err := os.Stat(filepath.Join(pl.work, "made")); err != nil {
+		t.Error(err)
+	}
+}
+
+// The server is interrupted, then killed, in mid-call.
+func TestReferenceServerInMidCall(t *testing.T) {
+	t.Parallel()
+	pl := newServersPlace(t)
+	const long = `call: every__trigger-long-running-operation {"duration":600,"steps":6000}`
+	pr := pl.start("exec", "--demo", long)
+	pid := pl.nodeOf(pr.cmd.Process.Pid)
+	id := pl.conversation()
+	pl.awaitEvent(id, "the call", func(b p.Body) bool { _, ok := b.(*p.ServerCallStarted); return ok })
+	pr.signal(syscall.SIGINT)
+	if code := pr.code(); code != exitInterrupted {
+		t.Errorf("exit code %d\n%s", code, pr.err.String())
+	}
+	if syscall.Kill(pid, 0) == nil {
+		t.Error("the server is left")
+	}
+
+	pl = newServersPlace(t)
+	pr = pl.start("exec", "--demo", "plan: "+long+`; call: every__echo {"message":"back again"}`)
+	pid = pl.nodeOf(pr.cmd.Process.Pid)
+	id = pl.conversation()
+	pl.awaitEvent(id, "the call", func(b p.Body) bool { _, ok := b.(*p.ServerCallStarted); return ok })
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code := pr.code(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, pr.err.String())
+	}
+	contains(t, "after the death of the server", pl.must("show", id), "the MCP server every ended during the call: it was killed by SIGKILL", "Echo: back again")
+	pl.must("fsck", id)
+}
+
+// nodeOf waits for the server everything below a process and returns its process id.
+func (pl *place) nodeOf(ancestor int) int {
+	pl.t.Helper()
+	found := 0
+	awaitTrue(pl.t, "the server", func() bool {
+		for _, pid := range descendants(ancestor) {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if strings.HasPrefix(string(line), "node\x00") && strings.Contains(string(line), "server-everything") {
+				found = pid
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// descendants are the processes below one.
+func descendants(of int) []int {
+	parent := map[int]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		text, _ := os.ReadFile(name)
+		var pid, up int
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if n, _ := fmt.Sscanf(string(text), "%d", &pid); n == 1 {
+			var state string
+			_, _ = fmt.Sscanf(rest, "%s %d", &state, &up)
+			parent[pid] = up
+		}
+	}
+	var list []int
+	for pid := range parent {
+		for up := pid; up != 0; up = parent[up] {
+			if up == of && pid != of {
+				list = append(list, pid)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// The scenarios for clients of MCP's conformance tests, but for those about authorization. When a
+// stream is resumed is not judged: that depends on how busy the machine is.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	if err := installMCPServers(); err != nil {
+		t.Skipf("the conformance tests of MCP are not run: %v", err)
+	}
+	dir, err := filepath.Abs(mcpServersDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, scenario := range []string{"initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults"} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			pl := newPlace(t)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			out := filepath.Join(pl.dir, "results")
+			cmd := exec.CommandContext(ctx, "node", "--import", filepath.Join(dir, "node20.mjs"),
+				filepath.Join(dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js"),
+				"client", "--command", "node "+filepath.Join(dir, "client.mjs"), "--scenario", scenario, "--timeout", "150000", "-o", out)
+			cmd.Dir, cmd.Env = pl.work, append(pl.env, "FERMATA_BIN="+pl.bin)
+			said, _ := cmd.CombinedOutput() // what failed is in the checks
+			files, _ := filepath.Glob(filepath.Join(out, "*", "checks.json"))
+			if len(files) != 1 {
+				t.Fatalf("%d files of checks\n%s", len(files), said)
+			}
+			text, err := os.ReadFile(files[0])
+			var checks []struct{ ID, Status, ErrorMessage string }
+			if err != nil || json.Unmarshal(text, &checks) != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			passed := 0
+			for _, c := range checks {
+				switch {
+				case c.Status == "SUCCESS":
+					passed++
+				case c.Status == "FAILURE" && c.ID != "client-sse-retry-timing":
+					t.Errorf("%s: %s", c.ID, c.ErrorMessage)
+				}
+			}
+			if passed == 0 {
+				t.Errorf("nothing passed\n%s", said)
+			}
+		})
+	}
+}
