@@ -37,7 +37,9 @@ func recordSession(t *testing.T) (log []map[string]any, methods map[float64]stri
 		return c.result(method, params)
 	}
 	c.thread, _ = within(call("thread/start", `{"model":null}`), "thread", "id").(string)
-	say := func(text string) { call("turn/start", fmt.Sprintf(`{"threadId":"T","input":[{"type":"text","text":%q}],"clientUserMessageId":"m"}`, text)) }
+	say := func(text string) {
+		call("turn/start", fmt.Sprintf(`{"threadId":"T","input":[{"type":"text","text":%q}],"clientUserMessageId":"m"}`, text))
+	}
 	say("run: touch made")
 	q := c.await("item/commandExecution/requestApproval")
 	c.send(fmt.Sprintf(`{"id":%q,"result":{"decision":"accept"}}`, q["id"]))
