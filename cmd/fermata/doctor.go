@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/mcpcmd"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -50,6 +51,9 @@ func doctor(ctx context.Context, s streams, f runFlags) error {
 	} else {
 		line("model", "%s (%s), from %s", choice.Model, choice.Provider.ID, choice.Source)
 	}
+	if from := keyFrom(l, choice); from != "" {
+		line("key", "%s", from)
+	}
 	dir := l.Options.Cwd
 	line("directory", "%s, %s", tilde(dir), trustWord(l.Projects.Trust(dir)))
 	line("approval", "%s", cfg.Approval)
@@ -62,6 +66,25 @@ func doctor(ctx context.Context, s streams, f runFlags) error {
 		line("notify", "%s", runnable(cfg.Notify[0]))
 	}
 	return mcpcmd.Doctor(ctx, l, line)
+}
+
+// keyFrom says where the key of a provider comes from; nothing if it needs none.
+func keyFrom(l app.Loaded, c config.Choice) string {
+	for _, name := range c.Provider.EnvKeys {
+		if os.Getenv(name) != "" {
+			return "in the environment: " + name
+		}
+	}
+	for _, name := range c.Provider.EnvKeys {
+		_, place, err := l.Keys.Get(name)
+		switch {
+		case err != nil:
+			return err.Error()
+		case place != "":
+			return fmt.Sprintf("saved in %s: %s", place, name)
+		}
+	}
+	return ""
 }
 
 func trustWord(t project.Trust) string {

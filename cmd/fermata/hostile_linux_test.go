@@ -67,6 +67,8 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata mcp test":           {{"mcp", "test"}, {"mcp", "test", hostile}},
 		"fermata mcp-server schema":  {{"mcp-server", "schema"}},
 		"fermata models":             {{"models", hostile}, {"models", "--refresh", hostile}},
+		"fermata login":              {{"login", hostile}},
+		"fermata logout":             {{"logout", hostile}, {"logout"}},
 		"fermata permissions":        {{"permissions"}, {"permissions", hostile}},
 		"fermata permissions allow":  {{"permissions", "allow", "a" + hostile, "b"}, {"permissions", "allow", hostile + ";"}},
 		"fermata permissions revoke": {{"permissions", "revoke", "a" + hostile}},

@@ -177,7 +177,7 @@ func newRoot(s streams) *cobra.Command {
 	)
 	addTo(root, groupRun, execCommand(s), approveCommand(s), webCommand(s), mcpServerCommand(s), appServerCommand(s), demoModelCommand(s))
 	addTo(root, groupManage, listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), renameCommand(s), archiveCommand(s), unarchiveCommand(s), deleteCommand(s), fsckCommand(s))
-	addTo(root, groupMachine, trustCommand(s), permissionsCommand(s), configCommand(s), mcpCommand(s), modelsCommand(s), doctorCommand(s), sandboxCommand(s), versionCommand(s))
+	addTo(root, groupMachine, loginCommand(s), logoutCommand(s), trustCommand(s), permissionsCommand(s), configCommand(s), mcpCommand(s), modelsCommand(s), doctorCommand(s), sandboxCommand(s), versionCommand(s))
 	addTo(root, groupManage, sendCommand(s), interruptCommand(s))
 	interactive(root, s)
 	completeFlags(root)

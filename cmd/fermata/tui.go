@@ -287,7 +287,7 @@ func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
 		}
 		return err
 	}
-	_, err = l.Config.Choose(os.Getenv, app.Probe)
+	_, err = l.Models().Choose("")
 	var missing *config.MissingKeyError
 	if !errors.Is(err, config.ErrNoProvider) && !errors.As(err, &missing) {
 		return nil // what else is wrong is told later
@@ -313,7 +313,7 @@ func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
 	f.typed.Provider = c.Provider
 	f.typed.Demo = c.Provider == config.Demo
 	if c.Key != "" {
-		return os.Setenv(c.Variable, c.Key) // of this process only; commands do not get it
+		return keepKey(s, l, c)
 	}
 	return nil
 }

@@ -288,6 +288,8 @@ func TestScreenMissingKey(t *testing.T) {
 	s.keys("1")
 	s.sees("Key for mine")
 	s.types("sesame", "Enter")
+	s.sees("Save the key for next time? [Y/n]")
+	s.types("y", "Enter")
 	s.sees("demo (mine)", "ready")
 	s.types("run: env | grep -c MINE_API_KEY", "Enter")
 	s.sees("It printed", "ready")
@@ -296,6 +298,7 @@ func TestScreenMissingKey(t *testing.T) {
 	}
 	s.types("/quit", "Enter")
 	s.sees("exit code 0")
+	contains(t, "doctor", pl.must("doctor"), "saved in a file: MINE_API_KEY")
 	for _, e := range pl.events(pl.conversation()) {
 		if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), "sesame") {
 			t.Errorf("the key is in the conversation: %s", b)

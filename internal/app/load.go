@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/internal/app/keys"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 )
@@ -33,6 +34,7 @@ type Loaded struct {
 	Options  config.Options // its Cwd is the directory to work in
 	Config   *config.Config
 	Projects *project.Store // trust and permissions
+	Keys     *keys.Store    // of model services
 	Warnings []config.Warning
 
 	version string
@@ -50,6 +52,7 @@ func Load(o Options) (Loaded, error) {
 	if err != nil {
 		return l, configError(err)
 	}
+	l.Keys = keys.Open(l.Config.Home)
 	var more []config.Warning
 	l.Projects, more, err = project.Open(l.Options, l.Config)
 	l.Warnings = append(l.Warnings, more...)
@@ -72,7 +75,7 @@ func plural(n int, what string) string {
 
 // Models are those of the configuration.
 func (l Loaded) Models() *Models {
-	return &Models{load: l.Options, config: l.Config, version: l.version}
+	return &Models{load: l.Options, config: l.Config, version: l.version, env: l.Keys.Env(os.Getenv)}
 }
 
 // HomeHint says what to do when there is no place for conversations.

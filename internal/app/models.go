@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +24,8 @@ import (
 type Models struct {
 	load    config.Options
 	config  *config.Config
-	version string // of this program
+	version string              // of this program
+	env     func(string) string // variables, and keys that are saved
 
 	mu      sync.Mutex
 	clients map[string]*provided // by the provider's name in settings; guarded by mu
@@ -62,7 +62,7 @@ func (m *Models) chooseFor(s p.Settings) (config.Choice, error) {
 		own.Model = s.Model
 		cfg = &own
 	}
-	return cfg.Choose(os.Getenv, Probe)
+	return cfg.Choose(m.env, Probe)
 }
 
 // get returns the provider for the settings of a turn. What a provider's name stands for

@@ -78,7 +78,7 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 	if err != nil {
 		return p.Settings{}, nil, fmt.Errorf("configuration: %w", err)
 	}
-	choice, err := cfg.Choose(os.Getenv, Probe)
+	choice, err := cfg.Choose(a.Models.env, Probe)
 	if err != nil {
 		return p.Settings{}, nil, err
 	}

@@ -23,7 +23,7 @@ type MissingKeyError struct {
 }
 
 func (e *MissingKeyError) Error() string {
-	text := fmt.Sprintf("provider %s needs a key: set %s", e.Provider, strings.Join(e.Variables, " or "))
+	text := fmt.Sprintf("provider %s needs a key: set %s, or run fermata login %s", e.Provider, strings.Join(e.Variables, " or "), e.Provider)
 	if e.Source.Kind != FromDefault {
 		text += fmt.Sprintf(" (env_key in %s)", e.Source)
 	}
@@ -141,7 +141,7 @@ func (c *Config) pick(env func(string) string, probe Probe) (*Provider, Source, 
 			return ollama, Source{}, nil
 		}
 	}
-	return nil, Source{}, fmt.Errorf("%w: set %s, or %s; or start Ollama (%s); or name one in %s with model_provider; or try --demo, which needs nothing",
+	return nil, Source{}, fmt.Errorf("%w: run fermata login, or set %s, or %s; or start Ollama (%s); or name one in %s with model_provider; or try --demo, which needs nothing",
 		ErrNoProvider, strings.Join(openai.EnvKeys, " or "), strings.Join(anthropic.EnvKeys, " or "), redactURL(ollama.BaseURL), FileName)
 }
 

@@ -107,14 +107,14 @@ func TestChooseConfigured(t *testing.T) {
 func TestChooseErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"missing key": {
-			"model_provider = 'openai'", "provider openai needs a key: set CODEX_API_KEY or OPENAI_API_KEY",
+			"model_provider = 'openai'", "provider openai needs a key: set CODEX_API_KEY or OPENAI_API_KEY, or run fermata login openai",
 		},
 		"missing own key": {
 			"model_provider = 'x'\n[model_providers.x]\nbase_url = 'http://localhost/v1'\nenv_key = 'X_KEY'\nenv_key_instructions = 'ask Bob'",
-			"provider x needs a key: set X_KEY (env_key in HOME:4): ask Bob",
+			"provider x needs a key: set X_KEY, or run fermata login x (env_key in HOME:4): ask Bob",
 		},
 		"remote base url wants the key": {
-			"openai_base_url = 'https://proxy.example/v1'", "provider openai needs a key: set CODEX_API_KEY or OPENAI_API_KEY",
+			"openai_base_url = 'https://proxy.example/v1'", "provider openai needs a key: set CODEX_API_KEY or OPENAI_API_KEY, or run fermata login openai",
 		},
 		"no address": {
 			"model_provider = 'a b'\nmodel_providers.'a b'.name = 'x'", `provider a b has no address: set model_providers."a b".base_url`,

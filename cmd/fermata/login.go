@@ -1,0 +1,180 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/keys"
+	"github.com/fermata-agent/fermata/internal/app/stdin"
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/surface/tui/first"
+)
+
+func loginCommand(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "login [PROVIDER]",
+		Short: "Save the key of a model service",
+		Long: "Save the key of a model service (openai unless PROVIDER says otherwise): in the keyring of the system where there is one, else in a\n" +
+			"file that only you can read. The key is read from the terminal, without showing it, or from stdin. Commands of the model never see it.\n" +
+			"A key in an environment variable counts more.",
+		Example: "  fermata login\n  fermata login anthropic\n  pass show openai | fermata login openai",
+		Args:    args(cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, a []string) error {
+			l, err := (&runFlags{}).load(s)
+			if err != nil {
+				return err
+			}
+			provider, names, err := keyVariables(l, a)
+			if err != nil {
+				return err
+			}
+			key, err := readKey(s, provider)
+			if err != nil {
+				return err
+			}
+			return saveKey(s, l, provider, names[len(names)-1], key)
+		},
+	}
+}
+
+func logoutCommand(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "logout [PROVIDER]",
+		Short:   "Delete a saved key",
+		Long:    "Delete the saved key of a model service (openai unless PROVIDER says otherwise).",
+		Example: "  fermata logout\n  fermata logout anthropic",
+		Args:    args(cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, a []string) error {
+			l, err := (&runFlags{}).load(s)
+			if err != nil {
+				return err
+			}
+			provider, names, err := keyVariables(l, a)
+			if err != nil {
+				return err
+			}
+			deleted := false
+			for _, name := range names {
+				found, err := l.Keys.Delete(name)
+				if err != nil {
+					return err
+				}
+				deleted = deleted || found
+			}
+			if !deleted {
+				return &exitError{code: exitFailed, err: fmt.Errorf("no key of %s is saved", provider), hint: savedKeys(l.Keys)}
+			}
+			_, err = fmt.Fprintf(s.err, "the key of %s is deleted\n", provider)
+			return err
+		},
+	}
+}
+
+// savedKeys says which keys there are.
+func savedKeys(k *keys.Store) string {
+	if names := k.Names(); len(names) > 0 {
+		return "saved are: " + strings.Join(names, ", ")
+	}
+	return ""
+}
+
+// keyVariables returns the provider that is meant, and the variables that its key may be in.
+func keyVariables(l app.Loaded, a []string) (string, []string, error) {
+	provider := "openai"
+	if len(a) > 0 {
+		provider = a[0]
+	} else if l.Config.Provider != "" {
+		provider = l.Config.Provider
+	}
+	choice, err := l.Models().Choose(provider)
+	var missing *config.MissingKeyError
+	switch {
+	case errors.As(err, &missing):
+		return provider, missing.Variables, nil
+	case err != nil && choice.Provider.ID == "":
+		var wrong *config.Error
+		if errors.As(err, &wrong) { // without the name of a setting, which nobody typed
+			return "", nil, usage("%s", wrong.Text)
+		}
+		return "", nil, err
+	case len(choice.Provider.EnvKeys) == 0:
+		return "", nil, &exitError{code: exitFailed, err: fmt.Errorf("%s needs no key", provider)}
+	}
+	return provider, choice.Provider.EnvKeys, nil
+}
+
+var errNoKey = errors.New("no key was given")
+
+// readKey reads a key from the terminal or from stdin.
+func readKey(s streams, provider string) (string, error) {
+	in, ok := s.in.(*os.File)
+	if !ok || !terminal(s.in) {
+		key, err := stdin.Read(s.in, s.reportWaiting)
+		if err == nil && key == "" {
+			err = &exitError{code: exitFailed, err: errNoKey, hint: "write it to stdin, or run this on a terminal"}
+		}
+		return key, err
+	}
+	fmt.Fprintf(s.err, "Key for %s (it is not shown): ", provider)
+	text, err := term.ReadPassword(in.Fd())
+	fmt.Fprintln(s.err)
+	if err != nil {
+		return "", fmt.Errorf("read the key: %w", err)
+	}
+	if key := strings.TrimSpace(string(text)); key != "" {
+		return key, nil
+	}
+	return "", &exitError{code: exitFailed, err: errNoKey}
+}
+
+// saveKey saves a key and says where, and what it is used for.
+func saveKey(s streams, l app.Loaded, provider, variable, key string) error {
+	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return &exitError{code: exitFailed, err: errors.New("that is no key: there is white space in it")}
+	}
+	place, err := l.Keys.Save(variable, key)
+	if err != nil {
+		return err
+	}
+	where := string(place)
+	if place == keys.File {
+		where = tilde(l.Config.Home) + "/keys, which only you can read"
+	}
+	fmt.Fprintf(s.err, "the key of %s is saved in %s\n", provider, where)
+	if os.Getenv(variable) != "" {
+		fmt.Fprintf(s.err, "fermata: warning: %s is set, and counts more\n", variable)
+	}
+	if found := []string{"openai", "anthropic", l.Config.Provider}; !slices.Contains(found, provider) {
+		fmt.Fprintf(s.err, "to use it: fermata -m %s/MODEL, or model_provider = %q in %s\n", provider, provider, tilde(l.Config.Home)+"/"+config.FileName)
+	}
+	return nil
+}
+
+// keepKey uses a key that was typed on the first screen, and offers to save it.
+func keepKey(s streams, l app.Loaded, c first.Choice) error {
+	fmt.Fprint(s.err, "Save the key for next time? [Y/n] ")
+	if answer := strings.ToLower(strings.TrimSpace(readLine(s.in))); answer == "" || answer == "y" || answer == "yes" {
+		return saveKey(s, l, c.Provider, c.Variable, c.Key)
+	}
+	return os.Setenv(c.Variable, c.Key) // of this process only; commands do not get it
+}
+
+// readLine reads one line, and nothing of what follows it.
+func readLine(in io.Reader) string {
+	var line []byte
+	for b := make([]byte, 1); len(line) < 1<<10; {
+		if n, err := in.Read(b); n == 0 || err != nil || b[0] == '\n' {
+			break
+		}
+		line = append(line, b[0])
+	}
+	return string(line)
+}
