@@ -26,6 +26,7 @@ type ListOptions struct {
 type Page struct {
 	Items []Summary
 	Next  string // empty on the last page
+	Total int    // how many there are in all directories
 }
 
 // A Summary is what a list shows of a conversation.
@@ -62,7 +63,7 @@ func (l *Local) List(ctx context.Context, o ListOptions) (Page, error) {
 	if limit <= 0 {
 		limit = 25
 	}
-	var page Page
+	page := Page{Total: len(infos)}
 	for _, in := range infos {
 		if o.Cursor != "" && newestFirst(in, after) <= 0 {
 			continue

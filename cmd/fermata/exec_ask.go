@@ -27,7 +27,7 @@ func asking(s streams, r *app.App) *exec.Asking {
 			return "", nil, false
 		}
 		perm, ok := project.Offer(ask.Command, ask.Cwd)
-		what := fmt.Sprintf("don't ask again for commands that start with `%s` in %s", perm, tilde(perm.Dir))
+		what := fmt.Sprintf("don't ask again for commands that start with `%s` in %s", perm, app.Tilde(perm.Dir))
 		return what, func() error { return r.Projects.Allow(perm) }, ok
 	}}
 }

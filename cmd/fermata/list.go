@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
-	"github.com/fermata-agent/fermata/internal/safetext"
 )
 
 func listCommand(s streams) *cobra.Command {
@@ -45,15 +44,17 @@ func listCommand(s streams) *cobra.Command {
 }
 
 func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions, models *catalogue.Catalogue, asJSON bool) error {
-	limit := o.Limit
-	w := tabwriter.NewWriter(safetext.NewWriter(s.rawOut), 0, 0, 2, ' ', 0)
-	n := 0
+	limit, n := o.Limit, 0
+	t := table{width: columns(s.rawOut), rows: [][]string{{"ID", "AGE", "STATE", "USED", "DIRECTORY", "TITLE"}}}
 	for sum, err := range app.All(ctx, e, o) {
 		if err != nil {
 			return err
 		}
 		if n++; limit > 0 && n > limit {
-			break
+			if o.Cwd == "" || asJSON {
+				break
+			}
+			continue // to know how many there are
 		}
 		used, dollars := took(models, sum)
 		if asJSON {
@@ -66,12 +67,29 @@ func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions,
 			}
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", sum.ID, sum.Updated.Local().Format(time.DateTime), ending(sum), used, sum.Title)
+		t.rows = append(t.rows, []string{string(sum.ID), age(time.Since(sum.Updated)), ending(sum), used, app.Tilde(sum.Cwd), sum.Title})
 	}
-	if n == 0 && !asJSON {
-		fmt.Fprintln(s.err, "no conversations yet")
+	if asJSON {
+		return nil
 	}
-	return w.Flush()
+	if n == 0 {
+		_, err := fmt.Fprintln(s.err, "no conversations yet")
+		return err
+	}
+	if err := t.print(s.out); err != nil {
+		return err
+	}
+	if limit > 0 && n > limit {
+		if o.Cwd == "" {
+			page, err := e.List(ctx, engine.ListOptions{Limit: 1, Archived: o.Archived})
+			if err != nil {
+				return err
+			}
+			n = page.Total
+		}
+		fmt.Fprintf(s.err, "%d of %d conversations; -n 0 shows all\n", limit, n)
+	}
+	return nil
 }
 
 func ending(s engine.Summary) string {
@@ -90,7 +108,7 @@ func took(models *catalogue.Catalogue, s engine.Summary) (string, *float64) {
 	if s.Usage == nil {
 		return "", nil
 	}
-	text := tokens(s.Usage.Total) + " tokens"
+	text := setupcmd.Tokens(s.Usage.Total) + " tokens"
 	if m, ok := models.Find(s.Provider, s.Model); ok {
 		if dollars, ok := m.Cost(*s.Usage); ok {
 			return fmt.Sprintf("%s, $%.2f", text, dollars), &dollars

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
@@ -177,7 +178,8 @@ func newRoot(s streams) *cobra.Command {
 	)
 	addTo(root, groupRun, execCommand(s), approveCommand(s), webCommand(s), mcpServerCommand(s), appServerCommand(s), demoModelCommand(s))
 	addTo(root, groupManage, listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), renameCommand(s), archiveCommand(s), unarchiveCommand(s), deleteCommand(s), fsckCommand(s))
-	addTo(root, groupMachine, loginCommand(s), logoutCommand(s), trustCommand(s), permissionsCommand(s), configCommand(s), mcpCommand(s), modelsCommand(s), doctorCommand(s), sandboxCommand(s), versionCommand(s))
+	addTo(root, groupMachine, setupcmd.Commands(setupOptions(s))...)
+	addTo(root, groupMachine, mcpCommand(s), sandboxCommand(s), versionCommand(s))
 	addTo(root, groupManage, sendCommand(s), interruptCommand(s))
 	interactive(root, s)
 	completeFlags(root)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
@@ -313,7 +314,7 @@ func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
 	f.typed.Provider = c.Provider
 	f.typed.Demo = c.Provider == config.Demo
 	if c.Key != "" {
-		return keepKey(s, l, c)
+		return setupcmd.KeepKey(setupOptions(s), l, c.Provider, c.Variable, c.Key)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -121,4 +122,16 @@ func workdir(dir string) (string, error) {
 		return "", usage("work in %s: %w", dir, unix.ENOTDIR)
 	}
 	return real, nil
+}
+
+// Tilde shortens a path in the user's home directory, for people.
+func Tilde(path string) string {
+	home, err := os.UserHomeDir()
+	if err != nil || home == "/" {
+		return path
+	}
+	if rest, ok := strings.CutPrefix(path, home); ok && (rest == "" || rest[0] == '/') {
+		return "~" + rest
+	}
+	return path
 }

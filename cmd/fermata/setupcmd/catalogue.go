@@ -1,4 +1,4 @@
-package main
+package setupcmd
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 )
 
-func modelsCommand(s streams) *cobra.Command {
+func modelsCommand(o Options) *cobra.Command {
 	var from, provider string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -41,13 +41,13 @@ returns to the built-in list.`,
 				case err != nil:
 					return err
 				case from == refresh.Builtin:
-					fmt.Fprintln(s.err, "using the built-in list of models")
+					fmt.Fprintln(o.Err, "using the built-in list of models")
 				default:
-					fmt.Fprintf(s.err, "%d models are now in %s\n", n, file)
+					fmt.Fprintf(o.Err, "%d models are now in %s\n", n, file)
 				}
 				return nil
 			}
-			return listModels(s, catalogue.Open(home), provider, filters, asJSON)
+			return listModels(o, catalogue.Open(home), provider, filters, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&from, "refresh", "", "read a newer list from `SOURCE`: a file, a URL, or \"builtin\"")
@@ -56,11 +56,11 @@ returns to the built-in list.`,
 	return cmd
 }
 
-func listModels(s streams, c *catalogue.Catalogue, provider string, filters []string, asJSON bool) error {
+func listModels(o Options, c *catalogue.Catalogue, provider string, filters []string, asJSON bool) error {
 	if err := c.Err(); err != nil {
-		fmt.Fprintf(s.err, "fermata: warning: %v; using the built-in list\n", err)
+		fmt.Fprintf(o.Err, "fermata: warning: %v; using the built-in list\n", err)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	n := 0
 	for m := range c.All() {
 		name := strings.ToLower(m.Provider + "/" + m.ID)
@@ -68,7 +68,7 @@ func listModels(s streams, c *catalogue.Catalogue, provider string, filters []st
 			continue
 		}
 		if asJSON {
-			if err := json.NewEncoder(s.out).Encode(modelLine(m)); err != nil {
+			if err := json.NewEncoder(o.Out).Encode(modelLine(m)); err != nil {
 				return err
 			}
 			n++
@@ -77,11 +77,11 @@ func listModels(s streams, c *catalogue.Catalogue, provider string, filters []st
 		if n++; n == 1 {
 			fmt.Fprintln(w, "MODEL\tWINDOW\tOUTPUT\tEFFORTS\tIMAGES\t$/M IN\t$/M OUT\tRELEASED")
 		}
-		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Provider, m.ID, tokens(m.Window()), tokens(m.OutputLimit),
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Provider, m.ID, Tokens(m.Window()), Tokens(m.OutputLimit),
 			dash(strings.Join(m.Efforts, " ")), yesNo(m.Vision), price(m.Price, m.Price.Input), price(m.Price, m.Price.Output), dash(m.Released))
 	}
 	if n == 0 && !asJSON {
-		fmt.Fprintln(s.err, "no known model matches")
+		fmt.Fprintln(o.Err, "no known model matches")
 	}
 	return w.Flush()
 }
@@ -101,7 +101,8 @@ func modelLine(m catalogue.Model) map[string]any {
 	return line
 }
 
-func tokens(n int64) string {
+// Tokens is a number of tokens, in short.
+func Tokens(n int64) string {
 	switch {
 	case n == 0:
 		return "-"

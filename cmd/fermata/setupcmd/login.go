@@ -1,4 +1,4 @@
-package main
+package setupcmd
 
 import (
 	"errors"
@@ -15,10 +15,9 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/keys"
 	"github.com/fermata-agent/fermata/internal/app/stdin"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 )
 
-func loginCommand(s streams) *cobra.Command {
+func loginCommand(o Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "login [PROVIDER]",
 		Short: "Save the key of a model service",
@@ -28,7 +27,7 @@ func loginCommand(s streams) *cobra.Command {
 		Example: "  fermata login\n  fermata login anthropic\n  pass show openai | fermata login openai",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
-			l, err := (&runFlags{}).load(s)
+			l, err := o.Load("")
 			if err != nil {
 				return err
 			}
@@ -36,16 +35,16 @@ func loginCommand(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			key, err := readKey(s, provider)
+			key, err := readKey(o, provider)
 			if err != nil {
 				return err
 			}
-			return saveKey(s, l, provider, names[len(names)-1], key)
+			return saveKey(o, l, provider, names[len(names)-1], key)
 		},
 	}
 }
 
-func logoutCommand(s streams) *cobra.Command {
+func logoutCommand(o Options) *cobra.Command {
 	return &cobra.Command{
 		Use:     "logout [PROVIDER]",
 		Short:   "Delete a saved key",
@@ -53,7 +52,7 @@ func logoutCommand(s streams) *cobra.Command {
 		Example: "  fermata logout\n  fermata logout anthropic",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
-			l, err := (&runFlags{}).load(s)
+			l, err := o.Load("")
 			if err != nil {
 				return err
 			}
@@ -70,9 +69,9 @@ func logoutCommand(s streams) *cobra.Command {
 				deleted = deleted || found
 			}
 			if !deleted {
-				return &exitError{code: exitFailed, err: fmt.Errorf("no key of %s is saved", provider), hint: savedKeys(l.Keys)}
+				return &app.Error{Err: fmt.Errorf("no key of %s is saved", provider), Hint: savedKeys(l.Keys)}
 			}
-			_, err = fmt.Fprintf(s.err, "the key of %s is deleted\n", provider)
+			_, err = fmt.Fprintf(o.Err, "the key of %s is deleted\n", provider)
 			return err
 		},
 	}
@@ -106,7 +105,7 @@ func keyVariables(l app.Loaded, a []string) (string, []string, error) {
 		}
 		return "", nil, err
 	case len(choice.Provider.EnvKeys) == 0:
-		return "", nil, &exitError{code: exitFailed, err: fmt.Errorf("%s needs no key", provider)}
+		return "", nil, &app.Error{Err: fmt.Errorf("%s needs no key", provider)}
 	}
 	return provider, choice.Provider.EnvKeys, nil
 }
@@ -114,31 +113,31 @@ func keyVariables(l app.Loaded, a []string) (string, []string, error) {
 var errNoKey = errors.New("no key was given")
 
 // readKey reads a key from the terminal or from stdin.
-func readKey(s streams, provider string) (string, error) {
-	in, ok := s.in.(*os.File)
-	if !ok || !terminal(s.in) {
-		key, err := stdin.Read(s.in, s.reportWaiting)
+func readKey(o Options, provider string) (string, error) {
+	in, ok := o.In.(*os.File)
+	if !ok || !term.IsTerminal(in.Fd()) {
+		key, err := stdin.Read(o.In, o.reportWaiting)
 		if err == nil && key == "" {
-			err = &exitError{code: exitFailed, err: errNoKey, hint: "write it to stdin, or run this on a terminal"}
+			err = &app.Error{Err: errNoKey, Hint: "write it to stdin, or run this on a terminal"}
 		}
 		return key, err
 	}
-	fmt.Fprintf(s.err, "Key for %s (it is not shown): ", provider)
+	fmt.Fprintf(o.Err, "Key for %s (it is not shown): ", provider)
 	text, err := term.ReadPassword(in.Fd())
-	fmt.Fprintln(s.err)
+	fmt.Fprintln(o.Err)
 	if err != nil {
 		return "", fmt.Errorf("read the key: %w", err)
 	}
 	if key := strings.TrimSpace(string(text)); key != "" {
 		return key, nil
 	}
-	return "", &exitError{code: exitFailed, err: errNoKey}
+	return "", &app.Error{Err: errNoKey}
 }
 
 // saveKey saves a key and says where, and what it is used for.
-func saveKey(s streams, l app.Loaded, provider, variable, key string) error {
+func saveKey(o Options, l app.Loaded, provider, variable, key string) error {
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return &exitError{code: exitFailed, err: errors.New("that is no key: there is white space in it")}
+		return &app.Error{Err: errors.New("that is no key: there is white space in it")}
 	}
 	place, err := l.Keys.Save(variable, key)
 	if err != nil {
@@ -146,25 +145,25 @@ func saveKey(s streams, l app.Loaded, provider, variable, key string) error {
 	}
 	where := string(place)
 	if place == keys.File {
-		where = tilde(l.Config.Home) + "/keys, which only you can read"
+		where = app.Tilde(l.Config.Home) + "/keys, which only you can read"
 	}
-	fmt.Fprintf(s.err, "the key of %s is saved in %s\n", provider, where)
+	fmt.Fprintf(o.Err, "the key of %s is saved in %s\n", provider, where)
 	if os.Getenv(variable) != "" {
-		fmt.Fprintf(s.err, "fermata: warning: %s is set, and counts more\n", variable)
+		fmt.Fprintf(o.Err, "fermata: warning: %s is set, and counts more\n", variable)
 	}
 	if found := []string{"openai", "anthropic", l.Config.Provider}; !slices.Contains(found, provider) {
-		fmt.Fprintf(s.err, "to use it: fermata -m %s/MODEL, or model_provider = %q in %s\n", provider, provider, tilde(l.Config.Home)+"/"+config.FileName)
+		fmt.Fprintf(o.Err, "to use it: fermata -m %s/MODEL, or model_provider = %q in %s\n", provider, provider, app.Tilde(l.Config.Home)+"/"+config.FileName)
 	}
 	return nil
 }
 
-// keepKey uses a key that was typed on the first screen, and offers to save it.
-func keepKey(s streams, l app.Loaded, c first.Choice) error {
-	fmt.Fprint(s.err, "Save the key for next time? [Y/n] ")
-	if answer := strings.ToLower(strings.TrimSpace(readLine(s.in))); answer == "" || answer == "y" || answer == "yes" {
-		return saveKey(s, l, c.Provider, c.Variable, c.Key)
+// KeepKey uses a key that was typed on the first screen, and offers to save it.
+func KeepKey(o Options, l app.Loaded, provider, variable, key string) error {
+	fmt.Fprint(o.Err, "Save the key for next time? [Y/n] ")
+	if answer := strings.ToLower(strings.TrimSpace(readLine(o.In))); answer == "" || answer == "y" || answer == "yes" {
+		return saveKey(o, l, provider, variable, key)
 	}
-	return os.Setenv(c.Variable, c.Key) // of this process only; commands do not get it
+	return os.Setenv(variable, key) // of this process only; commands do not get it
 }
 
 // readLine reads one line, and nothing of what follows it.

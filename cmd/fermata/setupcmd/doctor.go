@@ -1,4 +1,4 @@
-package main
+package setupcmd
 
 import (
 	"context"
@@ -16,27 +16,27 @@ import (
 	"github.com/fermata-agent/fermata/internal/sandbox"
 )
 
-func doctorCommand(s streams) *cobra.Command {
-	var f runFlags
+func doctorCommand(o Options) *cobra.Command {
+	var load func() (app.Loaded, error)
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Check the configuration and what this machine supports",
 		Example: "  fermata doctor",
 		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return doctor(cmd.Context(), s, f)
+			return doctor(cmd.Context(), o, load)
 		},
 	}
-	f.register(cmd.Flags())
+	load = o.LoadFlags(cmd.Flags())
 	return cmd
 }
 
-func doctor(ctx context.Context, s streams, f runFlags) error {
+func doctor(ctx context.Context, o Options, load func() (app.Loaded, error)) error {
 	line := func(what, format string, args ...any) {
-		fmt.Fprintf(s.out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
+		fmt.Fprintf(o.Out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
 	}
-	line("version", "%s", version())
-	l, err := f.load(s)
+	line("version", "%s", o.Version)
+	l, err := load()
 	for _, w := range l.Warnings {
 		line("warning", "%v", w)
 	}
@@ -55,7 +55,7 @@ func doctor(ctx context.Context, s streams, f runFlags) error {
 		line("key", "%s", from)
 	}
 	dir := l.Options.Cwd
-	line("directory", "%s, %s", tilde(dir), trustWord(l.Projects.Trust(dir)))
+	line("directory", "%s, %s", app.Tilde(dir), trustWord(l.Projects.Trust(dir)))
 	line("approval", "%s", cfg.Approval)
 	line("sandbox", "%s", cfg.Settings(choice, dir, "").Sandbox.Mode)
 	for _, l := range sandbox.Probe().Lines() {

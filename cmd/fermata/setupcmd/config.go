@@ -1,27 +1,31 @@
-package main
+package setupcmd
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
 
-func configCommand(s streams) *cobra.Command {
+	"github.com/fermata-agent/fermata/internal/app"
+)
+
+func configCommand(o Options) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Show the configuration"}
-	var f runFlags
+	var load func() (app.Loaded, error)
 	show := &cobra.Command{
 		Use:     "show",
 		Short:   "Print every setting in force and where it comes from",
 		Example: "  fermata config show\n  fermata config show -p work",
 		Args:    args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			l, err := f.load(s)
+			l, err := load()
 			for _, w := range l.Warnings {
-				warn(s, w)
+				o.warn(w)
 			}
 			if err != nil {
 				return err
 			}
-			return l.Config.Show(s.out)
+			return l.Config.Show(o.Out)
 		},
 	}
-	f.register(show.Flags())
+	load = o.LoadFlags(show.Flags())
 	cmd.AddCommand(show)
 	return cmd
 }

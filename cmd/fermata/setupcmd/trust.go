@@ -1,17 +1,17 @@
-package main
+package setupcmd
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/policy"
 )
 
-func trustCommand(s streams) *cobra.Command {
+func trustCommand(o Options) *cobra.Command {
 	var deny, forget bool
 	cmd := &cobra.Command{
 		Use:   "trust [DIR]",
@@ -24,11 +24,11 @@ func trustCommand(s streams) *cobra.Command {
 			if deny && forget {
 				return usage("trust: --deny and --forget exclude each other")
 			}
-			var f runFlags
+			dir := ""
 			if len(a) > 0 {
-				f.dir = a[0]
+				dir = a[0]
 			}
-			l, err := f.load(s)
+			l, err := o.Load(dir)
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func trustCommand(s streams) *cobra.Command {
 			if err := l.Projects.SetTrust(l.Options.Cwd, level); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(s.err, "%s: %s\n", word, tilde(project.Dir(l.Options.Cwd)))
+			_, err = fmt.Fprintf(o.Err, "%s: %s\n", word, app.Tilde(project.Dir(l.Options.Cwd)))
 			return err
 		},
 	}
@@ -51,8 +51,8 @@ func trustCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func permissionsCommand(s streams) *cobra.Command {
-	var f runFlags
+func permissionsCommand(o Options) *cobra.Command {
+	var dir string
 	cmd := &cobra.Command{
 		Use:   "permissions",
 		Short: "List what turns may do in this directory without a question",
@@ -61,24 +61,24 @@ func permissionsCommand(s streams) *cobra.Command {
 		Example: "  fermata permissions\n  fermata permissions allow go test\n  fermata permissions revoke go test",
 		Args:    args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			l, err := f.load(s)
+			l, err := o.Load(dir)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(s.out, "%s: %s\n", tilde(project.Dir(l.Options.Cwd)), trustWord(l.Projects.Trust(l.Options.Cwd)))
+			fmt.Fprintf(o.Out, "%s: %s\n", app.Tilde(project.Dir(l.Options.Cwd)), trustWord(l.Projects.Trust(l.Options.Cwd)))
 			for _, perm := range l.Projects.Permissions(l.Options.Cwd) {
-				fmt.Fprintf(s.out, "  %s …  (in %s)\n", perm, tilde(perm.Dir))
+				fmt.Fprintf(o.Out, "  %s …  (in %s)\n", perm, app.Tilde(perm.Dir))
 			}
 			return nil
 		},
 	}
-	cmd.PersistentFlags().StringVarP(&f.dir, "cd", "C", "", "the permissions of `DIR`")
+	cmd.PersistentFlags().StringVarP(&dir, "cd", "C", "", "the permissions of `DIR`")
 	change := func(use, short, example string, do func(*project.Store, project.Permission) error) *cobra.Command {
 		return &cobra.Command{
 			Use: use + " COMMAND…", Short: short, Example: example, DisableFlagsInUseLine: true,
 			Args: args(cobra.MinimumNArgs(1)),
 			RunE: func(_ *cobra.Command, a []string) error {
-				l, err := f.load(s)
+				l, err := o.Load(dir)
 				if err != nil {
 					return err
 				}
@@ -93,7 +93,7 @@ func permissionsCommand(s streams) *cobra.Command {
 				if err := do(l.Projects, perm); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(s.err, "%s: `%s` in %s\n", strings.TrimSuffix(use, "e")+"ed", perm, tilde(perm.Dir))
+				_, err = fmt.Fprintf(o.Err, "%s: `%s` in %s\n", strings.TrimSuffix(use, "e")+"ed", perm, app.Tilde(perm.Dir))
 				return err
 			},
 		}
@@ -104,19 +104,4 @@ func permissionsCommand(s streams) *cobra.Command {
 	revoke.Flags().SetInterspersed(false)
 	cmd.AddCommand(allow, revoke)
 	return cmd
-}
-
-// tilde shortens a path in the user's home directory.
-func tilde(path string) string {
-	home, err := os.UserHomeDir()
-	if err != nil || home == "/" {
-		return path
-	}
-	if path == home {
-		return "~"
-	}
-	if rest, ok := strings.CutPrefix(path, home+"/"); ok {
-		return "~/" + rest
-	}
-	return path
 }
