@@ -21,6 +21,7 @@ type table struct {
 // The columns that are shortened.
 const (
 	idColumn        = 0
+	stateColumn     = 2
 	usedColumn      = 3
 	directoryColumn = 4
 	shortID         = len("01a1df48-95b6")
@@ -80,7 +81,7 @@ func (t table) fit(widths []int) {
 		}
 		return n
 	}
-	for _, i := range []int{usedColumn, directoryColumn} {
+	for _, i := range []int{usedColumn, directoryColumn, stateColumn} {
 		if left() < 2*minTitle {
 			widths[i] = 0
 		}
