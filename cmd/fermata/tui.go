@@ -23,6 +23,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
 	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/tool/mcp"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -215,7 +216,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		},
 		Config: r.Config, Dir: r.Cwd, Home: home, Version: version(),
 		History: history, Drafts: drafts, Files: (&finders{}).find,
-		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Cost: r.Models.Cost,
+		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Cost: r.Models.Cost, MCP: func() string { return mcp.Describe(r.MCPStatus()) },
 		Owner: processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 		Unbracketed: !r.Config.DisablePasteBurst,

@@ -48,6 +48,7 @@ func slashes() []slash {
 		cmd("approvals", "", "choose approvals and sandbox", func(m *model, _ string) tea.Cmd { return m.pickPreset() }),
 		cmd("ps", "", "list background commands", (*model).ps),
 		cmd("kill", "N", "stop a background command", (*model).kill),
+		cmd("mcp", "", "show the MCP servers, their tools and errors", (*model).showServers),
 		cmd("answer", "NAME=VALUE…", "answer what an MCP server asks", (*model).answer),
 		cmd("status", "", "show settings and usage", (*model).showStatus),
 		cmd("help", "", "list commands and keys", (*model).help),

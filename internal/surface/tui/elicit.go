@@ -87,6 +87,19 @@ func (m *model) question() *p.ElicitationRequested {
 	return nil
 }
 
+// showServers is /mcp.
+func (m *model) showServers(string) tea.Cmd {
+	text := ""
+	if m.o.MCP != nil {
+		text = m.o.MCP()
+	}
+	if text == "" {
+		return m.hintf(theme.Accent, "no MCP server is used; see fermata mcp add --help")
+	}
+	m.page("MCP servers", safetext.Show(text))
+	return nil
+}
+
 // answer is /answer.
 func (m *model) answer(text string) tea.Cmd {
 	q := m.question()

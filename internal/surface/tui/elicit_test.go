@@ -51,6 +51,17 @@ func TestAnswerAQuestionOfAServer(t *testing.T) {
 	})
 }
 
+func TestShowServers(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e)
+		d.say("/mcp", "enter")
+		d.sees("no MCP server is used")
+		d.m.o.MCP = func() string { return "docs: failed\n  last error: no licence\x1b[2J\n" }
+		d.say("/mcp", "enter")
+		d.sees("docs: failed", "last error: no licence␛[2J")
+	})
+}
+
 func TestDeclineAQuestionOfAServer(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)

@@ -63,6 +63,7 @@ type Options struct {
 	Undo    func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
 	Models  func(ctx context.Context) ([]app.ModelRow, error)
 	Owner   func(pid int) string // what a process is, in words
+	MCP     func() string        // the state of the MCP servers, in words; may be nil
 
 	// Shown is told of each conversation that is begun or taken up.
 	Shown func(p.ConversationID)

@@ -84,4 +84,10 @@ func TestStatus(t *testing.T) {
 	if s := r.Status()[1]; s.State != Failed || s.Log != "out of luck" || len(s.Tools) == 0 {
 		t.Errorf("%+v", s)
 	}
+	text := Describe(r.Status())
+	for _, want := range []string{"fail: failed\n  last error: it ended with exit code 3", "s: failed, test 1\n  allow: ", "\n  ask: delete\n", "it printed:\n    out of luck\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s\nwant in it %s", text, want)
+		}
+	}
 }

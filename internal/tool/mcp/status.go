@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -94,4 +95,36 @@ func (t *Tool) effective() config.MCPApproval {
 		return config.MCPAllow
 	}
 	return config.MCPAsk
+}
+
+// Describe puts a list of states into words: a line for each server, then its tools, its
+// last error and what it printed.
+func Describe(list []Status) string {
+	var b strings.Builder
+	for _, s := range list {
+		parts := []string{s.State}
+		if s.Program != "" {
+			parts = append(parts, s.Program)
+		}
+		if s.Project != "" {
+			parts = append(parts, "of the project "+s.Project)
+		}
+		fmt.Fprintf(&b, "%s: %s\n", s.Name, strings.Join(parts, ", "))
+		byApproval := map[config.MCPApproval][]string{}
+		for _, t := range s.Tools {
+			byApproval[t.Approval] = append(byApproval[t.Approval], t.Name)
+		}
+		for _, a := range []config.MCPApproval{config.MCPAllow, config.MCPAsk, config.MCPDeny} {
+			if names := byApproval[a]; len(names) > 0 {
+				fmt.Fprintf(&b, "  %s: %s\n", a, strings.Join(names, ", "))
+			}
+		}
+		if s.Error != "" {
+			fmt.Fprintf(&b, "  last error: %s\n", s.Error)
+		}
+		if s.Log != "" {
+			fmt.Fprintf(&b, "  it printed:\n    %s\n", strings.ReplaceAll(s.Log, "\n", "\n    "))
+		}
+	}
+	return b.String()
 }
