@@ -37,13 +37,19 @@ func (r *rig) browser(rights access.Rights) (token string, cookie *http.Cookie) 
 	return in.Token, cookies[0]
 }
 
+func set(name, value string) func(*http.Request) {
+	return func(q *http.Request) { q.Header.Set(name, value) }
+}
+func del(name string) func(*http.Request)  { return func(q *http.Request) { q.Header.Del(name) } }
+func host(name string) func(*http.Request) { return func(q *http.Request) { q.Host = name } }
+
 func TestWhoIsLetIn(t *testing.T) {
 	r := newRig(t)
 	id := string(r.begin("hi"))
 	token, cookie := r.browser(access.Everything)
 	other, otherCookie := r.browser(access.Everything)
-	host := strings.TrimPrefix(r.http.URL, "http://")
-	_, port, _ := strings.Cut(host, ":")
+	address := strings.TrimPrefix(r.http.URL, "http://")
+	_, port, _ := strings.Cut(address, ":")
 	ops, view, rename := "/api/v1/conversations/"+id+"/ops", "/api/v1/view", `{"kind":"rename","body":{"title":"x"}}`
 	browser := func(q *http.Request) {
 		q.Header.Set("Authorization", "Bearer "+token)
@@ -58,10 +64,6 @@ func TestWhoIsLetIn(t *testing.T) {
 			}
 		}
 	}
-	set := func(name, value string) func(*http.Request) {
-		return func(q *http.Request) { q.Header.Set(name, value) }
-	}
-	del := func(name string) func(*http.Request) { return func(q *http.Request) { q.Header.Del(name) } }
 	for _, tt := range []struct {
 		name, method, path, body string
 		set                      func(*http.Request)
@@ -82,7 +84,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		{"another origin", "POST", ops, rename, with(set("Origin", "https://evil.example")), 403},
 		{"another port of this host", "POST", ops, rename, with(set("Origin", "http://127.0.0.1:1")), 403},
 		{"no port", "POST", ops, rename, with(set("Origin", "http://127.0.0.1")), 403},
-		{"another scheme", "POST", ops, rename, with(set("Origin", "https://"+host)), 403},
+		{"another scheme", "POST", ops, rename, with(set("Origin", "https://"+address)), 403},
 		{"another name of this host", "POST", ops, rename, with(set("Origin", "http://localhost:"+port)), 403},
 		{"origin null", "POST", ops, rename, with(set("Origin", "null")), 403},
 		{"origin of a suffix", "POST", ops, rename, with(set("Origin", r.http.URL+".evil.example")), 403},
@@ -92,9 +94,11 @@ func TestWhoIsLetIn(t *testing.T) {
 		{"cross-site", "GET", "/api/v1/conversations", "", with(del("Origin"), set("Sec-Fetch-Site", "cross-site")), 403},
 		{"same site, another port", "GET", "/api/v1/conversations", "", with(del("Origin"), set("Sec-Fetch-Site", "same-site")), 403},
 		{"same site, navigation to the API", "GET", "/api/v1/conversations", "", with(del("Origin"), set("Sec-Fetch-Site", "same-site"), set("Sec-Fetch-Mode", "navigate"), set("Sec-Fetch-Dest", "document")), 403},
-		{"rebinding", "GET", "/api/v1/conversations", "", with(func(q *http.Request) { q.Host = "evil.example:" + port }), 403},
-		{"rebinding without a port", "GET", "/", "", with(func(q *http.Request) { q.Host = "127.0.0.1" }), 403},
-		{"localhost, if that is not ours", "GET", "/", "", with(func(q *http.Request) { q.Host = "localhost:" + port }), 403},
+		{"rebinding", "GET", "/api/v1/conversations", "", with(host("evil.example:"+port), del("Origin")), 403},
+		{"rebinding, with its origin", "POST", ops, rename, with(host("evil.example:"+port), set("Origin", "http://evil.example:"+port)), 403},
+		{"rebinding, a program's token", "GET", "/api/v1/conversations", "", host("evil.example:" + port), 403},
+		{"no port", "GET", "/", "", with(host("127.0.0.1"), del("Origin")), 403},
+		{"localhost, if that is not ours", "GET", "/", "", with(host("localhost:"+port), del("Origin")), 403},
 		{"preflight", "OPTIONS", ops, "", with(set("Origin", "https://evil.example"), set("Access-Control-Request-Method", "POST")), 403},
 		{"a form", "POST", ops, rename, with(set("Content-Type", "text/plain")), 415},
 		{"the page in a frame of another site", "GET", "/", "", with(del("Origin"), set("Sec-Fetch-Site", "cross-site"), set("Sec-Fetch-Mode", "navigate"), set("Sec-Fetch-Dest", "iframe")), 403},

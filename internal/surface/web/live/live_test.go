@@ -1,0 +1,136 @@
+package live
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/fermata-agent/fermata/engine"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A rig is a hub over an engine whose model says what the test says.
+type rig struct {
+	t     *testing.T
+	e     *engine.Local
+	hub   *Hub
+	id    p.ConversationID
+	words chan string // an empty one ends the answer
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, words: make(chan string)}
+	ctx, cancel := context.WithCancel(t.Context())
+	e, err := engine.Open(ctx, engine.Config{Store: engine.MemoryStore(), Model: engine.ModelFunc(r.model)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.e = e
+	r.hub = NewHub(ctx, Options{Engine: e})
+	t.Cleanup(func() { cancel(); _ = e.Shutdown(context.WithoutCancel(ctx)) })
+	if r.id, err = e.Create(ctx, p.Settings{Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) model(ctx context.Context, _ engine.Request, reply *engine.Reply) error {
+	for {
+		select {
+		case w := <-r.words:
+			if w == "" {
+				return nil
+			}
+			reply.Text(w)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (r *rig) say() {
+	r.t.Helper()
+	if _, err := r.e.Submit(r.t.Context(), r.id, p.UserTurn{Content: p.Text("go")}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) open(have Have) *View {
+	r.t.Helper()
+	v, err := r.hub.Open(r.t.Context(), r.id, have)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(v.Close)
+	return v
+}
+
+// next has a page wait, does something, and returns what the page was given.
+func (r *rig) next(v *View, do func()) *Update {
+	r.t.Helper()
+	got := make(chan *Update, 1)
+	go func() {
+		u, err := v.Next(r.t.Context())
+		if err == nil {
+			got <- u
+		}
+	}()
+	synctest.Wait()
+	do()
+	synctest.Wait()
+	select {
+	case u := <-got:
+		return u
+	default:
+		r.t.Fatal("the page was given nothing")
+		return nil
+	}
+}
+
+func TestAPageThatWaitsIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		v := r.open(Have{})
+		if u := r.next(v, func() {}); !u.Reset || u.State == nil {
+			t.Errorf("first: %+v", u)
+		}
+		u := r.next(v, r.say)
+		for u.State.Phase != "working" {
+			u = r.next(v, func() {})
+		}
+	})
+}
+
+// Of a text that is open a page gets the blocks that it has not, whether it stays or comes back.
+func TestOpenBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.say()
+		r.words <- "first\n\nsecond\n\nthi"
+		synctest.Wait()
+		v := r.open(Have{})
+		u := r.next(v, func() {})
+		last := u.Items[len(u.Items)-1]
+		if !last.Open || last.From != 0 || len(last.Blocks) != 2 || !strings.Contains(last.Blocks[1], "second") {
+			t.Fatalf("first: %+v", last)
+		}
+		u = r.next(v, func() { r.words <- "rd\nmore\n" })
+		if last = u.Items[0]; len(u.Items) != 1 || last.HTML != nil || last.From != 1 || !strings.Contains(strings.Join(last.Blocks, ""), "second") || strings.Contains(strings.Join(last.Blocks, ""), "first") {
+			t.Errorf("then: %+v", u.Items)
+		}
+		back := r.open(Have{Cursor: u.Cursor, Open: map[string]int64{last.ID: 1, "9.9.9": 3}})
+		u = r.next(back, func() {})
+		if len(u.Items) != 1 || u.Reset || u.Items[0].HTML != nil || u.Items[0].From != 1 || strings.Contains(strings.Join(u.Items[0].Blocks, ""), "first") {
+			t.Errorf("back: %+v", u)
+		}
+		if len(u.Gone) != 1 || u.Gone[0] != "9.9.9" {
+			t.Errorf("gone: %v", u.Gone)
+		}
+		u = r.next(v, func() { r.words <- "" })
+		if last := u.Items[0]; last.Open || last.HTML == nil || !strings.Contains(*last.HTML, "first") || u.State.Phase != "ready" {
+			t.Errorf("at the end: %+v", u)
+		}
+	})
+}
