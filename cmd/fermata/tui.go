@@ -158,6 +158,9 @@ func (t terminalRun) run(ctx context.Context, s streams) error {
 	left, err := tui.Run(ctx, o)
 	g.dismiss()
 	r.Close() // before anything is said: what runs has ended then
+	for _, line := range left.Shown {
+		fmt.Fprintln(s.rawOut, line)
+	}
 	for _, line := range left.Lines {
 		fmt.Fprintln(s.err, line)
 	}
@@ -216,7 +219,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		},
 		Config: r.Config, Dir: r.Cwd, Home: home, Version: version(),
 		History: history, Drafts: drafts, Files: (&finders{}).find,
-		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Cost: r.Models.Cost, MCP: func() string { return mcp.Describe(r.MCPStatus()) },
+		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Projects: r.Projects, AsksForTrust: r.AsksTrust, Cost: r.Models.Cost, MCP: func() string { return mcp.Describe(r.MCPStatus()) },
 		Owner: processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 		Unbracketed: !r.Config.DisablePasteBurst,

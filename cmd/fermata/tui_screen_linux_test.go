@@ -165,6 +165,7 @@ var (
 	gapForm   = regexp.MustCompile(` {2,}`)
 	usedForm  = regexp.MustCompile(`context [\d.]+( k)?`)
 	sideForm  = regexp.MustCompile(`(?m)(/place.*?) +│$`)
+	clockForm = regexp.MustCompile(`· \d\d:\d\d\b`)
 	pidForm   = regexp.MustCompile(`process \d+`)
 )
 
@@ -223,6 +224,7 @@ func (s *screen) normal() string {
 		{usedForm, "context N"},
 		{sideForm, "$1 │"},
 		{pidForm, "process PID"},
+		{clockForm, "· HH:MM"},
 	} {
 		text = n.form.ReplaceAllString(text, n.as)
 	}

@@ -264,7 +264,7 @@ func TestScreenFirstRun(t *testing.T) {
 	s.gone("Key for")
 	s.types("", "4")
 	s.keys("5")
-	s.sees("demo (demo)", "ready")
+	s.sees("demo · demo", "ready")
 	s.types("talk 3", "Enter")
 	s.sees("word3", "ready")
 }
@@ -290,10 +290,10 @@ func TestScreenMissingKey(t *testing.T) {
 	s.types("sesame", "Enter")
 	s.sees("Save the key for next time? [Y/n]")
 	s.types("y", "Enter")
-	s.sees("demo (mine)", "ready")
+	s.sees("demo · mine", "ready")
 	s.types("run: env | grep -c MINE_API_KEY", "Enter")
 	s.sees("It printed", "ready")
-	if text := s.text(); !strings.Contains(text, "\n  0\n") {
+	if text := s.text(); !strings.Contains(text, "\n   0\n") {
 		t.Errorf("the command has the key:\n%s", text)
 	}
 	s.types("/quit", "Enter")

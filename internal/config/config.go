@@ -37,6 +37,15 @@ import (
 // FileName is the name of the configuration file in the home directory.
 const FileName = "config.toml"
 
+// Screen is how the terminal UI behaves.
+type Screen struct {
+	Bell        bool   // ring when somebody is waited for
+	Title       bool   // show the state in the window's title
+	Mouse       bool   // take the mouse; else it is the terminal's
+	PrintAtQuit bool   // leave the conversation in the terminal's scrollback
+	Theme       string // auto, dark, light or none
+}
+
 // A Config is everything that was configured. It is shared and must not be
 // changed, nor what its fields refer to. The name of the key is beside the field
 // where the two differ by more than spelling.
@@ -104,6 +113,7 @@ type Config struct {
 	Originator             string // responses_originator_header_internal_override
 	FileOpener             string // whose links the terminal UI makes of file names
 	Notifications          bool   // tui.notifications: the terminal says when a turn ended or an approval is asked for
+	Screen                 Screen
 	DisablePasteBurst      bool
 	instructionsFile       string // experimental_instructions_file
 	modelInstructionsFile  string // its newer name

@@ -104,6 +104,11 @@ var descriptions = map[string]string{
 	"responses_originator_header_internal_override": "How requests name the program that makes them.",
 	"file_opener":                                   "The editor that file names in the terminal are links to.",
 	"disable_paste_burst":                           "In terminals without bracketed paste: do not guess which keys were pasted.",
+	"tui.bell":                                      "Ring the bell when you are waited for and when a turn has ended.",
+	"tui.terminal_title":                            "Show in the title of the window whether the terminal UI works, waits for you or is done.",
+	"tui.mouse":                                     "Let the mouse scroll, and copy what is selected with it. Without it the mouse is the terminal's.",
+	"tui.print_at_quit":                             "Leave the conversation in the terminal's scrollback when the terminal UI ends.",
+	"tui.theme":                                     "Colours for a dark or a light background, or none. `auto` asks the terminal.",
 	"tui.notifications":                             "Let the terminal notify you when a turn has ended or an approval is needed while you look elsewhere.",
 }
 

@@ -131,6 +131,11 @@ func otherKeys() []key {
 		text("file_opener", of(func(c *Config) *string { return &c.FileOpener })).oneOf("vscode", "vscode-insiders", "windsurf", "cursor", "none").or("vscode"),
 		yesNo("disable_paste_burst", of(func(c *Config) *bool { return &c.DisablePasteBurst })).or(false),
 		yesNo("tui.notifications", of(func(c *Config) *bool { return &c.Notifications })).orList().or(false),
+		yesNo("tui.bell", of(func(c *Config) *bool { return &c.Screen.Bell })).or(false),
+		yesNo("tui.terminal_title", of(func(c *Config) *bool { return &c.Screen.Title })).or(true),
+		yesNo("tui.mouse", of(func(c *Config) *bool { return &c.Screen.Mouse })).or(true),
+		yesNo("tui.print_at_quit", of(func(c *Config) *bool { return &c.Screen.PrintAtQuit })).or(true),
+		text("tui.theme", of(func(c *Config) *string { return &c.Screen.Theme })).oneOf("auto", "dark", "light", "none").or("auto"),
 	}
 }
 

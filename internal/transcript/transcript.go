@@ -52,8 +52,12 @@ type Item struct {
 	Start  time.Time
 	End    time.Time
 
-	Text       string // of a message, reasoning, user message, notice, end
-	Tool       string // of a call
+	Text       string        // of a message, reasoning, user message, notice, end
+	Retry      *p.ModelRetry // the last one, of a retry
+	First      bool          // of a user message: it began its turn
+	Tool       string        // of a call
+	Server     *p.MCPTool    // of a call: the tool of an MCP server
+	Waiting    bool          // of a call: it has not begun, as another one runs
 	Arguments  string
 	Command    []string
 	Cwd        string
@@ -80,6 +84,9 @@ type Item struct {
 // A Transcript is what there is to show. The zero value is empty.
 type Transcript struct {
 	Items []*Item
+	// Completions makes the end of a turn that completed an item, too. Set it before the
+	// first event.
+	Completions bool
 
 	Title    string
 	Settings p.Settings
@@ -100,7 +107,9 @@ type Transcript struct {
 	patchOf map[p.CallID]patchStart
 
 	stats  stats
-	diffed bool // the turn has told what it changed
+	diffed bool     // the turn has told what it changed
+	begun  p.TurnID // the turn whose first message was seen
+	retry  *Item    // the last one, until something comes of it
 }
 
 // stats is what the last line of a cut turn tells.
@@ -165,7 +174,10 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 	switch b := e.Body.(type) {
 	case *p.UserMessage:
 		t.dropInput(b.Input)
-		return t.put(e, "u"+b.Item.String(), User, Done, func(it *Item) { it.Text, it.Images = p.PlainText(b.Content), images(b.Content) })
+		return t.put(e, "u"+b.Item.String(), User, Done, func(it *Item) {
+			it.Text, it.Images, it.First = p.PlainText(b.Content), images(b.Content), t.begun != e.Turn
+			t.begun = e.Turn
+		})
 	case *p.AssistantMessage:
 		t.stats.kept = t.stats.kept || b.Partial
 		return t.put(e, b.Item.String(), Message, ended(b.Partial), func(it *Item) { it.Text = b.Text })
@@ -174,16 +186,20 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 	case *p.Delta:
 		return t.delta(e, b)
 	case *p.ModelRequested:
+		made := t.retryMade(e)
 		if b.Compact {
-			return t.summing(e)
+			return append(made, t.summing(e)...)
 		}
+		return made
 	case *p.ModelEnded:
+		if b.Error == nil {
+			t.retry = nil
+		}
 		if b.Usage != nil {
 			t.Usage = t.Usage.Add(*b.Usage)
 		}
 	case *p.ModelRetry:
-		text := "retry " + strconv.Itoa(b.Attempt) + " of " + strconv.Itoa(b.Max) + " in " + seconds(b.Wait) + ": " + b.Reason
-		return t.put(e, "r"+seq(e), Retry, Done, func(it *Item) { it.Text, it.Warn = text, true })
+		return t.retrying(e, b)
 	case *p.Held:
 		t.Hold = b
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text, it.Warn = HoldText(b), true })
@@ -218,17 +234,24 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 func (t *Transcript) applyCall(e p.Event) []*Item {
 	switch b := e.Body.(type) {
 	case *p.ToolCall:
-		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Tool, it.Arguments = b.Name, b.Arguments })
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Tool, it.Arguments, it.Waiting = b.Name, b.Arguments, true })
 	case *p.CallStarted:
-		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Start, it.Approval = e.Time, nil })
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) { it.Start, it.Approval, it.Waiting = e.Time, nil, false })
 	case *p.CommandStarted:
 		return t.put(e, b.Call.String(), Call, Open, func(it *Item) {
-			it.Command, it.Cwd, it.Start, it.ran = b.Command, b.Cwd, e.Time, true
+			it.Command, it.Cwd, it.Start, it.ran, it.Waiting = b.Command, b.Cwd, e.Time, true, false
+		})
+	case *p.ServerCallStarted:
+		return t.put(e, b.Call.String(), Call, Open, func(it *Item) {
+			it.Server, it.Arguments, it.Start, it.Waiting = &b.Tool, string(b.Arguments), e.Time, false
 		})
 	case *p.ApprovalRequested:
 		return t.put(e, b.Call.String(), Call, Asking, func(it *Item) {
-			it.Approval, it.ran = b, false // if it had run, it does no more
-			if len(b.Command) > 0 {
+			it.Approval, it.ran, it.Waiting = b, false, false // if it had run, it does no more
+			if b.MCP != nil {
+				it.Server = b.MCP
+			}
+			if len(b.Command) > 0 && b.MCP == nil {
 				it.Command, it.Cwd = b.Command, b.Cwd
 			}
 			if b.Kind == p.ApprovePatch {
@@ -353,7 +376,7 @@ func (t *Transcript) output(e p.Event, b *p.ToolOutput) []*Item {
 		status = Failed
 	}
 	return t.put(e, b.Call.String(), Call, status, func(it *Item) {
-		it.Approval, it.Patch, it.Progress, it.Questions = nil, b.Patch, "", nil
+		it.Approval, it.Patch, it.Progress, it.Questions, it.Waiting = nil, b.Patch, "", nil, false
 		if b.Elapsed > 0 { // in a copy of a conversation all times are that of the copy
 			it.Start = e.Time.Add(-b.Elapsed)
 		}
@@ -387,13 +410,27 @@ func (t *Transcript) patched(it *Item) {
 
 func (t *Transcript) endTurn(e p.Event, b *p.TurnEnded) []*Item {
 	t.Active, t.Stopping, t.Hold = false, false, nil
+	made := t.retryMade(e)
+	t.retry = nil
+	if b.Reason == p.Completed && t.Completions {
+		return append(made, t.put(e, "e"+seq(e), End, Done, func(it *Item) { it.Text = "done in " + seconds(b.Elapsed) })...)
+	}
 	if b.Reason == p.Completed {
-		return nil
+		return made
 	}
 	t.stats.killed = max(t.stats.killed, b.Killed)
-	return t.put(e, "e"+seq(e), End, Done, func(it *Item) {
+	return append(made, t.put(e, "e"+seq(e), End, Done, func(it *Item) {
 		it.Text, it.Warn = endLine(b, t.stats, t.files()), b.Reason == p.Failed || b.Reason == p.Crashed
-	})
+	})...)
+}
+
+// retryMade says that nothing waits for a retry any more.
+func (t *Transcript) retryMade(e p.Event) []*Item {
+	if t.retry == nil || t.retry.Status == Done {
+		return nil
+	}
+	t.retry.Status, t.retry.End = Done, e.Time
+	return []*Item{t.retry}
 }
 
 // images are those of a content.
@@ -404,6 +441,17 @@ func images(content []p.Content) (list []string) {
 		}
 	}
 	return list
+}
+
+// retrying shows the retries of a request as one item.
+func (t *Transcript) retrying(e p.Event, b *p.ModelRetry) []*Item {
+	if t.retry == nil {
+		t.retry = t.item(e, "r"+seq(e), Retry)
+	}
+	it := t.retry
+	it.Status, it.Warn, it.Start, it.End, it.Retry = Open, true, e.Time, time.Time{}, b
+	it.Text = "retry " + strconv.Itoa(b.Attempt) + " of " + strconv.Itoa(b.Max) + " in " + seconds(b.Wait) + ": " + b.Reason
+	return []*Item{it}
 }
 
 func (t *Transcript) dropInput(id p.InputID) {

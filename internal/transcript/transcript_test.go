@@ -123,7 +123,7 @@ var itemTests = map[string]struct {
 			&p.PlanUpdated{Call: call, Explanation: "why", Plan: []p.PlanStep{{Step: "a", Status: "pending"}}},
 			&p.Reverted{Before: 2}, &p.Compacted{}, &p.Damaged{File: "x.damaged"},
 		},
-		"retry done | retry 1 of 5 in 0.2 s: broke\nnotice done | note\nplan done | why\n" +
+		"retry open | retry 1 of 5 in 0.2 s: broke\nnotice done | note\nplan done | why\n" +
 			"notice done | turn 2 and later turns were reverted\nnotice done | the conversation so far was summarised for the model\n" +
 			"notice done | a record could not be read; its bytes are in x.damaged\n",
 	},

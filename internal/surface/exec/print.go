@@ -72,6 +72,10 @@ func (pr *printer) draw(it *transcript.Item) {
 		if !pr.all { // the user knows; the end has its own line
 			return
 		}
+	case transcript.Retry:
+		if it.Status != transcript.Open && !pr.full { // it was shown when it was announced
+			return
+		}
 	}
 	pr.flush()
 	switch it.Kind {

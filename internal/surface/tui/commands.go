@@ -45,11 +45,18 @@ func slashes() []slash {
 		cmd("diff", "", "show changes to files", (*model).diff),
 		cmd("undo-turn", "[N]", "restore the files that a turn changed", (*model).undo),
 		cmd("model", "[NAME] [EFFORT]", "choose the model and how much it reasons", (*model).chooseModel),
+		cmd("effort", "[EFFORT]", "choose how much the model reasons", (*model).effort),
 		cmd("approvals", "", "choose approvals and sandbox", func(m *model, _ string) tea.Cmd { return m.pickPreset() }),
+		cmd("permissions", "", "list and take back what runs without a question", (*model).permissions),
 		cmd("ps", "", "list background commands", (*model).ps),
 		cmd("kill", "N", "stop a background command", (*model).kill),
 		cmd("mcp", "", "show the MCP servers, their tools and errors", (*model).showServers),
 		cmd("answer", "NAME=VALUE…", "answer what an MCP server asks", (*model).answer),
+		cmd("copy", "[N]", "copy the last answer, or its Nth code block", (*model).copyAnswer),
+		cmd("init", "", "write an AGENTS.md for this repository", (*model).initialize),
+		cmd("review", "[BRANCH|COMMIT]", "review what differs from the last commit, or a branch", (*model).review),
+		cmd("archive", "", "put this conversation away and start a new one", func(m *model, _ string) tea.Cmd { return m.idle(m.archive) }),
+		cmd("rename", "TITLE", "give the conversation a title", (*model).rename),
 		cmd("status", "", "show settings and usage", (*model).showStatus),
 		cmd("help", "", "list commands and keys", (*model).help),
 		cmd("quit", "", "quit; the conversation can be resumed", func(m *model, _ string) tea.Cmd { return m.quit() }),
@@ -130,6 +137,9 @@ func merge(a, b p.Overrides) p.Overrides {
 	if b.Model != nil {
 		a.Model = b.Model
 	}
+	if b.Effort != nil {
+		a.Effort = b.Effort
+	}
 	if b.Approval != nil {
 		a.Approval = b.Approval
 	}
@@ -137,18 +147,6 @@ func merge(a, b p.Overrides) p.Overrides {
 		a.Sandbox = b.Sandbox
 	}
 	return a
-}
-
-func (m *model) chooseModel(name string) tea.Cmd {
-	if name == "" {
-		return m.pickModel()
-	}
-	name, effort, ok := strings.Cut(name, " ")
-	if !ok {
-		return m.configure(p.Overrides{Model: &name}, "the model is "+name)
-	}
-	effort = strings.TrimSpace(effort)
-	return m.configure(p.Overrides{Model: &name, Effort: &effort}, "the model is "+name+", with effort "+effort)
 }
 
 // diff shows what the last turn changed, else what differs in the working tree.
@@ -198,6 +196,8 @@ func (m *model) undo(args string) tea.Cmd {
 	switch {
 	case m.talk.id == "":
 		return m.complain(errNoConversation)
+	case turn > int(m.talk.tr.Turn):
+		return m.noTurn(turn)
 	case m.busy():
 		return m.complain(engine.ErrBusy)
 	case m.o.Undo == nil:
@@ -306,7 +306,10 @@ Esc, Ctrl-C    interrupt the turn and everything it runs; messages that were not
 Ctrl-C twice   quit, when nothing runs; Ctrl-D too
 / at an approval  answer later: /resume, /new, /diff and so on; Esc goes back to it
 Ctrl-O         unfold or fold the last long item; Alt-O all
-PgUp, PgDn, wheel  scroll (hold Shift to select text with the mouse)
+PgUp, PgDn, wheel  scroll; Esc or End goes back to the bottom
+Mouse          select text: it is copied (tui.mouse = false leaves the mouse to the terminal)
+Alt-Y          copy the last answer; /copy N copies its Nth code block
+?              this page, while nothing is written
 Ctrl-L         redraw          Ctrl-Z  suspend
 `
 
@@ -359,6 +362,19 @@ func (m *model) onEdited(e edited) tea.Cmd {
 	return nil
 }
 
+// rename gives the conversation a title.
+func (m *model) rename(title string) tea.Cmd {
+	if title == "" {
+		return m.hintf(theme.Warn, "/rename TITLE: what should it be called?")
+	}
+	return m.send(say(p.Rename{Title: title}))
+}
+
+// noTurn says that a number is too high. Messages carry theirs at the right.
+func (m *model) noTurn(n int) tea.Cmd {
+	return m.hintf(theme.Warn, "there is no turn %d; the last one is %d", n, m.talk.tr.Turn)
+}
+
 // tryNow ends a hold, with another model if one is named.
 func (m *model) tryNow(name string) tea.Cmd {
 	try := p.TryNow{}
@@ -373,6 +389,9 @@ func (m *model) revert(arg string) tea.Cmd {
 	n, err := strconv.Atoi(arg)
 	if err != nil || n < 1 {
 		return m.hintf(theme.Warn, "/revert N: N is the number of a turn")
+	}
+	if m.talk.id != "" && n > int(m.talk.tr.Turn) {
+		return m.noTurn(n)
 	}
 	return m.send(say(p.Revert{Before: p.TurnID(n)}))
 }

@@ -278,7 +278,7 @@ func TestUndo(t *testing.T) {
 			}
 		})
 		answered(d, "one", "yes")
-		d.say("/undo-turn 3", "enter")
+		d.say("/undo-turn 1", "enter")
 		d.sees("Restore 2 files to the state before turn 3?", "+old", "commands are not undone")
 		d.press("enter") // the default is no
 		d.sees("nothing was undone")
@@ -297,7 +297,7 @@ func TestUndo(t *testing.T) {
 		d.sees("are as they were")
 		d.say("/undo-turn x", "enter")
 		d.sees("N is the number of a turn")
-		if did != 2 || len(asked) != 4 || asked[0] != 3 || asked[1] != 0 {
+		if did != 2 || len(asked) != 4 || asked[0] != 1 || asked[1] != 0 {
 			t.Errorf("done %d times; asked for %v", did, asked)
 		}
 	})

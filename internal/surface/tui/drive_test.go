@@ -19,6 +19,8 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
+func init() { time.Local = time.UTC } // the screen shows the time of day
+
 // A driver runs the model as the program would, without a terminal.
 type driver struct {
 	t      *testing.T

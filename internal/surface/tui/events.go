@@ -3,12 +3,12 @@ package tui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
@@ -28,7 +28,7 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 		panic(broken)
 	}
 	t := &m.talk
-	ran, cwd, asked, caught := t.tr.Active, t.tr.Settings.Cwd, len(t.asks), t.caught()
+	ran, cwd, asked, caught, held := t.tr.Active, t.tr.Settings.Cwd, len(t.asks), t.caught(), t.tr.Hold != nil
 	for _, e := range b.Events {
 		m.apply(e)
 	}
@@ -37,6 +37,8 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 	case !caught: // of long ago
 	case len(t.asks) > asked:
 		cmds = append(cmds, m.notify("fermata asks for an approval"))
+	case t.tr.Hold != nil && !held:
+		cmds = append(cmds, m.notify("fermata waits for a limit of the model service"))
 	case ran && !t.tr.Active:
 		cmds = append(cmds, m.notify("fermata: the turn has ended"))
 	}
@@ -55,17 +57,6 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 		cmds = append(cmds, m.complain(b.Err))
 	}
 	return tea.Batch(cmds...)
-}
-
-// notifies reports whether the person wants to be notified by the terminal.
-func (m *model) notifies() bool { return m.o.Config != nil && m.o.Config.Notifications }
-
-// notify lets the terminal notify a person who looks elsewhere.
-func (m *model) notify(text string) tea.Cmd {
-	if !m.notifies() || !m.unfocused {
-		return nil
-	}
-	return tea.Raw(ansi.Notify(text))
 }
 
 func (m *model) apply(e p.Event) {
@@ -195,12 +186,15 @@ func (t *talk) isAnswered(it *transcript.Item) bool { return t.answeredID(it.ID)
 
 func (m *model) askFor(it *transcript.Item) tea.Cmd {
 	req := *it.Approval
+	ask := dialog.Approval{Request: req, Changes: it.Changes, Diff: diffOf(it.Changes, m.settings().Cwd), Dir: m.settings().Cwd}
+	var remember func() error
+	if m.o.Projects != nil {
+		ask.Offer, remember = m.offer(&req)
+	}
 	m.dialog = &asking{
-		item: it,
-		Model: dialog.NewApproval(m.theme, dialog.Approval{
-			Request: req, Changes: it.Changes, Diff: diffOf(it.Changes, m.settings().Cwd), Dir: m.settings().Cwd,
-		}),
-		done: func(a dialog.Action) tea.Cmd { return m.approve(req.Call, a) },
+		item:  it,
+		Model: dialog.NewApproval(m.theme, ask),
+		done:  func(a dialog.Action) tea.Cmd { return m.approve(req.Call, a, remember) },
 	}
 	return m.dialog.Guard(guardTime)
 }
@@ -211,13 +205,18 @@ type approved struct {
 	err  error
 }
 
-func (m *model) approve(call p.CallID, a dialog.Action) tea.Cmd {
+func (m *model) approve(call p.CallID, a dialog.Action, remember func() error) tea.Cmd {
 	m.talk.answered[call] = true
 	if a.Decision == p.Abort {
 		m.stopTurn = m.talk.tr.Turn
 	}
 	ctx, e, id := m.ctx, m.o.Engine, m.talk.id
 	return func() tea.Msg {
+		if a.Always {
+			if err := remember(); err != nil {
+				return approved{call, fmt.Errorf("not remembered, and not approved: %w", err)}
+			}
+		}
 		_, err := e.Submit(ctx, id, p.Approve{Call: call, Decision: a.Decision, Message: a.Message})
 		return approved{call, err}
 	}

@@ -17,6 +17,7 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 	if isKey && key.String() != "ctrl+c" {
 		m.disarm()
 		m.clearHint()
+		m.sel = selection{}
 	}
 	if m.leaving != nil {
 		return nil
@@ -114,6 +115,8 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 			return m.takeBack()
 		case key.String() == "home":
 			return m.free(key)
+		case key.String() == "?":
+			return m.help("")
 		}
 	}
 	if isKey && key.String() == "end" && (m.comp.Empty() || !m.view.Following()) {
@@ -155,6 +158,8 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 		}
 	case "ctrl+o":
 		m.view.Toggle(false)
+	case "alt+y":
+		return m.copyAnswer("")
 	case "alt+o":
 		m.view.Toggle(true)
 	case "pgup", "shift+up":

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
@@ -54,6 +55,8 @@ type model struct {
 	leaving  *leave                            // the program is about to end
 
 	draft    draft
+	sel      selection
+	trusting bool // messages wait until it is known whether the directory is trusted
 	asleep   bool // we have stopped ourselves: that we go on is no news
 	burst    burst
 	hint     hint
@@ -129,6 +132,7 @@ func (m *model) setDir(dir string) {
 
 // Init begins with a conversation, with the choice of one, or with a new one.
 func (m *model) Init() tea.Cmd {
+	m.trusting = m.o.AsksForTrust != nil && m.o.Resume == "" && !m.o.Pick
 	cmds := []tea.Cmd{tea.Raw(ansi.RequestBackgroundColor), m.comp.Init(), m.preview(), m.branch()}
 	for _, text := range m.o.Notices {
 		m.note(true, "%s", text)
@@ -164,21 +168,35 @@ func (m *model) remember(text string) tea.Cmd {
 // preview looks up what a new conversation would begin with.
 func (m *model) preview() tea.Cmd {
 	ctx, f := m.ctx, m.o.Settings
+	trusting, asks, dir := m.trusting, m.o.AsksForTrust, m.o.Dir
 	return func() tea.Msg {
 		s, err := f(ctx)
-		return previewed{s, err}
+		out := previewed{settings: s, err: err}
+		if trusting && err == nil && asks(dir, s.Provider) {
+			out.unknown, out.repo = true, project.InRepo(dir)
+		}
+		return out
 	}
 }
 
 type previewed struct {
 	settings p.Settings
 	err      error
+	unknown  bool // nobody has said whether the directory is trusted
+	repo     bool // it is in a git repository
 }
 
 // onPreview takes the settings of the next conversation. That there are none
 // matters only to whoever is about to begin one.
-func (m *model) onPreview(msg previewed) {
+func (m *model) onPreview(msg previewed) tea.Cmd {
 	m.fresh = msg.settings
+	var cmd tea.Cmd
+	if msg.unknown && m.trusting && m.dialog == nil {
+		cmd = m.trustDialog(msg.repo)
+	} else if m.trusting && m.dialog == nil {
+		m.trusting = false
+		cmd = m.flush()
+	}
 	if m.o.MoreNotices != nil {
 		for _, text := range m.o.MoreNotices() {
 			m.note(true, "%s", text)
@@ -188,12 +206,13 @@ func (m *model) onPreview(msg previewed) {
 		m.fresh.Cwd = m.o.Dir
 	}
 	if m.talk.id != "" || m.opening != nil || m.screen != nil {
-		return
+		return cmd
 	}
 	m.setDir(m.fresh.Cwd)
 	if msg.err != nil {
 		m.note(true, "%s", explain(msg.err))
 	}
+	return cmd
 }
 
 // branch looks up where we are.
@@ -245,7 +264,10 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.KeyPressMsg, tea.PasteMsg, tea.MouseWheelMsg:
 		return m.input(msg)
+	case tea.MouseClickMsg, tea.MouseMotionMsg, tea.MouseReleaseMsg:
+		return m.mouse(msg)
 	case tea.WindowSizeMsg:
+		m.sel = selection{}
 		m.width, m.height = max(1, msg.Width), max(1, msg.Height)
 	case tea.BackgroundColorMsg:
 		m.repaint(msg.IsDark(), m.color)
@@ -293,7 +315,7 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 	case draftDue:
 		return m.saveDraft()
 	case previewed:
-		m.onPreview(msg)
+		return m.onPreview(msg)
 	case branched:
 		m.where = string(msg)
 	case unhold:
@@ -353,6 +375,14 @@ func (m *model) onMode(msg tea.ModeReportMsg) {
 
 // repaint changes the colours of everything.
 func (m *model) repaint(dark, color bool) {
+	switch m.setting().Theme {
+	case "dark":
+		dark = true
+	case "light":
+		dark = false
+	case "none":
+		color = false
+	}
 	m.dark, m.color = dark, color
 	t := theme.New(theme.Options{Dark: dark, Color: color})
 	*m.theme = *t

@@ -53,7 +53,7 @@ func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor)
 		notes = m.talk.notes
 	}
 	m.talk = talk{
-		id: id, tr: &transcript.Transcript{Settings: snap.Settings, Title: snap.Title}, found: snap,
+		id: id, tr: &transcript.Transcript{Settings: snap.Settings, Title: snap.Title, Completions: true}, found: snap,
 		last: after, from: after, answered: map[p.CallID]bool{}, notes: notes,
 	}
 	m.stopTurn = 0
@@ -255,7 +255,7 @@ func (m *model) loadEarlier() tea.Cmd {
 	e, id, to := m.o.Engine, t.id, t.last
 	return tea.Batch(m.spin(), func() tea.Msg {
 		defer stop()
-		out := loaded{id: id, tr: &transcript.Transcript{}}
+		out := loaded{id: id, tr: &transcript.Transcript{Completions: true}}
 		for ev, err := range e.Subscribe(ctx, id, 0) {
 			if err != nil {
 				out.err = err

@@ -344,7 +344,7 @@ func TestNoWelcomeWhileOpening(t *testing.T) {
 		d = drive(t, e, broken, func(o *Options) { o.Pick = true })
 		d.wait(time.Second)
 		d.press("esc")
-		d.sees("fermata test", "directory  /w")
+		d.sees("fermata test", "│ ● │  /w")
 		d.seesNot("\n  commands ")
 	})
 }

@@ -113,50 +113,6 @@ func ago(now, at time.Time) string {
 	return at.Local().Format(time.DateOnly)
 }
 
-// pickModel lets the person choose a model.
-func (m *model) pickModel() tea.Cmd {
-	if m.o.Models == nil {
-		return m.complain(fmt.Errorf("models cannot be listed here; use /model NAME"))
-	}
-	s := &pick{Model: picker.New(m.theme, picker.Options{
-		Title:   "Model for the next turns",
-		Columns: []picker.Column{{Title: "model", Min: 20}, {Title: "provider", Width: 14}, {Title: "", Min: 10, Drop: 1}},
-		Empty:   "No model was found.",
-	})}
-	var found []app.ModelRow
-	s.done = func(id string) tea.Cmd {
-		for i := range found {
-			if fmt.Sprint(i) == id {
-				return m.configure(p.Overrides{Provider: &found[i].Provider, Model: &found[i].Model}, "the model is "+found[i].Model)
-			}
-		}
-		return nil
-	}
-	s.SetLoading(true)
-	m.screen = s
-	ctx, list := m.ctx, m.o.Models
-	return func() tea.Msg {
-		models, err := list(ctx)
-		return answer{func() tea.Cmd {
-			s.SetLoading(false)
-			if err != nil {
-				s.SetNote(err.Error())
-			}
-			found = models
-			now := m.settings()
-			var rows []picker.Row
-			for i, row := range models {
-				rows = append(rows, picker.Row{
-					ID: fmt.Sprint(i), Columns: []string{row.Model, row.Provider, row.Note},
-					Marked: row.Model == now.Model && row.Provider == now.Provider,
-				})
-			}
-			s.SetRows(rows)
-			return nil
-		}}
-	}
-}
-
 // pickPreset lets the person choose when to be asked.
 func (m *model) pickPreset() tea.Cmd {
 	s := &pick{Model: picker.New(m.theme, picker.Options{
@@ -165,14 +121,14 @@ func (m *model) pickPreset() tea.Cmd {
 			{Title: "", Width: 13},
 			{Title: "what it may do", Min: 20},
 			{Title: "sandbox", Width: 18, Drop: 1},
-			{Title: "asks", Width: 11, Drop: 2},
+			{Title: "asks", Width: 26, Drop: 2},
 		},
 	})}
 	now := m.settings()
 	var rows []picker.Row
 	for _, pr := range app.Presets {
 		rows = append(rows, picker.Row{
-			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), string(pr.Approval)}, Marked: pr.In(now),
+			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), asks(pr.Approval)}, Marked: pr.In(now),
 		})
 	}
 	s.SetRows(rows)

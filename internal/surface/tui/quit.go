@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/cell"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -105,7 +106,7 @@ func (m *model) onShut(s shut) tea.Cmd {
 // result says how the program was left.
 func (m *model) result() Result {
 	t := &m.talk
-	r := Result{Conversation: t.id}
+	r := Result{Conversation: t.id, Shown: m.scrollback()}
 	if t.id == "" {
 		r.Conversation = m.before
 	}
@@ -123,6 +124,26 @@ func (m *model) result() Result {
 	}
 	r.Lines = append(r.Lines, "to resume: fermata resume "+string(r.Conversation))
 	return r
+}
+
+// lastItems bounds what is left in the scrollback.
+const lastItems = 300
+
+// scrollback is the conversation as it was shown.
+func (m *model) scrollback() []string {
+	if !m.setting().PrintAtQuit || m.talk.id == "" {
+		return nil
+	}
+	items := m.talk.tr.Items
+	items = items[max(0, len(items)-lastItems):]
+	var lines []string
+	for _, it := range items {
+		drawn := cell.Render(it, cell.Options{Width: m.width, Theme: m.theme, Now: time.Now(), Dir: m.settings().Cwd, HideReasoning: m.o.Config != nil && m.o.Config.HideReasoning})
+		if len(drawn) > 0 {
+			lines = append(append(lines, drawn...), "")
+		}
+	}
+	return lines
 }
 
 // lastLine says what became of the turn that ran.

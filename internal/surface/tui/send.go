@@ -69,7 +69,7 @@ func (m *model) sendFirst(e *errand) tea.Cmd {
 
 // flush sends the next errand, if none is on its way.
 func (m *model) flush() tea.Cmd {
-	if m.out.flying != nil || m.opening != nil || len(m.out.waiting) == 0 || m.leaving != nil {
+	if m.out.flying != nil || m.opening != nil || m.trusting || len(m.out.waiting) == 0 || m.leaving != nil {
 		return nil
 	}
 	e := m.out.waiting[0]

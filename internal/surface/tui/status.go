@@ -88,7 +88,7 @@ func (m *model) facts() []fact {
 func asks(a p.ApprovalPolicy) string {
 	switch a {
 	case p.ApprovalNever:
-		return "asks never"
+		return "never asks"
 	case p.ApprovalOnRequest:
 		return "asks on request"
 	case p.ApprovalOnFailure:

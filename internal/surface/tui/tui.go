@@ -20,6 +20,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
@@ -62,8 +63,13 @@ type Options struct {
 	Prompts []skills.Prompt                                                // that can be sent by their name
 	Undo    func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
 	Models  func(ctx context.Context) ([]app.ModelRow, error)
-	Owner   func(pid int) string // what a process is, in words
-	MCP     func() string        // the state of the MCP servers, in words; may be nil
+	// Projects is what is remembered of directories. May be nil.
+	Projects *project.Store
+	// AsksForTrust reports whether a person should be asked if they trust a directory
+	// before a new conversation begins in it. May be nil.
+	AsksForTrust func(dir, provider string) bool
+	Owner        func(pid int) string // what a process is, in words
+	MCP          func() string        // the state of the MCP servers, in words; may be nil
 
 	// Shown is told of each conversation that is begun or taken up.
 	Shown func(p.ConversationID)
@@ -101,6 +107,7 @@ func (o Options) shown(id p.ConversationID) {
 type Result struct {
 	Conversation p.ConversationID // the one on the screen; empty if nothing was said
 	Lines        []string         // what to print
+	Shown        []string         // the conversation as it was shown, for the scrollback; may be empty
 }
 
 // shutdownBound is how long the end of a running turn is waited for.

@@ -17,10 +17,23 @@ func (m *model) View() tea.View {
 	lines, cursor := m.draw(time.Now())
 	v := tea.NewView(strings.Join(lines, "\n"))
 	v.AltScreen = true
-	v.MouseMode = tea.MouseModeCellMotion
+	if m.setting().Mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	if m.setting().Title {
+		v.WindowTitle = m.title()
+	}
 	v.Cursor = cursor
 	v.ReportFocus = m.notifies()
 	return v
+}
+
+// margin is how much is left free at each side of the conversation, and above the box.
+func (m *model) margin() int {
+	if m.width < 60 || m.height < 16 {
+		return 0
+	}
+	return 1
 }
 
 func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
@@ -32,14 +45,24 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 	box, popup, cursor := m.box(room)
 	chips := m.chips(min(3, room-len(box)-len(popup)))
 	below := m.below(room - len(box) - len(popup) - len(chips))
+	margin := m.margin()
+	if len(below) == 0 && len(chips) == 0 && margin > 0 && len(box)+len(popup)+4 < room {
+		below = []string{""}
+	}
 	top := max(0, room-len(box)-len(popup)-len(chips)-len(below))
 
-	m.view.SetSize(m.width, top)
+	m.view.SetSize(m.width-2*margin, top)
 	lines := m.view.Lines(now)
 	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() && m.opening == nil {
 		lines = exactly(m.welcome(), top)
 	}
-	lines = append(exactly(lines, top), below...)
+	for i := range lines {
+		if lines[i] != "" {
+			lines[i] = strings.Repeat(" ", margin) + lines[i]
+		}
+	}
+	lines = m.sel.mark(exactly(lines, top), m.theme)
+	lines = append(lines, below...)
 	lines = append(lines, chips...)
 	lines = append(lines, popup...)
 	if cursor != nil {
@@ -119,31 +142,6 @@ func (m *model) below(room int) []string {
 		return nil
 	}
 	return []string{m.theme.Paint(theme.Dim, safetext.Cut(fmt.Sprintf("  ↓ %d more lines below (Esc or End goes there)", n), m.width))}
-}
-
-// welcome is what a conversation shows that has not begun.
-func (m *model) welcome() []string {
-	s := m.settings()
-	lines := []string{
-		m.theme.Paint(theme.Heading, "fermata "+m.o.Version),
-		"",
-	}
-	if s.Model != "" {
-		lines = append(lines, "model      "+s.Model+" ("+s.Provider+")")
-	}
-	lines = append(lines, "directory  "+m.place(s.Cwd))
-	if s.Sandbox.Mode != "" { // else there are no settings yet
-		lines = append(lines, "commands   "+string(s.Sandbox.Mode)+", "+asks(s.Approval))
-	}
-	lines = append(lines,
-		"",
-		m.theme.Paint(theme.Dim, "Enter sends · Esc stops · /resume opens an earlier conversation · /help"),
-		m.theme.Paint(theme.Dim, "You can interrupt at any time; nothing is lost."),
-	)
-	for i, line := range lines {
-		lines[i] = safetext.Cut("  "+line, m.width)
-	}
-	return append([]string{""}, lines...)
 }
 
 // exactly makes a list n lines long.

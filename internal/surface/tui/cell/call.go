@@ -16,6 +16,9 @@ func (p *pen) call(it *transcript.Item) {
 		p.patch(it)
 	case len(it.Command) > 0:
 		p.command(it)
+	case it.Server != nil:
+		p.server(it)
+	case p.asked(it):
 	case it.Tool == "update_plan" && it.Status != transcript.Failed:
 		// The plan is all there is to show of it.
 	case it.Tool != "" || it.Output != "" || it.Status == transcript.Asking:
@@ -169,6 +172,10 @@ func (p *pen) status(it *transcript.Item) {
 	mark, role, parts := "✓ ", theme.OK, []string{}
 	switch it.Status {
 	case transcript.Open:
+		if it.Waiting {
+			p.para("  … ", theme.Dim, "waiting", theme.Dim)
+			return
+		}
 		mark, role, parts = "… ", theme.Dim, []string{"running"}
 		if it.Progress != "" {
 			parts = append(parts, safetext.Line(it.Progress))

@@ -6,6 +6,8 @@
 package cell
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -55,7 +57,7 @@ func draw(it *transcript.Item, o Options) ([]string, bool) {
 	case transcript.Plan:
 		p.plan(it)
 	case transcript.Retry:
-		p.para("↻ ", theme.Warn, it.Text, theme.Warn)
+		p.retry(it)
 	case transcript.End:
 		p.end(it)
 	case transcript.Notice:
@@ -87,7 +89,11 @@ func (p *pen) user(it *transcript.Item) {
 		if i == 0 {
 			mark = "› "
 		}
-		p.add(p.Theme.Paint(theme.User, strings.TrimRight(mark+l, " ")))
+		line := p.Theme.Paint(theme.User, strings.TrimRight(mark+l, " "))
+		if number := fmt.Sprint(it.Turn); i == 0 && it.First && p.Width >= 40 && safetext.Width(mark+l)+len(number)+2 <= p.Width { // by which /rewind and /undo-turn know it
+			line += strings.Repeat(" ", p.Width-safetext.Width(strings.TrimRight(mark+l, " "))-len(number)) + p.Theme.Paint(theme.Dim, number)
+		}
+		p.add(line)
 	}
 	p.more(rest, "line")
 }
@@ -160,7 +166,28 @@ func (p *pen) plan(it *transcript.Item) {
 	}
 }
 
+// retry is one line for all retries of a request, with the time until the next.
+func (p *pen) retry(it *transcript.Item) {
+	text := it.Text
+	if r := it.Retry; r != nil {
+		text = fmt.Sprintf("retry %d of %d", r.Attempt, r.Max)
+		if left := it.Start.Add(r.Wait).Sub(p.Now); it.Status == transcript.Open && left > 0 {
+			text += fmt.Sprintf(" in %d s", int(math.Ceil(left.Seconds())))
+		}
+		text += ": " + r.Reason
+	}
+	p.para("↻ ", theme.Warn, text, theme.Warn)
+}
+
 func (p *pen) end(it *transcript.Item) {
+	if strings.HasPrefix(it.Text, "done in ") { // it completed
+		text := "✓ D" + strings.TrimPrefix(it.Text, "d")
+		if !it.End.IsZero() {
+			text += " · " + it.End.Local().Format("15:04")
+		}
+		p.add(p.Theme.Paint(theme.Dim, text))
+		return
+	}
 	role := theme.Warn
 	if it.Warn {
 		role = theme.Error

@@ -224,6 +224,5 @@ func (c *Composer) takeMatch() {
 	if s.at < 0 {
 		return
 	}
-	c.SetText(s.entries[s.at])
-	c.buf.SetCursor(s.found.Cursor())
+	c.SetText(s.entries[s.at]) // with the cursor at its end
 }

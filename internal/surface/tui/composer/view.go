@@ -35,7 +35,11 @@ func (c *Composer) View(width, maxHeight int) ([]string, *tea.Cursor) {
 	b.SetWidth(width - frame)
 	f := b.View(rows, func(label string) string { return c.theme.Paint(theme.Accent, label) })
 	if b.Empty() && c.search == nil {
-		f.Rows[0] = c.theme.Paint(theme.Dim, safetext.Cut(c.opts.Placeholder, max(width-frame, 0)))
+		role := theme.Dim
+		if !c.theme.Colored() {
+			role = theme.Italic // it must not look like something that was written
+		}
+		f.Rows[0] = c.theme.Paint(role, safetext.Cut(c.opts.Placeholder, max(width-frame, 0)))
 	}
 
 	lines := make([]string, 0, len(f.Rows)+2)

@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/cell"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // body is what is asked about. It is drawn once for a width, and scrolled.
@@ -81,7 +83,10 @@ func (b *body) key(name string) bool {
 func approvalBody(t *theme.Theme, a Approval) body {
 	b := body{draw: func(width int) []string {
 		var lines []string
-		if len(a.Request.Command) > 0 {
+		switch {
+		case a.Request.MCP != nil:
+			lines = toolLines(t, a.Request, width)
+		case len(a.Request.Command) > 0:
 			lines = commandLines(t, a.Request.Command, width)
 		}
 		for _, c := range a.Changes {
@@ -89,7 +94,7 @@ func approvalBody(t *theme.Theme, a Approval) body {
 		}
 		return withDiff(t, lines, a.Diff, width)
 	}}
-	if len(a.Request.Command) > 0 {
+	if len(a.Request.Command) > 0 || a.Request.MCP != nil {
 		// Whoever answers must know that there is more, and how it ends.
 		b.end = func(rest int, last string, _ int) []string {
 			return []string{t.Paint(theme.Warn, fmt.Sprintf("… %d more lines; the last one is:", rest)), last}
@@ -138,6 +143,19 @@ func commandLines(t *theme.Theme, argv []string, width int) []string {
 		flush()
 		lines = append(lines, mark+t.Paint(theme.Code, l))
 		mark = "  "
+	}
+	return lines
+}
+
+// toolLines shows a call of a tool of an MCP server: which server, which tool, and all
+// of its arguments.
+func toolLines(t *theme.Theme, r p.ApprovalRequested, width int) []string {
+	lines := wrapped(t, theme.Bold, "server  "+r.MCP.Server, width)
+	lines = append(lines, wrapped(t, theme.Bold, "tool    "+r.MCP.Name, width)...)
+	for _, l := range cell.Arguments(string(r.Detail)) {
+		for _, part := range safetext.Wrap(safetext.Show(l), max(width-2, 1)) {
+			lines = append(lines, "  "+t.Paint(theme.Code, part))
+		}
 	}
 	return lines
 }

@@ -10,6 +10,7 @@ package dialog
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -23,6 +24,7 @@ type Approval struct {
 	Changes []transcript.Change // of a patch
 	Diff    string              // of a patch, as a unified diff; may be empty
 	Dir     string              // paths below it are shown relative to it
+	Offer   string              // what can be allowed for good, in words; may be empty
 }
 
 // A Confirm is a question of the application's own.
@@ -47,6 +49,7 @@ type Action struct {
 	Done bool // the dialog has its answer and can go
 
 	Decision p.Decision // of an approval: approved, approved_for_session, denied or abort
+	Always   bool       // with approved: what was offered is allowed for good
 	Message  string     // the person's words to the model with denied; may be empty
 	Choice   string     // of a confirm: the choice's ID, empty after Esc
 }
@@ -67,6 +70,9 @@ type Model struct {
 	guard    guard
 }
 
+// always is the choice that allows what was offered for good.
+const always = "always"
+
 // NewApproval returns the dialog of an approval.
 func NewApproval(t *theme.Theme, a Approval) *Model {
 	m := &Model{theme: t, approval: true, title: "Allow this command?", choices: []Choice{
@@ -75,8 +81,15 @@ func NewApproval(t *theme.Theme, a Approval) *Model {
 		{string(p.Denied), "n", "no, and say why"},
 		{string(p.Abort), "s", "stop the turn"},
 	}}
-	if a.Request.Kind == p.ApprovePatch {
+	switch a.Request.Kind {
+	case p.ApprovePatch:
 		m.title = "Allow these changes?"
+	case p.ApproveTool:
+		m.title = "Allow this tool call?"
+		m.choices[1].Label = "yes, this tool for this session"
+	}
+	if a.Offer != "" {
+		m.choices = slices.Insert(m.choices, 2, Choice{always, "p", "yes, and " + a.Offer})
 	}
 	m.body = approvalBody(t, a)
 	if a.Request.Cwd != "" {

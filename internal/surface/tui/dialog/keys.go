@@ -146,6 +146,9 @@ func (m *Model) choose(id string) Action {
 		m.writing = true
 		return used
 	}
+	if id == always {
+		return Action{Used: true, Done: true, Decision: p.Approved, Always: true}
+	}
 	return Action{Used: true, Done: true, Decision: p.Decision(id)}
 }
 
