@@ -16,7 +16,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
-	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/shim/applypatch"
@@ -53,6 +52,8 @@ type App struct {
 	base    context.Context
 	notify  *notifier
 	limits  limiter
+
+	closeStore func()
 
 	warn    func(config.Warning) // nil if nobody wants to know
 	unknown sync.Map             // models of which was said that nothing is known of them
@@ -107,8 +108,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		}
 	})
 	// Limits for clients hold for what is run here. The owner that is joined has its own.
-	store := file.Options{Address: host.Address, Join: !o.Limits.Clients}
-	e, err := openEngine(ctx, host, store, conversation.Config{
+	kept := place{home: l.Config.Home, store: l.Config.Store, address: host.Address, join: !o.Limits.Clients, renewed: spawner.Lease}
+	e, closeStore := openEngine(ctx, host, kept, conversation.Config{
 		Version: o.Version,
 		Allow:   limits.allow,
 		Notify:  notify.ended,
@@ -123,12 +124,9 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		AwaitTools:    kit.await,
 		Reclaim:       tool.Reclaim, Settle: tool.SettlePatch, Instructions: instructions, Environment: machine,
 	})
-	if err != nil {
-		return nil, err
-	}
 	return &App{
 		Engine: e, Config: l.Config, Models: m, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: l.Warnings,
-		spawner: spawner, servers: kit.servers, base: ctx, notify: notify, limits: limits, warn: o.Warn,
+		spawner: spawner, servers: kit.servers, base: ctx, notify: notify, limits: limits, warn: o.Warn, closeStore: closeStore,
 	}, nil
 }
 
@@ -138,17 +136,27 @@ const runDir = "run"
 // OpenStore opens the conversations for reading and repair. Nothing is run, so nobody
 // can join.
 func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
-	return openEngine(ctx, nil, file.Options{Join: true}, conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
-}
-
-func openEngine(ctx context.Context, host *remote.Host, store file.Options, cfg conversation.Config) (*remote.Choosing, error) {
-	dir, err := config.Home(os.Getenv)
+	home, err := config.Home(os.Getenv)
 	if err != nil {
 		return nil, configError(err)
 	}
-	cfg.Panicked = logPanics(dir)
-	local := engine.New(ctx, engine.Options{Store: file.New(dir, store), Config: cfg})
-	return remote.NewChoosing(local, host, remote.Options{Client: "fermata", Program: cfg.Version, Alone: !store.Join}), nil
+	settings, err := storeSettings(home)
+	if err != nil {
+		return nil, err
+	}
+	e, _ := openEngine(ctx, nil, place{home: home, store: settings, join: true}, conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
+	return e, nil // its store is closed by the end of the program
+}
+
+// openEngine makes an engine over the store of a place. A node that can no longer be
+// sure of its conversations stops what it runs.
+func openEngine(ctx context.Context, host *remote.Host, kept place, cfg conversation.Config) (*remote.Choosing, func()) {
+	cfg.Panicked = logPanics(kept.home)
+	var local *engine.Local
+	kept.lost = func() { local.InterruptAll(ctx) } // nothing is opened before local is set
+	store, closeStore := openStore(ctx, kept)
+	local = engine.New(ctx, engine.Options{Store: store, Config: cfg})
+	return remote.NewChoosing(local, host, remote.Options{Client: "fermata", Program: cfg.Version, Alone: !kept.join}), closeStore
 }
 
 // logPanics keeps stacks for bug reports: what is recorded of a panic in a model or
@@ -175,6 +183,7 @@ func (a *App) Close() {
 	if a.servers != nil {
 		a.servers.Close()
 	}
+	a.closeStore()
 	a.spawner.Close()
 	a.notify.wait()
 }

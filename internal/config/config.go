@@ -83,6 +83,7 @@ type Config struct {
 	// the surface.
 	OnLimit protocol.OnLimit
 
+	Store                  Store
 	History                History
 	DisableResponseStorage bool
 	HideReasoning          bool // hide_agent_reasoning

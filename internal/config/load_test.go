@@ -254,7 +254,7 @@ func TestTableOfKeys(t *testing.T) {
 			t.Errorf("%s cannot have a default", k.name())
 		}
 	})
-	if n := len(modelKeys()) + len(commandKeys()) + len(serverKeys()) + len(otherKeys()); n != len(seen) {
+	if n := len(modelKeys()) + len(commandKeys()) + len(serverKeys()) + len(storeKeys()) + len(otherKeys()); n != len(seen) {
 		t.Errorf("%d keys in the tables, %d in the tree", n, len(seen))
 	}
 }

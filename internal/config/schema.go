@@ -160,7 +160,7 @@ var schema = sync.OnceValue(newSchema)
 
 func newSchema() *branch {
 	root := &branch{}
-	keys := slices.Concat(modelKeys(), commandKeys(), serverKeys(), otherKeys())
+	keys := slices.Concat(modelKeys(), commandKeys(), serverKeys(), storeKeys(), otherKeys())
 	for i := range keys {
 		keys[i].order = i
 		root.add(&keys[i])

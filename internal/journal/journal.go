@@ -47,6 +47,8 @@ type Entry struct {
 	// "." closes every open item whose name begins with it. The item's bytes
 	// are dropped in the same instant in which the record becomes visible.
 	Closes string
+	// Time is when it happened, for what was recorded elsewhere before; zero is now.
+	Time time.Time
 }
 
 // A Chunk is a piece of an open item, byte for byte as it was written. Where it is

@@ -73,9 +73,13 @@ func (l *Log) Append(entries ...Entry) uint64 {
 	// A file knows microseconds; so does memory, that a record reads the same.
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	for i, e := range entries {
+		at := now
+		if !e.Time.IsZero() {
+			at = e.Time.UTC().Truncate(time.Microsecond)
+		}
 		l.last++
 		l.recent.push(Pending{
-			Record: Record{Seq: l.last, Time: now, Turn: e.Turn, Kind: e.Kind, Body: bodies[i], Unsaved: l.err != nil},
+			Record: Record{Seq: l.last, Time: at, Turn: e.Turn, Kind: e.Kind, Body: bodies[i], Unsaved: l.err != nil},
 			Closes: e.Closes,
 		})
 		l.markClosed(e.Closes, l.last)

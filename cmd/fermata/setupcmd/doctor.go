@@ -45,6 +45,9 @@ func doctor(ctx context.Context, o Options, load func() (app.Loaded, error)) err
 	}
 	cfg := l.Config
 	line("home", "%s%s", cfg.Home, writable(cfg.Home))
+	for i, text := range app.DescribeStore(ctx, cfg) {
+		line([]string{"store", ""}[min(i, 1)], "%s", text)
+	}
 	choice, err := l.Models().Choose("")
 	if err != nil {
 		line("model", "none: %v", err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"strconv"
 )
 
@@ -49,7 +48,7 @@ func (l *link) saveCheckpoint(ctx context.Context, subject string, m meta, body 
 
 // encodeCheckpoint writes the number and a checksum before the state.
 func encodeCheckpoint(seq uint64, state []byte) []byte {
-	head := fmt.Sprintf("%d %08x\n", seq, crc32.Checksum(state, castagnoli))
+	head := fmt.Sprintf("%d %08x\n", seq, checksum(state))
 	return append([]byte(head), state...)
 }
 
@@ -57,7 +56,7 @@ func decodeCheckpoint(b []byte) (state []byte, seq uint64, err error) {
 	head, state, ok := bytes.Cut(b, []byte("\n"))
 	number, sum, ok2 := bytes.Cut(head, []byte(" "))
 	seq, err = strconv.ParseUint(string(number), 10, 64)
-	if !ok || !ok2 || err != nil || string(sum) != fmt.Sprintf("%08x", crc32.Checksum(state, castagnoli)) {
+	if !ok || !ok2 || err != nil || string(sum) != fmt.Sprintf("%08x", checksum(state)) {
 		return nil, 0, errBadCheckpoint
 	}
 	return state, seq, nil

@@ -165,7 +165,7 @@ func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 	err := journal.WaitForLock(ctx, func() error {
 		var err error
 		j, err = s.take(ctx, id)
-		if s.o.Join && errors.As(err, &other) && other.Address != "" {
+		if s.o.Join && errors.As(err, &other) && other.Joinable() {
 			return nil
 		}
 		other = nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sync"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -37,12 +38,15 @@ type meta struct {
 
 const wireVersion = 1
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// checksum is made when it is first needed: not every command has a server.
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli()) }
+
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 func (m meta) encode(body []byte) string {
 	m.Version = wireVersion
 	if len(body) > 0 {
-		m.Sum = crc32.Checksum(body, castagnoli)
+		m.Sum = checksum(body)
 	}
 	b, _ := json.Marshal(m) // of numbers and a name
 	return string(b)
@@ -64,7 +68,7 @@ var errDamaged = errors.New("damaged message")
 
 // verify compares a body with its checksum.
 func (m meta) verify(body []byte) error {
-	if m.Sum != 0 && crc32.Checksum(body, castagnoli) != m.Sum || m.Sum == 0 && len(body) > 0 {
+	if m.Sum != 0 && checksum(body) != m.Sum || m.Sum == 0 && len(body) > 0 {
 		return errDamaged
 	}
 	return nil

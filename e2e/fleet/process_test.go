@@ -1,0 +1,256 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// binary builds fermata once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "fleet")
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "fermata")
+	cmd := exec.Command("go", "build", "-o", name, "./cmd/fermata")
+	cmd.Dir = filepath.Join("..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build fermata: %v\n%s", err, out)
+	}
+	return name, nil
+})
+
+// listen starts a server that processes can reach.
+func listen(t testing.TB, o *server.Options) *server.Server {
+	t.Helper()
+	runClock(t)
+	o.Host, o.Port, o.JetStream, o.NoSigs, o.NoLog = "127.0.0.1", max(o.Port, 0), true, true, true
+	if o.Port == 0 {
+		o.Port = server.RANDOM_PORT
+	}
+	if o.StoreDir == "" {
+		o.StoreDir = t.TempDir()
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	return s
+}
+
+// A machine is a home and a directory of its own.
+type machine struct {
+	t         testing.TB
+	home, dir string
+	fermata   string
+}
+
+func newMachine(t testing.TB, url string, settings ...string) *machine {
+	t.Helper()
+	bin, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{t: t, home: t.TempDir(), dir: t.TempDir(), fermata: bin}
+	text := "[store]\nurl = \"" + url + "\"\n" + strings.Join(settings, "\n") + "\n"
+	if err := os.WriteFile(filepath.Join(m.home, "config.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *machine) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(m.t.Context(), m.fermata, args...)
+	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), "FERMATA_HOME="+m.home)
+	return cmd
+}
+
+// run runs fermata to its end and returns everything it printed.
+func (m *machine) run(args ...string) (string, error) {
+	out, err := m.command(args...).CombinedOutput()
+	return string(out), err
+}
+
+func (m *machine) must(args ...string) string {
+	m.t.Helper()
+	out, err := m.run(args...)
+	if err != nil {
+		m.t.Fatalf("fermata %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+var turn = []string{"exec", "--demo", "--skip-git-repo-check"}
+
+// Whatever is wrong with the servers is said in words that help.
+func TestWordsForWhatIsWrong(t *testing.T) {
+	s := listen(t, &server.Options{Username: "bob", Password: "secret"})
+	url := s.ClientURL()
+	expect := func(m *machine, want string, args ...string) {
+		t.Helper()
+		out, err := m.run(args...)
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("fermata %v: %v, %q, want %q", args, err, out, want)
+		}
+		if strings.Contains(out, "secret") {
+			t.Errorf("a password is shown: %s", out)
+		}
+	}
+	expect(newMachine(t, url, `user = "bob"`, `password = "secret2"`), "refused the credentials", append(turn, "hi")...)
+	expect(newMachine(t, url), "refused the credentials", "list")
+
+	nc, err := natsgo.Connect(url, natsgo.UserInfo("bob", "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "orders", Subjects: []string{"orders.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	auth := []string{`user = "bob"`, `password = "secret"`}
+	expect(newMachine(t, url, append(auth, `stream = "orders"`)...), "it was not made for conversations", "list")
+
+	full := newMachine(t, url, append(auth, `stream = "small"`, `max_bytes = 20000`)...)
+	full.must(append(turn, "talk 5")...)
+	expect(full, "the stream is full", append(turn, "run: seq 100000")...)
+	if out := full.must("list"); strings.Count(out, "\n") < 1 {
+		t.Errorf("after the stream was full: %s", out)
+	}
+
+	gone := newMachine(t, url, auth...)
+	gone.must(append(turn, "hi")...)
+	s.Shutdown()
+	s.WaitForShutdown()
+	expect(gone, "no NATS server answers at", append(turn, "hi")...)
+	if out := gone.must("doctor", "--demo"); !strings.Contains(out, "problem: no NATS server answers") {
+		t.Errorf("doctor says %s", out)
+	}
+}
+
+// running returns how many processes have the text among their arguments.
+func running(text string) int {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	n := 0
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		if bytes.HasPrefix(b, []byte("sleep\x00")) && bytes.Contains(b, []byte(text)) {
+			n++
+		}
+	}
+	return n
+}
+
+// eventually waits for something, for longer than any busy machine needs.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// startTurn begins a turn that runs a command for a long time, and returns its process
+// and what names the command's.
+func (m *machine) startTurn() (cmd *exec.Cmd, out *bytes.Buffer, mark string) {
+	m.t.Helper()
+	mark = fmt.Sprintf("9999.%d", time.Now().UnixNano()%1e9)
+	cmd, out = m.command(append(turn, "run: sleep "+mark)...), &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { cmd.Process.Kill(); cmd.Process.Signal(syscall.SIGCONT) })
+	eventually(m.t, "the command runs", func() bool { return running(mark) == 1 })
+	return cmd, out, mark
+}
+
+// A process that is killed loses nothing, and another machine takes its
+// conversation over; one that is halted for longer than its lease leaves no command running,
+// and writes nothing any more.
+func TestMachineDies(t *testing.T) {
+	s := listen(t, &server.Options{})
+	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "halted": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			stream := `stream = "` + name + `"`
+			a, b := newMachine(t, s.ClientURL(), stream, "lease_ms = 4000"), newMachine(t, s.ClientURL(), stream)
+			cmd, out, mark := a.startTurn()
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan struct{})
+			go func() { defer close(ended); cmd.Wait() }() // ended by the signals below
+			eventually(t, "the command is dead", func() bool { return running(mark) == 0 })
+			var answer string
+			eventually(t, "another takes over", func() bool {
+				var err error
+				answer, err = b.run("exec", "--skip-git-repo-check", "resume", "--last", "--all", "--demo", "what happened?")
+				return err == nil
+			})
+			if !strings.Contains(answer, "sleep "+mark) {
+				t.Errorf("after the take-over: %s", answer)
+			}
+			before := b.must("fsck")
+			cmd.Process.Signal(syscall.SIGCONT)
+			<-ended
+			after := b.must("fsck")
+			if before != after || !strings.Contains(after, " ok") {
+				t.Errorf("before it continued:\n%s\nafter:\n%s\nit said:\n%s", before, after, out)
+			}
+		})
+	}
+}
+
+// What was copied to files and back is the same, and can be resumed.
+func TestCopyThereAndBack(t *testing.T) {
+	s := listen(t, &server.Options{})
+	m := newMachine(t, s.ClientURL())
+	for i := range 3 {
+		m.must(append(turn, fmt.Sprintf("run: echo %d", i))...)
+	}
+	dir := t.TempDir()
+	if out := m.must("store", "copy", "--from", s.ClientURL(), "--to", dir); !strings.HasPrefix(out, "3 conversations") {
+		t.Errorf("copy: %s", out)
+	}
+	other := listen(t, &server.Options{})
+	back := newMachine(t, other.ClientURL())
+	if out := back.must("store", "copy", "--from", dir, "--to", other.ClientURL()); !strings.HasPrefix(out, "3 conversations") {
+		t.Errorf("copy back: %s", out)
+	}
+	if a, b := m.must("fsck"), back.must("fsck"); a != b || strings.Count(a, " ok") != 3 {
+		t.Errorf("there:\n%s\nback:\n%s", a, b)
+	}
+	back.must("exec", "--skip-git-repo-check", "resume", "--last", "--all", "--demo", "what happened?")
+}

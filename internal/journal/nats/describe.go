@@ -1,0 +1,51 @@
+package nats
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Describe says, in lines for people, where conversations are kept and what is wrong
+// with that. It makes the stream if it does not exist, as the first conversation would.
+func (s *Store) Describe(ctx context.Context) []string {
+	l, err := s.connect(ctx)
+	if err != nil {
+		return []string{"problem: " + s.explain(err).Error()}
+	}
+	lines := []string{fmt.Sprintf("NATS %s at %s", l.nc.ConnectedServerVersion(), redact(l.nc.ConnectedUrl()))}
+	stream, err := l.js.Stream(ctx, s.o.Name)
+	if err != nil {
+		return append(lines, "problem: "+(&StreamError{s.o.Name, err}).Error())
+	}
+	info := stream.CachedInfo()
+	c := info.Config
+	lines = append(lines, fmt.Sprintf("stream %s: %d messages, %d bytes, %s", c.Name, info.State.Msgs, info.State.Bytes, replicas(c.Replicas)))
+	if c.MaxBytes > 0 {
+		lines = append(lines, fmt.Sprintf("%d %% of its %d bytes are used", info.State.Bytes*100/uint64(c.MaxBytes), c.MaxBytes))
+	}
+	lines = append(lines, warnings(c)...)
+	if l.ttl != s.o.Lease {
+		lines = append(lines, fmt.Sprintf("warning: leases last %v, as when the stream was made: [store] lease_ms has no effect", l.ttl))
+	}
+	return lines
+}
+
+func replicas(n int) string {
+	if n == 1 {
+		return "on one server"
+	}
+	return fmt.Sprintf("on %d servers", n)
+}
+
+// warnings says what a loss of power could take.
+func warnings(c jetstream.StreamConfig) []string {
+	switch {
+	case c.Storage == jetstream.MemoryStorage:
+		return []string{"warning: the stream is in memory: conversations are lost when its servers stop"}
+	case c.Replicas < 3:
+		return []string{"warning: with fewer than 3 replicas, a power failure of the server may lose the last seconds, unless it is run with sync_interval: always"}
+	}
+	return nil
+}
