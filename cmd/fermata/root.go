@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
+	"github.com/fermata-agent/fermata/cmd/fermata/storecmd"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
@@ -177,7 +178,7 @@ func newRoot(s streams) *cobra.Command {
 		&cobra.Group{ID: groupMachine, Title: "Configuration and machine:"},
 	)
 	addTo(root, groupRun, execCommand(s), approveCommand(s), webCommand(s), mcpServerCommand(s), appServerCommand(s), demoModelCommand(s))
-	addTo(root, groupManage, listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), renameCommand(s), archiveCommand(s), unarchiveCommand(s), deleteCommand(s), fsckCommand(s), storeCommand(s))
+	addTo(root, groupManage, listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), renameCommand(s), archiveCommand(s), unarchiveCommand(s), deleteCommand(s), fsckCommand(s), storecmd.Command(s.out, s.err, usage))
 	addTo(root, groupMachine, setupcmd.Commands(setupOptions(s))...)
 	addTo(root, groupMachine, mcpCommand(s), sandboxCommand(s), versionCommand(s))
 	addTo(root, groupManage, sendCommand(s), interruptCommand(s))

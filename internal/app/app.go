@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/app/store"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -108,7 +109,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		}
 	})
 	// Limits for clients hold for what is run here. The owner that is joined has its own.
-	kept := place{home: l.Config.Home, store: l.Config.Store, address: host.Address, join: !o.Limits.Clients, renewed: spawner.Lease}
+	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Address: host.Address, Join: !o.Limits.Clients, Renewed: spawner.Lease}
 	e, closeStore := openEngine(ctx, host, kept, conversation.Config{
 		Version: o.Version,
 		Allow:   limits.allow,
@@ -140,23 +141,23 @@ func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
 	if err != nil {
 		return nil, configError(err)
 	}
-	settings, err := storeSettings(home)
+	settings, err := store.Settings(home)
 	if err != nil {
-		return nil, err
+		return nil, configError(err)
 	}
-	e, _ := openEngine(ctx, nil, place{home: home, store: settings, join: true}, conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
+	e, _ := openEngine(ctx, nil, store.Place{Home: home, Store: settings, Join: true}, conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
 	return e, nil // its store is closed by the end of the program
 }
 
 // openEngine makes an engine over the store of a place. A node that can no longer be
 // sure of its conversations stops what it runs.
-func openEngine(ctx context.Context, host *remote.Host, kept place, cfg conversation.Config) (*remote.Choosing, func()) {
-	cfg.Panicked = logPanics(kept.home)
+func openEngine(ctx context.Context, host *remote.Host, kept store.Place, cfg conversation.Config) (*remote.Choosing, func()) {
+	cfg.Panicked = logPanics(kept.Home)
 	var local *engine.Local
-	kept.lost = func() { local.InterruptAll(ctx) } // nothing is opened before local is set
-	store, closeStore := openStore(ctx, kept)
-	local = engine.New(ctx, engine.Options{Store: store, Config: cfg})
-	return remote.NewChoosing(local, host, remote.Options{Client: "fermata", Program: cfg.Version, Alone: !kept.join}), closeStore
+	kept.Lost = func() { local.InterruptAll(ctx) } // nothing is opened before local is set
+	journals, closeStore := store.Open(ctx, kept)
+	local = engine.New(ctx, engine.Options{Store: journals, Config: cfg})
+	return remote.NewChoosing(local, host, remote.Options{Client: "fermata", Program: cfg.Version, Alone: !kept.Join}), closeStore
 }
 
 // logPanics keeps stacks for bug reports: what is recorded of a panic in a model or

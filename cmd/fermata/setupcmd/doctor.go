@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/mcpcmd"
-	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/cmd/fermata/storecmd"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -45,9 +45,7 @@ func doctor(ctx context.Context, o Options, load func() (app.Loaded, error)) err
 	}
 	cfg := l.Config
 	line("home", "%s%s", cfg.Home, writable(cfg.Home))
-	for i, text := range app.DescribeStore(ctx, cfg) {
-		line([]string{"store", ""}[min(i, 1)], "%s", text)
-	}
+	storecmd.Doctor(ctx, cfg, line)
 	choice, err := l.Models().Choose("")
 	if err != nil {
 		line("model", "none: %v", err)

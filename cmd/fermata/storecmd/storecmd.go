@@ -1,26 +1,32 @@
-package main
+// Package storecmd is the command fermata store, and what doctor says of the store.
+package storecmd
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/store"
+	"github.com/fermata-agent/fermata/internal/config"
 )
 
-func storeCommand(s streams) *cobra.Command {
+// Command returns fermata store. usage marks errors of the command line.
+func Command(stdout, stderr io.Writer, usage func(format string, args ...any) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "store",
 		Short:   "Copy conversations between files and NATS",
 		Example: "  fermata store copy --from files --to nats://localhost:4222",
-		Args:    args(cobra.NoArgs),
+		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(storeCopyCommand(s))
+	cmd.AddCommand(copyCommand(stdout, stderr, usage))
 	return cmd
 }
 
-func storeCopyCommand(s streams) *cobra.Command {
+func copyCommand(stdout, stderr io.Writer, usage func(string, ...any) error) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "copy --from STORE --to STORE [ID...]",
@@ -31,19 +37,31 @@ func storeCopyCommand(s streams) *cobra.Command {
 		Example: "  fermata store copy --from files --to nats://localhost:4222\n  fermata store copy --from nats://localhost:4222 --to ./backup 01a1df48",
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			copied, records := 0, 0
-			err := app.CopyStore(cmd.Context(), from, to, ids, func(id string, n int, err error) {
+			err := store.Copy(cmd.Context(), from, to, ids, func(id string, n int, err error) {
 				if err != nil {
-					fmt.Fprintf(s.err, "fermata: %s: %v\n", id, err)
+					fmt.Fprintf(stderr, "fermata: %s: %v\n", id, err)
 					return
 				}
 				copied++
 				records += n
 			})
-			fmt.Fprintf(s.out, "%s with %s copied and compared\n", plural(copied, "conversation"), plural(records, "record"))
+			if errors.Is(err, store.ErrName) || errors.Is(err, store.ErrSame) {
+				return usage("%w", err)
+			}
+			fmt.Fprintf(stdout, "%d conversations with %d records copied and compared\n", copied, records)
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "where conversations are, a `STORE`: files, a directory, or nats://HOST:PORT")
 	cmd.Flags().StringVar(&to, "to", "", "the `STORE` to copy them to")
 	return cmd
+}
+
+// Doctor says where conversations are kept, and what is wrong with that.
+func Doctor(ctx context.Context, cfg *config.Config, line func(what, format string, args ...any)) {
+	what := "store"
+	for _, text := range store.Describe(ctx, cfg) {
+		line(what, "%s", text)
+		what = ""
+	}
 }

@@ -1,4 +1,6 @@
-package app
+// Package store opens the store of conversations that the configuration names: files, or
+// NATS servers.
+package store
 
 import (
 	"bytes"
@@ -16,29 +18,29 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 )
 
-// A place is where conversations are kept, and what a store needs to know of this process.
-type place struct {
-	home  string
-	store config.Store
+// A Place is where conversations are kept, and what a store needs to know of this process.
+type Place struct {
+	Home  string
+	Store config.Store
 
-	address func() string // where others can join; nil if nobody can
-	join    bool          // others can be joined
+	Address func() string // where others can join; nil if nobody can
+	Join    bool          // others can be joined
 
-	renewed func(until time.Time) // as in nats.Options
-	lost    func()
+	Renewed func(until time.Time) // as in nats.Options
+	Lost    func()
 }
 
-// openStore returns the store, and what closes it. Nothing is opened yet.
-func openStore(ctx context.Context, p place) (journal.Store, func()) {
-	if p.store.URL == "" {
-		return file.New(p.home, file.Options{Address: p.address, Join: p.join}), func() {}
+// Open returns the store, and what closes it. Nothing is opened yet.
+func Open(ctx context.Context, p Place) (journal.Store, func()) {
+	if p.Store.URL == "" {
+		return file.New(p.Home, file.Options{Address: p.Address, Join: p.Join}), func() {}
 	}
 	s := nats.New(ctx, natsOptions(p))
 	return s, func() { s.Close() }
 }
 
-func natsOptions(p place) nats.Options {
-	c := p.store
+func natsOptions(p Place) nats.Options {
+	c := p.Store
 	return nats.Options{
 		URL: c.URL, Name: c.Stream, Domain: c.Domain,
 		Auth: nats.Auth{
@@ -46,7 +48,7 @@ func natsOptions(p place) nats.Options {
 			NKey: c.NKey, Creds: c.Creds, CA: c.CA, Cert: c.Cert, Key: c.Key,
 		},
 		Replicas: int(c.Replicas), Memory: c.Memory, MaxBytes: c.MaxBytes, Lease: c.Lease,
-		Address: p.address, Join: p.join, Renewed: p.renewed, Lost: p.lost,
+		Address: p.Address, Join: p.Join, Renewed: p.Renewed, Lost: p.Lost,
 	}
 }
 
@@ -57,43 +59,39 @@ func orVariable(s config.Secret, name string) string {
 	return os.Getenv(name)
 }
 
-// storeSettings reads what the configuration says of the store. A file that says
+// Settings reads what the configuration says of the store. A file that says
 // nothing of it is not parsed: most commands need nothing else of it.
-func storeSettings(home string) (config.Store, error) {
+func Settings(home string) (config.Store, error) {
 	text, err := os.ReadFile(filepath.Join(home, config.FileName))
 	if err != nil || !bytes.Contains(text, []byte("store")) {
 		return config.Store{}, nil // whoever needs the rest says what is wrong with it
 	}
-	cwd, err := workdir("")
+	cfg, _, err := config.Load(config.Options{Cwd: home, Env: os.Getenv})
 	if err != nil {
 		return config.Store{}, err
-	}
-	cfg, _, err := config.Load(config.Options{Cwd: cwd, Env: os.Getenv})
-	if err != nil {
-		return config.Store{}, configError(err)
 	}
 	return cfg.Store, nil
 }
 
-// DescribeStore says where conversations are kept, and what is wrong with that.
-func DescribeStore(ctx context.Context, cfg *config.Config) []string {
+// Describe says where conversations are kept, and what is wrong with that.
+func Describe(ctx context.Context, cfg *config.Config) []string {
 	if cfg.Store.URL == "" {
 		return []string{"files in " + cfg.Home}
 	}
-	s := nats.New(ctx, natsOptions(place{home: cfg.Home, store: cfg.Store}))
+	s := nats.New(ctx, natsOptions(Place{Home: cfg.Home, Store: cfg.Store}))
 	defer s.Close()
 	return s.Describe(ctx)
 }
 
-// CopyStore copies conversations from one store to another, all if none is named, and
+// Copy copies conversations from one store to another, all if none is named, and
 // compares them afterwards. Each store is "files", a directory, or the address of NATS servers,
 // which takes the other settings from the configuration.
-func CopyStore(ctx context.Context, from, to string, ids []string, report func(id string, records int, err error)) error {
+func Copy(ctx context.Context, from, to string, ids []string, report func(id string, records int, err error)) error {
 	home, err := config.Home(os.Getenv)
 	if err != nil {
-		return configError(err)
+		return err
 	}
-	settings, err := storeSettings(home)
+	settings, err := Settings(home)
 	if err != nil {
 		return err
 	}
@@ -107,7 +105,7 @@ func CopyStore(ctx context.Context, from, to string, ids []string, report func(i
 		stores[i] = s
 	}
 	if from == to {
-		return usage("--from and --to name the same store")
+		return ErrSame
 	}
 	infos, err := stores[0].List(ctx)
 	if err != nil {
@@ -128,7 +126,7 @@ func CopyStore(ctx context.Context, from, to string, ids []string, report func(i
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s could not be copied", plural(failed, "conversation"))
+		return fmt.Errorf("not copied: %d", failed)
 	}
 	return nil
 }
@@ -142,12 +140,16 @@ func named(ids []string, id string) bool {
 	return false
 }
 
-var errStoreName = errors.New(`name a store: "files", a directory, or nats://HOST:PORT`)
+// Errors of who names stores.
+var (
+	ErrName = errors.New(`name a store: "files", a directory, or nats://HOST:PORT`)
+	ErrSame = errors.New("--from and --to name the same store")
+)
 
 func namedStore(ctx context.Context, home, name string, settings config.Store) (journal.Store, func(), error) {
 	switch {
 	case name == "":
-		return nil, nil, &Error{Err: errStoreName, Usage: true}
+		return nil, nil, ErrName
 	case name == "files":
 		settings.URL = ""
 	case strings.Contains(name, "://"):
@@ -159,6 +161,6 @@ func namedStore(ctx context.Context, home, name string, settings config.Store) (
 		}
 		home, settings.URL = dir, ""
 	}
-	s, closeStore := openStore(ctx, place{home: home, store: settings})
+	s, closeStore := Open(ctx, Place{Home: home, Store: settings})
 	return s, closeStore, nil
 }
