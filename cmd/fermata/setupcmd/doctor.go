@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/mcpcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/storecmd"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
