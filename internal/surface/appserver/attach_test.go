@@ -212,3 +212,31 @@ func TestResumeBeforeTheFirstMessage(t *testing.T) {
 		}
 	})
 }
+
+// A late answer to one question does not answer the next one about the same call.
+func TestLateAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, x *site) {
+		a := x.connect()
+		a.start()
+		b, _ := x.join(a)
+		a.say("hi")
+		x.command("work", "")
+		x.e.Run().Ask("rm", "x")
+		a.until("ask")
+		b.until("ask")
+		first := b.last["id"]
+		a.send(`{"id":%q,"result":{"decision":"accept"}}`, a.last["id"])
+		x.e.Run().Ask("rm", "-f", "x") // it failed in the sandbox
+		b.until("ask 1.1.0 rm -f x")
+		if b.last["id"] == first {
+			t.Error("two questions have the same id")
+		}
+		b.send(`{"id":%q,"result":{"decision":"accept"}}`, first)
+		x.e.Idle()
+		b.nothing()
+		b.send(`{"id":%q,"result":{"decision":"accept"}}`, b.last["id"])
+		x.e.Run().Finish("gone")
+		x.e.Request().Answer("done")
+		b.until("turn/completed U1 completed")
+	})
+}
