@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -25,7 +26,7 @@ type conn struct {
 	optOut atomic.Pointer[map[string]bool] // notifications that are not wanted; nil before initialize
 	warned sync.Map                        // members that were named in a warning
 	open   sync.Map                        // p.ConversationID to *thread
-	late   atomic.Int32                    // notifications of later that have not been sent
+	late   chan items.Note                 // what later has to send; room for maxLate
 }
 
 // The bounds of a connection: bytes that wait for a client, requests that are under way, and bytes of a message.
@@ -40,7 +41,7 @@ const (
 const codeOverloaded = -32001
 
 func (s *Server) newConn(ctx context.Context, kind Kind) *conn {
-	c := &conn{s: s, kind: kind}
+	c := &conn{s: s, kind: kind, late: make(chan items.Note, maxLate)}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{
 		Methods: c.methods(), Plain: true, Reply: c.reply, Log: s.o.Log,
@@ -60,16 +61,24 @@ func (c *conn) notify(ctx context.Context, method string, params any) error {
 	return c.rpc.Notify(ctx, method, params)
 }
 
-// later sends a notification without waiting. A client that has not read very many of them gets no more.
+// later sends a notification without waiting, in the order of the calls. A client that has not read very many of them gets no more.
 func (c *conn) later(method string, params any) {
-	if c.rpc.Ended() || c.late.Add(1) > maxLate {
-		c.late.Add(-1)
-		return
+	select {
+	case c.late <- items.Note{Method: method, Params: params}:
+	default:
 	}
-	c.rpc.Go(func() {
-		defer c.late.Add(-1)
-		_ = c.notify(c.life, method, params) // if it fails the client has gone
-	})
+}
+
+// sendLate sends what later was given, until the client will say nothing more.
+func (c *conn) sendLate() {
+	for {
+		select {
+		case n := <-c.late:
+			_ = c.notify(c.life, n.Method, n.Params) // if it fails the client has gone
+		case <-c.rpc.Ending().Done():
+			return
+		}
+	}
 }
 
 // remark warns about what has no effect.

@@ -123,8 +123,11 @@ func (sub *subscription) take(joined *follow.Follower) error {
 // send sends what there is to say. If it fails the client has gone.
 func (sub *subscription) send(notes []items.Note) {
 	for _, n := range notes {
-		if r, ok := n.Params.(wire.RequestResolved); ok {
-			sub.asked.Delete(r.RequestID)
+		switch about := n.Params.(type) {
+		case wire.RequestResolved:
+			sub.asked.Delete(about.RequestID)
+		case wire.StatusChanged:
+			sub.c.s.statusChanged(sub.t.id, sub.fold.Seq, about)
 		}
 		if n.Ask != "" {
 			sub.asked.Store(n.Ask, true)

@@ -73,14 +73,7 @@ func (c *conn) threadNameSet(ctx context.Context, _ *jsonrpc.Request, in wire.Na
 		return wire.None{}, err
 	}
 	// Those that follow the thread are told by their followers.
-	updated := wire.NameUpdated{ThreadID: string(id), ThreadName: orNull(in.Name)}
-	c.s.conns.Range(func(key, _ any) bool {
-		other := key.(*conn)
-		if t, ok := other.open.Load(id); !ok || t.(*thread).following.Load() == nil {
-			other.later("thread/name/updated", updated)
-		}
-		return true
-	})
+	c.s.toOthers(id, "thread/name/updated", wire.NameUpdated{ThreadID: string(id), ThreadName: orNull(in.Name)})
 	return wire.None{}, nil
 }
 

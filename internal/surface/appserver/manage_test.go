@@ -95,9 +95,12 @@ func TestRevertForkRename(t *testing.T) {
 	inBubble(t, func(t *testing.T, x *site) {
 		c, other := x.connect(), x.connect()
 		c.start()
+		other.id = c.id
 		other.want("thread/started")
 		for n := range 3 {
 			c.turn(fmt.Sprint("m", n), fmt.Sprint("a", n))
+			synctest.Wait()
+			other.want("status active []", "status idle") // who does not follow hears that much
 		}
 		r := c.result("thread/revert", `{"threadId":"T","beforeTurnId":"U3"}`)
 		same(t, []string{"U1 completed; userMessage; agentMessage a0", "U2 completed; userMessage; agentMessage a1"}, c.turns(r["thread"]))

@@ -86,6 +86,7 @@ func (s *Server) Serve(ctx context.Context, kind Kind, in io.Reader, out io.Writ
 	s.conns.Store(c, nil)
 	defer s.conns.Delete(c)
 	defer c.close()
+	c.rpc.Go(c.sendLate)
 	return c.rpc.Serve(ctx, in, out)
 }
 
@@ -102,6 +103,7 @@ func (s *Server) broadcast(except *conn, method string, params any) {
 // A load is a thread that is loaded: clients want to know which are.
 type load struct {
 	followers int
+	status    p.Seq       // the event that changed its status last, of those that were told
 	idle      *time.Timer // runs when nobody follows
 }
 
@@ -147,6 +149,31 @@ func (s *Server) unload(id p.ConversationID, l *load) {
 	if gone {
 		s.closed(nil, id)
 	}
+}
+
+// statusChanged tells those who do not follow a thread that its status has changed. Every follower reports that; the first one counts.
+func (s *Server) statusChanged(id p.ConversationID, at p.Seq, status wire.StatusChanged) {
+	s.mu.Lock()
+	l := s.loaded[id]
+	first := l != nil && at > l.status
+	if first {
+		l.status = at
+	}
+	s.mu.Unlock()
+	if first {
+		s.toOthers(id, "thread/status/changed", status)
+	}
+}
+
+// toOthers notifies the connections that do not follow a thread.
+func (s *Server) toOthers(id p.ConversationID, method string, params any) {
+	s.conns.Range(func(key, _ any) bool {
+		c := key.(*conn)
+		if t, ok := c.open.Load(id); !ok || t.(*thread).following.Load() == nil {
+			c.later(method, params)
+		}
+		return true
+	})
 }
 
 // closed tells everybody but one that a thread is no longer loaded.
