@@ -93,6 +93,15 @@ func TestServersOfAProjectNeedTrust(t *testing.T) {
 		t.Errorf("what the project says about approvals counts: %+v", tools)
 	}
 
+	// Trust in the project can be taken back.
+	mine := filepath.Join(s.home, "config.toml")
+	text, _ := os.ReadFile(mine)
+	s.write(mine, strings.Replace(string(text), `"trusted"`, `"untrusted"`, 1))
+	if defs, _ := s.used(); len(defs) != 0 {
+		t.Errorf("used in a project that is not trusted: %v", defs)
+	}
+	s.write(mine, string(text))
+
 	// Another definition is not trusted, and neither is one of another project.
 	s.write(filepath.Join(s.root, ".mcp.json"), strings.Replace(mcpJSON, "docs@", "evil@", 1))
 	defs, warnings = s.used()
