@@ -12,22 +12,31 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/appserver"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/listen"
 )
 
-// appServerFlags are those of fermata app-server.
-type appServerFlags struct {
-	runFlags
+// appAddress is where an app-server listens, as flags say it.
+type appAddress struct {
 	listen             string
 	auth               string
 	tokenFile, tokenID string
 }
 
+// register adds the flags; name is that of the address.
+func (f *appAddress) register(fs *pflag.FlagSet, name, address, help string) {
+	fs.StringVar(&f.listen, name, address, help)
+	fs.StringVar(&f.auth, "ws-auth", "", "`KIND` of token that clients of ws:// must show: capability-token")
+	fs.StringVar(&f.tokenFile, "ws-token-file", "", "`FILE` with the token")
+	fs.StringVar(&f.tokenID, "ws-token-sha256", "", "SHA-256 of the token in `HEX`, in place of the token")
+}
+
 func appServerCommand(s streams) *cobra.Command {
-	var f appServerFlags
+	var f runFlags
+	var at appAddress
 	cmd := &cobra.Command{
 		Use:   "app-server",
 		Short: "Serve threads and turns to editors and programs",
@@ -37,14 +46,11 @@ func appServerCommand(s streams) *cobra.Command {
 		Example: "  fermata app-server -s workspace-write\n  fermata app-server --listen unix://\n" +
 			"  fermata app-server --listen ws://127.0.0.1:4500 --ws-auth capability-token --ws-token-file token\n  fermata app-server generate-json-schema",
 		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return serveApp(cmd.Context(), s, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveApp(cmd.Context(), s, f, at) },
 	}
 	f.register(cmd.Flags())
 	f.registerLimits(cmd.Flags())
-	cmd.Flags().StringVar(&f.listen, "listen", "stdio://", "`ADDRESS` to serve: stdio://, unix://PATH (without PATH: a socket in the home) or ws://IP:PORT")
-	cmd.Flags().StringVar(&f.auth, "ws-auth", "", "`KIND` of token that clients of ws:// must show: capability-token")
-	cmd.Flags().StringVar(&f.tokenFile, "ws-token-file", "", "`FILE` with the token")
-	cmd.Flags().StringVar(&f.tokenID, "ws-token-sha256", "", "SHA-256 of the token in `HEX`, in place of the token")
+	at.register(cmd.Flags(), "listen", "stdio://", "`ADDRESS` to serve: stdio://, unix://PATH (without PATH: a socket in the home) or ws://IP:PORT")
 	cmd.AddCommand(&cobra.Command{
 		Use:     "generate-json-schema",
 		Short:   "Print all messages as JSON Schema",
@@ -59,43 +65,60 @@ func appServerCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func serveApp(ctx context.Context, s streams, f appServerFlags) error {
-	if _, err := listen.Parse(f.listen, "socket"); err != nil {
-		return &app.Error{Err: err, Usage: true}
-	}
-	token, err := f.token()
+func serveApp(ctx context.Context, s streams, f runFlags, at appAddress) error {
+	service, err := at.service(s)
 	if err != nil {
-		return &app.Error{Err: err, Usage: true}
+		return err
 	}
 	r, err := f.openApp(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	at, err := listen.Parse(f.listen, filepath.Join(r.Config.Home, "app-server", "app-server.sock"))
+	ctx, stopped := stopSignals(ctx)
+	err = service.Serve(ctx, r)
+	if stopped() != nil { // a server that is told to end and does has done well
+		return nil
+	}
+	return err
+}
+
+// An appService serves an app-server.
+type appService struct {
+	s      streams
+	listen string
+	token  *listen.Token
+}
+
+// service returns what the flags ask for.
+func (f appAddress) service(s streams) (*appService, error) {
+	token, err := f.token()
+	if err != nil {
+		return nil, &app.Error{Err: err, Usage: true}
+	}
+	return &appService{s, f.listen, token}, nil
+}
+
+// Serve serves the conversations of r until ctx ends.
+func (a *appService) Serve(ctx context.Context, r *app.App) error {
+	at, err := listen.Parse(a.listen, filepath.Join(r.Config.Home, "app-server", "app-server.sock"))
 	if err == nil && at.Path != "" && at.Path == codexSocket() {
 		err = &app.Error{Err: fmt.Errorf("%s is Codex's own socket: choose another path", at.Path), Usage: true}
 	}
 	if err != nil {
 		return err
 	}
-	ctx, stopped := stopSignals(ctx)
-	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(slog.NewTextHandler(a.s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	server := appserver.New(ctx, appserver.Options{
 		Engine: r.Engine, Version: version(), Home: r.Config.Home, Cwd: r.Cwd, Settings: r.Settings, Change: r.Change, Local: r, Log: log,
 	})
 	defer server.Close()
 	if at.Stdio {
-		err = server.Serve(ctx, appserver.Only, s.in, s.rawOut)
-	} else {
-		err = listenApp(ctx, s, at, listen.Options{Token: token, Log: log, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
-			return server.Serve(ctx, appserver.Shared, in, out)
-		}})
+		return server.Serve(ctx, appserver.Only, a.s.in, a.s.rawOut)
 	}
-	if stopped() != nil { // a server that is told to end and does has done well
-		return nil
-	}
-	return err
+	return listenApp(ctx, a.s, at, listen.Options{Token: a.token, Log: log, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+		return server.Serve(ctx, appserver.Shared, in, out)
+	}})
 }
 
 func listenApp(ctx context.Context, s streams, at listen.Address, o listen.Options) error {
@@ -115,7 +138,7 @@ func listenApp(ctx context.Context, s streams, at listen.Address, o listen.Optio
 }
 
 // token is what clients must show; nil if nothing. Whoever can connect to a TCP address can run commands, so it needs one.
-func (f appServerFlags) token() (*listen.Token, error) {
+func (f appAddress) token() (*listen.Token, error) {
 	at, err := listen.Parse(f.listen, "socket")
 	switch given := f.tokenFile != "" || f.tokenID != ""; {
 	case err != nil:
