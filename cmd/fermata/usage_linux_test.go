@@ -76,3 +76,33 @@ func TestCompactionSurvivesKill(t *testing.T) {
 		contains(t, "the request", string(s.srv.Wait(4).Raw), "4711")
 	})
 }
+
+// Another model gets its own default effort, unless somebody chose one.
+func TestEffortOfAnotherModel(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		flags []string
+		then  string // in the request to the second model
+		back  string // in the request to the first model again
+	}{
+		"default":    {nil, "", `"effort":"medium"`},
+		"chosen":     {[]string{"-c", "model_reasoning_effort=high"}, `"effort":"high"`, `"effort":"high"`},
+		"chosen low": {[]string{"-c", "model_reasoning_effort=low"}, `"effort":"low"`, `"effort":"low"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, wirecheck.Responses, "")
+			s.srv.Otherwise(modeltest.Respond(modeltest.Say("so")))
+			s.must(append([]string{"exec", "-m", "gpt-5.5", "one"}, tt.flags...)...)
+			id := s.conversation()
+			s.must("exec", "resume", id, "-m", "gpt-4.1", "two")
+			s.must("exec", "resume", id, "-m", "gpt-5.5", "three")
+			for i, want := range []string{"", tt.then, tt.back} {
+				raw := string(s.srv.Wait(i + 1).Raw)
+				if i > 0 && (!strings.Contains(raw, want) || want == "" && strings.Contains(raw, `"effort"`)) {
+					t.Errorf("request %d: want %q in %s", i+1, want, raw)
+				}
+			}
+		})
+	}
+}

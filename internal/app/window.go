@@ -201,8 +201,11 @@ func (a *App) warnOfUnknown(s p.Settings) {
 		"how many tokens model %q takes is not known; assuming %d: set model_context_window", s.Model, defaultWindow)}})
 }
 
-// effort is the reasoning effort to ask for when nobody chose one.
+// effort is the reasoning effort to ask for when nobody chose one in the conversation.
 func (m *Models) effort(s p.Settings) string {
+	if m.config.Effort != "" {
+		return m.config.Effort
+	}
 	known, _ := m.config.Catalogue().Find(s.Provider, s.Model)
 	return known.DefaultEffort()
 }

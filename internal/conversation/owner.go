@@ -457,6 +457,9 @@ func (o *owner) changed(by p.Overrides) p.Settings {
 	if (by.Model != nil || by.Provider != nil) && o.cfg.Window != nil {
 		s.ContextWindow = o.cfg.Window(s)
 	}
+	if (by.Model != nil || by.Provider != nil) && by.Effort == nil && o.cfg.Effort != nil && s.Effort == o.cfg.Effort(o.state.Settings) {
+		s.Effort = o.cfg.Effort(s) // nobody chose the old one
+	}
 	return s
 }
 
