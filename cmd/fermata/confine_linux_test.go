@@ -175,12 +175,27 @@ func TestSecretsOnTheBinary(t *testing.T) {
 const storm = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; if (fork) { sleep 60; exit } for (1..40) { fork or last }
 	open F, ">", "ready"; close F; while (time < $^T + 60) { my $p = fork; next unless defined $p; if ($p) { exit } POSIX::setsid() }'`
 
+// bomb fills up all processes that it may have, of which none ends.
+const bomb = `perl -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 30) { my $p = fork; next if defined $p;
+	if (!$n++) { open F, ">", "ready"; close F } select undef, undef, undef, 0.01 }'`
+
+// TestForkBombOnTheBinary interrupts it in the sandbox.
+func TestForkBombOnTheBinary(t *testing.T) {
+	interruptStorm(t, bomb, [][]string{{"-s", "workspace-write"}, {"-s", "workspace-write", "-c", "pid_namespace=false"}})
+}
+
 // TestForkStormOnTheBinary interrupts it at the limit of processes.
 func TestForkStormOnTheBinary(t *testing.T) {
-	const uid = 64993 // nobody else's
-	for _, flags := range [][]string{
+	interruptStorm(t, storm, [][]string{
 		{"-s", "workspace-write"}, {"-s", "workspace-write", "-c", "pid_namespace=false"}, {"-s", "danger-full-access"},
-	} {
+	})
+}
+
+// interruptStorm runs a script as a user of its own with few processes, and interrupts
+// it when it has used them up.
+func interruptStorm(t *testing.T, storm string, flags [][]string) {
+	const uid = 64993 // nobody else's
+	for _, flags := range flags {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			pl := station{uid: uid}.place(t)
 			t.Cleanup(func() { endAll(t, uid) })

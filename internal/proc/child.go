@@ -61,12 +61,15 @@ func newShim(k kind) (*shim, error) {
 	if k.pids {
 		namespaceAttr(attr)
 	}
-	process, err := os.StartProcess(exe, []string{shimName, k.part(partSupervise)}, &os.ProcAttr{
-		Dir:   "/", // a waiting shim must not hold a file system busy
-		Env:   shimEnv(),
-		Files: []*os.File{p.stdinR, p.stdoutW, p.stderrW, p.controlR, p.statusW, p.socketW},
-		Sys:   attr,
-	})
+	start := func() (process *os.Process, err error) {
+		return os.StartProcess(exe, []string{shimName, k.part(partSupervise)}, &os.ProcAttr{
+			Dir:   "/", // a waiting shim must not hold a file system busy
+			Env:   shimEnv(),
+			Files: []*os.File{p.stdinR, p.stdoutW, p.stderrW, p.controlR, p.statusW, p.socketW},
+			Sys:   attr,
+		})
+	}
+	process, err := reserving(k.pids, start)
 	p.closeTheirs() // now, or the death of the shim would not be seen below
 	if err != nil {
 		p.closeOurs()
@@ -84,6 +87,18 @@ func newShim(k kind) (*shim, error) {
 		return nil, fmt.Errorf("start shim: %w", err)
 	}
 	return s, nil
+}
+
+// reserving starts a process, with withReserve if it makes a user namespace.
+func reserving[T any](namespace bool, start func() (T, error)) (process T, err error) {
+	if !namespace {
+		return start()
+	}
+	err = withReserve(func() (err error) {
+		process, err = start()
+		return err
+	})
+	return process, err
 }
 
 // pipes are the pipes between fermata and a shim.

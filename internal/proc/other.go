@@ -50,6 +50,8 @@ func commandTree(leader int) ([]tree.Process, error) { return tree.Group(leader)
 
 func reserveProcesses() {}
 
+func withReserve(start func() error) error { return start() }
+
 func hurry() {}
 
 func scopeSignals() bool { return false }

@@ -11,12 +11,13 @@ import (
 // A command may use up all processes that the user may have. The Go runtime dies
 // if it needs a thread then and cannot get one, and those who end the command need
 // some. So room is left for them (see reserveProcesses), and because not every
-// limit is one that we can lower, those that are needed are started before: but
-// not for commands that end at once.
+// limit is one that we can lower, those that are needed are started before. In a shim,
+// which shares the limit of its namespace with the command, that is before the command
+// begins; fermata does so for commands that do not end at once.
 const (
 	reserveDelay = 200 * time.Millisecond
 
-	shimThreads = 4  // besides those that it always has
+	shimThreads = 6  // besides those that it always has
 	ownThreads  = 16 // of fermata, which does other things as well
 )
 

@@ -171,6 +171,7 @@ func superviseMain(k kind, serve func(*os.File)) int {
 	}()
 	go s.readStage(stageFailed)
 	s.say(report{Hello: &hello{Leader: leader, Cgroup: group.Dir()}})
+	reserveThreads(shimThreads) // before the command can use them up; a spare has the time
 	s.supervise()
 	return 0
 }
@@ -215,10 +216,12 @@ func startStage(k kind, group *tree.Cgroup) (orders, failed *os.File, leader int
 	}
 	bornIn(attr, group)
 	stage := kind{user: k.user} // it is in the PID namespace already
-	leader, err = syscall.ForkExec(exe, []string{shimName, stage.part(partStage)}, &syscall.ProcAttr{
-		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2, ordersR.Fd(), failedW.Fd(), socketFD},
-		Sys:   attr,
+	leader, err = reserving(k.user, func() (int, error) {
+		return syscall.ForkExec(exe, []string{shimName, stage.part(partStage)}, &syscall.ProcAttr{
+			Env:   os.Environ(),
+			Files: []uintptr{0, 1, 2, ordersR.Fd(), failedW.Fd(), socketFD},
+			Sys:   attr,
+		})
 	})
 	return orders, failed, leader, err
 }
@@ -344,7 +347,6 @@ func (s *supervisor) sayBegun(f *failure) bool {
 		return false
 	}
 	s.say(report{Running: &struct{}{}})
-	time.AfterFunc(reserveDelay, func() { reserveThreads(shimThreads) })
 	return true
 }
 

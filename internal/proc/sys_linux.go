@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -75,6 +76,30 @@ func reserveProcesses() {
 	limit.Cur -= min(64, limit.Cur/8)
 	limit.Max = limit.Cur
 	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &limit)
+}
+
+// limitMu is held while the limit of this process is lower than it was.
+var limitMu sync.Mutex
+
+// withReserve calls start, which makes a user namespace, with a lower limit of
+// processes. What is in a user namespace can have, all together, no more than the limit
+// of who made it (Linux 5.14): so a command in one cannot use up what those outside need.
+func withReserve(start func() error) error {
+	limitMu.Lock()
+	defer limitMu.Unlock()
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {
+		return start()
+	}
+	lower := limit
+	lower.Cur -= min(64, limit.Cur/8)
+	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &lower)
+	err := start()
+	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &limit)
+	if errors.Is(err, unix.EAGAIN) { // the user's other processes have taken the reserve
+		return start()
+	}
+	return err
 }
 
 // hurry makes the calling thread come first, where the user may do so.
