@@ -73,6 +73,9 @@ func newMachine(t testing.TB, url string, settings ...string) *machine {
 		t.Fatal(err)
 	}
 	m := &machine{t: t, home: t.TempDir(), dir: t.TempDir(), fermata: bin}
+	if !strings.Contains(strings.Join(settings, "\n"), "lease_ms") {
+		settings = append(settings, "lease_ms = 60000") // a busy machine must not lose it
+	}
 	text := "[store]\nurl = \"" + url + "\"\n" + strings.Join(settings, "\n") + "\n"
 	if err := os.WriteFile(filepath.Join(m.home, "config.toml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -205,7 +208,7 @@ func TestMachineDies(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "halted": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			stream := `stream = "` + name + `"`
-			a, b := newMachine(t, s.ClientURL(), stream, "lease_ms = 4000"), newMachine(t, s.ClientURL(), stream)
+			a, b := newMachine(t, s.ClientURL(), stream, "lease_ms = 6000"), newMachine(t, s.ClientURL(), stream)
 			cmd, out, mark := a.startTurn()
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
