@@ -177,6 +177,9 @@ func TestARequiredServerIsAnError(t *testing.T) {
 }
 
 func TestALongResultIsShortenedAndRecordedWhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("10 MB take long with the race detector")
+	}
 	r := open(t, map[string]config.MCPServer{"s": self(t, "plain")})
 	r.start(t)
 	out := r.call(t.Context(), t, "s__big", "{}").Output
