@@ -41,6 +41,7 @@ func slashes() []slash {
 		cmd("fork", "", "continue in a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
 		cmd("compact", "", "replace the history by a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
 		cmd("try-now", "[MODEL]", "retry a turn that waits for a limit", (*model).tryNow),
+		cmd("rewind", "", "edit an earlier message; take back what came after it", func(m *model, _ string) tea.Cmd { return m.idle(m.rewind) }),
 		cmd("revert", "N", "remove turn N and those after it from the history", (*model).revert),
 		cmd("diff", "", "show changes to files", (*model).diff),
 		cmd("undo-turn", "[N]", "restore the files that a turn changed", (*model).undo),
@@ -303,6 +304,7 @@ Ctrl-G         write in your editor ($VISUAL, $EDITOR)
 
 Esc, Ctrl-C    interrupt the turn and everything it runs; messages that were not
                delivered are returned to the composer
+Esc twice      when nothing runs or is written: edit an earlier message (/rewind)
 Ctrl-C twice   quit, when nothing runs; Ctrl-D too
 / at an approval  answer later: /resume, /new, /diff and so on; Esc goes back to it
 Ctrl-O         unfold or fold the last long item; Alt-O all

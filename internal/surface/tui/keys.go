@@ -19,6 +19,9 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 		m.clearHint()
 		m.sel = selection{}
 	}
+	if isKey && key.String() != "esc" {
+		m.escaped = false
+	}
 	if m.leaving != nil {
 		return nil
 	}
@@ -149,7 +152,7 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 	switch key.String() {
 	case "esc":
 		if m.view.Following() {
-			return m.stop()
+			return m.escape()
 		}
 		m.view.Bottom() // as the screen says; the next one stops
 	case "ctrl+d":

@@ -56,6 +56,7 @@ type model struct {
 
 	draft    draft
 	sel      selection
+	escaped  bool // Esc was the last key, and there was nothing for it to do
 	trusting bool // messages wait until it is known whether the directory is trusted
 	asleep   bool // we have stopped ourselves: that we go on is no news
 	burst    burst
