@@ -229,9 +229,10 @@ func TestScreenBackground(t *testing.T) {
 	s.keys("Escape")
 	s.gone("Background commands") // or the next key would be one with Alt
 	s.types("/kill 1", "Enter")
-	s.sees("is being stopped", "interrupted · 1 process killed")
-	s.keys("C-u") // which takes the hint away
-	s.sees("1 in background")
+	s.sees("is being stopped")
+	s.keys("PageUp") // which takes the hint away
+	s.sees("interrupted · 1 process killed", "1 in background")
+	s.keys("End")
 	s.types("/quit", "Enter")
 	s.sees("1 background command still running", "sleep 700")
 	s.golden("quit_background")
