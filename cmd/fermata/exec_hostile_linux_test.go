@@ -137,8 +137,8 @@ func TestWorkingDirectoryDeleted(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != exitFailed {
 			t.Errorf("exit code %d", code)
 		}
-		contains(t, "stderr", stderr.String(), "fermata: find the working directory: ", "no such file or directory\n")
-		if got := strings.HasPrefix(stdout.String(), `{"type":"error","message":"find the working directory: `); got != json {
+		contains(t, "stderr", stderr.String(), "fermata: the working directory no longer exists\n")
+		if got := strings.HasPrefix(stdout.String(), `{"type":"error","message":"the working directory no longer exists"`); got != json {
 			t.Errorf("stdout %q", stdout.String())
 		}
 	}

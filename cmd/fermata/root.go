@@ -171,17 +171,17 @@ func newRoot(s streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetVersionTemplate("fermata {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run turns:"},
 		&cobra.Group{ID: groupManage, Title: "Manage conversations:"},
 		&cobra.Group{ID: groupMachine, Title: "Configuration and machine:"},
 	)
-	addTo(root, groupRun, execCommand(s), approveCommand(s), webCommand(s), mcpServerCommand(s), appServerCommand(s), demoModelCommand(s))
-	addTo(root, groupManage, listCommand(s), showCommand(s), undoCommand(s), psCommand(s), killCommand(s), renameCommand(s), archiveCommand(s), unarchiveCommand(s), deleteCommand(s), fsckCommand(s), storecmd.Command(s.out, s.err, usage))
+	addTo(root, groupRun, execCommand(s), takesLast(approveCommand(s)), webCommand(s), mcpServerCommand(s), appServerCommand(s), demoModelCommand(s))
+	addTo(root, groupManage, listCommand(s), takesLast(showCommand(s)), takesLast(undoCommand(s)), takesLast(psCommand(s)), takesLast(killCommand(s)), takesLast(renameCommand(s)), takesLast(archiveCommand(s)), unarchiveCommand(s), takesLast(deleteCommand(s)), fsckCommand(s), storecmd.Command(s.out, s.err, usage))
 	addTo(root, groupMachine, setupcmd.Commands(setupOptions(s))...)
 	addTo(root, groupMachine, mcpCommand(s), sandboxCommand(s), versionCommand(s))
-	addTo(root, groupManage, sendCommand(s), interruptCommand(s))
+	addTo(root, groupManage, takesLast(sendCommand(s)), takesLast(interruptCommand(s)))
 	interactive(root, s)
 	completeFlags(root)
 	return root

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -51,7 +53,7 @@ func undo(ctx context.Context, s streams, e app.Conversations, id p.Conversation
 	for _, note := range u.Notes {
 		say("%s", note)
 	}
-	fmt.Fprint(s.err, u.Diff)
+	fmt.Fprint(s.rawErr, colorDiff(u.Diff, printing(s, colorAuto).Color))
 	if u.Files == 0 {
 		say("nothing to do: the files are as they were before turn %d", u.Turn)
 		return nil
@@ -66,4 +68,27 @@ func undo(ctx context.Context, s streams, e app.Conversations, id p.Conversation
 	}
 	say("turn %d was undone", u.Turn)
 	return nil
+}
+
+// colorDiff is a unified diff for a terminal: sanitized, and in colour if that is wanted.
+func colorDiff(text string, color bool) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		style := ""
+		switch {
+		case !color, strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+		case strings.HasPrefix(line, "+"):
+			style = "32"
+		case strings.HasPrefix(line, "-"):
+			style = "31"
+		case strings.HasPrefix(line, "@@"):
+			style = "2"
+		}
+		line = safetext.Strip(strings.TrimSuffix(line, "\n"))
+		if style != "" {
+			line = "\x1b[" + style + "m" + line + "\x1b[0m"
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,7 @@ type Loaded struct {
 
 // Load reads the configuration. The warnings are there also with an error.
 func Load(o Options) (Loaded, error) {
-	cwd, err := workdir(o.Dir)
+	cwd, err := Workdir(o.Dir)
 	if err != nil {
 		return Loaded{}, err
 	}
@@ -97,15 +98,15 @@ func configError(err error) error {
 	return e
 }
 
-// workdir is the directory to work in, with symbolic links resolved, so that a
+// Workdir is the directory to work in, with symbolic links resolved, so that a
 // directory has one name.
-func workdir(dir string) (string, error) {
+func Workdir(dir string) (string, error) {
 	if dir == "" {
 		wd, err := os.Getwd()
 		if err != nil {
 			return "", &Error{
-				Err:  fmt.Errorf("find the working directory: %w", err),
-				Hint: "it may have been deleted: go to another one, or name one with -C",
+				Err:  errors.New("the working directory no longer exists"),
+				Hint: "go to another one, or name one with -C",
 			}
 		}
 		dir = wd
@@ -115,6 +116,9 @@ func workdir(dir string) (string, error) {
 		return "", err
 	}
 	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &Error{Err: fmt.Errorf("there is no directory %s", dir), Hint: "name the directory to work in with -C", Usage: true}
+	}
 	if err != nil {
 		return "", usage("work in %s: %w", dir, err)
 	}

@@ -197,8 +197,17 @@ func (a *App) warnOfUnknown(s p.Settings) {
 	if _, told := a.unknown.LoadOrStore([2]string{s.Provider, s.Model}, true); told {
 		return
 	}
-	a.warn(config.Warning{Problem: config.Problem{Text: fmt.Sprintf(
-		"how many tokens model %q takes is not known; assuming %d: set model_context_window", s.Model, defaultWindow)}})
+	text := fmt.Sprintf("how many tokens model %q takes is not known; assuming %d: set model_context_window", s.Model, defaultWindow)
+	var known []string
+	for m := range a.Models.config.Catalogue().All() {
+		if m.Provider == s.Provider {
+			known = append(known, m.ID)
+		}
+	}
+	if near := config.Suggest(s.Model, known); near != "" {
+		text += fmt.Sprintf("; did you mean %s?", near)
+	}
+	a.warn(config.Warning{Problem: config.Problem{Text: text}})
 }
 
 // effort is the reasoning effort to ask for when nobody chose one in the conversation.

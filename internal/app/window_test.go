@@ -18,7 +18,7 @@ import (
 // Of a model of which nothing is known people are warned once.
 func TestWarnOfUnknown(t *testing.T) {
 	var said []string
-	a := &App{warn: func(w config.Warning) { said = append(said, w.String()) }}
+	a := &App{Models: &Models{config: &config.Config{Home: t.TempDir()}}, warn: func(w config.Warning) { said = append(said, w.String()) }}
 	for _, s := range []p.Settings{
 		{Provider: "mine", Model: "llama"},
 		{Provider: "mine", Model: "llama"},

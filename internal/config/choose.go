@@ -153,7 +153,7 @@ func (c *Config) unknownProvider() error {
 		}
 	}
 	text := "; there are " + strings.Join(known, ", ")
-	if near := suggest(c.Provider, known); near != "" {
+	if near := Suggest(c.Provider, known); near != "" {
 		text = fmt.Sprintf("; did you mean %s?", near)
 	}
 	return &Error{Problem{

@@ -60,6 +60,9 @@ func (k *key) fromText(v string, paths resolver) (any, error) {
 		return NewSecret(v), nil
 	case enumKind:
 		if !slices.Contains(k.allowed, v) {
+			if near := Suggest(v, k.allowed); near != "" && Distance(v, near) == 1 {
+				return nil, fmt.Errorf("must be %s, not %s; did you mean %s?", k.wants(), quote(v), near)
+			}
 			return nil, fmt.Errorf("must be %s, not %s", k.wants(), quote(v))
 		}
 		return v, nil

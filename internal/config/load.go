@@ -148,7 +148,7 @@ func (l *loader) unknownProfile(name string, from Source, trees ...*node) {
 		}
 	}
 	text := fmt.Sprintf("there is no profile %s", quote(name))
-	if near := suggest(name, known); near != "" {
+	if near := Suggest(name, known); near != "" {
 		text += fmt.Sprintf("; did you mean %s?", quote(near))
 	} else if len(known) > 0 {
 		text += "; there are " + strings.Join(known, ", ")
@@ -279,7 +279,7 @@ func (l *loader) meant(in layer, b *branch, path []string, name string) string {
 	if len(path) == 0 && len(in.prefix) == 0 {
 		candidates = append([]string{"profiles"}, candidates...)
 	}
-	if near := suggest(name, candidates); near != "" {
+	if near := Suggest(name, candidates); near != "" {
 		return fmt.Sprintf("; did you mean %s?", formatKey(slices.Concat(in.prefix, path, []string{near})))
 	}
 	elsewhere := ""

@@ -152,8 +152,8 @@ func TestSuggest(t *testing.T) {
 		"modle": "model", "mdel": "model", "Model": "model", "approval-policy": "approval_policy", "aproval_polcy": "approval_policy",
 		"sandbox": "", "zzz": "", "tol": "tools", "ntify": "notify", "x": "", "tiu": "tui", "": "", strings.Repeat("model", 1000): "",
 	} {
-		if got := suggest(name, names); got != want {
-			t.Errorf("suggest(%q) = %q, want %q", shorten(name), got, want)
+		if got := Suggest(name, names); got != want {
+			t.Errorf("Suggest(%q) = %q, want %q", shorten(name), got, want)
 		}
 	}
 	for pair, want := range map[[2]string]int{

@@ -2,9 +2,9 @@ package config
 
 import "strings"
 
-// suggest returns the candidate that a mistyped name most likely stands for, or
+// Suggest returns the candidate that a mistyped name most likely stands for, or
 // nothing if none is near.
-func suggest(name string, candidates []string) string {
+func Suggest(name string, candidates []string) string {
 	best, least := "", len(name)/3+1
 	for _, c := range candidates {
 		if d := Distance(plain(name), plain(c)); d <= min(least, 3) && (best == "" || d < least) {
