@@ -40,7 +40,7 @@ var installCodex = sync.OnceValues(func() (string, error) {
 })
 
 // tuiPatience is how long the client may take for something.
-const tuiPatience = time.Minute
+const tuiPatience = 2 * time.Minute
 
 // A codexTUI is Codex's terminal client in a terminal of its own.
 type codexTUI struct {
@@ -129,7 +129,7 @@ func (c *codexTUI) press(key string, done func(screen string) bool) {
 		if strings.Contains(screen, "exit code ") || time.Now().After(deadline) {
 			c.t.Fatalf("%s: %s has no effect\n%s\nthe server:\n%s", c.name, key, screen, c.s.server.err.String())
 		}
-		if n%40 == 0 {
+		if n%40 == 0 && key != "" {
 			c.key(key)
 		}
 		<-time.After(50 * time.Millisecond)
@@ -151,6 +151,23 @@ func (c *codexTUI) say(text, below string) {
 		return strings.Contains(screen, "Ask Codex") || strings.Contains(screen, "Would you like")
 	})
 	c.below(text, below)
+}
+
+// escape presses Esc until the screen shows a text below another one, and not again at once: Esc means something else when nothing runs.
+func (c *codexTUI) escape(text, below string) {
+	c.t.Helper()
+	n := 0
+	c.press("", func(screen string) bool {
+		_, rest, ok := strings.Cut(screen, text)
+		if ok && strings.Contains(rest, below) {
+			return true
+		}
+		if n%300 == 0 { // every 15 s
+			c.key("Escape")
+		}
+		n++
+		return false
+	})
 }
 
 // below waits until the screen shows a text below another one.
@@ -191,18 +208,16 @@ func TestCodexTUI(t *testing.T) {
 	a.untilAll("Ran echo", "[demo] It printed:", "one")
 
 	// A stream, and a steer. Esc sends it at once: the client interrupts the turn, and sends it again as a message.
-	a.say("talk 300", "word5 ")
+	a.say("talk 500", "word5 ")
 	a.say("a steer of mine", "")
 	a.until("Messages to be submitted")
-	a.key("Escape")
-	a.below("a steer of mine", "I understand:")
+	a.escape("a steer of mine", "I understand:")
 
 	// Esc in a command.
 	a.say("run: echo be''gun; sleep 634", "Would you like to run the following command?")
 	a.approve()
 	a.until("begun\n")
-	a.key("Escape")
-	a.below("sleep 634", "Conversation interrupted")
+	a.escape("sleep 634", "Conversation interrupted")
 	eventually(t, "nothing of the command runs", func() bool {
 		for _, r := range processes() {
 			if r.name == "sleep" && touches(r.pid, s.work) {
@@ -213,12 +228,11 @@ func TestCodexTUI(t *testing.T) {
 	})
 
 	// A second client on the same thread, found by the picker, in the middle of a turn.
-	a.say("talk 301", "word3 ")
+	a.say("talk 501", "word3 ")
 	b := s.codexPicker(t)
-	b.below("talk 301", "word20 ")
-	b.key("Escape")
-	b.below("talk 301", "Conversation interrupted")
-	a.below("talk 301", "Conversation interrupted")
+	b.below("talk 501", "word20 ")
+	b.escape("talk 501", "Conversation interrupted")
+	a.below("talk 501", "Conversation interrupted")
 	api := s.connect()
 	list, _ := api.result("thread/list", `{}`)["data"].([]any)
 	api.thread = fmt.Sprint(within(list[0], "id"))
@@ -226,18 +240,18 @@ func TestCodexTUI(t *testing.T) {
 		status, texts := itemTexts(api.result("thread/read", `{"threadId":"T","includeTurns":true}`)["thread"])
 		return status == "interrupted interrupted" && strings.Contains(texts, "word20 ")
 	})
-	if _, rest, _ := strings.Cut(b.screen(), "talk 301"); strings.Count(rest, "word5 ") != 1 {
+	if _, rest, _ := strings.Cut(b.screen(), "talk 501"); strings.Count(rest, "word5 ") != 1 {
 		t.Errorf("the text is not there once\n%s", rest)
 	}
 
 	// The server is killed in the middle of a turn, and started again.
-	a.say("talk 302", "word12 ")
+	a.say("talk 502", "word12 ")
 	_ = s.server.cmd.Process.Kill()
 	<-s.server.done
 	a.until("Reconnecting to server")
 	s.serve("-c", `approval_policy="untrusted"`)
-	a.below("talk 302", "word5 ")
-	a.below("talk 302", "Conversation interrupted")
+	a.below("talk 502", "word5 ")
+	a.below("talk 502", "Conversation interrupted")
 	a.say("run: echo back ag''ain", "back again")
 	for _, c := range []*codexTUI{a, b} {
 		c.key("C-c")
@@ -255,6 +269,6 @@ func (s *appSite) codexPicker(t *testing.T) *codexTUI {
 	}
 	b := &codexTUI{t, s, "b"}
 	b.untilAll("Resume a previous session", "echo o''ne")
-	b.pressFor("Enter", "talk 301")
+	b.pressFor("Enter", "talk 501")
 	return b
 }
