@@ -239,7 +239,7 @@ func (r *room) asking() (list []*transcript.Item) {
 		if w.it.Turn != 0 && w.it.Turn < r.tr.Turn {
 			break
 		}
-		if w.it.Status == transcript.Asking && w.it.Approval != nil {
+		if w.it.Status == transcript.Asking && w.it.Approval != nil || len(w.it.Questions) > 0 {
 			list = append(list, w.it)
 		}
 	}
@@ -281,7 +281,7 @@ func (r *room) whole(id string) string {
 
 func (r *room) question(call p.CallID) string {
 	for _, it := range r.asking() {
-		if it.Approval.Call == call {
+		if it.Approval != nil && it.Approval.Call == call {
 			return render.Question(it, r.tr.Settings.Cwd)
 		}
 	}

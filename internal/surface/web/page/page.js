@@ -565,7 +565,11 @@ function rename() {
 
 // ---- approvals
 
-const denying = () => $("approvals").querySelector("input");
+// Somebody is writing an answer: what is there is left alone.
+const denying = () => {
+  const f = $("approvals").querySelector("input, .field");
+  return f && (f.value || f === document.activeElement) && $("approvals").contains(document.activeElement);
+};
 function deny(b) {
   const box = b.closest(".answers");
   const words = make("input", "", { "aria-label": "Why not", placeholder: "Say why (may be empty)" });
@@ -583,6 +587,20 @@ function deny(b) {
 }
 
 // ---- buttons and keys
+
+// elicit answers what an MCP server asks.
+function elicit(b) {
+  const q = b.closest("section");
+  const body = { call: q.dataset.call, number: Number(q.dataset.number), action: b.dataset.action };
+  if (body.action === "accept") {
+    body.content = {};
+    for (const f of q.querySelectorAll(".field")) {
+      if (f.value === "") continue;
+      body.content[f.name] = f.dataset.type === "number" ? Number(f.value) : f.dataset.type === "boolean" ? f.value === "true" : f.value;
+    }
+  }
+  op(b.textContent, "answer_elicitation", body).then(ok => { if (ok) { q.remove(); } });
+}
 
 const names = { approved: "Yes", approved_for_session: "Yes, for this session", abort: "Stop the turn" };
 const acts = {
@@ -602,6 +620,7 @@ const acts = {
   archive: () => act("Archive", key => call("POST", "/conversations/" + shown + "/archive", {}, key)).then(ok => { if (ok) location.hash = "#/"; }),
   approve: b => b.dataset.decision === "denied" ? deny(b)
     : op(names[b.dataset.decision], "approve", { call: b.dataset.call, decision: b.dataset.decision }),
+  elicit,
   kill: b => op("Kill", "kill_background", { id: Number(b.dataset.background) }),
   "delete-input": b => op("Delete", "delete_input", { input: Number(b.dataset.input) }),
   "edit-input": b => { editing = Number(b.dataset.input); setComposer(state.inputs[editing] || ""); $("send").textContent = "Save"; },

@@ -16,9 +16,9 @@ type Dock struct {
 	Background string `json:"background"`
 }
 
-// NewDock makes the dock of a transcript.
+// NewDock makes the dock of a transcript. asking are the items that wait for a person.
 func NewDock(tr *t.Transcript, asking []*t.Item) Dock {
-	return Dock{approvals(asking, tr.Settings.Cwd), queue(tr.Inputs), background(tr.Running)}
+	return Dock{approvals(asking, tr.Settings.Cwd) + questions(asking), queue(tr.Inputs), background(tr.Running)}
 }
 
 // answers are those that the terminal UI offers as well.

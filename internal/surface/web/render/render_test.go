@@ -69,7 +69,7 @@ var hostile = []string{
 var tags = regexp.MustCompile(`<(/?)([a-zA-Z!?][^\s/>]*)((?:\s+[a-z-]+(?:="[^"<>]*")?)*)\s*>`)
 
 var allowed = strings.Fields(`article div span p pre code b h1 h2 h3 h4 h5 h6 ul ol li em strong del blockquote br hr a details summary footer
-	section button kbd table tr th td img time`)
+	section button kbd table tr th td img time label input select option`)
 
 var attributes = regexp.MustCompile(`\s+([a-z-]+)(?:="([^"]*)")?`)
 
@@ -137,6 +137,15 @@ func TestNothingBecomesATag(tt *testing.T) {
 		tr := &t.Transcript{Inputs: []p.ReturnedInput{{Input: 1, Mode: p.WhenBusy(x), Content: p.Text(x)}}, Running: []p.BackgroundStarted{{ID: 1, Command: []string{x}}}}
 		d := NewDock(tr, []*t.Item{{Kind: t.Call, Approval: approval, Arguments: x}, {Kind: t.Call, Approval: &p.ApprovalRequested{Kind: p.ApprovePatch}, Changes: changes}})
 		check(tt, x, d.Approvals+d.Queue+d.Background)
+		schema, _ := json.Marshal(map[string]any{"properties": map[string]any{
+			x: map[string]any{"type": "string", "title": x, "description": x}, "e": map[string]any{"enum": []string{x}}, "b": map[string]string{"type": "boolean"}, "n": map[string]string{"type": "number"},
+		}})
+		asks := &p.ElicitationRequested{Server: x, Message: x, Schema: schema, URL: x, Number: 1}
+		form := NewDock(tr, []*t.Item{{Kind: t.Call, Questions: []*p.ElicitationRequested{asks}}}).Approvals
+		check(tt, x, form)
+		if strings.Count(form, `class="field"`) != 4 || strings.Count(form, "data-action=") != 3 {
+			tt.Errorf("the form is %s", form)
+		}
 	}
 }
 
