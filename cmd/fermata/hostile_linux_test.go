@@ -72,6 +72,8 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata permissions":        {{"permissions"}, {"permissions", hostile}},
 		"fermata permissions allow":  {{"permissions", "allow", "a" + hostile, "b"}, {"permissions", "allow", hostile + ";"}},
 		"fermata permissions revoke": {{"permissions", "revoke", "a" + hostile}},
+		"fermata store":              {{"store", hostile}, {"store"}},
+		"fermata store copy":         {{"store", "copy", hostile}, {"store", "copy"}},
 		"fermata trust":              {{"trust"}, {"trust", hostile}},
 		"fermata version":            {{"version"}, {"version", hostile}},
 
