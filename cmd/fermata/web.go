@@ -19,8 +19,8 @@ func webCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "web [HOST:PORT]",
 		Short: "Serve a page to watch, stop, steer and approve in the browser, and open it",
-		Long: "Serve a page to watch, stop, steer and approve conversations in the browser, and open it. The same as fermata serve --http, and\n" +
-			"the browser is opened. Who opens the link can do what you can do: see docs/security.md.",
+		Long: "Serve a page to watch, stop, steer and approve conversations in the browser, and open it. Who\n" +
+			"opens the link can do what you can do: see docs/security.md.",
 		Example: "  fermata web\n  fermata web --no-open 127.0.0.1:7777",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -67,7 +67,7 @@ func manageWeb(s streams, page webcmd.Flags, m webcmd.Manage) error {
 	}
 	err = m.Do(home, page, webcmd.Options{Out: s.out, Err: s.err, Terminal: terminal(s.rawErr)})
 	if errors.Is(err, webcmd.ErrNotServed) {
-		return &exitError{code: exitFailed, err: err, hint: "start it with fermata serve --http"}
+		return &exitError{code: exitFailed, err: err, hint: "start it with fermata web"}
 	}
 	return err
 }

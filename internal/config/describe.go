@@ -86,7 +86,7 @@ var descriptions = map[string]string{
 	"compact_keep_tokens": "Tokens of your own messages that a compaction keeps word for word, the newest first; the first message is always kept.",
 	"on_limit": "What becomes of a turn when a limit of the model service is reached: it waits until somebody acts, until the limit is lifted, or fails. " +
 		"Unless set: hold in the terminal, fail in exec (see --hold) and for MCP clients.",
-	"notify_webhook.url":    "An address to which fermata serve --http posts what you may want to know: an approval is asked, a turn is held at a limit or has ended, a crash was recovered.",
+	"notify_webhook.url":    "An address to which fermata web posts what you may want to know: an approval is asked, a turn is held at a limit or has ended, a crash was recovered.",
 	"notify_webhook.secret": "The key that signs these posts, as Standard Webhooks do.",
 
 	"notify": "A program to run when a turn has ended; it gets one more argument, a JSON object.",

@@ -167,7 +167,7 @@ func Link(store *access.Store, f Flags, o Options) error {
 	if f.readOnly {
 		kind = ", for reading only"
 	}
-	fmt.Fprintf(o.Err, "Open the link within %d minutes; it works once%s. fermata serve --link prints another one.\n", int(access.LinkTTL.Minutes()), kind)
+	fmt.Fprintf(o.Err, "Open the link within %d minutes; it works once%s. fermata web --link prints another one.\n", int(access.LinkTTL.Minutes()), kind)
 	if o.Terminal {
 		printQR(o.Err, link)
 	}

@@ -105,7 +105,7 @@ func (s *Server) refuseStranger(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusTooManyRequests, "rate", "too many wrong tokens: wait a minute")
 		return
 	}
-	refuse(w, http.StatusForbidden, "token", "a valid token is needed: open a new link (fermata serve --link)")
+	refuse(w, http.StatusForbidden, "token", "a valid token is needed: open a new link (fermata web --link)")
 }
 
 // mayTry counts a failed try.

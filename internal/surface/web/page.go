@@ -52,7 +52,7 @@ func (s *Server) page(w http.ResponseWriter, r *request) {
 			refuse(w, http.StatusTooManyRequests, "rate", "too many wrong links: wait a minute")
 			return
 		}
-		s.plain(w, http.StatusForbidden, "This link is not valid", "It was used, has expired or was revoked. Make a new one with: fermata serve --link", "")
+		s.plain(w, http.StatusForbidden, "This link is not valid", "It was used, has expired or was revoked. Make a new one with: fermata web --link", "")
 		return
 	}
 	w.Header().Set("Content-Security-Policy", document().policy)
