@@ -85,7 +85,7 @@ func (s *selection) text(margin int) string {
 
 // mouse selects; what is selected is copied when the button is released.
 func (m *model) mouse(msg tea.Msg) tea.Cmd {
-	if m.screen != nil || !m.setting().Mouse {
+	if m.screen != nil || !m.takesMouse() {
 		return nil
 	}
 	switch msg := msg.(type) {

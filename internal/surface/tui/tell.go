@@ -16,6 +16,9 @@ func (m *model) setting() config.Screen {
 	return m.o.Config.Screen
 }
 
+// takesMouse reports whether the program takes the mouse.
+func (m *model) takesMouse() bool { return m.setting().Mouse }
+
 // title is what the window says of us.
 func (m *model) title() string {
 	state := ""

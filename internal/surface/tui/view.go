@@ -17,7 +17,7 @@ func (m *model) View() tea.View {
 	lines, cursor := m.draw(time.Now())
 	v := tea.NewView(strings.Join(lines, "\n"))
 	v.AltScreen = true
-	if m.setting().Mouse {
+	if m.takesMouse() {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
 	if m.setting().Title {
