@@ -100,6 +100,10 @@ type Options struct {
 	// after IdleFollowed while somebody follows it. Zero is one second, and one
 	// minute; negative is never.
 	IdleAfter, IdleFollowed time.Duration
+
+	// Changed is called when a conversation was opened or closed. It must neither block nor
+	// use the engine. May be nil.
+	Changed func()
 }
 
 // A Local engine runs conversations in this process.
@@ -110,6 +114,8 @@ type Local struct {
 	cfg    conversation.Config
 	limit  int           // how many may be open while some are idle; 0 is no limit
 	over   chan struct{} // closed when ended
+
+	changed func() // Options.Changed, never nil
 
 	mu        sync.Mutex
 	slots     map[p.ConversationID]*slot // guarded by mu
@@ -129,6 +135,9 @@ func New(ctx context.Context, o Options) *Local {
 		base: context.WithoutCancel(ctx), store: o.Store, memory: journal.NewMemoryStore(journal.MemoryOptions{}),
 		cfg: o.Config, limit: openLimit(descriptors()), over: make(chan struct{}),
 		slots: map[p.ConversationID]*slot{}, watches: watches{}, ephemeral: map[p.ConversationID]bool{},
+	}
+	if l.changed = o.Changed; l.changed == nil {
+		l.changed = func() {}
 	}
 	l.cfg.IdleAfter = idleTime(o.IdleAfter, idleAfter)
 	l.cfg.IdleFollowed = idleTime(o.IdleFollowed, idleFollowed)

@@ -164,3 +164,30 @@ func (l *Local) isRemoved(s *slot) bool {
 	defer l.mu.Unlock()
 	return s.removed
 }
+
+// OpenCount is how many conversations are open or being opened.
+func (l *Local) OpenCount() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.slots)
+}
+
+// Live returns the state of every conversation that is open here.
+func (l *Local) Live(ctx context.Context) []p.Snapshot {
+	l.mu.Lock()
+	var open []*slot
+	for _, s := range l.slots {
+		if s.isReady() && s.conv != nil {
+			open = append(open, s)
+		}
+	}
+	l.mu.Unlock()
+	list := []p.Snapshot{}
+	for _, s := range open {
+		if snap, err := s.conv.Snapshot(ctx); err == nil { // else it has just been closed
+			list = append(list, snap)
+		}
+	}
+	slices.SortFunc(list, func(a, b p.Snapshot) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}

@@ -105,6 +105,7 @@ func (l *Local) join(id p.ConversationID, o opening) (*slot, error) {
 		s = &slot{ready: make(chan struct{}), cancel: cancel}
 		l.slots[id] = s
 		l.watches.wake(id, false)
+		l.changed()
 		go l.open(ctx, id, s, o) // ends when the conversation is closed, or could not be opened; Shutdown sees to it
 	}
 	s.callers++
@@ -166,6 +167,7 @@ func (l *Local) drop(id p.ConversationID, s *slot) {
 	defer l.mu.Unlock()
 	if l.slots[id] == s {
 		delete(l.slots, id)
+		l.changed()
 	}
 }
 

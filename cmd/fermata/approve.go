@@ -56,6 +56,7 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	f.client, f.detachable = "approve", true
 	r, err := f.openApp(ctx, s)
 	if err != nil {
 		return err

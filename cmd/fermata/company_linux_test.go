@@ -60,7 +60,9 @@ func TestSecondWriterIsToldWhoHasTheConversation(t *testing.T) {
 	owner := pl.start("exec", "--demo", "wait 600")
 	id := pl.conversation()
 	pl.awaitEvent(id, "the turn runs", func(b p.Body) bool { _, ok := b.(*p.ModelRequested); return ok })
-	contains(t, "the owner's stderr", owner.err.String(), "warning: listen for other processes", "other terminals cannot join")
+	eventually(t, "the owner says that nobody can join", func() bool {
+		return owner.err.has("warning: listen for other processes") && owner.err.has("other terminals cannot join")
+	})
 	out, errs, code := pl.run("exec", "resume", id, "run: touch ran")
 	if code != exitFailed || out != "" {
 		t.Errorf("exit code %d, stdout %q; want %d and nothing", code, out, exitFailed)

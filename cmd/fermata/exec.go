@@ -78,6 +78,7 @@ func (f *execFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "do not save the conversation")
 	fs.BoolVar(&f.json, "json", false, "print events as JSON, one per line")
 	fs.BoolVar(&f.json, "experimental-json", false, "same as --json")
+	fs.BoolVar(&f.detach, "detach", false, "let fermata serve run the turn: it goes on if the terminal is closed; fermata attach comes back to it")
 	fs.BoolVar(&f.park, "park", false, "if an approval is needed, exit with code 3; fermata approve resumes the turn")
 	fs.BoolVar(&f.typed.Hold, "hold", false, "at a limit of the model service, wait until it resets instead of failing")
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE`; separate several by commas")
@@ -200,7 +201,7 @@ func printing(s streams, color string) exec.Options {
 // sdkOriginator is how the Codex SDK for TypeScript introduces itself.
 const sdkOriginator = "codex_sdk_ts"
 
-var errEphemeral = errors.New("--ephemeral cannot be combined with --park, resume or fork: these need a saved conversation")
+var errEphemeral = errors.New("--ephemeral cannot be combined with --park, --detach, resume or fork: these need a saved conversation")
 
 // runExec runs one turn. name is the conversation to resume, if any.
 func runExec(ctx context.Context, s streams, f execFlags, name string, a []string) error {
@@ -210,21 +211,22 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	if len(a) > 1 {
 		return usage("exec: want one prompt, got %d arguments", len(a))
 	}
-	if f.ephemeral && (f.park || f.last || name != "") {
+	if f.ephemeral && (f.park || f.last || name != "" || f.detach) {
 		return usage("%w", errEphemeral)
 	}
 	in, err := f.input(s, a)
 	if err != nil {
 		return err
 	}
+	f.client, f.detachable = "exec", !f.ephemeral
 	r, err := f.openApp(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	ctx, stopped := stopSignals(ctx)
-	context.AfterFunc(ctx, r.Engine.Leave)
 	o := printing(s, f.color)
+	ctx, stopped := runSignals(ctx, r, &o)
+	context.AfterFunc(ctx, r.Engine.Leave)
 	o.Turn.Content = expandPrompts(r, in.content)
 	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)
 	o.HideThought = r.Config.HideReasoning
@@ -252,10 +254,13 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 // runTurn runs the turn and makes its end an exit code. The answer goes to the
 // file answerTo too, if that is set.
 func runTurn(ctx context.Context, s streams, r *app.App, o exec.Options, answerTo string, stopped func() os.Signal) error {
-	if o.JSON { // told as it goes: without a reader there is no point in going on
+	if o.JSON && o.Detach == nil { // told as it goes: without a reader there is no point in going on
 		ctx = whileRead(ctx, s.rawOut)
 	}
 	end, err := exec.Run(ctx, r.Engine, o)
+	if errors.Is(err, exec.ErrDetached) {
+		return &exitError{code: signalCode(unix.SIGHUP), err: errors.New("detached: the turn goes on"), hint: "fermata attach " + string(o.Conversation) + " comes back to it"}
+	}
 	var parked *exec.ParkedError
 	if errors.As(err, &parked) {
 		return waiting(s, o, parked)

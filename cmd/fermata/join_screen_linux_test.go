@@ -3,6 +3,8 @@ package main
 import (
 	"syscall"
 	"testing"
+
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // Two terminals on one conversation: both show what happens, either types, either
@@ -45,4 +47,39 @@ func TestOtherScreenTakesOver(t *testing.T) {
 	two.sees("word5", "ready")
 	two.golden("join_taken_over")
 	pl.must("fsck", pl.conversation())
+}
+
+// A terminal is left while its detached turn runs, and another one comes back to it.
+func TestScreenDetaches(t *testing.T) {
+	pl := screenPlace(t)
+	open := pl.fifo("fifo")
+	one := newScreen(t, pl, pl.demo("--detach", "'run: echo begun; cat fifo; echo over'"))
+	pl.stopServe() // before it is looked for what is left
+	one.sees("  begun", "working")
+	one.types("/quit", "Enter")
+	one.sees("leave it running")
+	one.golden("detach_quit")
+	one.answer("l")
+	one.sees("turn 1 goes on in another process", "exit code 0")
+	two := one.window(pl.bin + " attach; echo exit code $?; exec sleep 600")
+	two.sees("  begun", "working")
+	open()
+	two.sees("  over", "ready")
+	two.golden("detach_attached")
+}
+
+// The terminal is closed while its detached turn runs.
+func TestScreenHangsUpDetached(t *testing.T) {
+	pl := screenPlace(t)
+	open := pl.fifo("fifo")
+	one := newScreen(t, pl, pl.demo("--detach", "'run: echo begun; cat fifo; echo over'"))
+	pl.stopServe() // before it is looked for what is left
+	one.sees("  begun", "working")
+	one.signal(syscall.SIGHUP)
+	one.sees("turn 1 goes on in another process", "exit code 129")
+	open()
+	pl.awaitEvent(pl.conversation(), "the turn completes", func(b p.Body) bool {
+		end, ok := b.(*p.TurnEnded)
+		return ok && end.Reason == p.Completed
+	})
 }

@@ -75,6 +75,7 @@ func mcpServerCommand(s streams) *cobra.Command {
 }
 
 func serveMCP(ctx context.Context, s streams, f runFlags) error {
+	f.client = "mcp-server"
 	r, err := f.openApp(ctx, s)
 	if err != nil {
 		return err

@@ -18,14 +18,21 @@ import (
 
 func psCommand(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:   "ps ID [CMD]",
-		Short: "List the background commands of a conversation",
-		Long: "List the running background commands of a conversation, whichever process runs it. " +
-			"With the number CMD of one, print its output so far.",
-		Example:           "  fermata ps 01a1df48\n  fermata ps 01a1df48 1",
+		Use:   "ps [ID [CMD]]",
+		Short: "List what runs, or the background commands of a conversation",
+		Long: "List everything that runs in this home, whichever process runs it: conversations, turns, background commands, turns that wait.\n" +
+			"With ID, list the running background commands of a conversation; with the number CMD of one, print its output so far.",
+		Example:           "  fermata ps\n  fermata ps 01a1df48\n  fermata ps 01a1df48 1",
 		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.RangeArgs(1, 2)),
+		Args:              args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if len(a) == 0 {
+				rows, err := everything(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return printLive(s.out, rows)
+			}
 			e, id, err := find(cmd.Context(), a[0])
 			if err != nil {
 				return err

@@ -181,7 +181,8 @@ func newRoot(s streams) *cobra.Command {
 	addTo(root, groupManage, listCommand(s), takesLast(showCommand(s)), takesLast(undoCommand(s)), takesLast(psCommand(s)), takesLast(killCommand(s)), takesLast(renameCommand(s)), takesLast(archiveCommand(s)), unarchiveCommand(s), takesLast(deleteCommand(s)), fsckCommand(s), storecmd.Command(s.out, s.err, usage))
 	addTo(root, groupMachine, setupcmd.Commands(setupOptions(s))...)
 	addTo(root, groupMachine, mcpCommand(s), sandboxCommand(s), versionCommand(s))
-	addTo(root, groupManage, takesLast(sendCommand(s)), takesLast(interruptCommand(s)))
+	addTo(root, groupRun, serveCommand(s), attachCommand(s))
+	addTo(root, groupManage, takesLast(sendCommand(s)), takesLast(interruptCommand(s)), stopCommand(s))
 	interactive(root, s)
 	completeFlags(root)
 	return root

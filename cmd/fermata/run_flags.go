@@ -20,8 +20,13 @@ type runFlags struct {
 	typed   config.Flags
 
 	snapshot bool
-	strict   bool
-	limits   app.LimitOptions
+	detach   bool
+
+	detachable bool // the setting detach counts
+	serve      bool
+	client     string // the command, for those that are joined
+	strict     bool
+	limits     app.LimitOptions
 }
 
 // registerConfig adds the flags that choose a configuration.
@@ -62,7 +67,7 @@ func (f *runFlags) registerLimits(fs *pflag.FlagSet) {
 // options are what the flags say to package app.
 func (f *runFlags) options(s streams) app.Options {
 	return app.Options{
-		Dir: f.dir, Profile: f.profile, Overrides: f.config, Flags: f.typed, Strict: f.strict, Snapshots: f.snapshot, Version: version(), Limits: f.limits,
+		Dir: f.dir, Profile: f.profile, Overrides: f.config, Flags: f.typed, Strict: f.strict, Snapshots: f.snapshot, Detach: f.detach, Detachable: f.detachable, Serve: f.serve, Client: f.client, Version: version(), Limits: f.limits,
 		Warn: func(w config.Warning) { warn(s, w) },
 	}
 }

@@ -37,6 +37,11 @@ func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
 
 // stopSignalsThen is stopSignals with something to do before a later signal ends the program.
 func stopSignalsThen(ctx context.Context, last func()) (context.Context, func() os.Signal) {
+	return stopSignalsBut(ctx, last, nil)
+}
+
+// stopSignalsBut is stopSignalsThen that calls hungUp, if that is not nil, for a SIGHUP instead.
+func stopSignalsBut(ctx context.Context, last, hungUp func()) (context.Context, func() os.Signal) {
 	// Not ignored, which the editor and the notify program would inherit: taken, so that a
 	// write fails and we live on.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
@@ -44,8 +49,16 @@ func stopSignalsThen(ctx context.Context, last func()) (context.Context, func() 
 	var first atomic.Pointer[signalError]
 	signals := make(chan os.Signal, 2) // room for the two that matter
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
-	if !signal.Ignored(unix.SIGHUP) { // nohup means it
+	if hungUp == nil && !signal.Ignored(unix.SIGHUP) { // nohup means it
 		signal.Notify(signals, unix.SIGHUP)
+	}
+	if hungUp != nil {
+		hangups := make(chan os.Signal, 1)
+		signal.Notify(hangups, unix.SIGHUP)
+		go func() { // for as long as the program runs
+			<-hangups
+			hungUp()
+		}()
 	}
 	go func() { // for as long as the program runs
 		e := &signalError{<-signals}

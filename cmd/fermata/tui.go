@@ -36,6 +36,7 @@ type tuiFlags struct {
 func (f *tuiFlags) register(fs *pflag.FlagSet) {
 	f.runFlags.register(fs)
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE` to the first message; separate several by commas")
+	fs.BoolVar(&f.detach, "detach", false, "let fermata serve run the turns: they go on if the terminal is closed; fermata attach comes back to them")
 }
 
 // interactive makes the root command, and resume, a conversation in the terminal.
@@ -128,6 +129,7 @@ func (t terminalRun) run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
+	t.flags.client, t.flags.detachable = "terminal", true
 	var warned warnings // nobody would see them behind the screen
 	r, err := t.flags.openApp(ctx, newStreams(s.in, s.rawOut, &warned))
 	if err != nil {
@@ -220,7 +222,8 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		Config: r.Config, Dir: r.Cwd, Home: home, Version: version(),
 		History: history, Drafts: drafts, Files: (&finders{}).find,
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Projects: r.Projects, AsksForTrust: r.AsksTrust, Cost: r.Models.Cost, MCP: func() string { return mcp.Describe(r.MCPStatus()) },
-		Owner: processName, Editor: editorCommand, Suspend: suspend,
+		Outlives: func(id p.ConversationID) bool { return r.Engine.Joined(id) != 0 },
+		Owner:    processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 		Unbracketed: !r.Config.DisablePasteBurst,
 	}

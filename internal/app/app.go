@@ -5,6 +5,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -19,7 +20,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/remote"
-	"github.com/fermata-agent/fermata/internal/shim/applypatch"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
@@ -47,11 +47,14 @@ type App struct {
 	Projects *project.Store // trust and permissions
 	Cwd      string         // the directory to work in
 	Warnings []config.Warning
+	Detached bool // turns are run by the process that serves, and outlive this one
 
+	shared  *shared
+	host    *remote.Host
+	uses    *uses
 	spawner *proc.Spawner
 	servers *mcp.Servers // nil if none is configured
 	base    context.Context
-	notify  *notifier
 	limits  limiter
 
 	closeStore func()
@@ -72,63 +75,51 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits, err := newLimiter(RequirementsFile, o.Limits, l.Config)
-	if err != nil {
+	w := &shared{base: ctx, version: o.Version, warn: o.Warn}
+	if w.limits, err = newLimiter(RequirementsFile, o.Limits, l.Config); err != nil {
 		return nil, err
 	}
-	servers, warnings := l.mcpServers(limits)
-	for _, w := range append(limits.warnings(l), warnings...) {
-		l.Warnings = append(l.Warnings, w)
-		if o.Warn != nil {
-			o.Warn(w)
-		}
-	}
-	spawner, err := proc.NewSpawner()
-	if err != nil {
+	if w.spawner, err = proc.NewSpawner(); err != nil {
 		return nil, fmt.Errorf("prepare for running commands: %w", err)
 	}
-	m := l.Models()
-	kit := &toolkit{config: l.Config, spawner: spawner, models: m, projects: l.Projects, noEscalation: limits.NoEscalation}
-	kit.commands = sync.OnceValue(func() string {
-		dir, err := applypatch.Install(l.Config.Home)
-		if err != nil && o.Warn != nil {
-			o.Warn(config.Warning{Problem: config.Problem{Text: "commands cannot run apply_patch: " + err.Error()}})
+	known := len(l.Warnings)
+	r := w.newSetup(l, o.Snapshots, os.Environ)
+	if o.Warn != nil {
+		for _, more := range r.Warnings[known:] {
+			o.Warn(more)
 		}
-		return dir
-	})
-	if o.Snapshots || l.Config.Snapshots {
-		kit.snapshots = snapshots(l.Config.Home)
 	}
-	if len(servers) > 0 {
-		kit.servers = l.openServers(ctx, servers, spawner, limits)
-	}
-	notify := &notifier{argv: l.Config.Notify}
 	host := remote.NewHost(ctx, filepath.Join(l.Config.Home, runDir), o.Version, func(err error) {
 		if o.Warn != nil {
 			o.Warn(config.Warning{Problem: config.Problem{Text: err.Error() + "; other terminals cannot join"}})
 		}
 	})
+	brings, err := launched(o, l.Options.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	uses := newUses()
+	host.Changed = uses.notice
 	// Limits for clients hold for what is run here. The owner that is joined has its own.
-	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Address: host.Address, Join: !o.Limits.Clients, Renewed: spawner.Lease}
-	e, closeStore := openEngine(ctx, host, kept, conversation.Config{
-		Version: o.Version,
-		Allow:   limits.allow,
-		Notify:  notify.ended,
-		Window:  m.window,
-		Effort:  m.effort,
-
-		DefaultWindow: defaultWindow,
-		KeepTokens:    l.Config.CompactKeepTokens,
-		Model:         m.client,
-		Retries:       m.retries,
-		Tools:         kit.tools,
-		AwaitTools:    kit.await,
-		Reclaim:       tool.Reclaim, Settle: tool.SettlePatch, Instructions: instructions, Environment: machine,
-	})
+	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Address: host.Address, Join: !o.Limits.Clients, Renewed: w.spawner.Lease}
+	cfg := w.engineConfig(r)
+	cfg.KeepWaiting = o.Serve
+	joins := remote.Options{Client: clientName(o.Client), Brings: brings}
+	detach := o.Detach || o.Detachable && l.Config.Detach
+	if detach {
+		joins.Serve = connectServe(l.Config.Home)
+		joins.Serving = func() bool { return isServed(l.Config.Home) }
+	}
+	e, closeStore := openEngine(ctx, host, kept, engine.Options{Config: cfg, Changed: uses.notice}, joins)
 	return &App{
-		Engine: e, Config: l.Config, Models: m, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: l.Warnings,
-		spawner: spawner, servers: kit.servers, base: ctx, notify: notify, limits: limits, warn: o.Warn, closeStore: closeStore,
+		Engine: e, Config: l.Config, Models: r.models, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: r.Warnings,
+		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, closeStore: closeStore,
 	}, nil
+}
+
+// clientName names this process for people that use others.
+func clientName(command string) string {
+	return fmt.Sprintf("%s %d", cmp.Or(command, "fermata"), os.Getpid())
 }
 
 // runDir is where processes listen for others, in the home: commands cannot reach it.
@@ -145,19 +136,22 @@ func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
 	if err != nil {
 		return nil, configError(err)
 	}
-	e, _ := openEngine(ctx, nil, store.Place{Home: home, Store: settings, Join: true}, conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch})
+	cfg := conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch}
+	e, _ := openEngine(ctx, nil, store.Place{Home: home, Store: settings, Join: true}, engine.Options{Config: cfg}, remote.Options{Client: clientName("")})
 	return e, nil // its store is closed by the end of the program
 }
 
 // openEngine makes an engine over the store of a place. A node that can no longer be
 // sure of its conversations stops what it runs.
-func openEngine(ctx context.Context, host *remote.Host, kept store.Place, cfg conversation.Config) (*remote.Choosing, func()) {
-	cfg.Panicked = logPanics(kept.Home)
+func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Choosing, func()) {
+	e.Config.Panicked = logPanics(kept.Home)
 	var local *engine.Local
 	kept.Lost = func() { local.InterruptAll(ctx) } // nothing is opened before local is set
 	journals, closeStore := store.Open(ctx, kept)
-	local = engine.New(ctx, engine.Options{Store: journals, Config: cfg})
-	return remote.NewChoosing(local, host, remote.Options{Client: "fermata", Program: cfg.Version, Alone: !kept.Join}), closeStore
+	e.Store = journals
+	local = engine.New(ctx, e)
+	o.Program, o.Alone = e.Config.Version, !kept.Join
+	return remote.NewChoosing(local, host, o), closeStore
 }
 
 // logPanics keeps stacks for bug reports: what is recorded of a panic in a model or
@@ -181,10 +175,8 @@ func (a *App) Close() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), shutdownBound)
 	defer cancel()
 	_ = a.Engine.Shutdown(ctx) // a journal that failed has been reported by the turn's end
-	if a.servers != nil {
-		a.servers.Close()
-	}
+	a.shared.closeServers()
 	a.closeStore()
 	a.spawner.Close()
-	a.notify.wait()
+	a.shared.starting.Wait()
 }

@@ -17,14 +17,18 @@ import (
 
 // Options are what the command line says.
 type Options struct {
-	Dir       string   // the directory to work in; empty is the current one
-	Profile   string   // of the configuration
-	Overrides []string // of the configuration, each key=value
-	Flags     config.Flags
-	Strict    bool // a warning is an error
-	Limits    LimitOptions
-	Snapshots bool   // record what commands change in a git repository
-	Version   string // of this program
+	Dir        string   // the directory to work in; empty is the current one
+	Profile    string   // of the configuration
+	Overrides  []string // of the configuration, each key=value
+	Flags      config.Flags
+	Strict     bool // a warning is an error
+	Limits     LimitOptions
+	Snapshots  bool   // record what commands change in a git repository
+	Version    string // of this program
+	Serve      bool   // this process owns conversations for others: see App.Serve
+	Detach     bool   // another process owns them, so that turns outlive this one
+	Detachable bool   // the setting detach counts
+	Client     string // what this process is to others that it joins: the command's name
 
 	// Warn is called by Open for each warning, also if it fails, and later for each model of
 	// which nothing is known, then by any goroutine. May be nil.
@@ -43,13 +47,15 @@ type Loaded struct {
 }
 
 // Load reads the configuration. The warnings are there also with an error.
-func Load(o Options) (Loaded, error) {
+func Load(o Options) (Loaded, error) { return load(o, os.Getenv) }
+
+func load(o Options, getenv func(string) string) (Loaded, error) {
 	cwd, err := Workdir(o.Dir)
 	if err != nil {
 		return Loaded{}, err
 	}
 	l := Loaded{version: o.Version}
-	l.Options = config.Options{Cwd: cwd, Env: os.Getenv, Profile: o.Profile, Overrides: o.Overrides, Flags: o.Flags}
+	l.Options = config.Options{Cwd: cwd, Env: getenv, Profile: o.Profile, Overrides: o.Overrides, Flags: o.Flags}
 	l.Config, l.Warnings, err = config.Load(l.Options)
 	if err != nil {
 		return l, configError(err)
@@ -77,7 +83,7 @@ func plural(n int, what string) string {
 
 // Models are those of the configuration.
 func (l Loaded) Models() *Models {
-	return &Models{load: l.Options, config: l.Config, version: l.version, env: l.Keys.Env(os.Getenv)}
+	return &Models{load: l.Options, config: l.Config, version: l.version, env: l.Keys.Env(l.Options.Env)}
 }
 
 // HomeHint says what to do when there is no place for conversations.

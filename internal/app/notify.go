@@ -16,7 +16,8 @@ import (
 // A notifier runs the user's program when a turn has ended.
 type notifier struct {
 	argv     []string
-	starting sync.WaitGroup
+	env      func() []string
+	starting *sync.WaitGroup // of those that are being started
 }
 
 // ended runs the program with one more argument that says what ended and how.
@@ -31,6 +32,7 @@ func (n *notifier) ended(s conversation.TurnSummary) {
 	}
 	// A Ctrl-C in our terminal is not for it. A session of its own would make it
 	// look like something that a command left behind.
+	cmd.Env = n.env()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	n.starting.Add(1)
 	go func() { // ended by the end of the program, or ours
@@ -41,9 +43,6 @@ func (n *notifier) ended(s conversation.TurnSummary) {
 		}
 	}()
 }
-
-// wait returns when every program has been started.
-func (n *notifier) wait() { n.starting.Wait() }
 
 // noticeMost is less than any system takes as one argument.
 const noticeMost = 120 << 10

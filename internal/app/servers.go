@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/fermata-agent/fermata/internal/app/project"
@@ -37,13 +36,13 @@ func (l Loaded) mcpServers(limits limiter) (map[string]config.MCPServer, []confi
 
 // ProjectMCPServers are the servers that the files of the project name, trusted or not.
 func (l Loaded) ProjectMCPServers() ([]servers.Named, []config.Warning) {
-	return servers.OfProject(project.Dir(l.Options.Cwd), l.Config, os.Getenv)
+	return servers.OfProject(project.Dir(l.Options.Cwd), l.Config, l.Options.Env)
 }
 
 // openServers opens the servers. Nothing is started yet.
 func (l Loaded) openServers(ctx context.Context, defs map[string]config.MCPServer, spawner *proc.Spawner, limits limiter) *mcp.Servers {
 	return mcp.Open(ctx, defs, mcp.Options{
-		Spawner: spawner, Dir: l.Options.Cwd, Getenv: os.Getenv, Version: l.version,
+		Spawner: spawner, Dir: l.Options.Cwd, Getenv: l.Options.Env, Version: l.version,
 		Cache: filepath.Join(l.Config.Home, "cache", "mcp"), NoEscalation: limits.NoEscalation,
 	})
 }

@@ -26,7 +26,8 @@ type toolkit struct {
 	servers *mcp.Servers // nil if none is configured
 
 	projects *project.Store
-	commands func() string // the directory with apply_patch, "" if it cannot be made
+	commands func() string   // the directory with apply_patch, "" if it cannot be made
+	env      func() []string // of commands, before the configuration's rules
 
 	snapshots    *tool.Snapshots // nil: what commands change is not looked at
 	noEscalation bool            // nothing may leave the sandbox, approved or not
@@ -131,16 +132,20 @@ func grace(cfg *config.Config) time.Duration {
 func (k *toolkit) environ(s p.Settings) func() []string {
 	return func() []string {
 		_, _ = k.models.get(s) // so that its variables are known; whatever is wrong with it, the turn reports
-		return Environ(k.config, k.models.keyVariables()...)
+		return environ(k.config, k.env(), k.models.keyVariables()...)
 	}
 }
 
 // Environ returns the environment of commands, as the configuration says. The
 // variables of keys are not in it, nor are those named besides.
 func Environ(cfg *config.Config, never ...string) []string {
+	return environ(cfg, os.Environ(), never...)
+}
+
+func environ(cfg *config.Config, from []string, never ...string) []string {
 	pol := envPolicy(cfg)
 	pol.Never = append(pol.Never, never...)
-	return pol.Apply(os.Environ())
+	return pol.Apply(from)
 }
 
 // environSet is the part of it that the configuration sets.

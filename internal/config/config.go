@@ -73,6 +73,7 @@ type Config struct {
 	CommandTimeout   time.Duration
 	StopGrace        time.Duration // between TERM and KILL
 	PIDNamespace     bool          // a confined command sees its own processes only
+	Detach           bool          // turns are run by fermata serve, and outlive the terminal
 	Snapshots        bool          // in a git repository: what commands change can be undone
 
 	MCPServers map[string]MCPServer

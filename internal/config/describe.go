@@ -47,6 +47,7 @@ var descriptions = map[string]string{
 	"command_timeout_ms": "How long a call of `shell` may run unless the model asks for another time.",
 	"stop_grace_ms":      "Time between SIGTERM and SIGKILL when a command is stopped.",
 	"pid_namespace":      "Let commands in a sandbox see their own processes only, where the system can do that.",
+	"detach":             "Turns are run by `fermata serve`, which is started on demand, and outlive the terminal that started them.",
 	"snapshots":          "In a git repository: record what commands change, so that undo can restore it.",
 
 	"mcp_servers.*.command":              "The program of an MCP server, which offers the model tools.",

@@ -85,6 +85,7 @@ func commandKeys() []key {
 		// Stopping a command takes a second at most, and half of it is for killing.
 		millis("stop_grace_ms", of(func(c *Config) *time.Duration { return &c.StopGrace })).within(0, 500).or(int64(100)),
 		yesNo("pid_namespace", of(func(c *Config) *bool { return &c.PIDNamespace })).or(true),
+		yesNo("detach", of(func(c *Config) *bool { return &c.Detach })).or(false),
 		yesNo("snapshots", of(func(c *Config) *bool { return &c.Snapshots })).or(false),
 		list("notify", of(func(c *Config) *[]string { return &c.Notify })).or([]string{}),
 		text("notify_webhook.url", of(func(c *Config) *string { return &c.Webhook.URL })).as(urlKind),

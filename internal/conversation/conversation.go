@@ -109,6 +109,9 @@ type Config struct {
 	// A conversation in which nothing goes on closes itself after IdleAfter, or
 	// after IdleFollowed while somebody follows it. Zero is never.
 	IdleAfter, IdleFollowed time.Duration
+
+	// KeepWaiting says that a turn which waits for an approval, or for a limit, does not count as nothing.
+	KeepWaiting bool
 }
 
 func (c Config) withDefaults() Config {

@@ -41,7 +41,7 @@ func (c *Conversation) Err() error { return c.err }
 // one that waits for an approval, no background command, nothing that waits for
 // the disk. All that there is, is in the journal.
 func (o *owner) resting() bool {
-	quiet := !o.state.Active || o.state.Waiting() && o.hold == nil
+	quiet := !o.state.Active || o.state.Waiting() && o.hold == nil && !o.cfg.KeepWaiting
 	return quiet && !o.ending() && len(o.state.Pending) == 0 && len(o.state.Background) == 0 &&
 		len(o.effects) == 0 && len(o.replies) == 0
 }

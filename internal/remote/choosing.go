@@ -21,6 +21,8 @@ type Choosing struct {
 	o    Options
 	host *Host // nil if nobody can join this process
 
+	serving sync.Mutex // held while the process that serves is looked for
+
 	mu        sync.Mutex
 	owners    map[string]*Engine                  // by address; guarded by mu
 	followers map[p.ConversationID]map[*place]any // guarded by mu
@@ -55,32 +57,33 @@ const (
 	ownerRetry = 50 * time.Millisecond
 )
 
-// use calls f with the engine that has the conversation open, which is this one
-// if nobody has. f may be called again when it is not known what became of it.
+// use calls f with the engine that has the conversation open, or with the first one if nobody
+// has. f may be called again when it is not known what became of it.
 func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.Engine) error) error {
 	for began := time.Now(); ; {
-		err := f(c.Local)
-		locked := c.joinable(err)
-		if locked == nil {
-			if err == nil {
-				c.note(id, "")
-			}
+		e, address, err := c.first(ctx)
+		if err != nil {
 			return err
 		}
-		e, dialed := c.join(ctx, locked.Owner)
-		if dialed == nil {
-			err := f(e)
-			switch {
-			case err == nil:
-				c.note(id, locked.Address)
-				return nil
-			case !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && !errors.Is(err, engine.ErrClosed) && c.joinable(err) == nil:
-				return err
+		err = f(e)
+		if locked := c.joinable(err); locked != nil {
+			joined, dialed := c.join(ctx, locked.Owner)
+			if final(dialed) {
+				return dialed
 			}
-		} else if final(dialed) {
-			return dialed
+			if dialed == nil {
+				if err = f(joined); err == nil {
+					address = locked.Address
+				}
+			}
+		} else if address == "" && err != nil {
+			return err
 		}
-		if time.Since(began) > ownerWait {
+		if err == nil {
+			c.note(id, address)
+			return nil
+		}
+		if !c.elsewhere(err) || time.Since(began) > ownerWait {
 			return err
 		}
 		if err := pause(ctx); err != nil {
@@ -88,6 +91,35 @@ func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.E
 		}
 	}
 }
+
+// elsewhere reports whether an error of another process says that the conversation may now be open
+// somewhere else.
+func (c *Choosing) elsewhere(err error) bool {
+	return errors.Is(err, ErrLost) || errors.Is(err, ErrLeaving) || errors.Is(err, engine.ErrClosed) || c.joinable(err) != nil
+}
+
+// first returns the engine that opens what nobody has open: this one, or that of the
+// process which serves, with its address.
+func (c *Choosing) first(ctx context.Context) (engine.Engine, string, error) {
+	if c.o.Serve == nil {
+		return c.Local, "", nil
+	}
+	c.serving.Lock() // one is started at a time
+	defer c.serving.Unlock()
+	if e := c.connected(serveAddress); e != nil {
+		return e, serveAddress, nil
+	}
+	e, err := c.o.Serve(ctx, c.o)
+	if err != nil {
+		return nil, "", err
+	}
+	e, err = c.keep(serveAddress, e)
+	return e, serveAddress, err
+}
+
+// serveAddress stands for the address of the process that serves, which is another one when that has
+// been started again.
+const serveAddress = "serve"
 
 // joinable returns the error that names an owner which accepts clients on this
 // machine.
@@ -113,20 +145,36 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// join returns the connection to an owner.
-func (c *Choosing) join(ctx context.Context, owner journal.Owner) (*Engine, error) {
+// connected returns the connection to an address, if there is one.
+func (c *Choosing) connected(address string) *Engine {
 	c.mu.Lock()
-	e, closed := c.owners[owner.Address], c.closed
-	c.mu.Unlock()
-	if closed {
+	defer c.mu.Unlock()
+	if e := c.owners[address]; e != nil && !e.lost() {
+		return e
+	}
+	return nil
+}
+
+// keep keeps a new connection. If there is one already, that is returned.
+func (c *Choosing) keep(address string, e *Engine) (*Engine, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		go e.Close() // at once
 		return nil, engine.ErrClosed
 	}
-	if e != nil {
-		select {
-		case <-e.Ended():
-		default:
-			return e, nil
-		}
+	if other := c.owners[address]; other != nil && !other.lost() { // somebody else was faster
+		go e.Close() // at once
+		return other, nil
+	}
+	c.owners[address] = e
+	return e, nil
+}
+
+// join returns the connection to an owner.
+func (c *Choosing) join(ctx context.Context, owner journal.Owner) (*Engine, error) {
+	if e := c.connected(owner.Address); e != nil {
+		return e, nil
 	}
 	e, err := Dial(ctx, owner.Address, c.o)
 	if silent := (*UnresponsiveError)(nil); errors.As(err, &silent) {
@@ -135,22 +183,7 @@ func (c *Choosing) join(ctx context.Context, owner journal.Owner) (*Engine, erro
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		go e.Close() // at once
-		return nil, engine.ErrClosed
-	}
-	if other := c.owners[owner.Address]; other != nil {
-		select {
-		case <-other.Ended():
-		default: // somebody else was faster
-			go e.Close() // at once
-			return other, nil
-		}
-	}
-	c.owners[owner.Address] = e
-	return e, nil
+	return c.keep(owner.Address, e)
 }
 
 // ErrNotOpen says that no process has a conversation open.
@@ -228,6 +261,24 @@ func (c *Choosing) Submit(ctx context.Context, id p.ConversationID, op p.Op) (re
 // opLength is how long the names of ops are: those of one conversation that were recorded last have to differ.
 const opLength = 12
 
+// Create implements engine.Engine.
+func (c *Choosing) Create(ctx context.Context, s p.Settings) (id p.ConversationID, err error) {
+	err = c.use(ctx, "", func(e engine.Engine) (err error) {
+		id, err = e.Create(ctx, s)
+		return err
+	})
+	return id, err
+}
+
+// Fork implements engine.Engine.
+func (c *Choosing) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (fork p.ConversationID, err error) {
+	err = c.use(ctx, "", func(e engine.Engine) (err error) {
+		fork, err = e.Fork(ctx, id, upTo)
+		return err
+	})
+	return fork, err
+}
+
 // Archive implements engine.Engine.
 func (c *Choosing) Archive(ctx context.Context, id p.ConversationID) error {
 	return c.use(ctx, id, func(e engine.Engine) error { return e.Archive(ctx, id) })
@@ -296,34 +347,61 @@ var errStopped = errors.New("the client has left")
 func (f *follower) run(ctx context.Context) error {
 	began := time.Now() // when the owner was last there
 	for {
-		err := f.read(ctx, f.c.Local, "")
-		if errors.Is(err, errMoved) {
-			continue
+		e, address, err := f.c.first(ctx)
+		if err != nil {
+			return err
 		}
-		locked := f.c.joinable(err)
-		if locked == nil {
-			return ended(err)
+		err = f.read(ctx, e, address)
+		read := f.c.joinable(err) == nil
+		if locked := f.c.joinable(err); locked != nil {
+			joined, dialed := f.c.join(ctx, locked.Owner)
+			if final(dialed) {
+				return dialed
+			}
+			if read = dialed == nil; read {
+				address = locked.Address
+				err = f.read(ctx, joined, address)
+			}
 		}
-		e, dialed := f.c.join(ctx, locked.Owner)
-		switch {
-		case dialed == nil:
-			err := f.read(ctx, e, locked.Address)
+		if read {
 			began = time.Now()
-			if errors.Is(err, errMoved) {
-				continue
-			}
-			if !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && f.c.joinable(err) == nil {
-				return ended(err)
-			}
-		case final(dialed):
-			return dialed
+		}
+		switch {
+		case errors.Is(err, errMoved):
+			continue
+		case read && (address == "" || !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && f.c.joinable(err) == nil):
+			return ended(err)
 		case time.Since(began) > ownerWait:
 			return err
+		}
+		if address == serveAddress && errors.Is(err, ErrLeaving) {
+			if err := f.awaitServe(ctx); err != nil {
+				return err
+			}
+			began = time.Now()
 		}
 		if err := pause(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// serveLookAgain is how often a follower looks whether there is a process again that serves.
+const serveLookAgain = 500 * time.Millisecond
+
+// awaitServe returns when a process serves again, or another one has the conversation open.
+func (f *follower) awaitServe(ctx context.Context) error {
+	for !f.c.o.Serving() {
+		if _, open, err := f.c.Owner(ctx, f.id); err != nil || open {
+			return err
+		}
+		select {
+		case <-time.After(serveLookAgain):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 func ended(err error) error {

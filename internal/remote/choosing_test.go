@@ -249,3 +249,15 @@ func TestOwnerThatCannotBeReached(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A process that is told to end before it has opened anything ends, also if a conversation is
+// opened a moment later.
+func TestLeaveBeforeAnythingIsOpen(t *testing.T) {
+	n := newNode(t, t.TempDir())
+	n.c.Leave()
+	create(t, n.c)
+	n.leave(t) // it does not wait for anybody
+	if address := n.host.Address(); address != "" {
+		t.Errorf("it listens at %s", address)
+	}
+}

@@ -39,6 +39,14 @@ type Options struct {
 
 	Alone bool // for a Choosing engine: other processes are not joined
 
+	// Serve, for a Choosing engine, connects to the process that opens what nobody has open. If it is
+	// nil, this one does.
+	Serve func(context.Context, Options) (*Engine, error)
+
+	// Serving reports whether there is such a process. Those who only follow a conversation do not
+	// have it started again when it has ended in good order.
+	Serving func() bool
+
 	// Bound is how long the owner may not respond at all; 0 is two seconds. After it, calls
 	// fail with an [UnresponsiveError].
 	Bound time.Duration
@@ -93,6 +101,16 @@ func (e *Engine) PID() int { return e.welcome.PID }
 func (e *Engine) Close() {
 	e.conn.Close()
 	<-e.ended
+}
+
+// lost reports whether the connection has ended.
+func (e *Engine) lost() bool {
+	select {
+	case <-e.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // Ended is closed when the connection has ended.
@@ -200,6 +218,11 @@ func (e *Engine) Release(ctx context.Context, id p.ConversationID) error {
 func (e *Engine) Shutdown(context.Context) error {
 	e.Close()
 	return nil
+}
+
+// Live returns the state of every conversation that the other process has open.
+func (e *Engine) Live(ctx context.Context) ([]p.Snapshot, error) {
+	return call[[]p.Snapshot](ctx, e, "live", nothing{})
 }
 
 // Subscribe implements engine.Engine.

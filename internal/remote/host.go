@@ -15,9 +15,14 @@ type Host struct {
 	program string
 	failed  func(error)
 
+	// Changed is called when clients come and go. It must not block, and is set before anything
+	// is opened. May be nil.
+	Changed func()
+
 	mu       sync.Mutex
 	server   *Server       // guarded by mu
 	listener *Listener     // nil while nothing is open; guarded by mu
+	left     bool          // it listens no more; guarded by mu
 	served   chan struct{} // closed when listener has ended
 }
 
@@ -32,34 +37,50 @@ func (h *Host) serve(e engine.Engine) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.server = NewServer(e, h.program)
+	h.server.changed = h.Changed
 }
 
 // Address listens, and returns where; empty if that fails.
 func (h *Host) Address() string {
+	address, err := h.Listen()
+	if err != nil {
+		h.failed(err)
+	}
+	return address
+}
+
+// Listen listens, unless it does already, and returns where.
+func (h *Host) Listen() (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.server == nil {
-		return ""
+	if h.server == nil || h.left { // nobody would be served
+		return "", nil
+	}
+	if h.listener != nil {
+		return h.listener.Address(), nil
 	}
 	l, err := Listen(h.dir)
 	if err != nil {
-		h.failed(err)
-		return ""
+		return "", err
 	}
 	h.listener = l
 	go func() { // ends with leave
 		defer close(h.served)
 		l.Serve(h.ctx, h.server)
 	}()
-	return l.Address()
+	return l.Address(), nil
 }
 
 // leave accepts nobody any more. It is called before the engine is shut down.
 func (h *Host) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.left {
+		return
+	}
+	h.left = true
+	h.server.Leave()
 	if h.listener != nil {
-		h.server.Leave()
 		h.listener.Close()
 	}
 }
@@ -73,4 +94,15 @@ func (h *Host) close() {
 		server.Close()
 		<-h.served
 	}
+}
+
+// Clients is how many processes have joined this one.
+func (h *Host) Clients() int {
+	h.mu.Lock()
+	server := h.server
+	h.mu.Unlock()
+	if server == nil {
+		return 0
+	}
+	return server.Clients()
 }

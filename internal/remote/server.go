@@ -39,6 +39,7 @@ type Server struct {
 	engine  engine.Engine
 	program string // its version
 	leaving atomic.Bool
+	changed func() // called when clients come and go; may be nil
 
 	mu      sync.Mutex
 	clients map[*client]context.CancelFunc // guarded by mu
@@ -102,14 +103,29 @@ func (s *Server) enter(c *client, cancel context.CancelFunc) error {
 	}
 	s.clients[c] = cancel
 	s.done.Add(1)
+	s.notice()
 	return nil
 }
 
 func (s *Server) exit(c *client) {
 	s.mu.Lock()
 	delete(s.clients, c)
+	s.notice()
 	s.mu.Unlock()
 	s.done.Done()
+}
+
+func (s *Server) notice() {
+	if s.changed != nil {
+		s.changed()
+	}
+}
+
+// Clients is how many are connected.
+func (s *Server) Clients() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.clients)
 }
 
 // A client is one that is served.
@@ -185,6 +201,14 @@ func (c *client) methods() []jsonrpc.Method {
 		act(c, "unarchive", func(ctx context.Context, params about) error { return e.Unarchive(ctx, params.ID) }),
 		act(c, "delete", func(ctx context.Context, params about) error { return e.Delete(ctx, params.ID) }),
 		act(c, "release", func(ctx context.Context, params about) error { return e.Release(ctx, params.ID) }),
+		handle(c, "live", func(ctx context.Context, _ nothing) ([]p.Snapshot, error) {
+			if l, ok := e.(interface {
+				Live(context.Context) []p.Snapshot
+			}); ok {
+				return l.Live(ctx), nil
+			}
+			return nil, nil
+		}),
 		act(c, "attach", c.attach),
 		handle(c, "next", c.next),
 		act(c, "detach", c.detach),

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -190,4 +191,26 @@ func dial(address string) (conn *net.UnixConn, err error) {
 		return err
 	})
 	return conn, err
+}
+
+// Addresses returns where processes of this machine listen in dir.
+func Addresses(dir string) []string {
+	var list []string
+	entries, _ := os.ReadDir(dir) // what cannot be read has nobody
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), machine()+"-") && strings.HasSuffix(e.Name(), suffix) {
+			list = append(list, filepath.Join(dir, e.Name()))
+		}
+	}
+	return list
+}
+
+// PIDOf returns which process listens at an address, by its name; 0 if that is none of ours.
+func PIDOf(address string) int {
+	parts := strings.Split(filepath.Base(address), "-")
+	if len(parts) != 3 {
+		return 0
+	}
+	pid, _ := strconv.Atoi(parts[1]) // 0 then
+	return pid
 }

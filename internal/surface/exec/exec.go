@@ -46,6 +46,7 @@ type Options struct {
 	Cost         func(p.Usage) (float64, bool) // of the model, in US dollars, if known; may be nil
 	Notices      []string                      // what there is to know of the conversation, for JSON
 	ResumeFlags  string                        // what to resume it needs besides its name
+	Detach       <-chan struct{}               // if it closes, the turn is left to its owner; nil if this process is
 
 	OwnStop func() bool // see lines.Options
 
@@ -81,6 +82,9 @@ func (e *ParkedError) Error() string {
 // before the run was stopped.
 var ErrUnread = errors.New("the answer was not read")
 
+// ErrDetached says that the turn goes on in the process that owns it.
+var ErrDetached = errors.New("detached")
+
 // ErrAnswer says that the turn completed and its answer could not be written.
 var ErrAnswer = errors.New("write the answer")
 
@@ -99,7 +103,11 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	var pr drawing
 	switch human := newPrinter(o); {
 	case o.JSON:
-		pr = newLines(o, func(err error) { cancel(fmt.Errorf("%w: %w", ErrAnswer, err)) })
+		pr = newLines(o, func(err error) {
+			if o.Detach == nil {
+				cancel(fmt.Errorf("%w: %w", ErrAnswer, err))
+			}
+		})
 	case o.ErrTerminal && (!o.Plain || o.Ask != nil):
 		pr = watch(human, quit)
 	default:
@@ -141,6 +149,9 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	select {
 	case <-done:
 		return end, err
+	case <-o.Detach:
+		left = true
+		return engine.TurnEnd{}, ErrDetached
 	case <-parked:
 		left = true
 		return engine.TurnEnd{}, &ParkedError{Asks: asked.waits, Hold: asked.hold}

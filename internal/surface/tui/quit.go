@@ -18,6 +18,7 @@ import (
 type leave struct {
 	because error // the signal; nil if the person said so
 	ran     bool  // a turn ran when it came
+	goesOn  bool  // and it goes on in another process
 }
 
 // shut says that nothing runs any more, or that the bound is over.
@@ -28,6 +29,12 @@ type gone struct{}
 
 // quit ends the program, after a question if that ends background commands.
 func (m *model) quit() tea.Cmd {
+	if m.outlives() && m.leaving == nil {
+		if m.busy() {
+			return m.askToDetach()
+		}
+		return m.leave(leave{})
+	}
 	var running []string
 	for _, job := range m.talk.tr.Running {
 		running = append(running, jobLine(job))
@@ -71,6 +78,7 @@ func (m *model) leave(l leave) tea.Cmd {
 		return nil
 	}
 	l.ran = m.busy()
+	l.goesOn = m.talk.tr.Active && m.outlives()
 	m.leaving, m.screen, m.dialog = &l, nil, nil
 	ctx, e, save := m.ctx, m.o.Engine, m.saveDraft()
 	if !l.ran && save == nil {
@@ -114,6 +122,10 @@ func (m *model) result() Result {
 		r.Conversation = *id
 	}
 	if r.Conversation == "" {
+		return r
+	}
+	if t.tr.Active && m.leaving != nil && m.leaving.goesOn {
+		r.Lines = append(r.Lines, goesOn(t.id, t.tr.Turn)...)
 		return r
 	}
 	if m.leaving != nil && m.leaving.ran {

@@ -71,6 +71,10 @@ type Options struct {
 	Owner        func(pid int) string // what a process is, in words
 	MCP          func() string        // the state of the MCP servers, in words; may be nil
 
+	// Outlives reports whether another process runs a conversation, so that its turn goes on when
+	// this program ends. It does not block, and is called from Update.
+	Outlives func(p.ConversationID) bool
+
 	// Shown is told of each conversation that is begun or taken up.
 	Shown func(p.ConversationID)
 

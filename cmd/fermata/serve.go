@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
+)
+
+// serviceFlags are the flags of fermata serve for one service beside the socket.
+type serviceFlags interface {
+	register(fs *pflag.FlagSet)
+
+	// service returns what the flags ask for, nil if that is nothing.
+	service(s streams) (app.Service, error)
+}
+
+// services returns the flags of all services. Each has a file of its own.
+func services() []serviceFlags { return nil }
+
+// serveIdle is after how long without anything to do a process that serves ends.
+const serveIdle = 10 * time.Minute
+
+func serveCommand(s streams) *cobra.Command {
+	var f runFlags
+	var idle time.Duration
+	var started bool
+	beside := services()
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Own conversations for other processes",
+		Long: "Own conversations for other processes, so that a turn outlives the terminal that started it. There is one such process\n" +
+			"for each home; --detach and the setting detach start it on demand. It ends when nothing has been going on for some time;\n" +
+			"a pending approval and a turn that waits for a limit count as something. SIGINT and SIGTERM end it and every turn it runs.",
+		Example: "  fermata exec --detach \"Run the tests and fix what fails\"\n  fermata serve --idle 0",
+		Args:    args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := app.ServeOptions{Idle: idle}
+			for _, b := range beside {
+				service, err := b.service(s)
+				if err != nil {
+					return err
+				}
+				if service != nil {
+					o.Services = append(o.Services, service)
+				}
+			}
+			if len(o.Services) > 0 && !cmd.Flags().Changed("idle") {
+				o.Idle = 0
+			}
+			f.client, f.serve = "serve", true
+			return serve(cmd.Context(), s, f, o, started)
+		},
+	}
+	f.register(cmd.Flags())
+	cmd.Flags().DurationVar(&idle, "idle", serveIdle, "end after this `TIME` without anything to do, such as 10m; 0 is never")
+	cmd.Flags().BoolVar(&started, "started", false, "it was started by another process")
+	_ = cmd.Flags().MarkHidden("started")
+	for _, b := range beside {
+		b.register(cmd.Flags())
+	}
+	return cmd
+}
+
+func serve(ctx context.Context, s streams, f runFlags, o app.ServeOptions, started bool) error {
+	if o.Idle < 0 {
+		return usage("serve: --idle must not be negative")
+	}
+	r, err := f.openApp(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	ctx, stopped := stopSignals(ctx)
+	context.AfterFunc(ctx, r.Engine.Leave)
+	o.Ready = func(pid int) { fmt.Fprintf(s.err, "fermata: process %d serves %s\n", pid, r.Config.Home) }
+	err = r.Serve(ctx, o)
+	switch {
+	case errors.Is(err, app.ErrServed) && started: // whoever started us finds the other one
+		return nil
+	case stopped() != nil: // a server that is told to end and does has done well
+		return nil
+	}
+	return err
+}
+
+// runSignals are those of a run. If that is detached, the end of the terminal leaves the turn running.
+func runSignals(ctx context.Context, r *app.App, o *exec.Options) (context.Context, func() os.Signal) {
+	if !r.Detached {
+		return stopSignals(ctx)
+	}
+	detach := make(chan struct{})
+	o.Detach = detach
+	return stopSignalsBut(ctx, func() {}, func() { close(detach) })
+}

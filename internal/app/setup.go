@@ -1,0 +1,180 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/shim/applypatch"
+	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/tool/mcp"
+)
+
+// A launch is how a client was started. Another process that runs its turns uses that, and not
+// how it was started itself. It holds keys: it is sent to processes of the same user, and kept
+// nowhere.
+type launch struct {
+	Env       []string     `json:"env"`
+	Dir       string       `json:"dir"` // the directory to work in
+	Profile   string       `json:"profile,omitempty"`
+	Overrides []string     `json:"overrides,omitempty"`
+	Flags     config.Flags `json:"flags,omitzero"`
+	Snapshots bool         `json:"snapshots,omitempty"`
+}
+
+// launched is how this process was started.
+func launched(o Options, dir string) (json.RawMessage, error) {
+	data, err := json.Marshal(launch{Env: os.Environ(), Dir: dir, Profile: o.Profile, Overrides: o.Overrides, Flags: o.Flags, Snapshots: o.Snapshots})
+	if err != nil {
+		return nil, fmt.Errorf("describe this process: %w", err)
+	}
+	return data, nil
+}
+
+// getenv looks a variable up.
+func (l launch) getenv(name string) string {
+	for _, v := range slices.Backward(l.Env) {
+		if key, value, ok := strings.Cut(v, "="); ok && key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// A setup is what turns are run with: one for this process, and one for each client that
+// brings its own.
+type setup struct {
+	Loaded
+	models *Models
+	kit    *toolkit
+	notify *notifier
+}
+
+// shared is what all setups of a process share.
+type shared struct {
+	base    context.Context
+	version string
+	limits  limiter
+	spawner *proc.Spawner
+	warn    func(config.Warning) // nil if nobody wants to know
+
+	starting sync.WaitGroup // programs that are notified
+
+	mu      sync.Mutex
+	setups  map[[32]byte]*setup     // of clients, by the sum of what they bring; guarded by mu
+	order   [][32]byte              // of setups, the oldest first; guarded by mu
+	servers map[string]*mcp.Servers // by their definitions and directory; guarded by mu
+}
+
+// newSetup makes what turns are run with. env is the environment of commands before the
+// configuration's rules.
+func (w *shared) newSetup(l Loaded, snapshot bool, env func() []string) *setup {
+	r := &setup{Loaded: l, models: l.Models(), notify: &notifier{argv: l.Config.Notify, env: env, starting: &w.starting}}
+	r.kit = &toolkit{config: l.Config, spawner: w.spawner, models: r.models, projects: l.Projects, noEscalation: w.limits.NoEscalation, env: env}
+	if snapshot || l.Config.Snapshots {
+		r.kit.snapshots = snapshots(l.Config.Home)
+	}
+	r.kit.commands = sync.OnceValue(func() string {
+		dir, err := applypatch.Install(l.Config.Home)
+		if err != nil && w.warn != nil {
+			w.warn(config.Warning{Problem: config.Problem{Text: "commands cannot run apply_patch: " + err.Error()}})
+		}
+		return dir
+	})
+	servers, warnings := l.mcpServers(w.limits)
+	r.Warnings = append(append(r.Warnings, w.limits.warnings(l)...), warnings...)
+	if len(servers) > 0 {
+		r.kit.servers = w.serversFor(l, servers)
+	}
+	return r
+}
+
+// serversFor returns the MCP servers of a configuration: setups with the same share them, in the
+// environment of the first.
+func (w *shared) serversFor(l Loaded, defs map[string]config.MCPServer) *mcp.Servers {
+	text, _ := json.Marshal(defs) // they were read from such a form
+	key := l.Options.Cwd + " " + string(text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.servers == nil {
+		w.servers = map[string]*mcp.Servers{}
+	}
+	if w.servers[key] == nil {
+		w.servers[key] = l.openServers(w.base, defs, w.spawner, w.limits)
+	}
+	return w.servers[key]
+}
+
+// closeServers ends all MCP servers.
+func (w *shared) closeServers() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.servers {
+		s.Close()
+	}
+}
+
+// maxSetups is how many setups of clients are kept.
+const maxSetups = 32
+
+// forClient returns what the turns of a client are run with: see conversation.Config.For.
+func (w *shared) forClient(brings any) (conversation.Config, error) {
+	raw, ok := brings.(json.RawMessage)
+	if !ok {
+		return conversation.Config{}, fmt.Errorf("a client brings a %T", brings)
+	}
+	sum := sha256.Sum256(raw)
+	w.mu.Lock()
+	r := w.setups[sum]
+	w.mu.Unlock()
+	if r != nil {
+		return r.turns(), nil
+	}
+	var from launch
+	if err := json.Unmarshal(raw, &from); err != nil {
+		return conversation.Config{}, fmt.Errorf("read what the client brings: %w", err)
+	}
+	l, err := load(Options{Dir: from.Dir, Profile: from.Profile, Overrides: from.Overrides, Flags: from.Flags, Version: w.version}, from.getenv)
+	if err != nil {
+		return conversation.Config{}, err
+	}
+	r = w.newSetup(l, from.Snapshots, func() []string { return from.Env })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.setups == nil {
+		w.setups = map[[32]byte]*setup{}
+	}
+	if w.setups[sum] == nil {
+		w.order = append(w.order, sum)
+		if len(w.order) > maxSetups {
+			delete(w.setups, w.order[0])
+			w.order = w.order[1:]
+		}
+	}
+	w.setups[sum] = r
+	return r.turns(), nil
+}
+
+// turns is the part of a conversation's configuration that says what its turns are run with.
+func (r *setup) turns() conversation.Config {
+	return conversation.Config{
+		Notify: r.notify.ended, Window: r.models.window, Effort: r.models.effort, KeepTokens: r.Config.CompactKeepTokens,
+		Model: r.models.client, Retries: r.models.retries, Tools: r.kit.tools, AwaitTools: r.kit.await,
+	}
+}
+
+// engineConfig is the whole of it.
+func (w *shared) engineConfig(r *setup) conversation.Config {
+	cfg := r.turns()
+	cfg.Version, cfg.Allow, cfg.For, cfg.DefaultWindow = w.version, w.limits.allow, w.forClient, defaultWindow
+	cfg.Reclaim, cfg.Settle, cfg.Instructions, cfg.Environment = tool.Reclaim, tool.SettlePatch, instructions, machine
+	return cfg
+}

@@ -1,0 +1,126 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrServed says that another process serves this home already.
+var ErrServed = errors.New("another process serves this home already")
+
+// A Served is the process that owns conversations for others.
+type Served struct {
+	PID     int    `json:"pid"`
+	Address string `json:"address"`
+}
+
+// servePath is the file that is locked by the process that serves, and that says where.
+func servePath(dir string) string { return filepath.Join(dir, "serve-"+machine()+".lock") }
+
+// ClaimServe makes this process the one that serves, for as long as it lives or until the returned function is
+// called. If another one is, the error is ErrServed.
+func ClaimServe(dir, address string) (leave func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(servePath(dir), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for began := time.Now(); ; time.Sleep(serveLook) { // somebody may just be looking: see FindServe
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) || time.Since(began) > claimWait {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, ErrServed
+		}
+		return nil, err
+	}
+	text, err := json.Marshal(Served{os.Getpid(), address})
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.WriteAt(text, 0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() {
+		_ = f.Truncate(0)
+		f.Close()
+	}, nil
+}
+
+// FindServe returns the process that serves, if one does.
+func FindServe(dir string) (Served, bool) {
+	text, err := os.ReadFile(servePath(dir))
+	var s Served
+	if err != nil || json.Unmarshal(text, &s) != nil || s.Address == "" {
+		return Served{}, false
+	}
+	f, err := os.Open(servePath(dir))
+	if err != nil {
+		return Served{}, false
+	}
+	defer f.Close()
+	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil { // it has died
+		return Served{}, false
+	}
+	return s, true
+}
+
+// claimWait is how long others may look at the file.
+const claimWait = 300 * time.Millisecond
+
+// How long a process may take to begin to serve, and how often it is looked for.
+const (
+	serveWait = 15 * time.Second
+	serveLook = 10 * time.Millisecond
+)
+
+// DialServe connects to the process that serves. If there is none, start starts one; the
+// function that it returns says whether that has ended, and why.
+func DialServe(ctx context.Context, dir string, o Options, start func() (ended func() error, err error)) (*Engine, error) {
+	began := time.Now()
+	ended := func() error { return nil }
+	for started := false; ; {
+		if s, ok := FindServe(dir); ok {
+			e, err := Dial(ctx, s.Address, o)
+			if err == nil || final(err) {
+				return e, err
+			}
+			if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrLost) {
+				return nil, err
+			}
+		} else if !started {
+			var err error
+			if ended, err = start(); err != nil {
+				return nil, fmt.Errorf("start fermata serve: %w", err)
+			}
+			started = true
+		} else if err := ended(); err != nil {
+			return nil, fmt.Errorf("fermata serve: %w", err)
+		}
+		if time.Since(began) > serveWait {
+			return nil, fmt.Errorf("fermata serve did not begin within %v", serveWait)
+		}
+		select {
+		case <-time.After(serveLook):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}

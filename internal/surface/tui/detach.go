@@ -1,0 +1,63 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// outlives reports whether another process runs the conversation on the screen, so that
+// what goes on in it does not end with us.
+func (m *model) outlives() bool {
+	return m.o.Outlives != nil && m.talk.id != "" && m.o.Outlives(m.talk.id)
+}
+
+// askToDetach asks what becomes of a turn that another process runs.
+func (m *model) askToDetach() tea.Cmd {
+	id, turn := m.talk.id, m.talk.tr.Turn
+	m.screen = nil
+	m.dialog = &asking{
+		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
+			Title: fmt.Sprintf("Turn %d has not ended", turn),
+			Body:  []string{"Another process runs it, so it can go on without this terminal:", "fermata attach " + string(id)},
+			Choices: []dialog.Choice{
+				{ID: "leave", Key: "l", Label: "leave it running, and quit"},
+				{ID: "stop", Key: "s", Label: "stop it, and quit"},
+				{ID: "stay", Key: "n", Label: "stay"},
+			},
+		}),
+		done: func(a dialog.Action) tea.Cmd {
+			switch a.Choice {
+			case "leave":
+				return m.leave(leave{})
+			case "stop":
+				ctx, e := m.ctx, m.o.Engine
+				return func() tea.Msg {
+					endTurn(ctx, e, id, turn)
+					return answer{func() tea.Cmd { return m.leave(leave{}) }}
+				}
+			}
+			return nil
+		},
+	}
+	return nil
+}
+
+// endTurn interrupts a turn and waits for its end, within a bound.
+func endTurn(ctx context.Context, e engine.Engine, id p.ConversationID, turn p.TurnID) {
+	ctx, cancel := context.WithTimeout(ctx, shutdownBound)
+	defer cancel()
+	if r, err := e.Submit(ctx, id, p.Interrupt{Turn: turn}); err == nil {
+		_, _ = engine.FollowTurn(ctx, e, id, r.Turn, r.Seq, nil) // we leave in any case
+	}
+}
+
+// goesOn is what to print of a turn that is left running.
+func goesOn(id p.ConversationID, turn p.TurnID) []string {
+	return []string{fmt.Sprintf("turn %d goes on in another process", turn), "to come back: fermata attach " + string(id)}
+}
