@@ -1,14 +1,12 @@
 package tui
 
 import (
-	"context"
 	"fmt"
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // outlives reports whether another process runs the conversation on the screen, so that
@@ -38,7 +36,7 @@ func (m *model) askToDetach() tea.Cmd {
 			case "stop":
 				ctx, e := m.ctx, m.o.Engine
 				return func() tea.Msg {
-					endTurn(ctx, e, id, turn)
+					follow.EndTurn(ctx, e, id, turn, shutdownBound)
 					return answer{func() tea.Cmd { return m.leave(leave{}) }}
 				}
 			}
@@ -46,18 +44,4 @@ func (m *model) askToDetach() tea.Cmd {
 		},
 	}
 	return nil
-}
-
-// endTurn interrupts a turn and waits for its end, within a bound.
-func endTurn(ctx context.Context, e engine.Engine, id p.ConversationID, turn p.TurnID) {
-	ctx, cancel := context.WithTimeout(ctx, shutdownBound)
-	defer cancel()
-	if r, err := e.Submit(ctx, id, p.Interrupt{Turn: turn}); err == nil {
-		_, _ = engine.FollowTurn(ctx, e, id, r.Turn, r.Seq, nil) // we leave in any case
-	}
-}
-
-// goesOn is what to print of a turn that is left running.
-func goesOn(id p.ConversationID, turn p.TurnID) []string {
-	return []string{fmt.Sprintf("turn %d goes on in another process", turn), "to come back: fermata attach " + string(id)}
 }

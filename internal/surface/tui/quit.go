@@ -125,7 +125,7 @@ func (m *model) result() Result {
 		return r
 	}
 	if t.tr.Active && m.leaving != nil && m.leaving.goesOn {
-		r.Lines = append(r.Lines, goesOn(t.id, t.tr.Turn)...)
+		r.Lines = append(r.Lines, fmt.Sprintf("turn %d goes on in another process", t.tr.Turn), "to come back: fermata attach "+string(t.id))
 		return r
 	}
 	if m.leaving != nil && m.leaving.ran {
