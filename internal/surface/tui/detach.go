@@ -30,17 +30,11 @@ func (m *model) askToDetach() tea.Cmd {
 			},
 		}),
 		done: func(a dialog.Action) tea.Cmd {
-			switch a.Choice {
-			case "leave":
-				return m.leave(leave{})
-			case "stop":
-				ctx, e := m.ctx, m.o.Engine
-				return func() tea.Msg {
-					follow.EndTurn(ctx, e, id, turn, shutdownBound)
-					return answer{func() tea.Cmd { return m.leave(leave{}) }}
-				}
-			}
-			return nil
+			ctx, e := m.ctx, m.o.Engine
+			return map[string]tea.Cmd{"leave": func() tea.Msg { return leave{} }, "stop": func() tea.Msg {
+				follow.EndTurn(ctx, e, id, turn, shutdownBound)
+				return leave{}
+			}}[a.Choice]
 		},
 	}
 	return nil

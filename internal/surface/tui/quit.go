@@ -29,11 +29,8 @@ type gone struct{}
 
 // quit ends the program, after a question if that ends background commands.
 func (m *model) quit() tea.Cmd {
-	if m.outlives() && m.leaving == nil {
-		if m.busy() {
-			return m.askToDetach()
-		}
-		return m.leave(leave{})
+	if m.outlives() && m.leaving == nil && m.busy() {
+		return m.askToDetach()
 	}
 	var running []string
 	for _, job := range m.talk.tr.Running {
