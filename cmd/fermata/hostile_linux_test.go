@@ -58,8 +58,6 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata kill":               {{"kill", behind, hostile}, {"kill", behind, "1"}},
 		"fermata send":               {{"send", behind, hostile}, {"send", hostile, "x"}, {"send", changed, "x"}},
 		"fermata interrupt":          {{"interrupt", hostile}, {"interrupt", changed}},
-		"fermata store":              {{"store", hostile}},
-		"fermata store copy":         {{"store", "copy", "--from", hostile, "--to", hostile}},
 		"fermata fsck":               {{"fsck", damaged}, {"fsck", "--repair", damaged}, {"fsck", hostile}},
 		"fermata mcp":                {{"mcp", hostile}},
 		"fermata mcp add":            {{"mcp", "add", "h", "--", "sh", "-c", "printf '" + hostile + "' >&2; exit 1"}, {"mcp", "add", hostile}},
