@@ -79,7 +79,6 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata version":            {{"version"}, {"version", hostile}},
 
 		"fermata app-server generate-json-schema": {{"app-server", "generate-json-schema"}, {"app-server", "generate-json-schema", hostile}},
-
 		"fermata web": {{"web", "--no-open", hostile}, {"web", "--revoke", hostile}},
 	}
 	eachCommand(newRoot(stdio()), func(cmd *cobra.Command) {
