@@ -170,7 +170,7 @@ func (o *owner) take(r request) {
 		return
 	case followOp:
 		o.followers++
-		o.show(r.answer)
+		r.answer <- answer{snapshot: o.snapshot()} // what is durable is given, however slow the disk is
 		return
 	case releaseOp:
 		r.answer <- answer{released: o.release()}

@@ -20,6 +20,7 @@ func TestEndFromAnotherProcess(t *testing.T) {
 		t.Run(mode.name, func(t *testing.T) {
 			sc := victim{script: polite}.scene(t)
 			mode.apply(t, &sc.spec)
+			sc.spec.Grace, sc.spec.Bound = 10*time.Second, 20*time.Second // it shall be able to do what it is asked
 			a := startAgent(t, agentJob{Spec: sc.spec})
 			sc.awaitReady(t)
 			if !tree.Running(a.id) {
