@@ -117,6 +117,7 @@ func (a *appService) Serve(ctx context.Context, r *app.App) error {
 		return server.Serve(ctx, appserver.Only, a.s.in, a.s.rawOut)
 	}
 	return listenApp(ctx, a.s, at, listen.Options{Token: a.token, Log: log, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+		defer r.Busy()()
 		return server.Serve(ctx, appserver.Shared, in, out)
 	}})
 }

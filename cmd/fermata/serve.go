@@ -8,22 +8,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 )
-
-// serviceFlags are the flags of fermata serve for one service beside the socket.
-type serviceFlags interface {
-	register(fs *pflag.FlagSet)
-
-	// service returns what the flags ask for, nil if that is nothing.
-	service(s streams) (app.Service, error)
-}
-
-// services returns the flags of all services. Each has a file of its own.
-func services() []serviceFlags { return nil }
 
 // serveIdle is after how long without anything to do a process that serves ends.
 const serveIdle = 10 * time.Minute
@@ -32,19 +20,25 @@ func serveCommand(s streams) *cobra.Command {
 	var f runFlags
 	var idle time.Duration
 	var started bool
-	beside := services()
+	page := &pageServiceFlags{}
+	beside := []serviceFlags{&appServiceFlags{}, page}
 	cmd := &cobra.Command{
-		Use:   "serve",
+		Use:   "serve [HOST:PORT]",
 		Short: "Own conversations for other processes",
 		Long: "Own conversations for other processes, so that a turn outlives the terminal that started it. There is one such process\n" +
 			"for each home; --detach and the setting detach start it on demand. It ends when nothing has been going on for some time;\n" +
-			"a pending approval and a turn that waits for a limit count as something. SIGINT and SIGTERM end it and every turn it runs.",
-		Example: "  fermata exec --detach \"Run the tests and fix what fails\"\n  fermata serve --idle 0",
-		Args:    args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			"a pending approval and a turn that waits for a limit count as something. With --http it serves a page to watch, stop, steer\n" +
+			"and approve, with --app-server threads and turns for editors and programs, and does not end by itself. SIGINT and SIGTERM end it and every turn it runs.",
+		Example: "  fermata exec --detach \"Run the tests and fix what fails\"\n  fermata serve --idle 0\n" +
+			"  fermata serve --http\n  fermata serve --app-server unix://\n  fermata serve --revoke all",
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if page.manage.Asked() {
+				return manageWeb(s, page.page, page.manage)
+			}
 			o := app.ServeOptions{Idle: idle}
 			for _, b := range beside {
-				service, err := b.service(s)
+				service, err := b.service(s, cmd.Flags(), a)
 				if err != nil {
 					return err
 				}
