@@ -12,8 +12,48 @@ import (
 // The link opens a session once, a program runs a turn by the API, and a signal ends the server well.
 func TestWebServes(t *testing.T) {
 	t.Parallel()
+	for _, args := range [][]string{{"web", "--no-open", "--demo"}, {"serve", "--http", "127.0.0.1:0", "--demo"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			testWeb(t, args)
+		})
+	}
+}
+
+// What makes no sense without the page is refused; links can be made, listed and revoked by another process.
+func TestServeLinks(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
-	pr := pl.start("web", "--no-open", "--demo")
+	for _, args := range [][]string{{"serve", "--tls-cert", "x"}, {"serve", "127.0.0.1:1"}, {"serve", "--http=127.0.0.1:1", "127.0.0.1:2"}} {
+		if _, errs, code := pl.run(args...); code != exitUsage {
+			t.Errorf("%v: exit code %d, %s", args, code, errs)
+		}
+	}
+	if _, errs, code := pl.run("serve", "--link"); code != exitFailed || !strings.Contains(errs, "has not been served") {
+		t.Errorf("a link to nothing: exit code %d, %s", code, errs)
+	}
+	pr := pl.start("serve", "--http", "--demo")
+	eventually(t, "the link is printed", func() bool { return strings.HasSuffix(pr.out.String(), "\n") })
+	if link := pl.must("serve", "--link", "--read-only"); !strings.Contains(link, "/?link=") {
+		t.Errorf("link %q", link)
+	}
+	if list := pl.must("serve", "--list"); strings.Count(list, "link") != 2 || !strings.Contains(list, "read-only") {
+		t.Errorf("list:\n%s", list)
+	}
+	pl.must("serve", "--revoke", "all")
+	if list := pl.must("serve", "--list"); list != "" {
+		t.Errorf("after revoking:\n%s", list)
+	}
+	pr.signal(syscall.SIGTERM)
+	if code := pr.code(); code != exitOK {
+		t.Errorf("exit code %d: %s", code, pr.err.String())
+	}
+}
+
+func testWeb(t *testing.T, args []string) {
+	t.Helper()
+	pl := newPlace(t)
+	pr := pl.start(args...)
 	eventually(t, "the link is printed", func() bool { return strings.HasSuffix(pr.out.String(), "\n") })
 	origin, code, ok := strings.Cut(strings.TrimSpace(pr.out.String()), "/?link=")
 	if !ok || !strings.HasPrefix(origin, "http://127.0.0.1:") {
