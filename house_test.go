@@ -331,3 +331,19 @@ func TestSecurityClaimsAreTested(t *testing.T) {
 		t.Errorf("only %d claims were found", claims)
 	}
 }
+
+// A shim, which every command has, runs while the program is initialised, before the packages that it does not need.
+// Package net comes late in that order: with it, each shim would initialise nearly all of the program.
+func TestShimsDoNotNeedNet(t *testing.T) {
+	needed := []string{"internal/shim", "internal/proc", "internal/sandbox", "protocol"}
+	for _, s := range sources(t) {
+		if s.test || !under(s.pkg, needed) {
+			continue
+		}
+		for _, i := range s.file.Imports {
+			if strings.HasPrefix(i.Path.Value, `"net`) {
+				t.Errorf("%s: a shim would need %s", s.path, i.Path.Value)
+			}
+		}
+	}
+}

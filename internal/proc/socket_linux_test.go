@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -76,7 +75,7 @@ func hostileMain() int {
 }
 
 // echo answers with the request and its length.
-func echo(conn net.Conn) {
+func echo(conn *os.File) {
 	text, err := io.ReadAll(conn)
 	if err == nil {
 		fmt.Fprintf(conn, "%d %.20s", len(text), text)
@@ -169,11 +168,11 @@ func TestStopWhileServing(t *testing.T) {
 	ended := false
 	c, err := s.Start(t.Context(), Spec{
 		Argv: []string{"bash", "-c", `printf x | "$0"`, os.Args[0]}, Env: helperEnv("ask"),
-		Serve: func(conn net.Conn) {
+		Serve: func(conn *os.File) {
 			close(asked)
 			<-leave
 			_, err := io.Copy(io.Discard, conn)
-			ended = err == nil || errors.Is(err, net.ErrClosed)
+			ended = err == nil || errors.Is(err, os.ErrClosed)
 		},
 	}, nil)
 	if err != nil {

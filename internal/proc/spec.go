@@ -3,7 +3,7 @@ package proc
 import (
 	"encoding/json"
 	"errors"
-	"net"
+	"os"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/proc/tree"
@@ -86,7 +86,7 @@ type Spec struct {
 	// Serve, if set, answers processes of the command that call socket.Ask. It is given
 	// each connection in a goroutine of its own. The end of the command closes the
 	// connection, and Wait returns after Serve has. What arrives is not to be trusted.
-	Serve func(net.Conn) `json:"-"`
+	Serve func(*os.File) `json:"-"`
 
 	// Timeout stops the command that long after Release; 0 means never.
 	Timeout time.Duration

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -59,7 +59,7 @@ func (s *Shell) openDesk(ctx context.Context, call Call, l *launch) {
 	d := &patchDesk{patch: s.Patch, call: call, slot: make(chan struct{}, 1), closed: make(chan struct{})}
 	d.slot <- struct{}{}
 	l.desk, l.spec.Env = d, env
-	l.spec.Serve = func(conn net.Conn) { d.serve(ctx, conn) }
+	l.spec.Serve = func(conn *os.File) { d.serve(ctx, conn) }
 }
 
 // withCommands puts a directory in front of the PATH of an environment. A profile may
@@ -79,7 +79,7 @@ func withCommands(env []string, dir string) ([]string, bool) {
 }
 
 // serve answers one process. It may be anything that the command runs.
-func (d *patchDesk) serve(ctx context.Context, conn net.Conn) {
+func (d *patchDesk) serve(ctx context.Context, conn *os.File) {
 	_ = conn.SetDeadline(time.Now().Add(askLimit)) // a connection that is closed says so below
 	request, err := io.ReadAll(io.LimitReader(conn, maxAskBytes+1))
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -106,17 +105,17 @@ func Pass(fd int, env []string) ([]string, error) {
 // the limit are closed.
 type Desk struct {
 	socket *os.File
-	serve  func(net.Conn)
+	serve  func(*os.File)
 	ended  chan struct{} // closed when no more connections are taken
 
 	mu     sync.Mutex
-	open   map[net.Conn]struct{} // guarded by mu; nil after close
+	open   map[*os.File]struct{} // guarded by mu; nil after close
 	served sync.WaitGroup
 }
 
 // Open begins to serve: each connection in a goroutine of its own. Close must follow.
-func Open(socket *os.File, serve func(net.Conn)) *Desk {
-	d := &Desk{socket: socket, serve: serve, ended: make(chan struct{}), open: map[net.Conn]struct{}{}}
+func Open(socket *os.File, serve func(*os.File)) *Desk {
+	d := &Desk{socket: socket, serve: serve, ended: make(chan struct{}), open: map[*os.File]struct{}{}}
 	go d.run()
 	return d
 }
@@ -149,37 +148,51 @@ func (d *Desk) run() {
 }
 
 // streamConn takes over a file that must be a connected local stream socket:
-// anything else could make its reader wait, or act.
-func streamConn(f *os.File) (net.Conn, error) {
+// anything else could make its reader wait, or act. It is a file, not a *os.File: package
+// net is initialised late, and every shim would wait for that.
+func streamConn(f *os.File) (*os.File, error) {
 	defer f.Close()
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	var kind, listens int
-	var optErr error
-	err = raw.Control(func(fd uintptr) {
-		kind, optErr = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE)
-		if optErr == nil {
-			listens, optErr = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
-		}
-	})
-	if err := errors.Join(err, optErr); err != nil {
-		return nil, err
+	var own int
+	var ownErr error
+	if err := raw.Control(func(fd uintptr) { own, ownErr = dupStream(int(fd)) }); err != nil || ownErr != nil {
+		return nil, errors.Join(err, ownErr)
 	}
-	conn, err := net.FileConn(f)
+	return os.NewFile(uintptr(own), "socket"), nil
+}
+
+// dupStream returns another descriptor of a local stream socket, which does not block.
+func dupStream(fd int) (int, error) {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	if _, local := conn.(*net.UnixConn); !local || kind != unix.SOCK_STREAM || listens != 0 {
-		_ = conn.Close()
-		return nil, errors.New("not a local stream socket")
+	listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	if err != nil {
+		return 0, err
 	}
-	return conn, nil
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		return 0, err
+	}
+	if _, local := name.(*unix.SockaddrUnix); !local || kind != unix.SOCK_STREAM || listens != 0 {
+		return 0, errors.New("not a local stream socket")
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.SetNonblock(own, true); err != nil {
+		return 0, errors.Join(err, unix.Close(own))
+	}
+	return own, nil
 }
 
 // add notes a connection that is about to be served, if there is room for it.
-func (d *Desk) add(conn net.Conn) bool {
+func (d *Desk) add(conn *os.File) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open == nil || len(d.open) >= MaxConns {
@@ -190,7 +203,7 @@ func (d *Desk) add(conn net.Conn) bool {
 	return true
 }
 
-func (d *Desk) remove(conn net.Conn) {
+func (d *Desk) remove(conn *os.File) {
 	_ = conn.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
