@@ -7,6 +7,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -94,17 +95,13 @@ func Open(ctx context.Context, o Options) (*App, error) {
 			o.Warn(config.Warning{Problem: config.Problem{Text: err.Error() + "; other terminals cannot join"}})
 		}
 	})
-	brings, err := launched(o, l.Options.Cwd)
-	if err != nil {
-		return nil, err
-	}
 	uses := newUses()
 	host.Changed = uses.notice
 	// Limits for clients hold for what is run here. The owner that is joined has its own.
 	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Address: host.Address, Join: !o.Limits.Clients, Renewed: w.spawner.Lease}
 	cfg := w.engineConfig(r)
 	cfg.KeepWaiting = o.Serve
-	joins := remote.Options{Client: clientName(o.Client), Brings: brings}
+	joins := remote.Options{Client: clientName(o.Client), Brings: func() (json.RawMessage, error) { return launched(o, l.Options.Cwd) }}
 	detach := o.Detach || o.Detachable && l.Config.Detach
 	if detach {
 		joins.Serve = connectServe(l.Config.Home)

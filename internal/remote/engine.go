@@ -33,9 +33,9 @@ type Options struct {
 	Client  string // its name, for people
 	Program string // the version of its program
 
-	// Brings is JSON that the owner is given for the turns which this client starts, such as its
-	// environment: see conversation.Config.For. It is never recorded.
-	Brings json.RawMessage
+	// Brings, if it is not nil, returns JSON that the owner is given for the turns which this client starts,
+	// such as its environment: see conversation.Config.For. It is never recorded.
+	Brings func() (json.RawMessage, error)
 
 	Alone bool // for a Choosing engine: other processes are not joined
 
@@ -83,11 +83,7 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser, o Options) (*Engine, 
 	}()
 	limited, cancel := context.WithTimeoutCause(ctx, o.Bound, &UnresponsiveError{})
 	defer cancel()
-	answer, err := e.rpc.Call(limited, "hello", hello{oldestVersion, newestVersion, o.Client, o.Program, o.Brings})
-	if err == nil {
-		err = json.Unmarshal(answer, &e.welcome)
-	}
-	if err != nil {
+	if err := e.greet(limited, o); err != nil {
 		e.Close()
 		return nil, fmt.Errorf("join: %w", fromRPC(err))
 	}
@@ -96,6 +92,22 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser, o Options) (*Engine, 
 
 // PID is that of the other process.
 func (e *Engine) PID() int { return e.welcome.PID }
+
+// greet says who we are, and learns who the other process is.
+func (e *Engine) greet(ctx context.Context, o Options) error {
+	h := hello{Oldest: oldestVersion, Newest: newestVersion, Client: o.Client, Program: o.Program}
+	if o.Brings != nil {
+		var err error
+		if h.Brings, err = o.Brings(); err != nil {
+			return err
+		}
+	}
+	answer, err := e.rpc.Call(ctx, "hello", h)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(answer, &e.welcome)
+}
 
 // Close ends the connection. What the other process does goes on.
 func (e *Engine) Close() {
