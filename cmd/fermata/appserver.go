@@ -70,17 +70,7 @@ func serveApp(ctx context.Context, s streams, f runFlags, at appAddress) error {
 	if err != nil {
 		return err
 	}
-	r, err := f.openApp(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	ctx, stopped := stopSignals(ctx)
-	err = service.Serve(ctx, r)
-	if stopped() != nil { // a server that is told to end and does has done well
-		return nil
-	}
-	return err
+	return runServer(ctx, s, f, service.Serve)
 }
 
 // An appService serves an app-server.

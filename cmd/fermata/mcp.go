@@ -76,19 +76,11 @@ func mcpServerCommand(s streams) *cobra.Command {
 
 func serveMCP(ctx context.Context, s streams, f runFlags) error {
 	f.client = "mcp-server"
-	r, err := f.openApp(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	ctx, stopped := stopSignals(ctx)
-	server := mcpserver.New(ctx, mcpserver.Options{
-		Engine: r.Engine, Version: version(), Settings: r.Settings, Change: r.Change, Local: r,
-		Log: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	return runServer(ctx, s, f, func(ctx context.Context, r *app.App) error {
+		server := mcpserver.New(ctx, mcpserver.Options{
+			Engine: r.Engine, Version: version(), Settings: r.Settings, Change: r.Change, Local: r,
+			Log: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		})
+		return server.Serve(ctx, s.in, s.rawOut)
 	})
-	err = server.Serve(ctx, s.in, s.rawOut)
-	if stopped() != nil { // a server that is told to end and does has done well
-		return nil
-	}
-	return err
 }

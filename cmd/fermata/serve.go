@@ -67,19 +67,27 @@ func serve(ctx context.Context, s streams, f runFlags, o app.ServeOptions, start
 	if o.Idle < 0 {
 		return usage("serve: --idle must not be negative")
 	}
+	return runServer(ctx, s, f, func(ctx context.Context, r *app.App) error {
+		context.AfterFunc(ctx, r.Engine.Leave)
+		o.Ready = func(pid int) { fmt.Fprintf(s.err, "fermata: process %d serves %s\n", pid, r.Config.Home) }
+		err := r.Serve(ctx, o)
+		if errors.Is(err, app.ErrServed) && started { // whoever started us finds the other one
+			return nil
+		}
+		return err
+	})
+}
+
+// runServer opens the application and serves it until a signal comes.
+func runServer(ctx context.Context, s streams, f runFlags, serve func(context.Context, *app.App) error) error {
 	r, err := f.openApp(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	ctx, stopped := stopSignals(ctx)
-	context.AfterFunc(ctx, r.Engine.Leave)
-	o.Ready = func(pid int) { fmt.Fprintf(s.err, "fermata: process %d serves %s\n", pid, r.Config.Home) }
-	err = r.Serve(ctx, o)
-	switch {
-	case errors.Is(err, app.ErrServed) && started: // whoever started us finds the other one
-		return nil
-	case stopped() != nil: // a server that is told to end and does has done well
+	err = serve(ctx, r)
+	if stopped() != nil { // a server that is told to end and does has done well
 		return nil
 	}
 	return err

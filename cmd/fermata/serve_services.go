@@ -62,20 +62,21 @@ func (f *pageServiceFlags) service(s streams, fs *pflag.FlagSet, args []string) 
 	if f.page.Address == "" {
 		return nil, nil
 	}
-	return pageService{s, f.page}, nil
+	return pageService{s, f.page, false}, nil
 }
 
 // A pageService serves the page.
 type pageService struct {
 	s    streams
 	page webcmd.Flags
+	open bool // the browser, too
 }
 
 // Serve serves the page until ctx ends.
 func (p pageService) Serve(ctx context.Context, a *app.App) error {
 	defer a.Busy()()
 	err := webcmd.Serve(ctx, p.page, webcmd.Options{
-		App: a, Version: version(), Out: p.s.out, Err: p.s.err, Terminal: terminal(p.s.rawErr),
+		App: a, Version: version(), Out: p.s.out, Err: p.s.err, Terminal: terminal(p.s.rawErr), Open: p.open,
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return nil

@@ -33,7 +33,7 @@ func webCommand(s streams) *cobra.Command {
 			if err := page.TakeAddress(a); err != nil {
 				return usage("web: %w", err)
 			}
-			return serveWeb(cmd.Context(), s, f, page, webcmd.Options{Open: !noOpen})
+			return serveWeb(cmd.Context(), s, f, page, !noOpen)
 		},
 	}
 	f.register(cmd.Flags())
@@ -44,19 +44,8 @@ func webCommand(s streams) *cobra.Command {
 }
 
 // serveWeb serves the page until a signal comes.
-func serveWeb(ctx context.Context, s streams, f runFlags, page webcmd.Flags, o webcmd.Options) error {
-	a, err := f.openApp(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	ctx, stopped := stopSignals(ctx)
-	o.App, o.Version, o.Out, o.Err, o.Terminal = a, version(), s.out, s.err, terminal(s.rawErr)
-	err = webcmd.Serve(ctx, page, o)
-	if stopped() != nil { // a server that is told to end and does has done well
-		return nil
-	}
-	return err
+func serveWeb(ctx context.Context, s streams, f runFlags, page webcmd.Flags, open bool) error {
+	return runServer(ctx, s, f, pageService{s, page, open}.Serve)
 }
 
 // manageWeb makes, lists and revokes links to a page that is served, by whichever process.
