@@ -21,20 +21,7 @@ const mcpServersDir = "../../e2e/mcp-servers"
 
 // installMCPServers fetches them, if they are not there, once.
 var installMCPServers = sync.OnceValue(func() error {
-	for _, name := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return errNoNode
-		}
-	}
-	if _, err := os.Stat(filepath.Join(mcpServersDir, "node_modules", "@modelcontextprotocol", "conformance")); err == nil {
-		return nil
-	}
-	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	cmd.Dir = mcpServersDir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm ci: %w\n%s", err, out)
-	}
-	return nil
+	return npmInstall(mcpServersDir, "@modelcontextprotocol/conformance")
 })
 
 // newServersPlace is a place whose configuration names the reference servers.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,22 +21,7 @@ import (
 const mcpSDKDir = "../../e2e/mcp-sdk"
 
 // installMCPSDK fetches the client, if it is not there, once.
-var installMCPSDK = sync.OnceValue(func() error {
-	for _, name := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return errNoNode
-		}
-	}
-	if _, err := os.Stat(filepath.Join(mcpSDKDir, "node_modules", "@modelcontextprotocol", "sdk")); err == nil {
-		return nil
-	}
-	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	cmd.Dir = mcpSDKDir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm ci: %w\n%s", err, out)
-	}
-	return nil
-})
+var installMCPSDK = sync.OnceValue(func() error { return npmInstall(mcpSDKDir, "@modelcontextprotocol/sdk") })
 
 // typeScript plays a scenario of the script and reads what it saw into v.
 func (s *mcpSite) typeScript(v any, args ...string) {

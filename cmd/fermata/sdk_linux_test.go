@@ -26,22 +26,25 @@ const sdkDir = "../../e2e/codex-sdk"
 var errNoNode = errors.New("node and npm are not installed")
 
 // installSDK fetches the SDK, if it is not there, once.
-var installSDK = sync.OnceValue(func() error {
+var installSDK = sync.OnceValue(func() error { return npmInstall(sdkDir, "@openai/codex-sdk", "--omit=optional") })
+
+// npmInstall fetches what a directory pins, unless the package is there already.
+func npmInstall(dir, pkg string, flags ...string) error {
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
 			return errNoNode
 		}
 	}
-	if _, err := os.Stat(filepath.Join(sdkDir, "node_modules", "@openai", "codex-sdk")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", filepath.FromSlash(pkg))); err == nil {
 		return nil
 	}
-	cmd := exec.Command("npm", "ci", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund")
-	cmd.Dir = sdkDir
+	cmd := exec.Command("npm", append([]string{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, flags...)...)
+	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm ci: %w\n%s", err, out)
 	}
 	return nil
-})
+}
 
 // An sdk is a place in which the SDK drives the binary.
 type sdk struct {
