@@ -11,11 +11,13 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // approveFlags are the flags of approve.
 type approveFlags struct {
-	runFlags
+	cli.RunFlags
 	deny    bool
 	stop    bool
 	session bool
@@ -25,7 +27,7 @@ type approveFlags struct {
 	answerTo string // file
 }
 
-func approveCommand(s streams) *cobra.Command {
+func approveCommand(s cli.Streams) *cobra.Command {
 	var f approveFlags
 	cmd := &cobra.Command{
 		Use:   "approve ID [CALL]",
@@ -33,13 +35,13 @@ func approveCommand(s streams) *cobra.Command {
 		Long:  "Answer a pending approval of a conversation and resume its turn. Without a flag the answer is yes. CALL is needed only if several are pending.",
 		Example: "  fermata approve 01a1df48\n" +
 			"  fermata approve 01a1df48 --deny --message \"use a branch\"",
-		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.RangeArgs(1, 2)),
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return approve(cmd.Context(), s, f, a)
 		},
 	}
-	f.register(cmd.Flags())
+	f.Register(cmd.Flags())
 	for _, name := range []string{"model", "sandbox", "ask-for-approval", "add-dir", "full-auto", "dangerously-bypass-approvals-and-sandbox", "yolo", "oss", "demo", "cd"} {
 		_ = cmd.Flags().MarkHidden(name) // they may only say what the turn has: see keeps
 	}
@@ -52,26 +54,26 @@ func approveCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
+func approve(ctx context.Context, s cli.Streams, f approveFlags, a []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	f.client, f.detachable = "approve", true
-	r, err := f.openApp(ctx, s)
+	f.Client, f.Detachable = "approve", true
+	r, err := f.Open(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	ctx, stopped := stopSignals(ctx)
+	ctx, stopped := cli.StopSignals(ctx)
 	id, err := app.Find(ctx, r.Engine, a[0])
 	if err != nil {
 		return err
 	}
 	snap, err := r.Engine.Resume(ctx, id)
 	if err != nil {
-		return stoppedBy(stopped(), err)
+		return cli.StoppedBy(stopped(), err)
 	}
-	tellRepairs(s, snap)
+	cli.ReportRepairs(s, snap)
 	if err := f.keeps(r, snap.Settings); err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 		return err
 	}
 	answer := p.Approve{Call: call, Decision: f.decision(), Message: f.message}
-	o := printing(s, colorAuto)
+	o := cli.Printing(s, cli.ColorAuto)
 	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, append(notices(r.Warnings), snap.Recovered...)
 	o.HideThought = r.Config.HideReasoning
 	o.Park, o.JSON, o.ResumeFlags = true, f.json, resumeFlags(r.Config, snap.Settings)
@@ -91,13 +93,13 @@ func approve(ctx context.Context, s streams, f approveFlags, a []string) error {
 // has: it goes on as it was begun, so they would mean nothing.
 func (f approveFlags) keeps(r *app.App, now p.Settings) error {
 	over := r.Config.Overrides(now)
-	if f.dir != "" {
+	if f.Dir != "" {
 		over.Cwd = &r.Cwd
 	}
 	if had, wanted := kept(now), kept(over.Apply(now)); had != wanted {
-		return &exitError{
-			code: exitUsage, err: errors.New("approve: the turn keeps the settings that it was started with; a flag or -c asks for others"),
-			hint: "leave it out, and give it to fermata exec resume for the next turn",
+		return &cli.ExitError{
+			Code: cli.ExitUsage, Err: errors.New("approve: the turn keeps the settings that it was started with; a flag or -c asks for others"),
+			Hint: "leave it out, and give it to fermata exec resume for the next turn",
 		}
 	}
 	return nil
@@ -119,9 +121,9 @@ func (f approveFlags) check() error {
 	}
 	switch {
 	case said > 1:
-		return usage("approve: --deny, --stop and --session exclude each other")
+		return cli.Usagef("approve: --deny, --stop and --session exclude each other")
 	case f.message != "" && !f.deny:
-		return usage("approve: --message needs --deny")
+		return cli.Usagef("approve: --message needs --deny")
 	}
 	return nil
 }
@@ -143,15 +145,15 @@ func openCall(snap engine.Snapshot, named []string) (p.CallID, error) {
 	if len(named) == 1 {
 		id, err := p.ParseItemID(named[0])
 		if err != nil {
-			return id, usage("approve: %w", err)
+			return id, cli.Usagef("approve: %w", err)
 		}
 		return id, nil
 	}
 	switch len(snap.PendingApprovals) {
 	case 0:
-		return p.CallID{}, &exitError{code: exitFailed, err: fmt.Errorf("conversation %s has no pending approval", snap.ID)}
+		return p.CallID{}, &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("conversation %s has no pending approval", snap.ID)}
 	case 1:
 		return snap.PendingApprovals[0], nil
 	}
-	return p.CallID{}, usage("approve: several approvals are pending; name one of %v", snap.PendingApprovals)
+	return p.CallID{}, cli.Usagef("approve: several approvals are pending; name one of %v", snap.PendingApprovals)
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/appserver"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/listen"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // appAddress is where an app-server listens, as flags say it.
@@ -34,8 +36,8 @@ func (f *appAddress) register(fs *pflag.FlagSet, name, address, help string) {
 	fs.StringVar(&f.tokenID, "ws-token-sha256", "", "SHA-256 of the token in `HEX`, in place of the token")
 }
 
-func appServerCommand(s streams) *cobra.Command {
-	var f runFlags
+func appServerCommand(s cli.Streams) *cobra.Command {
+	var f cli.RunFlags
 	var at appAddress
 	cmd := &cobra.Command{
 		Use:   "app-server",
@@ -45,19 +47,19 @@ func appServerCommand(s streams) *cobra.Command {
 			"On stdio the end of stdin interrupts all turns; SIGINT and SIGTERM do so always. The conversations can be resumed.",
 		Example: "  fermata app-server -s workspace-write\n  fermata app-server --listen unix://\n" +
 			"  fermata app-server --listen ws://127.0.0.1:4500 --ws-auth capability-token --ws-token-file token\n  fermata app-server generate-json-schema",
-		Args: args(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveApp(cmd.Context(), s, f, at) },
 	}
-	f.register(cmd.Flags())
-	f.registerLimits(cmd.Flags())
+	f.Register(cmd.Flags())
+	f.RegisterLimits(cmd.Flags())
 	at.register(cmd.Flags(), "listen", "stdio://", "`ADDRESS` to serve: stdio://, unix://PATH (without PATH: a socket in the home) or ws://IP:PORT")
 	cmd.AddCommand(&cobra.Command{
 		Use:     "generate-json-schema",
 		Short:   "Print all messages as JSON Schema",
 		Example: "  fermata app-server generate-json-schema",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			enc := json.NewEncoder(s.out)
+			enc := json.NewEncoder(s.Out)
 			enc.SetIndent("", "  ")
 			return enc.Encode(appserver.Schema())
 		},
@@ -65,7 +67,7 @@ func appServerCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func serveApp(ctx context.Context, s streams, f runFlags, at appAddress) error {
+func serveApp(ctx context.Context, s cli.Streams, f cli.RunFlags, at appAddress) error {
 	service, err := at.service(s)
 	if err != nil {
 		return err
@@ -75,13 +77,13 @@ func serveApp(ctx context.Context, s streams, f runFlags, at appAddress) error {
 
 // An appService serves an app-server.
 type appService struct {
-	s      streams
+	s      cli.Streams
 	listen string
 	token  *listen.Token
 }
 
 // service returns what the flags ask for.
-func (f appAddress) service(s streams) (*appService, error) {
+func (f appAddress) service(s cli.Streams) (*appService, error) {
 	token, err := f.token()
 	if err != nil {
 		return nil, &app.Error{Err: err, Usage: true}
@@ -98,13 +100,13 @@ func (a *appService) Serve(ctx context.Context, r *app.App) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(a.s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(slog.NewTextHandler(a.s.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	server := appserver.New(ctx, appserver.Options{
-		Engine: r.Engine, Version: version(), Home: r.Config.Home, Cwd: r.Cwd, Settings: r.Settings, Change: r.Change, Local: r, Log: log,
+		Engine: r.Engine, Version: cli.Version(), Home: r.Config.Home, Cwd: r.Cwd, Settings: r.Settings, Change: r.Change, Local: r, Log: log,
 	})
 	defer server.Close()
 	if at.Stdio {
-		return server.Serve(ctx, appserver.Only, a.s.in, a.s.rawOut)
+		return server.Serve(ctx, appserver.Only, a.s.In, a.s.RawOut)
 	}
 	return listenApp(ctx, a.s, at, listen.Options{Token: a.token, Log: log, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer r.Busy()()
@@ -112,7 +114,7 @@ func (a *appService) Serve(ctx context.Context, r *app.App) error {
 	}})
 }
 
-func listenApp(ctx context.Context, s streams, at listen.Address, o listen.Options) error {
+func listenApp(ctx context.Context, s cli.Streams, at listen.Address, o listen.Options) error {
 	l, err := at.Open(ctx)
 	if errors.Is(err, listen.ErrInUse) {
 		return &app.Error{Err: err, Hint: "stop the server that is there, or choose another address"}
@@ -124,7 +126,7 @@ func listenApp(ctx context.Context, s streams, at listen.Address, o listen.Optio
 	if at.Path == "" {
 		where = "ws://" + l.Addr().String()
 	}
-	fmt.Fprintf(s.err, "fermata: listening at %s\n", where)
+	fmt.Fprintf(s.Err, "fermata: listening at %s\n", where)
 	return listen.Serve(ctx, l, o)
 }
 

@@ -16,9 +16,11 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func attachCommand(s streams) *cobra.Command {
+func attachCommand(s cli.Streams) *cobra.Command {
 	var t terminalRun
 	var readOnly bool
 	cmd := &cobra.Command{
@@ -27,8 +29,8 @@ func attachCommand(s streams) *cobra.Command {
 		Long: "Join a conversation that another process runs, in mid-sentence if need be. Without ID, join the only one that is live, or list\n" +
 			"those that are. Without a terminal, and with --read-only, only print what happens, until Ctrl-C.",
 		Example:           "  fermata attach\n  fermata attach 01a1df48 --read-only",
-		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			live, err := everything(cmd.Context())
 			if err != nil {
@@ -42,7 +44,7 @@ func attachCommand(s streams) *cobra.Command {
 				return watchConversation(cmd.Context(), s, id)
 			}
 			t.name = string(id)
-			t.flags.detach = slices.ContainsFunc(live, func(r liveRow) bool { return r.ID == id && r.serves })
+			t.flags.Detach = slices.ContainsFunc(live, func(r liveRow) bool { return r.ID == id && r.serves })
 			return t.run(cmd.Context(), s)
 		},
 	}
@@ -52,32 +54,32 @@ func attachCommand(s streams) *cobra.Command {
 }
 
 // attachTo returns the conversation to join: the named one, or the only one there is.
-func attachTo(ctx context.Context, s streams, live []liveRow, named []string) (p.ConversationID, error) {
+func attachTo(ctx context.Context, s cli.Streams, live []liveRow, named []string) (p.ConversationID, error) {
 	if len(named) == 1 {
-		_, id, err := find(ctx, named[0])
+		_, id, err := cli.Find(ctx, named[0])
 		return id, err
 	}
 	live = slices.DeleteFunc(live, func(r liveRow) bool { return r.pid == 0 })
 	switch len(live) {
 	case 0:
-		return "", &exitError{code: exitFailed, err: errors.New("no conversation is live"), hint: "fermata resume resumes one"}
+		return "", &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("no conversation is live"), Hint: "fermata resume resumes one"}
 	case 1:
 		return live[0].ID, nil
 	}
-	if err := printLive(s.err, live); err != nil {
+	if err := printLive(s.Err, live); err != nil {
 		return "", err
 	}
-	return "", &exitError{code: exitFailed, err: fmt.Errorf("%d conversations are live", len(live)), hint: "name one: fermata attach ID"}
+	return "", &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%d conversations are live", len(live)), Hint: "name one: fermata attach ID"}
 }
 
 // watchConversation prints what happens in a conversation.
-func watchConversation(ctx context.Context, s streams, id p.ConversationID) error {
-	e, err := app.OpenStore(ctx, version())
+func watchConversation(ctx context.Context, s cli.Streams, id p.ConversationID) error {
+	e, err := app.OpenStore(ctx, cli.Version())
 	if err != nil {
 		return err
 	}
-	ctx, _ = stopSignals(ctx)
-	ctx = whileRead(ctx, s.rawOut)
+	ctx, _ = cli.StopSignals(ctx)
+	ctx = cli.WhileRead(ctx, s.RawOut)
 	return followed(ctx, tailTo(ctx, e.Local, id, s, false))
 }
 
@@ -91,7 +93,7 @@ type liveRow struct {
 
 // everything returns the conversations of this home that a process has open, or whose turn has not ended.
 func everything(ctx context.Context) ([]liveRow, error) {
-	processes, done, err := app.Processes(ctx, version())
+	processes, done, err := app.Processes(ctx, cli.Version())
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +107,7 @@ func everything(ctx context.Context) ([]liveRow, error) {
 			rows = append(rows, liveRow{Snapshot: c, pid: x.PID, serves: x.Serves})
 		}
 	}
-	e, err := app.OpenStore(ctx, version())
+	e, err := app.OpenStore(ctx, cli.Version())
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +165,7 @@ func (r liveRow) state() string {
 	case r.Hold != nil:
 		return transcript.HoldText(r.Hold)
 	case len(r.PendingApprovals) > 0:
-		return "waiting for " + plural(len(r.PendingApprovals), "approval")
+		return "waiting for " + cli.Plural(len(r.PendingApprovals), "approval")
 	case r.Active:
 		return "running"
 	case r.pid == 0:

@@ -11,18 +11,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/internal/model/demo"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func demoModelCommand(s streams) *cobra.Command {
+func demoModelCommand(s cli.Streams) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:     "demo-model",
 		Short:   "Serve the demo model over HTTP, to test other agents",
 		Long:    "Serve the demo model on POST /v1/responses. The URL is printed on stdout. It understands:\n\n" + demo.Help,
 		Example: "  fermata demo-model --listen 127.0.0.1:8080",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, _ := stopSignals(cmd.Context())
+			ctx, _ := cli.StopSignals(cmd.Context())
 			return serveDemo(ctx, s, listen)
 		},
 	}
@@ -30,12 +32,12 @@ func demoModelCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func serveDemo(ctx context.Context, s streams, listen string) error {
+func serveDemo(ctx context.Context, s cli.Streams, listen string) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", listen, err)
 	}
-	fmt.Fprintf(s.out, "http://%s/v1\n", l.Addr())
+	fmt.Fprintf(s.Out, "http://%s/v1\n", l.Addr())
 	srv := &http.Server{Handler: demo.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	go func() { // ends with ctx
 		<-ctx.Done()

@@ -20,11 +20,13 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // execFlags are the flags of exec and exec resume.
 type execFlags struct {
-	runFlags
+	cli.RunFlags
 	resume    string
 	fork      bool // go on with a copy
 	returned  bool // send what was returned again
@@ -42,7 +44,7 @@ type execFlags struct {
 	skipRepo  bool // work also where there is no git repository
 }
 
-func execCommand(s streams) *cobra.Command {
+func execCommand(s cli.Streams) *cobra.Command {
 	var f execFlags
 	cmd := &cobra.Command{
 		Use:     "exec [PROMPT|-]",
@@ -52,15 +54,15 @@ func execCommand(s streams) *cobra.Command {
 			"with both, the text on stdin is appended to PROMPT.\n\n" +
 			"Ctrl-C, SIGTERM or SIGHUP interrupts the turn and everything it runs, and prints how to resume. A second one ends fermata at once.\n" +
 			"Outside a git repository exec refuses to run, unless --skip-git-repo-check is given or the configuration trusts the directory.\n\n" +
-			exitCodes,
+			cli.ExitCodes,
 		Example: "  fermata exec \"Run the tests and fix what fails\"\n" +
 			"  git diff | fermata exec \"Review this change\"\n" +
 			"  fermata exec --json -s workspace-write \"Update the changelog\"\n" +
 			"  fermata exec resume --last \"Now commit it\"",
-		Args: args(cobra.MaximumNArgs(1)),
+		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if f.resume == "" && cmd.Flags().Changed("resume") {
-				return usage("--resume: %w", app.ErrWhich)
+				return cli.Usagef("--resume: %w", app.ErrWhich)
 			}
 			return runExec(cmd.Context(), s, f, f.resume, a)
 		},
@@ -72,19 +74,19 @@ func execCommand(s streams) *cobra.Command {
 }
 
 func (f *execFlags) register(fs *pflag.FlagSet) {
-	f.runFlags.register(fs)
+	f.RunFlags.Register(fs)
 	fs.BoolVar(&f.last, "last", false, "resume the conversation that was changed last in this directory")
 	fs.BoolVar(&f.all, "all", false, "with --last: look in all directories")
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "do not save the conversation")
 	fs.BoolVar(&f.json, "json", false, "print events as JSON, one per line")
 	fs.BoolVar(&f.json, "experimental-json", false, "same as --json")
-	fs.BoolVar(&f.detach, "detach", false, "let fermata serve run the turn: it goes on if the terminal is closed; fermata attach comes back to it")
+	fs.BoolVar(&f.Detach, "detach", false, "let fermata serve run the turn: it goes on if the terminal is closed; fermata attach comes back to it")
 	fs.BoolVar(&f.park, "park", false, "if an approval is needed, exit with code 3; fermata approve resumes the turn")
-	fs.BoolVar(&f.typed.Hold, "hold", false, "at a limit of the model service, wait until it resets instead of failing")
+	fs.BoolVar(&f.Typed.Hold, "hold", false, "at a limit of the model service, wait until it resets instead of failing")
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE`; separate several by commas")
 	fs.StringVar(&f.schema, "output-schema", "", "require an answer that matches the JSON schema in `FILE`")
 	fs.StringVarP(&f.answerTo, "output-last-message", "o", "", "also write the answer to `FILE`")
-	fs.StringVar(&f.color, "color", colorAuto, "color the progress, `WHEN`: always, never, auto")
+	fs.StringVar(&f.color, "color", cli.ColorAuto, "color the progress, `WHEN`: always, never, auto")
 	fs.BoolVar(&f.skipRepo, skipRepoFlag, false, "run outside a git repository")
 	registerIgnored(fs)
 }
@@ -99,15 +101,15 @@ func registerIgnored(fs *pflag.FlagSet) {
 	}
 }
 
-func execResumeCommand(s streams, f *execFlags) *cobra.Command {
+func execResumeCommand(s cli.Streams, f *execFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [ID|--last] [PROMPT|-]",
 		Short: "Resume a conversation with a new prompt",
 		Long:  "Resume a conversation with a new prompt. ID is an id, the beginning of one, or a title.",
 		Example: "  fermata exec resume --last \"What is left to do?\"\n" +
 			"  fermata exec resume 01a1df48 \"Continue\"",
-		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.MaximumNArgs(2)),
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			name, prompt, err := f.which("resume", a)
 			if err != nil {
@@ -129,19 +131,19 @@ func (f *execFlags) which(verb string, a []string) (name string, prompt []string
 		return "", a, nil
 	}
 	if len(a) == 0 || a[0] == "" {
-		return "", nil, usage("%s: %w", verb, app.ErrWhich)
+		return "", nil, cli.Usagef("%s: %w", verb, app.ErrWhich)
 	}
 	return a[0], a[1:], nil
 }
 
-func execForkCommand(s streams, f *execFlags) *cobra.Command {
+func execForkCommand(s cli.Streams, f *execFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:               "fork ID|--last [PROMPT|-]",
 		Short:             "Continue with a copy of a conversation",
 		Long:              "Copy a conversation and continue with the copy. Without PROMPT, only copy it and print the id of the copy.",
 		Example:           "  fermata exec fork 01a1df48 \"Try it with a map instead\"",
-		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.MaximumNArgs(2)),
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			name, prompt, err := f.which("fork", a)
 			if err != nil {
@@ -157,11 +159,11 @@ func execForkCommand(s streams, f *execFlags) *cobra.Command {
 }
 
 // runFork copies a conversation and tells how the copy is called.
-func runFork(ctx context.Context, s streams, f execFlags, name string) error {
+func runFork(ctx context.Context, s cli.Streams, f execFlags, name string) error {
 	if f.ephemeral {
-		return usage("%w", errEphemeral)
+		return cli.Usagef("%w", errEphemeral)
 	}
-	r, err := f.openApp(ctx, s)
+	r, err := f.Open(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -175,27 +177,10 @@ func runFork(ctx context.Context, s streams, f execFlags, name string) error {
 		return err
 	}
 	if f.json {
-		return lines.PrintThread(s.out, fork)
+		return lines.PrintThread(s.Out, fork)
 	}
-	_, err = fmt.Fprintln(s.out, fork)
+	_, err = fmt.Fprintln(s.Out, fork)
 	return err
-}
-
-// The values of --color.
-const (
-	colorAlways = "always"
-	colorNever  = "never"
-	colorAuto   = "auto"
-)
-
-// printing says where a turn is printed, and how. Colour is for progress only.
-func printing(s streams, color string) exec.Options {
-	o := exec.Options{Out: s.rawOut, Err: s.rawErr, OutTerminal: terminal(s.rawOut), ErrTerminal: terminal(s.rawErr)}
-	o.Width = func() int { return columns(s.rawErr) }
-	term := os.Getenv("TERM")
-	o.Plain = term == "" || term == "dumb"
-	o.Color = color == colorAlways || color == colorAuto && o.ErrTerminal && !o.Plain && os.Getenv("NO_COLOR") == ""
-	return o
 }
 
 // sdkOriginator is how the Codex SDK for TypeScript introduces itself.
@@ -204,27 +189,27 @@ const sdkOriginator = "codex_sdk_ts"
 var errEphemeral = errors.New("--ephemeral cannot be combined with --park, --detach, resume or fork: these need a saved conversation")
 
 // runExec runs one turn. name is the conversation to resume, if any.
-func runExec(ctx context.Context, s streams, f execFlags, name string, a []string) error {
-	if !slices.Contains([]string{colorAlways, colorNever, colorAuto}, f.color) {
-		return usage("--color must be always, never or auto, not %q", f.color)
+func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []string) error {
+	if !slices.Contains([]string{cli.ColorAlways, cli.ColorNever, cli.ColorAuto}, f.color) {
+		return cli.Usagef("--color must be always, never or auto, not %q", f.color)
 	}
 	if len(a) > 1 {
-		return usage("exec: want one prompt, got %d arguments", len(a))
+		return cli.Usagef("exec: want one prompt, got %d arguments", len(a))
 	}
-	if f.ephemeral && (f.park || f.last || name != "" || f.detach) {
-		return usage("%w", errEphemeral)
+	if f.ephemeral && (f.park || f.last || name != "" || f.Detach) {
+		return cli.Usagef("%w", errEphemeral)
 	}
 	in, err := f.input(s, a)
 	if err != nil {
 		return err
 	}
-	f.client, f.detachable = "exec", !f.ephemeral
-	r, err := f.openApp(ctx, s)
+	f.Client, f.Detachable = "exec", !f.ephemeral
+	r, err := f.Open(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	o := printing(s, f.color)
+	o := cli.Printing(s, f.color)
 	ctx, stopped := runSignals(ctx, r, &o)
 	context.AfterFunc(ctx, r.Engine.Leave)
 	o.Turn.Content = expandPrompts(r, in.content)
@@ -237,7 +222,7 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 		o.Ask = asking(s, r)
 	}
 	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
-		return stoppedBy(stopped(), err)
+		return cli.StoppedBy(stopped(), err)
 	}
 	var left refusedCalls
 	if !f.json { // programs read the items
@@ -246,37 +231,37 @@ func runExec(ctx context.Context, s streams, f execFlags, name string, a []strin
 	err = runTurn(ctx, s, r, o, f.answerTo, stopped)
 	if err == nil && len(left.list) > 0 {
 		left.explain(ctx, s, r, o)
-		return &exitError{code: exitRefused}
+		return &cli.ExitError{Code: cli.ExitRefused}
 	}
 	return err
 }
 
 // runTurn runs the turn and makes its end an exit code. The answer goes to the
 // file answerTo too, if that is set.
-func runTurn(ctx context.Context, s streams, r *app.App, o exec.Options, answerTo string, stopped func() os.Signal) error {
+func runTurn(ctx context.Context, s cli.Streams, r *app.App, o exec.Options, answerTo string, stopped func() os.Signal) error {
 	if o.JSON && o.Detach == nil { // told as it goes: without a reader there is no point in going on
-		ctx = whileRead(ctx, s.rawOut)
+		ctx = cli.WhileRead(ctx, s.RawOut)
 	}
 	end, err := exec.Run(ctx, r.Engine, o)
 	if errors.Is(err, exec.ErrDetached) {
-		return &exitError{code: signalCode(unix.SIGHUP), err: errors.New("detached: the turn goes on"), hint: "fermata attach " + string(o.Conversation) + " comes back to it"}
+		return &cli.ExitError{Code: cli.SignalCode(unix.SIGHUP), Err: errors.New("detached: the turn goes on"), Hint: "fermata attach " + string(o.Conversation) + " comes back to it"}
 	}
 	var parked *exec.ParkedError
 	if errors.As(err, &parked) {
 		return waiting(s, o, parked)
 	}
 	if errors.Is(err, exec.ErrUnread) { // nor would anybody read what we say of it
-		return &exitError{code: signalCode(stopped())}
+		return &cli.ExitError{Code: cli.SignalCode(stopped())}
 	}
-	if errors.Is(err, errUnread) { // before the turn began
-		exit := &exitError{code: exitUnread, err: fmt.Errorf("interrupted: %w", errUnread)}
+	if errors.Is(err, cli.ErrStdoutClosed) { // before the turn began
+		exit := &cli.ExitError{Code: cli.ExitStdoutClosed, Err: fmt.Errorf("interrupted: %w", cli.ErrStdoutClosed)}
 		if !o.Ephemeral {
-			exit.hint = "resume with: " + o.GoOn()
+			exit.Hint = "resume with: " + o.GoOn()
 		}
 		return exit
 	}
 	if err != nil && !errors.Is(err, exec.ErrAnswer) {
-		return stoppedBy(stopped(), err)
+		return cli.StoppedBy(stopped(), err)
 	}
 	if answerTo != "" && end.End.Reason == p.Completed {
 		if err := os.WriteFile(answerTo, []byte(end.Message), 0o666); err != nil {
@@ -290,35 +275,35 @@ func runTurn(ctx context.Context, s streams, r *app.App, o exec.Options, answerT
 }
 
 // waiting tells what a parked turn waits for, and how to answer.
-func waiting(s streams, o exec.Options, e *exec.ParkedError) error {
+func waiting(s cli.Streams, o exec.Options, e *exec.ParkedError) error {
 	if o.JSON {
-		lines.PrintError(s.out, fmt.Errorf("conversation %s: %w", o.Conversation, e))
+		lines.PrintError(s.Out, fmt.Errorf("conversation %s: %w", o.Conversation, e))
 	}
 	if e.Hold != nil {
-		fmt.Fprintf(s.err, "fermata: the message is recorded; conversation %s is %s\nto try now: fermata exec resume %s --now\n", o.Conversation, e, o.Conversation)
-		return &exitError{code: exitWaiting}
+		fmt.Fprintf(s.Err, "fermata: the message is recorded; conversation %s is %s\nto try now: fermata exec resume %s --now\n", o.Conversation, e, o.Conversation)
+		return &cli.ExitError{Code: cli.ExitWaiting}
 	}
-	fmt.Fprintf(s.err, "fermata: conversation %s is waiting for approval\n", o.Conversation)
+	fmt.Fprintf(s.Err, "fermata: conversation %s is waiting for approval\n", o.Conversation)
 	for _, what := range e.Asks {
-		fmt.Fprintf(s.err, "  %s\n", safetext.Strip(what))
+		fmt.Fprintf(s.Err, "  %s\n", safetext.Strip(what))
 	}
-	fmt.Fprintf(s.err, "to answer: fermata approve %s [CALL] [--deny | --stop]\n", o.Conversation)
-	return &exitError{code: exitWaiting}
+	fmt.Fprintf(s.Err, "to answer: fermata approve %s [CALL] [--deny | --stop]\n", o.Conversation)
+	return &cli.ExitError{Code: cli.ExitWaiting}
 }
 
 // unwritten is how a run ends whose stdout took no more. A reader that has left
 // has seen what it wanted: there is something to say only if the turn was stopped for it.
-func unwritten(s streams, o exec.Options, end engine.TurnEnd, err error) error {
+func unwritten(s cli.Streams, o exec.Options, end engine.TurnEnd, err error) error {
 	left := errors.Is(err, unix.EPIPE)
 	if end.End.Reason == p.Completed && left {
-		return &exitError{code: exitUnread}
+		return &cli.ExitError{Code: cli.ExitStdoutClosed}
 	}
-	exit := &exitError{code: exitFailed, err: err}
+	exit := &cli.ExitError{Code: cli.ExitFailed, Err: err}
 	if left {
-		exit = &exitError{code: exitUnread, err: fmt.Errorf("interrupted: %w", errUnread)}
+		exit = &cli.ExitError{Code: cli.ExitStdoutClosed, Err: fmt.Errorf("interrupted: %w", cli.ErrStdoutClosed)}
 	}
 	if end.End.Reason != p.Completed && !o.Ephemeral {
-		exit.hint = "resume with: " + o.GoOn()
+		exit.Hint = "resume with: " + o.GoOn()
 	}
 	return exit
 }
@@ -329,13 +314,13 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 	case end.End.Reason == p.Completed:
 		return nil
 	case by != nil:
-		return &exitError{code: signalCode(by)}
+		return &cli.ExitError{Code: cli.SignalCode(by)}
 	}
-	return &exitError{code: exitFailed}
+	return &cli.ExitError{Code: cli.ExitFailed}
 }
 
 // conversation finds the conversation to resume, or begins one.
-func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name string, schema json.RawMessage, o *exec.Options) error {
+func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, name string, schema json.RawMessage, o *exec.Options) error {
 	from := r.Config.ExecSettings
 	switch {
 	case f.park: // somebody will answer, so what the configuration says of asking is meant
@@ -360,7 +345,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 	if err != nil {
 		return err
 	}
-	tellRepairs(s, snap)
+	cli.ReportRepairs(s, snap)
 	if err := f.offerReturned(s, snap, o); err != nil {
 		return err
 	}
@@ -381,7 +366,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 		over.Approval = new(from(config.Choice{}, "", "").Approval)
 	}
 	over.OutputSchema = append(json.RawMessage{}, schema...) // not nil: that of an earlier run is over
-	if f.dir != "" {
+	if f.Dir != "" {
 		over.Cwd = &r.Cwd
 	}
 	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
@@ -398,7 +383,7 @@ func (f execFlags) conversation(ctx context.Context, s streams, r *app.App, name
 // tryNow makes the run end a hold, with other settings if some are asked for.
 func (f execFlags) tryNow(r *app.App, snap engine.Snapshot, over p.Overrides, o *exec.Options) error {
 	if snap.Hold == nil {
-		return &exitError{code: exitFailed, err: errors.New("--now: the conversation does not wait for a limit"), hint: "give a prompt instead"}
+		return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("--now: the conversation does not wait for a limit"), Hint: "give a prompt instead"}
 	}
 	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
 	o.TryNow = &p.TryNow{}
@@ -410,10 +395,10 @@ func (f execFlags) tryNow(r *app.App, snap engine.Snapshot, over p.Overrides, o 
 
 // offerReturned sends messages again that were not delivered, or says that there
 // are some.
-func (f execFlags) offerReturned(s streams, snap engine.Snapshot, o *exec.Options) error {
+func (f execFlags) offerReturned(s cli.Streams, snap engine.Snapshot, o *exec.Options) error {
 	if f.returned {
 		if len(snap.Returned) == 0 && len(o.Turn.Content) == 0 {
-			return &exitError{code: exitFailed, err: errors.New("--returned: every message was delivered"), hint: "give a prompt"}
+			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("--returned: every message was delivered"), Hint: "give a prompt"}
 		}
 		var content []p.Content
 		for _, in := range snap.Returned {
@@ -424,7 +409,7 @@ func (f execFlags) offerReturned(s streams, snap engine.Snapshot, o *exec.Option
 	}
 	for _, in := range snap.Returned {
 		text := p.PlainText(in.Content)
-		fmt.Fprintf(s.err, "fermata: this message was not delivered before and is not part of this turn: %s\nto send it: fermata exec resume %s %s\n",
+		fmt.Fprintf(s.Err, "fermata: this message was not delivered before and is not part of this turn: %s\nto send it: fermata exec resume %s %s\n",
 			text, snap.ID, shellQuote(text))
 		o.Notices = append(o.Notices, "not delivered before: "+text)
 	}
@@ -454,13 +439,6 @@ func notices(warnings []config.Warning) (words []string) {
 	return words
 }
 
-// tellRepairs says what was put right when a conversation was opened.
-func tellRepairs(s streams, snap engine.Snapshot) {
-	for _, word := range snap.Recovered {
-		fmt.Fprintf(s.err, "fermata: %s\n", word)
-	}
-}
-
 func (f execFlags) find(ctx context.Context, r *app.App, name string) (p.ConversationID, error) {
 	if name != "" {
 		return app.Find(ctx, r.Engine, name)
@@ -474,9 +452,9 @@ func (f execFlags) find(ctx context.Context, r *app.App, name string) (p.Convers
 		return "", err
 	}
 	if len(page.Items) == 0 {
-		return "", &exitError{
-			code: exitFailed, err: fmt.Errorf("there is no conversation in %s", r.Cwd),
-			hint: "use --last --all for the last one in any directory",
+		return "", &cli.ExitError{
+			Code: cli.ExitFailed, Err: fmt.Errorf("there is no conversation in %s", r.Cwd),
+			Hint: "use --last --all for the last one in any directory",
 		}
 	}
 	return page.Items[0].ID, nil

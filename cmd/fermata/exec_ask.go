@@ -9,16 +9,18 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // attended reports whether somebody sits there who can be asked.
-func (f execFlags) attended(s streams) bool {
-	return !f.json && !f.park && terminal(s.in) && terminal(s.rawErr)
+func (f execFlags) attended(s cli.Streams) bool {
+	return !f.json && !f.park && cli.Terminal(s.In) && cli.Terminal(s.RawErr)
 }
 
 // asking is how that person is asked.
-func asking(s streams, r *app.App) *exec.Asking {
-	return &exec.Asking{In: s.in, Offer: func(ask *p.ApprovalRequested) (string, func() error, bool) {
+func asking(s cli.Streams, r *app.App) *exec.Asking {
+	return &exec.Asking{In: s.In, Offer: func(ask *p.ApprovalRequested) (string, func() error, bool) {
 		if ask.MCP != nil {
 			what := fmt.Sprintf("don't ask again for %s of the MCP server %s", ask.MCP.Name, ask.MCP.Server)
 			return what, func() error { return r.AllowMCPTool(*ask.MCP) }, true
@@ -46,14 +48,14 @@ func (l *refusedCalls) add(what, why string) {
 const shownRefusals = 5
 
 // explain says what was refused, and how to allow it.
-func (l *refusedCalls) explain(ctx context.Context, s streams, r *app.App, o exec.Options) {
-	fmt.Fprintln(s.err, "fermata: refused, since nobody could be asked:")
+func (l *refusedCalls) explain(ctx context.Context, s cli.Streams, r *app.App, o exec.Options) {
+	fmt.Fprintln(s.Err, "fermata: refused, since nobody could be asked:")
 	for i, line := range l.list {
 		if i == shownRefusals {
-			fmt.Fprintf(s.err, "  … and %d more\n", len(l.list)-i)
+			fmt.Fprintf(s.Err, "  … and %d more\n", len(l.list)-i)
 			break
 		}
-		fmt.Fprintf(s.err, "  %s\n", line)
+		fmt.Fprintf(s.Err, "  %s\n", line)
 	}
 	how := "--park waits for fermata approve"
 	if snap, err := r.Engine.Resume(ctx, o.Conversation); err == nil && snap.Settings.Sandbox.Mode == p.SandboxReadOnly {
@@ -61,5 +63,5 @@ func (l *refusedCalls) explain(ctx context.Context, s streams, r *app.App, o exe
 	} else {
 		how = "fermata permissions allow COMMAND lets a command run always; " + how
 	}
-	fmt.Fprintf(s.err, "hint: %s\n", how)
+	fmt.Fprintf(s.Err, "hint: %s\n", how)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // An input is what a run of exec is given.
@@ -24,7 +26,7 @@ type input struct {
 }
 
 // input reads prompt, images and schema, before anything is begun.
-func (f *execFlags) input(s streams, a []string) (in input, err error) {
+func (f *execFlags) input(s cli.Streams, a []string) (in input, err error) {
 	if in.schema, err = readSchema(f.schema); err != nil {
 		return in, err
 	}
@@ -37,7 +39,7 @@ func (f *execFlags) input(s streams, a []string) (in input, err error) {
 	}
 	if f.now {
 		if len(a) > 0 || len(in.content) > 0 || f.schema != "" {
-			return in, usage("--now tries the turn again that waits; it takes no prompt")
+			return in, cli.Usagef("--now tries the turn again that waits; it takes no prompt")
 		}
 		return in, nil
 	}
@@ -63,24 +65,24 @@ var errNoPrompt = errors.New("no prompt: give one as an argument or on stdin")
 
 // readPrompt takes the prompt from the argument, or from stdin. If there are
 // both, what is on stdin is put behind the argument.
-func readPrompt(s streams, a []string) (string, error) {
+func readPrompt(s cli.Streams, a []string) (string, error) {
 	if len(a) == 0 || a[0] == "-" {
-		if terminal(s.in) {
-			return "", usage("%w", errNoPrompt)
+		if cli.Terminal(s.In) {
+			return "", cli.Usagef("%w", errNoPrompt)
 		}
 		text, err := readText(s)
 		if err == nil && text == "" {
-			err = &exitError{code: exitFailed, err: errNoPrompt}
+			err = &cli.ExitError{Code: cli.ExitFailed, Err: errNoPrompt}
 		}
 		return text, err
 	}
 	if strings.TrimSpace(a[0]) == "" {
-		return "", &exitError{code: exitFailed, err: errNoPrompt}
+		return "", &cli.ExitError{Code: cli.ExitFailed, Err: errNoPrompt}
 	}
 	if !utf8.ValidString(a[0]) {
 		return "", stdin.ErrNotText
 	}
-	if !piped(s.in) {
+	if !piped(s.In) {
 		return a[0], nil
 	}
 	more, err := readBeside(s)
@@ -102,19 +104,15 @@ func piped(in io.Reader) bool {
 }
 
 // readText reads all of stdin, without white space around it.
-func readText(s streams) (string, error) { return stdin.Read(s.in, s.reportWaiting) }
+func readText(s cli.Streams) (string, error) { return stdin.Read(s.In, s.ReportWaiting) }
 
 // readBeside reads all of stdin beside a prompt, if something comes.
-func readBeside(s streams) (string, error) {
-	text, came, err := stdin.ReadBeside(s.in, s.reportWaiting)
+func readBeside(s cli.Streams) (string, error) {
+	text, came, err := stdin.ReadBeside(s.In, s.ReportWaiting)
 	if err == nil && !came {
-		fmt.Fprintln(s.err, "fermata: nothing was written to stdin: continuing without it")
+		fmt.Fprintln(s.Err, "fermata: nothing was written to stdin: continuing without it")
 	}
 	return text, err
-}
-
-func (s streams) reportWaiting() {
-	fmt.Fprintln(s.err, "fermata: reading from stdin until it is closed; use </dev/null if there is no input")
 }
 
 // imageFiles takes lists of files apart. A file may have a comma in its name.

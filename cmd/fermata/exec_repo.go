@@ -8,6 +8,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 const skipRepoFlag = "skip-git-repo-check"
@@ -20,12 +22,12 @@ var errNoRepo = errors.New("not in a git repository")
 // To resume is guarded too, so that whoever needed the flag is told to give it again.
 func (f *execFlags) guard(cfg *config.Config, s p.Settings, o *exec.Options) error {
 	o.ResumeFlags = resumeFlags(cfg, s)
-	if o.ResumeFlags == "" || f.skipRepo || f.typed.Bypass {
+	if o.ResumeFlags == "" || f.skipRepo || f.Typed.Bypass {
 		return nil
 	}
-	return &exitError{
-		code: exitFailed, err: fmt.Errorf("%s is %w", s.Cwd, errNoRepo),
-		hint: "--" + skipRepoFlag + " runs without one",
+	return &cli.ExitError{
+		Code: cli.ExitFailed, Err: fmt.Errorf("%s is %w", s.Cwd, errNoRepo),
+		Hint: "--" + skipRepoFlag + " runs without one",
 	}
 }
 

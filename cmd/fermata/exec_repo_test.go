@@ -11,6 +11,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 func TestGuard(t *testing.T) {
@@ -46,8 +48,8 @@ func TestGuard(t *testing.T) {
 		{name: "below the top", cwd: "repo/a/b"},
 		{name: "beside a repository", cwd: "bare", refused: true},
 		{name: "flag", cwd: "bare", flags: execFlags{skipRepo: true}},
-		{name: "bypass", cwd: "bare", flags: execFlags{runFlags: runFlags{typed: config.Flags{Bypass: true}}}},
-		{name: "full auto says nothing of it", cwd: "bare", flags: execFlags{runFlags: runFlags{typed: config.Flags{FullAuto: true}}}, refused: true},
+		{name: "bypass", cwd: "bare", flags: execFlags{RunFlags: cli.RunFlags{Typed: config.Flags{Bypass: true}}}},
+		{name: "full auto says nothing of it", cwd: "bare", flags: execFlags{RunFlags: cli.RunFlags{Typed: config.Flags{FullAuto: true}}}, refused: true},
 		{name: "demo", cwd: "bare", provider: config.Demo},
 		{name: "trusted", cwd: "out/side", projects: trust("out/side", "trusted")},
 		{name: "trusted above", cwd: "out/side", projects: trust("out", "trusted")},
@@ -58,7 +60,7 @@ func TestGuard(t *testing.T) {
 		s := p.Settings{Cwd: filepath.Join(dir, c.cwd), Provider: c.provider}
 		var o exec.Options
 		err := c.flags.guard(&config.Config{Projects: c.projects}, s, &o)
-		if needed := c.refused || c.flags.skipRepo || c.flags.typed.Bypass; needed != (o.ResumeFlags == "--skip-git-repo-check") {
+		if needed := c.refused || c.flags.skipRepo || c.flags.Typed.Bypass; needed != (o.ResumeFlags == "--skip-git-repo-check") {
 			t.Errorf("%s: to resume it: %q", c.name, o.ResumeFlags)
 		}
 		if refused := errors.Is(err, errNoRepo); refused != c.refused || !refused && err != nil {

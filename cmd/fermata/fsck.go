@@ -10,9 +10,11 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func fsckCommand(s streams) *cobra.Command {
+func fsckCommand(s cli.Streams) *cobra.Command {
 	var repair bool
 	cmd := &cobra.Command{
 		Use:   "fsck [ID...]",
@@ -20,10 +22,10 @@ func fsckCommand(s streams) *cobra.Command {
 		Long: "Check saved conversations, all of them if no ID is given: event numbers without gaps, checksums, one output for each call,\n" +
 			"one end for each turn. Nothing is changed without --repair. The exit code is 1 if a problem is found.",
 		Example:           "  fermata fsck\n  fermata fsck --repair 01a1df48",
-		ValidArgsFunction: completeIDs(false),
+		ValidArgsFunction: cli.CompleteIDs(false),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			// A repair ends the turn that a crash left, and with it what still runs.
-			e, err := app.OpenStore(cmd.Context(), version())
+			e, err := app.OpenStore(cmd.Context(), cli.Version())
 			if err != nil {
 				return err
 			}
@@ -61,9 +63,9 @@ func chosen(ctx context.Context, e *engine.Local, names []string) ([]p.Conversat
 	return ids, nil
 }
 
-func fsckAll(ctx context.Context, e *engine.Local, s streams, ids []p.ConversationID, repair bool) error {
+func fsckAll(ctx context.Context, e *engine.Local, s cli.Streams, ids []p.ConversationID, repair bool) error {
 	const row = "%-36s  %6v  %5v  %s\n"
-	w := bufio.NewWriter(s.out)
+	w := bufio.NewWriter(s.Out)
 	fmt.Fprintf(w, row, "CONVERSATION", "EVENTS", "TURNS", "STATE")
 	bad := 0
 	for _, id := range ids {
@@ -80,7 +82,7 @@ func fsckAll(ctx context.Context, e *engine.Local, s streams, ids []p.Conversati
 		}
 		if n := len(r.Problems); n > 0 {
 			bad++
-			state = plural(n, "problem")
+			state = cli.Plural(n, "problem")
 		}
 		fmt.Fprintf(w, row, id, r.Events, r.Turns, state)
 		for _, problem := range append(r.Problems, r.Lost...) {
@@ -91,22 +93,22 @@ func fsckAll(ctx context.Context, e *engine.Local, s streams, ids []p.Conversati
 		return err
 	}
 	if bad > 0 {
-		return &exitError{
-			code: exitFailed, err: fmt.Errorf("%d of %d conversations have problems", bad, len(ids)),
-			hint: "fermata fsck --repair repairs them",
+		return &cli.ExitError{
+			Code: cli.ExitFailed, Err: fmt.Errorf("%d of %d conversations have problems", bad, len(ids)),
+			Hint: "fermata fsck --repair repairs them",
 		}
 	}
 	return nil
 }
 
 // repaired repairs a conversation, says what it did, and checks again.
-func repaired(ctx context.Context, e *engine.Local, s streams, before engine.Report) (engine.Report, error) {
+func repaired(ctx context.Context, e *engine.Local, s cli.Streams, before engine.Report) (engine.Report, error) {
 	words, err := e.Repair(ctx, before.ID)
 	if err != nil {
 		return before, err
 	}
 	for _, word := range words {
-		fmt.Fprintf(s.err, "%s: %s\n", before.ID, word)
+		fmt.Fprintf(s.Err, "%s: %s\n", before.ID, word)
 	}
 	return e.Check(ctx, before.ID)
 }

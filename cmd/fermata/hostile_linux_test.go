@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // hostile steers a terminal: it erases a line, rings, does so in the one-byte
@@ -81,7 +83,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata app-server generate-json-schema": {{"app-server", "generate-json-schema"}, {"app-server", "generate-json-schema", hostile}},
 		"fermata web": {{"web", "--no-open", hostile}, {"web", "--revoke", hostile}},
 	}
-	eachCommand(newRoot(stdio()), func(cmd *cobra.Command) {
+	eachCommand(newRoot(cli.Stdio()), func(cmd *cobra.Command) {
 		path := cmd.CommandPath()
 		if len(cases[path]) == 0 && !slices.Contains(drawing, path) {
 			t.Errorf("%s has no case here", path)

@@ -14,18 +14,20 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func listCommand(s streams) *cobra.Command {
+func listCommand(s cli.Streams) *cobra.Command {
 	var o engine.ListOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List conversations, the most recent first",
 		Example: "  fermata list\n  fermata list --cwd . -n 5",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			e, err := app.OpenStore(cmd.Context(), version())
+			e, err := app.OpenStore(cmd.Context(), cli.Version())
 			if err != nil {
 				return err
 			}
@@ -43,9 +45,9 @@ func listCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions, models *catalogue.Catalogue, asJSON bool) error {
+func list(ctx context.Context, e *engine.Local, s cli.Streams, o engine.ListOptions, models *catalogue.Catalogue, asJSON bool) error {
 	limit, n := o.Limit, 0
-	t := table{width: columns(s.rawOut), rows: [][]string{{"ID", "AGE", "STATE", "USED", "DIRECTORY", "TITLE"}}}
+	t := table{width: cli.Columns(s.RawOut), rows: [][]string{{"ID", "AGE", "STATE", "USED", "DIRECTORY", "TITLE"}}}
 	for sum, err := range app.All(ctx, e, o) {
 		if err != nil {
 			return err
@@ -62,7 +64,7 @@ func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions,
 				engine.Summary
 				Cost *float64 `json:"cost_usd,omitempty"` // if the price is known
 			}{sum, dollars}
-			if err := json.NewEncoder(s.out).Encode(line); err != nil {
+			if err := json.NewEncoder(s.Out).Encode(line); err != nil {
 				return err
 			}
 			continue
@@ -73,10 +75,10 @@ func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions,
 		return nil
 	}
 	if n == 0 {
-		_, err := fmt.Fprintln(s.err, "no conversations yet")
+		_, err := fmt.Fprintln(s.Err, "no conversations yet")
 		return err
 	}
-	if err := t.print(s.out); err != nil {
+	if err := t.print(s.Out); err != nil {
 		return err
 	}
 	if limit > 0 && n > limit {
@@ -87,7 +89,7 @@ func list(ctx context.Context, e *engine.Local, s streams, o engine.ListOptions,
 			}
 			n = page.Total
 		}
-		fmt.Fprintf(s.err, "%d of %d conversations; -n 0 shows all\n", limit, n)
+		fmt.Fprintf(s.Err, "%d of %d conversations; -n 0 shows all\n", limit, n)
 	}
 	return nil
 }

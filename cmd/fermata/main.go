@@ -8,6 +8,8 @@ import (
 	"os"
 
 	_ "github.com/fermata-agent/fermata/internal/shim" // a process that only runs a command ends in there
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func main() { os.Exit(run(context.Background(), os.Args[1:], stdio())) }
+func main() { os.Exit(run(context.Background(), os.Args[1:], cli.Stdio())) }

@@ -19,6 +19,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fermata-agent/fermata/engine"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 func TestMain(m *testing.M) {
@@ -170,7 +172,7 @@ func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 // Every command says how it is used: what it does, in one line that begins with a
 // capital letter, and an example. Flags that take a value name it.
 func TestHelpIsComplete(t *testing.T) {
-	root := newRoot(stdio())
+	root := newRoot(cli.Stdio())
 	eachCommand(root, func(cmd *cobra.Command) {
 		path := cmd.CommandPath()
 		if cmd.Example == "" && path != "fermata version" {

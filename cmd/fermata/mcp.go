@@ -11,11 +11,13 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/mcpcmd"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // mcpCommand manages the MCP servers that fermata calls. Alone it is mcp-server, which it was
 // in earlier versions of Codex.
-func mcpCommand(s streams) *cobra.Command {
+func mcpCommand(s cli.Streams) *cobra.Command {
 	cmd := mcpServerCommand(s)
 	cmd.Use = "mcp"
 	cmd.Short = "Manage the MCP servers whose tools the model can call"
@@ -23,13 +25,13 @@ func mcpCommand(s streams) *cobra.Command {
 	cmd.Example = "  fermata mcp add files -- npx -y @modelcontextprotocol/server-filesystem ~/docs\n  fermata mcp test files"
 	cmd.Args = func(cmd *cobra.Command, a []string) error {
 		if len(a) > 0 {
-			return usage("mcp has no command %q", a[0])
+			return cli.Usagef("mcp has no command %q", a[0])
 		}
 		return nil
 	}
 	serve := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, a []string) error {
-		if terminal(s.in) {
+		if cli.Terminal(s.In) {
 			return cmd.Help()
 		}
 		return serve(cmd, a)
@@ -38,16 +40,16 @@ func mcpCommand(s streams) *cobra.Command {
 	for _, c := range cmd.Commands() {
 		c.Hidden = true
 	}
-	cmd.AddCommand(mcpcmd.Commands(mcpcmd.Options{Out: s.out, Err: s.err, Load: func(fs *pflag.FlagSet) func() (app.Loaded, error) {
-		var f runFlags
-		f.registerConfig(fs)
-		return func() (app.Loaded, error) { return f.load(s) }
+	cmd.AddCommand(mcpcmd.Commands(mcpcmd.Options{Out: s.Out, Err: s.Err, Load: func(fs *pflag.FlagSet) func() (app.Loaded, error) {
+		var f cli.RunFlags
+		f.RegisterConfig(fs)
+		return func() (app.Loaded, error) { return f.Load(s) }
 	}})...)
 	return cmd
 }
 
-func mcpServerCommand(s streams) *cobra.Command {
-	var f runFlags
+func mcpServerCommand(s cli.Streams) *cobra.Command {
+	var f cli.RunFlags
 	cmd := &cobra.Command{
 		Use:   "mcp-server",
 		Short: "Serve MCP on stdin and stdout, for other programs",
@@ -55,18 +57,18 @@ func mcpServerCommand(s streams) *cobra.Command {
 			"and the requests of Codex's clients. fermata mcp-server schema lists them all.\n\n" +
 			"The end of stdin, SIGINT and SIGTERM interrupt all turns and everything they run; the conversations can be resumed.",
 		Example: "  fermata mcp-server -s workspace-write\n  fermata mcp-server schema",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), s, f) },
 	}
-	f.register(cmd.Flags())
-	f.registerLimits(cmd.Flags())
+	f.Register(cmd.Flags())
+	f.RegisterLimits(cmd.Flags())
 	cmd.AddCommand(&cobra.Command{
 		Use:     "schema",
 		Short:   "Print the requests of the server as JSON Schema",
 		Example: "  fermata mcp-server schema",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			enc := json.NewEncoder(s.out)
+			enc := json.NewEncoder(s.Out)
 			enc.SetIndent("", "  ")
 			return enc.Encode(mcpserver.Schema())
 		},
@@ -74,13 +76,13 @@ func mcpServerCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func serveMCP(ctx context.Context, s streams, f runFlags) error {
-	f.client = "mcp-server"
+func serveMCP(ctx context.Context, s cli.Streams, f cli.RunFlags) error {
+	f.Client = "mcp-server"
 	return runServer(ctx, s, f, func(ctx context.Context, r *app.App) error {
 		server := mcpserver.New(ctx, mcpserver.Options{
-			Engine: r.Engine, Version: version(), Settings: r.Settings, Change: r.Change, Local: r,
-			Log: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Engine: r.Engine, Version: cli.Version(), Settings: r.Settings, Change: r.Change, Local: r,
+			Log: slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
-		return server.Serve(ctx, s.in, s.rawOut)
+		return server.Serve(ctx, s.In, s.RawOut)
 	})
 }

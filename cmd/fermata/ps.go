@@ -14,26 +14,28 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func psCommand(s streams) *cobra.Command {
+func psCommand(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ps [ID [CMD]]",
 		Short: "List what runs, or the background commands of a conversation",
 		Long: "List everything that runs in this home, whichever process runs it: conversations, turns, background commands, turns that wait.\n" +
 			"With ID, list the running background commands of a conversation; with the number CMD of one, print its output so far.",
 		Example:           "  fermata ps\n  fermata ps 01a1df48\n  fermata ps 01a1df48 1",
-		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.MaximumNArgs(2)),
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if len(a) == 0 {
 				rows, err := everything(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return printLive(s.out, rows)
+				return printLive(s.Out, rows)
 			}
-			e, id, err := find(cmd.Context(), a[0])
+			e, id, err := cli.Find(cmd.Context(), a[0])
 			if err != nil {
 				return err
 			}
@@ -42,16 +44,16 @@ func psCommand(s streams) *cobra.Command {
 				return err
 			}
 			if len(a) == 1 {
-				return printJobs(s.out, list, time.Now())
+				return printJobs(s.Out, list, time.Now())
 			}
 			j, err := pickJob(list, a[1])
 			if err != nil {
 				return err
 			}
 			if len(j.Output) > recordedMost-utf8.UTFMax {
-				fmt.Fprintln(s.err, "fermata: this is the first MiB of the output; the rest is recorded when the command ends")
+				fmt.Fprintln(s.Err, "fermata: this is the first MiB of the output; the rest is recorded when the command ends")
 			}
-			_, err = io.WriteString(s.out, j.Output)
+			_, err = io.WriteString(s.Out, j.Output)
 			return err
 		},
 	}
@@ -60,16 +62,16 @@ func psCommand(s streams) *cobra.Command {
 // recordedMost is how much of a command's output is recorded while it runs.
 const recordedMost = 1 << 20
 
-func killCommand(s streams) *cobra.Command {
+func killCommand(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:               "kill ID CMD",
 		Short:             "Stop a background command",
 		Long:              "Stop a background command of a conversation and everything it started, whichever process runs the conversation. CMD is its number in fermata ps.",
 		Example:           "  fermata kill 01a1df48 1",
-		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.ExactArgs(2)),
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, id, err := find(cmd.Context(), a[0])
+			e, id, err := cli.Find(cmd.Context(), a[0])
 			if err != nil {
 				return err
 			}
@@ -84,7 +86,7 @@ func killCommand(s streams) *cobra.Command {
 			if err := app.KillJob(cmd.Context(), e, id, j); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(s.out, "stopped %d: %s\n", j.ID, commandLine(j.Command))
+			_, err = fmt.Fprintf(s.Out, "stopped %d: %s\n", j.ID, commandLine(j.Command))
 			return err
 		},
 	}
@@ -115,7 +117,7 @@ func commandLine(argv []string) string {
 func pickJob(list []app.Job, number string) (app.Job, error) {
 	n, err := strconv.Atoi(number)
 	if err != nil {
-		return app.Job{}, usage("%q is not the number of a background command", number)
+		return app.Job{}, cli.Usagef("%q is not the number of a background command", number)
 	}
 	return app.FindJob(list, p.BackgroundID(n))
 }

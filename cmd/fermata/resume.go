@@ -2,9 +2,11 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func resumeCommand(s streams) *cobra.Command {
+func resumeCommand(s cli.Streams) *cobra.Command {
 	var t terminalRun
 	cmd := &cobra.Command{
 		Use:   "resume [ID|--last] [PROMPT]",
@@ -12,12 +14,12 @@ func resumeCommand(s streams) *cobra.Command {
 		Long: "Resume a conversation in the terminal UI. ID is an id, the beginning of one, or a title; " +
 			"without one, choose from a list.",
 		Example:           "  fermata resume\n  fermata resume --last",
-		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.MaximumNArgs(2)),
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			switch {
 			case t.last && len(a) > 1:
-				return usage("resume: --last takes one prompt, got %d arguments", len(a))
+				return cli.Usagef("resume: --last takes one prompt, got %d arguments", len(a))
 			case t.last:
 				t.prompt = a
 			case len(a) == 0:

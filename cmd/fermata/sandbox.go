@@ -12,27 +12,29 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func sandboxCommand(s streams) *cobra.Command {
-	var f runFlags
+func sandboxCommand(s cli.Streams) *cobra.Command {
+	var f cli.RunFlags
 	cmd := &cobra.Command{
 		Use:     "sandbox [flags] -- COMMAND [ARGUMENT...]",
 		Short:   "Run a command in the sandbox that the model's commands run in",
 		Long:    "Run a command in the sandbox that the model's commands run in, as the configuration or --sandbox says. It gets no input; its exit code is returned.",
 		Example: "  fermata sandbox -- touch /tmp/x\n  fermata sandbox -s workspace-write -- make test",
-		Args:    args(cobra.MinimumNArgs(1)),
+		Args:    cli.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			return runSandboxed(cmd.Context(), s, f, argv)
 		},
 	}
-	f.register(cmd.Flags())
+	f.Register(cmd.Flags())
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }
 
-func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) error {
-	l, err := f.load(s)
+func runSandboxed(ctx context.Context, s cli.Streams, f cli.RunFlags, argv []string) error {
+	l, err := f.Load(s)
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 		return err
 	}
 	for _, note := range box.Notes() {
-		fmt.Fprintf(s.err, "fermata: %s\n", note)
+		fmt.Fprintf(s.Err, "fermata: %s\n", note)
 	}
 	if err := box.Set(&spec); err != nil {
 		return err
@@ -53,33 +55,33 @@ func runSandboxed(ctx context.Context, s streams, f runFlags, argv []string) err
 		return err
 	}
 	defer spawner.Close()
-	ctx, stopped := stopSignals(ctx)
+	ctx, stopped := cli.StopSignals(ctx)
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	var unwritten error
 	res := spawner.Run(ctx, spec, func(stream proc.Stream, b []byte) {
 		if stream == proc.Stderr {
-			_, _ = s.rawErr.Write(b) // as ever, what cannot be said there is no reason to stop
+			_, _ = s.RawErr.Write(b) // as ever, what cannot be said there is no reason to stop
 			return
 		}
-		if _, err := s.rawOut.Write(b); err != nil {
+		if _, err := s.RawOut.Write(b); err != nil {
 			unwritten = err
 			leave(err)
 		}
 	})
 	switch sig := stopped(); {
 	case sig != nil:
-		return &exitError{code: signalCode(sig)}
+		return &cli.ExitError{Code: cli.SignalCode(sig)}
 	case errors.Is(unwritten, unix.EPIPE):
-		return &exitError{code: exitUnread}
+		return &cli.ExitError{Code: cli.ExitStdoutClosed}
 	case unwritten != nil:
 		return unwritten
 	case res.Err != nil:
 		return errors.New(res.Err.Error()) // whatever it lacks, it is nothing of ours: no hint fits
 	case res.Signal != "":
-		return &exitError{code: signalCode(unix.SignalNum(res.Signal)), err: fmt.Errorf("%s was killed by %s", argv[0], res.Signal)}
+		return &cli.ExitError{Code: cli.SignalCode(unix.SignalNum(res.Signal)), Err: fmt.Errorf("%s was killed by %s", argv[0], res.Signal)}
 	case res.ExitCode != 0:
-		return &exitError{code: res.ExitCode}
+		return &cli.ExitError{Code: res.ExitCode}
 	}
 	return nil
 }

@@ -11,13 +11,15 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // serveIdle is after how long without anything to do a process that serves ends.
 const serveIdle = 10 * time.Minute
 
-func serveCommand(s streams) *cobra.Command {
-	var f runFlags
+func serveCommand(s cli.Streams) *cobra.Command {
+	var f cli.RunFlags
 	var idle time.Duration
 	var started bool
 	page := &pageServiceFlags{}
@@ -31,7 +33,7 @@ func serveCommand(s streams) *cobra.Command {
 			"and approve, with --app-server threads and turns for editors and programs, and does not end by itself. SIGINT and SIGTERM end it and every turn it runs.",
 		Example: "  fermata exec --detach \"Run the tests and fix what fails\"\n  fermata serve --idle 0\n" +
 			"  fermata serve --http\n  fermata serve --app-server unix://\n  fermata serve --revoke all",
-		Args: args(cobra.MaximumNArgs(1)),
+		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if page.manage.Asked() {
 				return manageWeb(s, page.page, page.manage)
@@ -49,11 +51,11 @@ func serveCommand(s streams) *cobra.Command {
 			if len(o.Services) > 0 && !cmd.Flags().Changed("idle") {
 				o.Idle = 0
 			}
-			f.client, f.serve = "serve", true
+			f.Client, f.Serve = "serve", true
 			return serve(cmd.Context(), s, f, o, started)
 		},
 	}
-	f.register(cmd.Flags())
+	f.Register(cmd.Flags())
 	cmd.Flags().DurationVar(&idle, "idle", serveIdle, "end after this `TIME` without anything to do, such as 10m; 0 is never")
 	cmd.Flags().BoolVar(&started, "started", false, "it was started by another process")
 	_ = cmd.Flags().MarkHidden("started")
@@ -63,13 +65,13 @@ func serveCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func serve(ctx context.Context, s streams, f runFlags, o app.ServeOptions, started bool) error {
+func serve(ctx context.Context, s cli.Streams, f cli.RunFlags, o app.ServeOptions, started bool) error {
 	if o.Idle < 0 {
-		return usage("serve: --idle must not be negative")
+		return cli.Usagef("serve: --idle must not be negative")
 	}
 	return runServer(ctx, s, f, func(ctx context.Context, r *app.App) error {
 		context.AfterFunc(ctx, r.Engine.Leave)
-		o.Ready = func(pid int) { fmt.Fprintf(s.err, "fermata: process %d serves %s\n", pid, r.Config.Home) }
+		o.Ready = func(pid int) { fmt.Fprintf(s.Err, "fermata: process %d serves %s\n", pid, r.Config.Home) }
 		err := r.Serve(ctx, o)
 		if errors.Is(err, app.ErrServed) && started { // whoever started us finds the other one
 			return nil
@@ -79,13 +81,13 @@ func serve(ctx context.Context, s streams, f runFlags, o app.ServeOptions, start
 }
 
 // runServer opens the application and serves it until a signal comes.
-func runServer(ctx context.Context, s streams, f runFlags, serve func(context.Context, *app.App) error) error {
-	r, err := f.openApp(ctx, s)
+func runServer(ctx context.Context, s cli.Streams, f cli.RunFlags, serve func(context.Context, *app.App) error) error {
+	r, err := f.Open(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	ctx, stopped := stopSignals(ctx)
+	ctx, stopped := cli.StopSignals(ctx)
 	err = serve(ctx, r)
 	if stopped() != nil { // a server that is told to end and does has done well
 		return nil
@@ -96,9 +98,9 @@ func runServer(ctx context.Context, s streams, f runFlags, serve func(context.Co
 // runSignals are those of a run. If that is detached, the end of the terminal leaves the turn running.
 func runSignals(ctx context.Context, r *app.App, o *exec.Options) (context.Context, func() os.Signal) {
 	if !r.Detached {
-		return stopSignals(ctx)
+		return cli.StopSignals(ctx)
 	}
 	detach := make(chan struct{})
 	o.Detach = detach
-	return stopSignalsBut(ctx, func() {}, func() { close(detach) })
+	return cli.StopSignalsBut(ctx, func() {}, func() { close(detach) })
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/webcmd"
 	"github.com/fermata-agent/fermata/internal/app"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // A serviceFlags is the flags of fermata serve for one service beside the socket.
@@ -15,7 +17,7 @@ type serviceFlags interface {
 	register(fs *pflag.FlagSet)
 
 	// service returns what the flags ask for, nil if that is nothing.
-	service(s streams, fs *pflag.FlagSet, args []string) (app.Service, error)
+	service(s cli.Streams, fs *pflag.FlagSet, args []string) (app.Service, error)
 }
 
 // appServiceFlags are those of the app-server.
@@ -25,14 +27,14 @@ func (f *appServiceFlags) register(fs *pflag.FlagSet) {
 	f.at.register(fs, "app-server", "", "serve threads and turns as well, as fermata app-server does, at `ADDRESS`: unix://PATH or ws://IP:PORT")
 }
 
-func (f *appServiceFlags) service(s streams, fs *pflag.FlagSet, _ []string) (app.Service, error) {
+func (f *appServiceFlags) service(s cli.Streams, fs *pflag.FlagSet, _ []string) (app.Service, error) {
 	switch {
 	case f.at.listen == "" && (fs.Changed("ws-auth") || fs.Changed("ws-token-file") || fs.Changed("ws-token-sha256")):
-		return nil, usage("serve: a token needs --app-server ws://IP:PORT")
+		return nil, cli.Usagef("serve: a token needs --app-server ws://IP:PORT")
 	case f.at.listen == "":
 		return nil, nil
 	case f.at.listen == "stdio://":
-		return nil, usage("serve: --app-server stdio://: many are served; use unix:// or ws://, or run fermata app-server")
+		return nil, cli.Usagef("serve: --app-server stdio://: many are served; use unix:// or ws://, or run fermata app-server")
 	}
 	service, err := f.at.service(s)
 	if err != nil {
@@ -52,12 +54,12 @@ func (f *pageServiceFlags) register(fs *pflag.FlagSet) {
 	f.manage.Register(fs)
 }
 
-func (f *pageServiceFlags) service(s streams, fs *pflag.FlagSet, args []string) (app.Service, error) {
+func (f *pageServiceFlags) service(s cli.Streams, fs *pflag.FlagSet, args []string) (app.Service, error) {
 	if err := f.page.TakeAddress(args); err != nil {
-		return nil, usage("serve: %w", err)
+		return nil, cli.Usagef("serve: %w", err)
 	}
 	if name, given := f.page.Given(fs); given && f.page.Address == "" {
-		return nil, usage("serve: --%s needs --http", name)
+		return nil, cli.Usagef("serve: --%s needs --http", name)
 	}
 	if f.page.Address == "" {
 		return nil, nil
@@ -67,7 +69,7 @@ func (f *pageServiceFlags) service(s streams, fs *pflag.FlagSet, args []string) 
 
 // A pageService serves the page.
 type pageService struct {
-	s    streams
+	s    cli.Streams
 	page webcmd.Flags
 	open bool // the browser, too
 }
@@ -76,7 +78,7 @@ type pageService struct {
 func (p pageService) Serve(ctx context.Context, a *app.App) error {
 	defer a.Busy()()
 	err := webcmd.Serve(ctx, p.page, webcmd.Options{
-		App: a, Version: version(), Out: p.s.out, Err: p.s.err, Terminal: terminal(p.s.rawErr), Open: p.open,
+		App: a, Version: cli.Version(), Out: p.s.Out, Err: p.s.Err, Terminal: cli.Terminal(p.s.RawErr), Open: p.open,
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return nil

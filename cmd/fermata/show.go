@@ -15,29 +15,31 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func showCommand(s streams) *cobra.Command {
+func showCommand(s cli.Streams) *cobra.Command {
 	var asJSON, follow bool
 	cmd := &cobra.Command{
 		Use:               "show ID",
 		Short:             "Show a conversation",
 		Long:              "Show a conversation, whichever process runs it. ID is an id, the beginning of one, or a title.",
 		Example:           "  fermata show 01a1df48\n  fermata show --follow 01a1df48\n  fermata show --json 01a1df48 | jq .kind",
-		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.ExactArgs(1)),
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, id, err := find(cmd.Context(), a[0])
+			e, id, err := cli.Find(cmd.Context(), a[0])
 			if err != nil {
 				return err
 			}
 			if follow {
-				ctx, _ := stopSignals(cmd.Context())
-				ctx = whileRead(ctx, s.rawOut)
+				ctx, _ := cli.StopSignals(cmd.Context())
+				ctx = cli.WhileRead(ctx, s.RawOut)
 				return followed(ctx, tailTo(ctx, e.Local, id, s, asJSON))
 			}
 			if asJSON {
-				return showJSON(cmd.Context(), e.Local, id, s.out)
+				return showJSON(cmd.Context(), e.Local, id, s.Out)
 			}
 			return show(cmd.Context(), e.Local, id, s)
 		},
@@ -64,8 +66,8 @@ func showJSON(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Wr
 // reads it any more, or by an error.
 func followed(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(context.Cause(ctx), errUnread), errors.Is(err, unix.EPIPE):
-		return &exitError{code: exitUnread}
+	case errors.Is(context.Cause(ctx), cli.ErrStdoutClosed), errors.Is(err, unix.EPIPE):
+		return &cli.ExitError{Code: cli.ExitStdoutClosed}
 	case ctx.Err() != nil:
 		return nil
 	}
@@ -73,10 +75,10 @@ func followed(ctx context.Context, err error) error {
 }
 
 // tailTo prints events as they come, or draws them as exec does.
-func tailTo(ctx context.Context, e *engine.Local, id p.ConversationID, s streams, asJSON bool) error {
-	draw := exec.Follow(printing(newStreams(s.in, s.rawOut, s.rawOut), colorAuto))
+func tailTo(ctx context.Context, e *engine.Local, id p.ConversationID, s cli.Streams, asJSON bool) error {
+	draw := exec.Follow(cli.Printing(cli.NewStreams(s.In, s.RawOut, s.RawOut), cli.ColorAuto))
 	if asJSON {
-		enc := json.NewEncoder(s.out)
+		enc := json.NewEncoder(s.Out)
 		draw = func(ev p.Event) error { return enc.Encode(ev) }
 	}
 	for ev, err := range e.Tail(ctx, id) {
@@ -90,7 +92,7 @@ func tailTo(ctx context.Context, e *engine.Local, id p.ConversationID, s streams
 	return nil
 }
 
-func show(ctx context.Context, e *engine.Local, id p.ConversationID, s streams) error {
+func show(ctx context.Context, e *engine.Local, id p.ConversationID, s cli.Streams) error {
 	var t transcript.Transcript
 	for ev, err := range e.Read(ctx, id) {
 		if err != nil {
@@ -98,10 +100,10 @@ func show(ctx context.Context, e *engine.Local, id p.ConversationID, s streams) 
 		}
 		t.Apply(ev)
 	}
-	if _, err := fmt.Fprintf(s.out, "conversation %s\n%s · %s\n", id, safetext.Strip(t.Settings.Cwd), safetext.Strip(t.Settings.Model)); err != nil {
+	if _, err := fmt.Fprintf(s.Out, "conversation %s\n%s · %s\n", id, safetext.Strip(t.Settings.Cwd), safetext.Strip(t.Settings.Model)); err != nil {
 		return err
 	}
-	o := printing(newStreams(s.in, s.rawOut, s.rawOut), colorAuto)
+	o := cli.Printing(cli.NewStreams(s.In, s.RawOut, s.RawOut), cli.ColorAuto)
 	o.Conversation = id
 	return exec.Show(o, &t)
 }

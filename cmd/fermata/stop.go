@@ -9,9 +9,11 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func stopCommand(s streams) *cobra.Command {
+func stopCommand(s cli.Streams) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "stop --all",
@@ -19,10 +21,10 @@ func stopCommand(s streams) *cobra.Command {
 		Long: "Interrupt every turn, stop every background command, whichever process runs them, and end fermata serve.\n" +
 			"A turn that waits for an approval or for a limit is interrupted if a process has its conversation open. Terminals stay.",
 		Example: "  fermata stop --all",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !all {
-				return &exitError{code: exitUsage, err: errors.New("stop: say what to stop"), hint: "fermata stop --all stops everything, fermata interrupt ID one turn"}
+				return &cli.ExitError{Code: cli.ExitUsage, Err: errors.New("stop: say what to stop"), Hint: "fermata stop --all stops everything, fermata interrupt ID one turn"}
 			}
 			return stopAll(cmd.Context(), s)
 		},
@@ -31,8 +33,8 @@ func stopCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func stopAll(ctx context.Context, s streams) error {
-	processes, done, err := app.Processes(ctx, version())
+func stopAll(ctx context.Context, s cli.Streams) error {
+	processes, done, err := app.Processes(ctx, cli.Version())
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func stopAll(ctx context.Context, s streams) error {
 				continue
 			}
 			stopped++
-			fmt.Fprintf(s.err, "stopped %s: %s\n", c.ID, stoppedText(c))
+			fmt.Fprintf(s.Err, "stopped %s: %s\n", c.ID, stoppedText(c))
 		}
 		if x.Serves {
 			if err := x.End(ctx); err != nil {
@@ -61,11 +63,11 @@ func stopAll(ctx context.Context, s streams) error {
 				continue
 			}
 			stopped++
-			fmt.Fprintf(s.err, "ended fermata serve, process %d\n", x.PID)
+			fmt.Fprintf(s.Err, "ended fermata serve, process %d\n", x.PID)
 		}
 	}
 	if stopped == 0 && len(failed) == 0 {
-		fmt.Fprintln(s.err, "nothing is running")
+		fmt.Fprintln(s.Err, "nothing is running")
 	}
 	return errors.Join(failed...)
 }
@@ -74,9 +76,9 @@ func stopAll(ctx context.Context, s streams) error {
 func stoppedText(c p.Snapshot) string {
 	switch n := len(c.Background); {
 	case !c.Active:
-		return plural(n, "background command")
+		return cli.Plural(n, "background command")
 	case n > 0:
-		return fmt.Sprintf("turn %d, %s", c.Turn, plural(n, "background command"))
+		return fmt.Sprintf("turn %d, %s", c.Turn, cli.Plural(n, "background command"))
 	}
 	return fmt.Sprintf("turn %d", c.Turn)
 }

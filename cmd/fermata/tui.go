@@ -25,22 +25,24 @@ import (
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // tuiFlags are the flags of what a person sits in front of.
 type tuiFlags struct {
-	runFlags
+	cli.RunFlags
 	images []string
 }
 
 func (f *tuiFlags) register(fs *pflag.FlagSet) {
-	f.runFlags.register(fs)
+	f.RunFlags.Register(fs)
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE` to the first message; separate several by commas")
-	fs.BoolVar(&f.detach, "detach", false, "let fermata serve run the turns: they go on if the terminal is closed; fermata attach comes back to them")
+	fs.BoolVar(&f.Detach, "detach", false, "let fermata serve run the turns: they go on if the terminal is closed; fermata attach comes back to them")
 }
 
 // interactive makes the root command, and resume, a conversation in the terminal.
-func interactive(root *cobra.Command, s streams) {
+func interactive(root *cobra.Command, s cli.Streams) {
 	var f tuiFlags
 	f.register(root.Flags())
 	root.Use = "fermata [PROMPT]"
@@ -50,9 +52,9 @@ func interactive(root *cobra.Command, s streams) {
 	root.RunE = func(cmd *cobra.Command, a []string) error {
 		switch {
 		case len(a) > 1:
-			return usage("unknown command %q; a prompt of several words needs quotes", a[0])
+			return cli.Usagef("unknown command %q; a prompt of several words needs quotes", a[0])
 		case len(a) == 1 && cmd.ArgsLenAtDash() < 0 && !strings.ContainsAny(a[0], " \t\n"):
-			return &exitError{code: exitUsage, err: fmt.Errorf("unknown command %q", a[0]), hint: rootHint(cmd, a[0])}
+			return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("unknown command %q", a[0]), Hint: rootHint(cmd, a[0])}
 		}
 		t := terminalRun{flags: f, prompt: a}
 		if why := noTerminal(s); why != "" {
@@ -77,11 +79,11 @@ func rootHint(cmd *cobra.Command, word string) string {
 
 // noTerminal says why there can be no conversation in the terminal; empty if
 // there can be.
-func noTerminal(s streams) string {
+func noTerminal(s cli.Streams) string {
 	switch {
-	case !terminal(s.in):
+	case !cli.Terminal(s.In):
 		return "stdin is not a terminal"
-	case !terminal(s.rawOut):
+	case !cli.Terminal(s.RawOut):
 		return "stdout is not a terminal"
 	case os.Getenv("TERM") == "dumb", os.Getenv("TERM") == "":
 		return fmt.Sprintf("TERM is %q", os.Getenv("TERM"))
@@ -100,13 +102,13 @@ type terminalRun struct {
 }
 
 // exec is what is done without a terminal: one turn, in words.
-func (t terminalRun) exec(cmd *cobra.Command, s streams, why string) error {
-	f := execFlags{runFlags: t.flags.runFlags, images: t.flags.images, last: t.last, all: t.all, color: "auto"}
+func (t terminalRun) exec(cmd *cobra.Command, s cli.Streams, why string) error {
+	f := execFlags{RunFlags: t.flags.RunFlags, images: t.flags.images, last: t.last, all: t.all, color: "auto"}
 	if t.pick {
-		return usage("resume: %w (%s)", app.ErrWhich, why)
+		return cli.Usagef("resume: %w (%s)", app.ErrWhich, why)
 	}
 	if len(t.prompt) == 0 && t.name == "" && !t.last {
-		if !piped(s.in) {
+		if !piped(s.In) {
 			return cmd.Help()
 		}
 		text, err := readText(s)
@@ -116,36 +118,36 @@ func (t terminalRun) exec(cmd *cobra.Command, s streams, why string) error {
 		if text == "" {
 			return cmd.Help()
 		}
-		s.in, t.prompt = strings.NewReader(""), []string{text}
+		s.In, t.prompt = strings.NewReader(""), []string{text}
 	}
-	fmt.Fprintf(s.err, "fermata: %s: running as fermata exec\n", why)
+	fmt.Fprintf(s.Err, "fermata: %s: running as fermata exec\n", why)
 	return runExec(cmd.Context(), s, f, t.name, t.prompt)
 }
 
 // run shows the conversation until the person leaves.
-func (t terminalRun) run(ctx context.Context, s streams) error {
+func (t terminalRun) run(ctx context.Context, s cli.Streams) error {
 	if t.name == "" && !t.last && !t.pick {
 		if err := t.flags.firstRun(ctx, s); err != nil {
 			return err
 		}
 	}
-	t.flags.client, t.flags.detachable = "terminal", true
+	t.flags.Client, t.flags.Detachable = "terminal", true
 	var warned warnings // nobody would see them behind the screen
-	r, err := t.flags.openApp(ctx, newStreams(s.in, s.rawOut, &warned))
+	r, err := t.flags.Open(ctx, cli.NewStreams(s.In, s.RawOut, &warned))
 	if err != nil {
-		fmt.Fprint(s.err, strings.Join(append(warned.take(), ""), "\n"))
+		fmt.Fprint(s.Err, strings.Join(append(warned.take(), ""), "\n"))
 		return err
 	}
 	defer r.Close()
 	o := screenOptions(r, t.flags)
-	o.In, o.Out, o.Pick = s.in, s.rawOut, t.pick
+	o.In, o.Out, o.Pick = s.In, s.RawOut, t.pick
 	o.Notices, o.MoreNotices = warned.take(), warned.take
 	o.Images = imageFiles(t.flags.images)
 	if len(t.prompt) > 0 {
 		o.Prompt = t.prompt[0]
 	}
 	if t.name != "" || t.last {
-		f := execFlags{runFlags: t.flags.runFlags, all: t.all}
+		f := execFlags{RunFlags: t.flags.RunFlags, all: t.all}
 		if o.Resume, err = f.find(ctx, r, t.name); err != nil {
 			return err
 		}
@@ -161,13 +163,13 @@ func (t terminalRun) run(ctx context.Context, s streams) error {
 	g.dismiss()
 	r.Close() // before anything is said: what runs has ended then
 	for _, line := range left.Shown {
-		fmt.Fprintln(s.rawOut, line)
+		fmt.Fprintln(s.RawOut, line)
 	}
 	for _, line := range left.Lines {
-		fmt.Fprintln(s.err, line)
+		fmt.Fprintln(s.Err, line)
 	}
 	if stopped() != nil {
-		return &exitError{code: signalCode(stopped())}
+		return &cli.ExitError{Code: cli.SignalCode(stopped())}
 	}
 	return err
 }
@@ -211,7 +213,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		},
 		Overrides: func(now p.Settings) p.Overrides {
 			over := r.Config.Overrides(now)
-			if f.dir != "" {
+			if f.Dir != "" {
 				over.Cwd = &r.Cwd
 			}
 			if wanted := r.Config.AttendedOnLimit(); now.OnLimit != wanted { // somebody is there now
@@ -219,7 +221,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 			}
 			return over
 		},
-		Config: r.Config, Dir: r.Cwd, Home: home, Version: version(),
+		Config: r.Config, Dir: r.Cwd, Home: home, Version: cli.Version(),
 		History: history, Drafts: drafts, Files: (&finders{}).find,
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Projects: r.Projects, AsksForTrust: r.AsksTrust, Cost: r.Models.Cost, MCP: func() string { return mcp.Describe(r.MCPStatus()) },
 		Outlives: func(id p.ConversationID) bool { return r.Engine.Joined(id) != 0 },
@@ -262,8 +264,8 @@ func lightByEnv(v string) bool {
 
 // screenSignals is stopSignals for a program in raw mode, where Ctrl-C is a key: a
 // signal that comes later ends the program with the terminal as it was.
-func screenSignals(ctx context.Context, s streams) (context.Context, func() os.Signal) {
-	return stopSignalsThen(ctx, restorer(s))
+func screenSignals(ctx context.Context, s cli.Streams) (context.Context, func() os.Signal) {
+	return cli.StopSignalsThen(ctx, restorer(s))
 }
 
 // leaveScreen leaves the alternate screen, shows the cursor, and turns off the
@@ -271,8 +273,8 @@ func screenSignals(ctx context.Context, s streams) (context.Context, func() os.S
 const leaveScreen = "\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[>4;0m\x1b[<u"
 
 // restorer remembers what the terminal is like.
-func restorer(s streams) func() {
-	in, ok := s.in.(*os.File)
+func restorer(s cli.Streams) func() {
+	in, ok := s.In.(*os.File)
 	if !ok {
 		return func() {}
 	}
@@ -281,17 +283,17 @@ func restorer(s streams) func() {
 		return func() {}
 	}
 	return func() {
-		_, _ = s.rawOut.Write([]byte(leaveScreen))
+		_, _ = s.RawOut.Write([]byte(leaveScreen))
 		_ = term.Restore(in.Fd(), state)
 	}
 }
 
 // firstRun asks for a model if there is none.
-func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
-	l, err := f.load(s)
+func (f *tuiFlags) firstRun(ctx context.Context, s cli.Streams) error {
+	l, err := f.Load(s)
 	if err != nil {
 		for _, w := range l.Warnings {
-			warn(s, w)
+			cli.Warn(s, w)
 		}
 		return err
 	}
@@ -306,20 +308,20 @@ func (f *tuiFlags) firstRun(ctx context.Context, s streams) error {
 	}
 	ctx, stopped := screenSignals(ctx, s)
 	c, err := first.Run(ctx, first.Options{
-		In: s.in, Out: s.rawOut, Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
+		In: s.In, Out: s.RawOut, Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: !lightByEnv(os.Getenv("COLORFGBG")),
 		Why: why, Offers: offers(l, missing), Probe: func(context.Context) (string, bool) { return l.Models().ProbeOllama() },
 	})
 	if stopped() != nil {
-		return &exitError{code: signalCode(stopped())}
+		return &cli.ExitError{Code: cli.SignalCode(stopped())}
 	}
 	if err != nil {
 		return err
 	}
 	if c.Provider == "" {
-		return &exitError{code: exitOK}
+		return &cli.ExitError{Code: cli.ExitOK}
 	}
-	f.typed.Provider = c.Provider
-	f.typed.Demo = c.Provider == config.Demo
+	f.Typed.Provider = c.Provider
+	f.Typed.Demo = c.Provider == config.Demo
 	if c.Key != "" {
 		return setupcmd.KeepKey(setupOptions(s), l, c.Provider, c.Variable, c.Key)
 	}

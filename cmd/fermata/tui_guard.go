@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // A guard is a small process that restores the terminal if we can not: after
@@ -35,13 +37,13 @@ const (
 
 // startGuard starts a guard for the terminal as it is now. Without one there is
 // nothing to be done about such ends, and nothing else is worse.
-func startGuard(s streams) *guard {
+func startGuard(s cli.Streams) *guard {
 	none := &guard{}
-	in, ok := s.in.(*os.File)
+	in, ok := s.In.(*os.File)
 	if !ok {
 		return none
 	}
-	state, err := unix.IoctlGetTermios(int(in.Fd()), getTermios)
+	state, err := unix.IoctlGetTermios(int(in.Fd()), cli.GetTermios)
 	if err != nil {
 		return none
 	}
@@ -59,7 +61,7 @@ func startGuard(s streams) *guard {
 	}
 	defer r.Close()
 	cmd := exec.Command(self, guardCommandName, string(text))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, s.rawOut, s.rawErr, []*os.File{r}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, s.RawOut, s.RawErr, []*os.File{r}
 	if cmd.Start() != nil || debug.SetCrashOutput(w, debug.CrashOptions{}) != nil {
 		w.Close() // which ends a guard that was started, at most with a terminal restored too often
 		return none
@@ -98,9 +100,9 @@ func (g *guard) dismiss() {
 const guardCommandName = "restore-terminal"
 
 // guardCommand is what the guard runs.
-func guardCommand(s streams) *cobra.Command {
+func guardCommand(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
-		Use: guardCommandName, Hidden: true, Args: args(cobra.ExactArgs(1)),
+		Use: guardCommandName, Hidden: true, Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			// Those that a terminal sends are not meant for us; the last two would
 			// stop us when the shell has the terminal again.
@@ -111,9 +113,9 @@ func guardCommand(s streams) *cobra.Command {
 }
 
 // watchOver waits for the end of the program whose terminal it is.
-func watchOver(_ context.Context, s streams, pipe io.Reader, state string) error {
+func watchOver(_ context.Context, s cli.Streams, pipe io.Reader, state string) error {
 	if pipe == nil {
-		return usage("%s is started by fermata itself", guardCommandName)
+		return cli.Usagef("%s is started by fermata itself", guardCommandName)
 	}
 	text, _ := io.ReadAll(io.LimitReader(pipe, 1<<20)) // an end is an end
 	id, crash, bye := lastWords(text)
@@ -122,18 +124,18 @@ func watchOver(_ context.Context, s streams, pipe io.Reader, state string) error
 	}
 	var was unix.Termios
 	if err := json.Unmarshal([]byte(state), &was); err != nil {
-		return usage("%s: %w", guardCommandName, err)
+		return cli.Usagef("%s: %w", guardCommandName, err)
 	}
-	_, _ = io.WriteString(s.rawOut, leaveScreen)
-	if in, ok := s.in.(*os.File); ok {
+	_, _ = io.WriteString(s.RawOut, leaveScreen)
+	if in, ok := s.In.(*os.File); ok {
 		_ = unix.IoctlSetTermios(int(in.Fd()), setTermios, &was)
 	}
 	if crash != "" {
-		fmt.Fprintf(s.err, "\n%s", crash)
+		fmt.Fprintf(s.Err, "\n%s", crash)
 	}
-	fmt.Fprintln(s.err, "\nfermata was killed; the conversation is saved")
+	fmt.Fprintln(s.Err, "\nfermata was killed; the conversation is saved")
 	if id != "" {
-		fmt.Fprintln(s.err, "to resume: fermata resume "+id)
+		fmt.Fprintln(s.Err, "to resume: fermata resume "+id)
 	}
 	return nil
 }

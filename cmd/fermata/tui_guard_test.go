@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 func TestLastWords(t *testing.T) {
@@ -25,7 +27,7 @@ func TestLastWords(t *testing.T) {
 
 // What is not a terminal needs no guard, and nothing happens without one.
 func TestNoGuard(t *testing.T) {
-	g := startGuard(newStreams(strings.NewReader(""), nil, nil))
+	g := startGuard(cli.NewStreams(strings.NewReader(""), nil, nil))
 	g.shows("A")
 	g.dismiss()
 	if g.cmd != nil {

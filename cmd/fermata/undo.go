@@ -11,9 +11,11 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
-func undoCommand(s streams) *cobra.Command {
+func undoCommand(s cli.Streams) *cobra.Command {
 	var turn int
 	var yes bool
 	cmd := &cobra.Command{
@@ -22,10 +24,10 @@ func undoCommand(s streams) *cobra.Command {
 		Long: "Restore the files that a turn changed. The diff is shown first. If a file has changed since, nothing is done.\n" +
 			"The model is informed with the next turn.",
 		Example:           "  fermata undo 01a1df48\n  fermata undo --turn 3 01a1df48",
-		ValidArgsFunction: completeIDs(false),
-		Args:              args(cobra.ExactArgs(1)),
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			e, id, err := find(cmd.Context(), a[0])
+			e, id, err := cli.Find(cmd.Context(), a[0])
 			if err != nil {
 				return err
 			}
@@ -39,13 +41,13 @@ func undoCommand(s streams) *cobra.Command {
 }
 
 // undo shows what will happen, asks, and does it.
-func undo(ctx context.Context, s streams, e app.Conversations, id p.ConversationID, turn p.TurnID, yes bool) error {
-	say := func(format string, args ...any) { fmt.Fprintf(s.err, "fermata: "+format+"\n", args...) }
+func undo(ctx context.Context, s cli.Streams, e app.Conversations, id p.ConversationID, turn p.TurnID, yes bool) error {
+	say := func(format string, args ...any) { fmt.Fprintf(s.Err, "fermata: "+format+"\n", args...) }
 	snap, err := e.Resume(ctx, id)
 	if err != nil {
 		return err
 	}
-	tellRepairs(s, snap)
+	cli.ReportRepairs(s, snap)
 	u, err := app.PlanUndo(ctx, e, id, turn)
 	if err != nil {
 		return err
@@ -53,14 +55,14 @@ func undo(ctx context.Context, s streams, e app.Conversations, id p.Conversation
 	for _, note := range u.Notes {
 		say("%s", note)
 	}
-	fmt.Fprint(s.rawErr, colorDiff(u.Diff, printing(s, colorAuto).Color))
+	fmt.Fprint(s.RawErr, colorDiff(u.Diff, cli.Printing(s, cli.ColorAuto).Color))
 	if u.Files == 0 {
 		say("nothing to do: the files are as they were before turn %d", u.Turn)
 		return nil
 	}
 	if !yes {
-		if !confirm(s, fmt.Sprintf("Restore %s to the state before turn %d?", plural(u.Files, "file"), u.Turn)) {
-			return &exitError{code: exitFailed, err: errors.New("nothing was undone"), hint: "--yes undoes without asking"}
+		if !cli.Confirm(s, fmt.Sprintf("Restore %s to the state before turn %d?", cli.Plural(u.Files, "file"), u.Turn)) {
+			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("nothing was undone"), Hint: "--yes undoes without asking"}
 		}
 	}
 	if err := u.Do(ctx); err != nil {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errUnread = errors.New("stdout was closed")
+// ErrStdoutClosed is why a context of WhileRead has ended.
+var ErrStdoutClosed = errors.New("stdout was closed")
 
-// whileRead ends the context when the reader of a pipe has left. A write would
+// WhileRead ends the context when the reader of a pipe has left. A write would
 // tell, but the next one may be far away.
-func whileRead(ctx context.Context, out io.Writer) context.Context {
+func WhileRead(ctx context.Context, out io.Writer) context.Context {
 	f, ok := out.(*os.File)
 	if !ok {
 		return ctx
@@ -31,7 +32,7 @@ func whileRead(ctx context.Context, out io.Writer) context.Context {
 			case err != nil:
 				return
 			case n > 0:
-				cancel(errUnread)
+				cancel(ErrStdoutClosed)
 				return
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -28,20 +28,20 @@ func (e *signalError) Error() string {
 // it both tell us; a wrapper passes on the Ctrl-C that the terminal sent to us as well.
 const sameWish = 200 * time.Millisecond
 
-// stopSignals ends the context at the first SIGINT, SIGTERM or SIGHUP, and the program
+// StopSignals ends the context at the first SIGINT, SIGTERM or SIGHUP, and the program
 // at one that comes later. The returned function tells which signal came first, nil if none
 // did. A reader that goes away is an error of the write, not the end of us.
-func stopSignals(ctx context.Context) (context.Context, func() os.Signal) {
-	return stopSignalsThen(ctx, func() {})
+func StopSignals(ctx context.Context) (context.Context, func() os.Signal) {
+	return StopSignalsThen(ctx, func() {})
 }
 
-// stopSignalsThen is stopSignals with something to do before a later signal ends the program.
-func stopSignalsThen(ctx context.Context, last func()) (context.Context, func() os.Signal) {
-	return stopSignalsBut(ctx, last, nil)
+// StopSignalsThen is StopSignals with something to do before a later signal ends the program.
+func StopSignalsThen(ctx context.Context, last func()) (context.Context, func() os.Signal) {
+	return StopSignalsBut(ctx, last, nil)
 }
 
-// stopSignalsBut is stopSignalsThen that calls hungUp, if that is not nil, for a SIGHUP instead.
-func stopSignalsBut(ctx context.Context, last, hungUp func()) (context.Context, func() os.Signal) {
+// StopSignalsBut is StopSignalsThen that calls hungUp, if that is not nil, for a SIGHUP instead.
+func StopSignalsBut(ctx context.Context, last, hungUp func()) (context.Context, func() os.Signal) {
 	// Not ignored, which the editor and the notify program would inherit: taken, so that a
 	// write fails and we live on.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
@@ -66,7 +66,7 @@ func stopSignalsBut(ctx context.Context, last, hungUp func()) (context.Context, 
 		cancel(e)
 		sig := another(signals)
 		last()
-		os.Exit(signalCode(sig)) // what runs dies with us: see package proc
+		os.Exit(SignalCode(sig)) // what runs dies with us: see package proc
 	}()
 	return ctx, func() os.Signal {
 		if e := first.Load(); e != nil {
@@ -76,51 +76,21 @@ func stopSignalsBut(ctx context.Context, last, hungUp func()) (context.Context, 
 	}
 }
 
-// stoppedBy is err, or what to say and how to exit if a signal is what is behind it.
-func stoppedBy(sig os.Signal, err error) error {
+// StoppedBy is err, or what to say and how to exit if a signal is what is behind it.
+func StoppedBy(sig os.Signal, err error) error {
 	if sig == nil || !errors.Is(err, context.Canceled) && !errors.As(err, new(*signalError)) {
 		return err
 	}
-	return &exitError{code: signalCode(sig), err: &signalError{sig}}
+	return &ExitError{Code: SignalCode(sig), Err: &signalError{sig}}
 }
 
-// signalCode is the exit code that tells which signal stopped us, as a shell
+// SignalCode is the exit code that tells which signal stopped us, as a shell
 // gives it to a program that a signal has ended.
-func signalCode(s os.Signal) int {
+func SignalCode(s os.Signal) int {
 	if sig, ok := s.(syscall.Signal); ok {
 		return 128 + int(sig)
 	}
-	return exitFailed
-}
-
-// exitCodes is what people are told about them.
-const exitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for approval, 4 completed but something was refused, " +
-	"129 interrupted by SIGHUP, 130 by SIGINT, 143 by SIGTERM, 141 stdout was closed."
-
-// exitUnread is the exit code of a program that SIGPIPE has ended.
-var exitUnread = signalCode(unix.SIGPIPE)
-
-// columns is how wide a terminal is, 0 if that is not known.
-func columns(stream any) int {
-	f, ok := stream.(interface{ Fd() uintptr })
-	if !ok {
-		return 0
-	}
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0
-	}
-	return int(size.Col)
-}
-
-// terminal reports whether a stream is a terminal.
-func terminal(stream any) bool {
-	f, ok := stream.(interface{ Fd() uintptr })
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), getTermios)
-	return err == nil
+	return ExitFailed
 }
 
 // another waits for a signal that means more than the one that has just come.

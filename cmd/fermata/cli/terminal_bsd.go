@@ -1,0 +1,8 @@
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly
+
+package cli
+
+import "golang.org/x/sys/unix"
+
+// GetTermios is the request that reads the state of a terminal.
+const GetTermios = unix.TIOCGETA

@@ -1,0 +1,18 @@
+package cli
+
+import "runtime/debug"
+
+// release is set when a release is built: -ldflags "-X github.com/fermata-agent/fermata/cmd/fermata/cli.release=1.2.3".
+var release = ""
+
+// Version is the version of this program.
+func Version() string {
+	if release != "" {
+		return release
+	}
+	info, ok := debug.ReadBuildInfo()
+	if ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
