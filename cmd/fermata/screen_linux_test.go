@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,4 +87,31 @@ func TestShowToAFullDisk(t *testing.T) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
+}
+
+// On a terminal show draws Markdown, in colour if that is wanted; a pipe and a terminal without
+// escape codes get it as it was written. What the text itself holds does not steer any of them.
+func TestShowDrawsMarkdown(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	pl.must("exec", "--demo", "run: true # "+hostile+"**loud** `code`")
+	id, own := pl.conversation(), regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	for _, c := range []struct {
+		name string
+		env  []string
+		want string
+	}{
+		{"colour", []string{"TERM=xterm-256color"}, "\x1b[1mloud\x1b[22m \x1b[38;5;180mcode\x1b[39m"},
+		{"light", []string{"TERM=xterm-256color", "COLORFGBG=0;15"}, "\x1b[1mloud\x1b[22m \x1b[38;5;94mcode\x1b[39m"},
+		{"NO_COLOR", []string{"TERM=xterm-256color", "NO_COLOR=1"}, "\x1b[1mloud\x1b[22m `code`"},
+		{"dumb", []string{"TERM=dumb"}, "**loud** `code`"},
+	} {
+		there := *pl
+		there.env = append(pl.env[:len(pl.env):len(pl.env)], c.env...)
+		out := there.onScreen("show", id)
+		if !strings.Contains(out, c.want) || steers(own.ReplaceAllString(out, "")) {
+			t.Errorf("%s: %q, want %q", c.name, out, c.want)
+		}
+	}
+	contains(t, "a pipe", pl.must("show", id), "[demo] I do: run: true # ", "**loud** `code`")
 }

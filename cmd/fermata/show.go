@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
+	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 
@@ -24,7 +28,7 @@ func showCommand(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show ID",
 		Short:             "Show a conversation",
-		Long:              "Show a conversation, whichever process runs it. ID is an id, the beginning of one, or a title.",
+		Long:              "Show a conversation, whichever process runs it. ID is an id, the beginning of one, or a title. On a terminal Markdown is drawn; a pipe or a file gets it as the model wrote it.",
 		Example:           "  fermata show 01a1df48\n  fermata show --follow 01a1df48\n  fermata show --json 01a1df48 | jq .kind",
 		ValidArgsFunction: cli.CompleteIDs(false),
 		Args:              cli.Args(cobra.ExactArgs(1)),
@@ -105,5 +109,20 @@ func show(ctx context.Context, e *engine.Local, id p.ConversationID, s cli.Strea
 	}
 	o := cli.Printing(cli.NewStreams(s.In, s.RawOut, s.RawOut), cli.ColorAuto)
 	o.Conversation = id
+	o.Markdown = markdownFor(o)
 	return exec.Show(o, &t)
+}
+
+// markdownFor draws Markdown as the terminal UI does, or is nil: what a pipe, a file or a
+// terminal without escape codes gets is the text as the model wrote it.
+func markdownFor(o exec.Options) func(string, int) []string {
+	if !o.OutTerminal || o.Plain {
+		return nil
+	}
+	look := theme.Options{Color: o.Color, Dark: !lightByEnv(os.Getenv("COLORFGBG"))}
+	if l, err := app.Load(app.Options{}); err == nil { // a conversation can be read without a configuration
+		look = look.With(l.Config.Screen.Theme)
+	}
+	t := theme.New(look)
+	return func(text string, width int) []string { return markdown.Render(text, width, t) }
 }

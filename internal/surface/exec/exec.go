@@ -40,6 +40,7 @@ type Options struct {
 	Width        func() int                    // of the terminal; nil or 0 if that is not known
 	Color        bool                          // of what is progress; never of the answer on Out
 	HideThought  bool                          // leave out what the model thought
+	Markdown     func(string, int) []string    // for Show: draws the model's text as lines of a width, safe for a terminal; nil leaves it as it is
 	Ephemeral    bool                          // there will be nothing to resume
 	JSON         bool                          // lines of JSON on Out instead
 	Before       p.Usage                       // what the conversation has used so far, for JSON

@@ -3,8 +3,10 @@ package exec
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -63,5 +65,29 @@ func TestFollowTellsOfAWriteThatFailed(t *testing.T) {
 	}
 	if err := draw(events[1]); !errors.Is(err, errFull) {
 		t.Errorf("got %v, want %v", err, errFull)
+	}
+}
+
+// Show draws what the model said by Options.Markdown, in the width of the terminal, and leaves
+// what the user said alone.
+func TestShowDrawsMarkdown(t *testing.T) {
+	var tr transcript.Transcript
+	for _, e := range said() {
+		tr.Apply(e)
+	}
+	for _, c := range []struct {
+		name, want string
+		markdown   func(string, int) []string
+	}{
+		{"as it was written", "\n> go\n> on\n\nhalf […partial]\n\n· interrupted after 0 ms · reply kept\n", nil},
+		{"drawn", "\n> go\n> on\n\nhalf\n33 […partial]\n\n· interrupted after 0 ms · reply kept\n", func(s string, width int) []string { return []string{s, fmt.Sprint(width)} }},
+	} {
+		var out bytes.Buffer
+		if err := Show(Options{Out: &out, Width: func() int { return 33 }, Markdown: c.markdown}, &tr); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != c.want {
+			t.Errorf("%s: %q, want %q", c.name, out.String(), c.want)
+		}
 	}
 }

@@ -135,10 +135,19 @@ func whole(s string) int {
 func (pr *printer) flush() {
 	if it := pr.pending; it != nil {
 		pr.pending = nil
-		pr.text(safetext.Strip(it.Text))
+		pr.text(pr.render(it.Text))
 		pr.cutMark(it)
 		pr.endOfLine()
 	}
+}
+
+// render makes a whole message what is printed of it.
+func (pr *printer) render(text string) string {
+	text = safetext.Strip(text)
+	if pr.o.Markdown == nil {
+		return text
+	}
+	return strings.Join(pr.o.Markdown(text, pr.o.width()), "\n")
 }
 
 func (pr *printer) cutMark(it *transcript.Item) {

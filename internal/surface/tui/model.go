@@ -376,16 +376,9 @@ func (m *model) onMode(msg tea.ModeReportMsg) {
 
 // repaint changes the colours of everything.
 func (m *model) repaint(dark, color bool) {
-	switch m.setting().Theme {
-	case "dark":
-		dark = true
-	case "light":
-		dark = false
-	case "none":
-		color = false
-	}
-	m.dark, m.color = dark, color
-	t := theme.New(theme.Options{Dark: dark, Color: color})
+	o := theme.Options{Dark: dark, Color: color}.With(m.setting().Theme)
+	m.dark, m.color = o.Dark, o.Color
+	t := theme.New(o)
 	*m.theme = *t
 	m.view.SetTheme(t) // another one, so that it sees that it has changed
 }

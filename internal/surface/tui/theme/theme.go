@@ -40,6 +40,19 @@ type Options struct {
 	Color bool // the terminal has colours, and the user wants them
 }
 
+// With returns the options changed by the setting tui.theme.
+func (o Options) With(setting string) Options {
+	switch setting {
+	case "dark":
+		o.Dark = true
+	case "light":
+		o.Dark = false
+	case "none":
+		o.Color = false
+	}
+	return o
+}
+
 // A Theme paints text. It is immutable.
 type Theme struct {
 	marks [roles][]mark
