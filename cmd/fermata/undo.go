@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/exec/style"
 	p "github.com/fermata-agent/fermata/protocol"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
@@ -76,21 +77,18 @@ func undo(ctx context.Context, s cli.Streams, e app.Conversations, id p.Conversa
 func colorDiff(text string, color bool) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		style := ""
+		look := style.Plain
 		switch {
 		case !color, strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
 		case strings.HasPrefix(line, "+"):
-			style = "32"
+			look = style.Green
 		case strings.HasPrefix(line, "-"):
-			style = "31"
+			look = style.Red
 		case strings.HasPrefix(line, "@@"):
-			style = "2"
+			look = style.Dim
 		}
 		line = safetext.Strip(strings.TrimSuffix(line, "\n"))
-		if style != "" {
-			line = "\x1b[" + style + "m" + line + "\x1b[0m"
-		}
-		b.WriteString(line + "\n")
+		b.WriteString(look.Put(line) + "\n")
 	}
 	return b.String()
 }

@@ -84,13 +84,6 @@ func TestColorOfTheEnd(t *testing.T) {
 	})
 }
 
-// Each line has its colour by itself: a pager forgets it at the end of a line.
-func TestColorOfLines(t *testing.T) {
-	if got, want := red.put("a\nb"), "\x1b[31ma\x1b[0m\n\x1b[31mb\x1b[0m"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // A terminal that only prints gets no line that is drawn over.
 func TestNoStatusLineOnAPlainTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

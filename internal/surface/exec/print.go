@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
+	"github.com/fermata-agent/fermata/internal/surface/exec/style"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -65,7 +66,7 @@ func (pr *printer) draw(it *transcript.Item) {
 		return
 	case transcript.Reasoning:
 		if pr.full && !pr.o.HideThought && strings.TrimSpace(it.Text) != "" {
-			pr.colored(dim, indent("(thinking) "+strings.TrimRight(it.Text, "\n")))
+			pr.colored(style.Dim, indent("(thinking) "+strings.TrimRight(it.Text, "\n")))
 		}
 		return
 	case transcript.User, transcript.End:
@@ -80,7 +81,7 @@ func (pr *printer) draw(it *transcript.Item) {
 	pr.flush()
 	switch it.Kind {
 	case transcript.User:
-		pr.colored(bold, "> "+strings.ReplaceAll(strings.TrimRight(it.Text, "\n"), "\n", "\n> "))
+		pr.colored(style.Bold, "> "+strings.ReplaceAll(strings.TrimRight(it.Text, "\n"), "\n", "\n> "))
 	case transcript.Call:
 		pr.call(it)
 	case transcript.Plan:
@@ -88,7 +89,7 @@ func (pr *printer) draw(it *transcript.Item) {
 	case transcript.Background:
 		pr.background(it)
 	default:
-		pr.colored(yellow, "· "+it.Text)
+		pr.colored(style.Yellow, "· "+it.Text)
 	}
 }
 
@@ -152,7 +153,7 @@ func (pr *printer) render(text string) string {
 
 func (pr *printer) cutMark(it *transcript.Item) {
 	if it.Status == transcript.Interrupted {
-		pr.text(pr.styled(yellow, " […partial]"))
+		pr.text(pr.styled(style.Yellow, " […partial]"))
 	}
 }
 
@@ -170,7 +171,7 @@ func (pr *printer) call(it *transcript.Item) {
 	pr.output(it)
 	switch {
 	case it.Status == transcript.Asking:
-		pr.colored(yellow, "? waiting for approval: "+it.Approval.Reason)
+		pr.colored(style.Yellow, "? waiting for approval: "+it.Approval.Reason)
 	case it.Status != transcript.Open:
 		pr.callEnd(it)
 	}
@@ -179,10 +180,10 @@ func (pr *printer) call(it *transcript.Item) {
 // begin shows what a call is about to do.
 func (pr *printer) begin(it *transcript.Item) {
 	if len(it.Changes) == 0 {
-		pr.colored(bold, "$ "+callLine(it))
+		pr.colored(style.Bold, "$ "+callLine(it))
 		return
 	}
-	pr.colored(bold, "$ apply_patch")
+	pr.colored(style.Bold, "$ apply_patch")
 	for i, c := range it.Changes {
 		if i == shownLines && !pr.full {
 			pr.line(fmt.Sprintf("  … %d more files", len(it.Changes)-i))
@@ -218,7 +219,7 @@ func cut(line string) string {
 // colours, and without what a progress bar has written over.
 func (pr *printer) printed(line string) {
 	line = strings.TrimRight(ansi.Strip(strings.ToValidUTF8(line, "\uFFFD")), "\r")
-	pr.colored(dim, "  "+cut(line[strings.LastIndexByte(line, '\r')+1:]))
+	pr.colored(style.Dim, "  "+cut(line[strings.LastIndexByte(line, '\r')+1:]))
 }
 
 // output shows the whole lines that have arrived since, up to a limit.
@@ -257,7 +258,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 	if len(it.Command) > 0 && rest != "" {
 		lines := strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
 		if n := len(lines) - tailLines; n > 0 {
-			pr.colored(dim, fmt.Sprintf("  … %d more lines", n))
+			pr.colored(style.Dim, fmt.Sprintf("  … %d more lines", n))
 			lines = lines[n:]
 		}
 		for _, l := range lines {
@@ -272,7 +273,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 		line, _, _ := strings.Cut(it.Output, "\n")
 		how += ": " + line
 	}
-	pr.colored(statusStyle(it.Status), fmt.Sprintf("  (%s, %s)", how, it.Elapsed(time.Time{})))
+	pr.colored(style.Status(it.Status), fmt.Sprintf("  (%s, %s)", how, it.Elapsed(time.Time{})))
 	pr.over[it.ID] = true
 	delete(pr.shown, it.ID)
 	delete(pr.lines, it.ID)
@@ -281,11 +282,11 @@ func (pr *printer) callEnd(it *transcript.Item) {
 // background tells of the end of a background command.
 func (pr *printer) background(it *transcript.Item) {
 	if pr.full {
-		pr.colored(bold, fmt.Sprintf("· background command %d: %s", it.Background, callLine(it)))
+		pr.colored(style.Bold, fmt.Sprintf("· background command %d: %s", it.Background, callLine(it)))
 		pr.output(it)
 	}
 	if it.Status != transcript.Open {
-		pr.colored(statusStyle(it.Status), fmt.Sprintf("· background command %d ended (%s)", it.Background, ending(it)))
+		pr.colored(style.Status(it.Status), fmt.Sprintf("· background command %d ended (%s)", it.Background, ending(it)))
 	}
 }
 
@@ -298,14 +299,14 @@ func (pr *printer) plan(it *transcript.Item) {
 		if box == "" {
 			box = "·"
 		}
-		pr.colored(stepStyles[s.Status], "  "+box+" "+s.Step)
+		pr.colored(style.Step(s.Status), "  "+box+" "+s.Step)
 	}
 }
 
 // leftBehind tells of the background commands that end with us.
 func (pr *printer) leftBehind() {
 	for _, b := range pr.tr.Running {
-		pr.colored(yellow, fmt.Sprintf("· background command %d is stopped with this run: %s", b.ID, cut(transcript.CommandLine(b.Command))))
+		pr.colored(style.Yellow, fmt.Sprintf("· background command %d is stopped with this run: %s", b.ID, cut(transcript.CommandLine(b.Command))))
 	}
 }
 
@@ -330,7 +331,7 @@ func (pr *printer) endLine(end engine.TurnEnd) {
 	pr.flush()
 	for _, it := range pr.tr.Items {
 		if it.Kind == transcript.End {
-			pr.colored(endStyle(end.End.Reason), "fermata: "+it.Text)
+			pr.colored(style.End(end.End.Reason), "fermata: "+it.Text)
 		}
 	}
 	for _, in := range pr.tr.Returned {
@@ -374,9 +375,18 @@ func (pr *printer) endOfLine() {
 	}
 }
 
-func (pr *printer) line(s string) { pr.colored(plain, s) }
+func (pr *printer) line(s string) { pr.colored(style.Plain, s) }
 
-func (pr *printer) colored(st style, s string) {
+func (pr *printer) colored(st style.Style, s string) {
 	pr.endOfLine()
 	pr.text(pr.styled(st, s) + "\n")
+}
+
+// styled is a text for the screen: what would move the cursor taken out, and
+// in colour if that is wanted.
+func (pr *printer) styled(st style.Style, s string) string {
+	if !pr.o.Color {
+		st = style.Plain
+	}
+	return st.Put(safetext.Strip(s))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/exec/style"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -98,7 +99,7 @@ func (pr *printer) ask(q question) {
 	}
 	if q.prompt != "" {
 		pr.endOfLine()
-		pr.text(pr.styled(bold, q.prompt))
+		pr.text(pr.styled(style.Bold, q.prompt))
 	}
 }
 
@@ -129,7 +130,7 @@ func (pr *printer) status(frame int, now time.Time) {
 		parts = append(parts, "stopping…")
 	}
 	line := string(frames[frame%len(frames)]) + " " + strings.Join(parts, " · ")
-	_, _ = fmt.Fprint(pr.w, clearLine+pr.styled(dim, oneLine(line, pr.o.width())))
+	_, _ = fmt.Fprint(pr.w, clearLine+pr.styled(style.Dim, oneLine(line, pr.o.width())))
 	pr.shows = true
 }
 
