@@ -162,23 +162,37 @@ func tableLines(path []string, table map[string]any, header bool) []string {
 // removePath takes out the value or the table at a path.
 func removePath(text string, path []string) (string, error) {
 	list := scan(text)
-	for i := len(list) - 1; i >= 0; i-- { // from the end, so that offsets stay true
+	var tables span // that are to go and follow each other: taken out at once, so that offsets stay true
+	flush := func() {
+		if tables != (span{}) {
+			text, tables = cut(text, tables.from, tables.to), span{}
+		}
+	}
+	for i := len(list) - 1; i >= 0; i-- { // from the end, for the same reason
 		st := list[i]
 		switch {
 		case st.inArray && hasPrefix(path, st.path) && !slices.Equal(path, st.path):
 			return "", ErrUnsupported
 		case st.header && hasPrefix(st.path, path):
-			text = cut(text, leadStart(text, st.start), sectionEnd(text, list, i))
-		case !st.header && hasPrefix(st.table, path): // goes with its header
-		case !st.header && hasPrefix(st.path, path):
+			if tables == (span{}) {
+				tables.to = sectionEnd(text, list, i)
+			}
+			tables.from = leadStart(text, st.start)
+		case st.header:
+			flush()
+		case hasPrefix(st.table, path): // goes with its header
+		case hasPrefix(st.path, path):
+			flush()
 			text = cut(text, st.start, st.end)
-		case !st.header && !st.inArray && hasPrefix(path, st.path):
+		case !st.inArray && hasPrefix(path, st.path):
+			flush()
 			var err error
 			if text, err = removeInline(text, st.value, path[len(st.path):]); err != nil {
 				return "", err
 			}
 		}
 	}
+	flush()
 	return text, nil
 }
 

@@ -89,6 +89,15 @@ func TestRemove(t *testing.T) {
 			}
 		})
 	}
+	for text, want := range map[string]string{
+		"[a]\nx = 1\n\n[m.d]\nc = 1\n\n[m.d.t.w]\n\n":                "[a]\nx = 1\n",
+		"[m.d]\nc = 1\n\n\n# of w\n[m.d.t.w]\n# one\ny = 1\n\n[b]\n": "[b]\n",
+		"[m.d.t.w]\ny = 1\n[a]\n[m.d]\nc = 1\n":                      "[a]\n",
+	} {
+		if got, _, err := Remove(text, []string{"m", "d"}); got != want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
+	}
 	if got, was, err := Remove(file, []string{"no", "such"}); got != file || was || err != nil {
 		t.Errorf("what is not there: %t, %v", was, err)
 	}
