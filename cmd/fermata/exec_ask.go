@@ -23,7 +23,7 @@ func asking(s cli.Streams, r *app.App) *exec.Asking {
 	return &exec.Asking{In: s.In, Offer: func(ask *p.ApprovalRequested) (string, func() error, bool) {
 		if ask.MCP != nil {
 			what := fmt.Sprintf("don't ask again for %s of the MCP server %s", ask.MCP.Name, ask.MCP.Server)
-			return what, func() error { return r.AllowMCPTool(*ask.MCP) }, true
+			return what, func() error { return r.Projects.Allow(r.Projects.OfferTool(*ask.MCP, ask.Cwd)) }, true
 		}
 		if ask.Kind != p.ApproveCommand {
 			return "", nil, false

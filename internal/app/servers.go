@@ -10,7 +10,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
-	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // MCPStatus is the state of an MCP server, for people.
@@ -57,7 +56,7 @@ func (l Loaded) CheckMCPServers(ctx context.Context, defs map[string]config.MCPS
 	defer spawner.Close()
 	all := l.openServers(ctx, defs, spawner, limiter{})
 	defer all.Close()
-	return all.Check(ctx), ctx.Err()
+	return all.Check(ctx, l.Projects.ToolApproval), ctx.Err()
 }
 
 // MCPStatus returns the state of the MCP servers of this process, in the order of
@@ -66,18 +65,5 @@ func (a *App) MCPStatus() []MCPStatus {
 	if a.servers == nil {
 		return nil
 	}
-	return a.servers.Status()
-}
-
-// AllowMCPTool lets a tool of an MCP server be called without asking, from now on and in
-// later runs: the configuration says so.
-func (a *App) AllowMCPTool(t p.MCPTool) error {
-	if a.servers == nil || !a.servers.Has(t) {
-		return fmt.Errorf("there is no tool %s of an MCP server %s", t.Name, t.Server)
-	}
-	if err := servers.AllowTool(a.Config, a.servers.Definition(t.Server), t); err != nil {
-		return err
-	}
-	a.servers.Allow(t)
-	return nil
+	return a.servers.Status(a.Projects.ToolApproval)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -69,9 +70,9 @@ type shared struct {
 	starting sync.WaitGroup // programs that are notified
 
 	mu      sync.Mutex
-	setups  map[[32]byte]*setup     // of clients, by the sum of what they bring; guarded by mu
-	order   [][32]byte              // of setups, the oldest first; guarded by mu
-	servers map[string]*mcp.Servers // by their definitions and directory; guarded by mu
+	setups  map[[32]byte]*setup       // of clients, by the sum of what they bring; guarded by mu
+	order   [][32]byte                // of setups, the oldest first; guarded by mu
+	servers map[[32]byte]*mcp.Servers // by serversKey; guarded by mu
 }
 
 // newSetup makes what turns are run with. env is the environment of commands before the
@@ -97,20 +98,31 @@ func (w *shared) newSetup(l Loaded, snapshot bool, env func() []string) *setup {
 	return r
 }
 
-// serversFor returns the MCP servers of a configuration: setups with the same share them, in the
-// environment of the first.
+// serversFor returns the MCP servers of a configuration: setups with the same share them.
 func (w *shared) serversFor(l Loaded, defs map[string]config.MCPServer) *mcp.Servers {
-	text, _ := json.Marshal(defs) // they were read from such a form
-	key := l.Options.Cwd + " " + string(text)
+	key := serversKey(l, defs)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.servers == nil {
-		w.servers = map[string]*mcp.Servers{}
+		w.servers = map[[32]byte]*mcp.Servers{}
 	}
 	if w.servers[key] == nil {
 		w.servers[key] = l.openServers(w.base, defs, w.spawner, w.limits)
 	}
 	return w.servers[key]
+}
+
+// serversKey is the same for setups whose servers would be started in the same way: what they take from
+// the environment counts, and whether their tools may be called does not.
+func serversKey(l Loaded, defs map[string]config.MCPServer) [32]byte {
+	parts := []any{l.Options.Cwd}
+	for _, name := range slices.Sorted(maps.Keys(defs)) {
+		def := defs[name]
+		def.Approval, def.ToolApproval = "", nil
+		parts = append(parts, name, def, def.Values(l.Options.Env))
+	}
+	text, _ := json.Marshal(parts) // they were read from such a form
+	return sha256.Sum256(text)
 }
 
 // closeServers ends all MCP servers.

@@ -40,6 +40,23 @@ func serverEntry[T any](field string, kind kind, at func(*MCPServer) *map[string
 	})
 }
 
+// Values are the values that the server is given: its secrets, and what it takes from an environment.
+func (s MCPServer) Values(getenv func(string) string) map[string]string {
+	m := map[string]string{}
+	for name, v := range s.Env {
+		m["env."+name] = v.Reveal()
+	}
+	for name, v := range s.HTTPHeaders {
+		m["header."+name] = v.Reveal()
+	}
+	for _, name := range slices.Concat(s.EnvVars, slices.Collect(maps.Values(s.EnvHTTPHeaders)), []string{s.BearerTokenEnvVar}) {
+		if getenv != nil && name != "" {
+			m["variable."+name] = getenv(name)
+		}
+	}
+	return m
+}
+
 const maxSeconds = 24 * 60 * 60
 
 func serverTime(field string, unit time.Duration, at func(*MCPServer) *time.Duration) key {

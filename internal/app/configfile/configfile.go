@@ -24,6 +24,12 @@ type Edit struct {
 // order. All edits are made or none; a result that is no valid configuration is refused.
 // The file is replaced whole, so that nobody ever reads half of it.
 func Apply(home string, edits ...Edit) error {
+	return Update(home, func(*config.Config) ([]Edit, error) { return edits, nil })
+}
+
+// Update is Apply with edits that depend on what the file says: decide gets that. No other process
+// that uses this package changes the file meanwhile.
+func Update(home string, decide func(saved *config.Config) ([]Edit, error)) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
@@ -43,24 +49,41 @@ func Apply(home string, edits ...Edit) error {
 	if err != nil {
 		return err
 	}
-	text := old
+	options := config.Options{Home: home, Env: os.Getenv}
+	saved, err := config.LoadText(options, []byte(old))
+	if err != nil {
+		saved = &config.Config{Home: home} // the edits may be what mends it
+	}
+	edits, err := decide(saved)
+	if err != nil {
+		return err
+	}
+	text, err := edited(old, edits)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", file, err)
+	}
+	if text == old {
+		return nil
+	}
+	if err := config.Check(options, []byte(text)); err != nil {
+		return fmt.Errorf("edit %s: %w", file, err)
+	}
+	return Replace(file, text, mode)
+}
+
+func edited(text string, edits []Edit) (string, error) {
 	for _, e := range edits {
+		var err error
 		if e.Value == nil {
 			text, _, err = tomledit.Remove(text, e.Path)
 		} else {
 			text, err = tomledit.Set(text, e.Path, e.Value)
 		}
 		if err != nil {
-			return fmt.Errorf("edit %s: %w", file, err)
+			return "", err
 		}
 	}
-	if text == old {
-		return nil
-	}
-	if err := config.Check(config.Options{Home: home, Env: os.Getenv}, []byte(text)); err != nil {
-		return fmt.Errorf("edit %s: %w", file, err)
-	}
-	return Replace(file, text, mode)
+	return text, nil
 }
 
 // fileToReplace returns the file to replace. A link is followed, since people keep

@@ -1,15 +1,13 @@
 // Package project remembers what a person has said of directories: whether they are trusted,
-// and which commands may run in them without a question. It is kept in the configuration
+// and which commands may run and which tools of MCP servers may be called in them without a question. It is kept in the configuration
 // file, in the table of the project; the rules of Codex are read too.
 package project
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +25,8 @@ const (
 	Untrusted Trust = config.Untrusted
 )
 
-// A Store is what the configuration remembers of directories: whether they are trusted, and which
-// commands may run in them without a question. It notices when another process changes
+// A Store is what the configuration remembers of directories: whether they are trusted, and what
+// may be done in them without a question. It notices when another process changes
 // the file. Its methods may be called by any goroutine.
 type Store struct {
 	home string
@@ -137,90 +135,12 @@ func (s *Store) SetTrust(dir string, t Trust) error {
 	if t == "" {
 		edit.Value = nil
 	}
-	return s.edit(edit)
-}
-
-// A Permission lets commands that begin with certain words run unasked, and outside the sandbox.
-type Permission struct {
-	Dir    string   // where: in this directory and below
-	Prefix []string // the words
-}
-
-// String returns the words as one would type them.
-func (p Permission) String() string {
-	text, err := policy.JoinWords(p.Prefix)
-	if err != nil {
-		return strings.Join(p.Prefix, " ")
-	}
-	return text
-}
-
-// Offer returns the permission that a person can be offered who is asked about a
-// command in a directory. It is false if there is none that would be narrow enough.
-func Offer(command []string, dir string) (Permission, bool) {
-	prefix, ok := policy.OfferPrefix(command)
-	return Permission{Dir(dir), prefix}, ok
-}
-
-// Permissions are those that hold in a directory.
-func (s *Store) Permissions(dir string) []Permission {
-	var list []Permission
-	for _, a := range s.now().Allowed(dir) {
-		for _, c := range a.Commands {
-			if words, ok := policy.SplitWords(c); ok { // else somebody has just changed the file
-				list = append(list, Permission{a.Dir, words})
-			}
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Permission) int { return strings.Compare(a.Dir+"\x00"+a.String(), b.Dir+"\x00"+b.String()) })
-	return list
-}
-
-// Rules are what decides about commands in a directory.
-func (s *Store) Rules(dir string) []policy.PrefixRule {
-	rules := slices.Clone(s.file)
-	for _, p := range s.Permissions(realDir(dir)) {
-		rules = append(rules, policy.NewPrefix(p.Prefix))
-	}
-	return rules
-}
-
-// Allow remembers a permission. It holds at once, also in other processes.
-func (s *Store) Allow(p Permission) error {
-	text, err := policy.JoinWords(p.Prefix)
-	if err != nil {
-		return err
-	}
-	list := s.now().AllowedCommands[p.Dir]
-	if slices.Contains(list, text) {
-		return nil
-	}
-	return s.edit(configfile.Edit{Path: []string{"projects", p.Dir, "allowed_commands"}, Value: append(slices.Clone(list), text)})
-}
-
-// ErrNoPermission says that there is no such permission to revoke.
-var ErrNoPermission = errors.New("no such permission")
-
-// Revoke forgets a permission.
-func (s *Store) Revoke(p Permission) error {
-	list := slices.Clone(s.now().AllowedCommands[p.Dir])
-	rest := slices.DeleteFunc(slices.Clone(list), func(c string) bool {
-		words, ok := policy.SplitWords(c)
-		return ok && slices.Equal(words, p.Prefix)
-	})
-	if len(rest) == len(list) {
-		return fmt.Errorf("%w: %s in %s", ErrNoPermission, p, p.Dir)
-	}
-	edit := configfile.Edit{Path: []string{"projects", p.Dir, "allowed_commands"}, Value: rest}
-	if len(rest) == 0 {
-		edit.Value = nil
-	}
-	return s.edit(edit)
+	return s.edit(func(*config.Config) ([]configfile.Edit, error) { return []configfile.Edit{edit}, nil })
 }
 
 // edit changes the file and takes up what it says then.
-func (s *Store) edit(e configfile.Edit) error {
-	if err := configfile.Apply(s.home, e); err != nil {
+func (s *Store) edit(decide func(saved *config.Config) ([]configfile.Edit, error)) error {
+	if err := configfile.Update(s.home, decide); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -88,10 +88,10 @@ func TestPermissions(t *testing.T) {
 	l, repo := start(t, "")
 	ps := l.Projects
 	want, ok := Offer([]string{"/bin/bash", "-c", "cd sub && go test ./..."}, filepath.Join(repo, "sub"))
-	if !ok || !reflect.DeepEqual(want, Permission{repo, []string{"go", "test"}}) {
+	if !ok || !reflect.DeepEqual(want, Permission{Dir: repo, Prefix: []string{"go", "test"}}) {
 		t.Fatalf("got %+v, %v", want, ok)
 	}
-	odd := Permission{repo, []string{"./a b", "it's"}}
+	odd := Permission{Dir: repo, Prefix: []string{"./a b", "it's"}}
 	for _, p := range []Permission{want, odd, want} {
 		if err := ps.Allow(p); err != nil {
 			t.Fatal(err)

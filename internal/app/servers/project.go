@@ -51,7 +51,7 @@ func OfProject(root string, cfg *config.Config, getenv func(string) string) ([]N
 				continue
 			}
 			n.Def.Project, n.Def.Enabled, n.Def.Required = root, nil, false
-			n.Def.Approval, n.Def.ToolApproval = "", allowedTools(cfg, root, n.Name)
+			n.Def.Approval, n.Def.ToolApproval = "", nil // see project.Store.ToolApproval
 			n.Trusted = cfg.TrustLevel(root) == config.Trusted && cfg.ProjectMCPServers[config.ProjectServer(root, n.Name)] == n.Digest
 			found[n.Name] = n
 		}
@@ -59,18 +59,6 @@ func OfProject(root string, cfg *config.Config, getenv func(string) string) ([]N
 	list := slices.Collect(maps.Values(found))
 	slices.SortFunc(list, func(a, b Named) int { return strings.Compare(a.Name, b.Name) })
 	return list, warnings
-}
-
-// allowedTools are the tools of a project's server that the person allowed. What the
-// project's own file says about that does not count.
-func allowedTools(cfg *config.Config, root, name string) map[string]config.MCPApproval {
-	m := map[string]config.MCPApproval{}
-	for _, text := range cfg.ProjectMCPTools[root] {
-		if tool, ok := strings.CutPrefix(text, name+"."); ok {
-			m[tool] = config.MCPAllow
-		}
-	}
-	return m
 }
 
 // Add adds the trusted servers of a project to those of the configuration, which count

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/config"
-	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // A site is a project and a home.
@@ -152,29 +151,5 @@ func TestFilesThatAreWrong(t *testing.T) {
 	s.write(filepath.Join(s.root, ".fermata", "config.toml"), "[mcp_servers.x]\ncommand = 1\n")
 	if _, warnings := s.used(); !strings.Contains(warnings, "mcp_servers.x.command") {
 		t.Error(warnings)
-	}
-}
-
-func TestAToolThatIsAllowed(t *testing.T) {
-	s := newSite(t)
-	s.write(filepath.Join(s.home, "config.toml"), "# mine\n[mcp_servers.own]\ncommand = \"own\" # my own\n[projects.\""+s.root+"\"]\ntrust_level = \"trusted\"\n")
-	s.write(filepath.Join(s.root, ".mcp.json"), mcpJSON)
-	named, _ := OfProject(s.root, s.config(), os.Getenv)
-	if err := Trust(s.config(), named[0]); err != nil {
-		t.Fatal(err)
-	}
-	defs, _ := s.used()
-	for _, tool := range []p.MCPTool{{Server: "own", Name: "delete"}, {Server: "docs", Name: "write.all"}, {Server: "docs", Name: "write.all"}} {
-		if err := AllowTool(s.config(), defs[tool.Server], tool); err != nil {
-			t.Fatal(err)
-		}
-	}
-	defs, warnings := s.used()
-	if defs["own"].ToolApproval["delete"] != config.MCPAllow || defs["docs"].ToolApproval["write.all"] != config.MCPAllow {
-		t.Errorf("%+v", defs)
-	}
-	text, _ := os.ReadFile(filepath.Join(s.home, "config.toml"))
-	if !strings.Contains(string(text), "# mine") || !strings.Contains(string(text), "# my own") || strings.Count(string(text), "write.all") != 1 {
-		t.Errorf("%s\n%s", text, warnings)
 	}
 }

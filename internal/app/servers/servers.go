@@ -8,9 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/fermata-agent/fermata/internal/app/configfile"
 	"github.com/fermata-agent/fermata/internal/config"
-	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // An Identity is an MCP server that the administrator of a machine allows. The arguments
@@ -64,19 +62,6 @@ func (l Limits) Allow(defs map[string]config.MCPServer) (map[string]config.MCPSe
 
 func warning(format string, args ...any) config.Warning {
 	return config.Warning{Problem: config.Problem{Text: fmt.Sprintf(format, args...)}}
-}
-
-// AllowTool remembers that a tool of a server may be called without a question.
-func AllowTool(cfg *config.Config, def config.MCPServer, t p.MCPTool) error {
-	if def.Project == "" {
-		return configfile.Apply(cfg.Home, configfile.Edit{Path: []string{"mcp_servers", t.Server, "tools", t.Name, "approval"}, Value: string(config.MCPAllow)})
-	}
-	text := t.Server + "." + t.Name
-	list := cfg.ProjectMCPTools[def.Project]
-	if slices.Contains(list, text) {
-		return nil
-	}
-	return configfile.Apply(cfg.Home, configfile.Edit{Path: []string{"projects", def.Project, "allowed_mcp_tools"}, Value: append(slices.Clone(list), text)})
 }
 
 // File is the configuration file of a home.

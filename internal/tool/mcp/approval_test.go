@@ -39,7 +39,7 @@ func TestHintsOfAProjectAreNotBelieved(t *testing.T) {
 	if res := r.call(t.Context(), t, "s__echo", `{"text":"x"}`); res.Ask == nil {
 		t.Errorf("%+v", res.Output)
 	}
-	if tool.Find(r.Tools("/w"), "s__echo").ReadOnly() {
+	if tool.Find(r.Tools("/w", nil), "s__echo").ReadOnly() {
 		t.Error("its calls run side by side")
 	}
 }
@@ -47,28 +47,39 @@ func TestHintsOfAProjectAreNotBelieved(t *testing.T) {
 func TestAToolThatWasAllowedDoesNotAskAgain(t *testing.T) {
 	r := open(t, map[string]config.MCPServer{"s": self(t, "plain")})
 	r.start(t)
-	deleted := protocol.MCPTool{Server: "s", Name: "delete"}
-	if !r.Has(deleted) || r.Has(protocol.MCPTool{Server: "s", Name: "none"}) || r.Has(protocol.MCPTool{Server: "x", Name: "delete"}) {
-		t.Error("the tools are not known")
+	approval := config.MCPAsk
+	call := func() tool.Result {
+		list := r.Tools("/w", func(project string, of protocol.MCPTool) config.MCPApproval {
+			if project != "" || of != (protocol.MCPTool{Server: "s", Name: "delete"}) {
+				t.Errorf("asked about %v of the project %q", of, project)
+			}
+			return approval
+		})
+		c := tool.Call{ID: protocol.CallID{Turn: 1, Response: 1}, Name: "s__delete", Arguments: "{}", Host: r}
+		return tool.Run(t.Context(), tool.Find(list, "s__delete"), c)
 	}
-	if res := r.call(t.Context(), t, "s__delete", "{}"); res.Ask == nil {
+	if res := call(); res.Ask == nil {
 		t.Errorf("%+v", res.Output)
 	}
-	r.Allow(deleted)
-	if res := r.call(t.Context(), t, "s__delete", "{}"); res.Output.Output != "deleted" {
+	approval = config.MCPAllow // somebody changes the configuration
+	if res := call(); res.Output.Output != "deleted" {
 		t.Errorf("%+v", res.Output)
+	}
+	approval = ""
+	if res := call(); res.Ask == nil {
+		t.Errorf("after it was revoked: %+v", res.Output)
 	}
 }
 
 func TestStatus(t *testing.T) {
 	fail := self(t, "fail")
 	r := open(t, map[string]config.MCPServer{"fail": fail, "s": self(t, "plain")})
-	for _, s := range r.Status() {
+	for _, s := range r.Status(nil) {
 		if s.State != NotStarted || s.Tools != nil {
 			t.Errorf("%+v", s)
 		}
 	}
-	list := r.Check(t.Context())
+	list := r.Check(t.Context(), nil)
 	if s := list[0]; s.State != Failed || s.Error != "it ended with exit code 3; it printed: no licence" {
 		t.Errorf("%+v", s)
 	}
@@ -81,10 +92,10 @@ func TestStatus(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	r.call(t.Context(), t, "s__die", "{}")
-	if s := r.Status()[1]; s.State != Failed || s.Log != "out of luck" || len(s.Tools) == 0 {
+	if s := r.Status(nil)[1]; s.State != Failed || s.Log != "out of luck" || len(s.Tools) == 0 {
 		t.Errorf("%+v", s)
 	}
-	text := Describe(r.Status())
+	text := Describe(r.Status(nil))
 	for _, want := range []string{"fail: failed\n  last error: it ended with exit code 3", "s: failed, test 1\n  allow: ", "\n  ask: delete\n", "it printed:\n    out of luck\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s\nwant in it %s", text, want)

@@ -134,8 +134,8 @@ func BenchmarkKnownLists(b *testing.B) {
 			opt := Options{Dir: dir, Cache: cache, Getenv: os.Getenv, Version: "test"}
 			for b.Loop() {
 				all := Open(b.Context(), defs, opt)
-				if wait := all.Await("/w"); wait != nil || len(all.Tools("/w")) != 11*n {
-					b.Fatalf("%d tools", len(all.Tools("/w")))
+				if wait := all.Await("/w"); wait != nil || len(all.Tools("/w", nil)) != 11*n {
+					b.Fatalf("%d tools", len(all.Tools("/w", nil)))
 				}
 				all.cancel()
 				all.wait.Wait()

@@ -42,7 +42,7 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 	if diff := cmp.Diff(begun, r.records[0]); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
-	spec := tool.Find(r.Tools("/w"), "s__echo").Spec()
+	spec := tool.Find(r.Tools("/w", nil), "s__echo").Spec()
 	if spec.Description != "Repeats a text." || !strings.Contains(string(spec.Parameters), `"text"`) {
 		t.Errorf("spec %+v", spec)
 	}

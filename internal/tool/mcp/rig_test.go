@@ -83,7 +83,7 @@ func (r *rig) start(t *testing.T) []string {
 
 func (r *rig) names() string {
 	var names []string
-	for _, t := range r.Tools("/w") {
+	for _, t := range r.Tools("/w", nil) {
 		names = append(names, t.Spec().Name)
 	}
 	return strings.Join(names, " ")
@@ -91,7 +91,7 @@ func (r *rig) names() string {
 
 func (r *rig) call(ctx context.Context, t *testing.T, name, arguments string, set ...func(*tool.Call)) tool.Result {
 	t.Helper()
-	found := tool.Find(r.Tools("/w"), name)
+	found := tool.Find(r.Tools("/w", nil), name)
 	if found == nil {
 		t.Fatalf("there is no tool %s", name)
 	}

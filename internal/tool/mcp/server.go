@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +24,6 @@ type server struct {
 	asks  chan chan<- answer // many senders; received only by run
 	done  chan struct{}      // closed when run has ended
 	state atomic.Pointer[state]
-
-	allowed sync.Map // names of tools that people have allowed since the start
 }
 
 // A state is what is known of a server. It is replaced, never changed.

@@ -78,9 +78,13 @@ func (all *Servers) Close() {
 	all.wait.Wait()
 }
 
+// Approvals is what the configuration says about a tool now, empty if nothing. The project is the
+// one whose file defines the server, empty for the person's own servers. Nil says what the definitions said.
+type Approvals func(project string, t protocol.MCPTool) config.MCPApproval
+
 // Tools returns the tools that are known, in the order of their names, for a conversation in a
 // directory: the servers of a project are for its own conversations. It never blocks.
-func (all *Servers) Tools(dir string) []tool.Tool {
+func (all *Servers) Tools(dir string, now Approvals) []tool.Tool {
 	var list []tool.Tool
 	seen := map[string]bool{}
 	for _, s := range all.list {
@@ -90,7 +94,7 @@ func (all *Servers) Tools(dir string) []tool.Tool {
 		for _, t := range s.tools() {
 			if !seen[t.name] {
 				seen[t.name] = true
-				list = append(list, t)
+				list = append(list, t.with(now))
 			}
 		}
 	}
@@ -154,35 +158,4 @@ func awaitAll(ctx context.Context, list []*server) (warnings []string, err error
 		}
 	}
 	return warnings, errors.Join(fatal...)
-}
-
-// Definition is how a server is defined; the zero value if there is none of that name.
-func (all *Servers) Definition(name string) config.MCPServer {
-	for _, s := range all.list {
-		if s.name == name {
-			return s.def
-		}
-	}
-	return config.MCPServer{}
-}
-
-// Has reports whether there is a tool.
-func (all *Servers) Has(t protocol.MCPTool) bool { return all.find(t) != nil }
-
-// Allow lets a tool be called without asking.
-func (all *Servers) Allow(t protocol.MCPTool) {
-	if found := all.find(t); found != nil {
-		found.server.allowed.Store(t.Name, true)
-	}
-}
-
-func (all *Servers) find(t protocol.MCPTool) *Tool {
-	for _, s := range all.list {
-		for _, known := range s.tools() {
-			if known.of == t {
-				return known
-			}
-		}
-	}
-	return nil
 }

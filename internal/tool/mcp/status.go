@@ -38,15 +38,15 @@ const (
 )
 
 // Status returns the state of all servers, in the order of their names. It never blocks.
-func (all *Servers) Status() []Status {
+func (all *Servers) Status(now Approvals) []Status {
 	list := make([]Status, len(all.list))
 	for i, s := range all.list {
-		list[i] = s.status()
+		list[i] = s.status(now)
 	}
 	return list
 }
 
-func (s *server) status() Status {
+func (s *server) status(now Approvals) Status {
 	st := s.state.Load()
 	out := Status{Name: s.name, State: NotStarted, Project: s.def.Project}
 	switch {
@@ -69,7 +69,8 @@ func (s *server) status() Status {
 			out.Log = ss.process.log()
 		}
 	}
-	for _, t := range st.tools {
+	for _, known := range st.tools {
+		t := known.with(now)
 		out.Tools = append(out.Tools, ToolStatus{Name: t.of.Name, Description: t.spec.Description, Approval: t.effective()})
 	}
 	return out
@@ -77,13 +78,13 @@ func (s *server) status() Status {
 
 // Check starts all servers, waits until each has listed its tools or failed, and
 // returns their state. The caller calls Close.
-func (all *Servers) Check(ctx context.Context) []Status {
+func (all *Servers) Check(ctx context.Context, now Approvals) []Status {
 	var wait sync.WaitGroup
 	for _, s := range all.list {
 		wait.Go(func() { _, _ = s.session(ctx) }) // ended by ctx and by the time limit of the start; the state has the error
 	}
 	wait.Wait()
-	return all.Status()
+	return all.Status(now)
 }
 
 // effective is whether the tool may be called where the sandbox is on.

@@ -26,6 +26,8 @@ type Tool struct {
 	name     string // for the model
 	spec     model.ToolSpec
 	readOnly bool // as the server says
+
+	approvals Approvals // nil: as the definition says
 }
 
 // maxName is the longest name of a tool that services take.
@@ -56,6 +58,13 @@ func newTool(s *server, t listed) *Tool {
 		readOnly: t.ReadOnly && !t.Destructive && s.def.Project == "", // what others wrote is not believed
 		spec:     model.ToolSpec{Name: name, Kind: protocol.CallFunction, Description: t.Description, Parameters: t.Parameters},
 	}
+}
+
+// with returns the tool with what the configuration says of it now.
+func (t *Tool) with(now Approvals) *Tool {
+	of := *t
+	of.approvals = now
+	return &of
 }
 
 // parameters passes the schema of a tool on. Services want an object with properties.
@@ -147,8 +156,8 @@ func refused(text string) tool.Result {
 
 // approval is what the configuration says about the tool.
 func (t *Tool) approval() config.MCPApproval {
-	if _, ok := t.server.allowed.Load(t.of.Name); ok {
-		return config.MCPAllow
+	if t.approvals != nil {
+		return t.approvals(t.server.def.Project, t.of)
 	}
 	if a := t.server.def.ToolApproval[t.of.Name]; a != "" {
 		return a
