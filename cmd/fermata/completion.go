@@ -3,9 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	p "github.com/fermata-agent/fermata/protocol"
-
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // flagValues are the values that flags take, wherever they are.

@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fermata-agent/fermata/internal/model/demo"
-
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/internal/model/demo"
 )
 
 func demoModelCommand(s cli.Streams) *cobra.Command {

@@ -7,9 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	p "github.com/fermata-agent/fermata/protocol"
-
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // hostile steers a terminal: it erases a line, rings, does so in the one-byte

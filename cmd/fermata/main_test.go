@@ -18,9 +18,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/fermata-agent/fermata/engine"
-
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/engine"
 )
 
 func TestMain(m *testing.M) {

@@ -7,9 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/fermata-agent/fermata/internal/config"
-
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/internal/config"
 )
 
 // flagError says what is wrong with a flag in our own words.

@@ -11,14 +11,17 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/cmd/fermata/managecmd"
+	"github.com/fermata-agent/fermata/cmd/fermata/runcmd"
+	"github.com/fermata-agent/fermata/cmd/fermata/servecmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/storecmd"
+	"github.com/fermata-agent/fermata/cmd/fermata/tuicmd"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
-
-	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 // run carries out one command line and returns the exit code.
@@ -118,13 +121,15 @@ func newRoot(s cli.Streams) *cobra.Command {
 		&cobra.Group{ID: groupManage, Title: "Manage conversations:"},
 		&cobra.Group{ID: groupMachine, Title: "Configuration and machine:"},
 	)
-	addTo(root, groupRun, execCommand(s), cli.TakesLast(approveCommand(s)), webCommand(s), mcpServerCommand(s), appServerCommand(s), demoModelCommand(s))
-	addTo(root, groupManage, listCommand(s), cli.TakesLast(showCommand(s)), cli.TakesLast(undoCommand(s)), cli.TakesLast(psCommand(s)), cli.TakesLast(killCommand(s)), cli.TakesLast(renameCommand(s)), cli.TakesLast(archiveCommand(s)), unarchiveCommand(s), cli.TakesLast(deleteCommand(s)), fsckCommand(s), storecmd.Command(s.Out, s.Err, cli.Usagef))
-	addTo(root, groupMachine, setupcmd.Commands(setupOptions(s))...)
-	addTo(root, groupMachine, mcpCommand(s), sandboxCommand(s), versionCommand(s))
-	addTo(root, groupRun, serveCommand(s), attachCommand(s))
-	addTo(root, groupManage, cli.TakesLast(sendCommand(s)), cli.TakesLast(interruptCommand(s)), stopCommand(s))
-	interactive(root, s)
+	addTo(root, groupRun, runcmd.Commands(s)...)
+	addTo(root, groupRun, tuicmd.Commands(s)...)
+	addTo(root, groupRun, servecmd.Commands(s)...)
+	addTo(root, groupRun, demoModelCommand(s))
+	addTo(root, groupManage, managecmd.Commands(s)...)
+	addTo(root, groupManage, storecmd.Command(s.Out, s.Err, cli.Usagef))
+	addTo(root, groupMachine, setupcmd.Commands(setupcmd.For(s))...)
+	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), versionCommand(s))
+	tuicmd.Interactive(root, s)
 	completeFlags(root)
 	return root
 }

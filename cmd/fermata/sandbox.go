@@ -8,12 +8,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
-
-	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 )
 
 func sandboxCommand(s cli.Streams) *cobra.Command {

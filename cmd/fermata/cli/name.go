@@ -23,6 +23,28 @@ func Find(ctx context.Context, name string) (*remote.Choosing, p.ConversationID,
 	return e, id, err
 }
 
+// FindOrLast finds a conversation by its name; without one it is the last of this directory, or of all.
+func FindOrLast(ctx context.Context, r *app.App, name string, all bool) (p.ConversationID, error) {
+	if name != "" {
+		return app.Find(ctx, r.Engine, name)
+	}
+	o := engine.ListOptions{Limit: 1}
+	if !all {
+		o.Cwd = r.Cwd
+	}
+	page, err := r.Engine.List(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	if len(page.Items) == 0 {
+		return "", &ExitError{
+			Code: ExitFailed, Err: fmt.Errorf("there is no conversation in %s", r.Cwd),
+			Hint: "use --last --all for the last one in any directory",
+		}
+	}
+	return page.Items[0].ID, nil
+}
+
 // TakesLast lets a command whose first argument is an ID take --last instead.
 func TakesLast(cmd *cobra.Command) *cobra.Command {
 	var last bool

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/stdin"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 )
@@ -50,6 +51,20 @@ func (s Streams) ReportWaiting() {
 	fmt.Fprintln(s.Err, "fermata: reading from stdin until it is closed; use </dev/null if there is no input")
 }
 
+// Piped reports whether stdin was given to be read, as opposed to a
+// terminal, or a device such as /dev/null that is there only because something must be.
+func (s Streams) Piped() bool {
+	f, ok := s.In.(*os.File)
+	if !ok {
+		return s.In != nil
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0
+}
+
+// ReadText reads all of stdin, without white space around it.
+func (s Streams) ReadText() (string, error) { return stdin.Read(s.In, s.ReportWaiting) }
+
 // Terminal reports whether a stream is a terminal.
 func Terminal(stream any) bool {
 	f, ok := stream.(interface{ Fd() uintptr })
@@ -71,6 +86,15 @@ func Columns(stream any) int {
 		return 0
 	}
 	return int(size.Col)
+}
+
+// DarkTerminal reports whether the terminal has a dark background, as far as its environment says.
+func DarkTerminal() bool { return !lightByEnv(os.Getenv("COLORFGBG")) }
+
+// lightByEnv reports whether a terminal that sets COLORFGBG has a light background.
+func lightByEnv(v string) bool {
+	i := strings.LastIndexByte(v, ';')
+	return i >= 0 && (v[i+1:] == "7" || v[i+1:] == "15")
 }
 
 // Confirm asks a question that is answered by y or n.

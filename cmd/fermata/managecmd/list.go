@@ -1,0 +1,131 @@
+// Package managecmd holds the commands that manage conversations, whichever process runs them: list, show,
+// undo, ps, kill, send, interrupt, stop, rename, archive, delete and fsck.
+package managecmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
+)
+
+// Commands returns the commands.
+func Commands(s cli.Streams) []*cobra.Command {
+	last := cli.TakesLast
+	return []*cobra.Command{
+		listCommand(s), last(showCommand(s)), last(undoCommand(s)), last(psCommand(s)), last(killCommand(s)), last(renameCommand(s)),
+		last(archiveCommand(s)), unarchiveCommand(s), last(deleteCommand(s)), fsckCommand(s),
+		last(sendCommand(s)), last(interruptCommand(s)), stopCommand(s),
+	}
+}
+
+func listCommand(s cli.Streams) *cobra.Command {
+	var o engine.ListOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List conversations, the most recent first",
+		Example: "  fermata list\n  fermata list --cwd . -n 5",
+		Args:    cli.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			e, err := app.OpenStore(cmd.Context(), cli.Version())
+			if err != nil {
+				return err
+			}
+			home, err := config.Home(os.Getenv)
+			if err != nil {
+				return err
+			}
+			return list(cmd.Context(), e.Local, s, o, catalogue.Open(home), asJSON)
+		},
+	}
+	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 25, "show at most `N`; 0 shows all")
+	cmd.Flags().StringVar(&o.Cwd, "cwd", "", "only conversations of `DIR`")
+	cmd.Flags().BoolVar(&o.Archived, "archived", false, "list archived conversations instead")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per line")
+	return cmd
+}
+
+func list(ctx context.Context, e *engine.Local, s cli.Streams, o engine.ListOptions, models *catalogue.Catalogue, asJSON bool) error {
+	limit, n := o.Limit, 0
+	t := table{width: cli.Columns(s.RawOut), rows: [][]string{{"ID", "AGE", "STATE", "USED", "DIRECTORY", "TITLE"}}}
+	for sum, err := range app.All(ctx, e, o) {
+		if err != nil {
+			return err
+		}
+		if n++; limit > 0 && n > limit {
+			if o.Cwd == "" || asJSON {
+				break
+			}
+			continue // to know how many there are
+		}
+		used, dollars := took(models, sum)
+		if asJSON {
+			line := struct {
+				engine.Summary
+				Cost *float64 `json:"cost_usd,omitempty"` // if the price is known
+			}{sum, dollars}
+			if err := json.NewEncoder(s.Out).Encode(line); err != nil {
+				return err
+			}
+			continue
+		}
+		t.rows = append(t.rows, []string{string(sum.ID), age(time.Since(sum.Updated)), ending(sum), used, app.Tilde(sum.Cwd), sum.Title})
+	}
+	if asJSON {
+		return nil
+	}
+	if n == 0 {
+		_, err := fmt.Fprintln(s.Err, "no conversations yet")
+		return err
+	}
+	if err := t.print(s.Out); err != nil {
+		return err
+	}
+	if limit > 0 && n > limit {
+		if o.Cwd == "" {
+			page, err := e.List(ctx, engine.ListOptions{Limit: 1, Archived: o.Archived})
+			if err != nil {
+				return err
+			}
+			n = page.Total
+		}
+		fmt.Fprintf(s.Err, "%d of %d conversations; -n 0 shows all\n", limit, n)
+	}
+	return nil
+}
+
+func ending(s engine.Summary) string {
+	switch {
+	case s.Turns == 0:
+		return "new"
+	case s.Ended == "":
+		return "open"
+	}
+	return string(s.Ended)
+}
+
+// took says what a conversation has taken, and returns what that costs at the price of its
+// model. Either may be unknown.
+func took(models *catalogue.Catalogue, s engine.Summary) (string, *float64) {
+	if s.Usage == nil {
+		return "", nil
+	}
+	text := setupcmd.Tokens(s.Usage.Total) + " tokens"
+	if m, ok := models.Find(s.Provider, s.Model); ok {
+		if dollars, ok := m.Cost(*s.Usage); ok {
+			return fmt.Sprintf("%s, $%.2f", text, dollars), &dollars
+		}
+	}
+	return text, nil
+}

@@ -1,0 +1,66 @@
+package runcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// attended reports whether somebody sits there who can be asked.
+func (f execFlags) attended(s cli.Streams) bool {
+	return !f.json && !f.park && cli.Terminal(s.In) && cli.Terminal(s.RawErr)
+}
+
+// asking is how that person is asked.
+func asking(s cli.Streams, r *app.App) *exec.Asking {
+	return &exec.Asking{In: s.In, Offer: func(ask *p.ApprovalRequested) (string, func() error, bool) {
+		if ask.MCP != nil {
+			what := fmt.Sprintf("don't ask again for %s of the MCP server %s", ask.MCP.Name, ask.MCP.Server)
+			return what, func() error { return r.Projects.Allow(r.Projects.OfferTool(*ask.MCP, ask.Cwd)) }, true
+		}
+		if ask.Kind != p.ApproveCommand {
+			return "", nil, false
+		}
+		perm, ok := project.Offer(ask.Command, ask.Cwd)
+		what := fmt.Sprintf("don't ask again for commands that start with `%s` in %s", perm, app.Tilde(perm.Dir))
+		return what, func() error { return r.Projects.Allow(perm) }, ok
+	}}
+}
+
+// refusedCalls are what was refused in a turn while nobody could be asked.
+type refusedCalls struct{ list []string }
+
+func (l *refusedCalls) add(what, why string) {
+	why, _, _ = strings.Cut(why, ", and nobody may be asked")
+	if line := strings.TrimPrefix(what+": "+why, ": "); len(l.list) == 0 || l.list[len(l.list)-1] != line {
+		l.list = append(l.list, line)
+	}
+}
+
+// shownRefusals is how many are listed.
+const shownRefusals = 5
+
+// explain says what was refused, and how to allow it.
+func (l *refusedCalls) explain(ctx context.Context, s cli.Streams, r *app.App, o exec.Options) {
+	fmt.Fprintln(s.Err, "fermata: refused, since nobody could be asked:")
+	for i, line := range l.list {
+		if i == shownRefusals {
+			fmt.Fprintf(s.Err, "  … and %d more\n", len(l.list)-i)
+			break
+		}
+		fmt.Fprintf(s.Err, "  %s\n", line)
+	}
+	how := "--park waits for fermata approve"
+	if snap, err := r.Engine.Resume(ctx, o.Conversation); err == nil && snap.Settings.Sandbox.Mode == p.SandboxReadOnly {
+		how = "-s workspace-write lets it write here this time, fermata trust always; " + how
+	} else {
+		how = "fermata permissions allow COMMAND lets a command run always; " + how
+	}
+	fmt.Fprintf(s.Err, "hint: %s\n", how)
+}

@@ -1,0 +1,472 @@
+// Package runcmd holds the commands that run one turn and print it: fermata exec and fermata approve. How a
+// turn is printed is in package exec.
+package runcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
+	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// execFlags are the flags of exec and exec resume.
+type execFlags struct {
+	cli.RunFlags
+	resume    string
+	fork      bool // go on with a copy
+	returned  bool // send what was returned again
+	last      bool
+	all       bool
+	ephemeral bool
+	json      bool
+	park      bool
+	now       bool     // try a turn again that is held at a limit
+	revert    p.TurnID // take back this turn and those after it first
+	images    []string
+	schema    string // file
+	answerTo  string // file
+	color     string
+	skipRepo  bool // work also where there is no git repository
+}
+
+// Commands returns fermata exec and fermata approve.
+func Commands(s cli.Streams) []*cobra.Command {
+	return []*cobra.Command{execCommand(s), cli.TakesLast(approveCommand(s))}
+}
+
+// A Turn is one that another command runs as fermata exec does.
+type Turn struct {
+	cli.RunFlags
+	Images []string // files
+	Name   string   // the conversation to resume
+	Last   bool     // resume the last one
+	All    bool     // of any directory
+	Prompt []string // one, or none
+}
+
+// Run runs a turn.
+func (t Turn) Run(ctx context.Context, s cli.Streams) error {
+	f := execFlags{RunFlags: t.RunFlags, images: t.Images, last: t.Last, all: t.All, color: cli.ColorAuto}
+	return runExec(ctx, s, f, t.Name, t.Prompt)
+}
+
+func execCommand(s cli.Streams) *cobra.Command {
+	var f execFlags
+	cmd := &cobra.Command{
+		Use:     "exec [PROMPT|-]",
+		Aliases: []string{"e"},
+		Short:   "Run one turn without a terminal UI",
+		Long: "Run one turn. The answer goes to stdout, everything else to stderr. Without PROMPT, or if it is -, the prompt is read from stdin;\n" +
+			"with both, the text on stdin is appended to PROMPT.\n\n" +
+			"Ctrl-C, SIGTERM or SIGHUP interrupts the turn and everything it runs, and prints how to resume. A second one ends fermata at once.\n" +
+			"Outside a git repository exec refuses to run, unless --skip-git-repo-check is given or the configuration trusts the directory.\n\n" +
+			cli.ExitCodes,
+		Example: "  fermata exec \"Run the tests and fix what fails\"\n" +
+			"  git diff | fermata exec \"Review this change\"\n" +
+			"  fermata exec --json -s workspace-write \"Update the changelog\"\n" +
+			"  fermata exec resume --last \"Now commit it\"",
+		Args: cli.Args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if f.resume == "" && cmd.Flags().Changed("resume") {
+				return cli.Usagef("--resume: %w", app.ErrWhich)
+			}
+			return runExec(cmd.Context(), s, f, f.resume, a)
+		},
+	}
+	f.register(cmd.PersistentFlags())
+	cmd.Flags().StringVar(&f.resume, "resume", "", "resume conversation `ID`")
+	cmd.AddCommand(execResumeCommand(s, &f), execForkCommand(s, &f))
+	return cmd
+}
+
+func (f *execFlags) register(fs *pflag.FlagSet) {
+	f.RunFlags.Register(fs)
+	fs.BoolVar(&f.last, "last", false, "resume the conversation that was changed last in this directory")
+	fs.BoolVar(&f.all, "all", false, "with --last: look in all directories")
+	fs.BoolVar(&f.ephemeral, "ephemeral", false, "do not save the conversation")
+	fs.BoolVar(&f.json, "json", false, "print events as JSON, one per line")
+	fs.BoolVar(&f.json, "experimental-json", false, "same as --json")
+	fs.BoolVar(&f.Detach, "detach", false, "let fermata serve run the turn: it goes on if the terminal is closed; fermata attach comes back to it")
+	fs.BoolVar(&f.park, "park", false, "if an approval is needed, exit with code 3; fermata approve resumes the turn")
+	fs.BoolVar(&f.Typed.Hold, "hold", false, "at a limit of the model service, wait until it resets instead of failing")
+	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE`; separate several by commas")
+	fs.StringVar(&f.schema, "output-schema", "", "require an answer that matches the JSON schema in `FILE`")
+	fs.StringVarP(&f.answerTo, "output-last-message", "o", "", "also write the answer to `FILE`")
+	fs.StringVar(&f.color, "color", cli.ColorAuto, "color the progress, `WHEN`: always, never, auto")
+	fs.BoolVar(&f.skipRepo, skipRepoFlag, false, "run outside a git repository")
+	registerIgnored(fs)
+}
+
+// registerIgnored takes flags that scripts written for Codex pass and that mean
+// nothing here.
+func registerIgnored(fs *pflag.FlagSet) {
+	fs.String("thread-source", "", "accepted and ignored")
+	fs.String("cyber-access-program", "", "accepted and ignored")
+	for _, name := range []string{"thread-source", "cyber-access-program"} {
+		_ = fs.MarkHidden(name)
+	}
+}
+
+func execResumeCommand(s cli.Streams, f *execFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume [ID|--last] [PROMPT|-]",
+		Short: "Resume a conversation with a new prompt",
+		Long:  "Resume a conversation with a new prompt. ID is an id, the beginning of one, or a title.",
+		Example: "  fermata exec resume --last \"What is left to do?\"\n" +
+			"  fermata exec resume 01a1df48 \"Continue\"",
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.MaximumNArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			name, prompt, err := f.which("resume", a)
+			if err != nil {
+				return err
+			}
+			return runExec(cmd.Context(), s, *f, name, prompt)
+		},
+	}
+	cmd.Flags().BoolVar(&f.now, "now", false, "retry a turn that is held at a limit of the service; with -m, with another model")
+	cmd.Flags().IntVar((*int)(&f.revert), "revert", 0, "first revert turn `N` and later turns: the model no longer sees them")
+	cmd.Flags().BoolVar(&f.returned, "returned", false, "send the messages that were not delivered before the last turn ended, then PROMPT, if any")
+	return cmd
+}
+
+// which takes the arguments of resume and fork apart: the conversation, which is not
+// named if it is the last one, and the prompt.
+func (f *execFlags) which(verb string, a []string) (name string, prompt []string, err error) {
+	if f.last {
+		return "", a, nil
+	}
+	if len(a) == 0 || a[0] == "" {
+		return "", nil, cli.Usagef("%s: %w", verb, app.ErrWhich)
+	}
+	return a[0], a[1:], nil
+}
+
+func execForkCommand(s cli.Streams, f *execFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "fork ID|--last [PROMPT|-]",
+		Short:             "Continue with a copy of a conversation",
+		Long:              "Copy a conversation and continue with the copy. Without PROMPT, only copy it and print the id of the copy.",
+		Example:           "  fermata exec fork 01a1df48 \"Try it with a map instead\"",
+		ValidArgsFunction: cli.CompleteIDs(false),
+		Args:              cli.Args(cobra.MaximumNArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			name, prompt, err := f.which("fork", a)
+			if err != nil {
+				return err
+			}
+			if len(prompt) == 0 {
+				return runFork(cmd.Context(), s, *f, name)
+			}
+			f.fork = true
+			return runExec(cmd.Context(), s, *f, name, prompt)
+		},
+	}
+}
+
+// runFork copies a conversation and tells how the copy is called.
+func runFork(ctx context.Context, s cli.Streams, f execFlags, name string) error {
+	if f.ephemeral {
+		return cli.Usagef("%w", errEphemeral)
+	}
+	r, err := f.Open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	id, err := cli.FindOrLast(ctx, r, name, f.all)
+	if err != nil {
+		return err
+	}
+	fork, err := r.Engine.Fork(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return lines.PrintThread(s.Out, fork)
+	}
+	_, err = fmt.Fprintln(s.Out, fork)
+	return err
+}
+
+// sdkOriginator is how the Codex SDK for TypeScript introduces itself.
+const sdkOriginator = "codex_sdk_ts"
+
+var errEphemeral = errors.New("--ephemeral cannot be combined with --park, --detach, resume or fork: these need a saved conversation")
+
+// runExec runs one turn. name is the conversation to resume, if any.
+func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []string) error {
+	if !slices.Contains([]string{cli.ColorAlways, cli.ColorNever, cli.ColorAuto}, f.color) {
+		return cli.Usagef("--color must be always, never or auto, not %q", f.color)
+	}
+	if len(a) > 1 {
+		return cli.Usagef("exec: want one prompt, got %d arguments", len(a))
+	}
+	if f.ephemeral && (f.park || f.last || name != "" || f.Detach) {
+		return cli.Usagef("%w", errEphemeral)
+	}
+	in, err := f.input(s, a)
+	if err != nil {
+		return err
+	}
+	f.Client, f.Detachable = "exec", !f.ephemeral
+	r, err := f.Open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	o := cli.Printing(s, f.color)
+	ctx, stopped := runSignals(ctx, r, &o)
+	context.AfterFunc(ctx, r.Engine.Leave)
+	o.Turn.Content = expandPrompts(r, in.content)
+	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)
+	o.HideThought = r.Config.HideReasoning
+	if r.Config.Originator == sdkOriginator { // it stops a turn by SIGTERM
+		o.OwnStop = func() bool { return stopped() == unix.SIGTERM }
+	}
+	if f.attended(s) {
+		o.Ask = asking(s, r)
+	}
+	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
+		return cli.StoppedBy(stopped(), err)
+	}
+	var left refusedCalls
+	if !f.json { // programs read the items
+		o.Refused = left.add
+	}
+	err = runTurn(ctx, s, r, o, f.answerTo, stopped)
+	if err == nil && len(left.list) > 0 {
+		left.explain(ctx, s, r, o)
+		return &cli.ExitError{Code: cli.ExitRefused}
+	}
+	return err
+}
+
+// runTurn runs the turn and makes its end an exit code. The answer goes to the
+// file answerTo too, if that is set.
+func runTurn(ctx context.Context, s cli.Streams, r *app.App, o exec.Options, answerTo string, stopped func() os.Signal) error {
+	if o.JSON && o.Detach == nil { // told as it goes: without a reader there is no point in going on
+		ctx = cli.WhileRead(ctx, s.RawOut)
+	}
+	end, err := exec.Run(ctx, r.Engine, o)
+	if errors.Is(err, exec.ErrDetached) {
+		return &cli.ExitError{Code: cli.SignalCode(unix.SIGHUP), Err: errors.New("detached: the turn goes on"), Hint: "fermata attach " + string(o.Conversation) + " comes back to it"}
+	}
+	var parked *exec.ParkedError
+	if errors.As(err, &parked) {
+		return waiting(s, o, parked)
+	}
+	if errors.Is(err, exec.ErrUnread) { // nor would anybody read what we say of it
+		return &cli.ExitError{Code: cli.SignalCode(stopped())}
+	}
+	if errors.Is(err, cli.ErrStdoutClosed) { // before the turn began
+		exit := &cli.ExitError{Code: cli.ExitStdoutClosed, Err: fmt.Errorf("interrupted: %w", cli.ErrStdoutClosed)}
+		if !o.Ephemeral {
+			exit.Hint = "resume with: " + o.GoOn()
+		}
+		return exit
+	}
+	if err != nil && !errors.Is(err, exec.ErrAnswer) {
+		return cli.StoppedBy(stopped(), err)
+	}
+	if answerTo != "" && end.End.Reason == p.Completed {
+		if err := os.WriteFile(answerTo, []byte(end.Message), 0o666); err != nil {
+			return fmt.Errorf("write the answer: %w", err)
+		}
+	}
+	if err != nil {
+		return unwritten(s, o, end, err)
+	}
+	return exitFor(end, stopped())
+}
+
+// waiting tells what a parked turn waits for, and how to answer.
+func waiting(s cli.Streams, o exec.Options, e *exec.ParkedError) error {
+	if o.JSON {
+		lines.PrintError(s.Out, fmt.Errorf("conversation %s: %w", o.Conversation, e))
+	}
+	if e.Hold != nil {
+		fmt.Fprintf(s.Err, "fermata: the message is recorded; conversation %s is %s\nto try now: fermata exec resume %s --now\n", o.Conversation, e, o.Conversation)
+		return &cli.ExitError{Code: cli.ExitWaiting}
+	}
+	fmt.Fprintf(s.Err, "fermata: conversation %s is waiting for approval\n", o.Conversation)
+	for _, what := range e.Asks {
+		fmt.Fprintf(s.Err, "  %s\n", safetext.Strip(what))
+	}
+	fmt.Fprintf(s.Err, "to answer: fermata approve %s [CALL] [--deny | --stop]\n", o.Conversation)
+	return &cli.ExitError{Code: cli.ExitWaiting}
+}
+
+// unwritten is how a run ends whose stdout took no more. A reader that has left
+// has seen what it wanted: there is something to say only if the turn was stopped for it.
+func unwritten(s cli.Streams, o exec.Options, end engine.TurnEnd, err error) error {
+	left := errors.Is(err, unix.EPIPE)
+	if end.End.Reason == p.Completed && left {
+		return &cli.ExitError{Code: cli.ExitStdoutClosed}
+	}
+	exit := &cli.ExitError{Code: cli.ExitFailed, Err: err}
+	if left {
+		exit = &cli.ExitError{Code: cli.ExitStdoutClosed, Err: fmt.Errorf("interrupted: %w", cli.ErrStdoutClosed)}
+	}
+	if end.End.Reason != p.Completed && !o.Ephemeral {
+		exit.Hint = "resume with: " + o.GoOn()
+	}
+	return exit
+}
+
+// exitFor is the truthful exit code of a turn.
+func exitFor(end engine.TurnEnd, by os.Signal) error {
+	switch {
+	case end.End.Reason == p.Completed:
+		return nil
+	case by != nil:
+		return &cli.ExitError{Code: cli.SignalCode(by)}
+	}
+	return &cli.ExitError{Code: cli.ExitFailed}
+}
+
+// conversation finds the conversation to resume, or begins one.
+func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, name string, schema json.RawMessage, o *exec.Options) error {
+	from := r.Config.ExecSettings
+	switch {
+	case f.park: // somebody will answer, so what the configuration says of asking is meant
+		from = r.Config.Settings
+	case o.Ask != nil:
+		from = r.Config.AttendedExecSettings
+	}
+	if name == "" && !f.last {
+		settings, err := r.NewSettings(from)
+		if err != nil {
+			return err
+		}
+		if err := f.guard(r.Config, settings, o); err != nil {
+			return err
+		}
+		settings.Ephemeral, settings.OutputSchema = f.ephemeral, schema
+		o.Cost = func(u p.Usage) (float64, bool) { return r.Models.Cost(settings, u) }
+		o.Conversation, err = r.Engine.Create(ctx, settings)
+		return err
+	}
+	snap, err := f.open(ctx, r, name)
+	if err != nil {
+		return err
+	}
+	cli.ReportRepairs(s, snap)
+	if err := f.offerReturned(s, snap, o); err != nil {
+		return err
+	}
+	if f.revert != 0 {
+		if _, err := r.Engine.Submit(ctx, snap.ID, p.Revert{Before: f.revert}); err != nil {
+			return fmt.Errorf("revert turn %d: %w", f.revert, err)
+		}
+	}
+	over := r.Config.Overrides(snap.Settings)
+	o.Cost = func(u p.Usage) (float64, bool) { return r.Models.Cost(over.Apply(snap.Settings), u) }
+	if f.now {
+		return f.tryNow(r, snap, over, o)
+	}
+	if wanted := r.Config.UnattendedOnLimit(); snap.Settings.OnLimit != wanted && snap.Hold == nil {
+		over.OnLimit = &wanted
+	}
+	if over.Approval != nil { // it means what it means in a new conversation
+		over.Approval = new(from(config.Choice{}, "", "").Approval)
+	}
+	over.OutputSchema = append(json.RawMessage{}, schema...) // not nil: that of an earlier run is over
+	if f.Dir != "" {
+		over.Cwd = &r.Cwd
+	}
+	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
+	if kept(over.Apply(snap.Settings)) != kept(snap.Settings) { // a message without settings of its own can join a turn
+		o.Turn.Overrides = &over
+	}
+	err = f.guard(r.Config, over.Apply(snap.Settings), o)
+	if err != nil && f.fork {
+		_ = r.Engine.Delete(ctx, snap.ID) // nobody has heard of it
+	}
+	return err
+}
+
+// tryNow makes the run end a hold, with other settings if some are asked for.
+func (f execFlags) tryNow(r *app.App, snap engine.Snapshot, over p.Overrides, o *exec.Options) error {
+	if snap.Hold == nil {
+		return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("--now: the conversation does not wait for a limit"), Hint: "give a prompt instead"}
+	}
+	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
+	o.TryNow = &p.TryNow{}
+	if kept(over.Apply(snap.Settings)) != kept(snap.Settings) {
+		o.TryNow.Overrides = &over
+	}
+	return f.guard(r.Config, over.Apply(snap.Settings), o)
+}
+
+// offerReturned sends messages again that were not delivered, or says that there
+// are some.
+func (f execFlags) offerReturned(s cli.Streams, snap engine.Snapshot, o *exec.Options) error {
+	if f.returned {
+		if len(snap.Returned) == 0 && len(o.Turn.Content) == 0 {
+			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("--returned: every message was delivered"), Hint: "give a prompt"}
+		}
+		var content []p.Content
+		for _, in := range snap.Returned {
+			content = append(content, in.Content...)
+		}
+		o.Turn.Content = append(content, o.Turn.Content...)
+		return nil
+	}
+	for _, in := range snap.Returned {
+		text := p.PlainText(in.Content)
+		fmt.Fprintf(s.Err, "fermata: this message was not delivered before and is not part of this turn: %s\nto send it: fermata exec resume %s %s\n",
+			text, snap.ID, shellQuote(text))
+		o.Notices = append(o.Notices, "not delivered before: "+text)
+	}
+	return nil
+}
+
+// shellQuote writes a text as one word of a shell.
+func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// open opens the conversation to go on with, or a copy of it.
+func (f execFlags) open(ctx context.Context, r *app.App, name string) (engine.Snapshot, error) {
+	id, err := cli.FindOrLast(ctx, r, name, f.all)
+	if err == nil && f.fork {
+		id, err = r.Engine.Fork(ctx, id, 0)
+	}
+	if err != nil {
+		return engine.Snapshot{}, err
+	}
+	return r.Engine.Resume(ctx, id)
+}
+
+// notices are the warnings of the configuration, for who reads lines and not stderr.
+func notices(warnings []config.Warning) (words []string) {
+	for _, w := range warnings {
+		words = append(words, w.String())
+	}
+	return words
+}
+
+// runSignals are those of a run. If that is detached, the end of the terminal leaves the turn running.
+func runSignals(ctx context.Context, r *app.App, o *exec.Options) (context.Context, func() os.Signal) {
+	if !r.Detached {
+		return cli.StopSignals(ctx)
+	}
+	detach := make(chan struct{})
+	o.Detach = detach
+	return cli.StopSignalsBut(ctx, func() {}, func() { close(detach) })
+}

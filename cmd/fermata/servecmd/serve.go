@@ -1,0 +1,100 @@
+// Package servecmd holds the commands that serve: fermata serve, web, app-server and mcp-server. What
+// they serve is in the packages below internal/surface.
+package servecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/internal/app"
+)
+
+// serveIdle is after how long without anything to do a process that serves ends.
+const serveIdle = 10 * time.Minute
+
+// Commands returns fermata web, mcp-server, app-server and serve.
+func Commands(s cli.Streams) []*cobra.Command {
+	return []*cobra.Command{webCommand(s), mcpServerCommand(s), appServerCommand(s), serveCommand(s)}
+}
+
+func serveCommand(s cli.Streams) *cobra.Command {
+	var f cli.RunFlags
+	var idle time.Duration
+	var started bool
+	page := &pageServiceFlags{}
+	beside := []serviceFlags{&appServiceFlags{}, page}
+	cmd := &cobra.Command{
+		Use:   "serve [HOST:PORT]",
+		Short: "Own conversations for other processes",
+		Long: "Own conversations for other processes, so that a turn outlives the terminal that started it. There is one such process\n" +
+			"for each home; --detach and the setting detach start it on demand. It ends when nothing has been going on for some time;\n" +
+			"a pending approval and a turn that waits for a limit count as something. With --http it serves a page to watch, stop, steer\n" +
+			"and approve, with --app-server threads and turns for editors and programs, and does not end by itself. SIGINT and SIGTERM end it and every turn it runs.",
+		Example: "  fermata exec --detach \"Run the tests and fix what fails\"\n  fermata serve --idle 0\n" +
+			"  fermata serve --http\n  fermata serve --app-server unix://\n  fermata serve --revoke all",
+		Args: cli.Args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if page.manage.Asked() {
+				return manageWeb(s, page.page, page.manage)
+			}
+			o := app.ServeOptions{Idle: idle}
+			for _, b := range beside {
+				service, err := b.service(s, cmd.Flags(), a)
+				if err != nil {
+					return err
+				}
+				if service != nil {
+					o.Services = append(o.Services, service)
+				}
+			}
+			if len(o.Services) > 0 && !cmd.Flags().Changed("idle") {
+				o.Idle = 0
+			}
+			f.Client, f.Serve = "serve", true
+			return serve(cmd.Context(), s, f, o, started)
+		},
+	}
+	f.Register(cmd.Flags())
+	cmd.Flags().DurationVar(&idle, "idle", serveIdle, "end after this `TIME` without anything to do, such as 10m; 0 is never")
+	cmd.Flags().BoolVar(&started, "started", false, "it was started by another process")
+	_ = cmd.Flags().MarkHidden("started")
+	for _, b := range beside {
+		b.register(cmd.Flags())
+	}
+	return cmd
+}
+
+func serve(ctx context.Context, s cli.Streams, f cli.RunFlags, o app.ServeOptions, started bool) error {
+	if o.Idle < 0 {
+		return cli.Usagef("serve: --idle must not be negative")
+	}
+	return runServer(ctx, s, f, func(ctx context.Context, r *app.App) error {
+		context.AfterFunc(ctx, r.Engine.Leave)
+		o.Ready = func(pid int) { fmt.Fprintf(s.Err, "fermata: process %d serves %s\n", pid, r.Config.Home) }
+		err := r.Serve(ctx, o)
+		if errors.Is(err, app.ErrServed) && started { // whoever started us finds the other one
+			return nil
+		}
+		return err
+	})
+}
+
+// runServer opens the application and serves it until a signal comes.
+func runServer(ctx context.Context, s cli.Streams, f cli.RunFlags, serve func(context.Context, *app.App) error) error {
+	r, err := f.Open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	ctx, stopped := cli.StopSignals(ctx)
+	err = serve(ctx, r)
+	if stopped() != nil { // a server that is told to end and does has done well
+		return nil
+	}
+	return err
+}

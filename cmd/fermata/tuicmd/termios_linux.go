@@ -1,0 +1,5 @@
+package tuicmd
+
+import "golang.org/x/sys/unix"
+
+const setTermios = unix.TCSETS
