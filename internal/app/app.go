@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/store"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/fleet/pipe"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -58,7 +59,7 @@ type App struct {
 	base    context.Context
 	limits  limiter
 
-	closeStore func()
+	store store.Opened
 
 	warn    func(config.Warning) // nil if nobody wants to know
 	unknown sync.Map             // models of which was said that nothing is known of them
@@ -99,6 +100,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	host.Changed = uses.notice
 	// Limits for clients hold for what is run here. The owner that is joined has its own.
 	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Address: host.Address, Join: !o.Limits.Clients, Renewed: w.spawner.Lease}
+	kept.Accept = func(l *pipe.Listener) { host.Accept(l) }
 	cfg := w.engineConfig(r)
 	cfg.KeepWaiting = o.Serve
 	joins := remote.Options{Client: clientName(o.Client), Brings: func() (json.RawMessage, error) { return launched(o, l.Options.Cwd) }}
@@ -107,10 +109,10 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		joins.Serve = connectServe(l.Config.Home)
 		joins.Serving = func() bool { return isServed(l.Config.Home) }
 	}
-	e, closeStore := openEngine(ctx, host, kept, engine.Options{Config: cfg, Changed: uses.notice}, joins)
+	e, journals := openEngine(ctx, host, kept, engine.Options{Config: cfg, Changed: uses.notice}, joins)
 	return &App{
 		Engine: e, Config: l.Config, Models: r.models, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: r.Warnings,
-		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, closeStore: closeStore,
+		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, store: journals,
 	}, nil
 }
 
@@ -140,15 +142,16 @@ func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
 
 // openEngine makes an engine over the store of a place. A node that can no longer be
 // sure of its conversations stops what it runs.
-func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Choosing, func()) {
+func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Choosing, store.Opened) {
 	e.Config.Panicked = logPanics(kept.Home)
 	var local *engine.Local
 	kept.Lost = func() { local.InterruptAll(ctx) } // nothing is opened before local is set
-	journals, closeStore := store.Open(ctx, kept)
+	journals := store.Open(ctx, kept)
 	e.Store = journals
 	local = engine.New(ctx, e)
 	o.Program, o.Alone = e.Config.Version, !kept.Join
-	return remote.NewChoosing(local, host, o), closeStore
+	o.Dir, o.Reach = filepath.Join(kept.Home, runDir), journals.Reach
+	return remote.NewChoosing(local, host, o), journals
 }
 
 // logPanics keeps stacks for bug reports: what is recorded of a panic in a model or
@@ -173,7 +176,7 @@ func (a *App) Close() {
 	defer cancel()
 	_ = a.Engine.Shutdown(ctx) // a journal that failed has been reported by the turn's end
 	a.shared.closeServers()
-	a.closeStore()
+	a.store.Close()
 	a.spawner.Close()
 	a.shared.starting.Wait()
 }

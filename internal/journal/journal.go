@@ -171,7 +171,11 @@ var ErrNotFound = fmt.Errorf("no such conversation")
 type Owner struct {
 	PID     int    `json:"pid,omitempty"`
 	Host    string `json:"host,omitempty"`    // the name of its machine
-	Address string `json:"address,omitempty"` // where it accepts clients; empty if it accepts none
+	Address string `json:"address,omitempty"` // where it accepts clients on its machine; empty if it accepts none
+	Node    string `json:"node,omitempty"`    // where it accepts clients on any machine; empty if it accepts none
+
+	// Lease is how long it may be taken for alive after it has died; 0 if that is known at once.
+	Lease time.Duration `json:"lease,omitempty"`
 }
 
 // Self returns this process as an owner that accepts clients at the address.
@@ -180,8 +184,11 @@ func Self(address string) Owner {
 	return Owner{PID: os.Getpid(), Host: host, Address: address}
 }
 
-// Joinable reports whether the owner accepts clients on this machine.
-func (o Owner) Joinable() bool { return o.Address != "" && o.Host == Self("").Host }
+// Joinable reports whether the owner accepts clients that this process can be one of.
+func (o Owner) Joinable() bool { return o.Node != "" || o.IsNear() }
+
+// IsNear reports whether the owner accepts clients on this machine.
+func (o Owner) IsNear() bool { return o.Address != "" && o.Host == Self("").Host }
 
 // String names the owner for people: its machine only if it is another one.
 func (o Owner) String() string {

@@ -1,10 +1,13 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"iter"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -60,6 +63,7 @@ const (
 // use calls f with the engine that has the conversation open, or with the first one if nobody
 // has. f may be called again when it is not known what became of it.
 func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.Engine) error) error {
+	wait := ownerWait
 	for began := time.Now(); ; {
 		e, address, err := c.first(ctx)
 		if err != nil {
@@ -67,13 +71,14 @@ func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.E
 		}
 		err = f(e)
 		if locked := c.joinable(err); locked != nil {
+			wait = ownerWait + locked.Lease
 			joined, dialed := c.join(ctx, locked.Owner)
 			if final(dialed) {
 				return dialed
 			}
 			if dialed == nil {
 				if err = f(joined); err == nil {
-					address = locked.Address
+					address = addressOf(locked.Owner)
 				}
 			}
 		} else if address == "" && err != nil {
@@ -83,7 +88,7 @@ func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.E
 			c.note(id, address)
 			return nil
 		}
-		if !c.elsewhere(err) || time.Since(began) > ownerWait {
+		if !c.elsewhere(err) || time.Since(began) > wait {
 			return err
 		}
 		if err := pause(ctx); err != nil {
@@ -121,8 +126,7 @@ func (c *Choosing) first(ctx context.Context) (engine.Engine, string, error) {
 // been started again.
 const serveAddress = "serve"
 
-// joinable returns the error that names an owner which accepts clients on this
-// machine.
+// joinable returns the error that names an owner which can be joined.
 func (c *Choosing) joinable(err error) *engine.LockedError {
 	var locked *engine.LockedError
 	if !c.o.Alone && errors.As(err, &locked) && locked.Joinable() {
@@ -171,19 +175,47 @@ func (c *Choosing) keep(address string, e *Engine) (*Engine, error) {
 	return e, nil
 }
 
+// addressOf names the connection to an owner.
+func addressOf(o journal.Owner) string { return cmp.Or(o.Node, o.Address) }
+
 // join returns the connection to an owner.
 func (c *Choosing) join(ctx context.Context, owner journal.Owner) (*Engine, error) {
-	if e := c.connected(owner.Address); e != nil {
+	if e := c.connected(addressOf(owner)); e != nil {
 		return e, nil
 	}
-	e, err := Dial(ctx, owner.Address, c.o)
+	e, err := c.dial(ctx, owner)
 	if silent := (*UnresponsiveError)(nil); errors.As(err, &silent) {
 		silent.PID = owner.PID
 	}
 	if err != nil {
 		return nil, err
 	}
-	return c.keep(owner.Address, e)
+	return c.keep(addressOf(owner), e)
+}
+
+// dial connects to an owner: by its socket if that is one of this home, else by its node.
+func (c *Choosing) dial(ctx context.Context, owner journal.Owner) (*Engine, error) {
+	if owner.Node == "" || owner.IsNear() && filepath.Dir(owner.Address) == c.o.Dir {
+		e, err := Dial(ctx, owner.Address, c.o)
+		if err == nil || owner.Node == "" || final(err) {
+			return e, err
+		}
+	}
+	return Reach(ctx, owner, c.o)
+}
+
+// Reach connects to an owner that accepts clients on any machine.
+func Reach(ctx context.Context, owner journal.Owner, o Options) (*Engine, error) {
+	conn, err := o.Reach(ctx, owner.Node)
+	if err != nil {
+		return nil, fmt.Errorf("join %s: %w", owner, err)
+	}
+	o.Brings = nil
+	e, err := Connect(ctx, conn, o)
+	if errors.As(err, new(*UnresponsiveError)) { // its lease ends, if it has not gone
+		return nil, fmt.Errorf("join %s: %w", owner, ErrLost)
+	}
+	return e, err
 }
 
 // ErrNotOpen says that no process has a conversation open.
@@ -345,7 +377,7 @@ var errStopped = errors.New("the client has left")
 
 // run gives events until the client has left, then nil.
 func (f *follower) run(ctx context.Context) error {
-	began := time.Now() // when the owner was last there
+	began, wait := time.Now(), ownerWait // when the owner was last there, and how long it may be away
 	for {
 		e, address, err := f.c.first(ctx)
 		if err != nil {
@@ -354,12 +386,13 @@ func (f *follower) run(ctx context.Context) error {
 		err = f.read(ctx, e, address)
 		read := f.c.joinable(err) == nil
 		if locked := f.c.joinable(err); locked != nil {
+			wait = ownerWait + locked.Lease
 			joined, dialed := f.c.join(ctx, locked.Owner)
 			if final(dialed) {
 				return dialed
 			}
 			if read = dialed == nil; read {
-				address = locked.Address
+				address = addressOf(locked.Owner)
 				err = f.read(ctx, joined, address)
 			}
 		}
@@ -367,11 +400,11 @@ func (f *follower) run(ctx context.Context) error {
 			began = time.Now()
 		}
 		switch {
-		case errors.Is(err, errMoved):
+		case errors.Is(err, errMoved), read && f.taken(ctx, err, address):
 			continue
 		case read && (address == "" || !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && f.c.joinable(err) == nil):
 			return ended(err)
-		case time.Since(began) > ownerWait:
+		case time.Since(began) > wait:
 			return err
 		}
 		if address == serveAddress && errors.Is(err, ErrLeaving) {
@@ -384,6 +417,15 @@ func (f *follower) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// taken reports whether a conversation was closed where it was followed because another process has it open now.
+func (f *follower) taken(ctx context.Context, err error, address string) bool {
+	if address == "" || !errors.Is(err, engine.ErrClosed) || errors.Is(err, ErrLeaving) {
+		return false
+	}
+	owner, open, err := f.c.Owner(ctx, f.id)
+	return err == nil && open && addressOf(owner) != address && owner.Joinable()
 }
 
 // serveLookAgain is how often a follower looks whether there is a process again that serves.

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"io"
 	"sync"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -20,16 +21,23 @@ type Host struct {
 	Changed func()
 
 	mu       sync.Mutex
-	server   *Server       // guarded by mu
-	listener *Listener     // nil while nothing is open; guarded by mu
-	left     bool          // it listens no more; guarded by mu
-	served   chan struct{} // closed when listener has ended
+	server   *Server        // guarded by mu
+	listener *Listener      // nil while nothing is open; guarded by mu
+	others   []Acceptor     // guarded by mu
+	left     bool           // it listens no more; guarded by mu
+	serving  sync.WaitGroup // of listener and others
+}
+
+// An Acceptor gives connections of clients that do not come by the socket.
+type Acceptor interface {
+	Accept() (io.ReadWriteCloser, error) // an error is the end
+	Close() error
 }
 
 // NewHost makes a host that listens in dir. program is the version of this program.
 // failed is called if it cannot listen; then nobody can join, and all else works.
 func NewHost(ctx context.Context, dir, program string, failed func(error)) *Host {
-	return &Host{ctx: context.WithoutCancel(ctx), dir: dir, program: program, failed: failed, served: make(chan struct{})}
+	return &Host{ctx: context.WithoutCancel(ctx), dir: dir, program: program, failed: failed}
 }
 
 // serve says whose conversations others join. It is called before anything is opened.
@@ -64,11 +72,30 @@ func (h *Host) Listen() (string, error) {
 		return "", err
 	}
 	h.listener = l
-	go func() { // ends with leave
-		defer close(h.served)
-		l.Serve(h.ctx, h.server)
-	}()
+	server := h.server
+	h.serving.Go(func() { l.Serve(h.ctx, server) }) // ends with leave
 	return l.Address(), nil
+}
+
+// Accept serves the clients that an acceptor gives, too. It closes the acceptor.
+func (h *Host) Accept(a Acceptor) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.server == nil || h.left {
+		go a.Close() // at once
+		return
+	}
+	h.others = append(h.others, a)
+	server := h.server
+	h.serving.Go(func() { // ends with leave
+		for {
+			conn, err := a.Accept()
+			if err != nil {
+				return
+			}
+			h.serving.Go(func() { _ = server.ServeConn(h.ctx, conn) }) // ends with close; how is its client's affair
+		}
+	})
 }
 
 // leave accepts nobody any more. It is called before the engine is shut down.
@@ -83,16 +110,19 @@ func (h *Host) leave() {
 	if h.listener != nil {
 		h.listener.Close()
 	}
+	for _, a := range h.others {
+		a.Close()
+	}
 }
 
 // close ends all connections, after leave.
 func (h *Host) close() {
 	h.mu.Lock()
-	server, listening := h.server, h.listener != nil
+	server := h.server
 	h.mu.Unlock()
-	if listening {
+	if server != nil {
 		server.Close()
-		<-h.served
+		h.serving.Wait()
 	}
 }
 

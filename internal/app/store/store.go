@@ -7,15 +7,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
+
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/fleet/pipe"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
+	"github.com/fermata-agent/fermata/internal/remote"
 )
 
 // A Place is where conversations are kept, and what a store needs to know of this process.
@@ -26,17 +31,60 @@ type Place struct {
 	Address func() string // where others can join; nil if nobody can
 	Join    bool          // others can be joined
 
+	// Accept is given what accepts clients from other machines, before anything is opened. nil if nobody can join.
+	Accept func(*pipe.Listener)
+
 	Renewed func(until time.Time) // as in nats.Options
 	Lost    func()
 }
 
-// Open returns the store, and what closes it. Nothing is opened yet.
-func Open(ctx context.Context, p Place) (journal.Store, func()) {
+// An Opened store is one that the configuration names.
+type Opened struct {
+	journal.Store
+	nats *nats.Store // nil if it is in files
+}
+
+// Open returns the store. Nothing is opened yet.
+func Open(ctx context.Context, p Place) Opened {
 	if p.Store.URL == "" {
-		return file.New(p.Home, file.Options{Address: p.Address, Join: p.Join}), func() {}
+		return Opened{Store: file.New(p.Home, file.Options{Address: p.Address, Join: p.Join})}
 	}
 	s := nats.New(ctx, natsOptions(p))
-	return s, func() { s.Close() }
+	return Opened{s, s}
+}
+
+// Close ends what the store has open outside of this process.
+func (o Opened) Close() {
+	if o.nats != nil {
+		o.nats.Close()
+	}
+}
+
+// IsShared reports whether other machines use the store.
+func (o Opened) IsShared() bool { return o.nats != nil }
+
+// Reach connects to a process that uses the same store, on whichever machine.
+func (o Opened) Reach(ctx context.Context, node string) (io.ReadWriteCloser, error) {
+	if o.nats == nil {
+		return nil, errors.New("it is on another machine, and [store] url is not set here")
+	}
+	nc, lease, err := o.nats.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pipe.Dial(ctx, pipe.OverNATS(nc), node, pipeOptions(lease))
+	if v := (*pipe.VersionError)(nil); errors.As(err, &v) { // what they speak, we do not
+		return nil, &remote.VersionError{Oldest: v.Theirs, Newest: v.Theirs, Theirs: v.Newest}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// pipeOptions give up a silent process before its lease ends: then it can be taken over from.
+func pipeOptions(lease time.Duration) pipe.Options {
+	return pipe.Options{Silence: max(lease*2/3, time.Second)}
 }
 
 func natsOptions(p Place) nats.Options {
@@ -48,7 +96,21 @@ func natsOptions(p Place) nats.Options {
 			NKey: c.NKey, Creds: c.Creds, CA: c.CA, Cert: c.Cert, Key: c.Key,
 		},
 		Replicas: int(c.Replicas), Memory: c.Memory, MaxBytes: c.MaxBytes, Lease: c.Lease,
-		Address: p.Address, Join: p.Join, Renewed: p.Renewed, Lost: p.Lost,
+		Address: p.Address, Join: p.Join, Accept: accept(p), Renewed: p.Renewed, Lost: p.Lost,
+	}
+}
+
+// accept makes what begins to accept clients from other machines.
+func accept(p Place) func(*natsgo.Conn, string, time.Duration) error {
+	if p.Accept == nil {
+		return nil
+	}
+	return func(nc *natsgo.Conn, subject string, lease time.Duration) error {
+		l, err := pipe.Listen(pipe.OverNATS(nc), subject, pipeOptions(lease))
+		if err == nil {
+			p.Accept(l)
+		}
+		return err
 	}
 }
 
@@ -97,11 +159,11 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(id str
 	}
 	var stores [2]journal.Store
 	for i, name := range []string{from, to} {
-		s, closeStore, err := namedStore(ctx, home, name, settings)
+		s, err := namedStore(ctx, home, name, settings)
 		if err != nil {
 			return err
 		}
-		defer closeStore()
+		defer s.Close()
 		stores[i] = s
 	}
 	if from == to {
@@ -146,10 +208,10 @@ var (
 	ErrSame = errors.New("--from and --to name the same store")
 )
 
-func namedStore(ctx context.Context, home, name string, settings config.Store) (journal.Store, func(), error) {
+func namedStore(ctx context.Context, home, name string, settings config.Store) (Opened, error) {
 	switch {
 	case name == "":
-		return nil, nil, ErrName
+		return Opened{}, ErrName
 	case name == "files":
 		settings.URL = ""
 	case strings.Contains(name, "://"):
@@ -157,10 +219,9 @@ func namedStore(ctx context.Context, home, name string, settings config.Store) (
 	default:
 		dir, err := filepath.Abs(name)
 		if err != nil {
-			return nil, nil, err
+			return Opened{}, err
 		}
 		home, settings.URL = dir, ""
 	}
-	s, closeStore := Open(ctx, Place{Home: home, Store: settings})
-	return s, closeStore, nil
+	return Open(ctx, Place{Home: home, Store: settings}), nil
 }

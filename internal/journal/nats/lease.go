@@ -38,7 +38,7 @@ type lease struct {
 	base    context.Context // for values
 	node    string
 	value   []byte
-	address string
+	owner   journal.Owner
 	renewed func(until time.Time) // nil if nobody wants to know
 	lost    func()                // the same
 	timer   *time.Timer           // calls lost; nil if nobody wants to know
@@ -61,15 +61,12 @@ func (s *Store) owner(ctx context.Context) (*link, error) {
 	if l.hasLease(s) {
 		return l, nil
 	}
-	address := ""
-	if s.o.Address != nil {
-		address = s.o.Address()
-	}
-	value, err := json.Marshal(journal.Self(address))
+	owner := s.self(l)
+	value, err := json.Marshal(owner)
 	if err != nil {
 		return nil, err
 	}
-	le := &lease{link: l, base: s.base, node: s.node, value: value, address: address, renewed: s.o.Renewed, lost: s.o.Lost, done: make(chan struct{})}
+	le := &lease{link: l, base: s.base, node: s.node, value: value, owner: owner, renewed: s.o.Renewed, lost: s.o.Lost, done: make(chan struct{})}
 	if err := le.renew(ctx); err != nil {
 		return nil, err
 	}
@@ -82,18 +79,32 @@ func (s *Store) owner(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
+// self describes this process for others, after making sure that they can join it.
+func (s *Store) self(l *link) journal.Owner {
+	address := ""
+	if s.o.Address != nil {
+		address = s.o.Address()
+	}
+	owner := journal.Self(address)
+	owner.Lease = l.ttl
+	if s.o.Accept != nil && s.o.Accept(l.nc, s.nodeSubject(), l.ttl) == nil {
+		owner.Node = s.nodeSubject()
+	}
+	return owner
+}
+
 func (l *link) hasLease(s *Store) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return l.lease != nil
 }
 
-// address returns where this process accepts clients, with the store's mutex.
-func (l *link) address() string {
+// self returns this process as its lease describes it, with the store's mutex.
+func (l *link) self() journal.Owner {
 	if l.lease == nil {
-		return ""
+		return journal.Self("")
 	}
-	return l.lease.address
+	return l.lease.owner
 }
 
 // renew says that the store is alive.

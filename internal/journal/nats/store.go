@@ -49,6 +49,9 @@ type Options struct {
 	Address func() string
 	// Join says that Open does not wait for owners that accept clients.
 	Join bool
+	// Accept begins to accept clients from any machine at a subject. It is called once, before this process
+	// counts as alive. If it is nil or fails, nobody on another machine can join.
+	Accept func(nc *nats.Conn, subject string, lease time.Duration) error
 	// Renewed is called whenever this node's lease was renewed: what it runs must have
 	// ended by then. Lost is called early enough before, if it could not be renewed. nil is fine.
 	Renewed func(until time.Time)
@@ -121,6 +124,17 @@ func New(ctx context.Context, o Options) *Store {
 
 // Node returns the name of this store among all that use the stream.
 func (s *Store) Node() string { return s.node }
+
+// Conn returns the connection to the servers, and how long leases last. It belongs to the store.
+func (s *Store) Conn(ctx context.Context) (*nats.Conn, time.Duration, error) {
+	l, err := s.connect(ctx)
+	if err != nil {
+		return nil, 0, s.explain(err)
+	}
+	return l.nc, l.ttl, nil
+}
+
+func (s *Store) nodeSubject() string { return s.o.Name + ".node." + s.node }
 
 func (s *Store) records(id string) string { return s.o.Name + ".c." + id + recordSuffix }
 func (s *Store) texts(id string) string   { return s.o.Name + ".c." + id + textSuffix }
@@ -280,7 +294,7 @@ func (s *Store) ownerOf(ctx context.Context, l *link, id string, m *stored) (jou
 	if m.Node == s.node {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return journal.Self(l.address()), s.open[id] != nil, nil
+		return l.self(), s.open[id] != nil, nil
 	}
 	return l.alive(ctx, m.Node)
 }
