@@ -179,9 +179,19 @@ const storm = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; if (fork) { sleep 60; exi
 const bomb = `perl -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 30) { my $p = fork; next if defined $p;
 	if (!$n++) { open F, ">", "ready"; close F } select undef, undef, undef, 0.01 }'`
 
-// TestForkBombOnTheBinary interrupts it in the sandbox.
+// scattered is a bomb of which each process leads a session of its own: no group can be
+// killed as one.
+const scattered = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 30) { my $p = fork; if (defined $p) { POSIX::setsid() unless $p; next }
+	if (!$n++) { open F, ">", "ready"; close F } }'`
+
+// TestForkBombOnTheBinary interrupts it, in the sandbox and without.
 func TestForkBombOnTheBinary(t *testing.T) {
-	interruptStorm(t, bomb, [][]string{{"-s", "workspace-write"}, {"-s", "workspace-write", "-c", "pid_namespace=false"}})
+	interruptStorm(t, bomb, [][]string{{"-s", "workspace-write"}, {"-s", "workspace-write", "-c", "pid_namespace=false"}, {"-s", "danger-full-access"}})
+}
+
+// TestScatteredBombOnTheBinary interrupts one that only halting it first can end.
+func TestScatteredBombOnTheBinary(t *testing.T) {
+	interruptStorm(t, scattered, [][]string{{"-s", "workspace-write", "-c", "pid_namespace=false"}, {"-s", "danger-full-access"}})
 }
 
 // TestForkStormOnTheBinary interrupts it at the limit of processes.

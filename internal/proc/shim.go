@@ -406,6 +406,7 @@ func (s *supervisor) end(o order) *aftermath {
 			tree.KillAll(s.scoped)
 			s.group.Kill()
 		},
+		Halt:  !tree.CanKillAll(s.scoped) && s.group == nil,
 		Sweep: tree.SweepChildren,
 		Found: func(n int) { s.say(report{Ending: &ending{Found: n}}) },
 	}

@@ -21,6 +21,9 @@ type Ladder struct {
 	Signal      func(p Process, sig syscall.Signal) error
 	SignalGroup func(pgrp int, sig syscall.Signal) error
 
+	// Halt says that many processes are halted before they are killed: see halt.
+	Halt bool
+
 	// KillFirst, if not nil, is the first thing that is done to kill.
 	KillFirst func()
 
@@ -47,6 +50,9 @@ const (
 
 	lookInterval = 4 * time.Millisecond // a look reads the whole process table
 
+	haltLimit = time.Second
+	many      = 32 // processes of an ordinary command are fewer
+
 	standstill = 100 * time.Millisecond // longer than a look ever takes
 )
 
@@ -65,6 +71,9 @@ func (l *Ladder) Run() (ended, left int) {
 	if l.Grace <= 0 && l.KillFirst != nil {
 		l.count()
 	}
+	if l.Halt {
+		l.halt(min(haltLimit, budget/4))
+	}
 	for wait := firstRound; ; wait = min(2*wait, lastRound) {
 		if l.step(syscall.SIGKILL, wait, &budget) {
 			return len(l.hit), 0
@@ -77,6 +86,29 @@ func (l *Ladder) Run() (ended, left int) {
 			delete(l.hit, p.PID)
 		}
 		return len(l.hit), max(len(rest), 1)
+	}
+}
+
+// halt stops many processes, one generation after the other, until nobody new is found
+// or the time is up. Who forks at the limit of processes gets no room by this, because
+// who is halted still counts; to kill them one by one would make room for others.
+func (l *Ladder) halt(limit time.Duration) {
+	halted := make(map[int]bool)
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		living, err := l.living()
+		if err != nil || len(living) < many {
+			return
+		}
+		l.see(living)
+		before := len(halted)
+		for _, p := range living {
+			if !halted[p.PID] && l.Signal(p, syscall.SIGSTOP) == nil {
+				halted[p.PID] = true
+			}
+		}
+		if len(halted) == before {
+			return
+		}
 	}
 }
 

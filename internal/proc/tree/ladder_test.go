@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -307,4 +308,80 @@ func TestDead(t *testing.T) {
 			t.Errorf("%+v dead: %v, want %v", c.p, got, c.want)
 		}
 	}
+}
+
+// bomb is a forest at the limit of processes in which everybody forks whenever there is
+// room, each child in a group of its own, and nobody exits.
+type bomb struct {
+	*forest
+	halted map[int]bool
+	next   int
+}
+
+const bombLimit = 100
+
+func newBomb() *bomb {
+	b := &bomb{forest: newForest(), halted: map[int]bool{}, next: 2}
+	b.alive[1] = Process{PID: 1, PGrp: 1, State: 'R'}
+	b.grow()
+	return b
+}
+
+// grow lets those who are not halted fork as often as the limit allows.
+func (b *bomb) grow() {
+	running := 0
+	for pid := range b.alive {
+		if !b.halted[pid] {
+			running++
+		}
+	}
+	for running > 0 && len(b.alive) < bombLimit {
+		b.alive[b.next] = Process{PID: b.next, PGrp: b.next, State: 'R'}
+		b.next++
+	}
+}
+
+func (b *bomb) signal(p Process, sig syscall.Signal) error {
+	if _, ok := b.alive[p.PID]; !ok {
+		return syscall.ESRCH
+	}
+	switch sig {
+	case syscall.SIGSTOP:
+		b.halted[p.PID] = true
+	case syscall.SIGKILL:
+		delete(b.alive, p.PID)
+	}
+	b.grow()
+	return nil
+}
+
+// TestLadderOfABomb ends it only if it is halted first.
+func TestLadderOfABomb(t *testing.T) {
+	for _, halt := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBomb()
+			l := b.ladder(100*time.Millisecond, 2*time.Second)
+			l.Signal, l.Halt = b.signal, halt
+			ended, left := l.Run()
+			if halt && (ended != bombLimit || left != 0) {
+				t.Errorf("halted: %d ended, %d left", ended, left)
+			}
+			if !halt && left == 0 {
+				t.Error("this bomb is too weak to show anything")
+			}
+		})
+	}
+}
+
+// TestFewAreNotHalted leaves an ordinary command alone.
+func TestFewAreNotHalted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForest(1, 2, 3)
+		l := f.ladder(0, time.Second)
+		l.Halt = true
+		l.Run()
+		if slices.ContainsFunc(f.log, func(s string) bool { return strings.HasPrefix(s, syscall.SIGSTOP.String()) }) {
+			t.Errorf("signals: %v", f.log)
+		}
+	})
 }

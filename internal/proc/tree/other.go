@@ -28,6 +28,9 @@ func SignalGroup(int, syscall.Signal) error { return nil }
 // KillAll does nothing: there are no PID namespaces.
 func KillAll(bool) {}
 
+// CanKillAll is false: see KillAll.
+func CanKillAll(bool) bool { return false }
+
 // SweepChildren finds nothing here.
 func SweepChildren() []int { return nil }
 

@@ -155,10 +155,13 @@ func SignalGroup(pgrp int, sig syscall.Signal) error {
 // KillAll kills all others at once, which only the first process of a namespace
 // can do. It needs no list of them, which a fork storm makes long.
 func KillAll(scoped bool) {
-	if os.Getpid() == 1 || scoped {
+	if CanKillAll(scoped) {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}
 }
+
+// CanKillAll reports whether KillAll reaches the command's processes and nobody else.
+func CanKillAll(scoped bool) bool { return os.Getpid() == 1 || scoped }
 
 // SweepChildren kills what is right below the calling shim: there the orphans of
 // a fork storm land. They are gone before the process table is read, but not
