@@ -14,6 +14,7 @@ type Settings struct {
 	ContextWindow    int64           `json:"context_window,omitempty"`    // tokens; 0 is unknown
 	Approval         ApprovalPolicy  `json:"approval,omitempty"`          // when to ask a person
 	Sandbox          SandboxPolicy   `json:"sandbox,omitzero"`            // what commands may touch
+	Plan             bool            `json:"plan,omitempty"`              // plan mode: see ForTurn
 	Instructions     string          `json:"instructions,omitempty"`      // replaces the built-in instructions
 	Developer        string          `json:"developer,omitempty"`         // is added to them
 	Environment      Environment     `json:"environment,omitzero"`        // what the model is told of the machine
@@ -21,6 +22,15 @@ type Settings struct {
 	OutputSchema     json.RawMessage `json:"output_schema,omitempty"`     // wanted form of the last message
 	OnLimit          OnLimit         `json:"on_limit,omitempty"`          // what to do when a limit of the service is reached
 	Ephemeral        bool            `json:"ephemeral,omitempty"`         // kept in memory only
+}
+
+// ForTurn returns the settings that a turn of the model is run with. In plan mode it
+// changes nothing, whatever the sandbox is when the plan has been accepted.
+func (s Settings) ForTurn() Settings {
+	if s.Plan {
+		s.Sandbox = SandboxPolicy{Mode: SandboxReadOnly}
+	}
+	return s
 }
 
 // An Environment is what a model is told of the machine it works on, in words.
@@ -82,6 +92,7 @@ type Overrides struct {
 	Summary      *string         `json:"summary,omitempty"`
 	Approval     *ApprovalPolicy `json:"approval,omitempty"`
 	Sandbox      *SandboxPolicy  `json:"sandbox,omitempty"`
+	Plan         *bool           `json:"plan,omitempty"`
 	Environment  *Environment    `json:"environment,omitempty"`
 	OnLimit      *OnLimit        `json:"on_limit,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
@@ -96,6 +107,7 @@ func (o Overrides) Apply(s Settings) Settings {
 	set(&s.Summary, o.Summary)
 	set(&s.Approval, o.Approval)
 	set(&s.Sandbox, o.Sandbox)
+	set(&s.Plan, o.Plan)
 	set(&s.Environment, o.Environment)
 	set(&s.OnLimit, o.OnLimit)
 	if o.OutputSchema != nil {

@@ -50,7 +50,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
 		OtherHomes: config.Homes(os.Getenv), Guarded: k.config.Files(),
 		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
-		CanAsk: canAsk(s) && !k.noEscalation, NoEscalation: k.noEscalation, Prefixes: k.projects.Rules, CommandDir: k.commands,
+		CanAsk: canAsk(s) && !k.noEscalation && !s.Plan, NoEscalation: k.noEscalation, Prefixes: k.projects.Rules, CommandDir: k.commands,
 	}
 	files := &tool.Files{Secret: secret}
 	var list []tool.Tool

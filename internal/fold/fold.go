@@ -105,7 +105,10 @@ func (s *State) Evolve(e p.Event) {
 	case *p.Renamed:
 		s.Title = b.Title
 	case *p.TurnStarted:
-		s.TurnSettings = s.Settings // what changes meanwhile is for the next turn
+		s.TurnSettings = s.Settings.ForTurn() // what changes meanwhile is for the next turn
+		if b.Shell {
+			s.TurnSettings, s.TurnSettings.Plan = s.Settings, false // the user's own command is no part of a plan
+		}
 		s.Returned = nil
 	case *p.InputReturned:
 		for _, in := range b.Inputs {
@@ -119,7 +122,7 @@ func (s *State) Evolve(e p.Event) {
 		s.Size, s.SizeAt = 0, 0
 	case *p.HoldEnded:
 		if b.Settings != nil {
-			s.TurnSettings = *b.Settings
+			s.TurnSettings = b.Settings.ForTurn()
 			s.Size, s.SizeAt = 0, 0
 		}
 	case *p.Notice:

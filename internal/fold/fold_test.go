@@ -253,3 +253,19 @@ func TestWindow(t *testing.T) {
 	step(refused(10000), 10000)
 	step(&p.HoldEnded{Settings: &p.Settings{Model: "a"}}, 7000)
 }
+
+// A turn in plan mode is read-only, whatever the conversation's sandbox is; a command of the
+// user's own is not the model's.
+func TestPlanModeIsReadOnly(t *testing.T) {
+	s := New()
+	full := p.Settings{Cwd: "/w", Plan: true, Sandbox: p.SandboxPolicy{Mode: p.SandboxFullAccess, NetworkAccess: true}}
+	s.Evolve(p.Event{Seq: 1, Body: &p.ConversationStarted{Settings: full}})
+	s.Evolve(p.Event{Seq: 2, Turn: 1, Body: &p.TurnStarted{}})
+	if got := s.TurnSettings; !got.Plan || got.Sandbox.Mode != p.SandboxReadOnly || got.Sandbox.NetworkAccess || s.Settings.Sandbox.Mode != p.SandboxFullAccess {
+		t.Errorf("the turn has %+v", got)
+	}
+	s.Evolve(p.Event{Seq: 3, Turn: 2, Body: &p.TurnStarted{Shell: true}})
+	if got := s.TurnSettings; got.Plan || got.Sandbox.Mode != p.SandboxFullAccess {
+		t.Errorf("the user's own command has %+v", got)
+	}
+}

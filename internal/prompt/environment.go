@@ -13,6 +13,7 @@ import (
 // something else: it changes all the time, and the model can ask.
 func Environment(old, now p.Settings) string {
 	first := old.Cwd == ""
+	old, now = old.ForTurn(), now.ForTurn()
 	var b strings.Builder
 	line := func(name, was, is string) {
 		if is != was && is != "" {
@@ -83,6 +84,11 @@ var (
 	}
 )
 
+// planMode is what a model is told of plan mode. What it cannot do is kept by the sandbox.
+const planMode = "Plan mode is on: the user wants a plan before anything is changed, and nobody can permit more until it is accepted. " +
+	"Read what you need, ask if something important is unclear, and end your turn with the whole plan: what will change in which files, in what order, " +
+	"and how it will be tested. Do not try to make the changes; a message tells you when the plan is accepted."
+
 // permissions says in words what the policies of the settings mean.
 func permissions(s p.Settings) string {
 	mode, policy := modes[s.Sandbox.Mode], policies[s.Approval]
@@ -100,6 +106,10 @@ func permissions(s p.Settings) string {
 	}
 	if s.Sandbox.Mode == p.SandboxFullAccess && s.Approval != p.ApprovalUntrusted && s.Approval != p.ApprovalNever {
 		return b.String() // there is nothing to ask for
+	}
+	if s.Plan {
+		say(planMode)
+		return b.String()
 	}
 	say(policy)
 	return b.String()

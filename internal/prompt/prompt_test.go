@@ -60,6 +60,13 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
 	}
+	plan := change(func(s *p.Settings) { s.Plan = true })
+	if got := Environment(first, plan); !strings.Contains(got, "Plan mode is on") || !strings.Contains(got, ">read-only<") || strings.Contains(got, "with_escalated_permissions") {
+		t.Errorf("plan mode is told as %s", got)
+	}
+	if got := Environment(plan, first); !strings.Contains(got, ">workspace-write<") || strings.Contains(got, "Plan mode") {
+		t.Errorf("the end of plan mode is told as %s", got)
+	}
 	never := change(func(s *p.Settings) { s.Approval = p.ApprovalNever })
 	if got := Environment(first, never); !strings.Contains(got, "Nobody can be asked") || strings.Contains(got, "with_escalated_permissions") {
 		t.Errorf("a change of the policy is told as %s", got)

@@ -267,6 +267,9 @@ func (WriteStdin) Run(ctx context.Context, call Call) Result {
 	if !ok {
 		return failed(fmt.Sprintf("there is no background command with session id %d: %s", id, running(call.Background)))
 	}
+	if chars := v.String("chars"); call.Settings.Plan && chars != "" && chars != ctrlC {
+		return failed("nothing was typed: " + planMode) // it may have been started before
+	}
 	note := typeTo(s, v.String("chars"))
 	s.await(ctx, yieldTime(v, stdinYield))
 	warnAppeared(ctx, call, s.box)

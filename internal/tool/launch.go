@@ -118,7 +118,7 @@ func warn(ctx context.Context, call Call, notes []string) {
 func (s *Shell) rules(call Call) policy.Rules {
 	return policy.Rules{
 		Approval: call.Settings.Approval, Mode: call.Settings.Sandbox.Mode,
-		Confinable: sandbox.Probe().Missing() == "", Grants: call.Grants, NoEscalation: s.NoEscalation,
+		Confinable: sandbox.Probe().Missing() == "", Grants: call.Grants, NoEscalation: s.NoEscalation || call.Settings.Plan,
 	}
 }
 

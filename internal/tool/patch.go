@@ -120,6 +120,9 @@ func (t *Patch) change(ctx context.Context, call Call, parsed *patch.Patch, dir 
 	if call.Grant != "" && !sameJSON(call.Asked, changes) {
 		call.Grant = "" // a file changed meanwhile: somebody said yes to something else
 	}
+	if call.Settings.Plan {
+		return refused(call, "the patch was not applied: "+planMode)
+	}
 	ruling := t.rules(call).Patch(policy.PatchRequest{Paths: plan.Paths(), Answer: call.Grant})
 	switch ruling.Verdict {
 	case policy.Refuse:
@@ -241,7 +244,7 @@ func (t *Patch) rules(call Call) policy.Rules {
 	}
 	roots := policy.Workspace(s.Sandbox, s.Cwd, os.Getenv("TMPDIR"), own...)
 	roots.Writable = slices.DeleteFunc(roots.Writable, func(dir string) bool { return dir == "/" })
-	return policy.Rules{Approval: s.Approval, Mode: s.Sandbox.Mode, Grants: call.Grants, Roots: roots, NoEscalation: t.NoEscalation}
+	return policy.Rules{Approval: s.Approval, Mode: s.Sandbox.Mode, Grants: call.Grants, Roots: roots, NoEscalation: t.NoEscalation || s.Plan}
 }
 
 // SettlePatch completes a patch that was interrupted, or takes it back,

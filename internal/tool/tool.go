@@ -33,6 +33,9 @@ type Tool interface {
 	Run(ctx context.Context, call Call) Result
 }
 
+// planMode is what a model hears that tries to change something in plan mode.
+const planMode = "plan mode is on, and nothing is changed until the user accepts the plan"
+
 // A Call is one call to carry out.
 type Call struct {
 	ID        protocol.CallID

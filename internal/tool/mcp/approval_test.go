@@ -102,3 +102,17 @@ func TestStatus(t *testing.T) {
 		}
 	}
 }
+
+func TestPlanModeCallsOnlyWhatReads(t *testing.T) {
+	def := self(t, "plain")
+	def.Approval = config.MCPAllow
+	r := open(t, map[string]config.MCPServer{"s": def})
+	r.start(t)
+	plan := func(c *tool.Call) { c.Settings.Plan = true }
+	if res := r.call(t.Context(), t, "s__delete", "{}", plan); !res.Output.Failed || strings.Contains(r.noted(), "deleted") {
+		t.Errorf("%+v", res.Output)
+	}
+	if res := r.call(t.Context(), t, "s__echo", `{"text":"read-only"}`, plan); res.Output.Output != "read-only" {
+		t.Errorf("%+v", res.Output)
+	}
+}

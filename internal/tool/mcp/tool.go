@@ -174,6 +174,9 @@ func (t *Tool) approve(call tool.Call, arguments json.RawMessage) *tool.Result {
 	case a == config.MCPDeny:
 		r := refused(fmt.Sprintf("the configuration does not allow calls of %s of the MCP server %s", t.of.Name, t.of.Server))
 		return &r
+	case call.Settings.Plan && !t.readOnly:
+		r := refused(fmt.Sprintf("%s of the MCP server %s was not called: it may change something, and in plan mode nothing is changed until the user accepts the plan", t.of.Name, t.of.Server))
+		return &r
 	case a == config.MCPAllow, !t.server.opt.NoEscalation && t.granted(call):
 		return nil
 	case a == "" && (t.readOnly || call.Settings.Sandbox.Mode == protocol.SandboxFullAccess):
