@@ -48,6 +48,7 @@ func slashes() []slash {
 		cmd("model", "[NAME] [EFFORT]", "choose the model and how much it reasons", (*model).chooseModel),
 		cmd("effort", "[EFFORT]", "choose how much the model reasons", (*model).effort),
 		cmd("approvals", "", "choose approvals and sandbox", func(m *model, _ string) tea.Cmd { return m.pickPreset() }),
+		cmd("plan", "[TASK|off]", "plan mode: only read until you accept a plan", (*model).plan),
 		cmd("permissions", "", "list and take back what runs without a question", (*model).permissions),
 		cmd("ps", "", "list background commands", (*model).ps),
 		cmd("kill", "N", "stop a background command", (*model).kill),
@@ -146,6 +147,9 @@ func merge(a, b p.Overrides) p.Overrides {
 	}
 	if b.Sandbox != nil {
 		a.Sandbox = b.Sandbox
+	}
+	if b.Plan != nil {
+		a.Plan = b.Plan
 	}
 	return a
 }
@@ -312,6 +316,7 @@ PgUp, PgDn, wheel  scroll; Esc or End goes back to the bottom
 Mouse          select text: it is copied (tui.mouse = false leaves the mouse to the terminal)
 Alt-Y          copy the last answer; /copy N copies its Nth code block
 ?              this page, while nothing is written
+Shift-Tab      plan mode on or off: it only reads until you accept a plan
 Ctrl-L         redraw          Ctrl-Z  suspend
 `
 

@@ -42,6 +42,9 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 	case ran && !t.tr.Active:
 		cmds = append(cmds, m.notify("fermata: the turn has ended"))
 	}
+	if caught && ran && m.planned() && m.dialog == nil && m.screen == nil {
+		cmds = append(cmds, m.askAboutPlan())
+	}
 	if ran && !t.tr.Active || cwd != t.tr.Settings.Cwd {
 		m.setDir(t.tr.Settings.Cwd)
 		cmds = append(cmds, m.branch())
@@ -67,6 +70,12 @@ func (m *model) apply(e p.Event) {
 	}
 	if e.Seq != 0 {
 		t.last = e.Seq
+	}
+	switch b := e.Body.(type) {
+	case *p.TurnStarted:
+		t.planning, t.proposed = t.tr.Settings.Plan && !b.Shell, false
+	case *p.TurnEnded:
+		t.proposed = t.planning && b.Reason == p.Completed
 	}
 	if now := t.tr.Usage; now != before {
 		t.context = now.Input - before.Input + now.Output - before.Output

@@ -161,6 +161,8 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 		}
 	case "ctrl+o":
 		m.view.Toggle(false)
+	case "shift+tab":
+		return m.togglePlan()
 	case "alt+y":
 		return m.copyAnswer("")
 	case "alt+o":

@@ -81,6 +81,7 @@ type screen interface {
 type asking struct {
 	*dialog.Model
 	item *transcript.Item // of an approval
+	plan bool             // it asks whether a plan is accepted
 	done func(dialog.Action) tea.Cmd
 
 	question *p.ElicitationRequested // of an MCP server
@@ -255,6 +256,8 @@ func (m *model) spin() tea.Cmd {
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.take(msg)
 	m.comp.SetBusy(m.busy())
+	m.comp.SetLabel(m.planLabel())
+	m.endPlanDialog()
 	if m.busy() && !m.stopping() {
 		m.disarm() // Ctrl-C means something else now
 	}

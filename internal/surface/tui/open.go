@@ -37,6 +37,8 @@ type talk struct {
 	context           int64                            // tokens that the last request and its response took
 	loading           *atomic.Uint64                   // how far the earlier part is read; nil if it is not being
 	stopLoad          context.CancelFunc
+	planning          bool // the current turn, or the last one, was begun in plan mode
+	proposed          bool // it was the last one, and completed
 }
 
 // caught reports whether everything that was there when the conversation was

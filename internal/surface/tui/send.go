@@ -155,7 +155,10 @@ func (m *model) answered(e *errand, r p.Receipt, err error) tea.Cmd {
 }
 
 // submit sends what was written.
-func (m *model) submit(a composer.Submit) tea.Cmd {
+func (m *model) submit(a composer.Submit) tea.Cmd { return m.submitWith(a, nil) }
+
+// submitWith sends what was written, with changes of the settings for its turn and those after it.
+func (m *model) submitWith(a composer.Submit, o *p.Overrides) tea.Cmd {
 	m.view.Bottom()
 	load := m.image()
 	return m.send(&errand{
@@ -169,7 +172,7 @@ func (m *model) submit(a composer.Submit) tea.Cmd {
 				}
 				content = append(content, c)
 			}
-			return p.UserTurn{Content: content, WhenBusy: a.Mode}, nil
+			return p.UserTurn{Content: content, WhenBusy: a.Mode, Overrides: o}, nil
 		},
 	})
 }

@@ -47,6 +47,8 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 		return "● waiting for your answer " + elapsed(), theme.Warn
 	case tr.Active && tr.Hold != nil:
 		return "● waiting for a limit " + elapsed() + " · /try-now · Esc stops", theme.Warn
+	case tr.Active && m.talk.planning:
+		return turning + "planning " + elapsed() + " · Esc stops", theme.Accent
 	case tr.Active:
 		return turning + "working " + elapsed() + " · Esc stops", theme.Accent
 	case m.busy():
@@ -77,7 +79,11 @@ func (m *model) facts() []fact {
 	if u := m.talk.base.Add(m.talk.tr.Usage); u.Total > 0 {
 		list = append(list, fact{tokens(u.Total) + " tokens" + m.cost(s, u), 3})
 	}
-	list = append(list, fact{string(s.Sandbox.Mode), 5}, fact{asks(s.Approval), 4})
+	if s.Plan {
+		list = append(list, fact{"plan mode: read-only", 10})
+	} else {
+		list = append(list, fact{string(s.Sandbox.Mode), 5}, fact{asks(s.Approval), 4})
+	}
 	if n := len(m.talk.tr.Running); n > 0 {
 		list = append(list, fact{fmt.Sprintf("%d in background", n), 8})
 	}

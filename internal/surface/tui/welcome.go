@@ -30,7 +30,7 @@ func (m *model) welcome() []string {
 		fact("model", text+t.Paint(theme.Dim, " · "+s.Provider))
 	}
 	if s.Sandbox.Mode != "" { // else there are no settings yet
-		fact("may", may(s)+t.Paint(theme.Dim, " · "+asks(s.Approval)+" · /approvals"))
+		fact("may", may(s.ForTurn())+t.Paint(theme.Dim, " · "+asks(s.Approval)+" · /approvals"))
 	}
 	lines = append(lines, "", t.Paint(theme.Dim, "Try"))
 	for _, text := range tries(s.Provider) {

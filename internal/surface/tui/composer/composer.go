@@ -99,6 +99,7 @@ type Composer struct {
 	opts    Options
 	buf     edit.Buffer
 	busy    bool
+	label   string // in the upper edge
 	focused bool
 	images  int // that were ever added
 	pastes  int // that were ever folded
@@ -189,3 +190,7 @@ func (c *Composer) Blur() {
 // SetBusy says whether a turn runs. It decides what Tab and Alt-Enter do, and
 // the hints in the box.
 func (c *Composer) SetBusy(busy bool) { c.busy = busy }
+
+// SetLabel sets the words in the upper edge of the box, such as a mode that one must not
+// overlook.
+func (c *Composer) SetLabel(text string) { c.label = text }

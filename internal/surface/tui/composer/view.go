@@ -79,7 +79,7 @@ func (c *Composer) prompt(first bool) string {
 func (c *Composer) box(rows []string, f edit.Frame, width int) []string {
 	side := c.theme.Paint(theme.Border, "│")
 	lines := make([]string, 0, len(rows)+2)
-	lines = append(lines, c.edge("╭", "╮", "", more(f.Above, "↑ more"), width))
+	lines = append(lines, c.edge("╭", "╮", c.theme.Paint(theme.Warn, safetext.Cut(c.label, max(width-16, 0))), more(f.Above, "↑ more"), width))
 	for _, r := range rows {
 		pad := max(width-3-safetext.Width(r), 0)
 		lines = append(lines, side+" "+r+strings.Repeat(" ", pad)+side)

@@ -1,0 +1,108 @@
+package tui
+
+import (
+	"context"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// accepted is the message that follows an accepted plan.
+const accepted = "The plan is accepted, and plan mode is over. Carry it out."
+
+// plan turns plan mode on, with a task if one is given, or off. Where a plan waits to be
+// accepted, it asks about it again.
+func (m *model) plan(args string) tea.Cmd {
+	on := m.settings().Plan
+	switch {
+	case args == "off" && !on:
+		return m.hintf(theme.Accent, "plan mode is off")
+	case args == "off":
+		return m.setPlan(false)
+	case args != "" && m.busy():
+		return m.idle(nil)
+	case args != "":
+		return m.submitWith(composer.Submit{Text: args}, &p.Overrides{Plan: new(true)})
+	case !on:
+		return m.setPlan(true)
+	case m.planned():
+		return m.askAboutPlan()
+	}
+	return m.hintf(theme.Accent, "plan mode is on: describe a task; /plan off ends it")
+}
+
+// togglePlan turns plan mode on or off.
+func (m *model) togglePlan() tea.Cmd { return m.setPlan(!m.settings().Plan) }
+
+func (m *model) setPlan(on bool) tea.Cmd {
+	words := "plan mode is on: it only reads until you accept a plan"
+	if !on {
+		now := m.settings()
+		words = "plan mode is off: it may " + may(now) + ", " + asks(now.Approval)
+	}
+	if m.busy() {
+		words += "; from the next turn"
+	}
+	return m.configure(p.Overrides{Plan: &on}, words)
+}
+
+// planLabel says in the edge of the box whether it is plan mode.
+func (m *model) planLabel() string {
+	on, active := m.settings().Plan, m.talk.tr.Active
+	switch {
+	case active && on && !m.talk.planning:
+		return "plan mode from the next turn"
+	case active && m.talk.planning || !active && on:
+		return "plan mode: read-only until you accept a plan"
+	}
+	return ""
+}
+
+// planned reports whether the last turn was one in plan mode and has completed, so that there is
+// something to accept.
+func (m *model) planned() bool {
+	return m.settings().Plan && !m.busy() && m.talk.proposed
+}
+
+// askAboutPlan asks whether the plan is accepted.
+func (m *model) askAboutPlan() tea.Cmd {
+	after := m.settings()
+	m.dialog = &asking{
+		plan: true,
+		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
+			Title: "Carry out this plan?",
+			Choices: []dialog.Choice{
+				{ID: "yes", Key: "y", Label: "yes; it may " + may(after) + " then, " + asks(after.Approval)},
+				{ID: "no", Key: "n", Label: "no, keep planning: say what should differ"},
+				{ID: "off", Key: "o", Label: "no, and end plan mode"},
+			},
+		}),
+		done: func(a dialog.Action) tea.Cmd {
+			switch a.Choice {
+			case "yes":
+				return m.acceptPlan()
+			case "off":
+				return m.setPlan(false)
+			}
+			return m.hintf(theme.Accent, "still in plan mode: say what should differ; /plan asks again")
+		},
+	}
+	return m.dialog.Guard(guardTime)
+}
+
+func (m *model) acceptPlan() tea.Cmd {
+	return m.send(&errand{begins: true, make: func(context.Context) (p.Op, error) {
+		return p.UserTurn{Content: p.Text(accepted), Overrides: &p.Overrides{Plan: new(false)}}, nil
+	}})
+}
+
+// endPlanDialog closes the question about a plan that was answered elsewhere.
+func (m *model) endPlanDialog() {
+	if m.dialog != nil && m.dialog.plan && !m.planned() {
+		m.dialog = nil
+	}
+}
