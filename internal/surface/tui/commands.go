@@ -21,6 +21,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
 	"github.com/fermata-agent/fermata/internal/surface/tui/page"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -231,7 +232,7 @@ func (m *model) confirmUndo(id p.ConversationID, u *app.Undo) tea.Cmd {
 	m.screen = nil
 	m.dialog = &asking{
 		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
-			Title: fmt.Sprintf("Restore %s to the state before turn %d?", count(u.Files, "file"), u.Turn),
+			Title: fmt.Sprintf("Restore %s to the state before turn %d?", words.Count(u.Files, "file"), u.Turn),
 			Body:  u.Notes, Diff: u.Diff, Default: 1,
 			Choices: []dialog.Choice{{ID: "yes", Key: "y", Label: "restore them"}, {ID: "no", Key: "n", Label: "leave them"}},
 		}),

@@ -195,7 +195,7 @@ func (t *talk) isAnswered(it *transcript.Item) bool { return t.answeredID(it.ID)
 
 func (m *model) askFor(it *transcript.Item) tea.Cmd {
 	req := *it.Approval
-	ask := dialog.Approval{Request: req, Changes: it.Changes, Diff: diffOf(it.Changes, m.settings().Cwd), Dir: m.settings().Cwd}
+	ask := dialog.Approval{Request: req, Changes: it.Changes, Diff: dialog.DiffOf(it.Changes, m.settings().Cwd), Dir: m.settings().Cwd}
 	var remember func() error
 	if m.o.Projects != nil {
 		ask.Offer, remember = m.offer(&req)

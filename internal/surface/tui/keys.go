@@ -5,6 +5,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
+	"github.com/fermata-agent/fermata/internal/surface/tui/selection"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -17,7 +18,7 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 	if isKey && key.String() != "ctrl+c" {
 		m.disarm()
 		m.clearHint()
-		m.sel = selection{}
+		m.sel = selection.Selection{}
 	}
 	if isKey && key.String() != "esc" {
 		m.escaped = false

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -49,7 +50,7 @@ func (m *model) letGo(next p.ConversationID) tea.Cmd {
 	}
 	if running > 0 {
 		m.kept = append(m.kept, id)
-		return m.hintf(theme.Accent, "%s keeps running in the other conversation until you quit", count(running, "background command"))
+		return m.hintf(theme.Accent, "%s keeps running in the other conversation until you quit", words.Count(running, "background command"))
 	}
 	return m.release(id)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/scroll"
+	"github.com/fermata-agent/fermata/internal/surface/tui/selection"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -55,7 +56,7 @@ type model struct {
 	leaving  *leave                            // the program is about to end
 
 	draft    draft
-	sel      selection
+	sel      selection.Selection
 	escaped  bool // Esc was the last key, and there was nothing for it to do
 	trusting bool // messages wait until it is known whether the directory is trusted
 	asleep   bool // we have stopped ourselves: that we go on is no news
@@ -271,7 +272,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case tea.MouseClickMsg, tea.MouseMotionMsg, tea.MouseReleaseMsg:
 		return m.mouse(msg)
 	case tea.WindowSizeMsg:
-		m.sel = selection{}
+		m.sel = selection.Selection{}
 		m.width, m.height = max(1, msg.Width), max(1, msg.Height)
 	case tea.BackgroundColorMsg:
 		m.repaint(msg.IsDark(), m.color)

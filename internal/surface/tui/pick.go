@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -75,7 +75,7 @@ func (m *model) rows(list []engine.Summary) []picker.Row {
 		}
 		rows = append(rows, picker.Row{
 			ID: string(c.ID), Marked: c.ID == m.talk.id,
-			Columns: []string{ago(now, c.Updated), ending(c), m.shortDir(c.Cwd), safetext.Line(c.Title), safetext.Line(c.LastLine)},
+			Columns: []string{words.Ago(now, c.Updated), ending(c), m.shortDir(c.Cwd), safetext.Line(c.Title), safetext.Line(c.LastLine)},
 		})
 	}
 	return rows
@@ -97,22 +97,6 @@ func ending(c engine.Summary) string {
 	return string(c.Ended)
 }
 
-// ago says when something was.
-func ago(now, at time.Time) string {
-	d := now.Sub(at)
-	switch {
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%d h ago", int(d.Hours()))
-	case d < 7*24*time.Hour:
-		return fmt.Sprintf("%d d ago", int(d.Hours()/24))
-	}
-	return at.Local().Format(time.DateOnly)
-}
-
 // pickPreset lets the person choose when to be asked.
 func (m *model) pickPreset() tea.Cmd {
 	s := &pick{Model: picker.New(m.theme, picker.Options{
@@ -128,7 +112,7 @@ func (m *model) pickPreset() tea.Cmd {
 	var rows []picker.Row
 	for _, pr := range app.Presets {
 		rows = append(rows, picker.Row{
-			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), asks(pr.Approval)}, Marked: pr.In(now),
+			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), words.Asks(pr.Approval)}, Marked: pr.In(now),
 		})
 	}
 	s.SetRows(rows)

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -48,7 +49,7 @@ func modelRows(rows []app.ModelRow, c *catalogue.Catalogue) []modelRow {
 func (r modelRow) columns() []string {
 	window, price := "", ""
 	if w := r.facts.Window(); w > 0 {
-		window = tokens(w)
+		window = words.Tokens(w)
 	}
 	if c := r.facts.Price; c.Known {
 		price = fmt.Sprintf("$%g / $%g", c.Input, c.Output)

@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -39,15 +40,15 @@ func (m *model) plan(args string) tea.Cmd {
 func (m *model) togglePlan() tea.Cmd { return m.setPlan(!m.settings().Plan) }
 
 func (m *model) setPlan(on bool) tea.Cmd {
-	words := "plan mode is on: it only reads until you accept a plan"
+	said := "plan mode is on: it only reads until you accept a plan"
 	if !on {
 		now := m.settings()
-		words = "plan mode is off: it may " + may(now) + ", " + asks(now.Approval)
+		said = "plan mode is off: it may " + words.May(now) + ", " + words.Asks(now.Approval)
 	}
 	if m.busy() {
-		words += "; from the next turn"
+		said += "; from the next turn"
 	}
-	return m.configure(p.Overrides{Plan: &on}, words)
+	return m.configure(p.Overrides{Plan: &on}, said)
 }
 
 // planLabel says in the edge of the box whether it is plan mode.
@@ -76,7 +77,7 @@ func (m *model) askAboutPlan() tea.Cmd {
 		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
 			Title: "Carry out this plan?",
 			Choices: []dialog.Choice{
-				{ID: "yes", Key: "y", Label: "yes; it may " + may(after) + " then, " + asks(after.Approval)},
+				{ID: "yes", Key: "y", Label: "yes; it may " + words.May(after) + " then, " + words.Asks(after.Approval)},
 				{ID: "no", Key: "n", Label: "no, keep planning: say what should differ"},
 				{ID: "off", Key: "o", Label: "no, and end plan mode"},
 			},

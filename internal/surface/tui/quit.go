@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/cell"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
 
@@ -55,7 +56,7 @@ func (m *model) askToQuit(running []string) tea.Cmd {
 	m.screen = nil
 	m.dialog = &asking{
 		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
-			Title: count(n, "background command") + " still running", Body: body, Default: 1,
+			Title: words.Count(n, "background command") + " still running", Body: body, Default: 1,
 			Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "quit and end them"}, {ID: "stay", Key: "n", Label: "stay"}},
 		}),
 		done: func(a dialog.Action) tea.Cmd {
@@ -129,7 +130,7 @@ func (m *model) result() Result {
 		r.Lines = append(r.Lines, m.lastLine())
 	}
 	if n := len(t.tr.Inputs); n > 0 {
-		r.Lines = append(r.Lines, count(n, "message")+" not delivered: in the composer when you resume")
+		r.Lines = append(r.Lines, words.Count(n, "message")+" not delivered: in the composer when you resume")
 	}
 	r.Lines = append(r.Lines, "to resume: fermata resume "+string(r.Conversation))
 	return r
@@ -170,11 +171,4 @@ func (m *model) lastLine() string {
 		}
 	}
 	return fmt.Sprintf("turn %d completed", tr.Turn)
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -21,7 +22,7 @@ func (m *model) status(now time.Time) string {
 	}
 	state, role := m.state(now)
 	line := safetext.Cut(state, m.width)
-	rest := fit(m.facts(), m.width-safetext.Width(line)-3)
+	rest := words.Fit(m.facts(), m.width-safetext.Width(line)-3)
 	if rest == "" {
 		return m.theme.Paint(role, line)
 	}
@@ -33,7 +34,7 @@ func (m *model) status(now time.Time) string {
 func (m *model) state(now time.Time) (string, theme.Role) {
 	tr := m.talk.tr
 	turning := spinner[m.frame%len(spinner)] + " "
-	elapsed := func() string { return clock(now.Sub(tr.Started)) }
+	elapsed := func() string { return words.Clock(now.Sub(tr.Started)) }
 	switch {
 	case m.leaving != nil && m.busy():
 		return turning + "stopping the turn, then quitting…", theme.Warn
@@ -59,50 +60,28 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 	return "ready · /help", theme.Dim
 }
 
-// A fact is a part of the status line. Where there is little room, those of
-// the lowest rank are left out.
-type fact struct {
-	text string
-	rank int
-}
-
-func (m *model) facts() []fact {
+func (m *model) facts() []words.Fact {
 	s := m.settings()
-	list := []fact{{strings.TrimSpace(s.Model + " " + s.Effort), 9}, {m.place(s.Cwd), 7}}
+	list := []words.Fact{{Text: strings.TrimSpace(s.Model + " " + s.Effort), Rank: 9}, {Text: m.place(s.Cwd), Rank: 7}}
 	if n := m.talk.context; n > 0 {
-		text := "context " + tokens(n)
+		text := "context " + words.Tokens(n)
 		if s.ContextWindow > 0 {
 			text = fmt.Sprintf("context %d %%", min(100, 100*n/s.ContextWindow))
 		}
-		list = append(list, fact{text, 6})
+		list = append(list, words.Fact{Text: text, Rank: 6})
 	}
 	if u := m.talk.base.Add(m.talk.tr.Usage); u.Total > 0 {
-		list = append(list, fact{tokens(u.Total) + " tokens" + m.cost(s, u), 3})
+		list = append(list, words.Fact{Text: words.Tokens(u.Total) + " tokens" + m.cost(s, u), Rank: 3})
 	}
 	if s.Plan {
-		list = append(list, fact{"plan mode: read-only", 10})
+		list = append(list, words.Fact{Text: "plan mode: read-only", Rank: 10})
 	} else {
-		list = append(list, fact{string(s.Sandbox.Mode), 5}, fact{asks(s.Approval), 4})
+		list = append(list, words.Fact{Text: string(s.Sandbox.Mode), Rank: 5}, words.Fact{Text: words.Asks(s.Approval), Rank: 4})
 	}
 	if n := len(m.talk.tr.Running); n > 0 {
-		list = append(list, fact{fmt.Sprintf("%d in background", n), 8})
+		list = append(list, words.Fact{Text: fmt.Sprintf("%d in background", n), Rank: 8})
 	}
-	return slices.DeleteFunc(list, func(f fact) bool { return f.text == "" })
-}
-
-// asks says when a person is asked.
-func asks(a p.ApprovalPolicy) string {
-	switch a {
-	case p.ApprovalNever:
-		return "never asks"
-	case p.ApprovalOnRequest:
-		return "asks on request"
-	case p.ApprovalOnFailure:
-		return "asks on failure"
-	case p.ApprovalUntrusted:
-		return "asks for unknown commands"
-	}
-	return string(a)
+	return slices.DeleteFunc(list, func(f words.Fact) bool { return f.Text == "" })
 }
 
 // place is the directory and the branch.
@@ -118,52 +97,6 @@ func (m *model) place(dir string) string {
 		dir += " (" + m.where + ")"
 	}
 	return safetext.Line(dir)
-}
-
-// fit joins as many facts as fit, in their order.
-func fit(list []fact, width int) string {
-	for len(list) > 0 {
-		var words []string
-		least := 0
-		for i, f := range list {
-			words = append(words, f.text)
-			if f.rank < list[least].rank {
-				least = i
-			}
-		}
-		line := strings.Join(words, " · ")
-		if safetext.Width(line) <= width {
-			return line
-		}
-		list = slices.Delete(slices.Clone(list), least, least+1)
-	}
-	return ""
-}
-
-func tokens(n int64) string {
-	switch {
-	case n >= 10_000_000:
-		return fmt.Sprintf("%d M", n/1_000_000)
-	case n >= 1_000_000:
-		return fmt.Sprintf("%.1f M", float64(n)/1e6)
-	case n >= 10_000:
-		return fmt.Sprintf("%d k", n/1000)
-	case n >= 1000:
-		return fmt.Sprintf("%.1f k", float64(n)/1e3)
-	}
-	return fmt.Sprint(n)
-}
-
-// clock is a time that runs, without parts that flicker.
-func clock(d time.Duration) string {
-	d = max(0, d)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
 // cost is what the conversation has cost so far, if the model's price is known.

@@ -61,7 +61,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 			lines[i] = strings.Repeat(" ", margin) + lines[i]
 		}
 	}
-	lines = m.sel.mark(exactly(lines, top), m.theme)
+	lines = m.sel.Mark(exactly(lines, top), m.theme)
 	lines = append(lines, below...)
 	lines = append(lines, chips...)
 	lines = append(lines, popup...)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	p "github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 )
 
 // welcome is what a conversation shows that has not begun: who we are, where, with what
@@ -30,7 +30,7 @@ func (m *model) welcome() []string {
 		fact("model", text+t.Paint(theme.Dim, " · "+s.Provider))
 	}
 	if s.Sandbox.Mode != "" { // else there are no settings yet
-		fact("may", may(s.ForTurn())+t.Paint(theme.Dim, " · "+asks(s.Approval)+" · /approvals"))
+		fact("may", words.May(s.ForTurn())+t.Paint(theme.Dim, " · "+words.Asks(s.Approval)+" · /approvals"))
 	}
 	lines = append(lines, "", t.Paint(theme.Dim, "Try"))
 	for _, text := range tries(s.Provider) {
@@ -46,19 +46,6 @@ func (m *model) welcome() []string {
 		}
 	}
 	return lines
-}
-
-// may says what commands may touch.
-func may(s p.Settings) string {
-	switch s.Sandbox.Mode {
-	case p.SandboxReadOnly:
-		return "read files"
-	case p.SandboxWorkspaceWrite:
-		return "write in this directory"
-	case p.SandboxFullAccess:
-		return "do anything: there is no sandbox"
-	}
-	return string(s.Sandbox.Mode)
 }
 
 // tries are three things to begin with.

@@ -1,4 +1,4 @@
-package tui
+package dialog
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
 
-// diffOf is the diff of a patch that somebody is asked about. Paths below dir
+// DiffOf is the diff of a patch that somebody is asked about. Paths below dir
 // are relative to it.
-func diffOf(changes []transcript.Change, dir string) string {
+func DiffOf(changes []transcript.Change, dir string) string {
 	name := func(side, path string) string {
 		short := strings.TrimPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 		if strings.HasPrefix(short, "/") { // elsewhere
