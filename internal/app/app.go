@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/hint"
+	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/app/store"
 	"github.com/fermata-agent/fermata/internal/config"
@@ -27,19 +29,10 @@ import (
 )
 
 // An Error is one for people: what failed, and what to do about it.
-type Error struct {
-	Err   error
-	Hint  string // empty if there is none
-	Usage bool   // the command line is wrong
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
+type Error = hint.Error
 
 // usage returns an error of the command line.
-func usage(format string, args ...any) error {
-	return &Error{Err: fmt.Errorf(format, args...), Usage: true}
-}
+func usage(format string, args ...any) error { return hint.Usagef(format, args...) }
 
 // An App is an engine and what it runs on.
 type App struct {
@@ -57,7 +50,7 @@ type App struct {
 	spawner *proc.Spawner
 	servers *mcp.Servers // nil if none is configured
 	base    context.Context
-	limits  limiter
+	limits  limits.Limiter
 
 	store store.Opened
 
@@ -78,7 +71,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	w := &shared{base: ctx, version: o.Version, warn: o.Warn}
-	if w.limits, err = newLimiter(RequirementsFile, o.Limits, l.Config); err != nil {
+	if w.limits, err = limits.New(limits.File, o.Limits, l.Config); err != nil {
 		return nil, err
 	}
 	if w.spawner, err = proc.NewSpawner(); err != nil {

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/config"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-func openDemo(t *testing.T, o LimitOptions) *App {
+func openDemo(t *testing.T, o limits.Options) *App {
 	t.Helper()
 	a, err := Open(t.Context(), Options{Flags: config.Flags{Demo: true}, Limits: o, Dir: t.TempDir()})
 	if err != nil {
@@ -23,7 +24,7 @@ func openDemo(t *testing.T, o LimitOptions) *App {
 // keep.
 func TestServersDoNotJoin(t *testing.T) {
 	t.Setenv("FERMATA_HOME", t.TempDir())
-	owner, other, server := openDemo(t, LimitOptions{}), openDemo(t, LimitOptions{}), openDemo(t, LimitOptions{Clients: true})
+	owner, other, server := openDemo(t, limits.Options{}), openDemo(t, limits.Options{}), openDemo(t, limits.Options{Clients: true})
 	id, err := owner.Engine.Create(t.Context(), p.Settings{Cwd: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/internal/app/keys"
+	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 )
@@ -22,7 +23,7 @@ type Options struct {
 	Overrides  []string // of the configuration, each key=value
 	Flags      config.Flags
 	Strict     bool // a warning is an error
-	Limits     LimitOptions
+	Limits     limits.Options
 	Snapshots  bool   // record what commands change in a git repository
 	Version    string // of this program
 	Serve      bool   // this process owns conversations for others: see App.Serve

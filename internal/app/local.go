@@ -213,7 +213,7 @@ func (a *App) Key() (key string, ok bool) {
 	if err != nil || choice.Key.Reveal() == "" {
 		return "", false
 	}
-	if !a.limits.shareKey {
+	if !a.limits.ShareKey {
 		return "", true
 	}
 	return choice.Key.Reveal(), true

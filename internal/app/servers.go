@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
@@ -18,18 +19,18 @@ type MCPStatus = mcp.Status
 // MCPServers are the servers that may be used here: of the configuration, and of the project if
 // the person trusts them.
 func (l Loaded) MCPServers() (map[string]config.MCPServer, []config.Warning, error) {
-	limits, err := newLimiter(RequirementsFile, LimitOptions{}, l.Config)
+	allowed, err := limits.New(limits.File, limits.Options{}, l.Config)
 	if err != nil {
 		return nil, nil, err
 	}
-	defs, warnings := l.mcpServers(limits)
+	defs, warnings := l.mcpServers(allowed)
 	return defs, warnings, nil
 }
 
-func (l Loaded) mcpServers(limits limiter) (map[string]config.MCPServer, []config.Warning) {
+func (l Loaded) mcpServers(allowed limits.Limiter) (map[string]config.MCPServer, []config.Warning) {
 	named, warnings := l.ProjectMCPServers()
 	defs, untrusted := servers.Add(l.Config.MCPServers, named)
-	defs, refused := limits.servers.Allow(defs)
+	defs, refused := allowed.Servers.Allow(defs)
 	return defs, append(append(warnings, untrusted...), refused...)
 }
 
@@ -39,10 +40,10 @@ func (l Loaded) ProjectMCPServers() ([]servers.Named, []config.Warning) {
 }
 
 // openServers opens the servers. Nothing is started yet.
-func (l Loaded) openServers(ctx context.Context, defs map[string]config.MCPServer, spawner *proc.Spawner, limits limiter) *mcp.Servers {
+func (l Loaded) openServers(ctx context.Context, defs map[string]config.MCPServer, spawner *proc.Spawner, allowed limits.Limiter) *mcp.Servers {
 	return mcp.Open(ctx, defs, mcp.Options{
 		Spawner: spawner, Dir: l.Options.Cwd, Getenv: l.Options.Env, Version: l.version,
-		Cache: filepath.Join(l.Config.Home, "cache", "mcp"), NoEscalation: limits.NoEscalation,
+		Cache: filepath.Join(l.Config.Home, "cache", "mcp"), NoEscalation: allowed.NoEscalation,
 	})
 }
 
@@ -54,7 +55,7 @@ func (l Loaded) CheckMCPServers(ctx context.Context, defs map[string]config.MCPS
 		return nil, fmt.Errorf("prepare for starting MCP servers: %w", err)
 	}
 	defer spawner.Close()
-	all := l.openServers(ctx, defs, spawner, limiter{})
+	all := l.openServers(ctx, defs, spawner, limits.Limiter{})
 	defer all.Close()
 	return all.Check(ctx, l.Projects.ToolApproval), ctx.Err()
 }

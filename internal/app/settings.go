@@ -42,7 +42,7 @@ func (a *App) NewSettings(from func(config.Choice, string, string) p.Settings) (
 	if s.Provider != config.Demo && a.Projects.Trust(a.Cwd) == project.Trusted { // perhaps since we were started
 		s.Sandbox = a.Config.TrustedSandbox()
 	}
-	s, _, err = a.limits.settle(s, a.Config.Overrides(p.Settings{}))
+	s, _, err = a.limits.Settle(s, a.Config.Overrides(p.Settings{}))
 	s.Environment = environment(a.base, a.Config.Home, s)
 	s.ContextWindow = a.Models.window(s)
 	a.warnOfUnknown(s)
@@ -83,7 +83,7 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 		return p.Settings{}, nil, err
 	}
 	defined := providerOverrides(req)
-	if err := a.limits.allowProvider(choice.Provider, defined); err != nil {
+	if err := a.limits.AllowProvider(choice.Provider, defined); err != nil {
 		return p.Settings{}, nil, err
 	}
 	docs, more := config.Instructions(cfg.Home, load.Cwd, cfg.ProjectDocMaxBytes, cfg.ProjectDocFallbacks...)
@@ -96,7 +96,7 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 	for _, w := range more {
 		remarks = append(remarks, w.String())
 	}
-	s, notes, err := a.limits.settle(s, named.Overrides(p.Settings{}))
+	s, notes, err := a.limits.Settle(s, named.Overrides(p.Settings{}))
 	if err != nil {
 		return p.Settings{}, nil, err
 	}
@@ -133,11 +133,11 @@ func (a *App) Change(now p.Settings, req SettingsRequest) (p.Overrides, []string
 		if err != nil {
 			return o, nil, err
 		}
-		if err := a.limits.allowProvider(choice.Provider, defined); err != nil {
+		if err := a.limits.AllowProvider(choice.Provider, defined); err != nil {
 			return o, nil, err
 		}
 	}
-	if err := a.limits.allow(o.Apply(now)); err != nil {
+	if err := a.limits.Allow(o.Apply(now)); err != nil {
 		return o, nil, err
 	}
 	return o, ineffective(req, append(slices.Clone(processWide), onceOnly...), warnings), nil

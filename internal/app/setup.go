@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fermata-agent/fermata/internal/app/limits"
+	"github.com/fermata-agent/fermata/internal/app/notify"
+	"github.com/fermata-agent/fermata/internal/app/undo"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -56,14 +59,14 @@ type setup struct {
 	Loaded
 	models *Models
 	kit    *toolkit
-	notify *notifier
+	notify *notify.Program
 }
 
 // shared is what all setups of a process share.
 type shared struct {
 	base    context.Context
 	version string
-	limits  limiter
+	limits  limits.Limiter
 	spawner *proc.Spawner
 	warn    func(config.Warning) // nil if nobody wants to know
 
@@ -78,10 +81,10 @@ type shared struct {
 // newSetup makes what turns are run with. env is the environment of commands before the
 // configuration's rules.
 func (w *shared) newSetup(l Loaded, snapshot bool, env func() []string) *setup {
-	r := &setup{Loaded: l, models: l.Models(), notify: &notifier{argv: l.Config.Notify, env: env, starting: &w.starting}}
+	r := &setup{Loaded: l, models: l.Models(), notify: &notify.Program{Argv: l.Config.Notify, Env: env, Starting: &w.starting}}
 	r.kit = &toolkit{config: l.Config, spawner: w.spawner, models: r.models, projects: l.Projects, noEscalation: w.limits.NoEscalation, env: env}
 	if snapshot || l.Config.Snapshots {
-		r.kit.snapshots = snapshots(l.Config.Home)
+		r.kit.snapshots = undo.Snapshots(l.Config.Home)
 	}
 	r.kit.commands = sync.OnceValue(func() string {
 		dir, err := applypatch.Install(l.Config.Home)
@@ -91,7 +94,7 @@ func (w *shared) newSetup(l Loaded, snapshot bool, env func() []string) *setup {
 		return dir
 	})
 	servers, warnings := l.mcpServers(w.limits)
-	r.Warnings = append(append(r.Warnings, w.limits.warnings(l)...), warnings...)
+	r.Warnings = append(append(r.Warnings, w.limits.Warnings(l.Config, l.Options.Cwd)...), warnings...)
 	if len(servers) > 0 {
 		r.kit.servers = w.serversFor(l, servers)
 	}
@@ -178,7 +181,7 @@ func (w *shared) forClient(brings any) (conversation.Config, error) {
 // turns is the part of a conversation's configuration that says what its turns are run with.
 func (r *setup) turns() conversation.Config {
 	return conversation.Config{
-		Notify: r.notify.ended, Window: r.models.window, Effort: r.models.effort, KeepTokens: r.Config.CompactKeepTokens,
+		Notify: r.notify.TurnEnded, Window: r.models.window, Effort: r.models.effort, KeepTokens: r.Config.CompactKeepTokens,
 		Model: r.models.client, Retries: r.models.retries, Tools: r.kit.tools, AwaitTools: r.kit.await,
 	}
 }
@@ -186,7 +189,7 @@ func (r *setup) turns() conversation.Config {
 // engineConfig is the whole of it.
 func (w *shared) engineConfig(r *setup) conversation.Config {
 	cfg := r.turns()
-	cfg.Version, cfg.Allow, cfg.For, cfg.DefaultWindow = w.version, w.limits.allow, w.forClient, defaultWindow
+	cfg.Version, cfg.Allow, cfg.For, cfg.DefaultWindow = w.version, w.limits.Allow, w.forClient, defaultWindow
 	cfg.Reclaim, cfg.Settle, cfg.Instructions, cfg.Environment = tool.Reclaim, tool.SettlePatch, instructions, machine
 	return cfg
 }

@@ -33,11 +33,6 @@ type toolkit struct {
 	noEscalation bool            // nothing may leave the sandbox, approved or not
 }
 
-// snapshots are kept with the conversations, where commands cannot touch them.
-func snapshots(home string) *tool.Snapshots {
-	return &tool.Snapshots{Dir: filepath.Join(home, "snapshots")}
-}
-
 // tools returns the tools of a turn. The list depends on the settings and the
 // model only, so that it is the same in every turn and a provider's cache holds. A
 // model is offered one way to run commands and one way to change files; the others

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/config"
 )
 
@@ -24,7 +25,7 @@ type RunFlags struct {
 	Serve      bool
 	Client     string // the command, for those that are joined
 	Strict     bool
-	Limits     app.LimitOptions
+	Limits     limits.Options
 }
 
 // RegisterConfig adds the flags that choose a configuration.

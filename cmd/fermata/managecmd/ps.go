@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
-	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/background"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -38,7 +38,7 @@ func psCommand(s cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := app.Jobs(cmd.Context(), e, id)
+			list, err := background.List(cmd.Context(), e, id)
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func killCommand(s cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := app.Jobs(cmd.Context(), e, id)
+			list, err := background.List(cmd.Context(), e, id)
 			if err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func killCommand(s cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := app.KillJob(cmd.Context(), e, id, j); err != nil {
+			if err := background.Kill(cmd.Context(), e, id, j); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(s.Out, "stopped %d: %s\n", j.ID, commandLine(j.Command))
@@ -91,7 +91,7 @@ func killCommand(s cli.Streams) *cobra.Command {
 	}
 }
 
-func printJobs(w io.Writer, list []app.Job, now time.Time) error {
+func printJobs(w io.Writer, list []background.Command, now time.Time) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(w, "no background commands are running")
 		return err
@@ -113,10 +113,10 @@ func commandLine(argv []string) string {
 	return strings.Join(strings.Fields(transcript.CommandLine(argv)), " ")
 }
 
-func pickJob(list []app.Job, number string) (app.Job, error) {
+func pickJob(list []background.Command, number string) (background.Command, error) {
 	n, err := strconv.Atoi(number)
 	if err != nil {
-		return app.Job{}, cli.Usagef("%q is not the number of a background command", number)
+		return background.Command{}, cli.Usagef("%q is not the number of a background command", number)
 	}
-	return app.FindJob(list, p.BackgroundID(n))
+	return background.Find(list, p.BackgroundID(n))
 }

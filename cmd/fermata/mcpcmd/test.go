@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
@@ -67,7 +68,7 @@ func chosen(l app.Loaded, names []string) (map[string]config.MCPServer, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, fmt.Errorf("%s does not allow the MCP server %s", app.RequirementsFile, names[0])
+		return nil, fmt.Errorf("%s does not allow the MCP server %s", limits.File, names[0])
 	}
 	def.Enabled = nil
 	return map[string]config.MCPServer{names[0]: def}, nil

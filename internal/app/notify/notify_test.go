@@ -1,4 +1,4 @@
-package app
+package notify
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ func TestNoticeFitsIntoAnArgument(t *testing.T) {
 	s.Inputs = append(s.Inputs, "last")
 	text := noticeText(s)
 	var m map[string]any
-	if err := json.Unmarshal([]byte(text), &m); err != nil || len(text) > noticeMost {
+	if err := json.Unmarshal([]byte(text), &m); err != nil || len(text) > maxNotice {
 		t.Fatalf("%d bytes: %v", len(text), err)
 	}
 	inputs := m["input-messages"].([]any)

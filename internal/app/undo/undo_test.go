@@ -1,4 +1,4 @@
-package app
+package undo
 
 import (
 	"encoding/json"

@@ -1,4 +1,6 @@
-package app
+// Package limits knows what is allowed on this machine and to the clients of a server: the requirements of the
+// administrator, the flags of the server, and what these imply.
+package limits
 
 import (
 	"bytes"
@@ -11,19 +13,20 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/fermata-agent/fermata/internal/app/hint"
 	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/policy"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// RequirementsFile is what the administrator of a machine demands of everybody who
+// File is what the administrator of a machine demands of everybody who
 // runs fermata on it.
-const RequirementsFile = "/etc/fermata/requirements.toml"
+const File = "/etc/fermata/requirements.toml"
 
-// A LimitOptions is what the command line of a server says about limits for its
+// Options are what the command line of a server says about limits for its
 // clients.
-type LimitOptions struct {
+type Options struct {
 	Clients     bool // others than the user of this process say what to do
 	MaxSandbox  string
 	MinApproval string
@@ -33,7 +36,7 @@ type LimitOptions struct {
 	ShareKey    bool // clients may ask for the key
 }
 
-// requirements is the form of RequirementsFile.
+// requirements is the form of File.
 type requirements struct {
 	SandboxModes     []p.SandboxMode    `toml:"allowed_sandbox_modes"`
 	ApprovalPolicies []p.ApprovalPolicy `toml:"allowed_approval_policies"`
@@ -46,25 +49,25 @@ type requirements struct {
 	MCPServers map[string]servers.Requirement `toml:"mcp_servers"`
 }
 
-// A limiter knows what is allowed, and who may have the key.
-type limiter struct {
+// A Limiter knows what is allowed, and who may have the key.
+type Limiter struct {
 	policy.Limits
-	shareKey bool
-	servers  servers.Limits
+	ShareKey bool // clients may ask for the key
+	Servers  servers.Limits
 }
 
-// newLimiter puts the limits together: those of the machine, of the command line,
+// New puts the limits together: those of the machine, of the command line,
 // and for clients what the command line says of the sandbox and of approvals.
-func newLimiter(file string, o LimitOptions, cfg *config.Config) (limiter, error) {
+func New(file string, o Options, cfg *config.Config) (Limiter, error) {
 	machine, req, err := readRequirements(file)
 	if err != nil {
-		return limiter{}, &Error{Err: err, Hint: "the administrator of this machine has to correct the file"}
+		return Limiter{}, &hint.Error{Err: err, Hint: "the administrator of this machine has to correct the file"}
 	}
 	line, err := o.limits(cfg)
 	if err != nil {
-		return limiter{}, err
+		return Limiter{}, err
 	}
-	l := limiter{machine.And(line), o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests), servers.Limits{Servers: req.MCPServers, From: file}}
+	l := Limiter{machine.And(line), o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests), servers.Limits{Servers: req.MCPServers, From: file}}
 	if o.Clients {
 		l.Limits = l.And(impliedLimits(cfg))
 	}
@@ -122,16 +125,16 @@ func readRequirements(file string) (policy.Limits, requirements, error) {
 }
 
 // limits are those that the flags name.
-func (o LimitOptions) limits(cfg *config.Config) (policy.Limits, error) {
+func (o Options) limits(cfg *config.Config) (policy.Limits, error) {
 	l := policy.Limits{Providers: o.Providers, Keys: o.Keys}
 	var err error
 	if l.Dirs, err = realDirs(o.Dirs); err != nil {
-		return l, usage("--allow-dir: %w", err)
+		return l, hint.Usagef("--allow-dir: %w", err)
 	}
 	ok := true
 	if o.MaxSandbox != "" {
 		if l.Sandbox, ok = policy.SandboxUpTo(p.SandboxMode(o.MaxSandbox)); !ok {
-			return l, usage("--max-sandbox: there is no mode %q; there are read-only, workspace-write, danger-full-access", o.MaxSandbox)
+			return l, hint.Usagef("--max-sandbox: there is no mode %q; there are read-only, workspace-write, danger-full-access", o.MaxSandbox)
 		}
 		if p.SandboxMode(o.MaxSandbox) != p.SandboxFullAccess {
 			l.NoEscalation, l.Workspace = true, new(cfg.Sandbox(p.SandboxWorkspaceWrite))
@@ -139,7 +142,7 @@ func (o LimitOptions) limits(cfg *config.Config) (policy.Limits, error) {
 	}
 	if o.MinApproval != "" {
 		if l.Approval, ok = policy.ApprovalFrom(p.ApprovalPolicy(o.MinApproval)); !ok {
-			return l, usage("--min-approval: there is no policy %q; there are untrusted, on-failure, on-request, never", o.MinApproval)
+			return l, hint.Usagef("--min-approval: there is no policy %q; there are untrusted, on-failure, on-request, never", o.MinApproval)
 		}
 	}
 	if l.Sandbox != nil || l.Approval != nil || len(l.Providers)+len(l.Keys)+len(l.Dirs) > 0 {
@@ -181,15 +184,17 @@ func realDirs(dirs []string) ([]string, error) {
 	return out, nil
 }
 
-// allow reports what about some settings is not allowed here.
-func (l limiter) allow(s p.Settings) error {
-	s.Cwd = resolveDir(s.Cwd)
+// Allow reports what about some settings is not allowed here.
+func (l Limiter) Allow(s p.Settings) error {
+	if real, err := filepath.EvalSymlinks(s.Cwd); err == nil {
+		s.Cwd = real
+	}
 	return l.Check(s)
 }
 
-// settle returns settings that are allowed: what somebody asked for must be, the
+// Settle returns settings that are allowed: what somebody asked for must be, the
 // rest is made as strict as it has to be. The notes are for people.
-func (l limiter) settle(s p.Settings, asked p.Overrides) (p.Settings, []string, error) {
+func (l Limiter) Settle(s p.Settings, asked p.Overrides) (p.Settings, []string, error) {
 	if asked.Sandbox != nil {
 		if err := l.CheckSandbox(s.Sandbox); err != nil {
 			return s, nil, err
@@ -201,11 +206,11 @@ func (l limiter) settle(s p.Settings, asked p.Overrides) (p.Settings, []string, 
 		}
 	}
 	s, notes := l.Clamp(s)
-	return s, notes, l.allow(s)
+	return s, notes, l.Allow(s)
 }
 
-// allowProvider reports whether a client may define a provider as it does.
-func (l limiter) allowProvider(pr config.Provider, defined []string) error {
+// AllowProvider reports whether a client may define a provider as it does.
+func (l Limiter) AllowProvider(pr config.Provider, defined []string) error {
 	if len(defined) == 0 {
 		return nil
 	}
@@ -215,10 +220,9 @@ func (l limiter) allowProvider(pr config.Provider, defined []string) error {
 	return l.CheckKeys(pr.KeyVariables())
 }
 
-// warnings are what people should know of conversations that begin here: which
+// Warnings are what people should know of conversations that begin here: which
 // instructions are left out, and which settings are not as configured.
-func (l limiter) warnings(loaded Loaded) []config.Warning {
-	cfg, cwd := loaded.Config, loaded.Options.Cwd
+func (l Limiter) Warnings(cfg *config.Config, cwd string) []config.Warning {
 	_, warnings := config.Instructions(cfg.Home, cwd, cfg.ProjectDocMaxBytes, cfg.ProjectDocFallbacks...)
 	if l.From == "" { // there are no limits
 		return warnings

@@ -1,4 +1,5 @@
-package app
+// Package notify runs the user's program when a turn has ended.
+package notify
 
 import (
 	"encoding/json"
@@ -13,67 +14,67 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A notifier runs the user's program when a turn has ended.
-type notifier struct {
-	argv     []string
-	env      func() []string
-	starting *sync.WaitGroup // of those that are being started
+// A Program is the user's, nothing if it has no arguments.
+type Program struct {
+	Argv     []string
+	Env      func() []string
+	Starting *sync.WaitGroup // of those that are being started
 }
 
-// ended runs the program with one more argument that says what ended and how.
+// TurnEnded runs the program with one more argument that says what ended and how.
 // It is the user's: nobody waits for it, and it may outlive us.
-func (n *notifier) ended(s conversation.TurnSummary) {
-	if len(n.argv) == 0 {
+func (n *Program) TurnEnded(s conversation.TurnSummary) {
+	if len(n.Argv) == 0 {
 		return
 	}
-	cmd := exec.Command(n.argv[0], slices.Concat(n.argv[1:], []string{noticeText(s)})...)
+	cmd := exec.Command(n.Argv[0], slices.Concat(n.Argv[1:], []string{noticeText(s)})...)
 	if _, err := os.Stat(s.Cwd); err == nil {
-		cmd.Dir = s.Cwd // else ours: that it is gone is no reason not to tell
+		cmd.Dir = s.Cwd // else ours: that it is gone is no reason not to notify
 	}
 	// A Ctrl-C in our terminal is not for it. A session of its own would make it
 	// look like something that a command left behind.
-	cmd.Env = n.env()
+	cmd.Env = n.Env()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	n.starting.Add(1)
+	n.Starting.Add(1)
 	go func() { // ended by the end of the program, or ours
 		err := cmd.Start()
-		n.starting.Done()
+		n.Starting.Done()
 		if err == nil {
 			_ = cmd.Wait() // only so that it does not stay a zombie
 		}
 	}()
 }
 
-// noticeMost is less than any system takes as one argument.
-const noticeMost = 120 << 10
+// maxNotice is less than any system takes as one argument.
+const maxNotice = 120 << 10
 
 // noticeText is the argument. Texts that make it too long lose their middle.
 func noticeText(s conversation.TurnSummary) string {
 	text, err := json.Marshal(notice(s))
-	for most := noticeMost / 4; err == nil && len(text) > noticeMost && most > 0; most /= 2 {
-		text, err = json.Marshal(notice(shorter(s, most))) // strings: no error can happen
+	for limit := maxNotice / 4; err == nil && len(text) > maxNotice && limit > 0; limit /= 2 {
+		text, err = json.Marshal(notice(shorter(s, limit))) // strings: no error can happen
 	}
 	return string(text)
 }
 
-// shorter is s with no text much longer than most.
-func shorter(s conversation.TurnSummary, most int) conversation.TurnSummary {
-	s.Last = p.CutMiddle(s.Last, most)
-	s.Inputs = slices.Clone(s.Inputs[max(0, len(s.Inputs)-noticeInputs):])
+// shorter is s with no text much longer than limit.
+func shorter(s conversation.TurnSummary, limit int) conversation.TurnSummary {
+	s.Last = p.CutMiddle(s.Last, limit)
+	s.Inputs = slices.Clone(s.Inputs[max(0, len(s.Inputs)-maxInputs):])
 	for i := range s.Inputs {
-		s.Inputs[i] = p.CutMiddle(s.Inputs[i], most)
+		s.Inputs[i] = p.CutMiddle(s.Inputs[i], limit)
 	}
 	if s.Error != nil {
-		s.Error = &p.Error{Message: p.CutMiddle(s.Error.Message, most)}
+		s.Error = &p.Error{Message: p.CutMiddle(s.Error.Message, limit)}
 	}
 	return s
 }
 
-// noticeInputs is how many messages, the latest ones, an argument that is too
+// maxInputs is how many messages, the latest ones, an argument that is too
 // long keeps.
-const noticeInputs = 100
+const maxInputs = 100
 
-// notice is what the program is told, in the form that programs written for
+// notice is what the program gets, in the form that programs written for
 // Codex read, and with a type of its own for a turn that did not complete.
 func notice(s conversation.TurnSummary) map[string]any {
 	inputs := s.Inputs

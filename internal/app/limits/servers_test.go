@@ -1,4 +1,4 @@
-package app
+package limits
 
 import (
 	"slices"
@@ -18,11 +18,11 @@ func TestMCPServersThatAreAllowed(t *testing.T) {
 		"near":  {URL: "https://evil.example/mcp"},
 		"off":   {Command: "x", Enabled: new(false)},
 	}
-	all, err := limitsFrom(t, "", LimitOptions{})
+	all, err := limitsFrom(t, "", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, warnings := all.servers.Allow(defs); len(got) != len(defs) || warnings != nil {
+	if got, warnings := all.Servers.Allow(defs); len(got) != len(defs) || warnings != nil {
 		t.Errorf("without limits: %v, %v", got, warnings)
 	}
 	l, err := limitsFrom(t, `
@@ -32,11 +32,11 @@ args.identity = { command = "npx", args = ["-y", "good"] }
 any.identity = { command = "tool" }
 far.identity = { url = "https://good.example/mcp" }
 near.identity = { url = "https://good.example/mcp" }
-`, LimitOptions{})
+`, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, warnings := l.servers.Allow(defs)
+	got, warnings := l.Servers.Allow(defs)
 	var names, left []string
 	for name := range got {
 		names = append(names, name)
@@ -48,15 +48,15 @@ near.identity = { url = "https://good.example/mcp" }
 	if strings.Join(names, " ") != "any far good" || strings.Join(left, " ") != "args near other" {
 		t.Errorf("allowed %v, warned of %v", names, left)
 	}
-	none, err := limitsFrom(t, "[mcp_servers]\n", LimitOptions{})
+	none, err := limitsFrom(t, "[mcp_servers]\n", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := none.servers.Allow(defs); len(got) != 0 {
+	if got, _ := none.Servers.Allow(defs); len(got) != 0 {
 		t.Errorf("an empty table allows %v", got)
 	}
 	for _, wrong := range []string{"[mcp_servers.x]\n", "[mcp_servers.x.identity]\ncommand=\"a\"\nurl=\"b\"\n", "[mcp_servers.x.identity]\nprogram=\"a\"\n"} {
-		if _, err := limitsFrom(t, wrong, LimitOptions{}); err == nil {
+		if _, err := limitsFrom(t, wrong, Options{}); err == nil {
 			t.Errorf("%q was taken", wrong)
 		}
 	}

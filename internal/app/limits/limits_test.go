@@ -1,4 +1,4 @@
-package app
+package limits
 
 import (
 	"os"
@@ -12,20 +12,21 @@ import (
 
 func loadFor(t *testing.T, overrides ...string) *config.Config {
 	t.Helper()
-	cfg, _, err := config.Load(config.Options{Cwd: t.TempDir(), Env: env(t.TempDir()), Overrides: overrides})
+	env := map[string]string{"HOME": t.TempDir()}
+	cfg, _, err := config.Load(config.Options{Cwd: t.TempDir(), Env: func(name string) string { return env[name] }, Overrides: overrides})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cfg
 }
 
-func limitsFrom(t *testing.T, text string, o LimitOptions, overrides ...string) (limiter, error) {
+func limitsFrom(t *testing.T, text string, o Options, overrides ...string) (Limiter, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "requirements.toml")
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return newLimiter(file, o, loadFor(t, overrides...))
+	return New(file, o, loadFor(t, overrides...))
 }
 
 func TestRequirements(t *testing.T) {
@@ -35,27 +36,27 @@ allowed_approval_policies = ["untrusted", "on-request"]
 allowed_providers = ["openai"]
 allow_escalation = false
 allow_key_requests = false
-`, LimitOptions{ShareKey: true})
-	if err != nil || l.shareKey || !l.NoEscalation {
+`, Options{ShareKey: true})
+	if err != nil || l.ShareKey || !l.NoEscalation {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	good := p.Settings{Cwd: "/", Provider: "openai", Approval: p.ApprovalOnRequest, Sandbox: p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite}}
-	if err := l.allow(good); err != nil {
+	if err := l.Allow(good); err != nil {
 		t.Error(err)
 	}
 	bad := good
 	bad.Sandbox.Mode = p.SandboxFullAccess
-	if err := l.allow(bad); err == nil || !strings.Contains(err.Error(), "requirements.toml") {
+	if err := l.Allow(bad); err == nil || !strings.Contains(err.Error(), "requirements.toml") {
 		t.Errorf("got %v", err)
 	}
 	// What nobody asked for is made strict enough; what somebody asked for is refused.
-	if s, notes, err := l.settle(bad, p.Overrides{}); err != nil || s.Sandbox.Mode != p.SandboxWorkspaceWrite || len(notes) != 1 {
+	if s, notes, err := l.Settle(bad, p.Overrides{}); err != nil || s.Sandbox.Mode != p.SandboxWorkspaceWrite || len(notes) != 1 {
 		t.Errorf("%+v, %q, %v", s, notes, err)
 	}
-	if _, _, err := l.settle(bad, p.Overrides{Sandbox: &bad.Sandbox}); err == nil {
+	if _, _, err := l.Settle(bad, p.Overrides{Sandbox: &bad.Sandbox}); err == nil {
 		t.Error("what was asked for was changed in silence")
 	}
-	if l, err := newLimiter(filepath.Join(t.TempDir(), "none"), LimitOptions{}, loadFor(t)); err != nil || l.allow(bad) != nil {
+	if l, err := New(filepath.Join(t.TempDir(), "none"), Options{}, loadFor(t)); err != nil || l.Allow(bad) != nil {
 		t.Errorf("without a file: %+v, %v", l, err)
 	}
 }
@@ -66,11 +67,11 @@ func TestRequirementsThatAreWrong(t *testing.T) {
 		`allowed_sandbox_modes = ["readonly"]`, `allowed_approval_policies = ["always"]`, `allowed_sandbox_mode = ["read-only"]`,
 		`allowed_directories = ["/no/such/directory"]`, `not toml`, `allow_escalation = "no"`,
 	} {
-		if _, err := limitsFrom(t, text, LimitOptions{}); err == nil {
+		if _, err := limitsFrom(t, text, Options{}); err == nil {
 			t.Errorf("%s: no error", text)
 		}
 	}
-	for _, o := range []LimitOptions{{MaxSandbox: "none"}, {MinApproval: "always"}, {Dirs: []string{"/no/such/directory"}}} {
+	for _, o := range []Options{{MaxSandbox: "none"}, {MinApproval: "always"}, {Dirs: []string{"/no/such/directory"}}} {
 		if _, err := limitsFrom(t, "", o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}
@@ -92,9 +93,9 @@ func TestImpliedLimits(t *testing.T) {
 		{true, []string{`sandbox_mode="danger-full-access"`, `approval_policy="never"`}, true},
 		{false, []string{`sandbox_mode="read-only"`}, true},
 	} {
-		l, err := limitsFrom(t, "", LimitOptions{Clients: tt.clients}, tt.overrides...)
-		if err != nil || (l.allow(full) == nil) != tt.ok {
-			t.Errorf("%+v: %v, %v", tt, l.allow(full), err)
+		l, err := limitsFrom(t, "", Options{Clients: tt.clients}, tt.overrides...)
+		if err != nil || (l.Allow(full) == nil) != tt.ok {
+			t.Errorf("%+v: %v, %v", tt, l.Allow(full), err)
 		}
 	}
 }

@@ -1,0 +1,158 @@
+// Package window asks the servers of models how many tokens a model takes.
+package window
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// probeTime is how long a server may take to answer.
+const probeTime = 300 * time.Millisecond
+
+// An answer is what a server said, kept in a file so that not every start
+// asks again.
+type answer struct {
+	Window int64     `json:"window"`
+	Asked  time.Time `json:"asked"`
+}
+
+// askAgain is how long an answer is believed: servers are started anew with other
+// windows, and a refusal corrects one that is too large.
+const askAgain = time.Hour
+
+// Of returns the window of a model as its server says, or said within the hour. Answers are kept in dir. It is 0
+// if the server does not say.
+func Of(dir, baseURL, key, model string) int64 {
+	sum := sha256.Sum256([]byte(baseURL + "\x00" + model))
+	file := filepath.Join(dir, hex.EncodeToString(sum[:8])+".json")
+	var kept answer
+	if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &kept) == nil {
+		if age := time.Since(kept.Asked); age >= 0 && age < askAgain {
+			return kept.Window
+		}
+	}
+	said, answered := ask(baseURL, key, model)
+	if answered {
+		data, _ := json.Marshal(answer{said, time.Now()}) // of a number and a time
+		if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
+			_ = os.WriteFile(file, data, 0o600) // half of it is asked for again
+		}
+	}
+	return said
+}
+
+// ask asks a server for the window of a model, in the ways of llama.cpp, LM Studio,
+// Ollama and vLLM. It is 0 if the server does not say. It reports whether there is
+// a server.
+func ask(baseURL, key, model string) (window int64, answered bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	base := strings.TrimSuffix(baseURL, "/")
+	root := strings.TrimSuffix(base, "/v1")
+	get := func(method, address string, body any, into any) bool {
+		data, _ := json.Marshal(body) // of strings
+		req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(data))
+		if err != nil {
+			return false
+		}
+		if key != "" {
+			req.Header.Set("Authorization", "Bearer "+key)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		answered = true
+		return resp.StatusCode == http.StatusOK && json.NewDecoder(resp.Body).Decode(into) == nil
+	}
+
+	if window = askList(get, base+"/models", model); window == 0 { // vLLM
+		window = askOthers(get, root, model)
+	}
+	return window, answered
+}
+
+// A request asks a server for something, and reports whether it got it.
+type request func(method, address string, body, into any) bool
+
+func askList(get request, address, model string) int64 {
+	var list struct {
+		Data []modelAnswer `json:"data"`
+	}
+	if !get(http.MethodGet, address, nil, &list) {
+		return 0
+	}
+	return windowOf(list.Data, model)
+}
+
+func askOthers(get request, root, model string) int64 {
+	var props struct {
+		Settings struct {
+			Context int64 `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+	}
+	if get(http.MethodGet, root+"/props", nil, &props) && props.Settings.Context > 0 { // llama.cpp
+		return props.Settings.Context
+	}
+	if n := askList(get, root+"/api/v0/models", model); n > 0 { // LM Studio
+		return n
+	}
+	return askOllama(get, root, model)
+}
+
+// A modelAnswer is what servers say of a model.
+type modelAnswer struct {
+	ID     string `json:"id"`
+	Max    int64  `json:"max_model_len"`
+	Loaded int64  `json:"loaded_context_length"`
+}
+
+func windowOf(list []modelAnswer, model string) int64 {
+	for _, a := range list {
+		if a.ID == model {
+			return max(a.Max, a.Loaded)
+		}
+	}
+	return 0
+}
+
+// askOllama takes the context that a model runs with, else the parameter of the model. What
+// a model could do says nothing: Ollama uses a part of it.
+func askOllama(get request, root, model string) int64 {
+	var running struct {
+		Models []struct {
+			Name    string `json:"name"`
+			Context int64  `json:"context_length"`
+		} `json:"models"`
+	}
+	if get(http.MethodGet, root+"/api/ps", nil, &running) {
+		for _, m := range running.Models {
+			if m.Name == model && m.Context > 0 {
+				return m.Context
+			}
+		}
+	}
+	var show struct {
+		Parameters string `json:"parameters"`
+	}
+	if !get(http.MethodPost, root+"/api/show", map[string]string{"model": model}, &show) {
+		return 0
+	}
+	for line := range strings.Lines(show.Parameters) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
+			var n int64
+			_ = json.Unmarshal([]byte(f[1]), &n) // 0 if it is not a number
+			return n
+		}
+	}
+	return 0
+}
