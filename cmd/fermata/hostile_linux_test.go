@@ -43,6 +43,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata exec":               {{"exec", "--demo", "run: printf '\\033]0;owned\\007' #" + hostile}, {"exec", "--color=" + hostile, "x"}},
 		"fermata exec resume":        {{"exec", "resume", changed, "what happened?"}, {"exec", "resume", hostile, "x"}},
 		"fermata exec fork":          {{"exec", "fork", changed, "what happened?"}, {"exec", "fork", hostile}},
+		"fermata review":             {{"review", "--demo", hostile}, {"review", "--base", hostile}, {"review", "--commit=" + hostile, hostile}},
 		"fermata approve":            {{"approve", parked, "--deny"}, {"approve", hostile}, {"approve", parked, hostile}},
 		"fermata config show":        {{"config", "show", "-c", model}, {"config", "show", "-c", hostile + "=1"}},
 		"fermata doctor":             {{"doctor", "-c", model}, {"doctor", "-p", hostile}},

@@ -73,7 +73,7 @@ func wantsLines(root *cobra.Command, args []string) bool {
 	for cmd.HasParent() && cmd.Parent() != root {
 		cmd = cmd.Parent()
 	}
-	if !slices.Contains([]string{"exec", "approve"}, cmd.Name()) {
+	if !slices.Contains([]string{"exec", "review", "approve"}, cmd.Name()) {
 		return false
 	}
 	if end := slices.Index(args, "--"); end >= 0 {

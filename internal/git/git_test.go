@@ -93,6 +93,9 @@ func (s *site) everything(dir string) (diff string, errs error) {
 	keep(r.Untracked(ctx))
 	keep(r.Diff(ctx, "HEAD"))
 	_, _ = r.RemoteBase(ctx) // there may be none
+	keep(r.Commit(ctx, "HEAD"))
+	keep(r.Branches(ctx))
+	keep(r.Ahead(ctx, "HEAD"))
 	before, err := r.WriteTree(ctx)
 	keep(before, err)
 	s.write(filepath.Join(dir, "later"), "2\n")

@@ -166,3 +166,37 @@ func (r *Repo) Checkout(ctx context.Context, tree, path string) (string, error) 
 // ErrFilter means that the attributes of a file name a filter, such as that of
 // Git LFS. Filters are programs and are not run.
 var ErrFilter = errors.New("its attributes name a filter, which is not run")
+
+// ErrNoCommit means that a name names no commit.
+var ErrNoCommit = errors.New("no such commit")
+
+// Commit returns the commit that a branch, a tag or the beginning of a hash names.
+func (r *Repo) Commit(ctx context.Context, name string) (string, error) {
+	if strings.HasPrefix(name, "-") { // no reference begins so, but a flag does
+		return "", fmt.Errorf("%q: %w", name, ErrNoCommit)
+	}
+	out, err := r.run(ctx, "rev-parse", "--verify", "--quiet", name+"^{commit}")
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return "", err
+	case err != nil:
+		return "", fmt.Errorf("%q: %w", name, ErrNoCommit)
+	}
+	return strings.TrimSpace(out), nil
+}
+
+// Branches returns the names of the branches, those of remotes after our own.
+func (r *Repo) Branches(ctx context.Context) ([]string, error) {
+	out, err := r.run(ctx, "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes")
+	return strings.Fields(out), err
+}
+
+// Ahead reports whether this branch has commits that another does not have.
+func (r *Repo) Ahead(ctx context.Context, branch string) (bool, error) {
+	other, err := r.Commit(ctx, branch)
+	if err != nil {
+		return false, err
+	}
+	out, err := r.run(ctx, "rev-list", "--max-count=1", other+"..HEAD")
+	return out != "", err
+}

@@ -38,18 +38,24 @@ func (f *RunFlags) RegisterConfig(fs *pflag.FlagSet) {
 // Register adds all flags.
 func (f *RunFlags) Register(fs *pflag.FlagSet) {
 	f.RegisterConfig(fs)
+	f.RegisterModel(fs)
 	fs.BoolVar(&f.Snapshot, "snapshot", false, "in a git repository: record what commands change, so that undo can restore it")
-	fs.BoolVar(&f.Strict, "strict-config", false, "fail if the configuration gives a warning")
 	t := &f.Typed
-	fs.StringVarP(&t.Model, "model", "m", "", "use this `MODEL`")
 	fs.StringVarP(&t.Sandbox, "sandbox", "s", "", "what commands may touch, `MODE`: read-only, workspace-write, danger-full-access")
 	fs.StringVarP(&t.Approval, "ask-for-approval", "a", "", "when to ask for approval, `POLICY`: untrusted, on-failure, on-request, never")
 	fs.StringArrayVar(&t.AddDirs, "add-dir", nil, "let commands write to `DIR` as well; may be repeated")
 	fs.BoolVar(&t.FullAuto, "full-auto", false, "same as -a on-failure -s workspace-write")
 	fs.BoolVar(&t.Bypass, "dangerously-bypass-approvals-and-sandbox", false, "never ask, and run commands without a sandbox")
 	fs.BoolVar(&t.Bypass, "yolo", false, "same as --dangerously-bypass-approvals-and-sandbox")
+}
+
+// RegisterModel adds the flags that choose a model.
+func (f *RunFlags) RegisterModel(fs *pflag.FlagSet) {
+	t := &f.Typed
+	fs.StringVarP(&t.Model, "model", "m", "", "use this `MODEL`")
 	fs.BoolVar(&t.OSS, "oss", false, "use a local model (Ollama)")
 	fs.BoolVar(&t.Demo, "demo", false, "use the built-in demo model, which needs no key and no network")
+	fs.BoolVar(&f.Strict, "strict-config", false, "fail if the configuration gives a warning")
 }
 
 // RegisterLimits adds the flags of servers: what no client may exceed.

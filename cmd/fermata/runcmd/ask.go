@@ -47,7 +47,7 @@ func (l *refusedCalls) add(what, why string) {
 const shownRefusals = 5
 
 // explain says what was refused, and how to allow it.
-func (l *refusedCalls) explain(ctx context.Context, s cli.Streams, r *app.App, o exec.Options) {
+func (l *refusedCalls) explain(s cli.Streams, how string) {
 	fmt.Fprintln(s.Err, "fermata: refused, since nobody could be asked:")
 	for i, line := range l.list {
 		if i == shownRefusals {
@@ -56,11 +56,20 @@ func (l *refusedCalls) explain(ctx context.Context, s cli.Streams, r *app.App, o
 		}
 		fmt.Fprintf(s.Err, "  %s\n", line)
 	}
-	how := "--park waits for fermata approve"
-	if snap, err := r.Engine.Resume(ctx, o.Conversation); err == nil && snap.Settings.Sandbox.Mode == p.SandboxReadOnly {
-		how = "-s workspace-write lets it write here this time, fermata trust always; " + how
-	} else {
-		how = "fermata permissions allow COMMAND lets a command run always; " + how
-	}
 	fmt.Fprintf(s.Err, "hint: %s\n", how)
+}
+
+// howToAllow says how to let a conversation do what was refused.
+func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.ConversationID) string {
+	if f.review {
+		if f.ephemeral {
+			return "a review only reads"
+		}
+		return fmt.Sprintf("a review only reads; to let it change files: fermata exec resume %s -s workspace-write PROMPT", id)
+	}
+	how := "--park waits for fermata approve"
+	if snap, err := r.Engine.Resume(ctx, id); err == nil && snap.Settings.Sandbox.Mode == p.SandboxReadOnly {
+		return "-s workspace-write lets it write here this time, fermata trust always; " + how
+	}
+	return "fermata permissions allow COMMAND lets a command run always; " + how
 }

@@ -1,4 +1,4 @@
-// Package runcmd holds the commands that run one turn and print it: fermata exec and fermata approve. How a
+// Package runcmd holds the commands that run one turn and print it: fermata exec, review and approve. How a
 // turn is printed is in package exec.
 package runcmd
 
@@ -43,11 +43,12 @@ type execFlags struct {
 	answerTo  string // file
 	color     string
 	skipRepo  bool // work also where there is no git repository
+	review    bool // nothing may be changed
 }
 
-// Commands returns fermata exec and fermata approve.
+// Commands returns fermata exec, fermata review and fermata approve.
 func Commands(s cli.Streams) []*cobra.Command {
-	return []*cobra.Command{execCommand(s), cli.TakesLast(approveCommand(s))}
+	return []*cobra.Command{execCommand(s), reviewCommand(s), cli.TakesLast(approveCommand(s))}
 }
 
 // A Turn is one that another command runs as fermata exec does.
@@ -97,20 +98,25 @@ func execCommand(s cli.Streams) *cobra.Command {
 
 func (f *execFlags) register(fs *pflag.FlagSet) {
 	f.RunFlags.Register(fs)
+	f.registerOutput(fs)
 	fs.BoolVar(&f.last, "last", false, "resume the conversation that was changed last in this directory")
 	fs.BoolVar(&f.all, "all", false, "with --last: look in all directories")
-	fs.BoolVar(&f.ephemeral, "ephemeral", false, "do not save the conversation")
-	fs.BoolVar(&f.json, "json", false, "print events as JSON, one per line")
 	fs.BoolVar(&f.json, "experimental-json", false, "same as --json")
 	fs.BoolVar(&f.Detach, "detach", false, "let fermata serve run the turn: it goes on if the terminal is closed; fermata attach comes back to it")
 	fs.BoolVar(&f.park, "park", false, "if an approval is needed, exit with code 3; fermata approve resumes the turn")
 	fs.BoolVar(&f.Typed.Hold, "hold", false, "at a limit of the model service, wait until it resets instead of failing")
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE`; separate several by commas")
+	fs.BoolVar(&f.skipRepo, skipRepoFlag, false, "run outside a git repository")
+	registerIgnored(fs)
+}
+
+// registerOutput adds the flags that say what becomes of the answer.
+func (f *execFlags) registerOutput(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.ephemeral, "ephemeral", false, "do not save the conversation")
+	fs.BoolVar(&f.json, "json", false, "print events as JSON, one per line")
 	fs.StringVar(&f.schema, "output-schema", "", "require an answer that matches the JSON schema in `FILE`")
 	fs.StringVarP(&f.answerTo, "output-last-message", "o", "", "also write the answer to `FILE`")
 	fs.StringVar(&f.color, "color", cli.ColorAuto, "color the progress, `WHEN`: always, never, auto")
-	fs.BoolVar(&f.skipRepo, skipRepoFlag, false, "run outside a git repository")
-	registerIgnored(fs)
 }
 
 // registerIgnored takes flags that scripts written for Codex pass and that mean
@@ -252,7 +258,7 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	}
 	err = runTurn(ctx, s, r, o, f.answerTo, stopped)
 	if err == nil && len(left.list) > 0 {
-		left.explain(ctx, s, r, o)
+		left.explain(s, f.howToAllow(ctx, r, o.Conversation))
 		return &cli.ExitError{Code: cli.ExitRefused}
 	}
 	return err

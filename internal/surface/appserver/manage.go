@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/review"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
@@ -132,7 +132,7 @@ func (c *conn) reviewStart(ctx context.Context, r *jsonrpc.Request, in wire.Revi
 	if err != nil {
 		return none, err
 	}
-	what, prompt, err := review(in.Target)
+	target, err := reviewTarget(in.Target)
 	if err != nil {
 		return none, err
 	}
@@ -143,34 +143,28 @@ func (c *conn) reviewStart(ctx context.Context, r *jsonrpc.Request, in wire.Revi
 	case snap.Active:
 		return none, refuse("a turn is running")
 	}
-	op := p.UserTurn{Content: p.Text(prompt), WhenBusy: p.Queue, Ref: items.ReviewRef(what)}
+	op := p.UserTurn{Content: p.Text(target.Prompt()), WhenBusy: p.Queue, Ref: items.ReviewRef(target.Title())}
 	err = c.begin(ctx, id, op, func(receipt p.Receipt) {
 		r.Reply(wire.ReviewStarted{Turn: items.Started(id, receipt.Turn), ReviewThreadID: string(id)}, nil)
 	})
 	return none, failed(err, notFound, id)
 }
 
-// review says what is to be reviewed, for people and for the model.
-func review(t wire.ReviewTarget) (what, prompt string, err error) {
-	how := " Look at the change and at the code around it. Report what is wrong, the worst first, each with its file and line, and why it is wrong; do not change anything. If nothing is wrong, say so."
+// reviewTarget reads what a client wants reviewed.
+func reviewTarget(t wire.ReviewTarget) (review.Target, error) {
+	field, value, target := "instructions", t.Instructions, review.Target{Instructions: t.Instructions}
 	switch t.Type {
 	case "uncommittedChanges":
-		return "current changes", "Review the uncommitted changes of this repository: staged, unstaged and untracked files." + how, nil
+		return review.Target{}, nil
 	case "baseBranch":
-		if t.Branch == "" {
-			return "", "", badParams("target: branch is missing")
-		}
-		return "changes against " + t.Branch, fmt.Sprintf("Review the changes of this branch since it left the branch %q (git diff of the merge base).", t.Branch) + how, nil
+		field, value, target = "branch", t.Branch, review.Target{Base: t.Branch}
 	case "commit":
-		if t.SHA == "" {
-			return "", "", badParams("target: sha is missing")
-		}
-		return "commit " + t.SHA, fmt.Sprintf("Review the commit %q.", t.SHA) + how, nil
+		field, value, target = "sha", t.SHA, review.Target{Commit: t.SHA}
 	}
-	if t.Instructions == "" {
-		return "", "", badParams("target: instructions is missing")
+	if value == "" {
+		return target, badParams("target: %s is missing", field)
 	}
-	return t.Instructions, "Review: " + t.Instructions + "\n" + how, nil
+	return target, nil
 }
 
 func (c *conn) terminalsList(ctx context.Context, _ *jsonrpc.Request, in wire.QueueList) (wire.Terminals, error) {

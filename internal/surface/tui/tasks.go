@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/app/review"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 )
 
@@ -12,22 +13,13 @@ const initTask = `Write a file AGENTS.md in the root of this repository: a short
 Look at the repository first. Say how to build, test and lint it (exact commands), how it is laid out, which conventions the code follows, and what to be careful about.
 Keep it below 60 lines, and only write what you have seen. If there is an AGENTS.md already, improve it.`
 
-const reviewTask = `Review the changes named below as a careful colleague would. Do not change any files.
-Look at the diff and at the code around it. Report problems that matter: bugs, broken promises to callers, missing or weak tests, security. For each one give the file and line, what goes wrong, and how to mend it; the worst first. Do not praise, and do not report matters of taste. If nothing is wrong, say so in one line.
-
-The changes: `
-
 // initialize asks the model for an AGENTS.md.
 func (m *model) initialize(string) tea.Cmd { return m.submit(composer.Submit{Text: initTask}) }
 
 // review asks the model to look at changes: of the working tree, or since a branch or
 // commit.
 func (m *model) review(args string) tea.Cmd {
-	what := "everything in the working tree that differs from the last commit (git status, git diff HEAD, and files that git does not know)."
-	if base := strings.TrimSpace(args); base != "" {
-		what = "those that " + base + " names: a commit (git show), or a branch that this one began from (git diff " + base + "...HEAD)."
-	}
-	return m.submit(composer.Submit{Text: reviewTask + what})
+	return m.submit(composer.Submit{Text: review.Target{Name: strings.TrimSpace(args)}.Prompt()})
 }
 
 // archive puts the conversation away, and begins a new one.
