@@ -83,26 +83,32 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata app-server generate-json-schema": {{"app-server", "generate-json-schema"}, {"app-server", "generate-json-schema", hostile}},
 		"fermata web": {{"web", "--no-open", hostile}, {"web", "--revoke", hostile}},
 	}
+	pl.runHostile(cases)
+	running.code() // it was stopped
+}
+
+// runHostile runs every command with its cases, and checks that each has some.
+func (pl *place) runHostile(cases map[string][][]string) {
+	pl.t.Helper()
 	eachCommand(newRoot(cli.Stdio()), func(cmd *cobra.Command) {
 		path := cmd.CommandPath()
 		if len(cases[path]) == 0 && !slices.Contains(drawing, path) {
-			t.Errorf("%s has no case here", path)
+			pl.t.Errorf("%s has no case here", path)
 		}
 		for _, args := range cases[path] {
 			out := pl.onScreen(args...)
 			if steers(out) {
-				t.Errorf("%q steers the terminal:\n%q", args, out)
+				pl.t.Errorf("%q steers the terminal:\n%q", args, out)
 			}
 			if out == "" {
-				t.Errorf("%q printed nothing", args)
+				pl.t.Errorf("%q printed nothing", args)
 			}
 		}
 		delete(cases, path)
 	})
 	for path := range cases {
-		t.Errorf("there is no command %s", path)
+		pl.t.Errorf("there is no command %s", path)
 	}
-	running.code() // it was stopped
 }
 
 // converse runs the binary and returns the conversation that it began.
