@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,7 +20,9 @@ var clockUsers atomic.Int64
 
 func TestMain(m *testing.M) {
 	clockUsers.Add(1)
-	m.Run()
+	code := m.Run()
+	endThree()
+	os.Exit(code)
 }
 
 // runClock sets the server's clock until the test ends.
