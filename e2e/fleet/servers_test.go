@@ -129,7 +129,7 @@ func newServers(t testing.TB, dir string, n int, config string) *servers {
 		s := &natsServer{port: ports[2*i], cluster: ports[2*i+1], config: filepath.Join(dir, fmt.Sprintf("n%d.conf", i))}
 		text := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\njetstream { store_dir: %q }\n", i, s.port, filepath.Join(dir, fmt.Sprint(i)))
 		if n > 1 {
-			text += fmt.Sprintf("cluster { name: fleet, listen: 127.0.0.1:%d, routes: [%s] }\n", s.cluster, strings.Join(routes, ", "))
+			text += fmt.Sprintf("cluster { name: fleet, no_advertise: true, listen: 127.0.0.1:%d, routes: [%s] }\n", s.cluster, strings.Join(routes, ", "))
 		}
 		if err := os.WriteFile(s.config, []byte(text+config), 0o600); err != nil {
 			t.Fatal(err)
