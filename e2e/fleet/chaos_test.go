@@ -41,11 +41,12 @@ func TestChaos(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-chaos %v -conversations %d -seed %d", d, convs, seed)
-	w := newWorld(t, seed)
+	w := newWorld(t)
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	var clients, breaking sync.WaitGroup
-	breaking.Go(func() { w.breakThings(ctx) })
+	breaking.Go(func() { w.breakThings(ctx, rand.New(rand.NewPCG(seed, 1<<32)), w.breakNode) })
+	breaking.Go(func() { w.breakThings(ctx, rand.New(rand.NewPCG(seed, 2<<32)), w.breakServer) })
 	slots := make(chan struct{}, *chaosBusy)
 	var all []*chaosClient
 	for i := range convs {
@@ -65,7 +66,6 @@ func TestChaos(t *testing.T) {
 // A world is everything that can break.
 type world struct {
 	t       *testing.T
-	r       *rand.Rand
 	servers *servers
 	nodes   []*chaosNode
 	beat    string // the program whose beats say until when a command ran
@@ -78,13 +78,13 @@ type world struct {
 	errs   map[string]int // what clients were answered, without the names in it
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	bin, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), began: time.Now(), faults: make(map[string]int), errs: make(map[string]int)}
+	w := &world{t: t, dir: t.TempDir(), began: time.Now(), faults: make(map[string]int), errs: make(map[string]int)}
 	w.beat = filepath.Join(w.dir, "heartbeat")
 	if out, err := exec.Command("go", "build", "-o", w.beat, "./heartbeat").CombinedOutput(); err != nil {
 		t.Fatalf("build heartbeat: %v\n%s", err, out)
@@ -234,13 +234,17 @@ func (n *chaosNode) connect(ctx context.Context) (*remote.Engine, <-chan struct{
 	return nil, nil, err
 }
 
-// breakThings breaks one thing after the other until ctx ends, and mends all.
-func (w *world) breakThings(ctx context.Context) {
-	for {
-		if !pauseFor(ctx, time.Duration(500+w.r.IntN(3500))*time.Millisecond) {
-			return
-		}
-		w.breakOne(ctx)
+// breakThings breaks one thing after the other, and mends it, until ctx ends.
+func (w *world) breakThings(ctx context.Context, r *rand.Rand, choose func(*rand.Rand) fault) {
+	for pauseFor(ctx, time.Duration(200+r.IntN(2500))*time.Millisecond) {
+		f, lasts := choose(r), time.Duration(100+r.IntN(5000))*time.Millisecond
+		w.logf("%s for %v", f.name, lasts)
+		w.mu.Lock()
+		w.faults[strings.TrimRight(f.name, " 0123456789")]++
+		w.mu.Unlock()
+		f.breaks()
+		pauseFor(ctx, lasts)
+		f.mends()
 	}
 }
 
@@ -261,31 +265,33 @@ type fault struct {
 	mends  func()
 }
 
-func (w *world) breakOne(ctx context.Context) {
-	n, s := w.nodes[w.r.IntN(len(w.nodes))], w.servers.all[w.r.IntN(len(w.servers.all))]
+func (w *world) breakNode(r *rand.Rand) fault {
+	n := w.nodes[r.IntN(len(w.nodes))]
 	down := func(f func()) func() { return func() { f(); n.breaks() } }
-	node, server := fmt.Sprintf("node %d", n.i), fmt.Sprintf("server on port %d", s.port)
+	halt := fault{"halt node", down(func() { n.signal(syscall.SIGSTOP) }), func() { n.signal(syscall.SIGCONT); n.works() }}
+	kill := fault{"kill node", down(n.kill), n.start}
 	faults := []fault{
-		{"kill " + node, down(n.kill), n.start},
-		{"kill " + node, down(n.kill), n.start},
-		{"end " + node, down(n.end), n.start},
-		{"halt " + node, down(func() { n.signal(syscall.SIGSTOP) }), func() { n.signal(syscall.SIGCONT); n.works() }},
-		{"halt " + node, down(func() { n.signal(syscall.SIGSTOP) }), func() { n.signal(syscall.SIGCONT); n.works() }},
-		{"cut " + node, down(func() { n.each((*proxy).cut) }), func() { n.each((*proxy).mend); n.works() }},
-		{"silence " + node, down(func() { n.each(func(p *proxy) { p.pass(false) }) }), func() { n.each(func(p *proxy) { p.pass(true) }); n.works() }},
-		{"drop connections of " + node, func() { n.each((*proxy).cut) }, func() { n.each((*proxy).mend) }},
-		{"kill " + server, s.kill, func() { w.servers.start(w.t, s) }},
-		{"halt " + server, func() { s.signal(syscall.SIGSTOP) }, func() { s.signal(syscall.SIGCONT) }},
+		kill, kill, halt, halt,
+		{"end node", down(n.end), n.start},
+		{"cut off node", down(func() { n.each((*proxy).cut) }), func() { n.each((*proxy).mend); n.works() }},
+		{"mute node", down(func() { n.each(func(p *proxy) { p.pass(false) }) }), func() { n.each(func(p *proxy) { p.pass(true) }); n.works() }},
+		{"drop connections of node", func() { n.each((*proxy).cut); n.each((*proxy).mend) }, func() {}},
 	}
-	f := faults[w.r.IntN(len(faults))]
-	lasts := time.Duration(100+w.r.IntN(6000)) * time.Millisecond
-	w.logf("%s for %v", f.name, lasts)
-	w.mu.Lock()
-	w.faults[strings.Fields(f.name)[0]+" "+map[bool]string{true: "server", false: "node"}[strings.Contains(f.name, "server")]]++
-	w.mu.Unlock()
-	f.breaks()
-	pauseFor(ctx, lasts)
-	f.mends()
+	f := faults[r.IntN(len(faults))]
+	f.name += fmt.Sprintf(" %d", n.i)
+	return f
+}
+
+func (w *world) breakServer(r *rand.Rand) fault {
+	i := r.IntN(len(w.servers.all))
+	s := w.servers.all[i]
+	faults := []fault{
+		{"kill server", s.kill, func() { w.servers.start(w.t, s) }},
+		{"halt server", func() { s.signal(syscall.SIGSTOP) }, func() { s.signal(syscall.SIGCONT) }},
+	}
+	f := faults[r.IntN(len(faults))]
+	f.name += fmt.Sprintf(" %d", i)
+	return f
 }
 
 func (n *chaosNode) each(f func(*proxy)) {
