@@ -29,7 +29,7 @@ func resolved(t *testing.T, text []byte) *jsonschema.Resolved {
 // recordSession plays a session that has a bit of everything, and returns the messages and which method each answer answers.
 func recordSession(t *testing.T) (log []map[string]any, methods map[float64]string) {
 	t.Helper()
-	s := newAppSite(t, "-c", `approval_policy="untrusted"`)
+	s := newAppSite(t, "-c", `approval_policy="untrusted"`, "-c", `mcp_servers.none.command="/nonexistent"`)
 	c := s.connect()
 	methods = map[float64]string{}
 	call := func(method, params string) map[string]any {
@@ -70,10 +70,11 @@ func recordSession(t *testing.T) (log []map[string]any, methods map[float64]stri
 		"skills/list": `{}`, "permissionProfile/list": `{}`, "collaborationMode/list": `{}`, "thread/queue/list": `{"threadId":"T"}`,
 		"thread/backgroundTerminals/list": `{"threadId":"T"}`, "thread/fork": `{"threadId":"T"}`, "thread/settings/update": `{"threadId":"T","model":"demo"}`,
 		"command/exec": `{"command":["true"]}`, "thread/resume": `{"threadId":"T"}`, "thread/search": `{"searchTerm":"made"}`,
-		"thread/unsubscribe": `{"threadId":"T"}`,
+		"thread/unsubscribe": `{"threadId":"T"}`, "hooks/list": `{}`,
 	} {
 		call(method, params)
 	}
+	recordConfig(t, s, call)
 	call("thread/archive", `{"threadId":"T"}`)
 	call("thread/unarchive", `{"threadId":"T"}`)
 	for _, line := range append(c.log, d.log...) {
@@ -84,6 +85,25 @@ func recordSession(t *testing.T) (log []map[string]any, methods map[float64]stri
 		log = append(log, m)
 	}
 	return log, methods
+}
+
+// recordConfig reads and writes the configuration.
+func recordConfig(t *testing.T, s *appSite, call func(method, params string) map[string]any) {
+	t.Helper()
+	call("config/batchWrite", `{"edits":[{"keyPath":"model_verbosity","value":"low","mergeStrategy":"replace"}]}`)
+	read := call("config/read", `{"includeLayers":true,"cwd":"."}`)
+	for key, want := range map[string]string{"model_verbosity": "low", "approval_policy": "untrusted"} {
+		if got := within(read, "config", key); got != want {
+			t.Errorf("%s is %v, want %s", key, got, want)
+		}
+	}
+	servers := call("mcpServerStatus/list", `{}`)["data"].([]any)
+	if len(servers) != 1 || within(servers[0], "name") != "none" {
+		t.Errorf("the MCP servers are %v", servers)
+	}
+	if text, err := os.ReadFile(filepath.Join(s.dir, "home", "fermata", "config.toml")); err != nil || !strings.Contains(string(text), `model_verbosity = "low"`) {
+		t.Errorf("config.toml is %q, %v", text, err)
+	}
 }
 
 // What is recorded of a session fits our schema, and Codex's own for every message that it knows.
@@ -126,6 +146,7 @@ func TestAppServerSchema(t *testing.T) {
 // answers are the names of Codex's schemas of results.
 var answers = map[string]string{
 	"account/read": "GetAccount", "thread/loaded/list": "ThreadLoadedList", "thread/name/set": "ThreadSetName", "config/read": "ConfigRead",
+	"config/batchWrite": "ConfigWrite", "mcpServerStatus/list": "ListMcpServerStatus",
 }
 
 func codexSchema(t *testing.T, log []map[string]any, methods map[float64]string) {

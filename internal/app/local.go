@@ -186,7 +186,7 @@ func gitOptions(home, dir string) git.Options {
 // SavedConfig reads what the configuration file says now.
 func (a *App) SavedConfig() (SavedConfig, error) {
 	saved := SavedConfig{Profiles: map[string]SavedProfile{}}
-	file := filepath.Join(a.Config.Home, config.FileName)
+	file := configPath(a.Config.Home)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return saved, nil

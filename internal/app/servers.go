@@ -16,6 +16,17 @@ import (
 // MCPStatus is the state of an MCP server, for people.
 type MCPStatus = mcp.Status
 
+// MCPToolStatus is a tool of one.
+type MCPToolStatus = mcp.ToolStatus
+
+// The states of an MCP server.
+const (
+	MCPNotStarted = mcp.NotStarted
+	MCPStarting   = mcp.Starting
+	MCPRunning    = mcp.Running
+	MCPFailed     = mcp.Failed
+)
+
 // MCPServers are the servers that may be used here: of the configuration, and of the project if
 // the person trusts them.
 func (l Loaded) MCPServers() (map[string]config.MCPServer, []config.Warning, error) {

@@ -16,7 +16,8 @@ import (
 // secret is masked.
 type Setting struct {
 	Key    string
-	Value  any // string, bool, int64 or []string
+	Path   []string // the parts of Key
+	Value  any      // string, bool, int64 or []string
 	Source Source
 
 	Ineffective bool // there was a warning that it has no effect
@@ -40,7 +41,7 @@ func (c *Config) All() []Setting {
 	})
 	all := make([]Setting, len(sorted))
 	for i, s := range sorted {
-		all[i] = Setting{Key: formatKey(s.path), Value: s.visible(), Source: s.source, Ineffective: s.ineffective()}
+		all[i] = Setting{Key: formatKey(s.path), Path: s.path, Value: s.visible(), Source: s.source, Ineffective: s.ineffective()}
 	}
 	return all
 }

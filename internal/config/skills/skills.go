@@ -21,6 +21,7 @@ type Skill struct {
 	Name        string
 	Description string
 	File        string // the SKILL.md
+	Project     bool   // it is the project's, not the user's
 }
 
 // A Prompt is a message that the user keeps in a file, and sends by its name
@@ -48,10 +49,11 @@ var agentDirs = []string{".fermata", ".agents", ".claude", ".codex"}
 // that cannot be read are left out.
 func Find(home, user, cwd string) []Skill {
 	var list []Skill
-	add := func(dir, root string) {
+	add := func(dir, root string, project bool) {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			s, ok := readSkill(filepath.Join(dir, e.Name(), "SKILL.md"), root)
+			s.Project = project
 			if ok && len(list) < maxSkills && !slices.ContainsFunc(list, func(o Skill) bool { return o.Name == s.Name }) {
 				list = append(list, s)
 			}
@@ -60,13 +62,13 @@ func Find(home, user, cwd string) []Skill {
 	dirs := config.ProjectDirs(cwd, 1)
 	for _, dir := range slices.Backward(dirs) {
 		for _, agent := range agentDirs {
-			add(filepath.Join(dir, agent, "skills"), dirs[0])
+			add(filepath.Join(dir, agent, "skills"), dirs[0], true)
 		}
 	}
-	add(filepath.Join(home, "skills"), "/")
+	add(filepath.Join(home, "skills"), "/", false)
 	if user != "" {
 		for _, agent := range agentDirs {
-			add(filepath.Join(user, agent, "skills"), "/")
+			add(filepath.Join(user, agent, "skills"), "/", false)
 		}
 	}
 	return list

@@ -81,6 +81,13 @@ func (fakeLocal) Choices(context.Context) ([]app.ModelChoice, error) {
 }
 func (fakeLocal) SkillList(string) []app.Skill { return nil }
 func (fakeLocal) Key() (string, bool)          { return "", true }
+func (fakeLocal) MCPStatus() []app.MCPStatus   { return nil }
+
+func (fakeLocal) ViewConfig(string) (app.ConfigView, error) {
+	return app.ConfigView{File: "/h/config.toml"}, nil
+}
+func (fakeLocal) SaveConfig(...app.ConfigEdit) (string, error)   { return "", nil }
+func (fakeLocal) Allowed() ([]p.SandboxMode, []p.ApprovalPolicy) { return nil, nil }
 
 // A client is the other end of a connection, played by the test.
 type client struct {

@@ -2,9 +2,12 @@ package appserver
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,32 +29,74 @@ func FuzzDispatcher(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, input []byte) {
-		e, err := engine.Open(t.Context(), engine.Config{Store: engine.MemoryStore(), Model: engine.DemoModel()})
+	f.Fuzz(func(t *testing.T, input []byte) { serveInput(t, func(p.ConversationID) []byte { return input }) })
+}
+
+// serveInput lets a server that has one thread read some input: it answers in JSON and ends when the input does.
+func serveInput(t *testing.T, input func(p.ConversationID) []byte) {
+	e, err := engine.Open(t.Context(), engine.Config{Store: engine.MemoryStore(), Model: engine.DemoModel()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Shutdown(context.Background()) }()
+	id, err := e.Create(t.Context(), p.Settings{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(t.Context(), Options{Engine: e, Version: "1", Home: t.TempDir(), Cwd: "/w", Settings: puppetSettings, Change: puppetChange, Local: fakeLocal{}})
+	defer s.Close()
+	outR, outW := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- s.Serve(t.Context(), Only, bytes.NewReader(input(id)), outW)
+		outW.Close()
+	}()
+	for lines := bufio.NewReader(outR); ; {
+		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			t.Fatal(err)
+			break
 		}
-		defer func() { _ = e.Shutdown(context.Background()) }()
-		s := New(t.Context(), Options{Engine: e, Version: "1", Home: t.TempDir(), Cwd: "/w", Settings: puppetSettings, Change: puppetChange, Local: fakeLocal{}})
-		defer s.Close()
-		outR, outW := io.Pipe()
-		done := make(chan error, 1)
-		go func() {
-			done <- s.Serve(t.Context(), Only, strings.NewReader(string(input)), outW)
-			outW.Close()
-		}()
-		for lines := bufio.NewReader(outR); ; {
-			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				break
+		if !json.Valid(line) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Errorf("the server ends with %v", err)
+	}
+}
+
+// FuzzMethods calls any two methods with any params. In the params THREAD is a thread that there is.
+func FuzzMethods(f *testing.F) {
+	var names []string
+	for _, m := range (&conn{}).methods() {
+		names = append(names, m.Name)
+	}
+	for i := range names {
+		f.Add(uint16(i), `{"threadId":"THREAD"}`, uint16(i), `{}`)
+	}
+	turn := uint16(slices.Index(names, "turn/start"))
+	for method, params := range map[string]string{
+		"thread/resume": `{"threadId":"THREAD","cwd":"x","config":{"a.b":1}}`, "thread/fork": `{"threadId":"THREAD","lastTurnId":"THREAD","ephemeral":true}`,
+		"turn/steer":     `{"threadId":"THREAD","expectedTurnId":"","input":[{"type":"text","text":"x"}]}`,
+		"turn/interrupt": `{"threadId":"THREAD","turnId":""}`, "thread/revert": `{"threadId":"THREAD","beforeTurnId":"THREAD"}`,
+		"thread/queue/add": `{"threadId":"THREAD","input":[{"type":"text","text":"x"}],"clientUserMessageId":"1"}`, "thread/queue/reorder": `{"threadId":"THREAD","queuedSubmissionIds":["1"]}`,
+		"review/start": `{"threadId":"THREAD","target":{"type":"commit","sha":"1"}}`, "thread/settings/update": `{"threadId":"THREAD","sandboxPolicy":{"type":"readOnly"}}`,
+		"thread/items/list": `{"threadId":"THREAD","cursor":"1","limit":2}`, "config/batchWrite": `{"edits":[{"keyPath":"model","value":"x","mergeStrategy":"upsert"}]}`,
+	} {
+		f.Add(turn, `{"threadId":"THREAD","input":[{"type":"text","text":"hi"}]}`, uint16(slices.Index(names, method)), params)
+	}
+	f.Fuzz(func(t *testing.T, first uint16, params string, second uint16, more string) {
+		serveInput(t, func(id p.ConversationID) []byte {
+			lines := []string{`{"id":0,"method":"initialize","params":{"clientInfo":{"name":"t","version":"1"}}}`}
+			for i, call := range []struct {
+				method uint16
+				params string
+			}{{first, params}, {second, more}} {
+				given := strings.ReplaceAll(strings.ReplaceAll(call.params, "THREAD", string(id)), "\n", " ")
+				lines = append(lines, fmt.Sprintf(`{"id":%d,"method":%q,"params":%s}`, i+1, names[int(call.method)%len(names)], given))
 			}
-			if !json.Valid(line) {
-				t.Errorf("not JSON: %s", line)
-			}
-		}
-		if err := <-done; err != nil {
-			t.Errorf("the server ends with %v", err)
-		}
+			return []byte(strings.Join(lines, "\n") + "\n")
+		})
 	})
 }
 

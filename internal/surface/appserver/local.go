@@ -1,8 +1,8 @@
 package appserver
 
 import (
+	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -18,11 +18,12 @@ func (c *conn) modelList(ctx context.Context, _ *jsonrpc.Request, in wire.ModelL
 	if err != nil {
 		return out, refuse("%v", err)
 	}
+	if !in.IncludeHidden {
+		choices = choices[:min(len(choices), shownModels)]
+	}
+	var all []wire.Model
 	for i, m := range choices {
 		hidden := i >= shownModels
-		if hidden && !in.IncludeHidden {
-			break
-		}
 		w := wire.Model{
 			ID: m.Model, Model: m.Model, DisplayName: m.Model, Description: "at " + m.Provider, Hidden: hidden, IsDefault: m.Default,
 			Efforts: []wire.EffortOption{}, DefaultEffort: m.DefaultEffort, Modalities: []string{"text"},
@@ -39,9 +40,10 @@ func (c *conn) modelList(ctx context.Context, _ *jsonrpc.Request, in wire.ModelL
 		if m.Vision {
 			w.Modalities = append(w.Modalities, "image")
 		}
-		out.Data = append(out.Data, w)
+		all = append(all, w)
 	}
-	return out, nil
+	out.Data, out.NextCursor, err = page(all, in.Cursor, cmp.Or(in.Limit, len(all)), "asc")
+	return out, err
 }
 
 func (c *conn) accountRead(context.Context, *jsonrpc.Request, wire.AccountRead) (wire.Account, error) {
@@ -49,18 +51,6 @@ func (c *conn) accountRead(context.Context, *jsonrpc.Request, wire.AccountRead) 
 		return wire.Account{Account: &wire.AccountKind{Type: "apiKey"}}, nil
 	}
 	return wire.Account{}, nil
-}
-
-func (c *conn) configRead(context.Context, *jsonrpc.Request, wire.ConfigRead) (wire.ConfigAnswer, error) {
-	return wire.ConfigAnswer{Config: map[string]any{}, Origins: map[string]any{}}, nil
-}
-
-func (c *conn) profileList(context.Context, *jsonrpc.Request, wire.Anything) (wire.Profiles, error) {
-	return wire.Profiles{Data: []wire.Profile{
-		{ID: ":read-only", Description: "Reads files; asks before anything else", Allowed: true},
-		{ID: ":workspace", Description: "Writes in the working directory; asks before anything else", Allowed: true},
-		{ID: ":danger-full-access", Description: "No sandbox: only where nothing can be damaged", Allowed: true},
-	}}, nil
 }
 
 func (c *conn) skillsList(_ context.Context, _ *jsonrpc.Request, in wire.SkillsList) (wire.Skills, error) {
@@ -73,7 +63,7 @@ func (c *conn) skillsList(_ context.Context, _ *jsonrpc.Request, in wire.SkillsL
 		entry := wire.SkillsEntry{Cwd: c.s.absolute(dir), Skills: []wire.Skill{}, Errors: []wire.None{}}
 		for _, s := range c.s.o.Local.SkillList(dir) {
 			scope := "user"
-			if strings.HasPrefix(s.File, entry.Cwd+"/") {
+			if s.Project {
 				scope = "repo"
 			}
 			entry.Skills = append(entry.Skills, wire.Skill{Name: s.Name, Description: s.Description, Path: s.File, Scope: scope, Enabled: true})

@@ -79,12 +79,14 @@ func (c *conn) localMethods() []jsonrpc.Method {
 		handle(c, "model/list", c.modelList),
 		handle(c, "account/read", c.accountRead),
 		handle(c, "config/read", c.configRead),
-		handle(c, "configRequirements/read", constant[wire.None](wire.Requirements{Requirements: null})),
+		handle(c, "config/batchWrite", c.configBatchWrite),
+		handle(c, "config/value/write", c.configValueWrite),
+		handle(c, "configRequirements/read", c.requirementsRead),
 		handle(c, "collaborationMode/list", constant[wire.None](none)),
 		handle(c, "permissionProfile/list", c.profileList),
 		handle(c, "skills/list", c.skillsList),
 		handle(c, "hooks/list", constant[wire.Anything](none)),
-		handle(c, "mcpServerStatus/list", constant[wire.Anything](none)),
+		handle(c, "mcpServerStatus/list", c.serverStatusList),
 		handle(c, "command/exec", c.commandExec),
 	}
 }

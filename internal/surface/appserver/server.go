@@ -47,6 +47,10 @@ type Local interface {
 	Choices(ctx context.Context) ([]app.ModelChoice, error)
 	SkillList(cwd string) []app.Skill
 	Key() (key string, ok bool)
+	ViewConfig(cwd string) (app.ConfigView, error)
+	SaveConfig(edits ...app.ConfigEdit) (file string, err error)
+	Allowed() ([]p.SandboxMode, []p.ApprovalPolicy)
+	MCPStatus() []app.MCPStatus
 }
 
 // A Server serves any number of connections.

@@ -2,7 +2,11 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +24,8 @@ type Status struct {
 	Error   string       `json:"error,omitempty"`   // the last one
 	Log     string       `json:"log,omitempty"`     // what it printed last
 	Took    string       `json:"took,omitempty"`    // how long its start took
+	Address string       `json:"-"`                 // scheme and host of its URL; empty if it is a command
+	Token   bool         `json:"-"`                 // it is sent a token or a header for authorization
 }
 
 // A ToolStatus is a tool of a server.
@@ -27,6 +33,8 @@ type ToolStatus struct {
 	Name        string             `json:"name"` // as the server has it
 	Description string             `json:"description,omitempty"`
 	Approval    config.MCPApproval `json:"approval"` // what holds unless the sandbox is off
+	ReadOnly    bool               `json:"-"`        // as the server says
+	Parameters  json.RawMessage    `json:"-"`        // as a JSON schema
 }
 
 // The states of a server.
@@ -48,7 +56,7 @@ func (all *Servers) Status(now Approvals) []Status {
 
 func (s *server) status(now Approvals) Status {
 	st := s.state.Load()
-	out := Status{Name: s.name, State: NotStarted, Project: s.def.Project}
+	out := Status{Name: s.name, State: NotStarted, Project: s.def.Project, Address: origin(s.def.URL), Token: hasToken(s.def)}
 	switch {
 	case st.starting:
 		out.State = Starting
@@ -71,9 +79,27 @@ func (s *server) status(now Approvals) Status {
 	}
 	for _, known := range st.tools {
 		t := known.with(now)
-		out.Tools = append(out.Tools, ToolStatus{Name: t.of.Name, Description: t.spec.Description, Approval: t.effective()})
+		out.Tools = append(out.Tools, ToolStatus{
+			Name: t.of.Name, Description: t.spec.Description, Approval: t.effective(), ReadOnly: t.readOnly, Parameters: t.spec.Parameters,
+		})
 	}
 	return out
+}
+
+// origin is the scheme and the host of an address: what may be shown of it.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// hasToken reports whether the server is sent something that says who we are.
+func hasToken(def config.MCPServer) bool {
+	isAuth := func(name string) bool { return strings.EqualFold(name, "authorization") }
+	return def.BearerTokenEnvVar != "" || slices.ContainsFunc(slices.Collect(maps.Keys(def.HTTPHeaders)), isAuth) ||
+		slices.ContainsFunc(slices.Collect(maps.Keys(def.EnvHTTPHeaders)), isAuth)
 }
 
 // Check starts all servers, waits until each has listed its tools or failed, and

@@ -185,24 +185,7 @@ type AccountKind struct {
 	Type string `json:"type" enum:"apiKey"`
 }
 
-// ConfigRead is config/read.
-type ConfigRead struct {
-	IncludeLayers bool   `json:"includeLayers,omitempty" doc:"makes no difference"`
-	Cwd           string `json:"cwd,omitempty"`
-}
-
-// ConfigAnswer answers it.
-type ConfigAnswer struct {
-	Config  map[string]any `json:"config"`
-	Origins map[string]any `json:"origins"`
-}
-
-// Requirements answers configRequirements/read.
-type Requirements struct {
-	Requirements json.RawMessage `json:"requirements"`
-}
-
-// Empty is a list of nothing: of plan modes, hooks, servers.
+// Empty is a list of nothing: of plan modes, hooks.
 type Empty struct {
 	Data []None `json:"data"`
 }
