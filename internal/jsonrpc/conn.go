@@ -130,6 +130,9 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 // Ending is a context that ends when the peer will say nothing more.
 func (c *Conn) Ending() context.Context { return c.ending }
 
+// Waiting is how many bytes wait for the peer to read them.
+func (c *Conn) Waiting() int { return c.out.size() }
+
 // Ended reports whether the peer will say nothing more.
 func (c *Conn) Ended() bool { return c.ending.Err() != nil }
 

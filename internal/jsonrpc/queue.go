@@ -15,6 +15,7 @@ type queue struct {
 	mu     sync.Mutex
 	lines  []byte        // not yet handed to the writer; guarded by mu
 	busy   bool          // the writer writes; guarded by mu
+	left   int           // bytes that the writer has not written; guarded by mu
 	moved  time.Time     // when it last got rid of something, or began; guarded by mu
 	err    error         // why nothing is written any more; guarded by mu
 	change chan struct{} // closed when any of these changes; guarded by mu
@@ -69,6 +70,13 @@ func (q *queue) flush(ctx context.Context) error {
 	return q.until(ctx, func() bool { return len(q.lines) == 0 && !q.busy })
 }
 
+// size is how many bytes wait.
+func (q *queue) size() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.lines) + q.left
+}
+
 // stop makes every later line be dropped.
 func (q *queue) stop(err error) {
 	q.mu.Lock()
@@ -90,7 +98,7 @@ func (q *queue) take() ([]byte, bool) {
 			q.mu.Unlock()
 			return nil, false
 		case len(lines) > 0:
-			q.lines, q.busy, q.moved = nil, true, time.Now()
+			q.lines, q.busy, q.left, q.moved = nil, true, len(lines), time.Now()
 			q.changed()
 			q.mu.Unlock()
 			return lines, true
@@ -126,7 +134,7 @@ func (q *queue) run(out io.Writer) error {
 			}
 			lines = lines[n:]
 			q.mu.Lock()
-			q.moved = time.Now()
+			q.left, q.moved = len(lines), time.Now()
 			q.mu.Unlock()
 		}
 		q.mu.Lock()

@@ -23,14 +23,14 @@ import (
 
 // A site is a server with an engine that is played by the test.
 type site struct {
-	t *testing.T
+	t testing.TB
 	e *enginetest.Engine
 	s *Server
 }
 
 func newSite(t *testing.T) *site { return newSiteWith(t, enginetest.New(t, enginetest.Options{})) }
 
-func newSiteWith(t *testing.T, e *enginetest.Engine) *site {
+func newSiteWith(t testing.TB, e *enginetest.Engine) *site {
 	t.Helper()
 	x := &site{t: t, e: e}
 	x.s = New(t.Context(), Options{Engine: e, Version: "1.2.3", Home: t.TempDir(), Cwd: "/w", Settings: puppetSettings, Change: puppetChange, Local: fakeLocal{}})
@@ -91,7 +91,7 @@ func (fakeLocal) Allowed() ([]p.SandboxMode, []p.ApprovalPolicy) { return nil, n
 
 // A client is the other end of a connection, played by the test.
 type client struct {
-	t     *testing.T
+	t     testing.TB
 	x     *site
 	in    *io.PipeWriter
 	out   *io.PipeReader

@@ -125,7 +125,7 @@ func (x *site) slow(ctx context.Context, id string) {
 }
 
 // A hundred clients attach, leave and come back at random to ten conversations that run, beside one that reads a byte a
-// second: nobody misses anything or gets it twice, and no turn waits for a client.
+// second: nobody misses anything or gets it twice, no turn waits for a client, and what waits for each client is bounded.
 func TestCrowd(t *testing.T) {
 	clients, rounds := 100, 6
 	if testing.Short() {
@@ -179,6 +179,7 @@ func TestCrowd(t *testing.T) {
 			for _, r := range requests {
 				r.Answer(text)
 			}
+			x.checkBounds()
 		}
 		// The clock of a bubble stands while anybody works: the turns took their own time, and waited for no client.
 		if took, own := time.Since(began), time.Duration(rounds)*200*time.Millisecond; took > 2*own {
