@@ -18,6 +18,7 @@ func onBoth(t *testing.T, args []string, play func(t *testing.T, pl *place, c *a
 		pl := newPlace(t)
 		c := pl.appOnStdio(args...)
 		play(t, pl, c)
+		checkLog(t, c.log)
 		c.close()
 		<-c.server.done
 		if code := c.server.cmd.ProcessState.ExitCode(); code != 0 {
@@ -29,7 +30,9 @@ func onBoth(t *testing.T, args []string, play func(t *testing.T, pl *place, c *a
 	t.Run("socket", func(t *testing.T) {
 		t.Parallel()
 		s := newAppSite(t, args...)
-		play(t, s.place, s.connect())
+		c := s.connect()
+		play(t, s.place, c)
+		checkLog(t, c.log)
 		if err := s.server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -168,6 +171,7 @@ func TestAppServerTwoClients(t *testing.T) {
 	b.result("turn/interrupt", fmt.Sprintf(`{"threadId":"T","turnId":%q}`, turn))
 	a.await("turn/completed")
 	for name, c := range map[string]*appClient{"a": a, "b": b} {
+		checkLog(t, c.log)
 		text, full := streamed(c.log)
 		if text == "" || text != full {
 			t.Errorf("%s was sent %q piece by piece, and %q", name, text, full)
