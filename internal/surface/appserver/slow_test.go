@@ -140,4 +140,3 @@ func BenchmarkTurn(b *testing.B) {
 		})
 	}
 }
-
