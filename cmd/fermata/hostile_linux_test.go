@@ -49,6 +49,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata doctor":             {{"doctor", "-c", model}, {"doctor", "-p", hostile}},
 		"fermata list":               {{"list"}, {"list", "--json"}, {"list", hostile}},
 		"fermata show":               {{"show", changed}, {"show", "--json", changed}, {"show", behind}, {"show", hostile}, {"show", "talk 1 twins" + hostile}},
+		"fermata export":             {{"export", changed}, {"export", "--format", "html", changed}, {"export", "--format", "json", changed}, {"export", hostile}, {"export", changed, "-o", hostile + ".md"}, {"export", changed, "-o", hostile}},
 		"fermata rename":             {{"rename", damaged, "new" + hostile}, {"rename", hostile, "x"}},
 		"fermata archive":            {{"archive", "new" + hostile}, {"archive", hostile}},
 		"fermata unarchive":          {{"unarchive", "new" + hostile}, {"unarchive", hostile}},

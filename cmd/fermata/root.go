@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/cmd/fermata/exportcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/managecmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/runcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/servecmd"
@@ -126,6 +127,7 @@ func newRoot(s cli.Streams) *cobra.Command {
 	addTo(root, groupRun, servecmd.Commands(s)...)
 	addTo(root, groupRun, demoModelCommand(s))
 	addTo(root, groupManage, managecmd.Commands(s)...)
+	addTo(root, groupManage, exportcmd.Command(s))
 	addTo(root, groupManage, storecmd.Command(s.Out, s.Err, cli.Usagef))
 	addTo(root, groupMachine, setupcmd.Commands(setupcmd.For(s))...)
 	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), versionCommand(s))

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/cmd/fermata/exportcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/runcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
 	"github.com/fermata-agent/fermata/internal/app"
@@ -229,6 +230,9 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		Config: r.Config, Dir: r.Cwd, Home: home, Version: cli.Version(),
 		History: history, Drafts: drafts, Files: (&finders{}).find,
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Projects: r.Projects, AsksForTrust: r.AsksTrust, Cost: r.Models.Cost, MCP: func() string { return mcp.Describe(r.MCPStatus()) },
+		Export: func(ctx context.Context, id p.ConversationID, dir, file string) (string, error) {
+			return exportcmd.ToFile(ctx, r.Engine.Local, id, dir, file)
+		},
 		Outlives: func(id p.ConversationID) bool { return r.Engine.Joined(id) != 0 },
 		Owner:    processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: cli.DarkTerminal(),

@@ -56,6 +56,7 @@ func slashes() []slash {
 		cmd("mcp", "", "show the MCP servers, their tools and errors", (*model).showServers),
 		cmd("answer", "NAME=VALUE…", "answer what an MCP server asks", (*model).answer),
 		cmd("copy", "[N]", "copy the last answer, or its Nth code block", (*model).copyAnswer),
+		cmd("export", "[FILE]", "write the conversation to a file: .md, .html or .json", (*model).export),
 		cmd("init", "", "write an AGENTS.md for this repository", (*model).initialize),
 		cmd("review", "[BRANCH|COMMIT]", "review what differs from the last commit, or a branch", (*model).review),
 		cmd("archive", "", "put this conversation away and start a new one", func(m *model, _ string) tea.Cmd { return m.idle(m.archive) }),

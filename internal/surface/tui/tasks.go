@@ -1,12 +1,14 @@
 package tui
 
 import (
+	"errors"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/app/review"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
 const initTask = `Write a file AGENTS.md in the root of this repository: a short guide for coding agents that work here.
@@ -20,6 +22,26 @@ func (m *model) initialize(string) tea.Cmd { return m.submit(composer.Submit{Tex
 // commit.
 func (m *model) review(args string) tea.Cmd {
 	return m.submit(composer.Submit{Text: review.Target{Name: strings.TrimSpace(args)}.Prompt()})
+}
+
+// export writes the conversation to a file.
+func (m *model) export(file string) tea.Cmd {
+	switch {
+	case m.talk.id == "":
+		return m.complain(errNoConversation)
+	case m.o.Export == nil:
+		return m.complain(errors.New("conversations cannot be exported here"))
+	}
+	ctx, f, id, dir := m.ctx, m.o.Export, m.talk.id, m.settings().Cwd
+	return func() tea.Msg {
+		path, err := f(ctx, id, dir, file)
+		return answer{func() tea.Cmd {
+			if err != nil {
+				return m.complain(err)
+			}
+			return m.hintf(theme.OK, "written to %s", path)
+		}}
+	}
 }
 
 // archive puts the conversation away, and begins a new one.

@@ -62,7 +62,9 @@ type Options struct {
 	Changes func(ctx context.Context, dir string) (diff string, err error) // of the working tree
 	Prompts []skills.Prompt                                                // that can be sent by their name
 	Undo    func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
-	Models  func(ctx context.Context) ([]app.ModelRow, error)
+	// Export writes a conversation to a file in the format of its ending, and returns its path.
+	Export func(ctx context.Context, id p.ConversationID, dir, file string) (string, error)
+	Models func(ctx context.Context) ([]app.ModelRow, error)
 	// Projects is what is remembered of directories. May be nil.
 	Projects *project.Store
 	// AsksForTrust reports whether a person should be asked if they trust a directory
