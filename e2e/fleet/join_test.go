@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,15 +53,18 @@ func newMember(t *testing.T, o nats.Options) *member {
 }
 
 func (m *member) reach(ctx context.Context, node string) (io.ReadWriteCloser, error) {
-	nc, _, err := m.store.Conn(ctx)
+	link, err := m.store.Link(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return pipe.Dial(ctx, pipe.OverNATS(nc), node, pipe.Options{})
+	return pipe.Dial(ctx, pipe.OverNATS(link.Conn), node, pipe.Options{})
 }
 
-// die ends a member as kill -9 does.
-func (m *member) die() {
+// die ends a member as kill -9 does: first, nobody hears of it any more.
+func (m *member) die(t *testing.T) {
+	if link, err := m.store.Link(t.Context()); err == nil {
+		link.Conn.Close()
+	}
 	m.store.Abandon()
 	m.Engine.Kill()
 }
@@ -173,7 +178,7 @@ func TestOwnerOnAnotherMachineDies(t *testing.T) {
 			seenB.until("delta 1.1.0 0 half a sen")
 			seenC.until("delta 1.1.0 0 half a sen")
 			time.Sleep(time.Duration(i) * 37 * time.Millisecond)
-			a.die()
+			a.die(t)
 			died := time.Now()
 			seenB.until("turn_ended crashed")
 			seenC.until("turn_ended crashed")
@@ -194,6 +199,55 @@ func TestOwnerOnAnotherMachineDies(t *testing.T) {
 			t.Errorf("after the owner's death the turn ended %v later", worst)
 		}
 	})
+}
+
+// Followers of an owner that was taken for dead move on to the new one, also if the old one is well again and
+// has nothing to write.
+func TestFollowersLeaveAnOwnerThatWasReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, &server.Options{})
+		o := nats.Options{Connect: []natsgo.Option{natsgo.InProcessServer(s)}}
+		a, b, c := newMember(t, o), newMember(t, o), newMember(t, o)
+		id := a.Begin()
+		seen := follow(t, b.c, id)
+		say(t, b.c, id, "one")
+		a.Request().Answer("hello")
+		seen.until("turn_ended completed")
+		admin(t, s, func(_ context.Context, kv natsgo.KeyValue) { // as if its renewals had not arrived
+			if err := kv.Delete(a.store.Node()); err != nil {
+				t.Fatal(err)
+			}
+			say(t, c.c, id, "two")
+		})
+		c.Request().Answer("from c")
+		seen.until("turn_ended completed")
+		say(t, b.c, id, "three")
+		c.Request().Answer("from c again")
+		seen.until("turn_ended completed")
+	})
+}
+
+// The commands for what other processes run work from another machine.
+func TestCommandsFromAnotherMachine(t *testing.T) {
+	s := listen(t, &server.Options{})
+	a, b := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
+	cmd, out, mark := a.startTurn()
+	ps := b.must("ps")
+	host, _ := os.Hostname()
+	if !strings.Contains(ps, fmt.Sprintf("%d on %s", cmd.Process.Pid, host)) || !strings.Contains(ps, "running") {
+		t.Errorf("ps: %s", ps)
+	}
+	id := strings.Fields(strings.Split(ps, "\n")[1])[0]
+	if out := b.must("send", id, "talk", "3"); !strings.Contains(out, "steered into turn 1") {
+		t.Errorf("send: %s", out)
+	}
+	if out := b.must("interrupt", id); !strings.Contains(out, "turn 1 interrupted") {
+		t.Errorf("interrupt: %s", out)
+	}
+	_ = cmd.Wait()
+	if running(mark) != 0 || !strings.Contains(out.String(), "interrupted") {
+		t.Errorf("after the interrupt %d commands run; it said: %s", running(mark), out)
+	}
 }
 
 // What a client on one machine has read of a sentence is a prefix of what is there after the process on

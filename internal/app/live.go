@@ -20,11 +20,13 @@ import (
 // A Process is one that has conversations open, or that serves.
 type Process struct {
 	PID           int
-	Serves        bool // it owns conversations for others
+	Host          string // its machine, or what it calls itself there; empty if it is of this home and machine
+	Serves        bool   // it owns conversations for others
 	Conversations []p.Snapshot
 	Err           error // why it is not known what it has open
 
 	engine *remote.Engine
+	owner  engine.Owner // of another machine
 }
 
 // Processes returns the processes of this home and machine that listen, with what they have open.

@@ -19,26 +19,23 @@ import (
 // A Live is a conversation in which something goes on.
 type Live struct {
 	p.Snapshot
-	PID    int // of the process that has it open; 0 if none has
+	PID    int    // of the process that has it open; 0 if none has
+	Host   string // its machine; empty if it is this one
 	Serves bool
 	Err    error // why nothing else is known
 }
 
-// ListLive returns the conversations of this home that a process has open, or whose turn has not ended.
+// ListLive returns the conversations of this home, or of the store that it shares, that a process has open, or whose turn
+// has not ended.
 func ListLive(ctx context.Context) ([]Live, error) {
-	processes, done, err := app.Processes(ctx, cli.Version())
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	var rows []Live
-	for _, x := range processes {
-		if x.Err != nil {
-			rows = append(rows, Live{PID: x.PID, Err: x.Err})
+	for _, processes := range []func(context.Context, string) ([]app.Process, func(), error){app.Processes, app.OtherProcesses} {
+		list, done, err := processes(ctx, cli.Version())
+		if err != nil {
+			return nil, err
 		}
-		for _, c := range x.Conversations {
-			rows = append(rows, Live{Snapshot: c, PID: x.PID, Serves: x.Serves})
-		}
+		defer done()
+		rows = append(rows, liveIn(list)...)
 	}
 	e, err := app.OpenStore(ctx, cli.Version())
 	if err != nil {
@@ -55,10 +52,26 @@ func ListLive(ctx context.Context) ([]Live, error) {
 		row.Settings.Cwd = c.Cwd
 		if owner, open, err := e.Owner(ctx, c.ID); err == nil && open {
 			row.PID = owner.PID
+			if !owner.IsNear() {
+				row.Host = owner.Host
+			}
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// liveIn returns what processes have open.
+func liveIn(processes []app.Process) (rows []Live) {
+	for _, x := range processes {
+		if x.Err != nil {
+			rows = append(rows, Live{PID: x.PID, Host: x.Host, Err: x.Err})
+		}
+		for _, c := range x.Conversations {
+			rows = append(rows, Live{Snapshot: c, PID: x.PID, Host: x.Host, Serves: x.Serves})
+		}
+	}
+	return rows
 }
 
 // PrintLive prints ListLive that runs, and what waits.
@@ -71,7 +84,7 @@ func PrintLive(w io.Writer, rows []Live) error {
 	fmt.Fprintln(t, "CONVERSATION\tPROCESS\tTURN\tSTATE\tTITLE")
 	for _, r := range rows {
 		if r.Err != nil {
-			fmt.Fprintf(t, "?\t%d\t\t%s\t\n", r.PID, r.Err)
+			fmt.Fprintf(t, "?\t%s\t\t%s\t\n", r.process(), r.Err)
 			continue
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", r.ID, r.process(), r.Turn, r.state(), safetext.Strip(strings.Join(strings.Fields(r.Title), " ")))
@@ -88,6 +101,8 @@ func (r Live) process() string {
 		return "none"
 	case r.Serves:
 		return fmt.Sprintf("%d (serve)", r.PID)
+	case r.Host != "":
+		return fmt.Sprintf("%d on %s", r.PID, safetext.Strip(r.Host))
 	}
 	return fmt.Sprint(r.PID)
 }

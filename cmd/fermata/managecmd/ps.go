@@ -21,7 +21,7 @@ func psCommand(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ps [ID [CMD]]",
 		Short: "List what runs, or the background commands of a conversation",
-		Long: "List everything that runs in this home, whichever process runs it: conversations, turns, background commands, turns that wait.\n" +
+		Long: "List everything that runs in this home, and on all machines that share its store, whichever process runs it:\nconversations, turns, background commands, turns that wait.\n" +
 			"With ID, list the running background commands of a conversation; with the number CMD of one, print its output so far.",
 		Example:           "  fermata ps\n  fermata ps 01a1df48\n  fermata ps 01a1df48 1",
 		ValidArgsFunction: cli.CompleteIDs(false),

@@ -63,16 +63,24 @@ func (o Opened) Close() {
 // IsShared reports whether other machines use the store.
 func (o Opened) IsShared() bool { return o.nats != nil }
 
+// Nodes returns the processes on all machines that use the same store and count as alive; none if it is in files.
+func (o Opened) Nodes(ctx context.Context) ([]nats.Node, error) {
+	if o.nats == nil {
+		return nil, nil
+	}
+	return o.nats.Nodes(ctx)
+}
+
 // Reach connects to a process that uses the same store, on whichever machine.
 func (o Opened) Reach(ctx context.Context, node string) (io.ReadWriteCloser, error) {
 	if o.nats == nil {
 		return nil, errors.New("it is on another machine, and [store] url is not set here")
 	}
-	nc, lease, err := o.nats.Conn(ctx)
+	link, err := o.nats.Link(ctx)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := pipe.Dial(ctx, pipe.OverNATS(nc), node, pipeOptions(lease))
+	conn, err := pipe.Dial(ctx, pipe.OverNATS(link.Conn), node, pipeOptions(link.Lease))
 	if v := (*pipe.VersionError)(nil); errors.As(err, &v) { // what they speak, we do not
 		return nil, &remote.VersionError{Oldest: v.Theirs, Newest: v.Theirs, Theirs: v.Newest}
 	}

@@ -259,3 +259,19 @@ func FuzzTake(f *testing.F) {
 		c.Close()
 	})
 }
+
+// One who sends more than it may ends the connection.
+func TestSenderExceedsTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := connect(t, newBus())
+		for n := range uint64(window/maxChunk + 1) {
+			server.send(frame{kind: kindData, number: n + 1, payload: make([]byte, maxChunk)})
+		}
+		synctest.Wait()
+		client.mu.Lock()
+		defer client.mu.Unlock()
+		if !errors.Is(client.err, errWindow) || len(client.unread) > window {
+			t.Errorf("%d bytes wait, error %v", len(client.unread), client.err)
+		}
+	})
+}

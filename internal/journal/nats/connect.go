@@ -165,6 +165,7 @@ func (s *Store) provision(ctx context.Context, l *link) error {
 		return err
 	}
 	replicas := info.Config.Replicas
+	l.replicas = replicas
 	if l.index, err = s.bucket(ctx, l, "index", replicas, 0); err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type natsJournal struct {
 	saved    chan delivery   // room for one: the batch under way has ended
 	texted   chan textsSaved // room for one: so have the texts
 	purged   chan struct{}   // room for one
+	taken    chan error      // room for one: another node has the conversation
 	done     chan struct{}   // closed by run
 
 	checkpointing chan struct{} // room for one: held during Checkpoint
@@ -104,6 +105,7 @@ func (s *Store) start(id string, l *link, o opened) *natsJournal {
 		saved:    make(chan delivery, 1),
 		texted:   make(chan textsSaved, 1),
 		purged:   make(chan struct{}, 1),
+		taken:    make(chan error, 1),
 		done:     make(chan struct{}),
 
 		checkpointing: make(chan struct{}, 1),
@@ -159,6 +161,8 @@ func (j *natsJournal) run() {
 			j.textsEnded(t)
 		case <-j.purged:
 			j.w.purging = false
+		case err := <-j.taken:
+			j.fail(err)
 		case <-giveUp.C:
 			j.cancel(errNoAnswer)
 		}

@@ -42,6 +42,8 @@ type lease struct {
 	renewed func(until time.Time) // nil if nobody wants to know
 	lost    func()                // the same
 	timer   *time.Timer           // calls lost; nil if nobody wants to know
+	lapsed  func(context.Context) // called when it was found to have ended before it was renewed
+	last    uint64                // revision of the key as it was last renewed; 0 before
 	stop    context.CancelFunc
 	done    chan struct{} // closed when nothing renews it any more
 }
@@ -62,11 +64,11 @@ func (s *Store) owner(ctx context.Context) (*link, error) {
 		return l, nil
 	}
 	owner := s.self(l)
-	value, err := json.Marshal(owner)
+	value, err := json.Marshal(Node{owner, s.o.Member})
 	if err != nil {
 		return nil, err
 	}
-	le := &lease{link: l, base: s.base, node: s.node, value: value, owner: owner, renewed: s.o.Renewed, lost: s.o.Lost, done: make(chan struct{})}
+	le := &lease{link: l, base: s.base, node: s.node, value: value, owner: owner, renewed: s.o.Renewed, lost: s.o.Lost, lapsed: s.checkOwned, done: make(chan struct{})}
 	if err := le.renew(ctx); err != nil {
 		return nil, err
 	}
@@ -112,9 +114,12 @@ func (le *lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, le.link.ttl/2)
 	defer cancel()
 	began := time.Now() // the servers count from later on
-	_, err := le.link.nodes.Put(ctx, le.node, le.value)
+	lapsed, err := le.put(ctx)
 	if err != nil {
 		return fmt.Errorf("renew the lease of this node: %w", err)
+	}
+	if lapsed {
+		defer le.lapsed(le.base)
 	}
 	part := le.link.ttl / leaseParts
 	if le.renewed != nil {
@@ -129,6 +134,24 @@ func (le *lease) renew(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// put writes the key. It reports whether others may have taken this node for dead since it was last written: then it is not
+// as it was left.
+func (le *lease) put(ctx context.Context) (lapsed bool, err error) {
+	last := le.last
+	if last > 0 {
+		le.last, err = le.link.nodes.Update(ctx, le.node, le.value, last)
+		if !isConflict(err) {
+			le.last = max(le.last, last)
+			return false, err
+		}
+	}
+	le.last, err = le.link.nodes.Put(ctx, le.node, le.value)
+	if err != nil {
+		le.last = last
+	}
+	return last > 0, err
 }
 
 // run renews until it is stopped.

@@ -47,6 +47,8 @@ type Options struct {
 
 	// Address returns where this process accepts clients, as in file.Options.
 	Address func() string
+	// Member is how this process takes part in the work of all.
+	Member Member
 	// Join says that Open does not wait for owners that accept clients.
 	Join bool
 	// Accept begins to accept clients from any machine at a subject. It is called once, before this process
@@ -97,6 +99,7 @@ type link struct {
 	checkpoints *conn  // the same connection, and the stream of checkpoints
 	lease       *lease // nil until something is opened; guarded by the store's mu
 	ttl         time.Duration
+	replicas    int // of the stream
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -124,17 +127,6 @@ func New(ctx context.Context, o Options) *Store {
 
 // Node returns the name of this store among all that use the stream.
 func (s *Store) Node() string { return s.node }
-
-// Conn returns the connection to the servers, and how long leases last. It belongs to the store.
-func (s *Store) Conn(ctx context.Context) (*nats.Conn, time.Duration, error) {
-	l, err := s.connect(ctx)
-	if err != nil {
-		return nil, 0, s.explain(err)
-	}
-	return l.nc, l.ttl, nil
-}
-
-func (s *Store) nodeSubject() string { return s.o.Name + ".node." + s.node }
 
 func (s *Store) records(id string) string { return s.o.Name + ".c." + id + recordSuffix }
 func (s *Store) texts(id string) string   { return s.o.Name + ".c." + id + textSuffix }
@@ -297,6 +289,24 @@ func (s *Store) ownerOf(ctx context.Context, l *link, id string, m *stored) (jou
 		return l.self(), s.open[id] != nil, nil
 	}
 	return l.alive(ctx, m.Node)
+}
+
+// checkOwned fails the journals of conversations that another node has taken over: those who follow them here would wait for
+// what is written elsewhere. A journal that has something to write finds out by itself.
+func (s *Store) checkOwned(ctx context.Context) {
+	s.mu.Lock()
+	open := slices.Collect(maps.Values(s.open))
+	s.mu.Unlock()
+	for _, j := range open {
+		m, err := s.lastRecords(ctx, j.link, j.id)
+		if err != nil || m.Node == s.node {
+			continue // if it cannot be known, the next append says it
+		}
+		select {
+		case j.taken <- &takenError{m.Node}:
+		default: // it knows
+		}
+	}
 }
 
 // Stat implements Store.
