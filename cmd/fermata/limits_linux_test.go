@@ -47,6 +47,7 @@ func TestClientsStayWithinTheLimits(t *testing.T) {
 		{"directory /", "newConversation", `{"cwd":"/"}`},
 		{"model provider demo", "newConversation", `{"config":{"model_provider":"demo"}}`},
 		{"own", "newConversation", `{"config":{"model_providers.mock_provider.base_url":"http://127.0.0.1:1/v1"}}`},
+		{"own", "newConversation", `{"config":{"\"model_providers\".mock_provider.base_url":"http://127.0.0.1:1/v1"}}`},
 		{"sandbox_mode danger-full-access", "execOneOffCommand", `{"command":["true"],"sandboxPolicy":{"mode":"danger-full-access"}}`},
 		{"directory /", "execOneOffCommand", `{"command":["true"],"cwd":"/"}`},
 		{"directory /", "gitDiffToRemote", `{"cwd":"/"}`},
@@ -72,6 +73,24 @@ func TestClientsGetNoMoreThanTheCommandLineSays(t *testing.T) {
 	s := newMCPSite(t, "never")
 	c := s.connect("-s", "read-only")
 	c.refused(1, "sandbox_mode danger-full-access", "newConversation", `{"sandbox":"danger-full-access"}`)
+}
+
+// A process that owns conversations for others has limits for them, too.
+func TestLimitsOfServe(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	serve := pl.start("serve", "--max-sandbox", "read-only", "--demo")
+	eventually(t, "it serves", func() bool { return serve.err.has("serves") })
+	out, err := pl.command(t.Context(), "exec", "--demo", "--detach", "-s", "danger-full-access", "run: echo hi > file").CombinedOutput()
+	if err == nil || exists(filepath.Join(pl.work, "file")) {
+		t.Errorf("it is run: %v, %s", err, out)
+	}
+	contains(t, "a client that asks for more", string(out), "sandbox_mode danger-full-access is not allowed here: allowed is read-only")
+	if out, err := pl.command(t.Context(), "exec", "--demo", "--detach", "-s", "read-only", "run: echo fine").CombinedOutput(); err != nil || !strings.Contains(string(out), "fine") {
+		t.Errorf("a client that does not: %v, %s", err, out)
+	}
+	serve.signal(os.Interrupt)
+	serve.code()
 }
 
 // The administrator of a machine sets limits for everybody on it.

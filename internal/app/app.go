@@ -91,8 +91,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	})
 	uses := newUses()
 	host.Changed = uses.notice
-	// Limits for clients hold for what is run here. The owner that is joined has its own.
-	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Address: host.Address, Join: !o.Limits.Clients, Renewed: w.spawner.Lease}
+	// Limits of this process hold for what is run here. An owner that is joined would not keep them.
+	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Address: host.Address, Join: !w.limits.Own, Renewed: w.spawner.Lease}
 	kept.Accept = func(l *pipe.Listener) { host.Accept(l) }
 	cfg := w.engineConfig(r)
 	cfg.KeepWaiting = o.Serve

@@ -7,6 +7,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/policy"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -20,11 +21,10 @@ func openDemo(t *testing.T, o limits.Options) *App {
 	return a
 }
 
-// A server has limits for its clients, which an owner that it joined would not
-// keep.
-func TestServersDoNotJoin(t *testing.T) {
+// An owner that is joined would not keep the limits that a server has for its clients.
+func TestServersWithLimitsDoNotJoin(t *testing.T) {
 	t.Setenv("FERMATA_HOME", t.TempDir())
-	owner, other, server := openDemo(t, limits.Options{}), openDemo(t, limits.Options{}), openDemo(t, limits.Options{Clients: true})
+	owner := openDemo(t, limits.Options{})
 	id, err := owner.Engine.Create(t.Context(), p.Settings{Cwd: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -32,11 +32,39 @@ func TestServersDoNotJoin(t *testing.T) {
 	if _, err := owner.Engine.Submit(t.Context(), id, p.UserTurn{Content: p.Text("wait 600")}); err != nil {
 		t.Fatal(err)
 	}
-	if snap, err := other.Engine.Resume(t.Context(), id); err != nil || !snap.Active {
-		t.Errorf("another terminal: %+v, %v", snap, err)
+	for name, o := range map[string]limits.Options{"another terminal": {}, "a server": {Clients: true}} {
+		if snap, err := openDemo(t, o).Engine.Resume(t.Context(), id); err != nil || !snap.Active {
+			t.Errorf("%s: %+v, %v", name, snap, err)
+		}
 	}
 	var locked *engine.LockedError
-	if _, err := server.Engine.Resume(t.Context(), id); !errors.As(err, &locked) {
-		t.Errorf("a server: %v", err)
+	if _, err := openDemo(t, limits.Options{Clients: true, MaxSandbox: "read-only"}).Engine.Resume(t.Context(), id); !errors.As(err, &locked) {
+		t.Errorf("a server with limits: %v", err)
+	}
+}
+
+// Whoever joins brings overrides and variables, which define no provider where those are limited.
+func TestLimitsOfLaunches(t *testing.T) {
+	w := &shared{limits: limits.Limiter{Limits: policy.Limits{Providers: []string{"openai"}}}}
+	for _, c := range []struct {
+		name    string
+		from    launch
+		refused bool
+	}{
+		{"nothing", launch{}, false},
+		{"other settings", launch{Overrides: []string{"model=\"m\""}, Env: []string{"X=1"}}, false},
+		{"a provider", launch{Overrides: []string{`model_providers.openai.base_url="http://127.0.0.1:1/v1"`}}, true},
+		{"a quoted key", launch{Overrides: []string{` "model_providers" .openai.base_url="http://127.0.0.1:1/v1"`}}, true},
+		{"the short key", launch{Overrides: []string{`openai_base_url="http://127.0.0.1:1/v1"`}}, true},
+		{"a variable", launch{Env: []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}}, true},
+	} {
+		c.from.Env = append(c.from.Env, "FERMATA_HOME="+t.TempDir(), "OPENAI_API_KEY=k")
+		loaded, err := load(Options{Dir: t.TempDir(), Overrides: c.from.Overrides}, c.from.getenv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.allowLaunch(c.from, loaded); (err != nil) != c.refused {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }

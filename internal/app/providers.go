@@ -26,8 +26,17 @@ const definedBy = "#"
 func providerOverrides(req SettingsRequest) []string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(req.Config)) {
-		if first, _, _ := strings.Cut(key, "."); first == "model_providers" || first == "openai_base_url" {
-			list = append(list, config.Override(key, req.Config[key]))
+		list = append(list, config.Override(key, req.Config[key]))
+	}
+	return definesProvider(list)
+}
+
+// definesProvider picks the overrides, each key=value, that say what a provider is.
+func definesProvider(overrides []string) []string {
+	var list []string
+	for _, o := range overrides {
+		if key := config.OverrideKey(o); len(key) > 0 && (key[0] == "model_providers" || key[0] == "openai_base_url") {
+			list = append(list, o)
 		}
 	}
 	return list

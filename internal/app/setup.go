@@ -161,6 +161,9 @@ func (w *shared) forClient(brings any) (conversation.Config, error) {
 	if err != nil {
 		return conversation.Config{}, err
 	}
+	if err := w.allowLaunch(from, l); err != nil {
+		return conversation.Config{}, err
+	}
 	r = w.newSetup(l, from.Snapshots, func() []string { return from.Env })
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,6 +179,28 @@ func (w *shared) forClient(brings any) (conversation.Config, error) {
 	}
 	w.setups[sum] = r
 	return r.turns(), nil
+}
+
+// providerVariables are the variables that say where a provider is.
+var providerVariables = []string{"OPENAI_BASE_URL", "CODEX_OSS_BASE_URL", "CODEX_OSS_PORT"}
+
+// allowLaunch reports whether a client that joins may bring what it does: neither its overrides nor
+// its environment may define a provider that it could not ask for otherwise.
+func (w *shared) allowLaunch(from launch, loaded Loaded) error {
+	defined := definesProvider(from.Overrides)
+	for _, name := range providerVariables {
+		if value := from.getenv(name); value != "" && value != os.Getenv(name) {
+			defined = append(defined, name)
+		}
+	}
+	if len(defined) == 0 {
+		return nil
+	}
+	choice, err := loaded.Models().Choose("")
+	if err != nil {
+		return configError(err)
+	}
+	return w.limits.AllowProvider(choice.Provider, defined)
 }
 
 // turns is the part of a conversation's configuration that says what its turns are run with.

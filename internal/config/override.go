@@ -28,6 +28,15 @@ func parseOverride(arg string) ([]string, *node, error) {
 	return path, &node{value: unquote(rest)}, nil
 }
 
+// OverrideKey returns the parts of the key of a key=value, or nil if there is none.
+func OverrideKey(arg string) []string {
+	path, _, err := parsePath(arg)
+	if err != nil {
+		return nil
+	}
+	return path
+}
+
 // parsePath reads the key and returns what follows the equals sign.
 func parsePath(arg string) ([]string, string, error) {
 	var path []string

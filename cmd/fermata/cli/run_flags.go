@@ -67,7 +67,11 @@ func (f *RunFlags) RegisterLimits(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&l.Providers, "allow-provider", nil, "allow clients only this model `provider`, as it is configured; may be repeated")
 	fs.StringArrayVar(&l.Keys, "allow-key-variable", nil, "allow providers that clients define only the key in this `variable`; may be repeated")
 	fs.StringArrayVar(&l.Dirs, "allow-dir", nil, "allow clients to work only in this `directory` and below; may be repeated")
-	fs.BoolVar(&l.ShareKey, "share-key", false, "give the provider's key to clients that ask for it (getAuthStatus)")
+}
+
+// RegisterShareKey adds the flag of servers whose clients can ask for the key.
+func (f *RunFlags) RegisterShareKey(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.Limits.ShareKey, "share-key", false, "give the provider's key to clients that ask for it (getAuthStatus)")
 }
 
 // options are what the flags say to package app.

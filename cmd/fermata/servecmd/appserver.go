@@ -51,6 +51,7 @@ func appServerCommand(s cli.Streams) *cobra.Command {
 	}
 	f.Register(cmd.Flags())
 	f.RegisterLimits(cmd.Flags())
+	f.RegisterShareKey(cmd.Flags())
 	at.register(cmd.Flags(), "listen", "stdio://", "`ADDRESS` to serve: stdio://, unix://PATH (without PATH: a socket in the home) or ws://IP:PORT")
 	cmd.AddCommand(&cobra.Command{
 		Use:     "generate-json-schema",

@@ -61,6 +61,7 @@ func mcpServerCommand(s cli.Streams) *cobra.Command {
 	}
 	f.Register(cmd.Flags())
 	f.RegisterLimits(cmd.Flags())
+	f.RegisterShareKey(cmd.Flags())
 	cmd.AddCommand(&cobra.Command{
 		Use:     "schema",
 		Short:   "Print the requests of the server as JSON Schema",

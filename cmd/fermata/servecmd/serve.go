@@ -60,6 +60,7 @@ func serveCommand(s cli.Streams) *cobra.Command {
 		},
 	}
 	f.Register(cmd.Flags())
+	f.RegisterLimits(cmd.Flags())
 	cmd.Flags().DurationVar(&idle, "idle", serveIdle, "end after this `TIME` without anything to do, such as 10m; 0 is never")
 	cmd.Flags().BoolVar(&started, "started", false, "it was started by another process")
 	_ = cmd.Flags().MarkHidden("started")

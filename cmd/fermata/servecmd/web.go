@@ -38,6 +38,7 @@ func webCommand(s cli.Streams) *cobra.Command {
 		},
 	}
 	f.Register(cmd.Flags())
+	f.RegisterLimits(cmd.Flags())
 	page.Register(cmd.Flags())
 	manage.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&noOpen, "no-open", false, "only print the link")

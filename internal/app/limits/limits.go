@@ -52,6 +52,7 @@ type requirements struct {
 // A Limiter knows what is allowed, and who may have the key.
 type Limiter struct {
 	policy.Limits
+	Own      bool // there are limits of this process, beside those of the machine
 	ShareKey bool // clients may ask for the key
 	Servers  servers.Limits
 }
@@ -67,11 +68,13 @@ func New(file string, o Options, cfg *config.Config) (Limiter, error) {
 	if err != nil {
 		return Limiter{}, err
 	}
-	l := Limiter{machine.And(line), o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests), servers.Limits{Servers: req.MCPServers, From: file}}
 	if o.Clients {
-		l.Limits = l.And(impliedLimits(cfg))
+		line = line.And(impliedLimits(cfg))
 	}
-	return l, nil
+	return Limiter{
+		Limits: machine.And(line), Own: line.From != "", ShareKey: o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests),
+		Servers: servers.Limits{Servers: req.MCPServers, From: file},
+	}, nil
 }
 
 // readRequirements reads the file. Whatever is wrong with it is an error: a limit
