@@ -2,12 +2,7 @@ package config
 
 import (
 	"flag"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,103 +44,4 @@ func TestDocumentedKeys(t *testing.T) {
 	if d := cmp.Diff(Markdown(), old); d != "" {
 		t.Errorf("%s is out of date; -update writes it (-want +got):\n%s", docFile, d)
 	}
-}
-
-// Every key that is accepted is read by something, or gives a warning that it has no
-// effect. testdata/fields.txt says where each key is stored; this looks for code that
-// reads that, other than what stores it.
-func TestEveryKeyHasAReaderOrAWarning(t *testing.T) {
-	fields, err := os.ReadFile("testdata/fields.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := selectors(t)
-	for line := range strings.Lines(string(fields)) {
-		name, places, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		k := findKey(strings.Split(name, "."))
-		if k == nil {
-			t.Errorf("fields.txt: there is no key %s", name)
-			continue
-		}
-		if k.alias != nil || k.warning != "" {
-			continue
-		}
-		found := false
-		for _, place := range strings.Fields(places) {
-			parts := strings.Split(place, ".")
-			found = found || read[parts[len(parts)-1]]
-		}
-		if !found {
-			t.Errorf("%s is stored in %s and read by nothing: give it a reader, or a warning with without(…)", name, places)
-		}
-	}
-}
-
-func findKey(path []string) *key {
-	b := schema()
-	for _, name := range path {
-		if b = b.down(name); b == nil {
-			return nil
-		}
-	}
-	return b.key
-}
-
-// selectors are the names of fields that code reads, without what stores them here.
-func selectors(t *testing.T) map[string]bool {
-	t.Helper()
-	found := map[string]bool{}
-	err := filepath.WalkDir("../..", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() == "e2e" || d.Name() == ".git") {
-			return fs.SkipDir
-		}
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return nil
-		}
-		if dir := filepath.Dir(name); filepath.Base(dir) == "config" {
-			switch filepath.Base(name) {
-			case "keys.go", "schema.go", "describe.go":
-				return nil
-			}
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(name, "config") && !imports(f, "internal/config") && !mentions(f, "Config") {
-			return nil // it cannot see a Config
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok {
-				found[s.Sel.Name] = true
-			}
-			return true
-		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-func imports(f *ast.File, pkg string) bool {
-	for _, i := range f.Imports {
-		if strings.HasSuffix(strings.Trim(i.Path.Value, `"`), pkg) {
-			return true
-		}
-	}
-	return false
-}
-
-func mentions(f *ast.File, name string) (found bool) {
-	ast.Inspect(f, func(n ast.Node) bool {
-		id, ok := n.(*ast.Ident)
-		found = found || ok && id.Name == name
-		return !found
-	})
-	return found
 }
