@@ -96,7 +96,7 @@ type Config struct {
 	// nothing came back, and how often if a response broke off. Nil is five and five.
 	Retries func(p.Settings) (request, stream int)
 
-	Backoff time.Duration // wait before the first retry; 0 is 200 ms
+	Backoff time.Duration // wait before the first retry; 0 is DefaultBackoff
 
 	// MaxWait is how long a service may ask to wait before that is a limit, at which
 	// the turn is held; 0 is 60 s.
@@ -114,6 +114,9 @@ type Config struct {
 	KeepWaiting bool
 }
 
+// DefaultBackoff is the wait before the first retry.
+const DefaultBackoff = 200 * time.Millisecond
+
 func (c Config) withDefaults() Config {
 	if c.StopBound == 0 {
 		c.StopBound = 1500 * time.Millisecond
@@ -125,7 +128,7 @@ func (c Config) withDefaults() Config {
 		c.Tools = func(p.Settings) []tool.Tool { return nil }
 	}
 	if c.Backoff == 0 {
-		c.Backoff = 200 * time.Millisecond
+		c.Backoff = DefaultBackoff
 	}
 	if c.KeepTokens == 0 {
 		c.KeepTokens = 20_000

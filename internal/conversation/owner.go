@@ -475,9 +475,11 @@ func (o *owner) wait(attempt int, err *p.Error) time.Duration {
 	if err.After > 0 {
 		return err.After
 	}
-	base := o.cfg.Backoff << min(attempt-1, 10)
-	return time.Duration(float64(base) * (0.9 + 0.2*rand.Float64()))
+	return time.Duration(float64(RetryWait(o.cfg.Backoff, attempt)) * (0.9 + 0.2*rand.Float64()))
 }
+
+// RetryWait is the time before a retry, the first of which is 1, if the service names none: it doubles.
+func RetryWait(first time.Duration, attempt int) time.Duration { return first << min(attempt-1, 10) }
 
 func (o *owner) snapshot() Snapshot {
 	s := Snapshot{
