@@ -42,11 +42,33 @@ func TestOtherScreenTakesOver(t *testing.T) {
 	two := one.window(pl.bin + " resume " + pl.conversation() + "; echo exit code $?; exec sleep 600")
 	two.sees("  begun", "working")
 	one.signal(syscall.SIGKILL)
-	two.sees("crashed", "ready")
+	two.sees("crashed", "ended unexpectedly", "this terminal has taken over", "ready")
 	two.types("talk 5", "Enter")
 	two.sees("word5", "ready")
 	two.golden("join_taken_over")
 	pl.must("fsck", pl.conversation())
+}
+
+// Whoever quits while a turn runs is asked; the turn is stopped only if that is said.
+func TestScreenQuitAsks(t *testing.T) {
+	pl := screenPlace(t)
+	one := newScreen(t, pl, pl.demo("'run: echo begun; exec sleep 600'"))
+	one.sees("  begun", "working")
+	one.types("/quit", "Enter")
+	one.sees("Turn 1 is running", "stop it, and quit")
+	one.answer("n")
+	one.gone("stop it, and quit")
+	two := one.window(pl.bin + " resume " + pl.conversation() + "; echo exit code $?; exec sleep 600")
+	two.sees("  begun", "working")
+	two.types("/quit", "Enter")
+	two.sees("quit only this terminal")
+	two.answer("q")
+	two.sees("turn 1 goes on in another process", "exit code 0")
+	one.sees("working")
+	one.types("/quit", "Enter")
+	one.sees("stop it, and quit")
+	one.answer("s")
+	one.sees("interrupted after", "exit code 0")
 }
 
 // A terminal is left while its detached turn runs, and another one comes back to it.

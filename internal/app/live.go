@@ -29,6 +29,25 @@ type Process struct {
 	owner  engine.Owner // of another machine
 }
 
+// An Owner is another process that has a conversation open.
+type Owner struct {
+	PID    int  // 0 if there is none
+	Serves bool // it owns conversations for others, so that a turn outlives its terminal
+}
+
+// A Move says that another process has a conversation open than before.
+type Move = remote.Move
+
+// RunBy returns the other process that has a conversation open which is followed here.
+func (a *App) RunBy(id p.ConversationID) Owner {
+	o := Owner{PID: a.Engine.Joined(id)}
+	if o.PID != 0 {
+		serves, ok := remote.FindServe(filepath.Join(a.Config.Home, runDir))
+		o.Serves = ok && serves.PID == o.PID
+	}
+	return o
+}
+
 // Processes returns the processes of this home and machine that listen, with what they have open.
 // The caller calls the returned function when it has done with them.
 func Processes(ctx context.Context, version string) ([]Process, func(), error) {

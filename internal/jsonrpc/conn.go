@@ -127,6 +127,9 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
+// Flush waits until all that was put is written.
+func (c *Conn) Flush(ctx context.Context) error { return c.out.flush(ctx) }
+
 // Ending is a context that ends when the peer will say nothing more.
 func (c *Conn) Ending() context.Context { return c.ending }
 
@@ -316,6 +319,14 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	}
 	c.out.put(line)
 	return nil
+}
+
+// NotifyNow sends a notification without parameters. It never waits: it is for what is said once.
+func (c *Conn) NotifyNow(method string) {
+	line, err := encode(wireRequest{Version: c.version(), Method: method})
+	if err == nil { // it is a word
+		c.out.put(line)
+	}
 }
 
 // Send sends a request with an id of the caller's choice. Its answer goes to Options.Reply. It waits while

@@ -30,6 +30,7 @@ type Choosing struct {
 	owners    map[string]*Engine                  // by address; guarded by mu
 	followers map[p.ConversationID]map[*place]any // guarded by mu
 	closed    bool                                // guarded by mu
+	moved     func(p.ConversationID, Move)        // nil if nobody wants to know; guarded by mu
 }
 
 var _ engine.Engine = (*Choosing)(nil)
@@ -261,6 +262,31 @@ func (c *Choosing) Joined(id p.ConversationID) int {
 	return 0
 }
 
+// A Move says that the process which had a conversation open is gone, and which one has it open now.
+type Move struct {
+	From int  // the number of the process that is gone
+	To   int  // that of the next one; 0 is this one
+	Died bool // it did not leave in good order
+}
+
+// OnMove sets what is called when a conversation that is followed here moves because its process is gone, before
+// anything that comes from the next one is given. It may block; then the follower waits.
+func (c *Choosing) OnMove(f func(p.ConversationID, Move)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moved = f
+}
+
+// tell tells of a move.
+func (c *Choosing) tell(id p.ConversationID, m Move) {
+	c.mu.Lock()
+	f := c.moved
+	c.mu.Unlock()
+	if f != nil {
+		f(id, m)
+	}
+}
+
 // Resume implements engine.Engine.
 func (c *Choosing) Resume(ctx context.Context, id p.ConversationID) (snap engine.Snapshot, err error) {
 	err = c.use(ctx, id, func(e engine.Engine) (err error) {
@@ -369,6 +395,7 @@ type follower struct {
 	after p.Cursor           // the last event that was given
 	live  func()             // nil when it was called
 	seen  map[p.ItemID]int64 // how much of each open item was given
+	gone  *Move              // of the owner before, until there is another; nil if that is not gone
 	yield func(p.Event, error) bool
 }
 
@@ -461,6 +488,7 @@ func (f *follower) read(ctx context.Context, e engine.Engine, address string) er
 	f.c.enter(f.id, here)
 	defer f.c.exit(f.id, here)
 	live := func() {
+		f.arrive(e)
 		if f.live != nil {
 			f.live()
 			f.live = nil
@@ -468,13 +496,38 @@ func (f *follower) read(ctx context.Context, e engine.Engine, address string) er
 	}
 	for ev, err := range e.Attach(ctx, f.id, f.after, live) {
 		if err != nil {
+			f.leave(e, err)
 			return err
 		}
+		f.arrive(e)
 		if ev, ok := f.fresh(ev); ok && !f.yield(ev, nil) {
 			return errStopped
 		}
 	}
 	return errStopped
+}
+
+// leave notes that the process of an engine is gone.
+func (f *follower) leave(e engine.Engine, err error) {
+	if from, ok := e.(*Engine); ok && f.gone == nil {
+		left := errors.Is(err, ErrLeaving) || from.left.Load()
+		if left || from.lost() {
+			f.gone = &Move{From: from.PID(), Died: !left}
+		}
+	}
+}
+
+// arrive tells of the next one.
+func (f *follower) arrive(e engine.Engine) {
+	if f.gone == nil {
+		return
+	}
+	move := *f.gone
+	f.gone = nil
+	if to, ok := e.(*Engine); ok {
+		move.To = to.PID()
+	}
+	f.c.tell(f.id, move)
 }
 
 // fresh returns what was not yet given of an event: another owner gives the text of

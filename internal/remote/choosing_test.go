@@ -261,3 +261,41 @@ func TestLeaveBeforeAnythingIsOpen(t *testing.T) {
 		t.Errorf("it listens at %s", address)
 	}
 }
+
+// A client is told when the process that ran its conversation is gone, how it went, and who is next.
+func TestMoveIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(*testing.T, *node)
+		died bool
+	}{
+		"dies":   {func(_ *testing.T, n *node) { n.die() }, true},
+		"leaves": {func(t *testing.T, n *node) { n.leave(t) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			a, b := newNode(t, home), newNode(t, home)
+			moves := make(chan remote.Move, 10)
+			b.c.OnMove(func(_ p.ConversationID, m remote.Move) { moves <- m })
+			id := create(t, a.c)
+			seen := read(t, b.c, id)
+			say(t, a.c, id, "go")
+			a.Request().Answer("one")
+			seen.until("turn_ended completed")
+			c.end(t, a)
+			select {
+			case got := <-moves:
+				if want := (remote.Move{From: os.Getpid(), Died: c.died}); got != want {
+					t.Errorf("%+v, want %+v", got, want)
+				}
+			case err := <-seen.ended:
+				t.Fatalf("the follower ended with %v", err)
+			}
+			say(t, b.c, id, "and now me")
+			b.Request().Answer("two")
+			seen.until("turn_ended completed")
+			if len(moves) > 0 {
+				t.Errorf("told again: %+v", <-moves)
+			}
+		})
+	}
+}

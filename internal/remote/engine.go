@@ -22,6 +22,7 @@ type Engine struct {
 	conn    io.Closer
 	welcome welcome
 	streams atomic.Int64  // the number of the last one
+	left    atomic.Bool   // the owner has said that it is about to end
 	ended   chan struct{} // closed when the connection has ended
 	bound   time.Duration // how long the owner may be silent
 }
@@ -78,10 +79,10 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser, o Options) (*Engine, 
 	if o.Bound == 0 {
 		o.Bound = 2 * time.Second
 	}
-	e := &Engine{
-		rpc:  jsonrpc.New(ctx, jsonrpc.Options{Cancel: cancelMethod}),
-		conn: conn, ended: make(chan struct{}), bound: o.Bound,
-	}
+	e := &Engine{conn: conn, ended: make(chan struct{}), bound: o.Bound}
+	e.rpc = jsonrpc.New(ctx, jsonrpc.Options{Cancel: cancelMethod, Methods: []jsonrpc.Method{
+		jsonrpc.Listen(leavingMethod, func(context.Context, nothing) { e.left.Store(true) }),
+	}})
 	go func() { // ends with the connection
 		defer close(e.ended)
 		_ = e.rpc.Serve(context.WithoutCancel(ctx), conn, conn) // calls fail with ErrLost
@@ -145,13 +146,29 @@ func call[R any](ctx context.Context, e *Engine, method string, params any) (res
 	defer slow.Stop()
 	answer, err := e.rpc.Call(ctx, method, params)
 	if err != nil {
-		return result, fromRPC(err)
+		return result, e.failure(err)
 	}
 	if err := json.Unmarshal(answer, &result); err != nil {
 		return result, fmt.Errorf("decode the answer to %s: %w", method, err)
 	}
 	return result, nil
 }
+
+// failure is the error of a call. Whether a connection ended in good order is known when it has.
+func (e *Engine) failure(err error) error {
+	err = fromRPC(err)
+	if !errors.Is(err, ErrLost) {
+		return err
+	}
+	<-e.ended
+	if e.left.Load() {
+		return errLeft
+	}
+	return err
+}
+
+// errLeft is ErrLost after the owner has said that it leaves.
+var errLeft = fmt.Errorf("%w: %w", ErrLeaving, ErrLost)
 
 // watch gives up a call when the other process does not respond.
 func (e *Engine) watch(ctx context.Context, giveUp context.CancelCauseFunc) {
@@ -269,7 +286,7 @@ func (e *Engine) follow(ctx context.Context, id p.ConversationID, after p.Cursor
 	for {
 		answer, err := e.rpc.Call(ctx, "next", streamParams{number})
 		if err != nil {
-			return fromRPC(err)
+			return e.failure(err)
 		}
 		var b batch
 		if err := json.Unmarshal(answer, &b); err != nil {

@@ -39,6 +39,7 @@ var sentinels = []struct {
 	{"revert", engine.ErrRevert},
 	{"no_op", engine.ErrNoOp},
 	{"leaving", ErrLeaving},
+	{"lost", ErrLost},
 	{"canceled", context.Canceled},
 	{"deadline", context.DeadlineExceeded},
 }

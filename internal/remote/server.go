@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -53,17 +54,35 @@ func NewServer(e engine.Engine, program string) *Server {
 }
 
 // Leave says that the engine is about to be shut down: turns can no longer be started, and
-// clients whose streams end know that they can take over.
-func (s *Server) Leave() { s.leaving.Store(true) }
+// clients know that they can take over when their connection ends.
+func (s *Server) Leave() {
+	s.leaving.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.clients {
+		c.sayLeaving()
+	}
+}
+
+// closeBound is how long the end waits for clients to read that we leave.
+const closeBound = 300 * time.Millisecond
 
 // Close ends all connections and waits for what serves them.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	for _, cancel := range s.clients {
-		cancel()
-	}
+	clients := maps.Clone(s.clients)
 	s.mu.Unlock()
+	var told sync.WaitGroup
+	for c, end := range clients {
+		told.Go(func() {
+			defer end()
+			ctx, cancel := context.WithTimeout(c.ctx, closeBound)
+			defer cancel()
+			_ = c.rpc.Flush(ctx) // one who does not read is not waited for
+		})
+	}
+	told.Wait()
 	s.done.Wait()
 }
 
@@ -74,6 +93,7 @@ func (s *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer cancel()
 	c := &client{server: s, streams: map[int64]*stream{}}
 	c.ctx = ctx
+	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{Methods: c.methods(), Cancel: cancelMethod, MaxLine: maxLine, MaxCalls: maxCalls})
 	if err := s.enter(c, cancel); err != nil {
 		return err
 	}
@@ -84,10 +104,9 @@ func (s *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) error {
 		}
 	})
 	defer silent.Stop()
-	rpc := jsonrpc.New(ctx, jsonrpc.Options{Methods: c.methods(), Cancel: cancelMethod, MaxLine: maxLine, MaxCalls: maxCalls})
 	stop := context.AfterFunc(ctx, func() { conn.Close() }) // also a write that nobody takes
 	defer stop()
-	err := rpc.Serve(ctx, conn, conn)
+	err := c.rpc.Serve(ctx, conn, conn)
 	c.end()
 	return err
 }
@@ -102,6 +121,9 @@ func (s *Server) enter(c *client, cancel context.CancelFunc) error {
 		return errClients
 	}
 	s.clients[c] = cancel
+	if s.leaving.Load() {
+		c.sayLeaving()
+	}
 	s.done.Add(1)
 	s.notice()
 	return nil
@@ -132,13 +154,22 @@ func (s *Server) Clients() int {
 type client struct {
 	server  *Server
 	ctx     context.Context // of its connection
-	name    string          // of hello; set before greeted
-	brings  any             // nil if nothing; set before greeted
+	rpc     *jsonrpc.Conn
+	name    string // of hello; set before greeted
+	brings  any    // nil if nothing; set before greeted
 	greeted atomic.Bool
+	leaving atomic.Bool // it was told that we leave
 
 	mu      sync.Mutex
 	streams map[int64]*stream // by the client's numbers; guarded by mu
 	running sync.WaitGroup    // of streams
+}
+
+// sayLeaving sends the notification that we leave.
+func (c *client) sayLeaving() {
+	if !c.leaving.Swap(true) {
+		c.rpc.NotifyNow(leavingMethod)
+	}
 }
 
 // end ends the streams.
@@ -160,6 +191,9 @@ func handle[P, R any](c *client, name string, fn func(context.Context, P) (R, er
 			return none, errHello
 		}
 		result, err := fn(r.UntilEnd(ctx), params)
+		if err != nil && c.ctx.Err() != nil { // it is the connection that ends
+			err = ErrLost
+		}
 		return result, toRPC(err)
 	})
 }

@@ -73,6 +73,9 @@ func (st *stream) run(ctx context.Context, s *Server, params attachParams) {
 				continue
 			}
 		}
+		if ctx.Err() != nil { // it is the connection that ends, not what is followed
+			return
+		}
 		if errors.Is(err, engine.ErrClosed) && s.leaving.Load() {
 			err = errors.Join(err, ErrLeaving)
 		}

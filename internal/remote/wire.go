@@ -26,6 +26,9 @@ const (
 // cancelMethod is the notification that cancels a request.
 const cancelMethod = "cancel"
 
+// leavingMethod is the notification of an owner that is about to end in good order.
+const leavingMethod = "leaving"
+
 // hello is what a client says first.
 type hello struct {
 	Oldest  int    `json:"oldest"` // the versions that it speaks

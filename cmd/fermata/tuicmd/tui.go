@@ -233,8 +233,8 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		Export: func(ctx context.Context, id p.ConversationID, dir, file string) (string, error) {
 			return exportcmd.ToFile(ctx, r.Engine.Local, id, dir, file)
 		},
-		Outlives: func(id p.ConversationID) bool { return r.Engine.Joined(id) != 0 },
-		Owner:    processName, Editor: editorCommand, Suspend: suspend,
+		RunBy: r.RunBy, Moves: r.Engine.OnMove,
+		Owner: processName, Editor: editorCommand, Suspend: suspend,
 		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: cli.DarkTerminal(),
 		Unbracketed: !r.Config.DisablePasteBurst,
 	}

@@ -171,6 +171,10 @@ func (m *model) ask() tea.Cmd {
 			cmds = append(cmds, m.hintf(theme.Accent, "that was answered elsewhere"))
 		}
 	}
+	if d := m.dialog; d != nil && d.turn != 0 && (!t.tr.Active || t.tr.Turn != d.turn) {
+		m.dialog = nil
+		cmds = append(cmds, m.hintf(theme.Accent, "turn %d has ended", d.turn))
+	}
 	if m.aside = m.aside && len(t.asks) > 0 && strings.HasPrefix(m.comp.Text(), "/"); m.aside {
 		return tea.Batch(cmds...)
 	}

@@ -83,6 +83,7 @@ type asking struct {
 	*dialog.Model
 	item *transcript.Item // of an approval
 	plan bool             // it asks whether a plan is accepted
+	turn p.TurnID         // of a question that means nothing when the turn has ended
 	done func(dialog.Action) tea.Cmd
 
 	question *p.ElicitationRequested // of an MCP server
@@ -329,6 +330,8 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		}
 	case continued:
 		return m.onContinued()
+	case moved:
+		m.onMoved(msg)
 	case leave:
 		return m.leave(msg)
 	case shut:

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // leave says that the program has to end.
@@ -28,14 +29,17 @@ type shut struct{ err error }
 // gone ends the program.
 type gone struct{}
 
-// quit ends the program, after a question if that ends background commands.
+// quit ends the program, after a question if something runs.
 func (m *model) quit() tea.Cmd {
-	if m.outlives() && m.leaving == nil && m.busy() {
-		return m.askToDetach()
+	owner, elsewhere := m.owner()
+	if elsewhere && m.leaving == nil && m.talk.tr.Active {
+		return m.askToDetach(owner)
 	}
 	var running []string
 	for _, job := range m.talk.tr.Running {
-		running = append(running, jobLine(job))
+		if !elsewhere {
+			running = append(running, jobLine(job))
+		}
 	}
 	if len(m.kept) == 0 || m.leaving != nil {
 		return m.askToQuit(running)
@@ -49,16 +53,24 @@ func (m *model) quit() tea.Cmd {
 
 func (m *model) askToQuit(running []string) tea.Cmd {
 	n := len(running)
-	if n == 0 || m.leaving != nil {
+	if n == 0 && !m.runs() || m.leaving != nil {
 		return m.leave(leave{})
 	}
-	body := append([]string{"Quitting ends them:"}, running...)
+	var turn p.TurnID
+	ask := dialog.Confirm{
+		Title: words.Count(n, "background command") + " still running", Body: append([]string{"Quitting ends them:"}, running...), Default: 1,
+		Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "quit and end them"}, {ID: "stay", Key: "n", Label: "stay"}},
+	}
+	if m.runs() {
+		ask.Title = fmt.Sprintf("Turn %d is running", m.talk.tr.Turn)
+		ask.Body = append([]string{"Quitting stops it; the conversation can be resumed."}, running...)
+		ask.Choices[0] = dialog.Choice{ID: "quit", Key: "s", Label: "stop it, and quit"}
+		turn = m.talk.tr.Turn
+	}
 	m.screen = nil
 	m.dialog = &asking{
-		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
-			Title: words.Count(n, "background command") + " still running", Body: body, Default: 1,
-			Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "quit and end them"}, {ID: "stay", Key: "n", Label: "stay"}},
-		}),
+		turn:  turn,
+		Model: dialog.NewConfirm(m.theme, ask),
 		done: func(a dialog.Action) tea.Cmd {
 			if a.Choice != "quit" {
 				return nil
@@ -76,7 +88,8 @@ func (m *model) leave(l leave) tea.Cmd {
 		return nil
 	}
 	l.ran = m.busy()
-	l.goesOn = m.talk.tr.Active && m.outlives()
+	_, elsewhere := m.owner()
+	l.goesOn = m.talk.tr.Active && elsewhere
 	m.leaving, m.screen, m.dialog = &l, nil, nil
 	ctx, e, save := m.ctx, m.o.Engine, m.saveDraft()
 	if !l.ran && save == nil {

@@ -67,6 +67,11 @@ func TestQuitWhileATurnRuns(t *testing.T) {
 		r.Delta("half")
 		d.say("waits", "tab")
 		d.press("ctrl+d")
+		d.sees("Turn 1 is running", "s  stop it, and quit", "› n  stay")
+		if d.press("enter"); d.over { // the default is to stay
+			t.Fatal("it has quit")
+		}
+		d.press("ctrl+d", "s")
 		d.sees("stopping the turn, then quitting")
 		r.Stopped()
 		d.wait(time.Second)

@@ -73,9 +73,11 @@ type Options struct {
 	Owner        func(pid int) string // what a process is, in words
 	MCP          func() string        // the state of the MCP servers, in words; may be nil
 
-	// Outlives reports whether another process runs a conversation, so that its turn goes on when
-	// this program ends. It does not block, and is called from Update.
-	Outlives func(p.ConversationID) bool
+	// RunBy returns the other process that runs a conversation, so that its turn goes on when
+	// this program ends; zero if this one does. It does not block, and is called from Update.
+	RunBy func(p.ConversationID) app.Owner
+	// Moves calls a function when another process has a conversation open than before.
+	Moves func(func(p.ConversationID, app.Move))
 
 	// Shown is told of each conversation that is begun or taken up.
 	Shown func(p.ConversationID)
@@ -128,6 +130,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	m := newModel(life, o)
 	m.asked = ctx
 	prog := loop.New(life, m, loop.Options{In: o.In, Out: o.Out, Env: o.Env})
+	if o.Moves != nil {
+		o.Moves(func(id p.ConversationID, move app.Move) { prog.Send(moved{id, move}) })
+	}
 	over := make(chan struct{})
 	go func() { // ends with the program
 		select {
