@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,24 +16,59 @@ import (
 // flagError says what is wrong with a flag in our own words.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
+	var missing *pflag.ValueRequiredError
 	var value *pflag.InvalidValueError
-	var number *strconv.NumError
+	var syntax *pflag.InvalidSyntaxError
 	switch {
 	case errors.As(err, &unknown):
-		name := unknown.GetSpecifiedName()
-		if len(name) == 1 || unknown.GetSpecifiedShortnames() != "" {
-			return cli.Usagef("unknown flag -%s", name)
+		return unknownFlag(cmd, unknown)
+	case errors.As(err, &missing):
+		name := "--" + missing.GetSpecifiedName()
+		if missing.GetSpecifiedShortnames() != "" {
+			name = name[1:]
 		}
-		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := config.Suggest(name, names); near != "" {
-			return cli.Usagef("unknown flag --%s; did you mean --%s?", name, near)
-		}
-		return cli.Usagef("unknown flag --%s", name)
-	case errors.As(err, &value) && value.GetFlag().Value.Type() == "bool":
-		return cli.Usagef("--%s takes no value but true or false, not %q", value.GetFlag().Name, value.GetValue())
-	case errors.As(err, &value) && errors.As(err, &number):
-		return cli.Usagef("--%s must be a number, not %q", value.GetFlag().Name, value.GetValue())
+		what, _ := pflag.UnquoteUsage(missing.GetFlag())
+		return cli.Usagef("%s needs a value: %s %s", name, name, what)
+	case errors.As(err, &value):
+		return wrongValue(value)
+	case errors.As(err, &syntax):
+		return cli.Usagef("%q is not a flag", syntax.GetSpecifiedFlag())
 	}
 	return cli.Usagef("%w", err)
+}
+
+func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
+	name, group := e.GetSpecifiedName(), e.GetSpecifiedShortnames()
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	switch {
+	case slices.Contains(names, group):
+		return cli.Usagef("unknown flag -%s; did you mean --%s?", group, group)
+	case group != "" && group[0] >= utf8.RuneSelf: // the name is half a character
+		return cli.Usagef("unknown flag -%s", group)
+	case group != "":
+		return cli.Usagef("unknown flag -%s", name)
+	}
+	if near := config.Suggest(name, names); near != "" {
+		return cli.Usagef("unknown flag --%s; did you mean --%s?", name, near)
+	}
+	return cli.Usagef("unknown flag --%s", name)
+}
+
+// wanted says what the value of a flag must be, by its type.
+var wanted = map[string]string{"int": "must be a number", "duration": "must be a time such as 90s or 10m", "bool": "takes no value but true or false"}
+
+func wrongValue(e *pflag.InvalidValueError) error {
+	flag := e.GetFlag()
+	if errors.Is(e, strconv.ErrRange) {
+		return cli.Usagef("--%s: %s is too large", flag.Name, e.GetValue())
+	}
+	if want, ok := wanted[flag.Value.Type()]; ok {
+		return cli.Usagef("--%s %s, not %q", flag.Name, want, e.GetValue())
+	}
+	return cli.Usagef("--%s: %w", flag.Name, e.Unwrap())
 }
