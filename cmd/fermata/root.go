@@ -40,8 +40,11 @@ func run(ctx context.Context, args []string, s cli.Streams) int {
 		}
 		fmt.Fprintf(s.Err, "fermata: %v\n", exit.Err)
 		hint := hintFor(exit)
-		if hint == "" && exit.Code == cli.ExitUsage {
-			cmd, _, _ := root.Find(args) // the arguments may be wrong: then it is as far as they are right
+		cmd, _, _ := root.Find(args) // the arguments may be wrong: then it is as far as they are right
+		switch {
+		case errors.Is(err, app.ErrNoWorkdir) && cmd.Flags().Lookup("cd") == nil:
+			hint = "go to another directory"
+		case hint == "" && exit.Code == cli.ExitUsage:
 			hint = "see " + cmd.CommandPath() + " --help"
 		}
 		if hint != "" {

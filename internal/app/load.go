@@ -105,16 +105,16 @@ func configError(err error) error {
 	return e
 }
 
+// ErrNoWorkdir means that the directory that this process was started in was removed.
+var ErrNoWorkdir = errors.New("the working directory no longer exists")
+
 // Workdir is the directory to work in, with symbolic links resolved, so that a
 // directory has one name.
 func Workdir(dir string) (string, error) {
 	if dir == "" {
 		wd, err := os.Getwd()
 		if err != nil {
-			return "", &Error{
-				Err:  errors.New("the working directory no longer exists"),
-				Hint: "go to another one, or name one with -C",
-			}
+			return "", &Error{Err: ErrNoWorkdir, Hint: "go to another one, or name one with -C"}
 		}
 		dir = wd
 	}
@@ -133,6 +133,17 @@ func Workdir(dir string) (string, error) {
 		return "", usage("work in %s: %w", dir, unix.ENOTDIR)
 	}
 	return real, nil
+}
+
+// CheckResumed reports that the directory of a conversation that is to be resumed no longer exists.
+func CheckResumed(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil // what else may be wrong with it, commands report
+	}
+	return &Error{
+		Err:  fmt.Errorf("the working directory of this conversation no longer exists: %s", dir),
+		Hint: "-C DIR resumes it in another directory",
+	}
 }
 
 // Tilde shortens a path in the user's home directory, for people.

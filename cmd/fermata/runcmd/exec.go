@@ -397,6 +397,9 @@ func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, 
 	if f.Dir != "" {
 		over.Cwd = &r.Cwd
 	}
+	if err := app.CheckResumed(over.Apply(snap.Settings).Cwd); err != nil && !snap.Active {
+		return err
+	}
 	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
 	if kept(over.Apply(snap.Settings)) != kept(snap.Settings) { // a message without settings of its own can join a turn
 		o.Turn.Overrides = &over

@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -126,6 +127,7 @@ type opened struct {
 	id    p.ConversationID
 	snap  engine.Snapshot
 	after p.Cursor
+	gone  error // its directory no longer exists
 	err   error
 }
 
@@ -149,11 +151,12 @@ func (m *model) open(id p.ConversationID) tea.Cmd {
 			return opened{by: by, id: id, err: held(o, err)}
 		}
 		o.shown(id)
-		if err := override(ctx, o, snap); err != nil {
+		dir, err := override(ctx, o, snap)
+		if err != nil {
 			return opened{by: by, id: id, err: err}
 		}
 		after, err := tail(ctx, o.Engine, id, snap.Last)
-		return opened{by, id, snap, after, err}
+		return opened{by, id, snap, after, app.CheckResumed(dir), err}
 	})
 }
 
@@ -172,17 +175,18 @@ func held(o Options, err error) error {
 	return &heldError{who, what, err}
 }
 
-// override applies what this run says differs.
-func override(ctx context.Context, o Options, snap engine.Snapshot) error {
+// override applies what this run says differs, and returns the directory to work in.
+func override(ctx context.Context, o Options, snap engine.Snapshot) (dir string, err error) {
 	if o.Overrides == nil || snap.ID != o.Resume {
-		return nil
+		return snap.Settings.Cwd, nil
 	}
 	over := o.Overrides(snap.Settings)
-	if reflect.DeepEqual(over.Apply(snap.Settings), snap.Settings) {
-		return nil
+	settings := over.Apply(snap.Settings)
+	if reflect.DeepEqual(settings, snap.Settings) {
+		return settings.Cwd, nil
 	}
-	_, err := o.Engine.Submit(ctx, snap.ID, p.Configure{Overrides: over})
-	return err
+	_, err = o.Engine.Submit(ctx, snap.ID, p.Configure{Overrides: over})
+	return settings.Cwd, err
 }
 
 // tailEvents is how much of a long conversation is loaded at first. A screen
@@ -219,6 +223,9 @@ func (m *model) onOpened(o opened) tea.Cmd {
 	m.screen = nil
 	left := m.letGo(o.id)
 	m.begin(o.id, o.snap, o.after)
+	if o.gone != nil {
+		m.note(true, "%v; fermata resume %s -C DIR works in another", o.gone, o.id)
+	}
 	return tea.Batch(left, m.talk.feed.Next, m.flush(), m.branch(), m.loadDraft())
 }
 

@@ -389,6 +389,30 @@ func TestFilesOfTheConversation(t *testing.T) {
 	})
 }
 
+// A conversation whose directory was removed can be read, and says how to continue elsewhere.
+func TestResumeWhereNothingIs(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id, err := e.Create(t.Context(), p.Settings{Cwd: "/no/such/directory", Model: "puppet"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := drive(t, e, resuming(id))
+		d.wait(time.Second)
+		d.sees("no longer exists: /no/such/directory", "-C DIR")
+	})
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		id, err := e.Create(t.Context(), p.Settings{Cwd: "/no/such/directory", Model: "puppet"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := drive(t, e, resuming(id), func(o *Options) {
+			o.Overrides = func(p.Settings) p.Overrides { dir := "/"; return p.Overrides{Cwd: &dir} }
+		})
+		d.wait(time.Second)
+		d.seesNot("no longer exists")
+	})
+}
+
 // An approval that comes while something else is on the screen is told.
 func TestApprovalBehindAScreen(t *testing.T) {
 	for _, line := range []string{"/help", "/approvals"} {
