@@ -166,3 +166,99 @@ func TestLeaseIsLostInTime(t *testing.T) {
 		_ = j
 	})
 }
+
+// A node whose lease has ended learns that before it runs anything again: what it ran is ended, and each
+// conversation is begun again, unless another node has it.
+func TestLeaseThatHasEndedIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, &server.Options{})
+		c := newCluster(t, journal.MemoryOptions{}, natsgo.InProcessServer(s))
+		var mu sync.Mutex
+		var ends, lost int
+		c.options.Renewed = func(until time.Time) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !until.After(time.Now()) {
+				ends++
+			}
+		}
+		c.options.Lost = func() { mu.Lock(); defer mu.Unlock(); lost++ }
+		a := c.node()
+		c.options.Renewed, c.options.Lost = nil, nil
+		b := c.node()
+		kept, err := a.Create(t.Context(), "kept", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := a.Create(t.Context(), "taken", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept.Append(entry("a"))
+		kept.Open("s").Write("1.1.0", "message", "half a sent")
+		time.Sleep(time.Second)
+		admin(t, s, func(ctx context.Context, kv natsgo.KeyValue) {
+			if err := kv.Delete(a.Node()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		k, err := b.Open(t.Context(), "taken")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		time.Sleep(time.Second)
+		mu.Lock()
+		if ends != 1 || lost != 1 {
+			t.Errorf("what ran was ended %d times, and %d times a loss was reported, want once", ends, lost)
+		}
+		mu.Unlock()
+		if _, err := taken.Durable(); err == nil {
+			t.Error("a conversation that another node has did not fail")
+		}
+		kept.Append(entry("b"))
+		kept.Open("s").Write("1.1.0", "message", "ence")
+		time.Sleep(time.Second)
+		if n, err := kept.Durable(); n != 2 || err != nil {
+			t.Errorf("a conversation that nobody has taken: %d, %v", n, err)
+		}
+		if _, err := b.Open(t.Context(), "kept"); !errors.As(err, new(*journal.LockedError)) {
+			t.Errorf("opened elsewhere: %v", err)
+		}
+		a.Abandon()
+		k2, err := b.Open(t.Context(), "kept")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k2.Close()
+		open, _ := k2.OpenItems(t.Context())
+		if len(open) != 1 || open[0].Text != "half a sentence" {
+			t.Errorf("open text %v", open)
+		}
+	})
+}
+
+// A server that does not know of the latest renewal says that a living node is dead. Nothing
+// is taken from it.
+func TestServerThatIsBehindEndsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, &server.Options{})
+		c := newCluster(t, journal.MemoryOptions{}, natsgo.InProcessServer(s))
+		a := c.node()
+		j, err := a.Create(t.Context(), "x", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		c.options.Connect = []natsgo.Option{natsgo.InProcessServer(&blind{s: s, node: a.Node()})}
+		b := c.node()
+		if _, err := b.Open(t.Context(), "x"); !errors.As(err, new(*journal.LockedError)) {
+			t.Errorf("opened: %v, want locked", err)
+		}
+		j.Append(entry("a"))
+		time.Sleep(time.Second)
+		if n, err := j.Durable(); n != 1 || err != nil {
+			t.Errorf("the owner: %d, %v", n, err)
+		}
+	})
+}

@@ -33,13 +33,13 @@ type natsJournal struct {
 	recovery journal.Recovery
 	ctx      context.Context // ends when the journal is dead, or waited long enough for Close
 	cancel   context.CancelCauseFunc
-	kick     chan struct{}   // room for one: run has something to do
-	ready    chan error      // room for one: BeforeRecords has returned
-	saved    chan delivery   // room for one: the batch under way has ended
-	texted   chan textsSaved // room for one: so have the texts
-	purged   chan struct{}   // room for one
-	taken    chan error      // room for one: another node has the conversation
-	done     chan struct{}   // closed by run
+	kick     chan struct{}      // room for one: run has something to do
+	ready    chan error         // room for one: BeforeRecords has returned
+	saved    chan delivery      // room for one: the batch under way has ended
+	texted   chan textsSaved    // room for one: so have the texts
+	purged   chan struct{}      // room for one
+	again    chan chan struct{} // the conversation is to be begun again; what it holds is closed when it is, or has failed
+	done     chan struct{}      // closed by run
 
 	checkpointing chan struct{} // room for one: held during Checkpoint
 
@@ -65,6 +65,8 @@ type writer struct {
 	textSeq  uint64
 	textLeft int // bytes of text in the stream
 	purging  bool
+	again    chan struct{} // not nil: the conversation is to be begun again; see natsJournal.again
+	begins   chan struct{} // the same, while that is under way
 	err      error
 }
 
@@ -105,7 +107,7 @@ func (s *Store) start(id string, l *link, o opened) *natsJournal {
 		saved:    make(chan delivery, 1),
 		texted:   make(chan textsSaved, 1),
 		purged:   make(chan struct{}, 1),
-		taken:    make(chan error, 1),
+		again:    make(chan chan struct{}),
 		done:     make(chan struct{}),
 
 		checkpointing: make(chan struct{}, 1),
@@ -161,8 +163,7 @@ func (j *natsJournal) run() {
 			j.textsEnded(t)
 		case <-j.purged:
 			j.w.purging = false
-		case err := <-j.taken:
-			j.fail(err)
+		case j.w.again = <-j.again:
 		case <-giveUp.C:
 			j.cancel(errNoAnswer)
 		}
@@ -185,7 +186,13 @@ func (j *natsJournal) step(flush, giveUp *time.Timer) bool {
 	if st.Phase == journal.Dead {
 		return false
 	}
-	if w.err == nil && st.Err == nil {
+	switch failed := w.err != nil || st.Err != nil; {
+	case w.again != nil && failed:
+		close(w.again)
+		w.again = nil
+	case w.again != nil:
+		j.sendBegin()
+	case !failed:
 		j.sendTexts(st, flush)
 		if !w.began && len(j.Pending(st.Saved)) > 0 {
 			w.began = true
@@ -247,6 +254,13 @@ func (j *natsJournal) recordsEnded(d delivery) {
 		return
 	}
 	w.seq = d.seq
+	if w.begins != nil {
+		close(w.begins)
+		if w.again == w.begins {
+			w.again = nil
+		}
+		w.begins = nil
+	}
 	j.mu.Lock()
 	j.index.add(w.batch, d.first)
 	j.mu.Unlock()

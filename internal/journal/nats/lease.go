@@ -33,17 +33,23 @@ const (
 
 // A lease says that this store is alive: a key that the servers delete when it was
 // not written for its time to live.
+//
+// Each renewal names the one before it, and is refused if the lease has ended: because the servers
+// deleted it, or because another node did before it took something over (endLease). So a node always
+// learns that its lease has ended, and then has to begin its conversations again (lapse) before it
+// runs anything.
 type lease struct {
+	store   *Store
 	link    *link
 	base    context.Context // for values
 	node    string
+	latest  uint64 // revision of the last renewal; 0 before the first
+	lapsed  bool   // it has ended, and not everything was begun again
 	value   []byte
 	owner   journal.Owner
 	renewed func(until time.Time) // nil if nobody wants to know
 	lost    func()                // the same
 	timer   *time.Timer           // calls lost; nil if nobody wants to know
-	lapsed  func(context.Context) // called when it was found to have ended before it was renewed
-	last    uint64                // revision of the key as it was last renewed; 0 before
 	stop    context.CancelFunc
 	done    chan struct{} // closed when nothing renews it any more
 }
@@ -68,7 +74,7 @@ func (s *Store) owner(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	le := &lease{link: l, base: s.base, node: s.node, value: value, owner: owner, renewed: s.o.Renewed, lost: s.o.Lost, lapsed: s.checkOwned, done: make(chan struct{})}
+	le := &lease{store: s, link: l, base: s.base, node: s.node, value: value, owner: owner, renewed: s.o.Renewed, lost: s.o.Lost, done: make(chan struct{})}
 	if err := le.renew(ctx); err != nil {
 		return nil, err
 	}
@@ -111,15 +117,16 @@ func (l *link) self() journal.Owner {
 
 // renew says that the store is alive.
 func (le *lease) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, le.link.ttl/2)
-	defer cancel()
-	began := time.Now() // the servers count from later on
-	lapsed, err := le.put(ctx)
+	var began time.Time
+	err := errLapsed
+	if !le.lapsed {
+		began, err = le.put(ctx)
+	}
+	if errors.Is(err, errLapsed) {
+		began, err = le.lapse(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("renew the lease of this node: %w", err)
-	}
-	if lapsed {
-		defer le.lapsed(le.base)
 	}
 	part := le.link.ttl / leaseParts
 	if le.renewed != nil {
@@ -136,22 +143,80 @@ func (le *lease) renew(ctx context.Context) error {
 	return nil
 }
 
-// put writes the key. It reports whether others may have taken this node for dead since it was last written: then it is not
-// as it was left.
-func (le *lease) put(ctx context.Context) (lapsed bool, err error) {
-	last := le.last
-	if last > 0 {
-		le.last, err = le.link.nodes.Update(ctx, le.node, le.value, last)
-		if !isConflict(err) {
-			le.last = max(le.last, last)
-			return false, err
+// errLapsed says that the lease has ended.
+var errLapsed = errors.New("the lease of this node has ended")
+
+// put renews the lease once. It returns a time before the servers' one.
+func (le *lease) put(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, le.link.ttl/2, errNoAnswer)
+	defer cancel()
+	for {
+		began := time.Now()
+		revision, err := le.link.nodes.Update(ctx, le.node, le.value, le.latest)
+		if err == nil {
+			le.latest = revision
+			return began, nil
 		}
+		if !isConflict(err) {
+			return began, err
+		}
+		// An earlier renewal may have arrived without our knowing.
+		entry, err := le.link.nodes.Get(ctx, le.node)
+		switch {
+		case errors.Is(err, jetstream.ErrKeyNotFound):
+			return began, errLapsed
+		case err != nil:
+			return began, err
+		case isEnded(entry.Value()):
+			return began, errLapsed
+		case entry.Revision() <= le.latest: // from a server that is behind
+			return began, errNoAnswer
+		}
+		le.latest = entry.Revision()
 	}
-	le.last, err = le.link.nodes.Put(ctx, le.node, le.value)
+}
+
+// lapse begins again after the lease has ended: what runs is ended, and then each conversation
+// that is open is begun once more. What another node has taken over fails with that.
+func (le *lease) lapse(ctx context.Context) (time.Time, error) {
+	if le.renewed != nil && !le.lapsed {
+		le.renewed(time.Now())
+	}
+	if le.lost != nil && !le.lapsed {
+		time.AfterFunc(0, le.lost)
+	}
+	le.lapsed = true
+	select {
+	case le.store.connecting <- struct{}{}: // nothing is opened meanwhile
+		defer func() { <-le.store.connecting }()
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, le.link.ttl/2, errNoAnswer)
+	defer cancel()
+	revision, err := le.claim(limited)
 	if err != nil {
-		le.last = last
+		return time.Time{}, err
 	}
-	return last > 0, err
+	le.latest = revision
+	if err := le.store.beginAgain(limited); err != nil {
+		return time.Time{}, err
+	}
+	le.lapsed = false
+	return le.put(ctx)
+}
+
+// claim writes the lease whatever became of it.
+func (le *lease) claim(ctx context.Context) (uint64, error) {
+	revision, err := le.link.nodes.Create(ctx, le.node, le.value)
+	if !errors.Is(err, jetstream.ErrKeyExists) {
+		return revision, err
+	}
+	entry, err := le.link.nodes.Get(ctx, le.node)
+	if err != nil {
+		return 0, err
+	}
+	return le.link.nodes.Update(ctx, le.node, le.value, entry.Revision())
 }
 
 // run renews until it is stopped.
@@ -183,18 +248,41 @@ func (le *lease) end() {
 	_ = le.link.nodes.Delete(ctx, le.node) // else it ends by itself
 }
 
+// endedLease is the value of a lease that another node has ended.
+const endedLease = `{"ended":true}`
+
+func isEnded(value []byte) bool { return string(value) == endedLease }
+
 // alive returns the owner that a node is, if it is alive.
 func (l *link) alive(ctx context.Context, node string) (journal.Owner, bool, error) {
+	owner, alive, _, err := l.lookAt(ctx, node)
+	return owner, alive, err
+}
+
+// lookAt returns the owner that a node is, if it is alive, else whether its lease was ended.
+func (l *link) lookAt(ctx context.Context, node string) (o journal.Owner, alive, ended bool, err error) {
 	entry, err := l.nodes.Get(ctx, node)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return journal.Owner{}, false, nil
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return o, false, false, nil
+	case err != nil:
+		return o, false, false, err
+	case isEnded(entry.Value()):
+		return o, false, true, nil
 	}
-	if err != nil {
+	if err := json.Unmarshal(entry.Value(), &o); err != nil {
+		return o, false, false, fmt.Errorf("read the lease of node %s: %v", node, err)
+	}
+	return o, true, false, nil
+}
+
+// endLease ends the lease of a node that is not alive, for good: who said so may have been a server
+// that did not know of the latest renewal. Whoever is alive after all is returned.
+func (l *link) endLease(ctx context.Context, node string) (journal.Owner, bool, error) {
+	_, err := l.nodes.Create(ctx, node, []byte(endedLease))
+	if !errors.Is(err, jetstream.ErrKeyExists) {
 		return journal.Owner{}, false, err
 	}
-	var o journal.Owner
-	if err := json.Unmarshal(entry.Value(), &o); err != nil {
-		return journal.Owner{}, false, fmt.Errorf("read the lease of node %s: %v", node, err)
-	}
-	return o, true, nil
+	owner, alive, ended, err := l.lookAt(ctx, node)
+	return owner, alive || !ended, err // one that cannot be seen is there
 }

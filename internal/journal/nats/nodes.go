@@ -91,7 +91,7 @@ func (s *Store) listNodes(ctx context.Context) ([]Node, error) {
 				return all, nil
 			}
 			var n Node
-			if json.Unmarshal(e.Value(), &n) == nil { // else it is of a version that we do not know
+			if !isEnded(e.Value()) && json.Unmarshal(e.Value(), &n) == nil { // else it is of a version that we do not know
 				all = append(all, n)
 			}
 		case <-ctx.Done():

@@ -223,6 +223,9 @@ func (s *Store) free(ctx context.Context, l *link, id string) (*stored, error) {
 		return nil, err
 	}
 	owner, owned, err := s.ownerOf(ctx, l, id, m)
+	if err == nil && !owned && !m.Closed && m.Node != s.node {
+		owner, owned, err = l.endLease(ctx, m.Node)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -289,24 +292,6 @@ func (s *Store) ownerOf(ctx context.Context, l *link, id string, m *stored) (jou
 		return l.self(), s.open[id] != nil, nil
 	}
 	return l.alive(ctx, m.Node)
-}
-
-// checkOwned fails the journals of conversations that another node has taken over: those who follow them here would wait for
-// what is written elsewhere. A journal that has something to write finds out by itself.
-func (s *Store) checkOwned(ctx context.Context) {
-	s.mu.Lock()
-	open := slices.Collect(maps.Values(s.open))
-	s.mu.Unlock()
-	for _, j := range open {
-		m, err := s.lastRecords(ctx, j.link, j.id)
-		if err != nil || m.Node == s.node {
-			continue // if it cannot be known, the next append says it
-		}
-		select {
-		case j.taken <- &takenError{m.Node}:
-		default: // it knows
-		}
-	}
 }
 
 // Stat implements Store.

@@ -1,0 +1,51 @@
+package nats
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// beginAgain begins every open conversation once more, with the next epoch: whoever was about to take
+// one over is refused from then on, and what was taken over before fails. It returns when
+// nothing is open of which that is not known.
+func (s *Store) beginAgain(ctx context.Context) error {
+	s.mu.Lock()
+	open := slices.Collect(maps.Values(s.open))
+	s.mu.Unlock()
+	begun := make([]chan struct{}, len(open))
+	for i, j := range open {
+		begun[i] = make(chan struct{})
+		select {
+		case j.again <- begun[i]:
+		case <-j.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for i, j := range open {
+		select {
+		case <-begun[i]:
+		case <-j.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// sendBegin sends the message that begins the conversation again, behind everything that is
+// under way: text of the old epoch would not count behind it.
+func (j *natsJournal) sendBegin() {
+	w := &j.w
+	if w.began || w.texting {
+		return
+	}
+	next := w.meta
+	next.Epoch++
+	next.Begin, next.Cut = true, false
+	b := j.link.newBatch(j.store.records(j.id), next, w.Last, nil, w.seq)
+	b.begin()
+	w.meta, w.began, w.sending, w.begins = next, true, true, w.again
+	go func() { j.saved <- b.finish(j.ctx) }() // run takes it, or nobody: there is room
+}
