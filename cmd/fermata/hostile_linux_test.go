@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -62,14 +63,6 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata send":               {{"send", behind, hostile}, {"send", hostile, "x"}, {"send", changed, "x"}},
 		"fermata interrupt":          {{"interrupt", hostile}, {"interrupt", changed}},
 		"fermata fsck":               {{"fsck", damaged}, {"fsck", "--repair", damaged}, {"fsck", hostile}},
-		"fermata mcp":                {{"mcp", hostile}},
-		"fermata mcp add":            {{"mcp", "add", "h", "--", "sh", "-c", "printf '" + hostile + "' >&2; exit 1"}, {"mcp", "add", hostile}},
-		"fermata mcp get":            {{"mcp", "get", "h"}, {"mcp", "get", hostile}},
-		"fermata mcp list":           {{"mcp", "list"}, {"mcp", "list", "--json"}},
-		"fermata mcp remove":         {{"mcp", "remove", hostile}},
-		"fermata mcp trust":          {{"mcp", "trust"}, {"mcp", "trust", hostile}},
-		"fermata mcp test":           {{"mcp", "test"}, {"mcp", "test", hostile}},
-		"fermata mcp-server schema":  {{"mcp-server", "schema"}},
 		"fermata models":             {{"models", hostile}, {"models", "--refresh", hostile}},
 		"fermata login":              {{"login", hostile}},
 		"fermata logout":             {{"logout", hostile}, {"logout"}},
@@ -91,6 +84,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 // runHostile runs every command with its cases, and checks that each has some.
 func (pl *place) runHostile(cases map[string][][]string) {
 	pl.t.Helper()
+	maps.Copy(cases, hostileServers())
 	eachCommand(newRoot(cli.Stdio()), func(cmd *cobra.Command) {
 		path := cmd.CommandPath()
 		if len(cases[path]) == 0 && !slices.Contains(drawing, path) {
@@ -117,4 +111,20 @@ func (pl *place) converse(args ...string) string {
 	pl.t.Helper()
 	pl.run(args...)
 	return string(pl.conversations()[0].ID)
+}
+
+// hostileServers are the cases of fermata mcp.
+func hostileServers() map[string][][]string {
+	return map[string][][]string{
+		"fermata mcp":               {{"mcp", hostile}},
+		"fermata mcp add":           {{"mcp", "add", "h", "--", "sh", "-c", "printf '" + hostile + "' >&2; exit 1"}, {"mcp", "add", hostile}},
+		"fermata mcp get":           {{"mcp", "get", "h"}, {"mcp", "get", hostile}},
+		"fermata mcp list":          {{"mcp", "list"}, {"mcp", "list", "--json"}},
+		"fermata mcp remove":        {{"mcp", "remove", hostile}},
+		"fermata mcp trust":         {{"mcp", "trust"}, {"mcp", "trust", hostile}},
+		"fermata mcp login":         {{"mcp", "login", hostile}, {"mcp", "login", "h"}},
+		"fermata mcp logout":        {{"mcp", "logout", hostile}, {"mcp", "logout", "h"}},
+		"fermata mcp test":          {{"mcp", "test"}, {"mcp", "test", hostile}},
+		"fermata mcp-server schema": {{"mcp-server", "schema"}},
+	}
 }

@@ -42,6 +42,7 @@ type Loaded struct {
 	Config   *config.Config
 	Projects *project.Store // trust and permissions
 	Keys     *keys.Store    // of model services
+	Logins   *keys.Logins   // to MCP servers
 	Warnings []config.Warning
 
 	version string
@@ -61,7 +62,7 @@ func load(o Options, getenv func(string) string) (Loaded, error) {
 	if err != nil {
 		return l, configError(err)
 	}
-	l.Keys = keys.Open(l.Config.Home)
+	l.Keys, l.Logins = keys.Open(l.Config.Home), keys.OpenLogins(l.Config.Home)
 	var more []config.Warning
 	l.Projects, more, err = project.Open(l.Options, l.Config)
 	l.Warnings = append(l.Warnings, more...)

@@ -54,7 +54,7 @@ func (l Loaded) ProjectMCPServers() ([]servers.Named, []config.Warning) {
 func (l Loaded) openServers(ctx context.Context, defs map[string]config.MCPServer, spawner *proc.Spawner, allowed limits.Limiter) *mcp.Servers {
 	return mcp.Open(ctx, defs, mcp.Options{
 		Spawner: spawner, Dir: l.Options.Cwd, Getenv: l.Options.Env, Version: l.version,
-		Cache: filepath.Join(l.Config.Home, "cache", "mcp"), NoEscalation: allowed.NoEscalation,
+		Cache: filepath.Join(l.Config.Home, "cache", "mcp"), NoEscalation: allowed.NoEscalation, Logins: l.Logins,
 	})
 }
 
@@ -69,6 +69,28 @@ func (l Loaded) CheckMCPServers(ctx context.Context, defs map[string]config.MCPS
 	all := l.openServers(ctx, defs, spawner, limits.Limiter{})
 	defer all.Close()
 	return all.Check(ctx, l.Projects.ToolApproval), ctx.Err()
+}
+
+// LoginMCP lets the person log in to a server, and saves that.
+func (l Loaded) LoginMCP(ctx context.Context, name string, def config.MCPServer, how mcp.LoginOptions) error {
+	return mcp.Login(ctx, name, def, mcp.Options{Getenv: l.Options.Env, Version: l.version, Logins: l.Logins}, how)
+}
+
+// LogoutMCP forgets a login. It reports false if there was none.
+func (l Loaded) LogoutMCP(ctx context.Context, name string, def config.MCPServer) (bool, error) {
+	if def.URL == "" {
+		return false, nil
+	}
+	return mcp.Logout(ctx, name, def, l.Logins)
+}
+
+// MCPLogin says whether the person is logged in to a server; empty if there is no need.
+func (l Loaded) MCPLogin(name string, def config.MCPServer) string {
+	state, err := mcp.LoginState(name, def, l.Logins)
+	if err != nil {
+		return "not known: " + err.Error()
+	}
+	return state
 }
 
 // MCPStatus returns the state of the MCP servers of this process, in the order of

@@ -139,12 +139,16 @@ func removeCommand(o Options) *cobra.Command {
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove an MCP server from the configuration", Example: "  fermata mcp remove docs", Args: between(1, 1),
 	}
 	c := o.command(cmd)
-	cmd.RunE = func(_ *cobra.Command, a []string) error {
+	cmd.RunE = func(cmd *cobra.Command, a []string) error {
 		l, err := c.read()
 		if err != nil {
 			return err
 		}
-		if _, err := find(l, a[0]); err != nil {
+		def, err := find(l, a[0])
+		if err != nil {
+			return err
+		}
+		if _, err := l.LogoutMCP(cmd.Context(), a[0], def); err != nil {
 			return err
 		}
 		if err := app.EditConfig(l.Config.Home, app.ConfigEdit{Path: []string{"mcp_servers", a[0]}}); err != nil {

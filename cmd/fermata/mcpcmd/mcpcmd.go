@@ -1,5 +1,5 @@
 // Package mcpcmd holds the commands that manage the MCP servers whose tools fermata
-// calls: fermata mcp add, get, list, remove and test. They are here so that package main
+// calls: fermata mcp add, get, list, login, logout, remove, test and trust. They are here so that package main
 // stays small; what they do is in package app.
 package mcpcmd
 
@@ -19,6 +19,7 @@ import (
 
 // Options are what the commands need of package main.
 type Options struct {
+	In       io.Reader // what the person types
 	Out, Err io.Writer // answers, and everything else
 	// Load adds the flags that choose a configuration, and returns what reads it.
 	Load func(*pflag.FlagSet) func() (app.Loaded, error)
@@ -26,7 +27,7 @@ type Options struct {
 
 // Commands are the commands below fermata mcp.
 func Commands(o Options) []*cobra.Command {
-	return []*cobra.Command{listCommand(o), addCommand(o), getCommand(o), removeCommand(o), testCommand(o), trustCommand(o)}
+	return []*cobra.Command{listCommand(o), addCommand(o), getCommand(o), removeCommand(o), testCommand(o), trustCommand(o), loginCommand(o), logoutCommand(o)}
 }
 
 // usage returns an error of the command line.

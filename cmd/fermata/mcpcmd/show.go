@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
 
 // A shown server is one as scripts see it. What may be a secret is masked.
@@ -23,12 +24,13 @@ type shown struct {
 	Enabled   bool           `json:"enabled"`
 	Transport string         `json:"transport"` // stdio or streamable_http
 	Project   string         `json:"project,omitempty"`
+	Login     string         `json:"login,omitempty"` // see package mcp
 	Settings  map[string]any `json:"settings,omitempty"`
 }
 
 func show(l app.Loaded, name string) shown {
 	def := l.Config.MCPServers[name]
-	s := shown{Name: name, Enabled: enabled(def), Transport: transport(def), Settings: map[string]any{}}
+	s := shown{Name: name, Enabled: enabled(def), Transport: transport(def), Login: l.MCPLogin(name, def), Settings: map[string]any{}}
 	for _, set := range settings(l, name) {
 		s.Settings[set.Key] = set.Value
 	}
@@ -74,7 +76,7 @@ func listCommand(o Options) *cobra.Command {
 		named, _ := l.ProjectMCPServers()
 		for _, n := range named {
 			if _, own := l.Config.MCPServers[n.Name]; !own {
-				list = append(list, shown{Name: n.Name, Enabled: n.Trusted, Transport: transport(n.Def), Project: n.Def.Project})
+				list = append(list, shown{Name: n.Name, Enabled: n.Trusted, Transport: transport(n.Def), Login: l.MCPLogin(n.Name, n.Def), Project: n.Def.Project})
 			}
 		}
 		if asJSON {
@@ -99,6 +101,8 @@ func (c *command) table(l app.Loaded, list []shown, named []servers.Named) error
 			state = "not trusted"
 		case !s.Enabled:
 			state = "disabled"
+		case s.Login == mcp.LoginSaved, s.Login == mcp.LoginExpired:
+			state = s.Login
 		}
 		for _, n := range named {
 			if s.Project != "" && n.Name == s.Name {
@@ -146,6 +150,9 @@ func getCommand(o Options) *cobra.Command {
 		w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 		for _, set := range settings(l, a[0]) {
 			fmt.Fprintf(w, "%s\t%v\tfrom %s\n", set.Key, set.Value, set.Source)
+		}
+		if login := l.MCPLogin(a[0], l.Config.MCPServers[a[0]]); login != "" {
+			fmt.Fprintf(w, "login\t%s\t\n", login)
 		}
 		return w.Flush()
 	}

@@ -80,7 +80,7 @@ func printReport(out io.Writer, list []mcp.Status) error {
 			fmt.Fprintf(out, "%s: %s: %s\n", s.Name, s.State, s.Error)
 			continue
 		}
-		fmt.Fprintf(out, "%s: %s, started in %s, %d tools\n", s.Name, s.Program, s.Took, len(s.Tools))
+		fmt.Fprintf(out, "%s: %s, started in %s, %d tools%s\n", s.Name, s.Program, s.Took, len(s.Tools), loggedIn(s))
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, t := range s.Tools {
 			first, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
@@ -91,6 +91,13 @@ func printReport(out io.Writer, list []mcp.Status) error {
 		}
 	}
 	return nil
+}
+
+func loggedIn(s mcp.Status) string {
+	if s.Login == "" {
+		return ""
+	}
+	return ", " + s.Login
 }
 
 func shorten(s string, n int) string {
@@ -114,7 +121,7 @@ func Doctor(ctx context.Context, l app.Loaded, line func(what, format string, ar
 		return err
 	}
 	for i, s := range list {
-		what, text := "", fmt.Sprintf("works, %d tools", len(s.Tools))
+		what, text := "", fmt.Sprintf("works, %d tools%s", len(s.Tools), loggedIn(s))
 		if i == 0 {
 			what = "MCP servers"
 		}

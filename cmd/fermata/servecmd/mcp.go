@@ -39,7 +39,7 @@ func MCPCommand(s cli.Streams) *cobra.Command {
 	for _, c := range cmd.Commands() {
 		c.Hidden = true
 	}
-	cmd.AddCommand(mcpcmd.Commands(mcpcmd.Options{Out: s.Out, Err: s.Err, Load: func(fs *pflag.FlagSet) func() (app.Loaded, error) {
+	cmd.AddCommand(mcpcmd.Commands(mcpcmd.Options{In: s.In, Out: s.Out, Err: s.Err, Load: func(fs *pflag.FlagSet) func() (app.Loaded, error) {
 		var f cli.RunFlags
 		f.RegisterConfig(fs)
 		return func() (app.Loaded, error) { return f.Load(s) }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"rsc.io/qr"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/web"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
@@ -172,7 +171,10 @@ func Link(store *access.Store, f Flags, o Options) error {
 		printQR(o.Err, link)
 	}
 	if o.Open {
-		return openBrowser(link, o.Err)
+		if err := cli.OpenBrowser(link); err != nil { // the link has been printed
+			fmt.Fprintf(o.Err, "fermata: the browser cannot be opened: %v\n", err)
+		}
+		return nil
 	}
 	return nil
 }
@@ -198,21 +200,6 @@ func bit(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// openBrowser opens a link. Where that is not possible, the link has been printed.
-func openBrowser(link string, out io.Writer) error {
-	program := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		program = "open"
-	}
-	cmd := exec.Command(program, link)
-	if err := cmd.Start(); err != nil {
-		fmt.Fprintf(out, "fermata: the browser cannot be opened: %v\n", err)
-		return nil
-	}
-	go func() { _ = cmd.Wait() }() // ends with the program: only so that it does not stay a zombie
-	return nil
 }
 
 // Manage is what can be done about links while a page is served.

@@ -1,4 +1,4 @@
-// Package keys saves the keys of model services: in the keyring of the system where there is one,
+// Package keys saves the keys of model services, and the logins to MCP servers: in the keyring of the system where there is one,
 // else in a file that only the user can read. A key is saved under the name of the variable
 // that it would otherwise be in. Neither place can be read by commands, and a saved key is in
 // no environment.
@@ -147,7 +147,7 @@ func (s *Store) Names() []string {
 	entries, _ := os.ReadDir(s.dir) // without one there are none
 	var names []string
 	for _, e := range entries {
-		if name := strings.TrimSuffix(e.Name(), inKeyring); variable.MatchString(name) {
+		if name := strings.TrimSuffix(e.Name(), inKeyring); !e.IsDir() && variable.MatchString(name) {
 			names = append(names, name)
 		}
 	}

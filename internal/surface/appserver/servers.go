@@ -33,8 +33,11 @@ func serverStatus(s app.MCPStatus) wire.ServerStatus {
 		Name: s.Name, Tools: map[string]wire.ServerTool{}, ToolsError: orNull(s.Error), Resources: []wire.None{}, ResourceTemplates: []wire.None{},
 		AuthStatus: "unsupported", RuntimeStatus: serverStates[s.State], HTTPOrigin: orNull(s.Address),
 	}
-	if s.Token {
+	switch {
+	case s.Token:
 		out.AuthStatus = "bearerToken"
+	case s.Login != "":
+		out.AuthStatus = "oAuth"
 	}
 	if s.Program != "" {
 		name, version := s.Program, ""

@@ -35,6 +35,7 @@ type Options struct {
 	Getenv  func(name string) string // for what definitions take from the environment
 	Version string                   // of this program
 	Cache   string                   // a directory for lists of tools; empty keeps none
+	Logins  Logins                   // to services; nil if there are none
 
 	// NoEscalation says that nothing may leave the sandbox, approved or not: only tools that
 	// the configuration allows, or that are read-only, may be called.

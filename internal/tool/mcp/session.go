@@ -29,6 +29,8 @@ type session struct {
 	cancel  context.CancelCauseFunc
 	process *process // nil over HTTP
 
+	authorizer *authorizer // nil if the service is told by other means who calls
+
 	calls    sync.Map // token to *running
 	lastCall atomic.Int64
 }
@@ -123,12 +125,18 @@ func (ss *session) open(ctx context.Context) (sdk.Transport, error) {
 	if ss.server.def.Command != "" {
 		return ss.startProcess(ctx)
 	}
-	return ss.server.httpTransport()
+	s := ss.server
+	transport, err := s.httpTransport()
+	if err == nil && s.opt.Logins != nil && !hasToken(s.def) {
+		ss.authorizer = &authorizer{name: s.name, url: s.def.URL, logins: s.opt.Logins, client: &http.Client{Timeout: loginRequests}}
+		transport.OAuthHandler = ss.authorizer
+	}
+	return transport, err
 }
 
 // httpTransport is a connection to a service. A token that is missing is an error: what
 // the service says without one would mislead.
-func (s *server) httpTransport() (sdk.Transport, error) {
+func (s *server) httpTransport() (*sdk.StreamableClientTransport, error) {
 	header := http.Header{}
 	for name, value := range s.def.HTTPHeaders {
 		header.Set(name, value.Reveal())
@@ -147,19 +155,30 @@ func (s *server) httpTransport() (sdk.Transport, error) {
 	}
 	return &sdk.StreamableClientTransport{
 		Endpoint:   s.def.URL,
-		HTTPClient: &http.Client{Transport: headers{header}}, MaxEventSize: maxLine,
+		HTTPClient: &http.Client{Transport: headers{header, origin(s.def.URL)}}, MaxEventSize: maxLine,
 	}, nil
 }
 
-// headers adds headers to requests.
-type headers struct{ add http.Header }
+// headers adds headers to the requests to a service. If it sends us elsewhere, they stay away: they may
+// be secrets.
+type headers struct {
+	add http.Header
+	to  string // the origin of the service
+}
 
 func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	return http.DefaultTransport.RoundTrip(h.with(r))
+}
+
+func (h headers) with(r *http.Request) *http.Request {
+	if r.URL.Scheme+"://"+r.URL.Host != h.to {
+		return r
+	}
 	r = r.Clone(r.Context())
 	for name, values := range h.add {
 		r.Header[name] = values
 	}
-	return http.DefaultTransport.RoundTrip(r)
+	return r
 }
 
 func (s *server) getenv(name string) string {
@@ -319,6 +338,10 @@ func (ss *session) startError(ctx context.Context, err error) error {
 
 // plain leaves out of an error how the SDK came to it.
 func plain(err error) error {
+	var login *LoginError
+	if errors.As(err, &login) {
+		return login
+	}
 	var request *url.Error
 	if errors.As(err, &request) {
 		return fmt.Errorf("cannot connect: %w", request.Err)

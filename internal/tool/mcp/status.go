@@ -26,6 +26,7 @@ type Status struct {
 	Took    string       `json:"took,omitempty"`    // how long its start took
 	Address string       `json:"-"`                 // scheme and host of its URL; empty if it is a command
 	Token   bool         `json:"-"`                 // it is sent a token or a header for authorization
+	Login   string       `json:"login,omitempty"`   // whether the person is logged in, if that was needed
 }
 
 // A ToolStatus is a tool of a server.
@@ -72,6 +73,9 @@ func (s *server) status(now Approvals) Status {
 		out.Took = ss.took.Round(time.Millisecond).String()
 		if info := ss.sdk.InitializeResult().ServerInfo; info != nil {
 			out.Program = strings.TrimSpace(info.Name + " " + info.Version)
+		}
+		if ss.authorizer != nil && ss.authorizer.login.Load() != nil {
+			out.Login = LoginSaved
 		}
 		if ss.process != nil {
 			out.Log = ss.process.log()
@@ -132,6 +136,9 @@ func Describe(list []Status) string {
 		parts := []string{s.State}
 		if s.Program != "" {
 			parts = append(parts, s.Program)
+		}
+		if s.Login != "" {
+			parts = append(parts, s.Login)
 		}
 		if s.Project != "" {
 			parts = append(parts, "of the project "+s.Project)

@@ -268,9 +268,12 @@ func (ss *session) call(ctx context.Context, params *sdk.CallToolParams) (*sdk.C
 			e = <-done
 		}
 	}
+	var login *LoginError
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case errors.As(e.err, &login):
+		return nil, fmt.Errorf("the MCP server %s cannot be called: %w", ss.server.name, login)
 	case errors.Is(e.err, sdk.ErrConnectionClosed), errors.Is(e.err, io.EOF), e.err != nil && ss.over():
 		return nil, fmt.Errorf("the MCP server %s ended during the call: %w", ss.server.name, ss.why())
 	case e.err != nil:
