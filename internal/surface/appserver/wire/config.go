@@ -92,7 +92,7 @@ type ServerStatus struct {
 	ToolsError        *string               `json:"toolsError"`
 	Resources         []None                `json:"resources"`
 	ResourceTemplates []None                `json:"resourceTemplates"`
-	AuthStatus        string                `json:"authStatus" enum:"unsupported,bearerToken"`
+	AuthStatus        string                `json:"authStatus" enum:"unsupported,bearerToken,oAuth"`
 	RuntimeStatus     string                `json:"runtimeStatus" enum:"notStarted,starting,connected,failed"`
 	HTTPOrigin        *string               `json:"httpOrigin"`
 }
