@@ -224,7 +224,7 @@ func (m *model) onOpened(o opened) tea.Cmd {
 	left := m.letGo(o.id)
 	m.begin(o.id, o.snap, o.after)
 	if o.gone != nil {
-		m.note(true, "%v; fermata resume %s -C DIR works in another", o.gone, o.id)
+		m.note(true, "%v; fermata resume %s -C DIR works in another directory", o.gone, o.id)
 	}
 	return tea.Batch(left, m.talk.feed.Next, m.flush(), m.branch(), m.loadDraft())
 }

@@ -398,7 +398,7 @@ func TestResumeWhereNothingIs(t *testing.T) {
 		}
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
-		d.sees("no longer exists: /no/such/directory", "-C DIR")
+		d.sees("no longer exists:", "/no/such/directory; fermata resume "+string(id)+" -C")
 	})
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		id, err := e.Create(t.Context(), p.Settings{Cwd: "/no/such/directory", Model: "puppet"})
