@@ -81,14 +81,16 @@ func TestAttackSwappedDirectories(t *testing.T) {
 	})
 }
 
-// The variable that holds a key does not reach commands, whatever its name.
+// The variable that holds a key does not reach commands, whatever its name, nor does the file with
+// the key to the store.
 func TestAttackKeyInTheEnvironment(t *testing.T) {
 	asEachUser(t, func(t *testing.T, pl *place) {
 		home := filepath.Join(pl.dir, "home", "fermata")
 		pl.as(`mkdir -p "` + home + `"; printf '[model_providers.mine]\nbase_url = "http://127.0.0.1:1/v1"\nenv_key = "MY_LOGIN"\n` +
-			`[shell_environment_policy]\nignore_default_excludes = true\n' > "` + home + `/config.toml"`)
-		pl.env = append(pl.env, "MY_LOGIN=sesame", "ANTHROPIC_API_KEY=sesame", "MY_OTHER=open")
-		out, errs, _ := pl.run("exec", "--demo", "run: env; echo done")
+			`[mcp_servers.m]\nurl = "http://127.0.0.1:1"\nbearer_token_env_var = "MY_BEARER"\nenabled = false\n[store]\ncreds = "` + pl.dir + `/home/fleet.creds"\n` +
+			`[shell_environment_policy]\nignore_default_excludes = true\n' > "` + home + `/config.toml"; echo sesame > "` + pl.dir + `/home/fleet.creds"`)
+		pl.env = append(pl.env, "MY_LOGIN=sesame", "MY_BEARER=sesame", "ANTHROPIC_API_KEY=sesame", "FERMATA_STORE_PASSWORD=sesame", "FERMATA_STORE_TOKEN=sesame", "MY_OTHER=open")
+		out, errs, _ := pl.run("exec", "--demo", "run: env; cat "+pl.dir+"/home/fleet.creds; echo done")
 		if strings.Contains(out+errs, "sesame") || !strings.Contains(out+errs, "MY_OTHER=open") {
 			t.Errorf("the command's environment:\n%s%s", out, errs)
 		}

@@ -223,7 +223,7 @@ func (a *App) Key() (key string, ok bool) {
 // user's choice.
 func SandboxPlace(cfg *config.Config, spec proc.Spec) sandbox.Place {
 	return sandbox.Place{
-		Cwd: spec.Dir, Home: cfg.Home, OtherHomes: config.Homes(os.Getenv), Guarded: cfg.Files(),
+		Cwd: spec.Dir, Home: cfg.Home, OtherHomes: config.Homes(os.Getenv), Guarded: cfg.Files(), Secrets: cfg.SecretFiles(),
 		Env: spec.Env, PIDNamespace: cfg.PIDNamespace,
 	}
 }

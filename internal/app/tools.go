@@ -39,11 +39,11 @@ type toolkit struct {
 // are carried out if it calls them all the same.
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
-	secret := secrets(k.config.Home)
+	secret := secrets(k.config)
 	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes, Secret: secret, NoEscalation: k.noEscalation}
 	shell := &tool.Shell{
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
-		OtherHomes: config.Homes(os.Getenv), Guarded: k.config.Files(),
+		OtherHomes: config.Homes(os.Getenv), Guarded: k.config.Files(), Secrets: k.config.SecretFiles(),
 		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
 		CanAsk: canAsk(s) && !k.noEscalation && !s.Plan, NoEscalation: k.noEscalation, Prefixes: k.projects.Rules, CommandDir: k.commands,
 	}
@@ -89,11 +89,11 @@ func canAsk(s p.Settings) bool {
 
 // secrets reports which files the tools that only look must not show: they run
 // in this process, unconfined. Those of the processes in /proc have its
-// environment, and those in the home have keys.
-func secrets(home string) func(path string) bool {
-	real := resolveDir(home)
+// environment, and those in the home, and others that the configuration names, have keys.
+func secrets(cfg *config.Config) func(path string) bool {
+	real, others := resolveDir(cfg.Home), cfg.SecretFiles()
 	return func(path string) bool {
-		if path == "/proc" || strings.HasPrefix(path, "/proc/") || sandbox.OffLimits(home, path) {
+		if path == "/proc" || strings.HasPrefix(path, "/proc/") || sandbox.OffLimits(cfg.Home, path, others...) {
 			return true
 		}
 		rel, err := filepath.Rel(real, path)

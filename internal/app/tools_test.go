@@ -58,7 +58,7 @@ func env(home string) func(string) string {
 // The tools that only look run in this process, which knows keys.
 func TestSecretFiles(t *testing.T) {
 	home := t.TempDir()
-	secret := secrets(home)
+	secret := secrets(&config.Config{Home: home})
 	real := resolveDir(home)
 	for _, path := range []string{"/proc/self/environ", "/proc/1/environ", real + "/.env", real + "/config.toml", real + "/providers/x.json", real + "/auth.json"} {
 		if !secret(path) {

@@ -298,6 +298,11 @@ func (c *Config) String() string {
 // GoString is String.
 func (c *Config) GoString() string { return c.String() }
 
+// SecretFiles lists the files with keys that the configuration names.
+func (c *Config) SecretFiles() []string {
+	return slices.DeleteFunc([]string{c.Store.NKey, c.Store.Creds, c.Store.Key}, func(name string) bool { return !filepath.IsAbs(name) })
+}
+
 // Files lists the files outside the home that were read for this configuration, or
 // that it makes fermata execute. Commands must not be able to change them.
 func (c *Config) Files() []string {

@@ -226,10 +226,23 @@ func (p *Provider) hasLocalModels() bool {
 	return p.isLocal() && (p.ID == "ollama" || p.ID == "oss" || p.ID == "lmstudio" || p.defaultModel() == "")
 }
 
+// StorePassword and StoreToken are the variables with the key to the servers of [store].
+const (
+	StorePassword = "FERMATA_STORE_PASSWORD"
+	StoreToken    = "FERMATA_STORE_TOKEN"
+)
+
 // KeyVariables returns the names of all variables that may hold a key: those
-// of the providers that are configured and of those that are known.
+// of the providers that are configured and of those that are known, of MCP servers
+// and of the store.
 func (c *Config) KeyVariables() []string {
-	var names []string
+	names := []string{StorePassword, StoreToken}
+	for _, s := range c.MCPServers {
+		names = slices.AppendSeq(names, maps.Values(s.EnvHTTPHeaders))
+		if s.BearerTokenEnvVar != "" {
+			names = append(names, s.BearerTokenEnvVar)
+		}
+	}
 	for _, p := range c.providers {
 		names = append(names, p.KeyVariables()...)
 	}

@@ -119,14 +119,18 @@ var (
 	otherSecrets = []string{"providers", ".env", "auth.json", ".credentials.json"}
 )
 
-// secrets lists the secrets that exist in a home, where they really are.
-func secrets(home string) []string {
-	if home == "" {
-		return nil
+// secrets lists the secrets that exist in a home, and others that are named, where they
+// really are.
+func secrets(home string, others ...string) []string {
+	var names []string
+	if home != "" {
+		for _, name := range slices.Concat(secretDirs, otherSecrets) {
+			names = append(names, filepath.Join(home, name))
+		}
 	}
 	var list []string
-	for _, name := range slices.Concat(secretDirs, otherSecrets) {
-		if real := resolved(filepath.Join(home, name)); real != "" {
+	for _, name := range append(names, others...) {
+		if real := resolved(name); real != "" {
 			list = appendNew(list, real)
 		}
 	}
@@ -134,9 +138,9 @@ func secrets(home string) []string {
 }
 
 // OffLimits reports whether name is, lies in, or leads to a secret of fermata's
-// home: such files are for no tool to read, and for no command but
+// home or one of the others: such files are for no tool to read, and for no command but
 // one with full access. What does not exist is judged by what does of its path.
-func OffLimits(home, name string) bool {
+func OffLimits(home, name string, others ...string) bool {
 	real := resolvedParts(name)
 	home = resolved(home)
 	if real == "" || home == "" {
@@ -148,7 +152,7 @@ func OffLimits(home, name string) bool {
 			return true
 		}
 	}
-	for _, secret := range secrets(home) {
+	for _, secret := range secrets(home, others...) {
 		if within(real, secret) {
 			return true
 		}

@@ -152,6 +152,9 @@ func TestOffLimits(t *testing.T) {
 			t.Errorf("%s: %t, want %t", name, got, want)
 		}
 	}
+	if !OffLimits(filepath.Join(base, "home"), filepath.Join(base, "ws/file"), filepath.Join(base, "ws/file")) {
+		t.Error("a file that is named is not off limits")
+	}
 	if OffLimits("", filepath.Join(base, "home/.env")) || OffLimits(filepath.Join(base, "none"), "/etc/passwd") {
 		t.Error("without a home nothing is off limits")
 	}

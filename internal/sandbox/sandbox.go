@@ -32,6 +32,9 @@ type Place struct {
 	// change them or the links that lead to them.
 	Guarded []string
 
+	// Secrets are other files with keys, which commands cannot read.
+	Secrets []string
+
 	// Env is the environment of the commands; only TMPDIR matters.
 	Env []string
 
@@ -90,7 +93,7 @@ func newWith(a Ability, policy protocol.SandboxPolicy, place Place) (*Confinemen
 			Roots:     paths(l.roots),
 			Own:       paths(l.own),
 			Protected: paths(l.protected),
-			Secret:    paths(secrets(l.home)),
+			Secret:    paths(secrets(l.home, place.Secrets...)),
 			Shm:       policy.Mode == protocol.SandboxWorkspaceWrite,
 			Sockets:   a.Sockets,
 		},

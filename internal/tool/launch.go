@@ -140,7 +140,7 @@ func (s *Shell) confine(spec *proc.Spec, call Call, r policy.Ruling) (*sandbox.C
 	p := call.Settings.Sandbox
 	p.Mode = r.Mode
 	box, err := sandbox.New(p, sandbox.Place{
-		Cwd: call.Settings.Cwd, Home: s.Home, OtherHomes: s.OtherHomes, Guarded: s.Guarded, Env: spec.Env, PIDNamespace: s.PIDNamespace,
+		Cwd: call.Settings.Cwd, Home: s.Home, OtherHomes: s.OtherHomes, Guarded: s.Guarded, Secrets: s.Secrets, Env: spec.Env, PIDNamespace: s.PIDNamespace,
 	})
 	if err != nil {
 		return nil, err

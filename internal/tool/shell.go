@@ -25,14 +25,14 @@ type Shell struct {
 	Timeout time.Duration // for calls that name none; 0 is two minutes
 	Grace   time.Duration // between TERM and KILL; 0 is that of package proc
 	Home    string        // fermata's own directory, which commands must not touch
-	// OtherHomes and Guarded are other paths that commands must not change, see
-	// sandbox.Place.
-	OtherHomes, Guarded []string
-	Environ             func() []string // what commands get; nil is everything
-	Changes             *Changes        // what this turn changed; may be nil
-	Patch               *Patch          // carries out calls of apply_patch; nil runs them like any command
-	CanAsk              bool            // offer to run a command outside the sandbox, since somebody can be asked
-	NoEscalation        bool            // keeps what is approved inside the sandbox
+	// OtherHomes and Guarded are other paths that commands must not change, and Secrets
+	// those that they must not read, see sandbox.Place.
+	OtherHomes, Guarded, Secrets []string
+	Environ                      func() []string // what commands get; nil is everything
+	Changes                      *Changes        // what this turn changed; may be nil
+	Patch                        *Patch          // carries out calls of apply_patch; nil runs them like any command
+	CanAsk                       bool            // offer to run a command outside the sandbox, since somebody can be asked
+	NoEscalation                 bool            // keeps what is approved inside the sandbox
 
 	// Prefixes returns what was decided for good about commands in a directory. May be nil.
 	Prefixes func(dir string) []policy.PrefixRule

@@ -100,7 +100,7 @@ func natsOptions(p Place) nats.Options {
 	return nats.Options{
 		URL: c.URL, Name: c.Stream, Domain: c.Domain,
 		Auth: nats.Auth{
-			User: c.User, Password: orVariable(c.Password, "FERMATA_STORE_PASSWORD"), Token: orVariable(c.Token, "FERMATA_STORE_TOKEN"),
+			User: c.User, Password: orVariable(c.Password, config.StorePassword), Token: orVariable(c.Token, config.StoreToken),
 			NKey: c.NKey, Creds: c.Creds, CA: c.CA, Cert: c.Cert, Key: c.Key,
 		},
 		Replicas: int(c.Replicas), Memory: c.Memory, MaxBytes: c.MaxBytes, Lease: c.Lease,
