@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -71,4 +72,42 @@ func wrongValue(e *pflag.InvalidValueError) error {
 		return cli.Usagef("--%s %s, not %q", flag.Name, want, e.GetValue())
 	}
 	return cli.Usagef("--%s: %w", flag.Name, e.Unwrap())
+}
+
+// checkSubcommands makes commands that have commands of their own report a wrong one, and what was probably meant.
+func checkSubcommands(parent *cobra.Command) {
+	for _, cmd := range parent.Commands() {
+		if !cmd.HasSubCommands() {
+			continue
+		}
+		checkSubcommands(cmd)
+		check := cmd.Args
+		if !cmd.Runnable() {
+			check = func(cmd *cobra.Command, a []string) error {
+				if len(a) > 0 {
+					return cli.Usagef("%s has no command %q", cmd.Name(), a[0])
+				}
+				return nil
+			}
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+		cmd.Args = func(cmd *cobra.Command, a []string) error {
+			err := check(cmd, a)
+			if err == nil || len(a) == 0 {
+				return err
+			}
+			var names []string
+			for _, c := range cmd.Commands() {
+				names = append(names, c.Name())
+			}
+			near := config.Suggest(a[0], names)
+			if near == "" {
+				return err
+			}
+			return &cli.ExitError{
+				Code: cli.ExitUsage, Err: fmt.Errorf("%s has no command %q", cmd.Name(), a[0]),
+				Hint: fmt.Sprintf("did you mean %s %s?", cmd.CommandPath(), near),
+			}
+		}
+	}
 }

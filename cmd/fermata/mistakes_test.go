@@ -50,6 +50,27 @@ func TestMistakesWithFlags(t *testing.T) {
 	}
 }
 
+// A wrong command below another one is reported, with what was probably meant.
+func TestMistakesWithCommands(t *testing.T) {
+	for args, want := range map[string]string{
+		"exce x":              `unknown command "exce"; a prompt of several words needs quotes#did you mean exec? see fermata --help`,
+		"lst":                 `unknown command "lst"#did you mean list or ps? see fermata --help; to use it as a prompt: fermata -- lst`,
+		"exec resmue x":       `exec has no command "resmue"#did you mean fermata exec resume?`,
+		"exec one two":        `exec: wrong number of arguments: 2; usage: fermata exec [PROMPT|-]#see fermata exec --help`,
+		"mcp lst":             `mcp has no command "lst"#did you mean fermata mcp list?`,
+		"mcp frobnicate":      `mcp has no command "frobnicate"#see fermata mcp --help`,
+		"config shw":          `config has no command "shw"#did you mean fermata config show?`,
+		"config frobnicate":   `config has no command "frobnicate"#see fermata config --help`,
+		"permissions revok x": `permissions has no command "revok"#did you mean fermata permissions revoke?`,
+		"trust /no/such":      `there is no directory /no/such`,
+	} {
+		want = "fermata: " + strings.Replace(want, "#", "\nhint: ", 1) + "\n"
+		if got := mistake(t, strings.Fields(args)...); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", args, got, want)
+		}
+	}
+}
+
 // foreign are phrases of the libraries that read the command line.
 var foreign = []string{"shorthand", "flag needs", "invalid argument", "bad flag", "strconv", "parse", "invalid syntax", "accepts", "arg(s)", "required flag"}
 

@@ -44,6 +44,8 @@ func run(ctx context.Context, args []string, s cli.Streams) int {
 		switch {
 		case errors.Is(err, app.ErrNoWorkdir) && cmd.Flags().Lookup("cd") == nil:
 			hint = "go to another directory"
+		case strings.HasSuffix(hint, " -C") && cmd.Flags().Lookup("cd") == nil:
+			hint = ""
 		case hint == "" && exit.Code == cli.ExitUsage:
 			hint = "see " + cmd.CommandPath() + " --help"
 		}
@@ -136,6 +138,7 @@ func newRoot(s cli.Streams) *cobra.Command {
 	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), versionCommand(s))
 	tuicmd.Interactive(root, s)
 	completeFlags(root)
+	checkSubcommands(root)
 	return root
 }
 

@@ -66,7 +66,7 @@ func ReadImage(name string) (protocol.Content, error) {
 		return protocol.Content{}, fmt.Errorf("image %s: not a file", name)
 	}
 	if err != nil {
-		return protocol.Content{}, fmt.Errorf("image: %w", err)
+		return protocol.Content{}, fmt.Errorf("image %s: %w", name, plainError(err))
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() == 0 { // the kernel's own files as well, some of which never end

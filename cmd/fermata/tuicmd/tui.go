@@ -60,7 +60,7 @@ func Interactive(root *cobra.Command, s cli.Streams) {
 	root.RunE = func(cmd *cobra.Command, a []string) error {
 		switch {
 		case len(a) > 1:
-			return cli.Usagef("unknown command %q; a prompt of several words needs quotes", a[0])
+			return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("unknown command %q; a prompt of several words needs quotes", a[0]), Hint: near(cmd, a[0]) + "see fermata --help"}
 		case len(a) == 1 && cmd.ArgsLenAtDash() < 0 && !strings.ContainsAny(a[0], " \t\n"):
 			return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("unknown command %q", a[0]), Hint: rootHint(cmd, a[0])}
 		}
@@ -76,12 +76,17 @@ func Interactive(root *cobra.Command, s cli.Streams) {
 // rootHint says what somebody may have meant who typed one word. A word that is
 // meant for the model is rare; a command with a slip is not, and would cost a turn.
 func rootHint(cmd *cobra.Command, word string) string {
-	text := "see fermata --help; to use it as a prompt: fermata -- " + word
+	return near(cmd, word) + "see fermata --help; to use it as a prompt: fermata -- " + word
+}
+
+// near asks whether a command was meant that is spelt nearly so.
+func near(cmd *cobra.Command, word string) string {
 	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		text = "did you mean " + strings.Join(near, " or ") + "? " + text
+	list := cmd.SuggestionsFor(word)
+	if len(list) == 0 {
+		return ""
 	}
-	return text
+	return "did you mean " + strings.Join(list, " or ") + "? "
 }
 
 // noTerminal says why there can be no conversation in the terminal; empty if
