@@ -48,7 +48,9 @@ func copyCommand(stdout, stderr io.Writer, usage func(string, ...any) error) *co
 			if errors.Is(err, store.ErrName) || errors.Is(err, store.ErrSame) {
 				return usage("%w", err)
 			}
-			fmt.Fprintf(stdout, "%d conversations with %d records copied and compared\n", copied, records)
+			if copied > 0 || err == nil {
+				fmt.Fprintf(stdout, "copied and compared: %d conversations, %d records\n", copied, records)
+			}
 			return err
 		},
 	}

@@ -181,11 +181,14 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(id str
 	if err != nil {
 		return err
 	}
+	if _, err := stores[1].List(ctx); err != nil { // there may be nothing to copy
+		return err
+	}
+	if infos, err = chosen(infos, ids); err != nil {
+		return err
+	}
 	failed := 0
 	for _, in := range infos {
-		if len(ids) > 0 && !named(ids, in.ID) {
-			continue
-		}
 		n, err := journal.Copy(ctx, stores[0], stores[1], in)
 		report(in.ID, n, err)
 		if err != nil {
@@ -201,13 +204,30 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(id str
 	return nil
 }
 
-func named(ids []string, id string) bool {
-	for _, prefix := range ids {
-		if strings.HasPrefix(id, prefix) {
-			return true
+// chosen picks the conversations whose ID begins with one of some; all if there are none.
+func chosen(infos []journal.Info, ids []string) ([]journal.Info, error) {
+	if len(ids) == 0 {
+		return infos, nil
+	}
+	var list []journal.Info
+	found := map[string]bool{}
+	for _, in := range infos {
+		take := false
+		for _, prefix := range ids {
+			if strings.HasPrefix(in.ID, prefix) {
+				found[prefix], take = true, true
+			}
+		}
+		if take {
+			list = append(list, in)
 		}
 	}
-	return false
+	for _, id := range ids {
+		if !found[id] {
+			return nil, fmt.Errorf("there is no conversation %s", id)
+		}
+	}
+	return list, nil
 }
 
 // Errors of who names stores.
