@@ -138,7 +138,7 @@ func Workdir(dir string) (string, error) {
 
 // CheckResumed reports that the directory of a conversation that is to be resumed no longer exists.
 func CheckResumed(dir string) error {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(dir); dir == "" || !errors.Is(err, fs.ErrNotExist) {
 		return nil // what else may be wrong with it, commands report
 	}
 	return &Error{

@@ -7,7 +7,7 @@ import (
 )
 
 func configCommand(o Options) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Show the configuration"}
+	cmd := &cobra.Command{Use: "config", Short: "Show the configuration", Example: "  fermata config show"}
 	var load func() (app.Loaded, error)
 	show := &cobra.Command{
 		Use:     "show",
