@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -74,5 +75,15 @@ func TestFetchAsks(t *testing.T) {
 	c.Settings.Approval = protocol.ApprovalUntrusted
 	if res := f.Run(t.Context(), c); res.Ask == nil {
 		t.Errorf("untrusted: %+v", res)
+	}
+}
+
+// A page that does not come is given up when the turn is stopped.
+func TestFetchStops(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { stop(); <-r.Context().Done() }))
+	t.Cleanup(s.Close)
+	if out := (&Fetch{}).Run(ctx, call(&fakeHost{}, t.TempDir(), params{"url": s.URL})).Output; !out.Aborted {
+		t.Errorf("%+v", out)
 	}
 }
