@@ -49,7 +49,7 @@ func long(n int) (*history.History, p.TurnID) {
 // that it stays that long, what was added is reverted when it has doubled; that
 // is part of the figure, and as it is done once in n times, the same for all n.
 func BenchmarkPrompt(b *testing.B) {
-	for _, n := range []int{10, 1000, 10000} {
+	for _, n := range []int{10, 50, 200, 1000, 10000} {
 		b.Run(fmt.Sprintf("items_%d", n), func(b *testing.B) {
 			h, base := long(n)
 			turn := base

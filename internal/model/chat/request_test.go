@@ -204,19 +204,25 @@ func TestWhichCallARefusalMeans(t *testing.T) {
 	}
 }
 
-func BenchmarkBodyOf1000Items(b *testing.B) {
-	c := newClient(b)
-	var p model.Prompt
-	for i := range 250 {
-		id := fmt.Sprint("call_", i)
-		o := output(id)
-		o.Text = strings.Repeat("a line of output\n", 100)
-		p.Items = append(p.Items, user("q"), assistant("a"), toolCall(id), o)
-	}
-	b.SetBytes(int64(len(c.build(p).body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		c.build(p)
+// BenchmarkBody is what building a request costs, as a whole and for each call in it.
+func BenchmarkBody(b *testing.B) {
+	for _, calls := range []int{10, 50, 200, 1000} {
+		b.Run(fmt.Sprintf("calls=%d", calls), func(b *testing.B) {
+			c := newClient(b)
+			var p model.Prompt
+			for i := range calls {
+				id := fmt.Sprint("call_", i)
+				o := output(id)
+				o.Text = strings.Repeat("a line of output\n", 100)
+				p.Items = append(p.Items, user("q"), assistant("a"), toolCall(id), o)
+			}
+			b.SetBytes(int64(len(c.build(p).body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				c.build(p)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*calls), "ns/call")
+		})
 	}
 }
 

@@ -212,12 +212,17 @@ func longPrompt(n int) model.Prompt {
 	return p
 }
 
-func BenchmarkBodyOf1000Items(b *testing.B) {
-	c := newClient(b)
-	p := longPrompt(333)
-	b.SetBytes(int64(len(c.build(p).body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		c.build(p)
+// BenchmarkBody is what building a request costs, as a whole and for each call in it.
+func BenchmarkBody(b *testing.B) {
+	for _, calls := range []int{10, 50, 200, 1000} {
+		b.Run(fmt.Sprintf("calls=%d", calls), func(b *testing.B) {
+			c, p := newClient(b), longPrompt(calls)
+			b.SetBytes(int64(len(c.build(p).body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				c.build(p)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*calls), "ns/call")
+		})
 	}
 }
