@@ -71,8 +71,10 @@ type docReader struct {
 	warnings []Warning
 }
 
+// project reads the files from the root of the repository to cwd. If there are several, each
+// begins with its name: it holds for its own directory.
 func (r *docReader) project(cwd string, limit int64, names []string) string {
-	var parts []string
+	var parts, from []string
 	dirs := ProjectDirs(cwd, limit)
 	for _, dir := range dirs {
 		before := len(r.warnings)
@@ -81,9 +83,15 @@ func (r *docReader) project(cwd string, limit int64, names []string) string {
 			continue
 		}
 		parts = append(parts, text)
+		from = append(from, r.files[len(r.files)-1])
 		limit -= int64(len(text))
 		if len(r.warnings) > before {
 			limit = 0 // it was cut: no crumbs of the next one for what a letter left over
+		}
+	}
+	if len(parts) > 1 {
+		for i, name := range from {
+			parts[i] = "From " + name + ":\n\n" + parts[i]
 		}
 	}
 	return strings.Join(parts, "\n\n")

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -57,8 +58,8 @@ func TestInstructions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := tree(t, all)
 			docs, warnings := Instructions(filepath.Join(root, c.home), filepath.Join(root, c.cwd), c.limit)
-			if docs.Text != c.text {
-				t.Errorf("got %q, want %q", docs.Text, c.text)
+			if got := unnamed(docs.Text); got != c.text {
+				t.Errorf("got %q, want %q", got, c.text)
 			}
 			var want []string
 			for _, f := range c.files {
@@ -74,6 +75,21 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
+// unnamed leaves out the names of files.
+func unnamed(text string) string {
+	return regexp.MustCompile(`From /[^\n]*:\n\n`).ReplaceAllString(text, "")
+}
+
+// Of several files each is named, since it holds for its own directory.
+func TestInstructionsAreNamed(t *testing.T) {
+	root := tree(t, map[string]string{"repo/.git/": "", "repo/AGENTS.md": "all", "repo/web/CLAUDE.md": "web only"})
+	docs, _ := Instructions(filepath.Join(root, "none"), filepath.Join(root, "repo/web"), 1000, "CLAUDE.md")
+	want := "From ROOT/repo/AGENTS.md:\n\nall\n\nFrom ROOT/repo/web/CLAUDE.md:\n\nweb only"
+	if got := strings.ReplaceAll(docs.Text, root, "ROOT"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestInstructionsAreCut(t *testing.T) {
 	root := tree(t, map[string]string{"repo/.git/": "", "repo/AGENTS.md": "12345", "repo/a/AGENTS.md": "aé€😀z", "repo/a/b/AGENTS.md": "more"})
 	const whole = "12345\n\naé€😀z\n\nmore"
@@ -82,8 +98,8 @@ func TestInstructionsAreCut(t *testing.T) {
 		15: "12345\n\naé€😀", 16: "12345\n\naé€😀z", 18: "12345\n\naé€😀z\n\nmo", 20: whole, 21: whole,
 	} {
 		docs, warnings := Instructions(root, filepath.Join(root, "repo/a/b"), limit)
-		if docs.Text != want {
-			t.Errorf("limit %d: got %q, want %q", limit, docs.Text, want)
+		if got := unnamed(docs.Text); got != want {
+			t.Errorf("limit %d: got %q, want %q", limit, got, want)
 		}
 		if cut := want != whole; cut != (len(warnings) > 0) {
 			t.Errorf("limit %d: warnings %v", limit, warnings)
@@ -111,7 +127,7 @@ func TestInstructionsFollowLinks(t *testing.T) {
 		}
 	}
 	docs, warnings := Instructions(root, filepath.Join(root, "shortcut"), 100)
-	if docs.Text != "root\n\nlinked" || warnings != nil {
+	if unnamed(docs.Text) != "root\n\nlinked" || warnings != nil {
 		t.Errorf("got %q %v", docs.Text, warnings)
 	}
 }

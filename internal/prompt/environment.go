@@ -104,6 +104,13 @@ func permissions(s p.Settings) string {
 		}
 		say("They see and signal only their own processes.")
 	}
+	if s.Sandbox.Mode == p.SandboxReadOnly && !s.Plan {
+		if s.Approval == p.ApprovalNever {
+			say("No tool can change files.")
+		} else {
+			say("The tools that change files ask the user first.")
+		}
+	}
 	if s.Sandbox.Mode == p.SandboxFullAccess && s.Approval != p.ApprovalUntrusted && s.Approval != p.ApprovalNever {
 		return b.String() // there is nothing to ask for
 	}

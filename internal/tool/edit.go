@@ -34,8 +34,8 @@ var editSchema = &args.Schema{
 func (e *Edit) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "edit", Kind: protocol.CallFunction,
-		Description: "Replaces an exact text in a file. Read the file first. The text must match exactly, with its indentation and without line numbers. " +
-			"Use it for changes, and write for new files.",
+		Description: editSchema.Describe("Replaces an exact text in a file. Read the file first. The text must match exactly, with its indentation and without line numbers. " +
+			"Use it for changes, and write for new files."),
 		Parameters: editSchema.JSON(),
 	}
 }
@@ -71,7 +71,7 @@ var writeSchema = &args.Schema{
 func (w *Write) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "write", Kind: protocol.CallFunction,
-		Description: "Writes a file, with the directories that it needs. A file that exists is replaced: use edit to change a part of one.",
+		Description: writeSchema.Describe("Writes a file, with the directories that it needs. A file that exists is replaced: use edit to change a part of one."),
 		Parameters:  writeSchema.JSON(), Strict: writeSchema.Strict(),
 	}
 }

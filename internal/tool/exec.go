@@ -38,13 +38,13 @@ var execSize = proc.Winsize{Rows: 24, Cols: 80}
 var execEnv = []string{"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "LESS=-FRX", "GIT_TERMINAL_PROMPT=0"}
 
 var execSchema = &args.Schema{
-	Tool: "exec_command", Bare: "cmd", Example: `{"cmd":"npm run dev","workdir":"web","yield_time_ms":3000}`,
+	Tool: "exec_command", Bare: "cmd", Example: `{"cmd":"npm run dev","yield_time_ms":3000}`,
 	Params: append([]args.Param{
 		{Name: "cmd", Type: args.Line, Required: true, Description: "The command line, run by a shell.", Aliases: []string{"command", "script", "argv"}},
 		{Name: "workdir", Type: args.String, Description: "The directory to run it in. Default: the working directory of the conversation.", Aliases: []string{"cwd", "dir", "directory"}},
 		{Name: "yield_time_ms", Type: args.Number, Description: "How long to wait for its end, in milliseconds. After that it continues in the background. Default: 10000."},
 		{Name: "tty", Type: args.Boolean, Description: "Run it in a terminal, for programs that need one or that you want to type to. Default: false.", Aliases: []string{"pty"}},
-		{Name: "max_output_tokens", Type: args.Number, Description: "The most output to return. Default: 10000."},
+		{Name: "max_output_tokens", Type: args.Number, Description: "The most output to return, in tokens. Default: 10000."},
 		{Name: "shell", Type: args.String, Hidden: true},
 		{Name: "login", Type: args.Boolean, Hidden: true},
 		{Name: "timeout_ms", Type: args.Number, Hidden: true, Aliases: []string{"timeout"}},
@@ -59,10 +59,10 @@ func (e *Exec) Spec() model.ToolSpec {
 	}
 	return model.ToolSpec{
 		Name: "exec_command", Kind: protocol.CallFunction,
-		Description: "Runs a command line in a shell and returns its output (stdout and stderr together) and its exit code. " +
+		Description: schema.Describe("Runs a command line in a shell and returns its output (stdout and stderr together) and its exit code. " +
 			"A command that has not ended after yield_time_ms continues in the background, and the result has a session id for write_stdin. " +
 			"So start servers and watchers in the foreground, without & or nohup: they keep running in later turns, until you or the user end them. " +
-			"Processes that a command leaves behind when it ends are ended with it. Without tty it has no input.",
+			"Processes that a command leaves behind when it ends are ended with it. Without tty it has no input."),
 		Parameters: schema.JSON(),
 	}
 }
@@ -239,7 +239,7 @@ var stdinSchema = &args.Schema{
 		{Name: "session_id", Type: args.Number, Required: true, Description: "Which command: the session id that exec_command returned.", Aliases: []string{"id", "session"}},
 		{Name: "chars", Type: args.String, Description: "What to type; empty to read only.", Aliases: []string{"input", "text", "data"}},
 		{Name: "yield_time_ms", Type: args.Number, Description: "How long to wait for output, in milliseconds. Default: 250."},
-		{Name: "max_output_tokens", Type: args.Number, Description: "The most output to return. Default: 10000."},
+		{Name: "max_output_tokens", Type: args.Number, Description: "The most output to return, in tokens. Default: 10000."},
 	},
 }
 
@@ -247,8 +247,8 @@ var stdinSchema = &args.Schema{
 func (WriteStdin) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "write_stdin", Kind: protocol.CallFunction,
-		Description: "Reads what a background command has printed since the last time. With chars it types them first, which needs a command that was started with tty; " +
-			`\u0003 is Ctrl-C, which ends a command without tty as well, and \u0004 is the end of input.`,
+		Description: stdinSchema.Describe("Reads what a background command has printed since the last time. With chars it types them first, which needs a command that was started with tty; " +
+			`\u0003 is Ctrl-C, which ends a command without tty as well, and \u0004 is the end of input.`),
 		Parameters: stdinSchema.JSON(),
 	}
 }

@@ -49,8 +49,8 @@ var grepSchema = &args.Schema{
 func (g *Grep) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "grep", Kind: protocol.CallFunction,
-		Description: "Searches files for a regular expression, line by line, without what .gitignore names and without binary files. " +
-			"A result is path:line:text.",
+		Description: grepSchema.Describe("Searches files for a regular expression, line by line, leaving out binary files and what .gitignore names. " +
+			"A result is path:line:text."),
 		Parameters: grepSchema.JSON(),
 	}
 }

@@ -2,13 +2,13 @@ package tool
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -26,13 +26,20 @@ const (
 // also what the model is no longer sent.
 type SearchHistory struct{ Events Events }
 
+var searchSchema = &args.Schema{
+	Tool: "search_history", Bare: "query", Example: `{"query":"error login.go"}`,
+	Params: []args.Param{
+		{Name: "query", Type: args.String, Required: true, Description: "Words that the place contains.", Aliases: []string{"pattern", "text", "words", "search"}},
+	},
+}
+
 // Spec describes the tool.
 func (t *SearchHistory) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "search_history", Kind: protocol.CallFunction,
-		Description: "Search everything that was said, called and printed earlier in this conversation, also what was summarised away. " +
-			"Finds the places that contain all words of the query, in any case, the latest first. read_history shows more of a place.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"words that the place contains"}},"required":["query"],"additionalProperties":false}`),
+		Description: searchSchema.Describe("Searches everything that was said, called and printed earlier in this conversation, also what a summary has replaced. " +
+			"Finds the places that contain all words of the query, in upper or lower case, the latest first. read_history shows more of a place."),
+		Parameters: searchSchema.JSON(), Strict: searchSchema.Strict(),
 	}
 }
 
@@ -41,13 +48,14 @@ func (t *SearchHistory) ReadOnly() bool { return true }
 
 // Run searches.
 func (t *SearchHistory) Run(ctx context.Context, call Call) Result {
-	var a struct {
-		Query string `json:"query"`
+	a, wrong := call.parse(searchSchema)
+	if wrong != nil {
+		return *wrong
 	}
-	if err := json.Unmarshal([]byte(call.Arguments), &a); err != nil || strings.TrimSpace(a.Query) == "" {
-		return failed(`search_history needs a query, for example {"query":"error login.go"}`)
+	words := strings.Fields(strings.ToLower(a.String("query")))
+	if len(words) == 0 {
+		return failed(searchSchema.Error("query is empty"))
 	}
-	words := strings.Fields(strings.ToLower(a.Query))
 	var found []string
 	total := 0
 	for place, err := range places(ctx, t.Events) {
@@ -108,15 +116,22 @@ func around(text string, at int) string {
 // ReadHistory shows an item of the conversation in pieces.
 type ReadHistory struct{ Events Events }
 
+var readHistorySchema = &args.Schema{
+	Tool: "read_history", Bare: "item", Example: `{"item":"3.1.0","offset":8000}`,
+	Params: []args.Param{
+		{Name: "item", Type: args.String, Required: true, Description: "Which item, such as 3.1.0.", Aliases: []string{"id", "item_id"}},
+		{Name: "what", Type: args.String, Description: "Which part of the item: message, call or output. Default: its output.", Aliases: []string{"part"}},
+		{Name: "offset", Type: args.Number, Description: "The byte to begin at. Default: 0."},
+	},
+}
+
 // Spec describes the tool.
 func (t *ReadHistory) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "read_history", Kind: protocol.CallFunction,
-		Description: fmt.Sprintf("Read one item of this conversation as it was, %d bytes at a time: a message, or what a call printed. "+
-			"search_history names the items.", maxHistoryText),
-		Parameters: json.RawMessage(`{"type":"object","properties":{"item":{"type":"string","description":"such as 3.1.0"},` +
-			`"what":{"type":"string","enum":["message","call","output"],"description":"which part of the item; its output unless given"},` +
-			`"offset":{"type":"integer","description":"the byte to begin at"}},"required":["item"],"additionalProperties":false}`),
+		Description: readHistorySchema.Describe(fmt.Sprintf("Reads one item of this conversation as it was, %d bytes at a time: a message, or what a call printed. "+
+			"search_history names the items.", maxHistoryText)),
+		Parameters: readHistorySchema.JSON(),
 	}
 }
 
@@ -125,31 +140,31 @@ func (t *ReadHistory) ReadOnly() bool { return true }
 
 // Run reads.
 func (t *ReadHistory) Run(ctx context.Context, call Call) Result {
-	var a struct {
-		Item   string `json:"item"`
-		What   string `json:"what"`
-		Offset int    `json:"offset"`
+	a, wrong := call.parse(readHistorySchema)
+	if wrong != nil {
+		return *wrong
 	}
-	if err := json.Unmarshal([]byte(call.Arguments), &a); err != nil || a.Item == "" {
-		return failed(`read_history needs an item, for example {"item":"3.1.0","offset":8000}`)
+	item, what, offset := a.String("item"), a.String("what"), int(a.Number("offset", 0))
+	if item == "" {
+		return failed(readHistorySchema.Error("item is empty"))
 	}
 	var found *place
 	for pl, err := range places(ctx, t.Events) {
 		if err != nil {
 			return failed("read the conversation: " + err.Error())
 		}
-		if pl.item == a.Item && (a.What == "" || pl.part == a.What) {
+		if pl.item == item && (what == "" || pl.part == what) {
 			found = &pl // the last is the output
 		}
 	}
 	if found == nil {
-		return failed(fmt.Sprintf("there is no item %q; search_history names the items", a.Item))
+		return failed(fmt.Sprintf("there is no item %q; search_history names the items", item))
 	}
 	text := found.text
-	if a.Offset < 0 || a.Offset > len(text) {
-		return failed(fmt.Sprintf("item %s has %d bytes, so that there is nothing at %d", a.Item, len(text), a.Offset))
+	if offset < 0 || offset > len(text) {
+		return failed(fmt.Sprintf("item %s has %d bytes, so that there is nothing at %d", item, len(text), offset))
 	}
-	from, to := a.Offset, min(len(text), a.Offset+maxHistoryText)
+	from, to := offset, min(len(text), offset+maxHistoryText)
 	for from < len(text) && !utf8.RuneStart(text[from]) {
 		from++
 	}

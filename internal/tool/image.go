@@ -3,7 +3,6 @@ package tool
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/rootfs"
+	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -20,14 +20,19 @@ type ViewImage struct {
 	Secret func(path string) bool
 }
 
+var imageSchema = &args.Schema{
+	Tool: "view_image", Bare: "path", Example: `{"path":"docs/screen.png"}`,
+	Params: []args.Param{
+		{Name: "path", Type: args.String, Required: true, Description: "The file, relative to the working directory or absolute.", Aliases: pathNames},
+	},
+}
+
 // Spec describes the tool to the model.
 func (ViewImage) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "view_image", Kind: protocol.CallFunction,
-		Description: "Shows you an image file of this machine: PNG, JPEG, GIF or WebP.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			`"path":{"type":"string","description":"the file, as seen from the working directory of the conversation"}},` +
-			`"required":["path"],"additionalProperties":false}`),
+		Description: imageSchema.Describe("Shows you an image file of this machine: PNG, JPEG, GIF or WebP."),
+		Parameters:  imageSchema.JSON(), Strict: imageSchema.Strict(),
 	}
 }
 
@@ -36,16 +41,14 @@ func (ViewImage) ReadOnly() bool { return true }
 
 // Run reads the image.
 func (v ViewImage) Run(_ context.Context, call Call) Result {
-	var a struct {
-		Path string `json:"path"`
+	a, wrong := call.parse(imageSchema)
+	if wrong != nil {
+		return *wrong
 	}
-	if err := json.Unmarshal([]byte(call.Arguments), &a); err != nil {
-		return failed("failed to parse function arguments: " + err.Error())
+	if a.String("path") == "" {
+		return failed(imageSchema.Error("path is empty"))
 	}
-	if a.Path == "" {
-		return failed("failed to parse function arguments: path is empty")
-	}
-	name := within(call.Settings.Cwd, a.Path)
+	name := within(call.Settings.Cwd, a.String("path"))
 	if v.Secret != nil && v.Secret(name) {
 		return failed(name + " must not be read: it holds secrets")
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 var listSchema = &args.Schema{
-	Tool: "list_files", Bare: "path", Example: `{"path":"src","pattern":"*_test.go","depth":5}`,
+	Tool: "list_files", Bare: "path", Example: `{"path":"src","pattern":"*.go"}`,
 	Params: []args.Param{
 		{Name: "path", Type: args.String, Description: "The directory. Default: the working directory.", Aliases: append([]string{"dir", "directory", "dir_path"}, pathNames...)},
 		{Name: "pattern", Type: args.String, Description: `Only files that fit this glob, such as "*.go" or "src/**/*.ts", at any depth.`, Aliases: []string{"glob", "include"}},
@@ -38,7 +38,7 @@ var listSchema = &args.Schema{
 func (l *List) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "list_files", Kind: protocol.CallFunction,
-		Description: "Lists the files and directories below a directory, without what .gitignore names. Directories end with a slash.",
+		Description: listSchema.Describe("Lists the files and directories below a directory, leaving out what .gitignore names. Directories end with a slash."),
 		Parameters:  listSchema.JSON(),
 	}
 }

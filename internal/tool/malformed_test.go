@@ -1,10 +1,14 @@
 package tool
 
 import (
+	"context"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // Calls as models write them. What is meant is done if that is clear, and each
@@ -84,6 +88,32 @@ func TestMalformedCalls(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Tools that only look are as tolerant, and none shows a model the names of our types.
+func TestMalformedLooks(t *testing.T) {
+	dir := t.TempDir()
+	past := func(context.Context) iter.Seq2[protocol.Event, error] {
+		return func(yield func(protocol.Event, error) bool) {
+			yield(protocol.Event{Seq: 1, Turn: 1, Body: &protocol.UserMessage{Item: protocol.ItemID{Turn: 1}, Content: protocol.Text("find the needle")}}, nil)
+		}
+	}
+	list := []Tool{ViewImage{}, &SearchHistory{past}, &ReadHistory{past}}
+	for _, tt := range []struct{ tool, args, want string }{
+		{"view_image", `{"file_path":"none.png",}`, "no such file"},
+		{"view_image", `{"path":{"a":1}}`, "view_image takes these parameters:\n- path (string, required): "},
+		{"search_history", `"needle"`, "1 places in all"},
+		{"search_history", `{"query":["x"]}`, `Example: {"query":"error login.go"}`},
+		{"read_history", `{"id":"1.0.0","offset":"4"}`, " the needle"},
+		{"read_history", `{}`, "read_history takes these parameters:\n- item (string, required): "},
+	} {
+		c := call(&fakeHost{}, dir, nil)
+		c.Name, c.Arguments = tt.tool, tt.args
+		out := Run(t.Context(), Find(list, tt.tool), c).Output
+		if !strings.Contains(out.Output, tt.want) || strings.Contains(out.Output, "Go value") || strings.Contains(out.Output, "struct") {
+			t.Errorf("%s %s: %q", tt.tool, tt.args, out.Output)
+		}
 	}
 }
 

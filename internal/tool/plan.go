@@ -28,8 +28,8 @@ var planSchema = &args.Schema{
 func (Plan) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "update_plan", Kind: protocol.CallFunction,
-		Description: "Shows the user your plan: a list of steps, each pending, in_progress or completed. At most one step is in_progress. " +
-			"Send the whole list each time. Use it for work of several steps, and keep it up to date.",
+		Description: planSchema.Describe("Shows the user your plan: a list of steps, each pending, in_progress or completed. At most one step is in_progress. " +
+			"Send the whole list each time. Use it for work of several steps, and keep it up to date."),
 		Parameters: planSchema.JSON(),
 	}
 }

@@ -38,8 +38,8 @@ var readSchema = &args.Schema{
 func (r *Read) Spec() model.ToolSpec {
 	return model.ToolSpec{
 		Name: "read_file", Kind: protocol.CallFunction,
-		Description: "Reads a text file. Each line of the result begins with its number and a tab. " +
-			"Long files are cut at 40 kB: read on with offset. Several files can be read in one response.",
+		Description: readSchema.Describe("Reads a text file. Each line of the result begins with its number and a tab. " +
+			"Long files are truncated at 40 kB: continue with offset. Several files can be read in one response."),
 		Parameters: readSchema.JSON(),
 	}
 }

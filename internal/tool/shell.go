@@ -95,9 +95,9 @@ func (s *Shell) Spec() model.ToolSpec {
 	}
 	return model.ToolSpec{
 		Name: "shell", Kind: protocol.CallFunction,
-		Description: "Runs a command and returns its output (stdout and stderr together) and its exit code. " +
+		Description: schema.Describe("Runs a command and returns its output (stdout and stderr together) and its exit code. " +
 			`The command is an argument list and runs without a shell: use ["bash","-lc","..."] for shell syntax. ` +
-			"It has no terminal and no input. Processes that it leaves behind are ended with it.",
+			"It has no terminal and no input. Processes that it leaves behind are ended with it."),
 		Parameters: schema.JSON(),
 	}
 }

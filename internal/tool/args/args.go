@@ -115,6 +115,14 @@ func marshal(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// Describe adds the example to the description of the tool.
+func (s *Schema) Describe(text string) string {
+	if s.Example == "" {
+		return text
+	}
+	return text + " Example: " + s.Example
+}
+
 // Error is the answer to a model whose arguments cannot be used. It describes the
 // parameters of the tool and shows an example.
 func (s *Schema) Error(problem string) string {
