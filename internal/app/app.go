@@ -22,6 +22,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fleet/pipe"
+	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -42,7 +43,9 @@ type App struct {
 	Projects *project.Store // trust and permissions
 	Cwd      string         // the directory to work in
 	Warnings []config.Warning
-	Detached bool // turns are run by the process that serves, and outlive this one
+	Detached bool   // turns are run by the process that serves, and outlive this one
+	Client   string // what this process is to others
+	Member   Member // how it takes part in a fleet
 
 	shared  *shared
 	host    *remote.Host
@@ -92,7 +95,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	uses := newUses()
 	host.Changed = uses.notice
 	// Limits of this process hold for what is run here. An owner that is joined would not keep them.
-	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Address: host.Address, Join: !w.limits.Own, Renewed: w.spawner.Lease}
+	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Member: o.Member, Address: host.Address, Join: !w.limits.Own, Renewed: w.spawner.Lease}
 	kept.Accept = func(l *pipe.Listener) { host.Accept(l) }
 	cfg := w.engineConfig(r)
 	cfg.KeepWaiting = o.Serve
@@ -105,9 +108,15 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	e, journals := openEngine(ctx, host, kept, engine.Options{Config: cfg, Changed: uses.notice}, joins)
 	return &App{
 		Engine: e, Config: l.Config, Models: r.models, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: r.Warnings,
-		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, store: journals,
+		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, store: journals, Member: o.Member, Client: clientName(o.Client),
 	}, nil
 }
+
+// A Member is how a process takes part in a fleet.
+type Member = nats.Member
+
+// Shared returns the store of conversations if other machines use it too.
+func (a *App) Shared() (*nats.Store, bool) { return a.store.Shared() }
 
 // clientName names this process for people that use others.
 func clientName(command string) string {

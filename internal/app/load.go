@@ -30,6 +30,7 @@ type Options struct {
 	Detach     bool   // another process owns them, so that turns outlive this one
 	Detachable bool   // the setting detach counts
 	Client     string // what this process is to others that it joins: the command's name
+	Member     Member // how it takes part in a fleet
 
 	// Warn is called by Open for each warning, also if it fails, and later for each model of
 	// which nothing is known, then by any goroutine. May be nil.

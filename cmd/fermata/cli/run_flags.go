@@ -26,6 +26,7 @@ type RunFlags struct {
 	Client     string // the command, for those that are joined
 	Strict     bool
 	Limits     limits.Options
+	Member     app.Member // of a fleet
 }
 
 // RegisterConfig adds the flags that choose a configuration.
@@ -77,7 +78,7 @@ func (f *RunFlags) RegisterShareKey(fs *pflag.FlagSet) {
 // options are what the flags say to package app.
 func (f *RunFlags) options(s Streams) app.Options {
 	return app.Options{
-		Dir: f.Dir, Profile: f.Profile, Overrides: f.Config, Flags: f.Typed, Strict: f.Strict, Snapshots: f.Snapshot, Detach: f.Detach, Detachable: f.Detachable, Serve: f.Serve, Client: f.Client, Version: Version(), Limits: f.Limits,
+		Dir: f.Dir, Profile: f.Profile, Overrides: f.Config, Flags: f.Typed, Strict: f.Strict, Snapshots: f.Snapshot, Detach: f.Detach, Detachable: f.Detachable, Serve: f.Serve, Client: f.Client, Version: Version(), Limits: f.Limits, Member: f.Member,
 		Warn: func(w config.Warning) { Warn(s, w) },
 	}
 }

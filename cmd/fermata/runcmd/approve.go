@@ -85,7 +85,7 @@ func approve(ctx context.Context, s cli.Streams, f approveFlags, a []string) err
 	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, append(notices(r.Warnings), snap.Recovered...)
 	o.HideThought = r.Config.HideReasoning
 	o.Park, o.JSON, o.ResumeFlags = true, f.json, resumeFlags(r.Config, snap.Settings)
-	return runTurn(ctx, s, r, o, f.answerTo, stopped)
+	return runTurn(ctx, s, r.Engine, o, f.answerTo, stopped)
 }
 
 // keeps refuses flags that ask for another model, policy or directory than the turn

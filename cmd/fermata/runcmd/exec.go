@@ -44,6 +44,7 @@ type execFlags struct {
 	color     string
 	skipRepo  bool // work also where there is no git repository
 	review    bool // nothing may be changed
+	fleet     fleetFlags
 }
 
 // Commands returns fermata exec, fermata review and fermata approve.
@@ -81,17 +82,22 @@ func execCommand(s cli.Streams) *cobra.Command {
 		Example: "  fermata exec \"Run the tests and fix what fails\"\n" +
 			"  git diff | fermata exec \"Review this change\"\n" +
 			"  fermata exec --json -s workspace-write \"Update the changelog\"\n" +
-			"  fermata exec resume --last \"Now commit it\"",
+			"  fermata exec resume --last \"Now commit it\"\n" +
+			"  fermata exec --fleet --label gpu \"Run the benchmarks\"",
 		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if f.resume == "" && cmd.Flags().Changed("resume") {
 				return cli.Usagef("--resume: %w", app.ErrWhich)
+			}
+			if err := f.fleet.check(cmd.Flags(), f); err != nil {
+				return err
 			}
 			return runExec(cmd.Context(), s, f, f.resume, a)
 		},
 	}
 	f.register(cmd.PersistentFlags())
 	cmd.Flags().StringVar(&f.resume, "resume", "", "resume conversation `ID`")
+	f.fleet.register(cmd.Flags())
 	cmd.AddCommand(execResumeCommand(s, &f), execForkCommand(s, &f))
 	return cmd
 }
@@ -231,14 +237,17 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	if err != nil {
 		return err
 	}
-	f.Client, f.Detachable = "exec", !f.ephemeral
+	f.Client, f.Detachable = "exec", !f.ephemeral && !f.fleet.on
 	r, err := f.Open(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	if err := f.fleet.apply(r); err != nil {
+		return err
+	}
 	o := cli.Printing(s, f.color)
-	ctx, stopped := runSignals(ctx, r, &o)
+	ctx, stopped := runSignals(ctx, r.Detached || f.fleet.on, &o)
 	context.AfterFunc(ctx, r.Engine.Leave)
 	o.Turn.Content = expandPrompts(r, in.content)
 	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)
@@ -252,11 +261,15 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
 		return cli.StoppedBy(stopped(), err)
 	}
+	e, err := f.fleet.submit(ctx, s, r, o)
+	if err != nil {
+		return f.fleet.explain(o, stopped(), err)
+	}
 	var left refusedCalls
 	if !f.json { // programs read the items
 		o.Refused = left.add
 	}
-	err = runTurn(ctx, s, r, o, f.answerTo, stopped)
+	err = runTurn(ctx, s, e, o, f.answerTo, stopped)
 	if err == nil && len(left.list) > 0 {
 		left.explain(s, f.howToAllow(ctx, r, o.Conversation))
 		return &cli.ExitError{Code: cli.ExitRefused}
@@ -266,11 +279,11 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 
 // runTurn runs the turn and makes its end an exit code. The answer goes to the
 // file answerTo too, if that is set.
-func runTurn(ctx context.Context, s cli.Streams, r *app.App, o exec.Options, answerTo string, stopped func() os.Signal) error {
+func runTurn(ctx context.Context, s cli.Streams, e engine.Engine, o exec.Options, answerTo string, stopped func() os.Signal) error {
 	if o.JSON && o.Detach == nil { // told as it goes: without a reader there is no point in going on
 		ctx = cli.WhileRead(ctx, s.RawOut)
 	}
-	end, err := exec.Run(ctx, r.Engine, o)
+	end, err := exec.Run(ctx, e, o)
 	if errors.Is(err, exec.ErrDetached) {
 		return &cli.ExitError{Code: cli.SignalCode(unix.SIGHUP), Err: errors.New("detached: the turn goes on"), Hint: "fermata attach " + string(o.Conversation) + " comes back to it"}
 	}
@@ -471,8 +484,8 @@ func notices(warnings []config.Warning) (words []string) {
 }
 
 // runSignals are those of a run. If that is detached, the end of the terminal leaves the turn running.
-func runSignals(ctx context.Context, r *app.App, o *exec.Options) (context.Context, func() os.Signal) {
-	if !r.Detached {
+func runSignals(ctx context.Context, detached bool, o *exec.Options) (context.Context, func() os.Signal) {
+	if !detached {
 		return cli.StopSignals(ctx)
 	}
 	detach := make(chan struct{})

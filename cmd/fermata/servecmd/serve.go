@@ -27,16 +27,17 @@ func serveCommand(s cli.Streams) *cobra.Command {
 	var idle time.Duration
 	var started bool
 	page := &pageServiceFlags{}
-	beside := []serviceFlags{&appServiceFlags{}, page}
+	beside := []serviceFlags{&appServiceFlags{}, page, &nodeServiceFlags{run: &f}}
 	cmd := &cobra.Command{
 		Use:   "serve [HOST:PORT]",
 		Short: "Own conversations for other processes",
 		Long: "Own conversations for other processes, so that a turn outlives the terminal that started it. There is one such process\n" +
 			"for each home; --detach and the setting detach start it on demand. It ends when nothing has been going on for some time;\n" +
 			"a pending approval and a turn that waits for a limit count as something. With --http it serves a page to watch, stop, steer\n" +
-			"and approve, with --app-server threads and turns for editors and programs, and does not end by itself. SIGINT and SIGTERM end it and every turn it runs.",
+			"and approve, with --app-server threads and turns for editors and programs, with --node it runs turns that fermata exec --fleet submits on\n" +
+			"any machine; then it does not end by itself. SIGINT and SIGTERM end it and every turn it runs.",
 		Example: "  fermata exec --detach \"Run the tests and fix what fails\"\n  fermata serve --idle 0\n" +
-			"  fermata serve --http\n  fermata serve --app-server unix://\n  fermata serve --revoke all",
+			"  fermata serve --http\n  fermata serve --app-server unix://\n  fermata serve --node build-1 --labels gpu,linux\n  fermata serve --revoke all",
 		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if page.manage.Asked() {

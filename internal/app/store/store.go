@@ -28,6 +28,7 @@ type Place struct {
 	Home  string
 	Store config.Store
 
+	Member  nats.Member   // how this process takes part in a fleet
 	Address func() string // where others can join; nil if nobody can
 	Join    bool          // others can be joined
 
@@ -60,8 +61,8 @@ func (o Opened) Close() {
 	}
 }
 
-// IsShared reports whether other machines use the store.
-func (o Opened) IsShared() bool { return o.nats != nil }
+// Shared returns the store that other machines use too, if it is one.
+func (o Opened) Shared() (*nats.Store, bool) { return o.nats, o.nats != nil }
 
 // Nodes returns the processes on all machines that use the same store and count as alive; none if it is in files.
 func (o Opened) Nodes(ctx context.Context) ([]nats.Node, error) {
@@ -104,7 +105,7 @@ func natsOptions(p Place) nats.Options {
 			NKey: c.NKey, Creds: c.Creds, CA: c.CA, Cert: c.Cert, Key: c.Key,
 		},
 		Replicas: int(c.Replicas), Memory: c.Memory, MaxBytes: c.MaxBytes, Lease: c.Lease,
-		Address: p.Address, Join: p.Join, Accept: accept(p), Renewed: p.Renewed, Lost: p.Lost,
+		Member: p.Member, Address: p.Address, Join: p.Join, Accept: accept(p), Renewed: p.Renewed, Lost: p.Lost,
 	}
 }
 

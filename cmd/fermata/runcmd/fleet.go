@@ -1,0 +1,100 @@
+package runcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/work"
+	"github.com/fermata-agent/fermata/internal/fleet"
+	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
+)
+
+// fleetFlags are those of a turn that some machine of a fleet runs.
+type fleetFlags struct {
+	on    bool
+	label string
+	wait  time.Duration // until it begins; negative is without end
+	dir   string        // to work in, on that machine
+}
+
+func (f *fleetFlags) register(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.on, "fleet", false, "let a machine of the fleet run the turn (fermata serve --node); it goes on if the terminal is closed")
+	fs.StringVar(&f.label, "label", "", "with --fleet: one with the label `L`")
+	fs.DurationVar(&f.wait, "wait", -1, "with --fleet: give up if none begins within this `TIME`, such as 10m; 0 gives up if there is none")
+	fs.StringVar(&f.dir, "node-dir", "", "with --fleet: work in the directory `DIR` of that machine, instead of one of the same name as here")
+	fs.Lookup("wait").DefValue = "0s" // help does not print it then: it is without end
+}
+
+// check refuses what cannot be combined.
+func (f *fleetFlags) check(fs *pflag.FlagSet, x execFlags) error {
+	if !f.on {
+		for _, name := range []string{"label", "wait", "node-dir"} {
+			if fs.Changed(name) {
+				return cli.Usagef("exec: --%s needs --fleet", name)
+			}
+		}
+		return nil
+	}
+	switch {
+	case x.ephemeral || x.last || x.resume != "" || x.Detach:
+		return cli.Usagef("exec: --fleet starts a new conversation that is saved, and detaches by itself: leave out --ephemeral, --last, --resume and --detach")
+	case x.Snapshot:
+		return cli.Usagef("exec: --snapshot is for the machine that runs the turn: start that with fermata serve --node NAME --snapshot")
+	case fs.Changed("wait") && f.wait < 0:
+		return cli.Usagef("exec: --wait must not be negative")
+	case f.dir != "" && !filepath.IsAbs(f.dir):
+		return cli.Usagef("exec: --node-dir must begin with /")
+	case f.dir != "" && x.Dir != "":
+		return cli.Usagef("exec: --cd is a directory here, --node-dir one on the machine that runs the turn: give one of them")
+	}
+	if fs.Changed("label") {
+		if err := fleet.CheckLabel(f.label); err != nil {
+			return cli.Usagef("exec: --label: %w", err)
+		}
+	}
+	return nil
+}
+
+// apply makes the turn work where it is to be run.
+func (f *fleetFlags) apply(r *app.App) error {
+	if !f.on {
+		return nil
+	}
+	if f.dir != "" {
+		r.Cwd = filepath.Clean(f.dir)
+	}
+	return work.Check(r)
+}
+
+// submit returns the engine that the turn is run by: that of this process, or another machine's which has begun it.
+func (f *fleetFlags) submit(ctx context.Context, s cli.Streams, r *app.App, o exec.Options) (engine.Engine, error) {
+	if !f.on {
+		return r.Engine, nil
+	}
+	return work.Submit(ctx, r, o.Conversation, r.Cwd, o.Turn, work.Options{
+		Label: f.label, Wait: f.wait, Detach: o.Detach,
+		Say: func(line string) { fmt.Fprintf(s.Err, "fermata: %s\n", safetext.Strip(line)) },
+	})
+}
+
+// explain is how a run ends whose turn was not begun.
+func (f *fleetFlags) explain(o exec.Options, by os.Signal, err error) error {
+	switch {
+	case errors.Is(err, fleet.ErrDetached):
+		return &cli.ExitError{Code: cli.SignalCode(unix.SIGHUP), Err: err, Hint: "fermata attach " + string(o.Conversation) + " follows it"}
+	case by != nil && errors.Is(err, fleet.ErrWithdrawn):
+		return &cli.ExitError{Code: cli.SignalCode(by), Err: err}
+	}
+	return cli.StoppedBy(by, err)
+}

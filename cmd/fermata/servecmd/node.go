@@ -1,0 +1,59 @@
+package servecmd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/work"
+	"github.com/fermata-agent/fermata/internal/fleet"
+)
+
+// defaultTurns is how many turns a node runs at once for others.
+const defaultTurns = 4
+
+// nodeServiceFlags are those of a node of a fleet.
+type nodeServiceFlags struct {
+	run    *cli.RunFlags
+	name   string
+	labels []string
+	turns  int
+}
+
+func (f *nodeServiceFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.name, "node", "", "take part in the fleet that shares [store] url, as `NAME`: run turns that fermata exec --fleet submits")
+	fs.StringSliceVar(&f.labels, "labels", nil, "with --node: also run turns that ask for one of these labels, as `A,B`")
+	fs.IntVar(&f.turns, "turns", defaultTurns, "with --node: run at most `N` turns at once for others")
+}
+
+func (f *nodeServiceFlags) service(s cli.Streams, fs *pflag.FlagSet, _ []string) (app.Service, error) {
+	if !fs.Changed("node") {
+		for _, name := range []string{"labels", "turns"} {
+			if fs.Changed(name) {
+				return nil, cli.Usagef("serve: --%s needs --node", name)
+			}
+		}
+		return nil, nil
+	}
+	if err := fleet.CheckLabel(f.name); err != nil {
+		return nil, cli.Usagef("serve: --node: %q is not a name: use up to 32 letters, digits, - and _", f.name)
+	}
+	for _, l := range f.labels {
+		if err := fleet.CheckLabel(l); err != nil {
+			return nil, cli.Usagef("serve: --labels: %w", err)
+		}
+	}
+	if f.turns < 1 {
+		return nil, cli.Usagef("serve: --turns must be at least 1")
+	}
+	f.run.Member = app.Member{Name: f.name, Labels: f.labels, Turns: f.turns}
+	takes := "any turn"
+	if len(f.labels) > 0 {
+		takes += ", and those for " + strings.Join(f.labels, ", ")
+	}
+	report := func(line string) { fmt.Fprintf(s.Err, "fermata: %s\n", line) }
+	return work.Worker{Report: report, Ready: func() { report("node " + f.name + " takes " + takes) }}, nil
+}

@@ -1,0 +1,111 @@
+// Package work is a process's part in a fleet: it runs turns that others submit, and submits some. What that means
+// is in package fleet.
+package work
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/fleet"
+	"github.com/fermata-agent/fermata/internal/journal/nats"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// errNoFleet says that conversations are in files.
+var errNoFleet = &app.Error{
+	Err:  errors.New("a fleet needs a store that its machines share"),
+	Hint: "set [store] url in config.toml to your NATS servers: see docs/fleet.md",
+}
+
+// A Worker is the service that runs turns which were submitted to the fleet: see app.Options.Member.
+type Worker struct {
+	Report func(string) // a line for people
+	Ready  func()       // called when it takes part
+}
+
+// Serve runs turns until ctx ends.
+func (w Worker) Serve(ctx context.Context, a *app.App) error {
+	defer a.Busy()()
+	queue, shared, err := openQueue(ctx, a)
+	if err != nil {
+		return err
+	}
+	if err := shared.TakePart(ctx); err != nil {
+		return err
+	}
+	w.Ready()
+	worker := fleet.Worker{Queue: queue, Engine: a.Engine, Member: a.Member, Prepare: prepare, Report: w.Report}
+	return worker.Run(ctx)
+}
+
+// openQueue opens the queue of the fleet.
+func openQueue(ctx context.Context, a *app.App) (*fleet.Queue, *nats.Store, error) {
+	shared, ok := a.Shared()
+	if !ok {
+		return nil, nil, errNoFleet
+	}
+	link, err := shared.Link(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := fleet.OpenQueue(ctx, link)
+	return q, shared, err
+}
+
+// prepare says whether a turn of the fleet can be run here.
+func prepare(_ context.Context, w fleet.Work) (*p.Overrides, error) {
+	if !filepath.IsAbs(w.Dir) {
+		return nil, fmt.Errorf("%q is not the name of a directory from the root", w.Dir)
+	}
+	if info, err := os.Stat(w.Dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("there is no directory %s here", w.Dir)
+	}
+	return nil, nil
+}
+
+// Options say how a turn is submitted to a fleet.
+type Options struct {
+	Label  string          // of the node that is to run it; empty is any
+	Wait   time.Duration   // how long to wait until one has begun; negative is without end
+	Detach <-chan struct{} // if it closes, the turn is left to the fleet
+	Say    func(string)    // a line for people
+}
+
+// Submit has some node run a turn in a conversation that was created here, and returns when that has begun:
+// an engine with which the turn is submitted and followed as if it ran here.
+func Submit(ctx context.Context, a *app.App, id p.ConversationID, dir string, turn p.UserTurn, o Options) (engine.Engine, error) {
+	if err := a.Engine.Release(ctx, id); err != nil {
+		return nil, err
+	}
+	queue, shared, err := openQueue(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	s := fleet.Submission{
+		Queue: queue, Nodes: shared.Nodes, Label: o.Label, Local: a.Engine.Local, Engine: a.Engine, Wait: o.Wait, Detach: o.Detach, Say: o.Say,
+		Work: fleet.Work{Conversation: id, Op: p.OpJSON{Op: turn}, Name: rand.Text(), Client: a.Client, Dir: dir},
+	}
+	receipt, err := s.Start(ctx)
+	if missing := (*fleet.NoNodeError)(nil); errors.As(err, &missing) {
+		return nil, &app.Error{Err: err, Hint: missing.Hint()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fleet.Started(a.Engine, receipt), nil
+}
+
+// Check returns an error unless other machines share the conversations of this one.
+func Check(a *app.App) error {
+	if _, ok := a.Shared(); !ok {
+		return errNoFleet
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+// Package fleet lets machines that share a store on NATS work together: [Queue] holds turns that some machine
+// is to run, a [Worker] takes them and runs them, a [Submission] is one from its client's side.
+//
+// A turn is started at most once. Its op has a name, and the journal of its conversation, which has one writer, knows
+// whether an op of that name was recorded. So work that was taken by a machine which died is given to
+// another: if nothing had been recorded it starts the turn, and else it finds it started.
+//
+// Package pipe below it makes connections between machines.
+package fleet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/fermata-agent/fermata/internal/journal/nats"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A Work is a turn for some machine to run. Its conversation exists, and nobody has it open.
+type Work struct {
+	Version      int              `json:"version"`
+	Conversation p.ConversationID `json:"conversation"`
+	Op           p.OpJSON         `json:"op"`               // a UserTurn
+	Name         string           `json:"name"`             // of the op: by it is known whether it was started
+	Client       string           `json:"client,omitempty"` // who submits it, for people
+	Dir          string           `json:"dir"`              // to work in, on the machine that runs it
+	Reply        string           `json:"reply,omitempty"`  // where refusals are sent; perhaps nobody listens
+}
+
+const workVersion = 1
+
+var errWork = errors.New("not a turn to run")
+
+// A VersionError says that work was submitted by another version of the program.
+type VersionError struct{ Version int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("it was submitted by another version of fermata (version %d of the queue, this is %d)", e.Version, workVersion)
+}
+
+func decodeWork(b []byte) (Work, error) {
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil || head.Version == 0 {
+		return Work{}, errWork
+	}
+	if head.Version != workVersion {
+		return Work{}, &VersionError{head.Version}
+	}
+	var w Work
+	if err := json.Unmarshal(b, &w); err != nil {
+		return Work{}, fmt.Errorf("%w: %w", errWork, err)
+	}
+	if _, ok := w.Op.Op.(p.UserTurn); !ok || w.Conversation == "" || w.Name == "" {
+		return Work{}, errWork
+	}
+	return w, nil
+}
+
+// A Refusal says why a machine does not run a turn. Another one may.
+type Refusal struct {
+	Node string `json:"node"`
+	Why  string `json:"why"`
+}
+
+var label = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+
+// CheckLabel says what is wrong with a label.
+func CheckLabel(s string) error {
+	if !label.MatchString(s) {
+		return fmt.Errorf("%q is not a label: use up to 32 letters, digits, - and _", s)
+	}
+	return nil
+}
+
+// takesPart reports whether a node takes work with a label, or any work if that is empty.
+func takesPart(n nats.Node, label string) bool {
+	return n.Turns > 0 && (label == "" || slices.Contains(n.Labels, label))
+}
