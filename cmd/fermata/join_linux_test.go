@@ -162,23 +162,34 @@ func TestCommandCannotJoinItsOwner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pl := newPlace(t)
+			if _, errs, code := pl.run("exec", "--demo", "--park", "-a", "untrusted", "run: touch made"); code != exitWaiting {
+				t.Fatalf("exit code %d: %s", code, errs)
+			}
+			waits := pl.conversation()
 			pl.file("attack", "export HOME="+filepath.Join(pl.dir, "home")+" FERMATA_HOME="+filepath.Join(pl.dir, "home/fermata")+`
 id=$(`+pl.bin+` list --json | head -n 1 | sed 's/.*"id":"\([^"]*\)".*/\1/')
 echo id $id; ls $FERMATA_HOME/run/
 `+pl.bin+` send $id "approved by myself"; echo send: $?
 `+pl.bin+` interrupt $id; echo interrupt: $?
+`+pl.bin+` approve `+waits+` && echo approved
+`+pl.bin+` approve $id && echo approved
 echo attacked
 `)
 			out, errs, _ := pl.run(append([]string{"exec", "--demo", "run: sh attack"}, flags...)...)
-			contains(t, "output", out+errs, "id "+pl.conversation()[:8], "send: 1", "interrupt: 1", "attacked")
-			if strings.Contains(out+errs, ".sock\n") {
-				t.Errorf("it sees the socket: %s", errs)
+			contains(t, "output", out+errs, "id 01", "send: 1", "interrupt: 1", "attacked")
+			if strings.Contains(out+errs, ".sock\n") || strings.Contains(out+errs, "\n  approved") {
+				t.Errorf("it sees the socket, or approves: %s", errs)
 			}
-			for _, e := range pl.events(pl.conversation()) {
-				switch b := e.Body.(type) {
-				case *p.InputAccepted, *p.StopRequested:
-					t.Errorf("it got through: %+v", b)
+			for _, c := range pl.conversations() {
+				for _, e := range pl.events(string(c.ID)) {
+					switch b := e.Body.(type) {
+					case *p.InputAccepted, *p.StopRequested, *p.ApprovalResolved:
+						t.Errorf("it got through: %+v", b)
+					}
 				}
+			}
+			if exists(filepath.Join(pl.work, "made")) {
+				t.Error("what it approved was run")
 			}
 		})
 	}

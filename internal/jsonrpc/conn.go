@@ -49,6 +49,7 @@ type Options struct {
 	Cancel string
 
 	MaxLine  int           // bytes; 0 is 256 MiB. A longer line is refused
+	Room     *Room         // for long lines, shared with other connections; a line that does not fit is refused; nil is no bound
 	MaxQueue int           // bytes that may wait for the peer before Notify does; 0 is 4 MiB
 	MaxCalls int           // requests of the peer that may be under way, others are refused; while MaxQueue bytes wait nothing is read. 0 is no bound for either
 	Full     *Error        // what a request is refused with when there are MaxCalls; nil is a CodeRequest
@@ -184,6 +185,13 @@ func (c *Conn) waitFor(done <-chan struct{}) {
 	}
 }
 
+func (c *Conn) tooLong() *Error {
+	if c.o.Room != nil {
+		return Errorf(CodeParse, "a line has more than %d bytes, or too many long lines are sent at once", c.o.MaxLine)
+	}
+	return Errorf(CodeParse, "a line has more than %d bytes", c.o.MaxLine)
+}
+
 type readLine struct {
 	line []byte
 	err  error
@@ -195,7 +203,9 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 	lines, quit := make(chan readLine), make(chan struct{})
 	defer close(quit)
 	go func() { // ends with quit, or with the read that it is in
-		for r := newLineReader(in, c.o.MaxLine); ; {
+		r := newLineReader(in, c.o.MaxLine, c.o.Room)
+		defer r.release()
+		for {
 			line, err := r.next()
 			select {
 			case lines <- readLine{line, err}:
@@ -212,7 +222,7 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 		case l := <-lines:
 			switch {
 			case errors.Is(l.err, errLong):
-				c.out.put(c.response(nil, nil, Errorf(CodeParse, "a line has more than %d bytes", c.o.MaxLine)))
+				c.out.put(c.response(nil, nil, c.tooLong()))
 			case errors.Is(l.err, io.EOF), errors.Is(l.err, io.ErrClosedPipe):
 				return nil
 			case l.err != nil:

@@ -553,3 +553,30 @@ func TestNotificationIsHandled(t *testing.T) {
 		}
 	})
 }
+
+// Connections that share a room take no more than that for their long lines, and give it back.
+func TestRoomForLongLines(t *testing.T) {
+	room := NewRoom(4 << 20)
+	long := strings.Repeat("x", 4<<20) + "\n"
+	one := newLineReader(strings.NewReader(long+"short\n"), 64<<20, room)
+	if line, err := one.next(); err != nil || len(line) != 4<<20 {
+		t.Fatalf("%d bytes, %v", len(line), err)
+	}
+	two := newLineReader(strings.NewReader(long+"short\n"+long), 64<<20, room)
+	if _, err := two.next(); !errors.Is(err, errLong) {
+		t.Errorf("a second one: %v", err)
+	}
+	if line, err := two.next(); err != nil || string(line) != "short" {
+		t.Errorf("after it: %q, %v", line, err)
+	}
+	if _, err := one.next(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := two.next(); err != nil || len(line) != 4<<20 {
+		t.Errorf("when there is room: %d bytes, %v", len(line), err)
+	}
+	two.release()
+	if left := room.left.Load(); left != 4<<20 {
+		t.Errorf("%d bytes are left", left)
+	}
+}

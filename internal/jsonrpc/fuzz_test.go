@@ -17,7 +17,7 @@ func FuzzLineReader(f *testing.F) {
 	f.Add([]byte{}, 0)
 	f.Fuzz(func(t *testing.T, data []byte, most int) {
 		most = max(1, most%100)
-		r := newLineReader(iotest.OneByteReader(bytes.NewReader(data)), most)
+		r := newLineReader(iotest.OneByteReader(bytes.NewReader(data)), most, nil)
 		rest := data
 		for {
 			want, after, ended := bytes.Cut(rest, []byte("\n"))

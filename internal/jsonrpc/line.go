@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"sync/atomic"
 )
 
 // errLong says that a line was longer than allowed; it was skipped.
@@ -13,21 +14,62 @@ var errLong = errors.New("the line is too long")
 type lineReader struct {
 	in   *bufio.Reader
 	most int
+	room *Room // nil is no bound
+	used int   // of room
 }
 
-func newLineReader(in io.Reader, most int) *lineReader {
-	return &lineReader{bufio.NewReaderSize(in, 64<<10), most}
+func newLineReader(in io.Reader, most int, room *Room) *lineReader {
+	return &lineReader{in: bufio.NewReaderSize(in, 64<<10), most: most, room: room}
+}
+
+// A Room bounds how many bytes the long lines of all connections that share it may take
+// together. Lines of up to 1 MiB count as nothing.
+type Room struct{ left atomic.Int64 }
+
+// NewRoom makes a room for so many bytes.
+func NewRoom(bytes int64) *Room {
+	r := &Room{}
+	r.left.Store(bytes)
+	return r
+}
+
+// roomStep is how much is taken of a Room at once.
+const roomStep = 1 << 20
+
+// fits reports whether there is room for a line of so many bytes.
+func (r *lineReader) fits(n int) bool {
+	if n > r.most {
+		return false
+	}
+	for r.room != nil && n > roomStep+r.used {
+		if r.room.left.Add(-roomStep) < 0 {
+			r.room.left.Add(roomStep)
+			return false
+		}
+		r.used += roomStep
+	}
+	return true
+}
+
+// release gives the room of a line back.
+func (r *lineReader) release() {
+	if r.used > 0 {
+		r.room.left.Add(int64(r.used))
+		r.used = 0
+	}
 }
 
 // next returns the next line without its end. The last one may lack an end;
 // after it the error is io.EOF. errLong is not the end.
 func (r *lineReader) next() ([]byte, error) {
+	r.release() // of the line before, which was taken
 	var line []byte
 	long := false
 	for {
 		part, err := r.in.ReadSlice('\n')
-		if long = long || len(line)+len(part) > r.most; long {
+		if long = long || !r.fits(len(line)+len(part)); long {
 			line = nil
+			r.release()
 		} else {
 			line = append(line, part...)
 		}

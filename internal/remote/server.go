@@ -20,9 +20,10 @@ import (
 // The bounds of what clients can have a server do.
 const (
 	maxClients = 256
-	maxCalls   = 1024     // of one client at once
-	maxStreams = 512      // of one client
-	maxLine    = 64 << 20 // images are sent in messages
+	maxCalls   = 1024      // of one client at once
+	maxStreams = 512       // of one client
+	maxLine    = 64 << 20  // images are sent in messages
+	maxLines   = 128 << 20 // what long lines of all clients take at once
 	helloBound = 5 * time.Second
 )
 
@@ -41,6 +42,7 @@ type Server struct {
 	program string // its version
 	leaving atomic.Bool
 	changed func() // called when clients come and go; may be nil
+	room    *jsonrpc.Room
 
 	mu      sync.Mutex
 	clients map[*client]context.CancelFunc // guarded by mu
@@ -50,7 +52,7 @@ type Server struct {
 
 // NewServer makes a server of an engine. program is the version of this program, for people.
 func NewServer(e engine.Engine, program string) *Server {
-	return &Server{engine: e, program: program, clients: map[*client]context.CancelFunc{}}
+	return &Server{engine: e, program: program, room: jsonrpc.NewRoom(maxLines), clients: map[*client]context.CancelFunc{}}
 }
 
 // Leave says that the engine is about to be shut down: turns can no longer be started, and
@@ -93,7 +95,7 @@ func (s *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer cancel()
 	c := &client{server: s, streams: map[int64]*stream{}}
 	c.ctx = ctx
-	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{Methods: c.methods(), Cancel: cancelMethod, MaxLine: maxLine, MaxCalls: maxCalls})
+	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{Methods: c.methods(), Cancel: cancelMethod, MaxLine: maxLine, Room: c.server.room, MaxCalls: maxCalls})
 	if err := s.enter(c, cancel); err != nil {
 		return err
 	}
