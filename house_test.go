@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 const module = "github.com/fermata-agent/fermata/"
@@ -193,6 +195,17 @@ func TestGoroutinesAreRaced(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// Tests that take long run in CI, whatever a plain go test leaves out.
+func TestLongTestsRunInCI(t *testing.T) {
+	script, err := os.ReadFile(".ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(script), "\nexport "+longtest.Variable+"=1") {
+		t.Errorf(".ci/run does not set %s", longtest.Variable)
 	}
 }
 

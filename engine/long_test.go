@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fsck"
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/model/anthropic"
 	"github.com/fermata-agent/fermata/internal/model/chat"
@@ -179,6 +180,9 @@ func TestLongWork(t *testing.T) {
 	}
 	for wire := range wires {
 		for _, window := range []int64{50_000, 32_000} {
+			if window == 32_000 && !longtest.On() {
+				continue
+			}
 			for name, tt := range map[string]struct {
 				limits modeltest.Limits
 				known  int64
@@ -323,7 +327,7 @@ func waitForSummary(r *longRun) {
 	}
 }
 
-var longWalks = flag.Int("long", 40, "how many random long conversations to run")
+var longWalks = flag.Int("long", longtest.Default(40, 10), "how many random long conversations to run")
 
 // Whatever the window, the sizes, the stops and the crashes: a short message can be
 // answered in the end.

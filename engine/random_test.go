@@ -8,9 +8,10 @@ import (
 	"github.com/fermata-agent/fermata/engine/randomtest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
-var scenarios = flag.Int("scenarios", 300, "how many random scenarios to run on each kind of journal")
+var scenarios = flag.Int("scenarios", longtest.Default(300, 100), "how many random scenarios to run on each kind of journal")
 
 const stopBound = 1500 * time.Millisecond
 

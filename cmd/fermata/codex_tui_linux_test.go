@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // codexDir is where Codex's own terminal client is, unchanged and pinned.
@@ -17,6 +19,9 @@ const codexDir = "../../e2e/codex-tui"
 
 // installCodex fetches the client, if it is not there, once, and returns its path.
 var installCodex = sync.OnceValues(func() (string, error) {
+	if !longtest.On() {
+		return "", longtest.ErrOff
+	}
 	for _, name := range []string{"node", "npm", "tmux"} {
 		if _, err := exec.LookPath(name); err != nil {
 			return "", fmt.Errorf("%s is not installed", name)

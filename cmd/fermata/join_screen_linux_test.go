@@ -10,6 +10,7 @@ import (
 // Two terminals on one conversation: both show what happens, either types, either
 // interrupts, and an approval that is answered in one is gone in the other.
 func TestTwoScreens(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	one := newScreen(t, pl, pl.demo("-a", "untrusted", "'wait 600'"))
 	one.sees("working")
@@ -36,6 +37,7 @@ func TestTwoScreens(t *testing.T) {
 
 // The terminal that runs the turn is killed: the other one says so and goes on.
 func TestOtherScreenTakesOver(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	one := newScreen(t, pl, pl.demo("'run: echo begun; exec sleep 600'"))
 	one.sees("  begun")

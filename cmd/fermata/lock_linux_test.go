@@ -11,6 +11,7 @@ import (
 // Whoever removes the lock file of a conversation in which a turn runs does not
 // get a second writer, and fsck finds nothing wrong with it.
 func TestLockFileIsRemovedDuringATurn(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	cmd := pl.command(t.Context(), "exec", "--demo", "run: echo begun; exec sleep 1000")
 	if err := cmd.Start(); err != nil {

@@ -205,6 +205,7 @@ var refusals = []struct {
 }
 
 func TestRefusedHistoryIsRepaired(t *testing.T) {
+	t.Parallel()
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
 			onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {
@@ -273,6 +274,7 @@ var failures = []struct {
 }
 
 func TestFailureComesWithAdvice(t *testing.T) {
+	t.Parallel()
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
 			onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {

@@ -42,6 +42,7 @@ func TestReturnedMessagesAreMentioned(t *testing.T) {
 }
 
 func TestReturnedMessagesAreSentAgain(t *testing.T) {
+	t.Parallel()
 	const text = "talk 7"
 	s := newMCPSite(t, "never")
 	id := s.killedWithAMessage(text)

@@ -9,6 +9,7 @@ import (
 
 // What was written and not sent is there again, however the program ended.
 func TestScreenDraftSurvives(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*screen){
 		"kill -9": func(s *screen) { s.signal(syscall.SIGKILL) },
 		"SIGHUP":  func(s *screen) { s.signal(syscall.SIGHUP) },

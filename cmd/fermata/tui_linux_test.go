@@ -9,6 +9,7 @@ import (
 )
 
 func TestScreenSend(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo())
 	s.sees("Describe a task, or type / for commands", "ready", "workspace-write")
@@ -58,6 +59,7 @@ func TestScreenStopCommand(t *testing.T) {
 }
 
 func TestScreenSteerAndQueue(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("'run: while [ ! -e go ]; do sleep 0.1; done'"))
 	s.sees("running")
@@ -100,6 +102,7 @@ func TestScreenReplace(t *testing.T) {
 }
 
 func TestScreenApproveAndDeny(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("-a", "untrusted"))
 	s.sees("ready")
@@ -127,6 +130,7 @@ func TestScreenApproveAndDeny(t *testing.T) {
 // An approval that waits is there again after the program was left, and the
 // answer runs the command.
 func TestScreenApprovalAfterRestart(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("-a", "untrusted", "'run: touch yes'"))
 	s.sees("waiting for your answer")
@@ -142,6 +146,7 @@ func TestScreenApprovalAfterRestart(t *testing.T) {
 }
 
 func TestScreenResumeAfterKill(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("'run: echo printed; sleep 600'"))
 	s.sees("printed")
@@ -166,6 +171,7 @@ func TestScreenResumeAfterKill(t *testing.T) {
 }
 
 func TestScreenPicker(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	for _, prompt := range []string{"talk 2", "talk 3", "plan: a; b"} {
 		pl.must("exec", "--demo", prompt)
@@ -216,6 +222,7 @@ func TestScreenShellLine(t *testing.T) {
 
 // Background commands are shown, listed and ended; whoever quits is asked.
 func TestScreenBackground(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("-c", "experimental_use_exec_command_tool=true"))
 	s.sees("ready")

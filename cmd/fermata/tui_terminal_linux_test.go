@@ -239,6 +239,7 @@ func TestScreenSignalInTheEditor(t *testing.T) {
 
 // Any size, also while it works.
 func TestScreenResize(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("'talk 400'"))
 	s.sees("word5")
@@ -251,6 +252,7 @@ func TestScreenResize(t *testing.T) {
 }
 
 func TestScreenFirstRun(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.bin+"; echo exit code $?; exec sleep 600")
 	s.sees("No model is set up yet", "Ollama does not answer")
@@ -272,6 +274,7 @@ func TestScreenFirstRun(t *testing.T) {
 // A provider that is configured and has no key is said to be what is missing. The
 // key that is entered is used, and commands do not get it.
 func TestScreenMissingKey(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	srv := httptest.NewServer(demo.Handler())
 	defer srv.Close()

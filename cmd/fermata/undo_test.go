@@ -49,6 +49,7 @@ func snapshotTurn(t *testing.T, prompt string) (*place, string) {
 }
 
 func TestUndoOfCommands(t *testing.T) {
+	t.Parallel()
 	pl, id := snapshotTurn(t, "plan: run: echo 2 > a && echo n > new; write b: b; run: echo more >> b")
 	status := pl.git("status", "--porcelain")
 	pl.awaitEvent(id, "the diff of the turn", func(b p.Body) bool {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
@@ -21,9 +22,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can change the user")
 	}
-	if testing.Short() {
-		t.Skip("it runs everything again")
-	}
+	longtest.Only(t) // it runs everything again
 
 	dir := publicDir(t)
 	args := []string{"-test.v", "-test.short", "-test.run=^Test", "-test.skip=AsOrdinaryUser|AmongHidden|Capture|Ladder"}

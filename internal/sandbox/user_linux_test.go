@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 const nobody = 65534
@@ -18,9 +20,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can change the user")
 	}
-	if testing.Short() {
-		t.Skip("it runs everything again")
-	}
+	longtest.Only(t) // it runs everything again
 
 	dir := newDir(t)
 	must(t, os.Chmod(dir, 0o777))

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/fsck"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-var walks = flag.Int("walks", defaultWalks, "how many random walks to take")
+var walks = flag.Int("walks", longtest.Default(defaultWalks, 4000), "how many random walks to take")
 
 // A walk lets anything happen to a conversation, sense or nonsense.
 type walk struct {

@@ -47,6 +47,7 @@ func pathOf(t *testing.T, s journal.Store, id string) string {
 
 // Whoever removes lock files does not get a second writer.
 func TestRemovedLockFileDoesNotUnlock(t *testing.T) {
+	t.Parallel()
 	home, s := lockedHome(t)
 	o := startOwner(t, "owner", home)
 	locks, err := filepath.Glob(pathOf(t, s, sampleID) + ".lock")

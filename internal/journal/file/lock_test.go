@@ -112,6 +112,7 @@ func lockedHome(t *testing.T) (string, *file.Store) {
 }
 
 func TestAnotherProcessOwnsIt(t *testing.T) {
+	t.Parallel()
 	home, s := lockedHome(t)
 	o := startOwner(t, "owner", home)
 	_, err := s.Open(t.Context(), sampleID)

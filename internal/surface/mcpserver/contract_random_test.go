@@ -15,12 +15,13 @@ import (
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	conv "github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model"
 	tools "github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-var contracts = flag.Int("contracts", 1000, "how many random clients TestContract plays")
+var contracts = flag.Int("contracts", longtest.Default(1000, 100), "how many random clients TestContract plays")
 
 // TestContract plays random clients and holds every line that they get against the contract.
 func TestContract(t *testing.T) {
