@@ -124,6 +124,7 @@ var descriptions = map[string]string{
 	"tui.terminal_title":                            "Show in the title of the window whether the terminal UI works, waits for you or is done.",
 	"tui.mouse":                                     "Let the mouse scroll, and copy what is selected with it. Without it the mouse is the terminal's.",
 	"tui.print_at_quit":                             "Leave the conversation in the terminal's scrollback when the terminal UI ends.",
+	"tui.inline":                                    "Use no alternate screen: what is finished goes to the terminal's own scrollback, and the mouse is the terminal's.",
 	"tui.theme":                                     "Colours for a dark or a light background, or none. `auto` asks the terminal.",
 	"tui.notifications":                             "Let the terminal notify you when a turn has ended or an approval is needed while you look elsewhere.",
 }

@@ -277,8 +277,10 @@ func screenSignals(ctx context.Context, s cli.Streams) (context.Context, func() 
 }
 
 // leaveScreen leaves the alternate screen, shows the cursor, and turns off the
-// mouse, pastes in brackets and keyboard enhancements.
-const leaveScreen = "\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[>4;0m\x1b[<u"
+// mouse, pastes in brackets and keyboard enhancements. The cursor is saved first: where
+// there is no alternate screen to leave, as inline, it stays where it is. Below it is
+// nothing that somebody needs.
+const leaveScreen = "\x1b7\x1b[?1049l\x1b[J\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[>4;0m\x1b[<u"
 
 // restorer remembers what the terminal is like.
 func restorer(s cli.Streams) func() {

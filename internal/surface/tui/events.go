@@ -138,6 +138,9 @@ func (m *model) caughtUp() {
 		t.base = sub(t.found.Usage, t.tr.Usage)
 		t.tr.Running = slices.Clone(t.found.Background)
 	}
+	if t.from > 0 && m.inline() {
+		m.note(false, "this is the end of a long conversation; fermata show %s prints all of it", t.id)
+	}
 	m.putNotes()
 	if texts := m.texts(t.tr.Returned); !t.tr.Active && len(texts) > 0 {
 		if !strings.HasPrefix(m.comp.Text(), strings.Join(texts, "\n\n")) { // else they were in the draft

@@ -150,6 +150,14 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 
 // free are the keys that the composer has no use for.
 func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
+	if m.inline() {
+		switch key.String() {
+		case "ctrl+o":
+			return m.unfold()
+		case "alt+o", "pgup", "shift+up", "pgdown", "shift+down", "ctrl+home", "home", "ctrl+end", "end":
+			return m.hintf(theme.Accent, "the terminal scrolls; Ctrl-O shows the last item whole")
+		}
+	}
 	switch key.String() {
 	case "esc":
 		if m.view.Following() {

@@ -255,7 +255,7 @@ type loaded struct {
 // folded beside, and takes the place of what is shown when it is whole.
 func (m *model) loadEarlier() tea.Cmd {
 	t := &m.talk
-	if t.from == 0 || t.loading != nil || !t.caught() {
+	if t.from == 0 || t.loading != nil || !t.caught() || m.inline() {
 		return nil
 	}
 	ctx, stop := context.WithCancel(m.ctx)

@@ -154,6 +154,9 @@ const lastItems = 300
 
 // scrollback is the conversation as it was shown.
 func (m *model) scrollback() []string {
+	if m.inline() {
+		return m.indent(m.view.Rest(time.Now())) // the rest is there
+	}
 	if !m.setting().PrintAtQuit || m.talk.id == "" {
 		return nil
 	}
@@ -161,7 +164,7 @@ func (m *model) scrollback() []string {
 	items = items[max(0, len(items)-lastItems):]
 	var lines []string
 	for _, it := range items {
-		drawn := cell.Render(it, cell.Options{Width: m.width, Theme: m.theme, Now: time.Now(), Dir: m.settings().Cwd, HideReasoning: m.o.Config != nil && m.o.Config.HideReasoning})
+		drawn := cell.Render(it, m.cellOptions(m.width))
 		if len(drawn) > 0 {
 			lines = append(append(lines, drawn...), "")
 		}

@@ -1,10 +1,15 @@
 package tui
 
 import (
+	"slices"
+	"time"
+
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/cell"
 	"github.com/fermata-agent/fermata/internal/surface/tui/page"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
 // A pick is a picker and what the choice leads to.
@@ -37,6 +42,27 @@ func (s paper) update(msg tea.Msg) (tea.Cmd, bool) { return nil, s.Update(msg) }
 func (s paper) view(width, height int) ([]string, *tea.Cursor) { return s.View(width, height), nil }
 
 func (s paper) note(text string) { s.SetNote(text) }
+
+// unfold shows the last item that was long, all of it. Inline it is no longer ours to unfold.
+func (m *model) unfold() tea.Cmd {
+	for _, it := range slices.Backward(m.talk.tr.Items) {
+		o := m.cellOptions(m.width)
+		if cell.Foldable(it, o) {
+			m.screen = paper{page.New(m.theme, "The last long item", func(width int) []string {
+				o := m.cellOptions(width)
+				o.Expanded = true
+				return cell.Render(it, o)
+			})}
+			return nil
+		}
+	}
+	return m.hintf(theme.Accent, "nothing is folded")
+}
+
+// cellOptions is how items are drawn outside of the window.
+func (m *model) cellOptions(width int) cell.Options {
+	return cell.Options{Width: width, Theme: m.theme, Now: time.Now(), Dir: m.settings().Cwd, HideReasoning: m.o.Config != nil && m.o.Config.HideReasoning}
+}
 
 // page shows lines of plain text.
 func (m *model) page(title, text string) {

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"time"
+
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
@@ -17,7 +19,23 @@ func (m *model) setting() config.Screen {
 }
 
 // takesMouse reports whether the program takes the mouse.
-func (m *model) takesMouse() bool { return m.setting().Mouse }
+func (m *model) takesMouse() bool { return m.setting().Mouse && !m.inline() }
+
+// inline reports whether the conversation goes to the terminal's own scrollback, in place of the
+// alternate screen.
+func (m *model) inline() bool { return m.setting().Inline }
+
+// allTaken reports whether all that was said is in the scrollback: it ends with an empty line.
+func (m *model) allTaken() bool { return m.inline() && m.view.Empty() && len(m.talk.tr.Items) > 0 }
+
+// TakeAbove returns what is finished, inline: it is the terminal's from then on.
+func (m *model) TakeAbove() []string {
+	if !m.inline() || m.screen != nil {
+		return nil
+	}
+	m.view.SetSize(m.width-2*m.margin(), m.height)
+	return m.indent(m.view.Take(time.Now()))
+}
 
 // title is what the window says of us.
 func (m *model) title() string {

@@ -16,7 +16,7 @@ import (
 func (m *model) View() tea.View {
 	lines, cursor := m.draw(time.Now())
 	v := tea.NewView(strings.Join(lines, "\n"))
-	v.AltScreen = true
+	v.AltScreen = !m.inline() || m.screen != nil
 	if m.takesMouse() {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
@@ -46,22 +46,12 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 	chips := m.chips(min(3, room-len(box)-len(popup)))
 	below := m.below(room - len(box) - len(popup) - len(chips))
 	margin := m.margin()
-	if len(below) == 0 && len(chips) == 0 && margin > 0 && len(box)+len(popup)+4 < room {
+	if len(below) == 0 && len(chips) == 0 && margin > 0 && len(box)+len(popup)+4 < room && !m.allTaken() {
 		below = []string{""}
 	}
 	top := max(0, room-len(box)-len(popup)-len(chips)-len(below))
 
-	m.view.SetSize(m.width-2*margin, top)
-	lines := m.view.Lines(now)
-	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() && m.opening == nil {
-		lines = exactly(m.welcome(), top)
-	}
-	for i := range lines {
-		if lines[i] != "" {
-			lines[i] = strings.Repeat(" ", margin) + lines[i]
-		}
-	}
-	lines = m.sel.Mark(exactly(lines, top), m.theme)
+	lines := m.sel.Mark(m.indent(m.conversation(top, now)), m.theme)
 	lines = append(lines, below...)
 	lines = append(lines, chips...)
 	lines = append(lines, popup...)
@@ -74,7 +64,36 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 		}
 	}
 	lines = append(lines, box...)
-	return append(exactly(lines, room), m.status(now)), cursor
+	if !m.inline() {
+		lines = exactly(lines, room)
+	}
+	return append(lines[:min(room, len(lines))], m.status(now)), cursor
+}
+
+// conversation is what is shown of it, in so many lines; inline at most as many.
+func (m *model) conversation(height int, now time.Time) []string {
+	m.view.SetSize(m.width-2*m.margin(), height)
+	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() && m.opening == nil {
+		lines := m.welcome()
+		if m.inline() {
+			height = min(height, len(lines))
+		}
+		return exactly(lines, height)
+	}
+	if m.inline() {
+		m.view.SetSize(m.width-2*m.margin(), min(height, m.view.Height(now)))
+	}
+	return m.view.Lines(now)
+}
+
+// indent puts the margin before lines.
+func (m *model) indent(lines []string) []string {
+	for i := range lines {
+		if lines[i] != "" {
+			lines[i] = strings.Repeat(" ", m.margin()) + lines[i]
+		}
+	}
+	return lines
 }
 
 // box is the composer, or the dialog in its place, and the popup above it.

@@ -146,8 +146,6 @@ func (p *Program) take(msg tea.Msg) (bool, error) {
 		p.screen.write(fmt.Sprint(msg.Msg))
 	case clearScreen:
 		p.screen.clear()
-	case printAbove:
-		p.screen.print(msg)
 	case away:
 		p.leave(msg)
 		return false, nil
@@ -178,6 +176,9 @@ func (p *Program) draw() {
 			p.frame.Reset(wait)
 		} else {
 			p.dirty, p.drawn = false, time.Now()
+			if above, ok := p.model.(Above); ok {
+				p.screen.print(above.TakeAbove())
+			}
 			p.screen.draw(p.model.View())
 		}
 	}
@@ -227,14 +228,10 @@ type clearScreen struct{}
 // ClearScreen is a command: everything is drawn again.
 func ClearScreen() tea.Msg { return clearScreen{} }
 
-// printAbove are lines for the terminal's own scrollback.
-type printAbove []string
-
-// Print is the command that prints lines above what is drawn, for good. They are not
-// seen while the alternate screen is shown.
-func Print(lines []string) tea.Cmd {
-	return func() tea.Msg { return printAbove(lines) }
-}
+// Above is a model that has lines for the terminal's own scrollback. TakeAbove is called before
+// View; what it returns is printed above what is drawn, for good. While the alternate
+// screen is shown it must return none.
+type Above interface{ TakeAbove() []string }
 
 // away is something that has the terminal for itself.
 type away struct {

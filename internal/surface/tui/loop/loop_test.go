@@ -17,7 +17,8 @@ import (
 // A board shows a text that keys are added to.
 type board struct {
 	text  string
-	above bool // on the normal screen
+	above bool     // on the normal screen
+	lines []string // for the scrollback
 	views atomic.Int64
 	do    map[string]tea.Cmd
 }
@@ -31,11 +32,20 @@ func (b *board) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return b, nil
 	case key.String() == "q":
 		return b, tea.Quit
+	case key.String() == "p" && b.above:
+		b.lines = []string{"one", "two"}
+		return b, nil
 	case b.do[key.String()] != nil:
 		return b, b.do[key.String()]
 	}
 	b.text += key.Text
 	return b, nil
+}
+
+func (b *board) TakeAbove() []string {
+	lines := b.lines
+	b.lines = nil
+	return lines
 }
 
 func (b *board) View() tea.View {
@@ -203,11 +213,11 @@ func TestPanicOfACommand(t *testing.T) {
 
 // On the normal screen lines are printed above what is drawn, which is drawn again.
 func TestPrintAbove(t *testing.T) {
-	g, b := newGlass(t), &board{above: true, do: map[string]tea.Cmd{"p": Print([]string{"one", "two"})}}
+	g, b := newGlass(t), &board{above: true}
 	_, ended := g.start(b)
 	g.sees("<>")
 	g.press("p")
-	g.sees("\x1b[Jone\x1b[m\r\ntwo\x1b[m\r\n")
+	g.sees("\x1b[2Kone\x1b[m\r\ntwo\x1b[m\r\n")
 	g.press("x")
 	g.sees("x>")
 	g.press("q")

@@ -71,7 +71,7 @@ func (s *screen) end() {
 		return
 	}
 	v := s.last
-	if !v.AltScreen && s.main != nil {
+	if !v.AltScreen {
 		s.erase()
 	}
 	s.write(keysOff + ansi.PopKittyKeyboard(1))

@@ -34,6 +34,8 @@ type canvas struct {
 	render *uv.TerminalRenderer
 	cells  uv.ScreenBuffer
 	lines  []string // that were drawn into the cells
+	width  int      // of the terminal then
+	y      int      // the line that the cursor is on
 }
 
 func newScreen(env []string, profile colorprofile.Profile) *screen {
@@ -115,24 +117,31 @@ func (s *screen) resize(w, h int) {
 // clear forgets what is on the screen, so that all of it is drawn again.
 func (s *screen) clear() {
 	s.alt = nil
-	if s.main != nil {
+	if !s.last.AltScreen { // else when it is seen again
 		s.erase()
 	}
 }
 
-// erase takes what is ours off the normal screen, and stands where it began.
+// erase takes what is ours off the normal screen, and stands where it began. A terminal that
+// has become narrower has broken the lines that are too long for it now.
 func (s *screen) erase() {
-	s.main.render.MoveTo(0, 0)
-	s.flush(s.main)
-	s.write("\r" + ansi.EraseScreenBelow)
+	c := s.main
+	if c == nil {
+		return
+	}
+	up := 0
+	for _, line := range c.lines[:min(c.y, len(c.lines))] {
+		up += max(1, (s.method.StringWidth(line)+s.width-1)/max(1, s.width))
+	}
+	s.write("\r")
+	if up > 0 {
+		s.write(ansi.CursorUp(min(up, s.height-1)))
+	}
+	s.write(ansi.EraseEntireLine)
+	if len(c.lines) > 1 { // tmux puts what is erased from the top of the screen on into its scrollback
+		s.write(ansi.CursorDown(1) + ansi.EraseScreenBelow + ansi.CursorUp(1))
+	}
 	s.main = nil
-}
-
-// flush sends what a canvas has drawn.
-func (s *screen) flush(c *canvas) {
-	_ = c.render.Flush() // to a buffer
-	s.pending.Write(c.buf.Bytes())
-	c.buf.Reset()
 }
 
 // draw makes the terminal show a view.
@@ -141,6 +150,9 @@ func (s *screen) draw(v tea.View) {
 	if !s.shown {
 		head, tail = s.enter(v), ""
 	} else {
+		if v.AltScreen && !s.last.AltScreen {
+			s.erase() // nobody knows where it is if the size changes meanwhile
+		}
 		head = s.modes(v)
 	}
 	c := s.canvas(v)
@@ -150,8 +162,13 @@ func (s *screen) draw(v tea.View) {
 		return
 	}
 	c.render.Render(c.cells.RenderBuffer)
-	if v.Cursor != nil {
+	switch {
+	case v.Cursor != nil:
 		c.render.MoveTo(v.Cursor.X, v.Cursor.Y)
+		c.y = v.Cursor.Y
+	case !v.AltScreen: // it must be known where it is
+		c.y = max(0, len(c.lines)-1)
+		c.render.MoveTo(0, c.y)
 	}
 	_ = c.render.Flush() // to a buffer
 	if s.synced {
@@ -191,8 +208,12 @@ func (s *screen) canvas(v tea.View) *canvas {
 		}
 		return s.alt
 	}
+	if c := s.main; c != nil && (c.width != s.width || len(c.lines) != 1+strings.Count(v.Content, "\n")) {
+		s.erase()
+	}
 	if s.main == nil {
 		s.main = s.newCanvas(false)
+		s.main.width = s.width
 	}
 	return s.main
 }
@@ -235,9 +256,7 @@ func (s *screen) print(lines []string) {
 	if len(lines) == 0 || s.last.AltScreen {
 		return
 	}
-	if s.main != nil {
-		s.erase()
-	}
+	s.erase()
 	for _, line := range lines {
 		s.write(line + ansi.ResetStyle + "\r\n")
 	}

@@ -34,6 +34,8 @@ type View struct {
 	follow bool
 	top    place // of the window; if it follows, as of the last drawing
 
+	taken map[string]bool // items that Take has returned
+
 	drawn []int // cells that have lines, the longest first
 	lines int   // how many they have
 }
@@ -84,6 +86,9 @@ const estimate = 4
 
 // Put adds an item at the end, or notes that it has changed. It draws nothing.
 func (v *View) Put(it *transcript.Item) {
+	if v.taken[it.ID] {
+		return
+	}
 	if i, ok := v.byID[it.ID]; ok {
 		v.cells[i].it, v.cells[i].stale = it, true
 		return
@@ -96,7 +101,7 @@ func (v *View) Put(it *transcript.Item) {
 // Reset takes all items out, and follows the end again.
 func (v *View) Reset() {
 	v.cells, v.byID, v.heights, v.drawn, v.lines = nil, map[string]int{}, heights{}, nil, 0
-	v.follow, v.top = true, place{}
+	v.follow, v.top, v.taken = true, place{}, nil
 }
 
 // Lines draws the window: exactly as many lines as it is high. The slice is the
