@@ -99,7 +99,7 @@ func endThree() {
 
 // startServers starts n servers, which are a cluster if n > 1, and waits until they store
 // messages. config is added to the configuration of each.
-func startServers(t testing.TB, n int, config string) *servers {
+func startServers(t testing.TB, n int, config string, o ...natsgo.Option) *servers {
 	t.Helper()
 	c := newServers(t, t.TempDir(), n, config)
 	t.Cleanup(func() {
@@ -110,7 +110,7 @@ func startServers(t testing.TB, n int, config string) *servers {
 	for _, s := range c.all {
 		c.start(t, s)
 	}
-	c.ready(t)
+	c.ready(t, o...)
 	return c
 }
 

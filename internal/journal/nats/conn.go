@@ -176,7 +176,15 @@ type getRequest struct {
 	MaxBytes int    `json:"max_bytes,omitempty"`
 }
 
-func (c *conn) get(ctx context.Context, r getRequest) (*stored, error) {
+func (c *conn) get(ctx context.Context, r getRequest) (m *stored, err error) {
+	err = persist(ctx, func(ctx context.Context) error {
+		m, err = c.getOnce(ctx, r)
+		return err
+	})
+	return m, err
+}
+
+func (c *conn) getOnce(ctx context.Context, r getRequest) (*stored, error) {
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message struct {
@@ -187,8 +195,6 @@ func (c *conn) get(ctx context.Context, r getRequest) (*stored, error) {
 			Time    time.Time `json:"time"`
 		} `json:"message"`
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
-	defer cancel()
 	body, _ := json.Marshal(r)
 	m, err := c.nc.RequestWithContext(ctx, c.api+"STREAM.MSG.GET."+c.stream, body)
 	if err != nil {
@@ -284,9 +290,15 @@ func (c *conn) scan(ctx context.Context, subject string, from, to uint64, f func
 
 // batch reads some messages of a subject from a sequence on: none if there are
 // none, or if the replica that answered does not have them yet.
-func (c *conn) batch(ctx context.Context, subject string, from uint64) ([]*stored, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
-	defer cancel()
+func (c *conn) batch(ctx context.Context, subject string, from uint64) (all []*stored, err error) {
+	err = persist(ctx, func(ctx context.Context) error {
+		all, err = c.batchOnce(ctx, subject, from)
+		return err
+	})
+	return all, err
+}
+
+func (c *conn) batchOnce(ctx context.Context, subject string, from uint64) ([]*stored, error) {
 	inbox := c.nc.NewInbox()
 	sub, err := c.nc.SubscribeSync(inbox)
 	if err != nil {

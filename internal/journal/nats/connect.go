@@ -22,6 +22,12 @@ type Auth struct {
 }
 
 func (a Auth) options() ([]nats.Option, error) {
+	switch {
+	case a.Password != "" && a.User == "":
+		return nil, errors.New("[store] password is set without user: set both, or token")
+	case (a.Cert == "") != (a.Key == ""):
+		return nil, errors.New("[store] cert and key belong together: set both")
+	}
 	var all []nats.Option
 	if a.User != "" {
 		all = append(all, nats.UserInfo(a.User, a.Password))
@@ -102,7 +108,7 @@ func (s *Store) dial(ctx context.Context) (_ *link, err error) {
 	}, auth, s.o.Connect)
 	nc, err := nats.Connect(s.o.URL, options...)
 	if err != nil {
-		return nil, &ConnectError{URL: s.o.URL, Err: err}
+		return nil, &ConnectError{URL: s.o.URL, Cert: s.o.Auth.Cert != "", Err: err}
 	}
 	defer func() {
 		if err != nil {
@@ -187,14 +193,17 @@ func (s *Store) provision(ctx context.Context, l *link) error {
 }
 
 // stream returns a stream, and makes it if it is missing.
-func (s *Store) stream(ctx context.Context, l *link, c jetstream.StreamConfig) (jetstream.Stream, error) {
-	stream, err := l.js.Stream(ctx, c.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = l.js.CreateStream(ctx, c)
-	}
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node was faster
+func (s *Store) stream(ctx context.Context, l *link, c jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+	err = untilLed(ctx, func() error {
 		stream, err = l.js.Stream(ctx, c.Name)
-	}
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			stream, err = l.js.CreateStream(ctx, c)
+		}
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node was faster
+			stream, err = l.js.Stream(ctx, c.Name)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, &StreamError{Name: c.Name, Err: err}
 	}
@@ -207,11 +216,11 @@ func (s *Store) stream(ctx context.Context, l *link, c jetstream.StreamConfig) (
 // before it has the new one: with one value, a lease that is renewed would be missing then.
 func (s *Store) bucket(ctx context.Context, l *link, what string, replicas int, ttl time.Duration) (jetstream.KeyValue, error) {
 	name := s.o.Name + "-" + what
-	kv, err := l.js.KeyValue(ctx, name)
-	if err == nil {
-		return kv, nil
-	}
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
+	var kv jetstream.KeyValue
+	err := untilLed(ctx, func() (err error) {
+		if kv, err = l.js.KeyValue(ctx, name); !errors.Is(err, jetstream.ErrBucketNotFound) {
+			return err
+		}
 		_, err = l.js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 2, MaxAge: ttl,
 			Storage: s.storage(), Replicas: replicas, Discard: jetstream.DiscardNew,
@@ -220,7 +229,8 @@ func (s *Store) bucket(ctx context.Context, l *link, what string, replicas int, 
 		if err == nil || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			kv, err = l.js.KeyValue(ctx, name)
 		}
-	}
+		return err
+	})
 	if err != nil {
 		return nil, &StreamError{Name: name, Err: err}
 	}

@@ -2,9 +2,13 @@ package nats
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,8 +16,9 @@ import (
 
 // A ConnectError says why there is no connection to the servers.
 type ConnectError struct {
-	URL string
-	Err error
+	URL  string
+	Cert bool // the client has a certificate
+	Err  error
 }
 
 func (e *ConnectError) Error() string {
@@ -25,8 +30,25 @@ func (e *ConnectError) Error() string {
 		return fmt.Sprintf("no NATS server answers at %s: is it running, and is [store] url right?", url)
 	case errors.Is(e.Err, nats.ErrSecureConnRequired), errors.Is(e.Err, nats.ErrSecureConnWanted):
 		return fmt.Sprintf("connect to NATS at %s: %v: use tls:// in [store] url, and set ca if the certificate is your own", url, e.Err)
+	case errors.As(e.Err, new(x509.UnknownAuthorityError)):
+		return fmt.Sprintf("the certificate of the NATS server %s is signed by an unknown authority: set [store] ca to the certificate of that authority", url)
+	case isClientCertError(e.Err) && e.Cert:
+		return fmt.Sprintf("the NATS server %s does not accept the certificate of this client: check [store] cert and key", url)
+	case isClientCertError(e.Err):
+		return fmt.Sprintf("the NATS server %s wants a certificate of this client: set [store] cert and key", url)
 	}
 	return fmt.Sprintf("connect to NATS at %s: %v", url, e.Err)
+}
+
+// isClientCertError reports whether a server refused this client's certificate, or that there was none. It says
+// so only after the handshake: if the connection is closed first, that is all that is known.
+func isClientCertError(err error) bool {
+	var alert tls.AlertError
+	var op *net.OpError
+	if errors.As(err, &alert) || errors.As(err, &op) && op.Op == "remote error" {
+		return true
+	}
+	return strings.Contains(err.Error(), "closed by remote after TLS handshake")
 }
 
 func (e *ConnectError) Unwrap() error { return e.Err }
@@ -64,6 +86,8 @@ func (e *StreamError) Error() string {
 		return "the NATS server has no JetStream for this account: start it with -js, or give the account JetStream"
 	case errors.Is(e.Err, nats.ErrPermissionViolation), errors.As(e.Err, &api) && api.Code == 403:
 		return fmt.Sprintf("this user may not use the stream %s: %v", e.Name, e.Err)
+	case isLeaderless(e.Err):
+		return noLeader(e.Err).Error()
 	case errors.Is(e.Err, context.DeadlineExceeded):
 		return fmt.Sprintf("the NATS server does not answer for the stream %s: the user may lack permission for $JS.API.>, or its cluster has no leader", e.Name)
 	}
@@ -106,12 +130,52 @@ func transient(err error) bool {
 	return !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, context.Canceled)
 }
 
+// isLeaderless reports whether servers refused because they have no leader, which they elect within seconds.
+func isLeaderless(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.Code == 503 && !fullCodes[api.ErrorCode]
+}
+
+func noLeader(err error) error {
+	return fmt.Errorf("the NATS servers have no leader (%w): try again in a moment; if that does not help, see that most of them run and reach each other", err)
+}
+
+// persist calls f until it works, as long as all that is missing is a leader and there is time.
+func persist(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
+	defer cancel()
+	return untilLed(ctx, func() error {
+		err := f(ctx)
+		if errors.Is(err, nats.ErrNoResponders) { // a stream that was there has nobody to speak for it
+			err = &jetstream.APIError{Code: 503, Description: "no responders"}
+		}
+		return err
+	})
+}
+
+// untilLed calls f until it does not fail for want of a leader, or ctx ends.
+func untilLed(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if !isLeaderless(err) {
+			return err
+		}
+		select {
+		case <-time.After(retryWait):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
 // explain gives an error the words that help.
 func (s *Store) explain(err error) error {
 	var api *jetstream.APIError
 	switch {
 	case errors.As(err, &api) && fullCodes[api.ErrorCode]:
 		return &FullError{err}
+	case isLeaderless(err):
+		return noLeader(err)
 	case errors.As(err, new(*ConnectError)), errors.As(err, new(*StreamError)):
 		return err
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, errNoAnswer):

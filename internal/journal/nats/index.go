@@ -95,7 +95,11 @@ func (l *link) saveIndex(ctx context.Context, id string, ix index) {
 // loadIndex returns the index of a conversation, an empty one if there is none.
 func (l *link) loadIndex(ctx context.Context, id string) (index, error) {
 	none := index{kinds: make(map[string]uint64)}
-	e, err := l.index.Get(ctx, id)
+	var e jetstream.KeyValueEntry
+	err := persist(ctx, func(ctx context.Context) (err error) {
+		e, err = l.index.Get(ctx, id)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return none, nil
 	}

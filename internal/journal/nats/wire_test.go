@@ -185,15 +185,17 @@ func TestCheckpointReadsBack(t *testing.T) {
 
 func TestErrorsSayWhatToDo(t *testing.T) {
 	full := &jetstream.APIError{Code: 503, ErrorCode: 10077, Description: "maximum bytes exceeded"}
+	busy := &jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"}
 	s := New(t.Context(), Options{URL: "nats://user:secret@a:4222,nats://b"})
 	for _, test := range []struct {
 		err  error
 		want string
 	}{
-		{&ConnectError{s.o.URL, nats.ErrAuthorization}, "the NATS server nats://a:4222,nats://b refused the credentials: check [store] user, password, token, nkey or creds"},
-		{&ConnectError{s.o.URL, nats.ErrNoServers}, "no NATS server answers at nats://a:4222,nats://b: is it running, and is [store] url right?"},
+		{&ConnectError{URL: s.o.URL, Err: nats.ErrAuthorization}, "the NATS server nats://a:4222,nats://b refused the credentials: check [store] user, password, token, nkey or creds"},
+		{&ConnectError{URL: s.o.URL, Err: nats.ErrNoServers}, "no NATS server answers at nats://a:4222,nats://b: is it running, and is [store] url right?"},
 		{&StreamError{"x", jetstream.ErrJetStreamNotEnabled}, "the NATS server has no JetStream for this account: start it with -js, or give the account JetStream"},
 		{checkStream(jetstream.StreamConfig{Subjects: []string{"orders.>"}}, "orders"), "use the stream orders: it was not made for conversations: its subjects are [orders.>]"},
+		{s.explain(busy), "the NATS servers have no leader (nats: API error: code=503 err_code=10008 description=JetStream system temporarily unavailable): try again in a moment; if that does not help, see that most of them run and reach each other"},
 		{s.explain(full), "the stream is full (nats: API error: code=503 err_code=10077 description=maximum bytes exceeded): raise its limit, or delete conversations"},
 	} {
 		if got := test.err.Error(); got != test.want {
