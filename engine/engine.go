@@ -282,9 +282,9 @@ func (l *Local) Delete(ctx context.Context, id p.ConversationID) error {
 	return nil
 }
 
-// InterruptAll interrupts the turns of all open conversations, and does not wait for
-// their ends. It is for a process that must not go on running them.
-func (l *Local) InterruptAll(ctx context.Context) {
+// StopAll ends the turns of all open conversations as failed, with an error that says why, and does not wait for
+// their ends. It is for a process that must not go on running them. Turns that only wait for an approval keep waiting.
+func (l *Local) StopAll(ctx context.Context, because p.Error) {
 	l.mu.Lock()
 	var open []*slot
 	for _, s := range l.slots {
@@ -298,7 +298,7 @@ func (l *Local) InterruptAll(ctx context.Context) {
 			continue // nothing of it runs
 		}
 		if s.conv != nil {
-			_, _ = s.conv.Submit(ctx, p.Interrupt{}) // closed, or nothing runs
+			_ = s.conv.Stop(ctx, &because) // closed is fine
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestReleaseStops(t *testing.T) {
 	})
 }
 
-func TestInterruptAllEndsEveryTurn(t *testing.T) {
+func TestStopAllEndsEveryTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := enginetest.New(t, enginetest.Options{})
 		idle := e.Begin()
@@ -71,20 +71,30 @@ func TestInterruptAllEndsEveryTurn(t *testing.T) {
 			e.Say(id, "go")
 			e.Request()
 		}
-		e.InterruptAll(t.Context())
+		waits := e.Begin()
+		e.Say(waits, "go")
+		r := e.Request()
+		r.Call("a", "work", "{}")
+		r.End()
+		e.Run().Ask("rm")
+		synctest.Wait()
+		e.StopAll(t.Context(), p.Error{Kind: p.ErrorJournal, Message: "the servers are gone"})
 		synctest.Wait()
 		for _, id := range append(ids, idle) {
 			for ev, err := range e.Read(t.Context(), id) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if end, ok := ev.Body.(*p.TurnEnded); ok && end.Reason == p.Interrupted {
+				if end, ok := ev.Body.(*p.TurnEnded); ok && end.Reason == p.Failed && end.Error.Message == "the servers are gone" {
 					ids = slices.DeleteFunc(ids, func(o p.ConversationID) bool { return o == id })
 				}
 			}
 		}
 		if len(ids) > 0 {
-			t.Errorf("turns of %v were not interrupted", ids)
+			t.Errorf("turns of %v were not stopped", ids)
+		}
+		if snap, err := e.Resume(t.Context(), waits); err != nil || !snap.Active || len(snap.PendingApprovals) != 1 {
+			t.Errorf("a turn that waits was stopped: %+v, %v", snap, err)
 		}
 	})
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // An Error is one for people: what failed, and what to do about it.
@@ -147,13 +148,21 @@ func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
 func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Choosing, store.Opened) {
 	e.Config.Panicked = logPanics(kept.Home)
 	var local *engine.Local
-	kept.Lost = func() { local.InterruptAll(ctx) } // nothing is opened before local is set
+	kept.Lost = func() { local.StopAll(ctx, lostLease) } // nothing is opened before local is set
 	journals := store.Open(ctx, kept)
 	e.Store = journals
 	local = engine.New(ctx, e)
 	o.Program, o.Alone = e.Config.Version, !kept.Join
 	o.Dir, o.Reach = filepath.Join(kept.Home, runDir), journals.Reach
 	return remote.NewChoosing(local, host, o), journals
+}
+
+// lostLease is what turns end with when this process can no longer be sure that it owns their conversations.
+var lostLease = p.Error{
+	Kind: p.ErrorJournal,
+	Message: "the NATS servers did not answer for so long that another machine may take this conversation over; " +
+		"the turn was stopped before that",
+	Hint: "check the servers with fermata doctor, then resume; what was recorded before is safe",
 }
 
 // logPanics keeps stacks for bug reports: what is recorded of a panic in a model or

@@ -174,6 +174,7 @@ type answer struct {
 type (
 	snapshotOp struct{}
 	closeOp    struct{}
+	stopOp     struct{ because *p.Error }
 )
 
 // Submit sends op to the owner and returns when it is recorded, or refused. An
@@ -188,6 +189,13 @@ func (c *Conversation) Submit(ctx context.Context, op p.Op) (p.Receipt, error) {
 func (c *Conversation) Snapshot(ctx context.Context) (Snapshot, error) {
 	a, err := c.ask(ctx, snapshotOp{})
 	return a.snapshot, err
+}
+
+// Stop ends the turn that runs, and background commands, because of something outside that the turn ends with.
+// It does not wait for the end. A turn that only waits for an approval keeps waiting.
+func (c *Conversation) Stop(ctx context.Context, because *p.Error) error {
+	_, err := c.ask(ctx, stopOp{because})
+	return err
 }
 
 // Close stops the turn that runs, if any, waits for its end, and releases the

@@ -178,6 +178,10 @@ func (o *owner) take(r request) {
 	case closeOp:
 		o.close(r.answer)
 		return
+	case stopOp:
+		o.stopTurn(op.because)
+		r.answer <- answer{}
+		return
 	case p.Interrupt:
 		o.interrupt(op, r.answer)
 		return
@@ -323,6 +327,13 @@ func (o *owner) interrupt(op p.Interrupt, to chan answer) {
 		receipt.Turn = 0
 	}
 	to <- answer{receipt: receipt, err: err}
+}
+
+func (o *owner) stopTurn(because *p.Error) {
+	if !o.state.Waiting() {
+		_ = o.stepErr(turn.Stop{Reason: p.Failed, Error: because}) // idle or stopping already is fine
+	}
+	o.endBackground()
 }
 
 func (o *owner) close(to chan answer) {
