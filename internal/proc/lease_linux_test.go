@@ -12,11 +12,18 @@ import (
 // left its session.
 func TestLeaseEndsACommand(t *testing.T) {
 	s, mark := newSpawner(t), newMark()
-	s.Lease(time.Now().Add(100 * time.Millisecond))
-	r, _ := runSpec(t, s, Spec{
+	s.Lease(time.Now().Add(time.Hour))
+	c, err := s.Start(t.Context(), Spec{
 		Argv:  []string{"sh", "-c", "trap '' TERM INT HUP; setsid sleep 100." + mark + " & sleep 100." + mark + "; sleep 100." + mark},
 		Grace: time.Hour, Bound: 2 * time.Hour,
-	})
+	}, func(Stream, []byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Release()
+	eventually(t, "both run", func() bool { return len(marked(t, "sleep 100."+mark)) >= 2 })
+	s.Lease(time.Now())
+	r := c.Wait()
 	if r.ExitCode != -1 || r.Signal != "SIGKILL" || r.Err != nil {
 		t.Errorf("result %+v, want killed", r)
 	}
