@@ -16,16 +16,27 @@ type Optional struct {
 
 // Optionals remembers which members a service refuses. The zero value is ready; it
 // may be used from any goroutine.
-type Optionals struct{ refused sync.Map }
+type Optionals struct {
+	mu      sync.Mutex
+	refused map[string]bool // guarded by mu
+}
 
 // Refused reports whether the service refuses the member.
 func (o *Optionals) Refused(name string) bool {
-	_, ok := o.refused.Load(name)
-	return ok
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.refused[name]
 }
 
 // Remember notes that the service refuses the member.
-func (o *Optionals) Remember(name string) { o.refused.Store(name, true) }
+func (o *Optionals) Remember(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refused == nil {
+		o.refused = map[string]bool{}
+	}
+	o.refused[name] = true
+}
 
 // unwantedForms fit refusals that are about the form of a request.
 var unwantedForms = sync.OnceValue(func() *regexp.Regexp {

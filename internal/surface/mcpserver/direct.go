@@ -150,8 +150,8 @@ func (s *Server) interruptConversation(ctx context.Context, r *jsonrpc.Request, 
 	if err != nil {
 		return interruptResult{}, err
 	}
-	if c, ok := s.known.Load(id); ok { // else this client follows nothing of it
-		c.(*conversation).group.Ended(ctx, receipt.Turn)
+	if c, ok := s.known.get(id); ok { // else this client follows nothing of it
+		c.group.Ended(ctx, receipt.Turn)
 	}
 	if end.End.Reason == p.Completed || end.End.Reason == p.Failed {
 		return interruptResult{}, nil // it was over before
@@ -176,8 +176,8 @@ func (s *Server) addListener(ctx context.Context, r *jsonrpc.Request, in convers
 	l := s.newListener(life, c, snap)
 	defer l.cancel()
 	l.join(l.ctx)
-	s.listeners.Store(id, l)
-	defer s.listeners.Delete(id)
+	s.listeners.put(id, l)
+	defer s.listeners.remove(id)
 	r.Reply(subscription{id}, nil)
 	r.Release()
 	stop := context.AfterFunc(r.UntilEnd(life), func() {
@@ -190,12 +190,12 @@ func (s *Server) addListener(ctx context.Context, r *jsonrpc.Request, in convers
 }
 
 func (s *Server) removeListener(_ context.Context, _ *jsonrpc.Request, in subscription) (empty, error) {
-	l, ok := s.listeners.LoadAndDelete(in.ID)
+	l, ok := s.listeners.remove(in.ID)
 	if !ok {
 		return empty{}, jsonrpc.Errorf(jsonrpc.CodeRequest, "unknown subscription: %s", in.ID)
 	}
-	l.(*listener).cancel()
-	<-l.(*listener).done
+	l.cancel()
+	<-l.done
 	return empty{}, nil
 }
 

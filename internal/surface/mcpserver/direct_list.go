@@ -156,13 +156,13 @@ func (s *Server) archiveConversation(ctx context.Context, _ *jsonrpc.Request, in
 		}
 	}
 	// Before it is closed: a follower that finds it closed, and known, opens it again.
-	c, ok := s.known.LoadAndDelete(id)
+	c, ok := s.known.remove(id)
 	err = s.o.Engine.Archive(context.WithoutCancel(ctx), id)
 	if errors.Is(err, engine.ErrNotFound) {
 		err = requestError((&unknownError{id}).Error())
 	}
 	if ok {
-		c.(*conversation).use() // so that its followers see that it is gone
+		c.use() // so that its followers see that it is gone
 	}
 	return empty{}, err
 }

@@ -55,7 +55,7 @@ func (f *follower) run(ctx context.Context) {
 	translator := event.New(f.window)
 	for {
 		used := *f.c.used.Load() // by those that come after this, of whom one may put it aside
-		if known, _ := f.s.known.Load(f.c.id); known != f.c {
+		if known, _ := f.s.known.get(f.c.id); known != f.c {
 			f.leave()
 			return
 		}

@@ -59,8 +59,8 @@ type Server struct {
 	elicits     atomic.Bool  // the client can be asked
 	level       atomic.Int32 // the least that is logged to the client
 
-	known     sync.Map // p.ConversationID to *conversation
-	listeners sync.Map // subscription id to *listener
+	known     table[p.ConversationID, *conversation]
+	listeners table[string, *listener] // by subscription
 }
 
 // cancelMethod takes back a request, in both directions.
@@ -150,7 +150,7 @@ func (s *Server) find(ctx context.Context, name string) (*conversation, engine.S
 	if err != nil {
 		return nil, snap, err
 	}
-	if _, open := s.known.Load(id); !open {
+	if _, open := s.known.get(id); !open {
 		for _, in := range snap.Returned {
 			s.remark(ctx, []string{fmt.Sprintf("conversation %s: not delivered before, send it again if it is still wanted: %s", id, p.PlainText(in.Content))})
 		}
@@ -160,8 +160,8 @@ func (s *Server) find(ctx context.Context, name string) (*conversation, engine.S
 	if snap.Active {
 		c.over--
 	}
-	if known, ok := s.known.LoadOrStore(id, c); ok {
-		c = known.(*conversation)
+	c, open := s.known.add(id, c)
+	if open {
 		c.use()
 	}
 	return c, snap, nil

@@ -76,7 +76,7 @@ func (s *Server) create(ctx context.Context, w app.SettingsRequest) (*conversati
 		return nil, settings, err
 	}
 	c := s.remember(id)
-	s.known.Store(id, c)
+	s.known.put(id, c)
 	return c, settings, nil
 }
 
