@@ -188,7 +188,10 @@ func Self(address string) Owner {
 func (o Owner) Joinable() bool { return o.Node != "" || o.IsNear() }
 
 // IsNear reports whether the owner accepts clients on this machine.
-func (o Owner) IsNear() bool { return o.Address != "" && o.Host == Self("").Host }
+func (o Owner) IsNear() bool { return o.Address != "" && o.IsHere() }
+
+// IsHere reports whether the owner is on this machine.
+func (o Owner) IsHere() bool { return o.Host == Self("").Host }
 
 // String names the owner for people: its machine only if it is another one.
 func (o Owner) String() string {

@@ -99,6 +99,12 @@ func TestBackgroundCommandThatEndsWithTheRun(t *testing.T) {
 		r.e.Request().Answer("It runs.")
 		r.want(t, "It runs.\n", serves+ends)
 	})
+	synctest.Test(t, func(t *testing.T) { // unless another process runs it
+		r := start(t, func(o *Options) { o.Detach = make(chan struct{}) })
+		keep(t, r)
+		r.e.Request().Answer("It runs.")
+		r.want(t, "It runs.\n", serves+"· background command 1 continues; to stop it: fermata kill ID 1\n")
+	})
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, func(o *Options) { o.Park = true })
 		keep(t, r)

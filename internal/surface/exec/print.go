@@ -303,9 +303,13 @@ func (pr *printer) plan(it *transcript.Item) {
 	}
 }
 
-// leftBehind tells of the background commands that end with us.
+// leftBehind tells of the background commands that end with us, and of those that do not.
 func (pr *printer) leftBehind() {
 	for _, b := range pr.tr.Running {
+		if pr.o.Detach != nil { // another process has started it
+			pr.colored(style.Yellow, fmt.Sprintf("· background command %d continues; to stop it: fermata kill %s %d", b.ID, pr.o.Conversation, b.ID))
+			continue
+		}
 		pr.colored(style.Yellow, fmt.Sprintf("· background command %d is stopped with this run: %s", b.ID, cut(transcript.CommandLine(b.Command))))
 	}
 }
