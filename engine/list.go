@@ -144,7 +144,7 @@ func (s *Summary) begin(e p.Event) {
 		s.Cwd, s.Model, s.Provider = b.Settings.Cwd, b.Settings.Model, b.Settings.Provider
 	case *p.UserMessage:
 		if s.Title == "" {
-			s.Title = firstLine(p.PlainText(b.Content))
+			s.Title = firstLine(p.Written(b.Content))
 		}
 	}
 }

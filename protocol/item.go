@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 )
 
@@ -10,6 +11,10 @@ type Content struct {
 	Type     ContentType `json:"type"`
 	Text     string      `json:"text,omitempty"`
 	ImageURL string      `json:"image_url,omitempty"` // a data URL or an address
+
+	// Attached names what was put into a message because the person named it, such as @server:uri. It is
+	// empty for what they wrote themselves.
+	Attached string `json:"attached,omitempty"`
 }
 
 // A ContentType says what a Content holds.
@@ -23,6 +28,11 @@ const (
 
 // Text returns content that is only a text.
 func Text(s string) []Content { return []Content{{Type: ContentText, Text: s}} }
+
+// Written is PlainText without what is attached: what the person wrote.
+func Written(content []Content) string {
+	return PlainText(slices.DeleteFunc(slices.Clone(content), func(c Content) bool { return c.Attached != "" }))
+}
 
 // PlainText joins the text parts of content by line feeds.
 func PlainText(content []Content) string {

@@ -70,6 +70,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	offer(false, &tool.UserShell{Shell: shell})
 	if k.servers != nil {
 		offer(true, k.servers.Tools(s.Cwd, k.projects.ToolApproval)...)
+		offer(true, k.servers.ResourceTools(s.Cwd, k.projects.ToolApproval)...)
 	}
 	return list
 }

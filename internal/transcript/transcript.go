@@ -175,7 +175,7 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 	case *p.UserMessage:
 		t.dropInput(b.Input)
 		return t.put(e, "u"+b.Item.String(), User, Done, func(it *Item) {
-			it.Text, it.Images, it.First = p.PlainText(b.Content), images(b.Content), t.begun != e.Turn
+			it.Text, it.Images, it.First = p.Written(b.Content), images(b.Content), t.begun != e.Turn
 			t.begun = e.Turn
 		})
 	case *p.AssistantMessage:

@@ -10,9 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
-	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/stdin"
-	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -47,16 +45,6 @@ func (f *execFlags) input(s cli.Streams, a []string) (in input, err error) {
 	prompt, err := readPrompt(s, a)
 	in.content = append(in.content, p.Text(prompt)...)
 	return in, err
-}
-
-// expandPrompts puts the text of a prompt file in the place of "/name arguments".
-func expandPrompts(r *app.App, content []p.Content) []p.Content {
-	for i, c := range content {
-		if c.Type == p.ContentText && strings.HasPrefix(c.Text, "/") {
-			content[i].Text, _ = skills.ExpandPrompt(r.Prompts(r.Cwd), c.Text)
-		}
-	}
-	return content
 }
 
 var errNoPrompt = errors.New("no prompt: give one as an argument or on stdin")

@@ -137,7 +137,7 @@ func Prompts(home, cwd string) []Prompt {
 // them, $NAME the value of NAME=value among them, and $$ a dollar. Arguments that
 // the text has no place for follow it.
 func (f Prompt) Expand(arguments string) string {
-	words := splitWords(arguments)
+	words := SplitWords(arguments)
 	named := map[string]string{}
 	for _, w := range words {
 		if name, value, ok := strings.Cut(w, "="); ok {
@@ -189,8 +189,8 @@ func ExpandPrompt(list []Prompt, line string) (string, bool) {
 	return line, false
 }
 
-// splitWords splits arguments at blanks; quotes keep them together.
-func splitWords(s string) []string {
+// SplitWords splits arguments at blanks; quotes keep them together.
+func SplitWords(s string) []string {
 	var words []string
 	var word strings.Builder
 	var quote rune

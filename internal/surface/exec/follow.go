@@ -58,11 +58,11 @@ func Show(o Options, t *transcript.Transcript) error {
 		pr.line(fmt.Sprintf("\nturn %d has not ended", t.Turn))
 	}
 	for _, in := range t.Inputs {
-		pr.line("\nnot delivered yet: " + p.PlainText(in.Content))
+		pr.line("\nnot delivered yet: " + p.Written(in.Content))
 	}
 	for _, in := range t.Returned {
 		if !in.Deleted {
-			pr.line(fmt.Sprintf("\nnot delivered: %s\nto send it again: fermata exec resume %s --returned", p.PlainText(in.Content), o.Conversation))
+			pr.line(fmt.Sprintf("\nnot delivered: %s\nto send it again: fermata exec resume %s --returned", p.Written(in.Content), o.Conversation))
 		}
 	}
 	return w.failed

@@ -339,7 +339,7 @@ func (pr *printer) endLine(end engine.TurnEnd) {
 		}
 	}
 	for _, in := range pr.tr.Returned {
-		pr.line("not delivered: " + p.PlainText(in.Content))
+		pr.line("not delivered: " + p.Written(in.Content))
 	}
 	if end.Unsaved {
 		pr.line("the end of the turn could not be saved")

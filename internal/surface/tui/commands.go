@@ -99,7 +99,7 @@ func (m *model) command(name, args string) tea.Cmd {
 			return m.submit(composer.Submit{Text: f.Expand(args)})
 		}
 	}
-	return nil
+	return m.submit(composer.Submit{Text: strings.TrimSpace("/" + name + " " + args)}) // what it stands for is asked for when it is sent
 }
 
 // idle does something only when no turn runs.

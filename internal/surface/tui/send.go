@@ -163,8 +163,11 @@ func (m *model) submitWith(a composer.Submit, o *p.Overrides) tea.Cmd {
 	load := m.image()
 	return m.send(&errand{
 		begins: true, text: m.comp.WithImages(a.Text, a.Images),
-		make: func(context.Context) (p.Op, error) {
-			content := p.Text(a.Text)
+		make: func(ctx context.Context) (p.Op, error) {
+			content, err := m.o.expand(ctx, a.Text)
+			if err != nil {
+				return nil, err
+			}
 			for _, file := range a.Images {
 				c, err := load(file)
 				if err != nil {
@@ -196,11 +199,11 @@ func (m *model) image() func(string) (p.Content, error) {
 func (m *model) written(content []p.Content) string {
 	var images []string
 	for _, c := range content {
-		if c.Type == p.ContentImage {
+		if c.Type == p.ContentImage && c.Attached == "" {
 			images = append(images, c.ImageURL)
 		}
 	}
-	return m.comp.WithImages(p.PlainText(content), images)
+	return m.comp.WithImages(p.Written(content), images)
 }
 
 // shell runs a command of the person's own.

@@ -61,7 +61,12 @@ type Options struct {
 	Branch  func(ctx context.Context, dir string) string
 	Changes func(ctx context.Context, dir string) (diff string, err error) // of the working tree
 	Prompts []skills.Prompt                                                // that can be sent by their name
-	Undo    func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
+	// MorePrompts are those that are known by now besides, such as of MCP servers. It does not block, and is
+	// called from Update. May be nil.
+	MorePrompts func() []composer.Command
+	// Expand makes a message of what was written: see app.App.Expand. May be nil.
+	Expand func(ctx context.Context, content []p.Content) ([]p.Content, error)
+	Undo   func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
 	// Export writes a conversation to a file in the format of its ending, and returns its path.
 	Export func(ctx context.Context, id p.ConversationID, dir, file string) (string, error)
 	Models func(ctx context.Context) ([]app.ModelRow, error)
@@ -103,6 +108,13 @@ type Options struct {
 
 	// Cost is what some usage costs in US dollars, if the price is known. May be nil.
 	Cost func(p.Settings, p.Usage) (float64, bool)
+}
+
+func (o Options) expand(ctx context.Context, text string) ([]p.Content, error) {
+	if o.Expand == nil {
+		return p.Text(text), nil
+	}
+	return o.Expand(ctx, p.Text(text))
 }
 
 func (o Options) shown(id p.ConversationID) {

@@ -122,7 +122,7 @@ func (m *model) box(room int) (box, popup []string, cursor *tea.Cursor) {
 func (m *model) chips(most int) []string {
 	var list []string
 	for _, in := range m.talk.tr.Inputs {
-		list = append(list, m.chip(word(in.Mode), p.PlainText(in.Content)))
+		list = append(list, m.chip(word(in.Mode), p.Written(in.Content)))
 	}
 	for _, e := range m.out.messages() {
 		if m.talk.tr.Active || m.opening != nil { // else it is there in a moment

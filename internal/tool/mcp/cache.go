@@ -19,6 +19,14 @@ type listed struct {
 	Destructive bool            `json:"destructive,omitempty"` // it says so itself
 }
 
+// A listing is everything that a server says it has. A file with only a list of tools, which earlier
+// versions wrote, is as if there were none.
+type listing struct {
+	Tools     []listed   `json:"tools"`
+	Prompts   []Prompt   `json:"prompts,omitempty"`
+	Resources []Resource `json:"resources,omitempty"`
+}
+
 const (
 	cacheAge   = 24 * time.Hour // an older list is used, and the server is started to renew it
 	maxListing = 4 << 20        // longer lists are not kept
@@ -57,30 +65,30 @@ func (s *server) dir() string {
 	return s.opt.Dir
 }
 
-// loadList returns the list of earlier, nil if there is none, and whether it is old.
-func (s *server) loadList() (tools []*Tool, old bool) {
+// loadList returns the list of earlier, empty if there is none, and whether it is old.
+func (s *server) loadList() (o offer, old bool) {
 	file := s.cacheFile()
 	if file == "" {
-		return nil, false
+		return offer{}, false
 	}
 	info, err := os.Stat(file)
 	if err != nil || info.Size() > maxListing {
-		return nil, false
+		return offer{}, false
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, false
+		return offer{}, false
 	}
-	list := []listed{}
-	if json.Unmarshal(text, &list) != nil || list == nil {
-		return nil, false
+	var list listing
+	if json.Unmarshal(text, &list) != nil || list.Tools == nil {
+		return offer{}, false
 	}
 	age := time.Since(info.ModTime())
 	return s.offered(list), age < 0 || age > cacheAge
 }
 
 // saveList keeps a list for the next time. If that fails, the server is started then.
-func (s *server) saveList(list []listed) {
+func (s *server) saveList(list listing) {
 	file := s.cacheFile()
 	text, err := json.Marshal(list)
 	if file == "" || err != nil || len(text) > maxListing || os.MkdirAll(filepath.Dir(file), 0o700) != nil {

@@ -87,7 +87,7 @@ func TestAnOldListIsRenewed(t *testing.T) {
 	first.start(t)
 	file := first.list[0].cacheFile()
 	first.Close()
-	for name, text := range map[string]string{"old": `[{"name":"gone","parameters":{}}]`, "damaged": "[{", "null": "null"} {
+	for name, text := range map[string]string{"old": `{"tools":[{"name":"gone","parameters":{}}]}`, "damaged": "[{", "null": "null", "of an earlier version": "[]"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

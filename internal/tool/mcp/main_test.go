@@ -68,6 +68,7 @@ func newTestServer() *sdk.Server {
 	sdk.AddTool(s, &sdk.Tool{Name: "echo", Description: "Repeats a text.", Annotations: readOnly}, func(_ context.Context, _ *sdk.CallToolRequest, in echo) (*sdk.CallToolResult, any, error) {
 		return text(in.Text), nil, nil
 	})
+	addDocuments(s)
 	sdk.AddTool(s, &sdk.Tool{Name: "delete"}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
 		note("deleted")
 		return text("deleted"), nil, nil
@@ -146,4 +147,32 @@ func until(t *testing.T, what string, ok func() bool) {
 			t.Fatal("waited for: " + what)
 		}
 	}
+}
+
+// addDocuments adds resources and a prompt.
+func addDocuments(s *sdk.Server) {
+	read := func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		c := &sdk.ResourceContents{URI: r.Params.URI, MIMEType: "text/plain", Text: "the text of " + r.Params.URI}
+		switch r.Params.URI {
+		case "doc://long":
+			c.Text = strings.Repeat("0123456789abcde\n", 1<<13) + "the end"
+		case "doc://picture":
+			c.MIMEType, c.Text, c.Blob = "image/png", "", []byte("png")
+		case "doc://none":
+			return nil, sdk.ResourceNotFoundError(r.Params.URI)
+		}
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{c}}, nil
+	}
+	for _, uri := range []string{"doc://one", "doc://long", "doc://picture", "doc://none"} {
+		s.AddResource(&sdk.Resource{URI: uri, Name: uri}, read)
+	}
+	s.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "doc://by/{name}", Name: "by"}, read)
+	s.AddPrompt(&sdk.Prompt{Name: "Greet", Description: "Greets somebody.", Arguments: []*sdk.PromptArgument{{Name: "name", Required: true}, {Name: "how"}}},
+		func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+			a := r.Params.Arguments
+			return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{
+				{Role: "user", Content: &sdk.TextContent{Text: "Greet " + a["name"] + " " + a["how"]}},
+				{Role: "assistant", Content: &sdk.TextContent{Text: "Hello!"}},
+			}}, nil
+		})
 }

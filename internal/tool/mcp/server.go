@@ -28,13 +28,20 @@ type server struct {
 
 // A state is what is known of a server. It is replaced, never changed.
 type state struct {
-	tools   []*Tool // nil: not known
-	old     bool    // the tools are those of some time ago
-	started bool    // the server has been started
-	err     error   // why it could not be started, or has ended; nil once it is started
+	offer
+	old     bool  // the tools are those of some time ago
+	started bool  // the server has been started
+	err     error // why it could not be started, or has ended; nil once it is started
 
 	starting bool
 	live     *session // the latest
+}
+
+// An offer is what a server has, as far as its definition lets it through.
+type offer struct {
+	tools     []*Tool // nil: not known
+	prompts   []Prompt
+	resources []Resource
 }
 
 type answer struct {
@@ -42,10 +49,10 @@ type answer struct {
 	err     error
 }
 
-func newServer(name string, def config.MCPServer, o Options) *server {
-	s := &server{name: name, def: def, opt: o, writeLimit: defaultWriteLimit, asks: make(chan chan<- answer), done: make(chan struct{})}
-	tools, old := s.loadList()
-	s.state.Store(&state{tools: tools, old: old})
+func newServer(name string, def config.MCPServer, opt Options) *server {
+	s := &server{name: name, def: def, opt: opt, writeLimit: defaultWriteLimit, asks: make(chan chan<- answer), done: make(chan struct{})}
+	o, old := s.loadList()
+	s.state.Store(&state{offer: o, old: old})
 	return s
 }
 
@@ -86,7 +93,7 @@ type owner struct {
 	*server
 	live     *session
 	starting chan answer // delivers one; nil if it is not being started
-	listing  chan []*Tool
+	listing  chan offer
 	waiting  []chan<- answer
 	failures int       // starts that failed and sessions that ended, in a row
 	retryAt  time.Time // before it there is no new start
@@ -112,10 +119,10 @@ func (s *server) run(ctx context.Context) {
 			o.lost()
 		case <-changed:
 			o.relist(ctx)
-		case tools := <-o.listing:
+		case has := <-o.listing:
 			o.listing = nil
-			if tools != nil {
-				o.change(func(st *state) { st.tools, st.old = tools, false })
+			if has.tools != nil {
+				o.change(func(st *state) { st.offer, st.old = has, false })
 			}
 		case <-ctx.Done():
 			return
@@ -171,7 +178,7 @@ func (o *owner) started(a answer) {
 		o.failed(a.err)
 	} else {
 		o.live = a.session
-		o.state.Store(&state{tools: a.session.tools, started: true, live: a.session})
+		o.state.Store(&state{offer: a.session.offer, started: true, live: a.session})
 	}
 	for _, to := range o.waiting {
 		to <- a
@@ -223,16 +230,16 @@ func (o *owner) relist(ctx context.Context) {
 		return // it is asked again when the server says so again
 	}
 	ss, s := o.live, o.server
-	result := make(chan []*Tool, 1)
+	result := make(chan offer, 1)
 	o.listing = result
 	go func() { // ended by its time limit and by the end of the session
 		ctx, cancel := context.WithTimeout(ctx, s.def.StartupTimeout)
 		defer cancel()
-		tools, err := s.list(ctx, ss.sdk)
+		has, err := s.list(ctx, ss.sdk)
 		if err != nil {
-			tools = nil
+			has = offer{}
 		}
-		result <- tools
+		result <- has
 	}()
 }
 
@@ -254,18 +261,23 @@ func (o *owner) finish() {
 	}
 }
 
-// list asks the server for its tools, keeps the list, and returns those that the
-// definition lets through.
-func (s *server) list(ctx context.Context, from *sdk.ClientSession) ([]*Tool, error) {
-	list := []listed{}
-	if c := from.InitializeResult().Capabilities; c != nil && c.Tools == nil {
-		return s.offered(list), nil
-	}
-	for t, err := range from.Tools(ctx, nil) {
-		if err != nil {
-			return nil, fmt.Errorf("list its tools: %w", err)
+// list asks the server for what it has, keeps the list, and returns what the definition lets through.
+func (s *server) list(ctx context.Context, from *sdk.ClientSession) (offer, error) {
+	list := listing{Tools: []listed{}}
+	has := from.InitializeResult().Capabilities
+	if has == nil || has.Tools != nil {
+		for t, err := range from.Tools(ctx, nil) {
+			if err != nil {
+				return offer{}, fmt.Errorf("list its tools: %w", err)
+			}
+			list.Tools = append(list.Tools, describe(t))
 		}
-		list = append(list, describe(t))
+	}
+	if has != nil && has.Prompts != nil {
+		list.Prompts = s.listPrompts(ctx, from)
+	}
+	if has != nil && has.Resources != nil {
+		list.Resources = s.listResources(ctx, from)
 	}
 	s.saveList(list)
 	return s.offered(list), nil
@@ -281,15 +293,21 @@ func describe(t *sdk.Tool) listed {
 	return l
 }
 
-// offered are the tools that the definition lets through.
-func (s *server) offered(list []listed) []*Tool {
-	tools := []*Tool{}
-	for _, t := range list {
+// offered is what the definition lets through.
+func (s *server) offered(list listing) offer {
+	o := offer{tools: []*Tool{}, prompts: slices.Clone(list.Prompts), resources: slices.Clone(list.Resources)}
+	for i := range o.prompts {
+		o.prompts[i].Server = s.name
+	}
+	for i := range o.resources {
+		o.resources[i].Server = s.name
+	}
+	for _, t := range list.Tools {
 		if s.offers(t.Name) {
-			tools = append(tools, newTool(s, t))
+			o.tools = append(o.tools, newTool(s, t))
 		}
 	}
-	return tools
+	return o
 }
 
 func (s *server) offers(name string) bool {

@@ -21,10 +21,10 @@ import (
 type session struct {
 	server  *server
 	sdk     *sdk.ClientSession
-	tools   []*Tool
+	offer   offer
 	began   time.Time
 	took    time.Duration // until it had listed its tools
-	changed chan struct{} // the list of tools changed; holds one
+	changed chan struct{} // what it lists changed; holds one
 	ended   chan struct{} // closed when the connection is over
 	cancel  context.CancelCauseFunc
 	process *process // nil over HTTP
@@ -57,7 +57,7 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 	}
 	ss.sdk, err = ss.client().Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: protocolVersion})
 	if err == nil {
-		ss.tools, err = s.list(ctx, ss.sdk)
+		ss.offer, err = s.list(ctx, ss.sdk)
 	}
 	if err == nil && limit.Stop() {
 		ss.took = time.Since(ss.began)
@@ -109,15 +109,19 @@ func (ss *session) client() *sdk.Client {
 		}},
 		ElicitationHandler:          ss.elicit,
 		ProgressNotificationHandler: ss.progress,
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
-			select {
-			case ss.changed <- struct{}{}:
-			default: // it is known
-			}
-		},
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { ss.listChanged() },
+		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { ss.listChanged() },
+		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { ss.listChanged() },
 	})
 	c.AddReceivingMiddleware(refuseSampling)
 	return c
+}
+
+func (ss *session) listChanged() {
+	select {
+	case ss.changed <- struct{}{}:
+	default: // it is known
+	}
 }
 
 // open returns what the protocol is spoken over.
@@ -347,7 +351,7 @@ func plain(err error) error {
 		return fmt.Errorf("cannot connect: %w", request.Err)
 	}
 	text := err.Error()
-	for _, prefix := range []string{`calling "initialize": `, `sending "initialize": `, "rejected by transport: "} {
+	for _, prefix := range []string{`calling "initialize": `, `sending "initialize": `, `calling "resources/read": `, `calling "prompts/get": `, "rejected by transport: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return errors.New(text)

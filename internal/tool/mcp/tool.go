@@ -243,43 +243,55 @@ func (t *Tool) unanswered(ctx context.Context, err error) tool.Result {
 // read what it is sent.
 const cancelBound = 300 * time.Millisecond
 
-// call calls a tool. When ctx ends the server is notified, and ended if it does not
-// take that.
+// call calls a tool.
 func (ss *session) call(ctx context.Context, params *sdk.CallToolParams) (*sdk.CallToolResult, error) {
+	res, err := request(ctx, ss, func(ctx context.Context) (*sdk.CallToolResult, error) { return ss.sdk.CallTool(ctx, params) })
+	var login *LoginError
+	switch {
+	case err == nil:
+		return res, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.As(err, &login):
+		return nil, fmt.Errorf("the MCP server %s cannot be called: %w", ss.server.name, login)
+	case ss.lost(err):
+		return nil, fmt.Errorf("the MCP server %s ended during the call: %w", ss.server.name, ss.why())
+	}
+	return nil, fmt.Errorf("the MCP server %s refused the call: %w", ss.server.name, err)
+}
+
+// lost reports whether a request failed because the server has ended.
+func (ss *session) lost(err error) bool {
+	return errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF) || ss.over()
+}
+
+// request waits for the answer to a request. When ctx ends the server is notified, and ended if it does
+// not take that.
+func request[T any](ctx context.Context, ss *session, send func(context.Context) (T, error)) (T, error) {
 	type ended struct {
-		res *sdk.CallToolResult
+		res T
 		err error
 	}
 	done := make(chan ended, 1)
 	go func() { // ended by ctx, or by the end of the session; waited for below
-		res, err := ss.sdk.CallTool(ctx, params)
+		res, err := send(ctx)
 		done <- ended{res, err}
 	}()
-	var e ended
 	select {
-	case e = <-done:
+	case e := <-done:
+		return e.res, e.err
 	case <-ctx.Done():
-		timer := time.NewTimer(cancelBound)
-		defer timer.Stop()
-		select {
-		case e = <-done:
-		case <-timer.C:
-			ss.stop()
-			e = <-done
-		}
 	}
-	var login *LoginError
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case errors.As(e.err, &login):
-		return nil, fmt.Errorf("the MCP server %s cannot be called: %w", ss.server.name, login)
-	case errors.Is(e.err, sdk.ErrConnectionClosed), errors.Is(e.err, io.EOF), e.err != nil && ss.over():
-		return nil, fmt.Errorf("the MCP server %s ended during the call: %w", ss.server.name, ss.why())
-	case e.err != nil:
-		return nil, fmt.Errorf("the MCP server %s refused the call: %w", ss.server.name, e.err)
+	timer := time.NewTimer(cancelBound)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		ss.stop()
+		<-done
 	}
-	return e.res, nil
+	var none T
+	return none, context.Cause(ctx) // a late answer is dropped
 }
 
 // stop ends a session that does not react.

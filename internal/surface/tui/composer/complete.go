@@ -2,6 +2,7 @@ package composer
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -96,7 +97,7 @@ func (c *Composer) token() token {
 func (c *Composer) commands(typed string) []proposal {
 	typed = strings.ToLower(typed)
 	ranks := make([][]proposal, 3)
-	for _, k := range c.opts.Commands {
+	for _, k := range c.allCommands() {
 		rank := -1
 		switch {
 		case k.Hidden:
@@ -112,6 +113,14 @@ func (c *Composer) commands(typed string) []proposal {
 		}
 	}
 	return append(append(ranks[0], ranks[1]...), ranks[2]...)
+}
+
+// allCommands are those that are known now.
+func (c *Composer) allCommands() []Command {
+	if c.opts.MoreCommands == nil {
+		return c.opts.Commands
+	}
+	return slices.Concat(c.opts.Commands, c.opts.MoreCommands())
 }
 
 // inOrder reports whether all letters are in s in their order.

@@ -42,11 +42,12 @@ type Command struct {
 // Options are what a composer is given by its surroundings. Each may be left
 // out; without History or Files there is just none.
 type Options struct {
-	Context     context.Context // ends the search for files; needed with Files
-	History     History
-	Files       Files
-	Commands    []Command
-	Placeholder string // shown while nothing is typed
+	Context      context.Context // ends the search for files; needed with Files
+	History      History
+	Files        Files
+	Commands     []Command
+	MoreCommands func() []Command // those that came up since; it does not block; may be nil
+	Placeholder  string           // shown while nothing is typed
 }
 
 // An Action is what the person wants of the application. It is nil when the

@@ -151,13 +151,15 @@ func slash(text string) (name, args string, ok bool) {
 	if i := strings.IndexAny(rest, " \t\n"); i >= 0 {
 		rest, args = rest[:i], strings.TrimSpace(rest[i:])
 	}
-	odd := func(r rune) bool { return r != '-' && r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }
+	odd := func(r rune) bool {
+		return r != '-' && r != '_' && r != '.' && (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}
 	name = strings.ToLower(rest)
 	return name, args, strings.IndexFunc(name, odd) < 0
 }
 
 func (c *Composer) knows(name string) bool {
-	for _, k := range c.opts.Commands {
+	for _, k := range c.allCommands() {
 		if k.Name == name {
 			return true
 		}

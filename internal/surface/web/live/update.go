@@ -233,10 +233,10 @@ func (r *room) stateNow() *State {
 		}
 	}
 	for _, in := range tr.Inputs {
-		st.Inputs[int(in.Input)] = p.PlainText(in.Content)
+		st.Inputs[int(in.Input)] = p.Written(in.Content)
 	}
 	for _, in := range tr.Returned {
-		if text := p.PlainText(in.Content); !in.Deleted && text != "" {
+		if text := p.Written(in.Content); !in.Deleted && text != "" {
 			st.Returned = append(st.Returned, text)
 		}
 	}

@@ -119,7 +119,7 @@ func queue(inputs []p.ReturnedInput) string {
 		h.raw(">")
 		h.el("span", "mode", modes[in.Mode])
 		h.raw(" ")
-		h.el("span", "words", safetext.Clean(p.PlainText(in.Content)))
+		h.el("span", "words", safetext.Clean(p.Written(in.Content)))
 		h.button("edit-input", "Edit", "data-input", id)
 		h.button("delete-input", "Delete", "data-input", id)
 		h.end("li")
