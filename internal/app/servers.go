@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/fermata-agent/fermata/internal/app/limits"
+	"github.com/fermata-agent/fermata/internal/app/message"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
@@ -71,28 +72,6 @@ func (l Loaded) CheckMCPServers(ctx context.Context, defs map[string]config.MCPS
 	return all.Check(ctx, l.Projects.ToolApproval), ctx.Err()
 }
 
-// LoginMCP lets the person log in to a server, and saves that.
-func (l Loaded) LoginMCP(ctx context.Context, name string, def config.MCPServer, how mcp.LoginOptions) error {
-	return mcp.Login(ctx, name, def, mcp.Options{Getenv: l.Options.Env, Version: l.version, Logins: l.Logins}, how)
-}
-
-// LogoutMCP forgets a login. It reports false if there was none.
-func (l Loaded) LogoutMCP(ctx context.Context, name string, def config.MCPServer) (bool, error) {
-	if def.URL == "" {
-		return false, nil
-	}
-	return mcp.Logout(ctx, name, def, l.Logins)
-}
-
-// MCPLogin says whether the person is logged in to a server; empty if there is no need.
-func (l Loaded) MCPLogin(name string, def config.MCPServer) string {
-	state, err := mcp.LoginState(name, def, l.Logins)
-	if err != nil {
-		return "not known: " + err.Error()
-	}
-	return state
-}
-
 // MCPStatus returns the state of the MCP servers of this process, in the order of
 // their names.
 func (a *App) MCPStatus() []MCPStatus {
@@ -100,4 +79,9 @@ func (a *App) MCPStatus() []MCPStatus {
 		return nil
 	}
 	return a.servers.Status(a.Projects.ToolApproval)
+}
+
+// Messages makes messages of what people write.
+func (a *App) Messages() message.Source {
+	return message.Source{Servers: a.servers, Home: a.Config.Home, Dir: a.Cwd}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
 
 type addFlags struct {
@@ -148,7 +149,7 @@ func removeCommand(o Options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := l.LogoutMCP(cmd.Context(), a[0], def); err != nil {
+		if _, err := mcp.Logout(cmd.Context(), a[0], def, l.Logins); err != nil {
 			return err
 		}
 		if err := app.EditConfig(l.Config.Home, app.ConfigEdit{Path: []string{"mcp_servers", a[0]}}); err != nil {

@@ -81,7 +81,7 @@ func (c *command) login(ctx context.Context, name string, f loginFlags) error {
 	defer cancel()
 	how.Pasted = c.pasted()
 	how.Show = func(address string) { c.show(address, how.Pasted != nil, f.noBrowser) }
-	err = l.LoginMCP(ctx, name, def, how)
+	err = mcp.Login(ctx, name, def, mcp.Options{Getenv: l.Options.Env, Version: cli.Version(), Logins: l.Logins}, how)
 	if errors.Is(err, mcp.ErrNoLoginNeeded) {
 		_, err = fmt.Fprintf(c.Err, "%s needs no login.\n", name)
 		return err
@@ -132,7 +132,7 @@ func logoutCommand(o Options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found, err := l.LogoutMCP(cmd.Context(), a[0], def)
+		found, err := mcp.Logout(cmd.Context(), a[0], def, l.Logins)
 		if err == nil && !found {
 			err = fmt.Errorf("you are not logged in to the MCP server %s", a[0])
 		}
@@ -143,4 +143,13 @@ func logoutCommand(o Options) *cobra.Command {
 		return err
 	}
 	return cmd
+}
+
+// loginState says whether the person is logged in to a server; empty if there is no need.
+func loginState(l app.Loaded, name string, def config.MCPServer) string {
+	state, err := mcp.LoginState(name, def, l.Logins)
+	if err != nil {
+		return "not known: " + err.Error()
+	}
+	return state
 }

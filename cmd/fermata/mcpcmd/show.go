@@ -30,7 +30,7 @@ type shown struct {
 
 func show(l app.Loaded, name string) shown {
 	def := l.Config.MCPServers[name]
-	s := shown{Name: name, Enabled: enabled(def), Transport: transport(def), Login: l.MCPLogin(name, def), Settings: map[string]any{}}
+	s := shown{Name: name, Enabled: enabled(def), Transport: transport(def), Login: loginState(l, name, def), Settings: map[string]any{}}
 	for _, set := range settings(l, name) {
 		s.Settings[set.Key] = set.Value
 	}
@@ -76,7 +76,7 @@ func listCommand(o Options) *cobra.Command {
 		named, _ := l.ProjectMCPServers()
 		for _, n := range named {
 			if _, own := l.Config.MCPServers[n.Name]; !own {
-				list = append(list, shown{Name: n.Name, Enabled: n.Trusted, Transport: transport(n.Def), Login: l.MCPLogin(n.Name, n.Def), Project: n.Def.Project})
+				list = append(list, shown{Name: n.Name, Enabled: n.Trusted, Transport: transport(n.Def), Login: loginState(l, n.Name, n.Def), Project: n.Def.Project})
 			}
 		}
 		if asJSON {
@@ -151,7 +151,7 @@ func getCommand(o Options) *cobra.Command {
 		for _, set := range settings(l, a[0]) {
 			fmt.Fprintf(w, "%s\t%v\tfrom %s\n", set.Key, set.Value, set.Source)
 		}
-		if login := l.MCPLogin(a[0], l.Config.MCPServers[a[0]]); login != "" {
+		if login := loginState(l, a[0], l.Config.MCPServers[a[0]]); login != "" {
 			fmt.Fprintf(w, "login\t%s\t\n", login)
 		}
 		return w.Flush()

@@ -249,7 +249,7 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	o := cli.Printing(s, f.color)
 	ctx, stopped := runSignals(ctx, r.Detached || f.fleet.on, &o)
 	context.AfterFunc(ctx, r.Engine.Leave)
-	if o.Turn.Content, err = r.Expand(ctx, in.content); err != nil {
+	if o.Turn.Content, err = r.Messages().Expand(ctx, in.content); err != nil {
 		return cli.StoppedBy(stopped(), err)
 	}
 	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)

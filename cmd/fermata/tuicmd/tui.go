@@ -234,7 +234,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 			return over
 		},
 		Config: r.Config, Dir: r.Cwd, Home: home, Version: cli.Version(),
-		History: history, Drafts: drafts, Files: withResources(r, (&finders{}).find), MorePrompts: serverPrompts(r), Expand: r.Expand,
+		History: history, Drafts: drafts, Files: withResources(r, (&finders{}).find), MorePrompts: serverPrompts(r), Expand: r.Messages().Expand,
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Projects: r.Projects, AsksForTrust: r.AsksTrust, Cost: r.Models.Cost, MCP: func() string { return mcp.Describe(r.MCPStatus()) },
 		Export: func(ctx context.Context, id p.ConversationID, dir, file string) (string, error) {
 			return exportcmd.ToFile(ctx, r.Engine.Local, id, dir, file)
@@ -249,7 +249,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 // withResources proposes resources of MCP servers before files.
 func withResources(r *app.App, files func(context.Context, string, string) []string) func(context.Context, string, string) []string {
 	return func(ctx context.Context, dir, typed string) []string {
-		return append(r.FindResources(typed), files(ctx, dir, typed)...)
+		return append(r.Messages().FindResources(typed), files(ctx, dir, typed)...)
 	}
 }
 
@@ -257,7 +257,7 @@ func withResources(r *app.App, files func(context.Context, string, string) []str
 func serverPrompts(r *app.App) func() []composer.Command {
 	return func() []composer.Command {
 		var list []composer.Command
-		for _, of := range r.MCPPrompts() {
+		for _, of := range r.Messages().Prompts() {
 			name := strings.ToLower(of.Server + "." + of.Name)
 			list = append(list, composer.Command{Name: safetext.Line(name), Args: safetext.Line(of.Usage()), Help: safetext.Line(of.Description)})
 		}

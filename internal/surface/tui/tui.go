@@ -64,7 +64,7 @@ type Options struct {
 	// MorePrompts are those that are known by now besides, such as of MCP servers. It does not block, and is
 	// called from Update. May be nil.
 	MorePrompts func() []composer.Command
-	// Expand makes a message of what was written: see app.App.Expand. May be nil.
+	// Expand makes a message of what was written: see package message. May be nil.
 	Expand func(ctx context.Context, content []p.Content) ([]p.Content, error)
 	Undo   func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
 	// Export writes a conversation to a file in the format of its ending, and returns its path.

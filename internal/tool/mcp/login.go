@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/tool/mcp/callback"
 )
 
 // LoginOptions are how a person logs in to a service.
@@ -45,11 +45,11 @@ func Login(ctx context.Context, name string, def config.MCPServer, o Options, ho
 	if hasToken(def) {
 		return errors.New("its definition has a token (bearer_token_env_var or a header): remove that to log in")
 	}
-	back, err := listen(how.Port)
+	back, err := callback.Listen(how.Port)
 	if err != nil {
 		return err
 	}
-	defer back.close(ctx)
+	defer back.Close(ctx)
 	text, err := o.Logins.Load(name, def.URL)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func Login(ctx context.Context, name string, def config.MCPServer, o Options, ho
 // A loginFlow is one login.
 type loginFlow struct {
 	how      LoginOptions
-	back     *callback
+	back     *callback.Server
 	wanted   []string // scopes
 	resource string   // that the login is for
 	got      *login
@@ -101,13 +101,13 @@ func (f *loginFlow) connect(ctx context.Context, s *server) error {
 
 func (f *loginFlow) config() *auth.AuthorizationCodeHandlerConfig {
 	c := &auth.AuthorizationCodeHandlerConfig{
-		RedirectURL: f.back.url, AuthorizationCodeFetcher: f.ask, RequestRefreshToken: true, NewTokenSource: f.receive,
+		RedirectURL: f.back.URL, AuthorizationCodeFetcher: f.ask, RequestRefreshToken: true, NewTokenSource: f.receive,
 		ScopeFilter: func(named []string) []string { return union(named, f.wanted) },
 		Client:      &http.Client{Timeout: loginRequests},
 	}
 	if f.how.ClientID == "" {
 		c.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "fermata", RedirectURIs: []string{f.back.url}, ResponseTypes: []string{"code"}, GrantTypes: []string{"authorization_code", "refresh_token"},
+			ClientName: "fermata", RedirectURIs: []string{f.back.URL}, ResponseTypes: []string{"code"}, GrantTypes: []string{"authorization_code", "refresh_token"},
 		}}
 		return c
 	}
@@ -136,14 +136,14 @@ func (f *loginFlow) ask(ctx context.Context, args *auth.AuthorizationArgs) (*aut
 	}
 	query := address.Query()
 	f.resource = query.Get("resource")
-	f.back.expect(query.Get("state"))
+	f.back.Expect(query.Get("state"))
 	f.how.Show(args.URL)
 	for {
 		select {
-		case a := <-f.back.answers:
-			return a.result, a.err
+		case a := <-f.back.Answers:
+			return a.Result, a.Err
 		case text := <-f.how.Pasted:
-			f.back.take(text)
+			f.back.Take(text)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -164,22 +164,13 @@ func (f *loginFlow) receive(_ context.Context, c *oauth2.Config, t *oauth2.Token
 
 // Logout forgets a login. It reports false if there was none.
 func Logout(ctx context.Context, name string, def config.MCPServer, logins Logins) (bool, error) {
+	if def.URL == "" {
+		return false, nil
+	}
 	found := false
 	err := logins.Update(ctx, name, def.URL, func(saved string) string {
 		found = saved != ""
 		return ""
 	})
 	return found, err
-}
-
-// denied puts what a service answers in place of a code into words.
-func denied(query url.Values) error {
-	reason := query.Get("error")
-	if reason == "access_denied" {
-		reason = "you, or the service, did not agree"
-	}
-	if more := query.Get("error_description"); more != "" {
-		reason += ": " + more
-	}
-	return fmt.Errorf("the login was refused: %s", cmp.Or(reason, "no reason was given"))
 }

@@ -1,6 +1,8 @@
-package mcp
+// Package callback waits for the browser to be sent back when a person has logged in to a service.
+package callback
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"fmt"
@@ -14,31 +16,32 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 )
 
-// A callback is the address of this machine that a browser is sent to when the person has logged in.
-type callback struct {
-	url     string
-	answers chan answered // holds one: what comes later is of no use
+// A Server is the address of this machine that a browser is sent to when the person has logged in.
+type Server struct {
+	URL     string
+	Answers chan Answer // holds one: what comes later is of no use
 	state   atomic.Pointer[string]
 	server  *http.Server
 	done    chan struct{} // closed when the server has ended
 }
 
-type answered struct {
-	result *auth.AuthorizationResult
-	err    error
+// An Answer is what the service says to a login.
+type Answer struct {
+	Result *auth.AuthorizationResult
+	Err    error // that it was refused
 }
 
-// listen opens the address. The caller calls close.
-func listen(port int) (*callback, error) {
+// Listen opens the address, at any port if it is 0. The caller calls Close.
+func Listen(port int) (*Server, error) {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return nil, fmt.Errorf("wait for the browser: %w", err)
 	}
-	c := &callback{url: fmt.Sprintf("http://%s/callback", l.Addr()), answers: make(chan answered, 1), done: make(chan struct{})}
+	c := &Server{URL: fmt.Sprintf("http://%s/callback", l.Addr()), Answers: make(chan Answer, 1), done: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", c.serve)
 	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { // ended by close
+	go func() { // ended by Close
 		defer close(c.done)
 		_ = c.server.Serve(l)
 	}()
@@ -48,7 +51,8 @@ func listen(port int) (*callback, error) {
 // closeTime is how long the browser may take to read the last page.
 const closeTime = time.Second
 
-func (c *callback) close(ctx context.Context) {
+// Close ends the waiting.
+func (c *Server) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	_ = c.server.Shutdown(ctx)
@@ -56,12 +60,12 @@ func (c *callback) close(ctx context.Context) {
 	<-c.done
 }
 
-// expect says by what the right answer is recognized.
-func (c *callback) expect(state string) { c.state.Store(&state) }
+// Expect says by what the right answer is recognized.
+func (c *Server) Expect(state string) { c.state.Store(&state) }
 
 // serve takes an answer. Any page in the browser can send one: one that does not belong to this login
 // changes nothing.
-func (c *callback) serve(w http.ResponseWriter, r *http.Request) {
+func (c *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	a, ok := c.check(r.URL.Query())
@@ -70,7 +74,7 @@ func (c *callback) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "This does not belong to the login that fermata waits for.")
 		return
 	}
-	if a.err != nil {
+	if a.Err != nil {
 		fmt.Fprintln(w, "The login was refused. You can close this page.")
 	} else {
 		fmt.Fprintln(w, "fermata has your login. You can close this page.")
@@ -78,8 +82,8 @@ func (c *callback) serve(w http.ResponseWriter, r *http.Request) {
 	c.give(a)
 }
 
-// take takes an answer that the person has pasted: the address that the browser got to.
-func (c *callback) take(text string) {
+// Take takes an answer that the person has pasted: the address that the browser got to.
+func (c *Server) Take(text string) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
 		return
@@ -89,21 +93,33 @@ func (c *callback) take(text string) {
 	}
 }
 
-func (c *callback) give(a answered) {
+func (c *Server) give(a Answer) {
 	select {
-	case c.answers <- a:
+	case c.Answers <- a:
 	default: // there is one
 	}
 }
 
 // check reports whether an answer belongs to the login.
-func (c *callback) check(query url.Values) (answered, bool) {
+func (c *Server) check(query url.Values) (Answer, bool) {
 	state := c.state.Load()
 	if state == nil || *state == "" || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(*state)) != 1 {
-		return answered{}, false
+		return Answer{}, false
 	}
 	if code := query.Get("code"); code != "" {
-		return answered{result: &auth.AuthorizationResult{Code: code, State: *state, Iss: query.Get("iss")}}, true
+		return Answer{Result: &auth.AuthorizationResult{Code: code, State: *state, Iss: query.Get("iss")}}, true
 	}
-	return answered{err: denied(query)}, true
+	return Answer{Err: denied(query)}, true
+}
+
+// denied puts what a service answers in place of a code into words.
+func denied(query url.Values) error {
+	reason := query.Get("error")
+	if reason == "access_denied" {
+		reason = "you, or the service, did not agree"
+	}
+	if more := query.Get("error_description"); more != "" {
+		reason += ": " + more
+	}
+	return fmt.Errorf("the login was refused: %s", cmp.Or(reason, "no reason was given"))
 }

@@ -1,4 +1,4 @@
-package app
+package message_test
 
 import (
 	"context"
@@ -11,7 +11,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/fermata-agent/fermata/internal/app/limits"
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -44,7 +45,12 @@ func TestExpand(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, "prompts", "hi.md"), []byte("Say hi to $1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := openDemo(t, limits.Options{})
+	opened, err := app.Open(t.Context(), app.Options{Flags: config.Flags{Demo: true}, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(opened.Close)
+	a := opened.Messages()
 	const attached = "<attached resource=\"@docs:doc://a.b\">\n[resource doc://a.b]\nsecret of the docs\n</attached>"
 	for in, want := range map[string]string{
 		"plain":                   "plain",
@@ -79,7 +85,7 @@ func TestExpand(t *testing.T) {
 			t.Errorf("%q: written %q", in, p.Written(content))
 		}
 	}
-	if got := strings.Join(a.FindResources("FIRST"), " "); got != "@docs:doc://a.b" || len(a.FindResources("zzz")) != 0 || len(a.MCPPrompts()) != 1 {
-		t.Errorf("proposed: %s, %v", got, a.MCPPrompts())
+	if got := strings.Join(a.FindResources("FIRST"), " "); got != "@docs:doc://a.b" || len(a.FindResources("zzz")) != 0 || len(a.Prompts()) != 1 {
+		t.Errorf("proposed: %s, %v", got, a.Prompts())
 	}
 }
