@@ -45,7 +45,7 @@ var layers = [][]string{
 // The rules that have exceptions, and the exceptions.
 var (
 	mayLock    = []string{"internal/journal", "internal/jsonrpc", "engine", "internal/proc", "internal/follow", "internal/remote", "internal/fleet", "internal/model/wire", "internal/surface/mcpserver", "internal/surface/appserver", "internal/app", "cmd/fermata"} // leaves only: nothing is called while one is held
-	mayRoot    = []string{"cmd/fermata", "internal/app", "examples"}                                                                                                                                                                                                   // context.Background
+	mayRoot    = []string{"cmd/fermata", "internal/app", "examples", "e2e"}                                                                                                                                                                                            // context.Background
 	mayStart   = []string{"cmd/fermata", "examples", "e2e", "tools"}                                                                                                                                                                                                   // goroutines without a race test: their tests run the binary
 	longTables = []string{"kinds"}                                                                                                                                                                                                                                     // functions and files exempt by name
 )
@@ -303,7 +303,7 @@ func TestNothingIsTooLong(t *testing.T) {
 // Git executes what a repository names; internal/git is how it does not.
 func TestGitIsRunInOnePlace(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.test || helper(s.pkg) || under(s.pkg, []string{"internal/git", "internal/policy"}) {
+		if s.test || helper(s.pkg) || under(s.pkg, []string{"internal/git", "internal/policy", "e2e"}) {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
