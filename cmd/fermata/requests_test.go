@@ -89,3 +89,36 @@ func golden(t *testing.T, name, text string) {
 		t.Errorf("%s (-want +got; -update rewrites it):\n%s", name, d)
 	}
 }
+
+// The user's instructions replace ours or are added to them; a change between turns is a new message, and everything before it
+// stays as it was, so that caches hold.
+func TestInstructionsAndChanges(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, wirecheck.Responses, "")
+	s.srv.Otherwise(modeltest.Respond(modeltest.Say("hello")))
+	s.file("mine.md", "You are mine.\n")
+	flags := []string{"-m", "gpt-5.2-codex", "-c", "model_instructions_file=" + filepath.Join(s.work, "mine.md"), "-c", "developer_instructions=Say yes."}
+	s.must(append(append([]string{"exec"}, flags...), "-s", "read-only", "one")...)
+	id := s.conversation()
+	s.must(append(append([]string{"exec", "resume"}, flags...), "-s", "read-only", id, "two")...)
+	s.must(append(append([]string{"exec", "resume"}, flags...), "-s", "danger-full-access", id, "three")...)
+	var before []map[string]any
+	for n, want := range []string{"one", "two", "<environment_context>\n  <sandbox_mode>danger-full-access"} {
+		r := s.srv.Wait(n + 1)
+		text := string(r.Raw)
+		if !strings.Contains(text, `"instructions":"You are mine.`) || strings.Contains(text, "You are fermata") || !strings.Contains(text, "Say yes.") {
+			t.Errorf("request %d has other instructions: %.300s", n+1, text)
+		}
+		now := r.List("input")
+		if d := cmp.Diff(before, now[:len(before)]); before != nil && d != "" {
+			t.Errorf("request %d begins otherwise than the one before (-before +now):\n%s", n+1, d)
+		}
+		if added := fmt.Sprint(now[len(before):]); !strings.Contains(added, want) {
+			t.Errorf("request %d adds %s", n+1, added)
+		}
+		if n == 1 && strings.Contains(fmt.Sprint(now[len(before):]), "environment_context") {
+			t.Error("the environment is repeated though nothing has changed")
+		}
+		before = now
+	}
+}
