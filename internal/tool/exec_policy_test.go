@@ -195,6 +195,33 @@ func TestExecAppliesPatches(t *testing.T) {
 	wantFiles(t, dir, map[string]string{"a": "a\n"})
 }
 
+// A command that is only a patch is asked about once, as a patch, in either tool.
+func TestPatchInACommandIsAskedAboutAsAPatch(t *testing.T) {
+	for name, build := range map[string]func(*Exec, string) (Tool, params){
+		"exec_command": func(e *Exec, line string) (Tool, params) { return e, params{"cmd": line} },
+		"shell":        func(e *Exec, line string) (Tool, params) { return e.Shell, params{"command": []string{"bash", "-lc", line}} },
+	} {
+		dir := realDir(t)
+		if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		e := terminal(t)
+		e.Shell.Patch = &Patch{}
+		run, arguments := build(e, "cd sub && apply_patch <<'EOF'\n"+add("a")+"EOF\n")
+		h := &termHost{}
+		c := confined(h, dir, protocol.ApprovalUntrusted, protocol.SandboxWorkspaceWrite, arguments)
+		res := run.Run(t.Context(), c)
+		if res.Ask == nil || res.Ask.Kind != protocol.ApprovePatch || !strings.Contains(string(res.Ask.Detail), filepath.Join(dir, "sub", "a")) {
+			t.Fatalf("%s: asked %+v, output %+v", name, res.Ask, res.Output)
+		}
+		c.Grant, c.Asked = protocol.Approved, res.Ask.Detail
+		if res := run.Run(t.Context(), c); res.Ask != nil || res.Output.Patch == nil || !res.Output.Patch.Applied {
+			t.Errorf("%s: approved: %+v", name, res)
+		}
+		wantFiles(t, dir, map[string]string{"sub/a": "a\n"})
+	}
+}
+
 // A user's own command needs no approval, no sandbox and no time limit; of a
 // model it is a command like any other.
 func TestUserShell(t *testing.T) {
