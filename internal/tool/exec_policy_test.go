@@ -199,7 +199,9 @@ func TestExecAppliesPatches(t *testing.T) {
 func TestPatchInACommandIsAskedAboutAsAPatch(t *testing.T) {
 	for name, build := range map[string]func(*Exec, string) (Tool, params){
 		"exec_command": func(e *Exec, line string) (Tool, params) { return e, params{"cmd": line} },
-		"shell":        func(e *Exec, line string) (Tool, params) { return e.Shell, params{"command": []string{"bash", "-lc", line}} },
+		"shell": func(e *Exec, line string) (Tool, params) {
+			return e.Shell, params{"command": []string{"bash", "-lc", line}}
+		},
 	} {
 		dir := realDir(t)
 		if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
