@@ -156,3 +156,36 @@ func TestServerStatus(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A client switches plan mode on and off with its collaboration mode, whose model counts.
+func TestPlanMode(t *testing.T) {
+	inBubble(t, func(t *testing.T, x *site) {
+		c := x.connect()
+		c.start()
+		mode := func(want string, plan bool) {
+			t.Helper()
+			snap, err := x.e.Resume(t.Context(), c.id)
+			if err != nil || snap.Settings.Plan != plan || snap.Settings.Model != want {
+				t.Errorf("the settings are %+v, %v", snap.Settings, err)
+			}
+		}
+		c.result("thread/settings/update", `{"threadId":"T","collaborationMode":{"mode":"plan","settings":{"model":"puppet","reasoning_effort":null,"developer_instructions":null}}}`)
+		c.until("thread/settings/updated")
+		if got := at(c.last, "params", "threadSettings", "collaborationMode", "mode"); got != "plan" {
+			t.Errorf("told %v", c.last)
+		}
+		mode("puppet", true)
+		start := `{"threadId":"T","input":[{"type":"text","text":"go"}],"collaborationMode":{"mode":%q,"settings":{"model":%q}}}`
+		c.result("turn/start", fmt.Sprintf(start, "plan", "puppet"))
+		x.e.Request().Answer("a plan")
+		c.until("turn/completed")
+		mode("puppet", true)
+		c.result("turn/start", fmt.Sprintf(start, "default", "other"))
+		x.e.Request().Answer("done")
+		c.until("turn/completed")
+		mode("other", false)
+		if got := c.refused("turn/start", fmt.Sprintf(start, "chaos", "m")); got != `-32602 collaborationMode: the mode "chaos" is neither plan nor default` {
+			t.Error(got)
+		}
+	})
+}

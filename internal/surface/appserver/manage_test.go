@@ -230,7 +230,7 @@ func TestSmallMethods(t *testing.T) {
 			"account/read":                     {`{}`, "apiKey"},
 			"config/read":                      {`{"includeLayers":true,"cwd":"."}`, "origins"},
 			"configRequirements/read":          {`null`, "requirements"},
-			"collaborationMode/list":           {`{}`, "data:[]"},
+			"collaborationMode/list":           {`{}`, "mode:plan"},
 			"model/list":                       {`{"includeHidden":true}`, "puppet"},
 			"skills/list":                      {`{"cwds":["/w"]}`, "/w"},
 			"permissionProfile/list":           {`{}`, ":workspace"},

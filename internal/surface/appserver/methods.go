@@ -82,7 +82,7 @@ func (c *conn) localMethods() []jsonrpc.Method {
 		handle(c, "config/batchWrite", c.configBatchWrite),
 		handle(c, "config/value/write", c.configValueWrite),
 		handle(c, "configRequirements/read", c.requirementsRead),
-		handle(c, "collaborationMode/list", constant[wire.None](none)),
+		handle(c, "collaborationMode/list", constant[wire.None](wire.Modes{Data: []wire.ModeChoice{{Name: "Plan", Mode: "plan"}, {Name: "Default", Mode: "default"}}})),
 		handle(c, "permissionProfile/list", c.profileList),
 		handle(c, "skills/list", c.skillsList),
 		handle(c, "hooks/list", constant[wire.Anything](none)),

@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -148,22 +149,45 @@ func unchanged(o wire.Overrides, now p.Settings) wire.Overrides {
 	return o
 }
 
+// planned takes the collaboration mode out of a request. It returns whether that is plan mode, nil if the request does not say.
+func planned(o wire.Overrides) (wire.Overrides, *bool, error) {
+	mode := o.Mode
+	if mode == nil {
+		return o, nil, nil
+	}
+	if mode.Mode != "plan" && mode.Mode != "default" {
+		return o, nil, badParams("collaborationMode: the mode %q is neither plan nor default", mode.Mode)
+	}
+	o.Mode, o.Model = nil, cmp.Or(mode.Settings.Model, o.Model)
+	if e := mode.Settings.Effort; e != nil {
+		o.Effort = *e
+	}
+	return o, new(mode.Mode == "plan"), nil
+}
+
 // change is what a client's request changes about a conversation; nil if nothing.
 func (s *Server) change(now p.Settings, o wire.Overrides) (*p.Overrides, []string, error) {
+	o, plan, err := planned(o)
+	if err != nil {
+		return nil, nil, err
+	}
 	o = unchanged(o, now)
 	if string(o.ApprovalPolicy) == "null" {
 		o.ApprovalPolicy = nil
 	}
-	if reflect.DeepEqual(o, wire.Overrides{}) {
-		return nil, nil, nil
+	var over p.Overrides
+	var remarks []string
+	if !reflect.DeepEqual(o, wire.Overrides{}) {
+		req, err := s.request(o)
+		if err != nil {
+			return nil, nil, err
+		}
+		if over, remarks, err = s.o.Change(now, req); err != nil {
+			return nil, nil, refuse("%v", err)
+		}
 	}
-	req, err := s.request(o)
-	if err != nil {
-		return nil, nil, err
-	}
-	over, remarks, err := s.o.Change(now, req)
-	if err != nil {
-		return nil, nil, refuse("%v", err)
+	if plan != nil && *plan != now.Plan {
+		over.Plan = plan
 	}
 	if reflect.DeepEqual(over, p.Overrides{}) {
 		return nil, remarks, nil

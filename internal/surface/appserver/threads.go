@@ -52,7 +52,11 @@ func failed(err error, unknown string, id p.ConversationID) error {
 }
 
 func (c *conn) threadStart(ctx context.Context, r *jsonrpc.Request, in wire.ThreadStart) (wire.ThreadOpened, error) {
-	req, err := c.s.request(in.Overrides)
+	overrides, plan, err := planned(in.Overrides)
+	if err != nil {
+		return wire.ThreadOpened{}, err
+	}
+	req, err := c.s.request(overrides)
 	if err != nil {
 		return wire.ThreadOpened{}, err
 	}
@@ -60,7 +64,7 @@ func (c *conn) threadStart(ctx context.Context, r *jsonrpc.Request, in wire.Thre
 	if err != nil {
 		return wire.ThreadOpened{}, refuse("%v", err)
 	}
-	settings.Ephemeral = in.Ephemeral
+	settings.Ephemeral, settings.Plan = in.Ephemeral, plan != nil && *plan
 	id, err := c.s.o.Engine.Create(ctx, settings)
 	if err != nil {
 		return wire.ThreadOpened{}, failed(err, notFound, id)

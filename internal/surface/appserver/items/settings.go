@@ -7,9 +7,13 @@ import (
 
 // Settings are the settings of a conversation as clients know them.
 func Settings(s p.Settings) wire.ThreadSettings {
+	mode := "default"
+	if s.Plan {
+		mode = "plan"
+	}
 	return wire.ThreadSettings{
 		ApprovalPolicy: Approval(s.Approval), ApprovalsReviewer: "user", Cwd: s.Cwd, Model: s.Model, ModelProvider: s.Provider,
-		CollaborationMode: wire.CollaborationMode{Mode: "default", Settings: wire.ModeSettings{Model: s.Model, Effort: text(s.Effort)}},
+		CollaborationMode: wire.CollaborationMode{Mode: mode, Settings: wire.ModeSettings{Model: s.Model, Effort: text(s.Effort)}},
 		SandboxPolicy:     Sandbox(s.Sandbox), Effort: text(s.Effort), Summary: text(s.Summary),
 	}
 }

@@ -22,16 +22,30 @@ type ThreadSettings struct {
 	Summary           *string           `json:"summary"`
 }
 
-// A CollaborationMode is always the default one.
+// A CollaborationMode says whether turns change something, or only make a plan.
 type CollaborationMode struct {
-	Mode     string       `json:"mode"`
+	Mode     string       `json:"mode" enum:"plan,default"`
 	Settings ModeSettings `json:"settings"`
 }
 
 // ModeSettings are those of a collaboration mode.
 type ModeSettings struct {
-	Model  string  `json:"model"`
+	Model     string          `json:"model"`
+	Effort    *string         `json:"reasoning_effort"`
+	Developer json.RawMessage `json:"developer_instructions,omitempty" doc:"makes no difference"`
+}
+
+// A ModeChoice is a collaboration mode that can be chosen.
+type ModeChoice struct {
+	Name   string  `json:"name"`
+	Mode   string  `json:"mode"`
+	Model  *string `json:"model"`
 	Effort *string `json:"reasoning_effort"`
+}
+
+// Modes answers collaborationMode/list.
+type Modes struct {
+	Data []ModeChoice `json:"data"`
 }
 
 // QueueAdd is thread/queue/add.
@@ -185,7 +199,7 @@ type AccountKind struct {
 	Type string `json:"type" enum:"apiKey"`
 }
 
-// Empty is a list of nothing: of plan modes, hooks.
+// Empty is a list of nothing: of hooks.
 type Empty struct {
 	Data []None `json:"data"`
 }

@@ -48,12 +48,13 @@ type Overrides struct {
 	Config         map[string]any  `json:"config,omitempty"`
 	BaseInstr      string          `json:"baseInstructions,omitempty"`
 	DeveloperInstr string          `json:"developerInstructions,omitempty"`
+
+	Mode *CollaborationMode `json:"collaborationMode,omitempty" doc:"plan or default; its model and effort count more than the others"`
 }
 
 // NoEffect are members that clients of Codex send and that change nothing here.
 type NoEffect struct {
 	ApprovalsReviewer     json.RawMessage `json:"approvalsReviewer,omitempty"`
-	CollaborationMode     json.RawMessage `json:"collaborationMode,omitempty"`
 	DynamicTools          json.RawMessage `json:"dynamicTools,omitempty"`
 	Environments          json.RawMessage `json:"environments,omitempty"`
 	HistoryMode           json.RawMessage `json:"historyMode,omitempty"`
