@@ -186,8 +186,8 @@ func TestHelpIsComplete(t *testing.T) {
 			}
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Value.Type() != "bool" && !f.Hidden && !strings.Contains(f.Usage, "`") {
-				t.Errorf("%s --%s does not name its value", path, f.Name)
+			if name, _ := pflag.UnquoteUsage(f); f.Value.Type() != "bool" && !f.Hidden && (!strings.Contains(f.Usage, "`") || name != strings.ToUpper(name)) {
+				t.Errorf("%s --%s does not name its value in capital letters", path, f.Name)
 			}
 		})
 	})

@@ -59,7 +59,7 @@ type App struct {
 	store store.Opened
 
 	warn    func(config.Warning) // nil if nobody wants to know
-	unknown sync.Map             // models of which was said that nothing is known of them
+	unknown sync.Map             // models for which a warning was given that their window is not known
 }
 
 // Open reads the configuration and opens what turns are run with. The caller

@@ -48,7 +48,7 @@ func (a *App) warnOfUnknown(s p.Settings) {
 	if a.warn == nil || s.ContextWindow > 0 || s.Provider == config.Demo {
 		return
 	}
-	if _, told := a.unknown.LoadOrStore([2]string{s.Provider, s.Model}, true); told {
+	if _, warned := a.unknown.LoadOrStore([2]string{s.Provider, s.Model}, true); warned {
 		return
 	}
 	text := fmt.Sprintf("how many tokens model %q takes is not known; assuming %d: set model_context_window", s.Model, defaultWindow)

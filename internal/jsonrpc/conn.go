@@ -161,15 +161,15 @@ func (c *Conn) drain(base context.Context, kill context.CancelCauseFunc) {
 	c.out.stop(ErrClosed)
 }
 
-// unread is how long the end waits for a peer that reads nothing at all.
-const unread = 500 * time.Millisecond
+// readTimeout is how long the end waits for a peer that reads nothing at all.
+const readTimeout = 500 * time.Millisecond
 
 // waitFor waits for done, but not for ever, nor for a peer that does not read: nothing
 // more is written to that.
 func (c *Conn) waitFor(done <-chan struct{}) {
 	timer := time.NewTimer(c.o.Drain)
 	defer timer.Stop()
-	tick := time.NewTicker(unread / 5)
+	tick := time.NewTicker(readTimeout / 5)
 	defer tick.Stop()
 	for {
 		select {
@@ -178,7 +178,7 @@ func (c *Conn) waitFor(done <-chan struct{}) {
 		case <-timer.C:
 			return
 		case <-tick.C:
-			if c.out.stuck(unread) {
+			if c.out.stuck(readTimeout) {
 				c.out.stop(ErrClosed)
 			}
 		}

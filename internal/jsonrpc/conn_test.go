@@ -476,13 +476,13 @@ func TestEndWithPeerThatDoesNotRead(t *testing.T) {
 		})}})
 		w.send(`{"id":1,"method":"talk"}`)
 		synctest.Wait()
-		time.Sleep(unread / 2)
+		time.Sleep(readTimeout / 2)
 		begin := time.Now()
 		w.in.Close()
 		if err := <-w.ended; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		if took := time.Since(begin); took > unread {
+		if took := time.Since(begin); took > readTimeout {
 			t.Errorf("the end took %v", took)
 		}
 	})
@@ -508,7 +508,7 @@ func TestEndWithSlowPeer(t *testing.T) {
 type slowly struct{ r io.Reader }
 
 func (s slowly) Read(b []byte) (int, error) {
-	time.Sleep(unread / 2)
+	time.Sleep(readTimeout / 2)
 	return s.r.Read(b[:min(len(b), piece)])
 }
 

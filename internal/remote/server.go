@@ -75,16 +75,16 @@ func (s *Server) Close() {
 	s.closed = true
 	clients := maps.Clone(s.clients)
 	s.mu.Unlock()
-	var told sync.WaitGroup
+	var notified sync.WaitGroup
 	for c, end := range clients {
-		told.Go(func() {
+		notified.Go(func() {
 			defer end()
 			ctx, cancel := context.WithTimeout(c.ctx, closeBound)
 			defer cancel()
 			_ = c.rpc.Flush(ctx) // one who does not read is not waited for
 		})
 	}
-	told.Wait()
+	notified.Wait()
 	s.done.Wait()
 }
 
@@ -160,7 +160,7 @@ type client struct {
 	name    string // of hello; set before greeted
 	brings  any    // nil if nothing; set before greeted
 	greeted atomic.Bool
-	leaving atomic.Bool // it was told that we leave
+	leaving atomic.Bool // it was notified that we leave
 
 	mu      sync.Mutex
 	streams map[int64]*stream // by the client's numbers; guarded by mu

@@ -54,9 +54,9 @@ func seccompWorks() bool {
 // second, which also makes a mount, as the real thing does: some systems hand out
 // user namespaces in which nothing is allowed. What is then executed does not
 // exist; to fail there is success.
-func tryNamespaces(born, moved uintptr) error {
-	attr := &syscall.SysProcAttr{Cloneflags: born, Unshareflags: moved}
-	if born&unix.CLONE_NEWUSER != 0 {
+func tryNamespaces(cloned, moved uintptr) error {
+	attr := &syscall.SysProcAttr{Cloneflags: cloned, Unshareflags: moved}
+	if cloned&unix.CLONE_NEWUSER != 0 {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 	}

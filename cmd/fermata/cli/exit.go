@@ -23,7 +23,7 @@ const (
 var ExitStdoutClosed = SignalCode(unix.SIGPIPE)
 
 // ExitCodes is what the help says about them.
-const ExitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for approval, 4 completed but something was refused, " +
+const ExitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for approval or a limit, 4 completed but something was refused, " +
 	"129 interrupted by SIGHUP, 130 by SIGINT, 143 by SIGTERM, 141 stdout was closed."
 
 // An ExitError ends the program with a code. Without Err nothing is printed:

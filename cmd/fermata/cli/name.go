@@ -49,7 +49,7 @@ func FindOrLast(ctx context.Context, r *app.App, name string, all bool) (p.Conve
 func TakesLast(cmd *cobra.Command) *cobra.Command {
 	var last bool
 	cmd.Flags().BoolVar(&last, "last", false, "instead of ID: the conversation that was changed last in this directory")
-	cmd.Use = strings.Replace(cmd.Use, "ID", "ID|--last", 1)
+	cmd.Use = strings.Replace(strings.Replace(cmd.Use, "ID", "ID|--last", 1), "--last...", "--last [ID...]", 1)
 	check, run := cmd.Args, cmd.RunE
 	cmd.Args = func(c *cobra.Command, a []string) error {
 		if last {

@@ -63,11 +63,11 @@ func (f *RunFlags) RegisterModel(fs *pflag.FlagSet) {
 func (f *RunFlags) RegisterLimits(fs *pflag.FlagSet) {
 	l := &f.Limits
 	l.Clients = true
-	fs.StringVar(&l.MaxSandbox, "max-sandbox", "", "allow clients no more than this sandbox `mode`, also for commands that they approve")
-	fs.StringVar(&l.MinApproval, "min-approval", "", "allow clients no approval `policy` that asks less than this one")
-	fs.StringArrayVar(&l.Providers, "allow-provider", nil, "allow clients only this model `provider`, as it is configured; may be repeated")
-	fs.StringArrayVar(&l.Keys, "allow-key-variable", nil, "allow providers that clients define only the key in this `variable`; may be repeated")
-	fs.StringArrayVar(&l.Dirs, "allow-dir", nil, "allow clients to work only in this `directory` and below; may be repeated")
+	fs.StringVar(&l.MaxSandbox, "max-sandbox", "", "allow clients no more than this sandbox `MODE`, also for commands that they approve")
+	fs.StringVar(&l.MinApproval, "min-approval", "", "allow clients no approval `POLICY` that asks less than this one")
+	fs.StringArrayVar(&l.Providers, "allow-provider", nil, "allow clients only this model `PROVIDER`, as it is configured; may be repeated")
+	fs.StringArrayVar(&l.Keys, "allow-key-variable", nil, "allow providers that clients define only the key in this `VARIABLE`; may be repeated")
+	fs.StringArrayVar(&l.Dirs, "allow-dir", nil, "allow clients to work only in this `DIR` and below; may be repeated")
 }
 
 // RegisterShareKey adds the flag of servers whose clients can ask for the key.

@@ -23,10 +23,10 @@ func (e *signalError) Error() string {
 	return fmt.Sprintf("interrupted by %v", e.sig)
 }
 
-// sameWish is for how long after a signal another one means the same. timeout(1)
+// sameSignal is for how long after a signal another one means the same. timeout(1)
 // sends its signal twice, to us and to our group; a terminal that hangs up and the shell in
 // it both tell us; a wrapper passes on the Ctrl-C that the terminal sent to us as well.
-const sameWish = 200 * time.Millisecond
+const sameSignal = 200 * time.Millisecond
 
 // StopSignals ends the context at the first SIGINT, SIGTERM or SIGHUP, and the program
 // at one that comes later. The returned function tells which signal came first, nil if none
@@ -95,7 +95,7 @@ func SignalCode(s os.Signal) int {
 
 // another waits for a signal that means more than the one that has just come.
 func another(signals <-chan os.Signal) os.Signal {
-	over := time.Now().Add(sameWish)
+	over := time.Now().Add(sameSignal)
 	for {
 		if sig := <-signals; time.Now().After(over) {
 			return sig

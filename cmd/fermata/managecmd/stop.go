@@ -18,7 +18,7 @@ func stopCommand(s cli.Streams) *cobra.Command {
 		Use:   "stop --all",
 		Short: "Stop everything that runs in this home",
 		Long: "Interrupt every turn, stop every background command, whichever process runs them, and end fermata serve.\n" +
-			"A turn that waits for an approval or for a limit is interrupted if a process has its conversation open. Terminals stay.",
+			"A turn that waits for an approval or for a limit is interrupted if a process has its conversation open. Terminal UIs keep running.",
 		Example: "  fermata stop --all",
 		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -95,7 +95,7 @@ func (f approveFlags) keeps(r *app.App, now p.Settings) error {
 	if f.Dir != "" {
 		over.Cwd = &r.Cwd
 	}
-	if had, wanted := kept(now), kept(over.Apply(now)); had != wanted {
+	if had, wanted := settingsText(now), settingsText(over.Apply(now)); had != wanted {
 		return &cli.ExitError{
 			Code: cli.ExitUsage, Err: errors.New("approve: the turn keeps the settings that it was started with; a flag or -c asks for others"),
 			Hint: "leave it out, and give it to fermata exec resume for the next turn",
@@ -104,8 +104,8 @@ func (f approveFlags) keeps(r *app.App, now p.Settings) error {
 	return nil
 }
 
-// kept is the form in which settings are kept, and can be compared.
-func kept(s p.Settings) string {
+// settingsText is settings in a form that can be compared.
+func settingsText(s p.Settings) string {
 	b, _ := json.Marshal(s) // it was read from such a form
 	return string(b)
 }

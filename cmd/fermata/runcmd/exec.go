@@ -108,7 +108,7 @@ func (f *execFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.last, "last", false, "resume the conversation that was changed last in this directory")
 	fs.BoolVar(&f.all, "all", false, "with --last: look in all directories")
 	fs.BoolVar(&f.json, "experimental-json", false, "same as --json")
-	fs.BoolVar(&f.Detach, "detach", false, "let fermata serve run the turn: it goes on if the terminal is closed; fermata attach comes back to it")
+	fs.BoolVar(&f.Detach, "detach", false, "run the turn in fermata serve: it continues if the terminal is closed; fermata attach joins it")
 	fs.BoolVar(&f.park, "park", false, "if an approval is needed, exit with code 3; fermata approve resumes the turn")
 	fs.BoolVar(&f.Typed.Hold, "hold", false, "at a limit of the model service, wait until it resets instead of failing")
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE`; separate several by commas")
@@ -282,18 +282,18 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 // runTurn runs the turn and makes its end an exit code. The answer goes to the
 // file answerTo too, if that is set.
 func runTurn(ctx context.Context, s cli.Streams, e engine.Engine, o exec.Options, answerTo string, stopped func() os.Signal) error {
-	if o.JSON && o.Detach == nil { // told as it goes: without a reader there is no point in going on
+	if o.JSON && o.Detach == nil { // printed while it runs: without a reader there is no point in continuing
 		ctx = cli.WhileRead(ctx, s.RawOut)
 	}
 	end, err := exec.Run(ctx, e, o)
 	if errors.Is(err, exec.ErrDetached) {
-		return &cli.ExitError{Code: cli.SignalCode(unix.SIGHUP), Err: errors.New("detached: the turn goes on"), Hint: "fermata attach " + string(o.Conversation) + " comes back to it"}
+		return &cli.ExitError{Code: cli.SignalCode(unix.SIGHUP), Err: errors.New("detached: the turn continues"), Hint: "fermata attach " + string(o.Conversation) + " joins it"}
 	}
 	var parked *exec.ParkedError
 	if errors.As(err, &parked) {
 		return waiting(s, o, parked)
 	}
-	if errors.Is(err, exec.ErrUnread) { // nor would anybody read what we say of it
+	if errors.Is(err, exec.ErrAnswerNotRead) { // nor would anybody read what we say of it
 		return &cli.ExitError{Code: cli.SignalCode(stopped())}
 	}
 	if errors.Is(err, cli.ErrStdoutClosed) { // before the turn began
@@ -416,7 +416,7 @@ func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, 
 		return err
 	}
 	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
-	if kept(over.Apply(snap.Settings)) != kept(snap.Settings) { // a message without settings of its own can join a turn
+	if settingsText(over.Apply(snap.Settings)) != settingsText(snap.Settings) { // a message without settings of its own can join a turn
 		o.Turn.Overrides = &over
 	}
 	err = f.guard(r.Config, over.Apply(snap.Settings), o)
@@ -433,7 +433,7 @@ func (f execFlags) tryNow(r *app.App, snap engine.Snapshot, over p.Overrides, o 
 	}
 	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
 	o.TryNow = &p.TryNow{}
-	if kept(over.Apply(snap.Settings)) != kept(snap.Settings) {
+	if settingsText(over.Apply(snap.Settings)) != settingsText(snap.Settings) {
 		o.TryNow.Overrides = &over
 	}
 	return f.guard(r.Config, over.Apply(snap.Settings), o)

@@ -30,8 +30,8 @@ func serveCommand(s cli.Streams) *cobra.Command {
 	beside := []serviceFlags{&appServiceFlags{}, page, &nodeServiceFlags{run: &f}}
 	cmd := &cobra.Command{
 		Use:   "serve [HOST:PORT]",
-		Short: "Own conversations for other processes",
-		Long: "Own conversations for other processes, so that a turn outlives the terminal that started it. There is one such process\n" +
+		Short: "Run turns in a process that outlives the terminal",
+		Long: "Run turns for other processes, so that a turn outlives the terminal that started it. There is one such process\n" +
 			"for each home; --detach and the setting detach start it on demand. It ends when nothing has been going on for some time;\n" +
 			"a pending approval and a turn that waits for a limit count as something. With --http it serves a page to watch, stop, steer\n" +
 			"and approve, with --app-server threads and turns for editors and programs, with --node it runs turns that fermata exec --fleet submits on\n" +

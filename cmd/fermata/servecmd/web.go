@@ -20,7 +20,7 @@ func webCommand(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "web [HOST:PORT]",
 		Short: "Serve a page to watch, stop, steer and approve in the browser, and open it",
-		Long: "Serve a page to watch, stop, steer and approve conversations in the browser, and open it. Who\n" +
+		Long: "Serve a page to watch, stop, steer and approve conversations in the browser, and open it. Whoever\n" +
 			"opens the link can do what you can do: see docs/security.md.",
 		Example: "  fermata web\n  fermata web --no-open 127.0.0.1:7777",
 		Args:    cli.Args(cobra.MaximumNArgs(1)),

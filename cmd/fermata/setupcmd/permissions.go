@@ -16,9 +16,9 @@ func permissionsCommand(o Options) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "permissions",
-		Short: "List what turns may do in this directory without a question",
-		Long: "List whether the directory is trusted, the commands that run in it without a question and outside the sandbox, and the tools of MCP\n" +
-			"servers that are called without one. They are kept in the configuration file; rules/*.rules beside it, in the form that Codex uses, count too.",
+		Short: "List what turns may do in this directory without asking",
+		Long: "List whether the directory is trusted, the commands that run in it without asking and outside the sandbox, and the tools of MCP\n" +
+			"servers that are called without asking. They are kept in the configuration file; rules/*.rules beside it, in the form that Codex uses, count too.",
 		Example: "  fermata permissions\n  fermata permissions allow go test\n  fermata permissions revoke go test\n  fermata permissions revoke --tool docs.write",
 		Args:    args(cobra.NoArgs),
 		RunE:    func(*cobra.Command, []string) error { return listPermissions(o, dir) },
@@ -50,9 +50,9 @@ func permissionsCommand(o Options) *cobra.Command {
 		return c
 	}
 	cmd.AddCommand(
-		change("allow", "Let commands that start with these words, or a tool, run without a question", "  fermata permissions allow go test\n  fermata permissions allow \"make -n\"",
+		change("allow", "Let commands that start with these words, or a tool, run without asking", "  fermata permissions allow go test\n  fermata permissions allow \"make -n\"",
 			func(l app.Loaded, perm project.Permission) error { return l.Projects.Allow(perm) }),
-		change("revoke", "Take a permission back", "  fermata permissions revoke go test\n  fermata permissions revoke --tool docs.write",
+		change("revoke", "Revoke a permission", "  fermata permissions revoke go test\n  fermata permissions revoke --tool docs.write",
 			func(l app.Loaded, perm project.Permission) error { return l.Projects.Revoke(perm) }))
 	return cmd
 }

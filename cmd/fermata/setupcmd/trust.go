@@ -45,6 +45,6 @@ func trustCommand(o Options) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&deny, "deny", false, "remember that the directory is not trusted")
-	cmd.Flags().BoolVar(&forget, "forget", false, "forget what was said of the directory")
+	cmd.Flags().BoolVar(&forget, "forget", false, "remove the decision about the directory")
 	return cmd
 }

@@ -20,7 +20,7 @@ func attachCommand(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach [ID]",
 		Short: "Join a conversation that another process runs",
-		Long: "Join a conversation that another process runs, in mid-sentence if need be. Without ID, join the only one that is live, or list\n" +
+		Long: "Join a conversation that another process runs. Without ID, join the only one that is open, or list\n" +
 			"those that are. Without a terminal, and with --read-only, only print what happens, until Ctrl-C.",
 		Example:           "  fermata attach\n  fermata attach 01a1df48 --read-only",
 		ValidArgsFunction: cli.CompleteIDs(false),
@@ -56,14 +56,14 @@ func attachTo(ctx context.Context, s cli.Streams, live []managecmd.Live, named [
 	live = slices.DeleteFunc(live, func(r managecmd.Live) bool { return r.PID == 0 })
 	switch len(live) {
 	case 0:
-		return "", &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("no conversation is live"), Hint: "fermata resume resumes one"}
+		return "", &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("no conversation is open"), Hint: "fermata resume resumes one"}
 	case 1:
 		return live[0].ID, nil
 	}
 	if err := managecmd.PrintLive(s.Err, live); err != nil {
 		return "", err
 	}
-	return "", &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%d conversations are live", len(live)), Hint: "name one: fermata attach ID"}
+	return "", &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%d conversations are open", len(live)), Hint: "name one: fermata attach ID"}
 }
 
 // watchConversation prints what happens in a conversation.

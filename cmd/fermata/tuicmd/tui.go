@@ -42,7 +42,7 @@ type tuiFlags struct {
 func (f *tuiFlags) register(fs *pflag.FlagSet) {
 	f.RunFlags.Register(fs)
 	fs.StringArrayVarP(&f.images, "image", "i", nil, "attach image `FILE` to the first message; separate several by commas")
-	fs.BoolVar(&f.Detach, "detach", false, "let fermata serve run the turns: they go on if the terminal is closed; fermata attach comes back to them")
+	fs.BoolVar(&f.Detach, "detach", false, "run turns in fermata serve: they continue if the terminal is closed; fermata attach joins them")
 }
 
 // Commands returns fermata resume and fermata attach.

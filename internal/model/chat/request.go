@@ -67,15 +67,15 @@ func (c *client) build(p model.Prompt) request {
 		b.contents = append(b.contents, len(b.body))
 		b.body = append(append(b.body, head.Instructions...), '}')
 	}
-	lone := wire.LonePlace(p)
+	unknown := wire.UnknownCallsPlace(p)
 	for i, it := range p.Items {
-		if i == lone {
-			b.lone(p.UnknownCalls)
+		if i == unknown {
+			b.unknownCalls(p.UnknownCalls)
 		}
 		b.item(it)
 	}
-	if lone == len(p.Items) {
-		b.lone(p.UnknownCalls)
+	if unknown == len(p.Items) {
+		b.unknownCalls(p.UnknownCalls)
 	}
 	b.flush()
 	b.markCache(p.Model)
@@ -135,7 +135,7 @@ func (b *builder) settings(p model.Prompt) {
 	}
 }
 
-func (b *builder) lone(ids []string) {
+func (b *builder) unknownCalls(ids []string) {
 	b.flush()
 	for _, id := range ids {
 		b.begin(id)

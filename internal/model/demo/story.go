@@ -47,7 +47,7 @@ func (v view) story() string {
 	if p.aborted != "" {
 		return p.cut() + p.ended
 	}
-	return p.told() + p.ended
+	return p.report() + p.ended
 }
 
 var duration = sync.OnceValue(func() *regexp.Regexp {
@@ -85,8 +85,8 @@ func (p past) cut() string {
 	return strings.TrimSpace(b.String())
 }
 
-// told tells of a turn that came to its end.
-func (p past) told() string {
+// report describes a turn that came to its end.
+func (p past) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Nothing was interrupted. You had asked: %s\n", oneLine(p.asked))
 	for _, c := range p.pairs() {

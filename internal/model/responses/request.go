@@ -52,9 +52,9 @@ func (c *client) build(p model.Prompt) *builder {
 	head := c.head.Get(p, encodeHead)
 	items := make([][]byte, 0, len(p.Items)+len(p.UnknownCalls))
 	size := len(head.Instructions) + len(head.Tools) + 1024 + len(p.OutputSchema)
-	lone := wire.LonePlace(p)
+	unknown := wire.UnknownCallsPlace(p)
 	for i, it := range p.Items {
-		if i == lone {
+		if i == unknown {
 			items = appendLone(items, p.UnknownCalls)
 		}
 		if b := encodedItem(it); b != nil {
@@ -62,7 +62,7 @@ func (c *client) build(p model.Prompt) *builder {
 			size += len(b) + 1
 		}
 	}
-	if lone == len(p.Items) {
+	if unknown == len(p.Items) {
 		items = appendLone(items, p.UnknownCalls)
 	}
 

@@ -37,9 +37,9 @@ func sameTool(a, b model.ToolSpec) bool {
 	return a.Name == b.Name && a.Description == b.Description && a.Kind == b.Kind && a.Grammar == b.Grammar && bytes.Equal(a.Parameters, b.Parameters)
 }
 
-// LonePlace is where the outputs without a call are put among the items of a
+// UnknownCallsPlace is where the outputs without a call are put among the items of a
 // prompt: before the last message of the user, or at the end. It is -1 if there are none.
-func LonePlace(p model.Prompt) int {
+func UnknownCallsPlace(p model.Prompt) int {
 	if len(p.UnknownCalls) == 0 {
 		return -1
 	}

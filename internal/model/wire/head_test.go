@@ -58,7 +58,7 @@ func TestLonePlace(t *testing.T) {
 		{[]*protocol.PromptItem{other}, []string{"x"}, 1},
 		{[]*protocol.PromptItem{user, other, user, other}, []string{"x"}, 2},
 	} {
-		if got := LonePlace(model.Prompt{Items: tt.items, UnknownCalls: tt.lone}); got != tt.want {
+		if got := UnknownCallsPlace(model.Prompt{Items: tt.items, UnknownCalls: tt.lone}); got != tt.want {
 			t.Errorf("%d items, %d lone: %d, want %d", len(tt.items), len(tt.lone), got, tt.want)
 		}
 	}

@@ -63,8 +63,8 @@ type drawing interface {
 	Leave() // instead of Finish: the turn is parked, and has no end
 }
 
-// unread is how long a stopped run waits for somebody to read what it prints.
-const unread = time.Second
+// readTimeout is how long a stopped run waits for somebody to read what it prints.
+const readTimeout = time.Second
 
 // A ParkedError says that the turn waits for approvals, and was left so.
 type ParkedError struct {
@@ -79,9 +79,9 @@ func (e *ParkedError) Error() string {
 	return "waiting for approval of " + strings.Join(e.Asks, ", ")
 }
 
-// ErrUnread says that the turn completed, and that nobody read its answer
+// ErrAnswerNotRead says that the turn completed, and that nobody read its answer
 // before the run was stopped.
-var ErrUnread = errors.New("the answer was not read")
+var ErrAnswerNotRead = errors.New("the answer was not read")
 
 // ErrDetached says that the turn goes on in the process that owns it.
 var ErrDetached = errors.New("detached")
@@ -161,7 +161,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	select {
 	case <-done:
 		return end, err
-	case <-time.After(unread):
+	case <-time.After(readTimeout):
 	}
 	return stopped(ctx, e, o.Conversation, done, &end, &err)
 }
@@ -350,7 +350,7 @@ func stopped(ctx context.Context, e engine.Engine, id p.ConversationID, done cha
 		return *end, *err
 	case t := <-over:
 		if t.End.Reason == p.Completed {
-			return t, ErrUnread
+			return t, ErrAnswerNotRead
 		}
 		return t, nil
 	}

@@ -236,7 +236,7 @@ func TestStopWhenNobodyReadTheAnswer(t *testing.T) {
 		synctest.Wait()
 		r.cancel()
 		<-r.done
-		if !errors.Is(r.failed, ErrUnread) {
+		if !errors.Is(r.failed, ErrAnswerNotRead) {
 			t.Errorf("end %+v, %v", r.end, r.failed)
 		}
 		close(pipe.closed)

@@ -105,14 +105,14 @@ type turnCall struct {
 	c      *conversation
 	model  string          // of a conversation that begins with the call
 	ctx    context.Context // ended by a cancel
-	life   context.Context // not ended by a cancel: the end of the turn is told all the same
+	life   context.Context // not ended by a cancel: the end of the turn is still reported
 	events *event.Translator
 	asks   *asker
 
 	progress *progress
 	seen     p.Seq    // the last event that it was given
 	turn     p.TurnID // the one that events were last about
-	mine     bool     // whether those are told for this call
+	mine     bool     // whether those are reported to this call
 }
 
 func (s *Server) newTurnCall(ctx context.Context, r *jsonrpc.Request, in callParams, c *conversation, now p.Settings) *turnCall {
@@ -127,18 +127,18 @@ func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
 	defer t.c.leave(t)
 	defer t.progress.beat()()
 	taken := func(receipt p.Receipt) {
-		told := false
+		reports := false
 		switch receipt.State {
 		case p.TakenStarted:
-			t.c.tells(t, receipt.Turn)
+			t.c.reports(t, receipt.Turn)
 		case p.TakenSteered: // the turn's events stay with the call that has them
-			told = t.c.tells(t, receipt.Turn)
+			reports = t.c.reports(t, receipt.Turn)
 		}
 		if t.model != "" { // now nobody can be quicker than us with a reply
 			t.send(p.Event{}, event.Configured(t.c.id, t.model))
 		}
 		t.r.Release()
-		if t.seen = receipt.Seq; told {
+		if t.seen = receipt.Seq; reports {
 			t.turn, t.mine = receipt.Turn, true
 			t.join()
 		}
@@ -153,14 +153,14 @@ func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
 	return t.result(end), nil
 }
 
-// join takes over the telling of a turn from its middle on: what its calls are called, and what
+// join takes over the reports of a turn from its middle on: what its calls are called, and what
 // somebody must be asked, was said before.
 func (t *turnCall) join() {
 	t.asks.hold = true
 	var missed []event.Msg // what has begun and not ended
 	for e, err := range t.s.o.Engine.Subscribe(t.life, t.c.id, 0) {
 		if err != nil {
-			return // whoever follows the turn is told as well
+			return // whoever follows the turn is notified as well
 		}
 		if e.Seq != 0 && e.Seq <= t.seen {
 			for _, m := range t.events.Translate(e) {
@@ -191,7 +191,7 @@ func begun(list []event.Msg, m event.Msg) []event.Msg {
 	return list
 }
 
-// A submitHook is an engine that tells what became of a message before its
+// A submitHook is an engine that reports what became of a message before its
 // events are followed, and gives them in step with everybody else's.
 type submitHook struct {
 	engine.Engine
@@ -225,7 +225,7 @@ func (h *submitHook) Subscribe(ctx context.Context, _ p.ConversationID, _ p.Curs
 	}
 }
 
-// event tells the client about an event of the turn.
+// event reports an event of the turn to the client.
 func (t *turnCall) event(e p.Event) {
 	if e.Turn != 0 && (e.Turn != t.turn || !t.mine) {
 		t.enter(e)
@@ -234,18 +234,18 @@ func (t *turnCall) event(e p.Event) {
 	if !t.mine {
 		return
 	}
-	t.tell(e)
+	t.report(e)
 	t.asks.event(e)
-	if _, ok := e.Body.(*p.TurnEnded); ok { // whoever comes later has nothing to tell
-		t.c.told(e.Turn)
+	if _, ok := e.Body.(*p.TurnEnded); ok { // whoever comes later has nothing to report
+		t.c.reported(e.Turn)
 	}
 }
 
-// enter finds out whether the turn of an event is told for this call. It may be from the middle on: if
-// nobody told of it, or the call that did was cancelled and took nothing but its message back.
+// enter finds out whether the turn of an event is reported to this call. It may be from the middle on: if
+// nobody reported it, or the call that did was cancelled and took nothing but its message back.
 func (t *turnCall) enter(e p.Event) {
 	_, returned := e.Body.(*p.InputReturned) // of a message that need not have been a part of the turn
-	t.turn, t.mine = e.Turn, t.c.teller(e.Turn) == t || !returned && t.c.tells(t, e.Turn)
+	t.turn, t.mine = e.Turn, t.c.reporter(e.Turn) == t || !returned && t.c.reports(t, e.Turn)
 	if !t.mine {
 		return
 	}
@@ -256,39 +256,39 @@ func (t *turnCall) enter(e p.Event) {
 	t.join()
 }
 
-// tells reports whether a call tells of a turn. The first call that has to do with the turn does.
-func (c *conversation) tells(t *turnCall, turn p.TurnID) bool {
+// reports says whether a call reports a turn. The first call that has to do with the turn does.
+func (c *conversation) reports(t *turnCall, turn p.TurnID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first, ok := c.tellers[turn]; ok {
+	if first, ok := c.reporters[turn]; ok {
 		return first == t
 	}
-	c.tellers[turn] = t
+	c.reporters[turn] = t
 	return true
 }
 
-// teller returns the call that tells of a turn, nil if none does.
-func (c *conversation) teller(turn p.TurnID) *turnCall {
+// reporter returns the call that reports a turn, nil if none does.
+func (c *conversation) reporter(turn p.TurnID) *turnCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.tellers[turn]
+	return c.reporters[turn]
 }
 
-// leave lets another call tell of what t has not told to the end.
+// leave lets another call report what t has not reported to the end.
 func (c *conversation) leave(t *turnCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.tellers, func(_ p.TurnID, teller *turnCall) bool { return teller == t })
+	maps.DeleteFunc(c.reporters, func(_ p.TurnID, reporter *turnCall) bool { return reporter == t })
 }
 
-// told says that the end of a turn was told.
-func (c *conversation) told(turn p.TurnID) {
+// reported notes that the end of a turn was reported.
+func (c *conversation) reported(turn p.TurnID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tellers[turn] = nil
+	c.reporters[turn] = nil
 }
 
-func (t *turnCall) tell(e p.Event) {
+func (t *turnCall) report(e p.Event) {
 	for _, m := range t.events.Translate(e) {
 		t.send(e, m)
 	}
@@ -306,7 +306,7 @@ type eventParams struct {
 	Msg  event.Msg  `json:"msg"`
 }
 
-// send tells the client one thing, twice: older clients wait for the bare type. If the client
+// send sends the client one message, twice: older clients wait for the bare type. If the client
 // streams the conversation it has got that from the stream.
 // A client that does not read is waited for here, which holds up nobody else.
 func (t *turnCall) send(e p.Event, m event.Msg) {

@@ -352,16 +352,16 @@ func TestReplyHandedBackTellsNothing(t *testing.T) {
 
 // A call that learns of its turn when another has told all of it tells nothing again.
 func TestTurnIsToldByOneCall(t *testing.T) {
-	c := &conversation{tellers: map[p.TurnID]*turnCall{}}
+	c := &conversation{reporters: map[p.TurnID]*turnCall{}}
 	first, second := &turnCall{c: c, asks: newAsker(t.Context(), newDesk(nil, ""), byCall, nil), turn: 1, mine: true, events: event.New(0), progress: &progress{}}, &turnCall{c: c}
 	end := p.Event{Turn: 1, Body: &p.TurnEnded{Reason: p.Interrupted}}
-	if !c.tells(first, 1) || c.tells(second, 1) {
+	if !c.reports(first, 1) || c.reports(second, 1) {
 		t.Error("the first call tells, no other")
 	}
 	first.s = &Server{conn: jsonrpc.New(t.Context(), jsonrpc.Options{})}
 	first.r, first.life = &jsonrpc.Request{}, t.Context()
 	first.event(end)
-	if c.tells(second, 1) {
+	if c.reports(second, 1) {
 		t.Error("told twice")
 	}
 }

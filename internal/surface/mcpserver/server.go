@@ -114,14 +114,14 @@ type conversation struct {
 
 	mu        sync.Mutex
 	streamed  p.Seq                  // the last event that a stream has sent: a call does not send it under its bare type again; guarded by mu
-	tellers   map[p.TurnID]*turnCall // the call that tells of a turn: the first one; nil when its end was told; guarded by mu
+	reporters map[p.TurnID]*turnCall // the call that reports a turn: the first one; nil when its end was reported; guarded by mu
 	streaming *stream                // guarded by mu
 
 	used atomic.Pointer[chan struct{}] // closed when somebody uses it next
 }
 
 func (s *Server) remember(id p.ConversationID) *conversation {
-	c := &conversation{id: id, group: follow.New(s.o.Engine, id), desk: newDesk(s, id), tellers: map[p.TurnID]*turnCall{}}
+	c := &conversation{id: id, group: follow.New(s.o.Engine, id), desk: newDesk(s, id), reporters: map[p.TurnID]*turnCall{}}
 	c.use()
 	return c
 }

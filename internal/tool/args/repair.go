@@ -28,7 +28,7 @@ func (s *Schema) object(v *Values, text string) (map[string]json.RawMessage, err
 	if json.Unmarshal([]byte(fixed), &object) == nil {
 		return object, nil
 	}
-	if one, ok := lone(fixed); ok {
+	if one, ok := onlyElement(fixed); ok {
 		v.note("took a list of one object for that object")
 		return one, nil
 	}
@@ -42,8 +42,8 @@ func (s *Schema) object(v *Values, text string) (map[string]json.RawMessage, err
 // bare reports whether a text is no attempt at JSON at all.
 func bare(text string) bool { return !strings.ContainsAny(text[:1], "{[\"") }
 
-// lone returns the only element of a list if that is an object.
-func lone(text string) (map[string]json.RawMessage, bool) {
+// onlyElement returns the only element of a list if that is an object.
+func onlyElement(text string) (map[string]json.RawMessage, bool) {
 	var list []map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &list) != nil || len(list) != 1 {
 		return nil, false
