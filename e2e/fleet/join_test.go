@@ -201,6 +201,25 @@ func TestOwnerOnAnotherMachineDies(t *testing.T) {
 	})
 }
 
+// Clients wait for as long as the lease of a dead owner lasts.
+func TestOwnerWithALongLeaseDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, &server.Options{})
+		o := nats.Options{Lease: 30 * time.Second, Connect: []natsgo.Option{natsgo.InProcessServer(s)}}
+		a, b, c := newMember(t, o), newMember(t, o), newMember(t, o)
+		id := a.Begin()
+		seen := follow(t, b.c, id)
+		say(t, b.c, id, "go")
+		a.Request().Delta("half a sen")
+		seen.until("delta")
+		a.die(t)
+		if _, err := c.c.Resume(t.Context(), id); err != nil {
+			t.Errorf("resume: %v", err)
+		}
+		seen.until("turn_ended crashed")
+	})
+}
+
 // Followers of an owner that was taken for dead move on to the new one, also if the old one is well again and
 // has nothing to write.
 func TestFollowersLeaveAnOwnerThatWasReplaced(t *testing.T) {
