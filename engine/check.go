@@ -34,6 +34,11 @@ func (l *Local) Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event
 // Tail is Read that continues: what another process appends is given as it comes,
 // until ctx ends.
 func (l *Local) Tail(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
+	return l.TailAfter(ctx, id, 0)
+}
+
+// TailAfter is Tail from a cursor.
+func (l *Local) TailAfter(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
 		v, err := l.view(ctx, id)
 		if err != nil {
@@ -42,7 +47,7 @@ func (l *Local) Tail(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event
 		}
 		defer v.Close()
 		events := newEvents(yield)
-		for source := v.Follow(0); ; {
+		for source := v.Follow(uint64(after)); ; {
 			recs, chunks, err := source.Next(ctx)
 			if err != nil {
 				yield(p.Event{}, err)

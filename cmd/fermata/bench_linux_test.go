@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -208,4 +209,31 @@ func BenchmarkInit(b *testing.B) {
 	b.ReportMetric(sum, "init-ms")
 	b.ReportMetric(worst, "slowest-ms")
 	b.Logf("slowest package: %s, %.3f ms of %.3f ms for %d packages", slowest, worst, sum, len(least))
+}
+
+// BenchmarkTakeOver is how long it takes from kill -9 of the owner until a process that had joined has recovered the
+// conversation. The worst is reported as well: run it with -benchtime 20x.
+func BenchmarkTakeOver(b *testing.B) {
+	var took []time.Duration
+	for range b.N {
+		pl := newPlace(b)
+		owner := pl.start("exec", "--demo", "run: echo begun; exec sleep 1000")
+		id := pl.conversation()
+		pl.awaitText(id, "begun")
+		joined := pl.start("exec", "resume", id, "--demo", "say something")
+		eventually(b, "it has joined", func() bool { return joined.err.has("begun") })
+		began := time.Now()
+		if err := owner.cmd.Process.Kill(); err != nil {
+			b.Fatal(err)
+		}
+		pl.awaitEvent(id, "the end of the turn", func(body protocol.Body) bool {
+			end, ok := body.(*protocol.TurnEnded)
+			return ok && end.Reason == protocol.Crashed
+		})
+		took = append(took, time.Since(began))
+		joined.code()
+	}
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2].Seconds()*1000, "ms/median")
+	b.ReportMetric(took[len(took)-1].Seconds()*1000, "ms/worst")
 }

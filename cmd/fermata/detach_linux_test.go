@@ -110,19 +110,25 @@ func TestDetachedTurnHasItsClientsEnvironment(t *testing.T) {
 	}
 }
 
-// Ctrl-C interrupts a detached turn: stop means stop.
-func TestInterruptDetachedExec(t *testing.T) {
+// Ctrl-C and SIGTERM interrupt a detached turn: stop means stop. A hangup only detaches.
+func TestSignalsOfDetachedExec(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
 	pl.stopServe()
-	pr := pl.start("exec", "--demo", "--detach", "run: echo begun; exec sleep 1000")
-	id := pl.conversation()
-	pl.awaitText(id, "begun")
-	pr.signal(syscall.SIGINT)
-	if code := pr.code(); code != exitInterrupted {
-		t.Errorf("exit code %d\n%s", code, pr.err.String())
+	for sig, says := range map[syscall.Signal]string{syscall.SIGINT: "interrupted after", syscall.SIGTERM: "interrupted after", syscall.SIGHUP: "goes on"} {
+		pr := pl.start("exec", "--demo", "--detach", "run: echo begun; exec sleep 1000")
+		eventually(t, "the command runs", func() bool { return pr.err.has("  begun") })
+		id := string(pl.conversations()[0].ID)
+		pr.signal(sig)
+		if code := pr.code(); code != 128+int(sig) || !pr.err.has(says) {
+			t.Errorf("%v: exit code %d\n%s", sig, code, pr.err.String())
+		}
+		runs := strings.Contains(pl.must("ps"), id) && strings.Contains(pl.must("ps"), "running")
+		if runs != (sig == syscall.SIGHUP) {
+			t.Errorf("%v: after it:\n%s", sig, pl.must("ps"))
+		}
+		pl.run("interrupt", id)
 	}
-	contains(t, "stderr", pr.err.String(), "interrupted after")
 }
 
 // The process that serves is killed in mid-turn: another one is started, and recovers the conversation.

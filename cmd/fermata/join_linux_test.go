@@ -1,12 +1,16 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/journal/file"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -140,7 +144,7 @@ func TestOwnerIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errs, code := pl.run("exec", "resume", id, "--demo", "say something")
-	if code != exitFailed || !strings.Contains(errs, "does not respond") {
+	if code != exitFailed || !strings.Contains(errs, fmt.Sprintf("process %d has this conversation open and does not respond", owner.cmd.Process.Pid)) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if err := owner.cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -193,4 +197,44 @@ echo attacked
 			}
 		})
 	}
+}
+
+// An owner of a later version, whose protocol this one does not speak: whoever would join is told, and
+// reads what is recorded all the same.
+func TestTooOldToJoin(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	id := pl.converse("exec", "--demo", "talk 5")
+	home := filepath.Join(pl.dir, "home/fermata")
+	ln, err := net.Listen("unix", filepath.Join(home, "run", "later.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() { // ends with ln
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			var hello struct{ ID json.RawMessage }
+			if json.NewDecoder(conn).Decode(&hello) == nil {
+				fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no","data":{"text":"this fermata is too old to join","version":{"oldest":2,"newest":3,"theirs":1}}}}`+"\n", hello.ID)
+			}
+		}
+	}()
+	store := file.New(home, file.Options{Address: func() string { return ln.Addr().String() }})
+	held, err := store.Open(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	for _, args := range [][]string{{"exec", "resume", id, "--demo", "talk 1"}, {"send", id, "x"}, {"interrupt", id}} {
+		if _, errs, code := pl.run(args...); code != exitFailed || !strings.Contains(errs, "too old to join") {
+			t.Errorf("%q: exit code %d: %s", args, code, errs)
+		}
+	}
+	contains(t, "show", pl.must("show", id), "word5")
+	following := pl.start("show", "--follow", id)
+	eventually(t, "it is followed in the journal", func() bool { return following.out.has("word5") })
 }

@@ -39,6 +39,7 @@ type Options struct {
 	Config func(*conversation.Config)
 
 	IdleAfter, IdleFollowed time.Duration // as in engine.Options
+	Changed                 func()        // the same
 
 	Remote bool // the test uses the engine as another process would
 }
@@ -63,7 +64,7 @@ func New(t testing.TB, o Options) *Engine {
 		o.Config(&cfg)
 	}
 	e.Local = engine.New(t.Context(), engine.Options{
-		Store: o.Store, Config: cfg, IdleAfter: o.IdleAfter, IdleFollowed: o.IdleFollowed,
+		Store: o.Store, Config: cfg, IdleAfter: o.IdleAfter, IdleFollowed: o.IdleFollowed, Changed: o.Changed,
 	})
 	e.client = e.Local
 	if o.Remote {

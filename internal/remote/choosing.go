@@ -185,8 +185,8 @@ func (c *Choosing) join(ctx context.Context, owner journal.Owner) (*Engine, erro
 		return e, nil
 	}
 	e, err := c.dial(ctx, owner)
-	if silent := (*UnresponsiveError)(nil); errors.As(err, &silent) {
-		silent.PID = owner.PID
+	if errors.As(err, new(*UnresponsiveError)) {
+		return nil, fmt.Errorf("join: %w", &UnresponsiveError{PID: owner.PID})
 	}
 	if err != nil {
 		return nil, err

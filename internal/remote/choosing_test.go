@@ -3,6 +3,8 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,9 +54,14 @@ type reader struct {
 
 func read(t *testing.T, e engine.Engine, id p.ConversationID) *reader {
 	t.Helper()
+	return readFrom(t, e.Subscribe(t.Context(), id, 0))
+}
+
+func readFrom(t *testing.T, events iter.Seq2[p.Event, error]) *reader {
+	t.Helper()
 	r := &reader{t: t, events: make(chan p.Event, 10000), ended: make(chan error, 1)}
 	go func() { // ends with the test
-		for ev, err := range e.Subscribe(t.Context(), id, 0) {
+		for ev, err := range events {
 			if err != nil {
 				r.ended <- err
 				return
@@ -297,5 +304,68 @@ func TestMoveIsTold(t *testing.T) {
 				t.Errorf("told again: %+v", <-moves)
 			}
 		})
+	}
+}
+
+// Whoever only watches follows the owner, reads the journal while there is none, and never opens the conversation.
+func TestWatch(t *testing.T) {
+	home := t.TempDir()
+	a, b, c := newNode(t, home), newNode(t, home), newNode(t, home)
+	id := create(t, a.c)
+	seen := readFrom(t, c.c.Watch(t.Context(), id))
+	say(t, a.c, id, "go")
+	q := a.Request()
+	q.Delta("half")
+	seen.until("delta 1.1.0 0 half")
+	if n := c.host.Clients() + b.host.Clients(); n != 0 || a.host.Clients() != 1 {
+		t.Errorf("the owner has %d clients, others %d", a.host.Clients(), n)
+	}
+	a.die()
+	if _, open, err := c.c.Owner(t.Context(), id); err != nil || open {
+		t.Errorf("it was opened: %v, %v", open, err)
+	}
+	say(t, b.c, id, "from b")
+	b.Request().Answer("here")
+	seen.until("turn_ended crashed")
+	seen.until("turn_ended completed")
+	if _, err := b.c.Submit(t.Context(), id, p.Interrupt{}); !errors.Is(err, engine.ErrNothingToStop) {
+		t.Error(err)
+	}
+	if err := b.c.Release(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	say(t, b.c, id, "again")
+	b.Request().Answer("yes")
+	seen.until("turn_ended completed")
+}
+
+// What another owner gives from the beginning is given on from where it was left.
+func TestTextIsGivenOnce(t *testing.T) {
+	item, other := p.ItemID{Turn: 1, Response: 1}, p.ItemID{Turn: 1, Response: 1, Index: 1}
+	fresh := remote.Fresh()
+	for _, c := range []struct {
+		body p.Body
+		want string
+	}{
+		{&p.Delta{Item: item, Text: "abc"}, "0 abc"},
+		{&p.Delta{Item: item, Text: "abc"}, ""},
+		{&p.Delta{Item: item, Text: "abcde"}, "3 de"},
+		{&p.Delta{Item: item, Offset: 2, Text: "c"}, ""},
+		{&p.Delta{Item: item, Offset: 4, Text: "efg"}, "5 fg"},
+		{&p.Delta{Item: other, Text: "x"}, "0 x"},
+		{&p.Delta{Item: item, Offset: 7, Text: "h"}, "7 h"},
+		{&p.TurnEnded{}, "end"},
+		{&p.Delta{Item: item, Text: "abc"}, "0 abc"}, // what was seen of a turn that ended is forgotten
+	} {
+		got := ""
+		if ev, ok := fresh(p.Event{Turn: 1, Body: c.body}); ok {
+			got = "end"
+			if d, isDelta := ev.Body.(*p.Delta); isDelta {
+				got = fmt.Sprintf("%d %s", d.Offset, d.Text)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v: %q, want %q", c.body, got, c.want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
@@ -36,7 +37,7 @@ func showCommand(s cli.Streams) *cobra.Command {
 				return err
 			}
 			if following {
-				return follow(cmd.Context(), e.Local, id, s, asJSON)
+				return follow(cmd.Context(), e, id, s, asJSON)
 			}
 			if asJSON {
 				return showJSON(cmd.Context(), e.Local, id, s.Out)
@@ -63,11 +64,11 @@ func showJSON(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Wr
 }
 
 // Follow prints what happens in a conversation, until a signal comes or stdout is closed.
-func Follow(ctx context.Context, e *engine.Local, id p.ConversationID, s cli.Streams) error {
+func Follow(ctx context.Context, e *remote.Choosing, id p.ConversationID, s cli.Streams) error {
 	return follow(ctx, e, id, s, false)
 }
 
-func follow(ctx context.Context, e *engine.Local, id p.ConversationID, s cli.Streams, asJSON bool) error {
+func follow(ctx context.Context, e *remote.Choosing, id p.ConversationID, s cli.Streams, asJSON bool) error {
 	ctx, _ = cli.StopSignals(ctx)
 	ctx = cli.WhileRead(ctx, s.RawOut)
 	return followed(ctx, tailTo(ctx, e, id, s, asJSON))
@@ -86,13 +87,13 @@ func followed(ctx context.Context, err error) error {
 }
 
 // tailTo prints events as they come, or draws them as exec does.
-func tailTo(ctx context.Context, e *engine.Local, id p.ConversationID, s cli.Streams, asJSON bool) error {
+func tailTo(ctx context.Context, e *remote.Choosing, id p.ConversationID, s cli.Streams, asJSON bool) error {
 	draw := exec.Follow(cli.Printing(cli.NewStreams(s.In, s.RawOut, s.RawOut), cli.ColorAuto))
 	if asJSON {
 		enc := json.NewEncoder(s.Out)
 		draw = func(ev p.Event) error { return enc.Encode(ev) }
 	}
-	for ev, err := range e.Tail(ctx, id) {
+	for ev, err := range e.Watch(ctx, id) {
 		if err != nil {
 			return err
 		}

@@ -72,5 +72,5 @@ func watchConversation(ctx context.Context, s cli.Streams, id p.ConversationID) 
 	if err != nil {
 		return err
 	}
-	return managecmd.Follow(ctx, e.Local, id, s)
+	return managecmd.Follow(ctx, e, id, s)
 }

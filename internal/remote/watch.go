@@ -1,0 +1,90 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Watch gives every event of a conversation, then live ones, to somebody who only reads: from the process that has it
+// open, or from the store if none has, or none that can be reached. It never opens the conversation.
+func (c *Choosing) Watch(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		f := &follower{c: c, id: id, seen: map[p.ItemID]int64{}, yield: yield}
+		if err := f.watch(ctx); err != nil {
+			yield(p.Event{}, err)
+		}
+	}
+}
+
+// watch gives events until the client has left, then nil.
+func (f *follower) watch(ctx context.Context) error {
+	unreached := "" // the address of an owner that cannot be reached
+	for {
+		owner, open, err := f.c.Owner(ctx, f.id)
+		if err != nil {
+			return err
+		}
+		if open && owner.Joinable() && addressOf(owner) != unreached && !f.c.o.Alone {
+			e, err := f.c.join(ctx, owner)
+			if err == nil {
+				err = f.read(ctx, e, addressOf(owner))
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if !f.c.elsewhere(err) && !errors.Is(err, errMoved) {
+				if errors.Is(err, errStopped) {
+					return nil
+				}
+				unreached = addressOf(owner) // the journal is read instead
+			}
+			if err := pause(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := f.watchStore(ctx, unreached); !errors.Is(err, errMoved) {
+			return ended(err)
+		}
+	}
+}
+
+// ownerLook is how often one who reads the journal looks whether somebody has opened the conversation.
+const ownerLook = 500 * time.Millisecond
+
+// watchStore gives what is recorded, until an owner can be joined: then errMoved.
+func (f *follower) watchStore(ctx context.Context, unreached string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // ends with ctx
+		for ctx.Err() == nil {
+			select {
+			case <-time.After(ownerLook):
+			case <-ctx.Done():
+				return
+			}
+			owner, open, err := f.c.Owner(ctx, f.id)
+			if err == nil && open && owner.Joinable() && addressOf(owner) != unreached && !f.c.o.Alone {
+				cancel(errMoved)
+			}
+		}
+	}()
+	return f.give(f.c.TailAfter(ctx, f.id, f.after))
+}
+
+// give passes on what is new of events.
+func (f *follower) give(events iter.Seq2[p.Event, error]) error {
+	for ev, err := range events {
+		if err != nil {
+			return err
+		}
+		if ev, ok := f.fresh(ev); ok && !f.yield(ev, nil) {
+			return errStopped
+		}
+	}
+	return errStopped
+}
