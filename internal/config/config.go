@@ -44,7 +44,10 @@ type Screen struct {
 	Mouse       bool   // take the mouse; else it is the terminal's
 	PrintAtQuit bool   // leave the conversation in the terminal's scrollback
 	Theme       string // auto, dark, light or none
-	Inline      bool   // no alternate screen: what is finished goes to the terminal's scrollback
+
+	NotifyApproval, NotifyHold, NotifyTurnEnded, NotifyRecovered bool // what Bell and Notifications are for
+
+	Inline bool // no alternate screen: what is finished goes to the terminal's scrollback
 }
 
 // A Config is everything that was configured. It is shared and must not be

@@ -120,13 +120,17 @@ var descriptions = map[string]string{
 	"responses_originator_header_internal_override": "How requests name the program that makes them.",
 	"file_opener":                                   "The editor that file names in the terminal are links to.",
 	"disable_paste_burst":                           "In terminals without bracketed paste: do not guess which keys were pasted.",
-	"tui.bell":                                      "Ring the bell when you are waited for and when a turn has ended.",
+	"tui.bell":                                      "Ring the bell; `tui.notify_…` say when.",
+	"tui.notify_approval":                           "Ring and notify when an approval is needed, or an MCP server asks something.",
+	"tui.notify_hold":                               "Ring and notify when a turn waits for a limit of the model service.",
+	"tui.notify_turn_ended":                         "Ring and notify when a turn has ended.",
+	"tui.notify_recovered":                          "Ring and notify when a conversation was recovered after a crash.",
 	"tui.terminal_title":                            "Show in the title of the window whether the terminal UI works, waits for you or is done.",
 	"tui.mouse":                                     "Let the mouse scroll, and copy what is selected with it. Without it the mouse is the terminal's.",
 	"tui.print_at_quit":                             "Leave the conversation in the terminal's scrollback when the terminal UI ends.",
 	"tui.inline":                                    "Use no alternate screen: what is finished goes to the terminal's own scrollback, and the mouse is the terminal's.",
 	"tui.theme":                                     "Colours for a dark or a light background, or none. `auto` asks the terminal.",
-	"tui.notifications":                             "Let the terminal notify you when a turn has ended or an approval is needed while you look elsewhere.",
+	"tui.notifications":                             "Let the terminal notify you while you look elsewhere; `tui.notify_…` say of what.",
 }
 
 // Markdown is a table of all keys.

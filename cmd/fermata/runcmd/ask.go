@@ -3,6 +3,7 @@ package runcmd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
@@ -59,8 +60,14 @@ func (l *refusedCalls) explain(s cli.Streams, how string) {
 	fmt.Fprintf(s.Err, "hint: %s\n", how)
 }
 
+// onlyTools reports whether nothing but calls of tools of MCP servers was refused. Each says itself
+// how it can be allowed.
+func (l *refusedCalls) onlyTools() bool {
+	return !slices.ContainsFunc(l.list, func(line string) bool { return !strings.Contains(line, "fermata permissions allow --tool ") })
+}
+
 // howToAllow says how to let a conversation do what was refused.
-func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.ConversationID) string {
+func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.ConversationID, onlyTools bool) string {
 	if f.review {
 		if f.ephemeral {
 			return "a review only reads"
@@ -68,6 +75,9 @@ func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.Conversation
 		return fmt.Sprintf("a review only reads; to let it change files: fermata exec resume %s -s workspace-write PROMPT", id)
 	}
 	how := "--park waits for fermata approve"
+	if onlyTools {
+		return "fermata permissions allow --tool lets a tool be called always; " + how
+	}
 	if snap, err := r.Engine.Resume(ctx, id); err == nil && snap.Settings.Sandbox.Mode == p.SandboxReadOnly {
 		return "-s workspace-write lets it write here this time, fermata trust always; " + how
 	}

@@ -28,24 +28,16 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 		panic(broken)
 	}
 	t := &m.talk
-	ran, cwd, asked, caught, held := t.tr.Active, t.tr.Settings.Cwd, len(t.asks), t.caught(), t.tr.Hold != nil
+	before, cwd := m.watch(), t.tr.Settings.Cwd
 	for _, e := range b.Events {
 		m.apply(e)
 	}
-	var cmds []tea.Cmd
-	switch {
-	case !caught: // of long ago
-	case len(t.asks) > asked:
-		cmds = append(cmds, m.notify("fermata asks for an approval"))
-	case t.tr.Hold != nil && !held:
-		cmds = append(cmds, m.notify("fermata waits for a limit of the model service"))
-	case ran && !t.tr.Active:
-		cmds = append(cmds, m.notify("fermata: the turn has ended"))
-	}
-	if caught && ran && m.planned() && m.dialog == nil && m.screen == nil {
+	ended := before.active && !t.tr.Active
+	cmds := []tea.Cmd{m.notifyOf(before)}
+	if before.on && ended && m.planned() && m.dialog == nil && m.screen == nil {
 		cmds = append(cmds, m.askAboutPlan())
 	}
-	if ran && !t.tr.Active || cwd != t.tr.Settings.Cwd {
+	if ended || cwd != t.tr.Settings.Cwd {
 		m.setDir(t.tr.Settings.Cwd)
 		cmds = append(cmds, m.branch())
 	}
@@ -75,6 +67,7 @@ func (m *model) apply(e p.Event) {
 	case *p.TurnStarted:
 		t.planning, t.proposed = t.tr.Settings.Plan && !b.Shell, false
 	case *p.TurnEnded:
+		t.ended = b.Reason
 		t.proposed = t.planning && b.Reason == p.Completed
 	}
 	if now := t.tr.Usage; now != before {

@@ -38,8 +38,9 @@ type talk struct {
 	context           int64                            // tokens that the last request and its response took
 	loading           *atomic.Uint64                   // how far the earlier part is read; nil if it is not being
 	stopLoad          context.CancelFunc
-	planning          bool // the current turn, or the last one, was begun in plan mode
-	proposed          bool // it was the last one, and completed
+	ended             p.EndReason // of the last turn
+	planning          bool        // the current turn, or the last one, was begun in plan mode
+	proposed          bool        // it was the last one, and completed
 }
 
 // caught reports whether everything that was there when the conversation was
@@ -226,7 +227,7 @@ func (m *model) onOpened(o opened) tea.Cmd {
 	if o.gone != nil {
 		m.note(true, "%v; fermata resume %s -C DIR works in another directory", o.gone, o.id)
 	}
-	return tea.Batch(left, m.talk.feed.Next, m.flush(), m.branch(), m.loadDraft())
+	return tea.Batch(left, m.talk.feed.Next, m.flush(), m.branch(), m.loadDraft(), m.notifyOfRecovery(o.snap))
 }
 
 // notOpened says why, and lets the person choose another conversation. What was

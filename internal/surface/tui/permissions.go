@@ -1,32 +1,41 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// offer is what a person who is asked about a command can allow for good, and what
+// offer is what a person who is asked about a command or a tool can allow for good, and what
 // remembers it.
 func (m *model) offer(req *p.ApprovalRequested) (string, func() error) {
-	if req.Kind != p.ApproveCommand {
-		return "", nil
-	}
-	dir := req.Cwd
+	store, dir := m.o.Projects, req.Cwd
 	if dir == "" {
 		dir = m.settings().Cwd
+	}
+	if req.Kind == p.ApproveTool && req.MCP != nil {
+		perm := store.OfferTool(*req.MCP, dir)
+		what := "don't ask again for " + safetext.ShowLine(perm.String())
+		if perm.Dir != "" {
+			what += " in " + m.shortDir(perm.Dir)
+		}
+		return what, func() error { return store.Allow(perm) }
+	}
+	if req.Kind != p.ApproveCommand {
+		return "", nil
 	}
 	perm, ok := project.Offer(req.Command, dir)
 	if !ok {
 		return "", nil
 	}
-	store := m.o.Projects
 	return fmt.Sprintf("don't ask again for `%s …` in %s", perm, m.shortDir(perm.Dir)),
 		func() error { return store.Allow(perm) }
 }
@@ -38,8 +47,8 @@ func (m *model) permissions(string) tea.Cmd {
 		return m.complain(fmt.Errorf("permissions are not available here"))
 	}
 	s := &pick{Model: picker.New(m.theme, picker.Options{
-		Title:   "Commands that run without a question, outside the sandbox; Enter takes one back",
-		Columns: []picker.Column{{Title: "begins with", Min: 20}, {Title: "in", Min: 12, Drop: 1}},
+		Title:   "Commands and tools that run without a question, outside the sandbox; Enter takes one back",
+		Columns: []picker.Column{{Title: "command or tool", Min: 20}, {Title: "in", Min: 12, Drop: 1}},
 		Empty:   "None: you are asked. The dialog of an approval offers to add one.",
 	})}
 	var found []project.Permission
@@ -61,7 +70,7 @@ func (m *model) permissions(string) tea.Cmd {
 			found = list
 			var rows []picker.Row
 			for i, perm := range list {
-				rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: []string{perm.String(), m.shortDir(perm.Dir)}})
+				rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: []string{safetext.ShowLine(perm.String()), cmp.Or(m.shortDir(perm.Dir), "everywhere")}})
 			}
 			s.SetRows(rows)
 			return nil

@@ -44,7 +44,7 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 		return turning + "stopping…", theme.Warn
 	case m.opening != nil || !m.talk.caught():
 		return turning + "opening…", theme.Accent
-	case tr.Active && len(m.talk.asks) > 0:
+	case m.waits():
 		return "● waiting for your answer " + elapsed(), theme.Warn
 	case tr.Active && tr.Hold != nil:
 		return "● waiting for a limit " + elapsed() + " · /try-now · Esc stops", theme.Warn

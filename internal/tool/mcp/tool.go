@@ -186,7 +186,7 @@ func (t *Tool) approve(call tool.Call, arguments json.RawMessage) *tool.Result {
 		return &r
 	case call.Settings.Approval == protocol.ApprovalNever:
 		r := refused(fmt.Sprintf("calling %s of the MCP server %s needs an approval, and nobody can be asked; "+
-			"the user can allow it with mcp_servers.%s.tools.%s.approval = \"allow\"", t.of.Name, t.of.Server, t.of.Server, t.of.Name))
+			"the user can allow it: fermata permissions allow --tool %s.%s", t.of.Name, t.of.Server, t.of.Server, t.of.Name))
 		r.Output.Refused = r.Output.Output
 		return &r
 	}
