@@ -297,31 +297,6 @@ func window(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-const keyHelp = `
-Enter          send; while a turn runs: steer it with the next model request
-Tab, Alt-Enter while a turn runs: queue the message until the turn has ended
-Ctrl-S         while a turn runs: interrupt it and send this instead
-↑ when empty   edit the last pending message; else the history
-Ctrl-R         search the history
-Ctrl-J, Shift-Enter  insert a new line
-@              complete a file name
-!COMMAND       run a command; the model sees its output with the next message
-Ctrl-G         write in your editor ($VISUAL, $EDITOR)
-
-Esc, Ctrl-C    interrupt the turn and everything it runs; messages that were not
-               delivered are returned to the composer
-Esc twice      when nothing runs or is written: edit an earlier message (/rewind)
-Ctrl-C twice   quit, when nothing runs; Ctrl-D too
-/ at an approval  answer later: /resume, /new, /diff and so on; Esc goes back to it
-Ctrl-O         unfold or fold the last long item; Alt-O all
-PgUp, PgDn, wheel  scroll; Esc or End goes back to the bottom
-Mouse          select text: it is copied (tui.mouse = false leaves the mouse to the terminal)
-Alt-Y          copy the last answer; /copy N copies its Nth code block
-?              this page, while nothing is written
-Shift-Tab      plan mode on or off: it only reads until you accept a plan
-Ctrl-L         redraw          Ctrl-Z  suspend
-`
-
 func (m *model) help(string) tea.Cmd {
 	var b strings.Builder
 	for _, s := range slashes() {
@@ -329,7 +304,7 @@ func (m *model) help(string) tea.Cmd {
 			fmt.Fprintf(&b, "%-14s %s\n", strings.TrimSpace("/"+s.Name+" "+s.Args), s.Help)
 		}
 	}
-	m.page("Commands and keys", b.String()+keyHelp)
+	m.page("Commands and keys", b.String()+words.Keys)
 	return nil
 }
 

@@ -7,65 +7,22 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/surface/tui/models"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A modelRow is a model that can be chosen, with what the catalogue says of it.
-type modelRow struct {
-	app.ModelRow
-	facts catalogue.Model // empty if the catalogue does not know it
-}
-
-// modelRows lists what can be chosen: of each usable service the model that would be
-// used, then what the catalogue has, the newest first.
-func modelRows(rows []app.ModelRow, c *catalogue.Catalogue) []modelRow {
-	table := slices.Collect(c.All())
-	slices.SortStableFunc(table, func(a, b catalogue.Model) int { return strings.Compare(b.Released, a.Released) })
-	var list []modelRow
-	for i, row := range rows {
-		k := modelRow{ModelRow: row}
-		var more []modelRow
-		last := i == len(rows)-1 || rows[i+1].Provider != row.Provider
-		for _, m := range table {
-			switch {
-			case m.Provider != row.Provider:
-			case m.ID == row.Model:
-				k.facts = m
-			case last && !slices.ContainsFunc(rows, func(r app.ModelRow) bool { return r.Provider == m.Provider && r.Model == m.ID }):
-				more = append(more, modelRow{app.ModelRow{Provider: m.Provider, Model: m.ID, Note: row.Note}, m})
-			}
-		}
-		list = append(append(list, k), more...)
-	}
-	return list
-}
-
-// columns say what it can hold, and what it costs.
-func (r modelRow) columns() []string {
-	window, price := "", ""
-	if w := r.facts.Window(); w > 0 {
-		window = words.Tokens(w)
-	}
-	if c := r.facts.Price; c.Known {
-		price = fmt.Sprintf("$%g / $%g", c.Input, c.Output)
-	}
-	return []string{r.Model, r.Provider, window, price, strings.Join(r.facts.Efforts, " "), r.Note}
-}
-
 // listModels is the command that finds the models; then gets them.
-func (m *model) listModels(then func([]modelRow, error) tea.Cmd) tea.Cmd {
+func (m *model) listModels(then func([]models.Row, error) tea.Cmd) tea.Cmd {
 	ctx, list, home := m.ctx, m.o.Models, ""
 	if m.o.Config != nil {
 		home = m.o.Config.Home
 	}
 	return func() tea.Msg {
 		rows, err := list(ctx)
-		found := modelRows(rows, catalogue.Open(home))
+		found := models.Rows(rows, catalogue.Open(home))
 		return answer{func() tea.Cmd { return then(found, err) }}
 	}
 }
@@ -87,7 +44,7 @@ func (m *model) pickModel() tea.Cmd {
 		},
 		Empty: "No model was found.",
 	})}
-	var found []modelRow
+	var found []models.Row
 	s.done = func(id string) tea.Cmd {
 		for i := range found {
 			if fmt.Sprint(i) == id {
@@ -98,7 +55,7 @@ func (m *model) pickModel() tea.Cmd {
 	}
 	s.SetLoading(true)
 	m.screen = s
-	return m.listModels(func(list []modelRow, err error) tea.Cmd {
+	return m.listModels(func(list []models.Row, err error) tea.Cmd {
 		s.SetLoading(false)
 		if err != nil {
 			s.SetNote(err.Error())
@@ -107,7 +64,7 @@ func (m *model) pickModel() tea.Cmd {
 		now := m.settings()
 		var rows []picker.Row
 		for i, row := range list {
-			rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: row.columns(), Marked: row.Model == now.Model && row.Provider == now.Provider})
+			rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: row.Columns(), Marked: row.Model == now.Model && row.Provider == now.Provider})
 		}
 		s.SetRows(rows)
 		return nil
@@ -125,19 +82,19 @@ func (m *model) chooseModel(args string) tea.Cmd {
 	case m.o.Models == nil:
 		return m.setModel(p.Overrides{Model: &name}, effort, "")
 	}
-	return m.listModels(func(list []modelRow, _ error) tea.Cmd {
+	return m.listModels(func(list []models.Row, _ error) tea.Cmd {
 		provider, id, ok := strings.Cut(name, "/")
 		over, now := p.Overrides{Model: &name}, m.settings()
-		at := slices.IndexFunc(list, func(r modelRow) bool { return r.Model == name && r.Provider == now.Provider })
+		at := slices.IndexFunc(list, func(r models.Row) bool { return r.Model == name && r.Provider == now.Provider })
 		if at < 0 {
-			at = slices.IndexFunc(list, func(r modelRow) bool { return r.Model == name || ok && r.Provider == provider && r.Model == id })
+			at = slices.IndexFunc(list, func(r models.Row) bool { return r.Model == name || ok && r.Provider == provider && r.Model == id })
 		}
 		if at < 0 {
-			return m.setModel(over, effort, "; it is not in the catalogue"+nearest(name, list))
+			return m.setModel(over, effort, "; it is not in the catalogue"+models.Nearest(name, list))
 		}
 		row := list[at]
 		over = p.Overrides{Provider: &row.Provider, Model: &row.Model}
-		if known := row.facts.Efforts; effort != "" && len(known) > 0 && !slices.Contains(known, effort) {
+		if known := row.Facts.Efforts; effort != "" && len(known) > 0 && !slices.Contains(known, effort) {
 			return m.hintf(theme.Warn, "%s has no effort %q: use %s", row.Model, effort, strings.Join(known, ", "))
 		}
 		return m.setModel(over, effort, "")
@@ -153,24 +110,6 @@ func (m *model) setModel(over p.Overrides, effort, remark string) tea.Cmd {
 	return m.configure(over, said+remark)
 }
 
-// nearest suggests a name that shares its beginning or its end with what was typed.
-func nearest(name string, list []modelRow) string {
-	best, score := "", 3
-	for _, r := range list {
-		n := 0
-		for n < min(len(name), len(r.Model)) && name[n] == r.Model[n] {
-			n++
-		}
-		if n > score {
-			best, score = r.Model, n
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
-}
-
 // effort sets how much the model reasons.
 func (m *model) effort(args string) tea.Cmd {
 	now := m.settings()
@@ -180,11 +119,11 @@ func (m *model) effort(args string) tea.Cmd {
 	if m.o.Models == nil {
 		return m.configure(p.Overrides{Effort: &args}, "the effort is "+args)
 	}
-	return m.listModels(func(list []modelRow, _ error) tea.Cmd {
+	return m.listModels(func(list []models.Row, _ error) tea.Cmd {
 		var known []string
 		for _, r := range list {
 			if r.Model == now.Model && r.Provider == now.Provider {
-				known = r.facts.Efforts
+				known = r.Facts.Efforts
 			}
 		}
 		switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/models"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -267,8 +268,8 @@ func TestModelsOfTheCatalogue(t *testing.T) {
 			break
 		}
 	}
-	rows := modelRows([]app.ModelRow{{Provider: "openai", Model: some.ID}}, c)
-	if len(rows) < 2 || rows[0].Model != some.ID || rows[0].facts.Window() == 0 {
+	rows := models.Rows([]app.ModelRow{{Provider: "openai", Model: some.ID}}, c)
+	if len(rows) < 2 || rows[0].Model != some.ID || rows[0].Facts.Window() == 0 {
 		t.Fatalf("%d rows, the first is %v", len(rows), rows[:min(1, len(rows))])
 	}
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/welcome"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -74,7 +75,8 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 func (m *model) conversation(height int, now time.Time) []string {
 	m.view.SetSize(m.width-2*m.margin(), height)
 	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() && m.opening == nil {
-		lines := m.welcome()
+		s := m.settings()
+		lines := welcome.Lines(s, m.o.Version, m.place(s.Cwd), m.width-2*m.margin(), m.theme)
 		if m.inline() {
 			height = min(height, len(lines))
 		}

@@ -1,4 +1,5 @@
-package tui
+// Package welcome is what a conversation shows that has not begun.
+package welcome
 
 import (
 	"strings"
@@ -6,17 +7,17 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// welcome is what a conversation shows that has not begun: who we are, where, with what
-// model, what it may do, and how to begin.
-func (m *model) welcome() []string {
-	s, t := m.settings(), m.theme
-	name := t.Paint(theme.Heading, "fermata") + " " + t.Paint(theme.Dim, m.o.Version)
+// Lines say who we are, where, with what model, what it may do, and how to begin. No line is
+// wider than width. place is the directory, in words.
+func Lines(s p.Settings, version, place string, width int, t *theme.Theme) []string {
+	name := t.Paint(theme.Heading, "fermata") + " " + t.Paint(theme.Dim, version)
 	lines := []string{
 		"",
 		t.Paint(theme.Accent, "╭───╮") + "  " + name,
-		t.Paint(theme.Accent, "│ ") + t.Paint(theme.Heading, "●") + t.Paint(theme.Accent, " │") + "  " + m.place(s.Cwd),
+		t.Paint(theme.Accent, "│ ") + t.Paint(theme.Heading, "●") + t.Paint(theme.Accent, " │") + "  " + place,
 		"",
 	}
 	fact := func(name, text string) {
@@ -42,7 +43,7 @@ func (m *model) welcome() []string {
 	)
 	for i, line := range lines {
 		if line != "" {
-			lines[i] = safetext.Fit(" "+line, m.width-2*m.margin())
+			lines[i] = safetext.Fit(" "+line, width)
 		}
 	}
 	return lines

@@ -1,0 +1,72 @@
+// Package models lists the models that can be chosen.
+package models
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
+)
+
+// A Row is a model that can be chosen, with what the catalogue says of it.
+type Row struct {
+	app.ModelRow
+	Facts catalogue.Model // empty if the catalogue does not know it
+}
+
+// Rows lists what can be chosen: of each usable service the model that would be
+// used, then what the catalogue has, the newest first.
+func Rows(rows []app.ModelRow, c *catalogue.Catalogue) []Row {
+	table := slices.Collect(c.All())
+	slices.SortStableFunc(table, func(a, b catalogue.Model) int { return strings.Compare(b.Released, a.Released) })
+	var list []Row
+	for i, row := range rows {
+		k := Row{ModelRow: row}
+		var more []Row
+		last := i == len(rows)-1 || rows[i+1].Provider != row.Provider
+		for _, m := range table {
+			switch {
+			case m.Provider != row.Provider:
+			case m.ID == row.Model:
+				k.Facts = m
+			case last && !slices.ContainsFunc(rows, func(r app.ModelRow) bool { return r.Provider == m.Provider && r.Model == m.ID }):
+				more = append(more, Row{app.ModelRow{Provider: m.Provider, Model: m.ID, Note: row.Note}, m})
+			}
+		}
+		list = append(append(list, k), more...)
+	}
+	return list
+}
+
+// Columns say what it can hold, and what it costs.
+func (r Row) Columns() []string {
+	window, price := "", ""
+	if w := r.Facts.Window(); w > 0 {
+		window = words.Tokens(w)
+	}
+	if c := r.Facts.Price; c.Known {
+		price = fmt.Sprintf("$%g / $%g", c.Input, c.Output)
+	}
+	return []string{r.Model, r.Provider, window, price, strings.Join(r.Facts.Efforts, " "), r.Note}
+}
+
+// Nearest suggests a name that shares its beginning or its end with what was typed.
+func Nearest(name string, list []Row) string {
+	best, score := "", 3
+	for _, r := range list {
+		n := 0
+		for n < min(len(name), len(r.Model)) && name[n] == r.Model[n] {
+			n++
+		}
+		if n > score {
+			best, score = r.Model, n
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
