@@ -10,10 +10,11 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/exec/questions"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Asking is how a person at the terminal is asked for approvals.
+// Asking is how a person at the terminal is asked for approvals, and what MCP servers want to know.
 type Asking struct {
 	In io.Reader // the terminal; read a line at a time, and only when there is a question
 
@@ -22,7 +23,7 @@ type Asking struct {
 	Offer func(*p.ApprovalRequested) (what string, remember func() error, ok bool)
 }
 
-// A person answers the approvals of a turn, one after the other. Its goroutine, which ends with
+// A person answers the approvals of a turn, and the questions of MCP servers, one after the other. Its goroutine, which ends with
 // Run, is the only one that submits answers.
 type person struct {
 	asking *Asking
@@ -42,7 +43,7 @@ func newPerson(ctx context.Context, e engine.Engine, o Options, w *watched) *per
 
 func (a *person) event(e p.Event) {
 	switch e.Body.(type) {
-	case *p.ApprovalRequested, *p.ApprovalResolved:
+	case *p.ApprovalRequested, *p.ApprovalResolved, *p.ElicitationRequested, *p.ElicitationResolved:
 		select {
 		case a.events <- e:
 		case <-a.screen.quit:
@@ -51,34 +52,36 @@ func (a *person) event(e p.Event) {
 }
 
 func (a *person) run() {
-	var open []*p.ApprovalRequested
+	var open []questions.Question
 	var lines chan string // of the terminal; nil until there is a question
 	for {
 		select {
 		case e := <-a.events:
-			switch b := e.Body.(type) {
-			case *p.ApprovalRequested:
-				open = append(open, b)
-				if lines == nil {
-					lines = make(chan string)
-					go a.read(lines)
-				}
-				if len(open) == 1 {
-					a.ask(b)
-				}
-			case *p.ApprovalResolved:
-				first := len(open) > 0 && open[0].Call == b.Call
-				open = slices.DeleteFunc(open, func(q *p.ApprovalRequested) bool { return q.Call == b.Call })
-				if first && len(open) > 0 {
-					a.ask(open[0])
-				}
+			q, ends := questions.Of(e)
+			same := func(o questions.Question) bool { return o.Call == q.Call && o.Number == q.Number }
+			first := len(open) == 0 || ends && same(open[0])
+			if ends {
+				open = slices.DeleteFunc(open, same)
+			} else {
+				open = append(open, q)
+			}
+			if lines == nil && !ends {
+				lines = make(chan string)
+				go a.read(lines)
+			}
+			if first && len(open) > 0 {
+				a.put(open[0])
 			}
 		case line, more := <-lines:
 			if !more { // nobody is there any more
 				line, lines = "n", nil
 			}
-			if len(open) > 0 {
-				a.answer(open[0], line)
+			switch {
+			case len(open) == 0:
+			case open[0].Elicitation != nil:
+				a.reply(open[0], line, more)
+			default:
+				a.answer(open[0].Approval, line)
 			}
 		case <-a.screen.quit:
 			return
@@ -98,7 +101,28 @@ func (a *person) read(lines chan<- string) {
 	}
 }
 
-// ask shows a question.
+// put shows a question.
+func (a *person) put(q questions.Question) {
+	if q.Elicitation != nil {
+		a.screen.ask(q.Text(), "your answer? ")
+		return
+	}
+	a.ask(q.Approval)
+}
+
+// reply submits what a person typed to an MCP server, or asks again.
+func (a *person) reply(q questions.Question, line string, there bool) {
+	a.screen.answered()
+	op, err := q.Answer(line, there)
+	if err == nil {
+		_, err = a.e.Submit(context.WithoutCancel(a.ctx), a.id, op)
+	}
+	if err != nil {
+		a.screen.ask("  "+safetext.Strip(err.Error()), "your answer? ")
+	}
+}
+
+// ask shows an approval.
 func (a *person) ask(q *p.ApprovalRequested) {
 	choices := "y yes · a yes, and the same again in this conversation"
 	if q.Kind == p.ApprovePatch {

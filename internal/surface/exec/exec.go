@@ -242,7 +242,7 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 	life := context.WithoutCancel(ctx)
 	answer := func(op p.Op) { _, _ = a.e.Submit(life, a.o.Conversation, op) } // somebody else may have been quicker
 	switch q, elicited := ev.Body.(*p.ElicitationRequested); {
-	case elicited && !a.guest:
+	case elicited && a.person == nil && !a.guest:
 		answer(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: p.ElicitationDecline})
 	case a.person != nil:
 		a.person.event(ev)

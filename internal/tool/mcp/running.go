@@ -83,14 +83,18 @@ func progressLine(p *sdk.ProgressNotificationParams) string {
 	case p.Message == "":
 		parts = append(parts, number(p.Progress))
 	}
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(p.Message, "\uFFFD")), " ")
-	if len(text) > maxProgress {
-		text = strings.ToValidUTF8(text[:maxProgress], "") + "…"
-	}
-	if text != "" {
+	if text := oneLine(p.Message); text != "" {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, " ")
+}
+
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if len(text) > maxProgress {
+		text = strings.ToValidUTF8(text[:maxProgress], "") + "…"
+	}
+	return text
 }
 
 // elicit asks the person what the server wants to know. The protocol does not say for
@@ -101,7 +105,8 @@ func (ss *session) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.Eli
 		return nil, err
 	}
 	host, ok := r.call.Host.(tool.Elicitor)
-	if !ok || r.call.Settings.Approval == protocol.ApprovalNever { // nobody can be asked
+	if !ok || r.call.Settings.Approval == protocol.ApprovalNever {
+		r.call.Host.Write(protocol.DeltaProgress, "it asked, and nobody can answer, so the answer is no: "+oneLine(req.Params.Message)+"\n")
 		return &sdk.ElicitResult{Action: string(protocol.ElicitationDecline)}, nil
 	}
 	schema, err := json.Marshal(req.Params.RequestedSchema)

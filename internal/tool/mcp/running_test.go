@@ -42,6 +42,9 @@ func TestAServerAsksThePerson(t *testing.T) {
 	if got := r.call(t.Context(), t, "s__ask", "{}", never).Output.Output; got != "decline <nil> <nil>" {
 		t.Errorf("with nobody to ask: %s", got)
 	}
+	if !strings.Contains(r.written, "it asked, and nobody can answer, so the answer is no: Who are you?\n") {
+		t.Errorf("shown: %q", r.written)
+	}
 }
 
 // TestAStopEndsAQuestion stops a call whose server waits for the person.

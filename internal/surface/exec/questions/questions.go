@@ -1,0 +1,77 @@
+// Package questions is what a person at a terminal is asked during a turn: approvals, and what MCP servers
+// want to know.
+package questions
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/tool/mcp/form"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A Question is one that is open. One of its last two fields is set.
+type Question struct {
+	Call        p.CallID
+	Number      int // of what a server asks in a call; 0 for an approval
+	Approval    *p.ApprovalRequested
+	Elicitation *p.ElicitationRequested
+}
+
+// Of is the question that an event begins or ends.
+func Of(e p.Event) (q Question, ends bool) {
+	switch b := e.Body.(type) {
+	case *p.ApprovalRequested:
+		return Question{Call: b.Call, Approval: b}, false
+	case *p.ElicitationRequested:
+		return Question{Call: b.Call, Number: b.Number, Elicitation: b}, false
+	case *p.ApprovalResolved:
+		return Question{Call: b.Call}, true
+	case *p.ElicitationResolved:
+		return Question{Call: b.Call, Number: b.Number}, true
+	}
+	return Question{}, true
+}
+
+// Text is what an MCP server wants to know, and how to answer.
+func (q Question) Text() string {
+	e := q.Elicitation
+	lines := []string{fmt.Sprintf("The MCP server %s asks: %s", safetext.Line(e.Server), safetext.Strip(e.Message))}
+	fields := form.Fields(e.Schema)
+	for _, f := range fields {
+		lines = append(lines, safetext.Line(f.String()))
+	}
+	switch {
+	case e.URL != "":
+		lines = append(lines, "at "+safetext.Line(e.URL), "y done there · n no · s no answer")
+	case len(fields) > 0:
+		lines = append(lines, safetext.Line(form.Template(fields))+" · n no · s no answer")
+	default:
+		lines = append(lines, "y yes · n no · s no answer")
+	}
+	return "  " + strings.Join(lines, "\n  ")
+}
+
+var errWord = errors.New("type y, n or s")
+
+// Answer is what a person typed to an MCP server. Without a person it is no.
+func (q Question) Answer(line string, there bool) (p.AnswerElicitation, error) {
+	e := q.Elicitation
+	op := p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: p.ElicitationAccept}
+	fields := form.Fields(e.Schema)
+	word := strings.ToLower(strings.TrimSpace(line))
+	var err error
+	switch {
+	case !there, word == "n", word == "no":
+		op.Action = p.ElicitationDecline
+	case word == "s", word == "stop":
+		op.Action = p.ElicitationCancel
+	case e.URL == "" && len(fields) > 0:
+		op.Content, err = form.Read(fields, line)
+	case word != "y" && word != "yes":
+		err = errWord
+	}
+	return op, err
+}
