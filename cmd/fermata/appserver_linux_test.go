@@ -128,26 +128,42 @@ func TestAppServerApproval(t *testing.T) {
 // A server that is killed in the middle of a turn leaves everything to the next one, at the same address.
 func TestAppServerKilled(t *testing.T) {
 	t.Parallel()
-	s := newAppSite(t)
-	c := s.connect()
+	t.Run("stdio", func(t *testing.T) {
+		t.Parallel()
+		pl := newPlace(t)
+		c := pl.appOnStdio()
+		playKilled(t, pl, c, c.server, func() *appClient { return pl.appOnStdio() })
+	})
+	t.Run("socket", func(t *testing.T) {
+		t.Parallel()
+		s := newAppSite(t)
+		playKilled(t, s.place, s.connect(), s.server, func() *appClient {
+			s.serve()
+			return s.connect()
+		})
+	})
+}
+
+func playKilled(t *testing.T, pl *place, c *appClient, server *process, again func() *appClient) {
 	c.start()
-	c.say("run: for i in 1 2 3; do echo line $i; done; sleep 633")
+	turn := c.say("run: for i in 1 2 3; do echo line $i; done; sleep 633")
 	c.await("item/commandExecution/outputDelta")
 	eventually(t, "what was seen is in the file", func() bool {
-		out, _, _ := s.run("show", c.thread)
+		out, _, _ := pl.run("show", c.thread)
 		return strings.Contains(out, "line 3")
 	})
-	_ = s.server.cmd.Process.Kill()
-	<-s.server.done
-	eventually(t, "nothing runs any more", func() bool { return len(traces(s.work)) == 0 })
-	s.serve()
-	d := s.connect()
+	_ = server.cmd.Process.Kill()
+	<-server.done
+	eventually(t, "nothing runs any more", func() bool { return len(traces(pl.work)) == 0 })
+	d := again()
 	d.thread = c.thread
-	status, texts := itemTexts(d.result("thread/resume", `{"threadId":"T","excludeTurns":true}`)["thread"])
+	thread := d.result("thread/resume", `{"threadId":"T","excludeTurns":true}`)["thread"]
+	status, texts := itemTexts(thread)
 	if status != "interrupted crashed" {
 		t.Errorf("the turn is %s", status)
 	}
 	contains(t, "the items", texts, "line 3")
+	contains(t, "the turn's id", fmt.Sprint(thread), "id:"+turn)
 	d.say("run: echo again")
 	if done := d.await("turn/completed"); within(done, "params", "turn", "status") != "completed" {
 		t.Errorf("the next turn: %v", done)
