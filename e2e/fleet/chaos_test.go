@@ -141,6 +141,9 @@ type chaosNode struct {
 	engine *remote.Engine
 }
 
+// mayRename reports whether a process can be given a host name of its own.
+var mayRename = sync.OnceValue(func() bool { return exec.Command("unshare", "-u", "hostname", "node").Run() == nil })
+
 func (n *chaosNode) start() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -151,7 +154,7 @@ func (n *chaosNode) start() {
 	}
 	defer log.Close()
 	args := []string{n.fermata, "serve", "--demo", "--idle", "0"}
-	if os.Getuid() == 0 { // with a name of its own, so that the others do not use its socket
+	if mayRename() { // with a name of its own, so that the others do not use its socket
 		args = append([]string{"unshare", "-u", "sh", "-c", fmt.Sprintf("hostname node%d && exec \"$@\"", n.i), "sh"}, args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
