@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal"
 )
@@ -420,68 +419,4 @@ func join(chunks []journal.Chunk) []journal.Chunk {
 		all = append(all, c)
 	}
 	return all
-}
-
-// listBatch is how many conversations are fetched at once.
-const listBatch = 500
-
-// List implements Store: the last message of each subject says how its conversation
-// stands.
-func (s *Store) List(ctx context.Context) ([]journal.Info, error) {
-	infos, err := s.list(ctx)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	return infos, nil
-}
-
-func (s *Store) list(ctx context.Context) ([]journal.Info, error) {
-	l, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c, err := l.js.CreateConsumer(ctx, s.o.Name, jetstream.ConsumerConfig{
-		FilterSubject: s.o.Name + ".c.*.*", DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: true,
-		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: time.Minute,
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer l.js.DeleteConsumer(context.WithoutCancel(ctx), s.o.Name, c.CachedInfo().Name)
-	left := c.CachedInfo().NumPending
-	latest := make(map[string]*stored)
-	for left > 0 {
-		batch, err := c.Fetch(int(min(left, listBatch)), jetstream.FetchMaxWait(requestTimeout))
-		if err != nil {
-			return nil, err
-		}
-		got := uint64(0)
-		for m := range batch.Messages() {
-			got++
-			md, err := m.Metadata()
-			if err != nil {
-				return nil, err
-			}
-			st := &stored{subject: m.Subject(), seq: md.Sequence.Stream, time: md.Timestamp}
-			if st.meta, err = parseMeta(m.Headers().Get(metaHeader)); err != nil {
-				continue // not ours
-			}
-			id := s.idOf(st.subject)
-			if old := latest[id]; old == nil || old.seq < st.seq {
-				latest[id] = st
-			}
-		}
-		if batch.Error() != nil {
-			return nil, batch.Error()
-		}
-		if got == 0 {
-			return nil, fmt.Errorf("list conversations: %w", errNoAnswer)
-		}
-		left -= min(left, got)
-	}
-	infos := make([]journal.Info, 0, len(latest))
-	for id, m := range latest {
-		infos = append(infos, m.info(id))
-	}
-	return infos, nil
 }
