@@ -157,7 +157,9 @@ func (r *resident) signal(s syscall.Signal) { _ = r.cmd.Process.Signal(s) } // i
 // ended looks at how a process ended.
 func (w *town) ended(r *resident) {
 	w.t.Helper()
-	if !r.killed && r.cmd.ProcessState.ExitCode() != 0 {
+	status, _ := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	early := status.Signaled() && status.Signal() == syscall.SIGTERM // it came before anybody could heed it
+	if !r.killed && !early && r.cmd.ProcessState.ExitCode() != 0 {
 		w.t.Errorf("a process ended with %v\n%s", r.cmd.ProcessState, r.errs.String())
 	}
 }
