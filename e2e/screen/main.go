@@ -4,16 +4,19 @@
 //
 //	cd e2e && go run ./screen --bin fermata=../fermata --bin codex=/path/to/codex
 //
-// It needs Linux. Numbers are of this machine, now: compare columns, not runs.
+// It needs Linux, and programs with Codex's command line and config.toml. Each gets a home of its own, which is removed in the end
+// with every process that was started in it. Numbers are of this machine, now: compare columns, not runs.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -50,6 +53,15 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	go func() { // ends with the program
+		<-stop
+		for _, dir := range made() {
+			remove(dir)
+		}
+		os.Exit(1)
+	}()
 	if err := run(list, *keys, *idle); err != nil {
 		fmt.Fprintln(os.Stderr, "screen:", err)
 		os.Exit(1)

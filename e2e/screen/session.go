@@ -45,7 +45,7 @@ trust_level = "trusted"
 
 // start runs a program until its first screen is there, twice: the second time counts.
 func start(p peer, url string) (*session, error) {
-	dir, err := os.MkdirTemp("", "screen-"+p.name)
+	dir, err := os.MkdirTemp("", fmt.Sprintf("screen-%d-%s", os.Getpid(), p.name))
 	if err != nil {
 		return nil, err
 	}
@@ -251,6 +251,20 @@ func (s *session) memory() (string, error) {
 	return fmt.Sprintf("%d MB (%d MB)", value("VmRSS"), value("VmHWM")), nil
 }
 
+// leftBehind are the processes whose home is the directory that we made for a program.
+func leftBehind(dir string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		env, _ := os.ReadFile(file) // it may have ended, or be another user's
+		if slices.Contains(strings.Split(string(env), "\x00"), "HOME="+dir) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// end ends the program.
 func (s *session) end() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	gone := make(chan struct{})
@@ -267,7 +281,27 @@ func (s *session) end() {
 	s.tty.Close()
 }
 
+// close ends the program, and what it left behind.
 func (s *session) close() {
 	s.end()
-	_ = os.RemoveAll(s.dir) // it is temporary anyway
+	remove(s.dir)
+}
+
+// made are the directories that we have made for programs.
+func made() []string {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("screen-%d-*", os.Getpid())))
+	return dirs
+}
+
+// remove ends the processes whose home a directory is, and removes it: Codex starts a daemon that outlives it.
+func remove(dir string) {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		for _, pid := range leftBehind(dir) {
+			_ = syscall.Kill(pid, signal) // it may have ended
+		}
+		for over := time.Now().Add(5 * time.Second); len(leftBehind(dir)) > 0 && time.Now().Before(over); {
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	_ = os.RemoveAll(dir) // it is temporary anyway
 }
