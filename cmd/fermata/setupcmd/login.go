@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/keys"
 	"github.com/fermata-agent/fermata/internal/app/stdin"
@@ -123,15 +126,45 @@ func readKey(o Options, provider string) (string, error) {
 		return key, err
 	}
 	fmt.Fprintf(o.Err, "Key for %s (it is not shown): ", provider)
-	text, err := term.ReadPassword(in.Fd())
+	text, err := readHidden(in.Fd())
 	fmt.Fprintln(o.Err)
 	if err != nil {
-		return "", fmt.Errorf("read the key: %w", err)
+		return "", err
 	}
-	if key := strings.TrimSpace(string(text)); key != "" {
+	if key := strings.TrimSpace(text); key != "" {
 		return key, nil
 	}
 	return "", &app.Error{Err: errNoKey}
+}
+
+// readHidden reads a line that the terminal does not show. A signal ends it, with the terminal as it was.
+func readHidden(fd uintptr) (string, error) {
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", fmt.Errorf("read the key: %w", err)
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer signal.Stop(stop)
+	type line struct {
+		text []byte
+		err  error
+	}
+	read := make(chan line, 1)
+	go func() { // a read cannot be stopped: it ends with the process
+		text, err := term.ReadPassword(fd)
+		read <- line{text, err}
+	}()
+	select {
+	case sig := <-stop:
+		_ = term.Restore(fd, before) // there is nothing else to try
+		return "", &cli.ExitError{Code: cli.SignalCode(sig)}
+	case l := <-read:
+		if l.err != nil {
+			return "", fmt.Errorf("read the key: %w", l.err)
+		}
+		return string(l.text), nil
+	}
 }
 
 // saveKey saves a key and says where, and what it is used for.
