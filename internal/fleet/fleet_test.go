@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -91,6 +92,25 @@ func (e *fakeEngine) Submit(_ context.Context, _ p.ConversationID, op p.Op) (p.R
 	return p.Receipt{}, nil
 }
 
+func (e *fakeEngine) Read(context.Context, p.ConversationID) iter.Seq2[p.Event, error] {
+	return func(yield func(p.Event, error) bool) {
+		for i, op := range []string{"a", "b"} {
+			if !yield(p.Event{Seq: p.Seq(i + 1), Turn: 1, Body: &p.TurnStarted{Cause: p.Cause{Op: op}}}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestRecordedWorkIsKnown(t *testing.T) {
+	w := Worker{Local: &fakeEngine{}}
+	for name, want := range map[string]bool{"a": true, "b": true, "c": false} {
+		if got := w.isRecorded(t.Context(), Work{Name: name}); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // The message of a turn that was begun elsewhere is not submitted again; everything else is.
 func TestStartedTurnIsNotSubmitted(t *testing.T) {
 	inner := &fakeEngine{}
@@ -107,7 +127,7 @@ func TestStartedTurnIsNotSubmitted(t *testing.T) {
 // A turn's settings on a machine are that machine's to say.
 func TestWorkBringsNoSettings(t *testing.T) {
 	inner := &fakeEngine{}
-	w := Worker{Engine: inner, Prepare: func(context.Context, Work) (*p.Overrides, error) { return nil, nil }}
+	w := Worker{Local: inner, Prepare: func(context.Context, Work) (*p.Overrides, error) { return nil, nil }}
 	work := Work{Op: p.OpJSON{Op: p.UserTurn{Overrides: &p.Overrides{}}}}
 	if _, err := w.submit(t.Context(), work); err == nil || len(inner.ops) > 0 {
 		t.Errorf("%v, %v", inner.ops, err)

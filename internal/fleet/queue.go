@@ -172,6 +172,11 @@ func (t *task) refuse(node string, why error) {
 		data, _ := json.Marshal(Refusal{node, why.Error()})
 		_ = t.nc.Publish(t.Reply, data)
 	}
+	t.postpone()
+}
+
+// postpone leaves the task in the queue for a while, the longer the more often.
+func (t *task) postpone() {
 	wait := time.Second
 	if md, err := t.msg.Metadata(); err == nil {
 		wait = min(maxRetry, time.Second<<min(md.NumDelivered-1, 6))

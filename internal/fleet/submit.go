@@ -134,7 +134,7 @@ func (s Submission) watch(ctx context.Context) <-chan p.Receipt {
 				if err != nil { // the servers may be away
 					break
 				}
-				if b, ok := e.Body.(p.Caused); ok && b.CausedBy().Op == s.Work.Name {
+				if isOf(e, s.Work) {
 					started <- p.Receipt{Turn: e.Turn, Seq: e.Seq - 1, State: p.TakenStarted}
 					return
 				}
@@ -163,6 +163,16 @@ func (s Submission) await(ctx context.Context, started <-chan p.Receipt, refusal
 			s.Say(line)
 		}
 	}
+	look := func() {
+		missing, err := s.missing(ctx)
+		switch {
+		case err != nil: // the servers may be away
+		case missing != nil:
+			say(fmt.Sprintf("%v; waiting for one (%s)", missing, missing.serveHint()))
+		default:
+			say("waiting for a node that has time")
+		}
+	}
 	for wait := sayAfter; ; wait = nodesAgain {
 		select {
 		case r := <-started:
@@ -170,15 +180,9 @@ func (s Submission) await(ctx context.Context, started <-chan p.Receipt, refusal
 		case r := <-refusals:
 			say(fmt.Sprintf("node %s did not take it: %s", r.Node, r.Why))
 		case <-time.After(wait):
-			missing, err := s.missing(ctx)
-			switch {
-			case err != nil: // the servers may be away
-			case missing != nil:
-				say(fmt.Sprintf("%v; waiting for one (%s)", missing, missing.serveHint()))
-			default:
-				say("waiting for a node that has time")
-			}
+			look()
 		case <-limit:
+			look() // it may not have said yet why
 			return p.Receipt{}, &lateError{s.Wait}
 		case <-s.Detach:
 			return p.Receipt{}, ErrDetached

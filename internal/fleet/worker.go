@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -17,13 +18,20 @@ import (
 // A Worker takes work from a queue and runs it.
 type Worker struct {
 	Queue  *Queue
-	Engine engine.Engine
+	Local  Local         // starts turns, in this process
+	Engine engine.Engine // follows them, wherever they run
 	Member nats.Member
 
 	// Prepare says how the turn's settings differ on this machine, nil if they do not, or why it cannot be run here.
 	Prepare func(context.Context, Work) (*p.Overrides, error)
 
 	Report func(string) // a line for people: what was begun, and what was not; may be nil
+}
+
+// A Local is the engine of this process. *engine.Local is one.
+type Local interface {
+	Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error)
+	Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error]
 }
 
 // lookAgain is how often a worker looks without a hint, which may be lost.
@@ -123,6 +131,12 @@ func (w *Worker) start(ctx context.Context, t *task) (p.Receipt, error) {
 	switch {
 	case errors.Is(err, engine.ErrNotFound): // it was withdrawn
 		t.drop()
+	case errors.As(err, new(*engine.LockedError)): // it is not to run there; or it does, and that was not acknowledged
+		if w.isRecorded(ctx, t.Work) {
+			t.started(ctx)
+		} else {
+			t.postpone()
+		}
 	case err != nil && ctx.Err() == nil:
 		w.report("conversation %s: not started: %v", t.Conversation, err)
 		t.refuse(w.Member.Name, err)
@@ -143,7 +157,26 @@ func (w *Worker) submit(ctx context.Context, work Work) (p.Receipt, error) {
 	}
 	op.Overrides = over
 	from := engine.Client{Name: work.Client, Op: work.Name}
-	return w.Engine.Submit(engine.WithClient(ctx, from), work.Conversation, op)
+	return w.Local.Submit(engine.WithClient(ctx, from), work.Conversation, op)
+}
+
+// isRecorded reports whether the op of some work is in the journal.
+func (w *Worker) isRecorded(ctx context.Context, work Work) bool {
+	for e, err := range w.Local.Read(ctx, work.Conversation) {
+		if err != nil {
+			return false // it comes back
+		}
+		if isOf(e, work) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOf reports whether an event was caused by the op of some work.
+func isOf(e p.Event, work Work) bool {
+	b, ok := e.Body.(p.Caused)
+	return ok && b.CausedBy().Op == work.Name
 }
 
 func (w *Worker) report(format string, args ...any) {

@@ -92,7 +92,7 @@ func (f *fleetFlags) submit(ctx context.Context, s cli.Streams, r *app.App, o ex
 func (f *fleetFlags) explain(o exec.Options, by os.Signal, err error) error {
 	switch {
 	case errors.Is(err, fleet.ErrDetached):
-		return &cli.ExitError{Code: cli.SignalCode(unix.SIGHUP), Err: err, Hint: "fermata attach " + string(o.Conversation) + " follows it"}
+		return &cli.ExitError{Code: cli.SignalCode(unix.SIGHUP), Err: err, Hint: "fermata show -f " + string(o.Conversation) + " follows it, fermata attach joins it once it runs"}
 	case by != nil && errors.Is(err, fleet.ErrWithdrawn):
 		return &cli.ExitError{Code: cli.SignalCode(by), Err: err}
 	}

@@ -41,7 +41,7 @@ func (w Worker) Serve(ctx context.Context, a *app.App) error {
 		return err
 	}
 	w.Ready()
-	worker := fleet.Worker{Queue: queue, Engine: a.Engine, Member: a.Member, Prepare: prepare, Report: w.Report}
+	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Prepare: prepare, Report: w.Report}
 	return worker.Run(ctx)
 }
 
