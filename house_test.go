@@ -131,6 +131,27 @@ func layer(pkg string) (int, string) {
 	return -1, ""
 }
 
+// docs/architecture.md names every package, or one above it.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(pkg string) bool {
+		for ; pkg != "."; pkg = path.Dir(pkg) {
+			if strings.Contains(string(text), "\n| `"+pkg+"` |") {
+				return true
+			}
+		}
+		return false
+	}
+	for _, s := range sources(t) {
+		if !s.test && s.pkg != "." && !under(s.pkg, []string{"e2e", "examples", "tools"}) && !named(s.pkg) {
+			t.Errorf("%s: docs/architecture.md does not name package %s: say in its table what it holds", s.path, s.pkg)
+		}
+	}
+}
+
 func TestEveryPackageHasAComment(t *testing.T) {
 	documented := map[string]int{}
 	for _, s := range sources(t) {
