@@ -47,6 +47,7 @@ type Screen struct {
 
 	NotifyApproval, NotifyHold, NotifyTurnEnded, NotifyRecovered bool // what Bell and Notifications are for
 
+	Vim    bool // the keys of vim in the composer
 	Inline bool // no alternate screen: what is finished goes to the terminal's scrollback
 }
 

@@ -128,6 +128,7 @@ var descriptions = map[string]string{
 	"tui.terminal_title":                            "Show in the title of the window whether the terminal UI works, waits for you or is done.",
 	"tui.mouse":                                     "Let the mouse scroll, and copy what is selected with it. Without it the mouse is the terminal's.",
 	"tui.print_at_quit":                             "Leave the conversation in the terminal's scrollback when the terminal UI ends.",
+	"tui.vim":                                       "Use the keys of vim where you write. Esc goes to normal mode; with nothing written it interrupts, as always.",
 	"tui.inline":                                    "Use no alternate screen: what is finished goes to the terminal's own scrollback, and the mouse is the terminal's.",
 	"tui.theme":                                     "Colours for a dark or a light background, or none. `auto` asks the terminal.",
 	"tui.notifications":                             "Let the terminal notify you while you look elsewhere; `tui.notify_…` say of what.",

@@ -140,6 +140,7 @@ func otherKeys() []key {
 		yesNo("tui.terminal_title", of(func(c *Config) *bool { return &c.Screen.Title })).or(true),
 		yesNo("tui.mouse", of(func(c *Config) *bool { return &c.Screen.Mouse })).or(true),
 		yesNo("tui.print_at_quit", of(func(c *Config) *bool { return &c.Screen.PrintAtQuit })).or(true),
+		yesNo("tui.vim", of(func(c *Config) *bool { return &c.Screen.Vim })).or(false),
 		yesNo("tui.inline", of(func(c *Config) *bool { return &c.Screen.Inline })).or(false),
 		text("tui.theme", of(func(c *Config) *string { return &c.Screen.Theme })).oneOf("auto", "dark", "light", "none").or("auto"),
 	}

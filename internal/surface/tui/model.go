@@ -98,7 +98,7 @@ func newModel(ctx context.Context, o Options) *model {
 	m.view = scroll.New(m.theme)
 	m.configureView()
 	m.comp = composer.New(m.theme, composer.Options{
-		Context: ctx, History: o.History, Files: m.files(), Commands: commandList(o.Prompts), MoreCommands: o.MorePrompts, Placeholder: "Describe a task, or type / for commands",
+		Context: ctx, History: o.History, Files: m.files(), Commands: commandList(o.Prompts), MoreCommands: o.MorePrompts, Placeholder: "Describe a task, or type / for commands", Vim: m.setting().Vim,
 	})
 	m.fresh.Cwd = o.Dir
 	m.begin("", engine.Snapshot{}, 0)

@@ -48,6 +48,7 @@ type Options struct {
 	Commands     []Command
 	MoreCommands func() []Command // those that came up since; it does not block; may be nil
 	Placeholder  string           // shown while nothing is typed
+	Vim          bool             // the keys of vim
 }
 
 // An Action is what the person wants of the application. It is nil when the
@@ -101,6 +102,7 @@ type Composer struct {
 	buf     edit.Buffer
 	busy    bool
 	label   string // in the upper edge
+	vim     edit.Vim
 	focused bool
 	images  int // that were ever added
 	pastes  int // that were ever folded

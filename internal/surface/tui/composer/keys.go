@@ -55,10 +55,35 @@ func (c *Composer) key(k tea.KeyPressMsg) (Action, tea.Cmd) {
 	if do, ok := popupKeys[name]; ok && c.popup.open() {
 		return do(c)
 	}
+	if c.opts.Vim {
+		before := c.buf.Revision()
+		if c.vimKey(name, k) {
+			c.past.leave()
+			return Used{}, c.refresh(c.buf.Revision() != before)
+		}
+	}
 	if do, ok := ownKeys[name]; ok {
 		return do(c)
 	}
 	return c.edit(name, k)
+}
+
+// vimKey takes a key that is vim's. With nothing written Esc is the application's, which
+// interrupts; and what begins a command or a name of a file is written.
+func (c *Composer) vimKey(name string, k tea.KeyPressMsg) bool {
+	switch {
+	case name == "esc":
+		return (!c.buf.Empty() || c.vim.Normal) && c.vim.Escape(&c.buf)
+	case !c.vim.Normal || k.Text == "":
+		return false
+	case c.buf.Empty() && strings.Contains("/!@", k.Text):
+		c.vim.Insert()
+		return false
+	}
+	for _, r := range k.Text {
+		c.vim.Key(&c.buf, string(r))
+	}
+	return true
 }
 
 // edit gives a key to the editor and looks after what depends on the text.
@@ -137,6 +162,7 @@ func (c *Composer) send(mode p.WhenBusy) (Action, tea.Cmd) {
 // sent empties the composer after its text was taken, and remembers it.
 func (c *Composer) sent(text string) tea.Cmd {
 	c.buf.Reset()
+	c.vim.Insert()
 	c.closePopup()
 	c.popup.closed = token{}
 	return c.remember(text)

@@ -124,6 +124,13 @@ func (c *Composer) hint(room int) string {
 	case c.buf.Lines() > 1:
 		long, short = "enter send · ctrl-j newline", "⏎ send · ^J newline"
 	}
+	if c.opts.Vim && c.search == nil {
+		mode := "insert"
+		if c.vim.Normal {
+			mode = "normal"
+		}
+		long, short = strings.TrimSuffix(mode+" · "+long, " · "), strings.TrimSuffix(mode+" · "+short, " · ")
+	}
 	if safetext.Width(long) <= room {
 		return long
 	}
