@@ -65,7 +65,8 @@ const (
 // has. f may be called again when it is not known what became of it.
 func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.Engine) error) error {
 	wait := ownerWait
-	for began := time.Now(); ; {
+	var failed time.Time // when it first did: the owner may not have responded for long before
+	for {
 		e, address, err := c.first(ctx)
 		if err != nil {
 			return err
@@ -89,7 +90,10 @@ func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.E
 			c.note(id, address)
 			return nil
 		}
-		if !c.elsewhere(err) || time.Since(began) > wait {
+		if failed.IsZero() {
+			failed = time.Now()
+		}
+		if !c.elsewhere(err) || time.Since(failed) > wait {
 			return err
 		}
 		if err := pause(ctx); err != nil {

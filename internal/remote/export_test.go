@@ -1,6 +1,16 @@
 package remote
 
-import p "github.com/fermata-agent/fermata/protocol"
+import (
+	"context"
+
+	"github.com/fermata-agent/fermata/engine"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Use calls f with the engine that a conversation is open in.
+func (c *Choosing) Use(ctx context.Context, f func(engine.Engine) error) error {
+	return c.use(ctx, "", f)
+}
 
 // Fresh is what a follower does with each event.
 func Fresh() func(p.Event) (p.Event, bool) {

@@ -193,8 +193,11 @@ func handle[P, R any](c *client, name string, fn func(context.Context, P) (R, er
 			return none, errHello
 		}
 		result, err := fn(r.UntilEnd(ctx), params)
-		if err != nil && c.ctx.Err() != nil { // it is the connection that ends
+		switch {
+		case err != nil && c.ctx.Err() != nil: // it is the connection that ends
 			err = ErrLost
+		case errors.Is(err, engine.ErrClosed) && c.server.leaving.Load():
+			err = errors.Join(err, ErrLeaving)
 		}
 		return result, toRPC(err)
 	})

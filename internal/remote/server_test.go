@@ -209,3 +209,31 @@ func (g *gated) Write(b []byte) (int, error) {
 	<-g.open
 	return g.Conn.Write(b)
 }
+
+// An owner that does not respond for long and then ends is followed by another: what was asked is not given up.
+func TestOwnerEndsAfterALongSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := enginetest.New(t, enginetest.Options{})
+		_, conn := connect(t, e)
+		joined, err := remote.Connect(t.Context(), conn, remote.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := remote.NewChoosing(e.Local, nil, remote.Options{Serve: func(context.Context, remote.Options) (*remote.Engine, error) { return joined, nil }})
+		calls := 0
+		err = c.Use(t.Context(), func(engine.Engine) error {
+			if calls++; calls == 1 {
+				time.Sleep(time.Minute)
+				return engine.ErrClosed
+			}
+			return nil
+		})
+		if err != nil || calls != 2 {
+			t.Errorf("%d calls, %v", calls, err)
+		}
+		calls = 0
+		if err := c.Use(t.Context(), func(engine.Engine) error { calls++; return remote.ErrLost }); !errors.Is(err, remote.ErrLost) || calls < 2 {
+			t.Errorf("an owner that never comes back: %d calls, %v", calls, err)
+		}
+	})
+}
