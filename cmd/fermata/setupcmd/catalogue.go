@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app/refresh"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
@@ -37,7 +38,7 @@ returns to the built-in list.`,
 				file, n, err := refresh.Models(cmd.Context(), home, from)
 				switch {
 				case errors.Is(err, refresh.ErrNoSource):
-					return usage("models: %w", err)
+					return cli.Usagef("models: %w", err)
 				case err != nil:
 					return err
 				case from == refresh.Builtin:

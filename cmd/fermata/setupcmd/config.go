@@ -3,6 +3,7 @@ package setupcmd
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
 )
 
@@ -13,7 +14,7 @@ func configCommand(o Options) *cobra.Command {
 		Use:     "show",
 		Short:   "Print every setting in force and where it comes from",
 		Example: "  fermata config show\n  fermata config show -p work",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			l, err := load()
 			for _, w := range l.Warnings {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/cmd/fermata/mcpcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/storecmd"
 	"github.com/fermata-agent/fermata/internal/app"
@@ -23,7 +24,7 @@ func doctorCommand(o Options) *cobra.Command {
 		Use:     "doctor",
 		Short:   "Check the configuration and what this machine supports",
 		Example: "  fermata doctor",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return doctor(cmd.Context(), o, load)
 		},

@@ -28,7 +28,7 @@ func loginCommand(o Options) *cobra.Command {
 			"file that only you can read. The key is read from the terminal, without showing it, or from stdin. Commands of the model never see it.\n" +
 			"A key in an environment variable counts more.",
 		Example: "  fermata login\n  fermata login anthropic\n  pass show openai | fermata login openai",
-		Args:    args(cobra.MaximumNArgs(1)),
+		Args:    cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
 			l, err := o.Load("")
 			if err != nil {
@@ -53,7 +53,7 @@ func logoutCommand(o Options) *cobra.Command {
 		Short:   "Delete a saved key",
 		Long:    "Delete the saved key of a model service (openai unless PROVIDER says otherwise).",
 		Example: "  fermata logout\n  fermata logout anthropic",
-		Args:    args(cobra.MaximumNArgs(1)),
+		Args:    cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
 			l, err := o.Load("")
 			if err != nil {
@@ -104,7 +104,7 @@ func keyVariables(l app.Loaded, a []string) (string, []string, error) {
 	case err != nil && choice.Provider.ID == "":
 		var wrong *config.Error
 		if errors.As(err, &wrong) { // without the name of a setting, which nobody typed
-			return "", nil, usage("%s", wrong.Text)
+			return "", nil, cli.Usagef("%s", wrong.Text)
 		}
 		return "", nil, err
 	case len(choice.Provider.EnvKeys) == 0:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/policy"
@@ -20,7 +21,7 @@ func permissionsCommand(o Options) *cobra.Command {
 		Long: "List whether the directory is trusted, the commands that run in it without asking and outside the sandbox, and the tools of MCP\n" +
 			"servers that are called without asking. They are kept in the configuration file; rules/*.rules beside it, in the form that Codex uses, count too.",
 		Example: "  fermata permissions\n  fermata permissions allow go test\n  fermata permissions revoke go test\n  fermata permissions revoke --tool docs.write",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE:    func(*cobra.Command, []string) error { return listPermissions(o, dir) },
 	}
 	cmd.PersistentFlags().StringVarP(&dir, "cd", "C", "", "the permissions of `DIR`")
@@ -28,7 +29,7 @@ func permissionsCommand(o Options) *cobra.Command {
 		var tool bool
 		c := &cobra.Command{
 			Use: use + " (COMMAND… | --tool SERVER.TOOL)", Short: short, Example: example, DisableFlagsInUseLine: true,
-			Args: args(cobra.MinimumNArgs(1)),
+			Args: cli.Args(cobra.MinimumNArgs(1)),
 			RunE: func(_ *cobra.Command, a []string) error {
 				l, err := o.Load(dir)
 				if err != nil {
@@ -90,7 +91,7 @@ func permission(l app.Loaded, use string, a []string, tool bool) (project.Permis
 	if len(a) == 1 {
 		var ok bool
 		if words, ok = policy.SplitWords(a[0]); !ok {
-			return project.Permission{}, usage("%s: %q is not the beginning of one command", use, a[0])
+			return project.Permission{}, cli.Usagef("%s: %q is not the beginning of one command", use, a[0])
 		}
 	}
 	return project.Permission{Dir: project.Dir(l.Options.Cwd), Prefix: words}, nil
@@ -99,7 +100,7 @@ func permission(l app.Loaded, use string, a []string, tool bool) (project.Permis
 func toolPermission(l app.Loaded, use string, a []string) (project.Permission, error) {
 	server, name, ok := strings.Cut(a[0], ".")
 	if !ok || name == "" || len(a) > 1 {
-		return project.Permission{}, usage("%s --tool: %q is not of the form SERVER.TOOL", use, strings.Join(a, " "))
+		return project.Permission{}, cli.Usagef("%s --tool: %q is not of the form SERVER.TOOL", use, strings.Join(a, " "))
 	}
 	if found, err := l.Projects.FindTool(a[0], l.Options.Cwd); err == nil {
 		return found, nil
@@ -109,7 +110,7 @@ func toolPermission(l app.Loaded, use string, a []string) (project.Permission, e
 		return project.Permission{}, err
 	}
 	if _, known := defs[server]; !known && use == "allow" {
-		return project.Permission{}, usage("allow --tool: there is no MCP server %s", server)
+		return project.Permission{}, cli.Usagef("allow --tool: there is no MCP server %s", server)
 	}
 	return l.Projects.OfferTool(p.MCPTool{Server: server, Name: name}, l.Options.Cwd), nil
 }

@@ -6,7 +6,6 @@ package setupcmd
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -36,19 +35,4 @@ func (o Options) warn(w config.Warning) { fmt.Fprintf(o.Err, "fermata: warning: 
 
 func (o Options) reportWaiting() {
 	fmt.Fprintln(o.Err, "fermata: reading from stdin until it is closed; use </dev/null if there is no input")
-}
-
-// usage returns an error of the command line.
-func usage(format string, args ...any) error {
-	return &app.Error{Err: fmt.Errorf(format, args...), Usage: true}
-}
-
-// args is one of cobra's checks, with our error.
-func args(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, a []string) error {
-		if check(cmd, a) != nil {
-			return usage("%s: wrong number of arguments: %d; usage: %s", cmd.Name(), len(a), strings.TrimSuffix(cmd.UseLine(), " [flags]"))
-		}
-		return nil
-	}
 }

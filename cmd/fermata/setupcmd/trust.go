@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/project"
 )
@@ -17,10 +18,10 @@ func trustCommand(o Options) *cobra.Command {
 		Long: "Trust a directory and what is in it: turns may write there, unless sandbox_mode or a flag says otherwise. Commands still run in\n" +
 			"the sandbox. Without DIR it is the working directory; in a git repository, the whole repository.",
 		Example: "  fermata trust\n  fermata trust ~/src/project\n  fermata trust --forget",
-		Args:    args(cobra.MaximumNArgs(1)),
+		Args:    cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
 			if deny && forget {
-				return usage("trust: --deny and --forget exclude each other")
+				return cli.Usagef("trust: --deny and --forget exclude each other")
 			}
 			dir := ""
 			if len(a) > 0 {
