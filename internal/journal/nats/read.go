@@ -116,11 +116,15 @@ func fill(recs []journal.Record, after, upTo uint64) []journal.Record {
 	return all
 }
 
+// maxClosed is of how many closed items late text is recognized: it comes soon, after a connection was lost.
+const maxClosed = 64
+
 // openText collects the text of open items from the messages of a conversation.
 type openText struct {
-	items []*itemText // oldest first
-	bytes int         // of all messages
-	last  uint64      // sequence of the last one
+	items  []*itemText // oldest first
+	closed []string    // what the latest records closed: text of it that comes later is late, and does not count
+	bytes  int         // of all messages
+	last   uint64      // sequence of the last one
 }
 
 type itemText struct {
@@ -134,6 +138,9 @@ func (o *openText) add(m *stored, chunks []journal.Chunk) {
 	o.bytes += len(m.data)
 	o.last = m.seq
 	for _, c := range chunks {
+		if slices.ContainsFunc(o.closed, func(closes string) bool { return journal.Closes(closes, c.Item) }) {
+			continue
+		}
 		i := slices.IndexFunc(o.items, func(it *itemText) bool { return it.name == c.Item })
 		if i < 0 {
 			i = len(o.items)
@@ -154,6 +161,7 @@ func (o *openText) add(m *stored, chunks []journal.Chunk) {
 func (o *openText) close(recs []journal.Pending) {
 	for _, r := range recs {
 		if r.Closes != "" {
+			o.closed = append(o.closed[max(len(o.closed)-maxClosed, 0):], r.Closes)
 			o.items = slices.DeleteFunc(o.items, func(it *itemText) bool { return journal.Closes(r.Closes, it.name) })
 		}
 	}

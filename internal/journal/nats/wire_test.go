@@ -209,3 +209,19 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Error("what is tried again is wrong")
 	}
 }
+
+// Text that a server stores after the record which closes its item, because it was sent over a connection that
+// was lost, is not open again.
+func TestLateTextIsNotOpen(t *testing.T) {
+	var o openText
+	text := func(seq uint64, item string) {
+		o.add(&stored{seq: seq}, []journal.Chunk{{Item: item, Text: "half a sent"}})
+	}
+	text(1, "1.1.0")
+	o.close([]journal.Pending{{Closes: "1.1.0"}})
+	text(3, "1.1.0")
+	text(4, "1.2.0")
+	if got := o.chunks(); len(got) != 1 || got[0].Item != "1.2.0" {
+		t.Errorf("open: %v", got)
+	}
+}
