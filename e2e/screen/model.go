@@ -10,8 +10,14 @@ import (
 	"strings"
 )
 
-// lastWord ends every reply.
-const lastWord = "THATISALL"
+// lastWord ends a reply of so many kilobytes. The words have no letter in common at the same place: a
+// screen that still shows one of them, and draws only what has changed, must not be taken for the other.
+func lastWord(kb int) string {
+	if kb < 100 {
+		return "FIRSTEND"
+	}
+	return "SECONDDONE"
+}
 
 // startModel starts a model that answers "KB n" with as many kilobytes of Markdown, in
 // pieces, as fast as they are taken. It speaks the Responses API.
@@ -27,17 +33,17 @@ func startModel() (*httptest.Server, error) {
 				size = n
 			}
 		}
-		answer(w, text(size<<10))
+		answer(w, text(size))
 	})
 	return httptest.NewServer(mux), nil
 }
 
-func text(size int) string {
+func text(kb int) string {
 	var b strings.Builder
-	for i := 1; b.Len() < size; i++ {
+	for i := 1; b.Len() < kb<<10; i++ {
 		fmt.Fprintf(&b, "## Part %d\n\nSome **bold** words, `code`, and a [link](https://example.com/%d) in a paragraph that is long enough to be wrapped on a screen of eighty columns.\n\n- one\n- two\n\n```go\nfunc f%d() int { return %d }\n```\n\n", i, i, i, i)
 	}
-	return b.String() + lastWord
+	return b.String() + lastWord(kb)
 }
 
 // answer streams a message.

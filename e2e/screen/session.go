@@ -214,7 +214,7 @@ func (s *session) reply(kb int) (string, error) {
 	if _, err := s.tty.WriteString("\r"); err != nil {
 		return "", err
 	}
-	if err := s.await(2*time.Minute, func(out []byte) bool { return bytes.Contains(out, []byte(lastWord)) }); err != nil {
+	if err := s.await(2*time.Minute, func(out []byte) bool { return bytes.Contains(out, []byte(lastWord(kb))) }); err != nil {
 		return "", err
 	}
 	took := time.Since(began)
