@@ -7,10 +7,18 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
+var (
+	sandboxModes     = []string{string(p.SandboxReadOnly), string(p.SandboxWorkspaceWrite), string(p.SandboxFullAccess)}
+	approvalPolicies = []string{string(p.ApprovalUntrusted), string(p.ApprovalOnFailure), string(p.ApprovalOnRequest), string(p.ApprovalNever)}
+)
+
 // flagValues are the values that flags take, wherever they are.
 var flagValues = map[string][]string{
-	"sandbox":          {string(p.SandboxReadOnly), string(p.SandboxWorkspaceWrite), string(p.SandboxFullAccess)},
-	"ask-for-approval": {string(p.ApprovalUntrusted), string(p.ApprovalOnFailure), string(p.ApprovalOnRequest), string(p.ApprovalNever)},
+	"sandbox":          sandboxModes,
+	"max-sandbox":      sandboxModes,
+	"ask-for-approval": approvalPolicies,
+	"min-approval":     approvalPolicies,
+	"approval":         {"allow", "ask", "deny"},
 	"color":            {cli.ColorAlways, cli.ColorNever, cli.ColorAuto},
 }
 

@@ -96,3 +96,20 @@ func TestNoFlagLetsForeignWordsThrough(t *testing.T) {
 		})
 	})
 }
+
+// Shells complete the values of a flag that takes one of a few words.
+func TestFlagsWithFewValuesAreCompleted(t *testing.T) {
+	for args, want := range map[string]string{
+		"exec --sandbox":            "read-only workspace-write danger-full-access",
+		"review --color":            "always never auto",
+		"app-server --max-sandbox":  "read-only workspace-write danger-full-access",
+		"app-server --min-approval": "untrusted on-failure on-request never",
+		"mcp add --approval":        "allow ask deny",
+	} {
+		var out, errs bytes.Buffer
+		run(t.Context(), append(append([]string{"__complete"}, strings.Fields(args)...), ""), cli.NewStreams(strings.NewReader(""), &out, &errs))
+		if got, _, _ := strings.Cut(strings.ReplaceAll(out.String(), "\n", " "), " :"); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+}
