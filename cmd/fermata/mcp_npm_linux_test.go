@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -151,7 +152,21 @@ func descendants(of int) []int {
 	return list
 }
 
-// The scenarios for clients of MCP's conformance tests, but for those about authorization. When a
+var allScenarios = flag.Bool("all-scenarios", false, "run all scenarios of MCP's conformance tests that apply")
+
+// conformance are the scenarios that are run.
+func conformance() []string {
+	list := []string{"initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults", "auth/scope-step-up", "auth/pre-registration"}
+	if *allScenarios {
+		for _, name := range strings.Fields("metadata-default metadata-var1 metadata-var2 metadata-var3 scope-from-www-authenticate scope-from-scopes-supported scope-omitted-when-undefined scope-retry-limit " +
+			"token-endpoint-auth-basic token-endpoint-auth-post token-endpoint-auth-none 2025-03-26-oauth-endpoint-fallback resource-mismatch offline-access-scope offline-access-not-supported basic-cimd") {
+			list = append(list, "auth/"+name)
+		}
+	}
+	return list
+}
+
+// The scenarios for clients of MCP's conformance tests. When a
 // stream is resumed is not judged: that depends on how busy the machine is.
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -162,19 +177,25 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, scenario := range []string{"initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults"} {
+	for _, scenario := range conformance() {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			pl := newPlace(t)
+			client := "client.mjs"
+			if strings.HasPrefix(scenario, "auth/") {
+				client = "auth.mjs"
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			out := filepath.Join(pl.dir, "results")
 			cmd := exec.CommandContext(ctx, "node", "--import", filepath.Join(dir, "node20.mjs"),
 				filepath.Join(dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js"),
-				"client", "--command", "node "+filepath.Join(dir, "client.mjs"), "--scenario", scenario, "--timeout", "150000", "-o", out)
+				"client", "--command", "node "+filepath.Join(dir, client), "--scenario", scenario, "--timeout", "150000", "-o", out)
 			cmd.Dir, cmd.Env = pl.work, append(pl.env, "FERMATA_BIN="+pl.bin)
 			said, _ := cmd.CombinedOutput() // what failed is in the checks
 			files, _ := filepath.Glob(filepath.Join(out, "*", "checks.json"))
+			deeper, _ := filepath.Glob(filepath.Join(out, "*", "*", "checks.json"))
+			files = append(files, deeper...)
 			if len(files) != 1 {
 				t.Fatalf("%d files of checks\n%s", len(files), said)
 			}

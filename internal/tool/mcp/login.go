@@ -95,8 +95,14 @@ func (f *loginFlow) connect(ctx context.Context, s *server) error {
 	if err != nil {
 		return plain(err)
 	}
-	_ = session.Close() // the login is known to work
-	return nil
+	defer session.Close()
+	if f.got == nil { // some want to know who it is only then
+		_, err = session.ListTools(ctx, nil)
+	}
+	if f.got == nil {
+		return nil // whatever is wrong with it, a login does not help
+	}
+	return err
 }
 
 func (f *loginFlow) config() *auth.AuthorizationCodeHandlerConfig {
