@@ -59,3 +59,21 @@ func TestFindingOneOfManyConversations(t *testing.T) {
 		t.Errorf("%d conversations, looked at %d times", n, store.lists)
 	}
 }
+
+// A conversation is suggested only if its id or title is like the name that was given.
+func TestNearestConversations(t *testing.T) {
+	list := []engine.Summary{{ID: "01a1df48-95b6-7000-8000-000000000000", Title: "Fix the parser"}, {ID: "02b2e000-0000-7000-8000-000000000000", Title: "Write docs"}}
+	for name, want := range map[string]string{
+		"Fix the pasrer": "did you mean:\n  01a1df48-95b6-7000-8000-000000000000  Fix the parser",
+		"01a1df4b":       "did you mean:\n  01a1df48-95b6-7000-8000-000000000000  Fix the parser",
+		"something else": "see fermata list",
+		"x":              "see fermata list",
+	} {
+		if got := nearest(name, list); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := nearest("x", nil); got != "there are no conversations yet" {
+		t.Errorf("of none: %q", got)
+	}
+}
