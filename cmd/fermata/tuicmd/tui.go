@@ -236,6 +236,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		Config: r.Config, Dir: r.Cwd, Home: home, Version: cli.Version(),
 		History: history, Drafts: drafts, Files: withResources(r, (&finders{}).find), MorePrompts: serverPrompts(r), Expand: r.Messages().Expand,
 		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Projects: r.Projects, AsksForTrust: r.AsksTrust, Cost: r.Models.Cost, MCP: func() string { return mcp.Describe(r.MCPStatus()) },
+		ClipboardImage: clipboardImage,
 		Export: func(ctx context.Context, id p.ConversationID, dir, file string) (string, error) {
 			return exportcmd.ToFile(ctx, r.Engine.Local, id, dir, file)
 		},

@@ -44,6 +44,25 @@ func (m *model) copyText(text, what string) tea.Cmd {
 	return tea.Batch(tea.Raw(ansi.SetSystemClipboard(text)), m.hintf(theme.OK, "copied the %s (%s)", what, words.Count(len([]rune(text)), "character")))
 }
 
+// pasteImage attaches the image in the clipboard, where there is a tool that reads it. Text is pasted
+// by the terminal.
+func (m *model) pasteImage() tea.Cmd {
+	ctx, f := m.ctx, m.o.ClipboardImage
+	if f == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		file, err := f(ctx)
+		return answer{func() tea.Cmd {
+			if err != nil {
+				return m.complain(err)
+			}
+			m.comp.AddImage(file)
+			return nil
+		}}
+	}
+}
+
 // copyAnswer copies the last answer, or one of its code blocks.
 func (m *model) copyAnswer(args string) tea.Cmd {
 	items := m.talk.tr.Items

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -93,5 +94,20 @@ func TestImagesAreHandedBack(t *testing.T) {
 		if got := pictures(again.Request()); got != "data:/a/three.png https://x/four data:/b/three.png" {
 			t.Errorf("after a crash the model is sent %q", got)
 		}
+	})
+}
+
+// Ctrl-V attaches the image in the clipboard, or says why it cannot.
+func TestImageFromTheClipboard(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		fails := errors.New("there is no image in the clipboard")
+		d := drive(t, e, func(o *Options) {
+			o.ClipboardImage = func(context.Context) (string, error) { return "/tmp/x.png", fails }
+		})
+		d.say("look", "ctrl+v")
+		d.sees("there is no image in the clipboard")
+		fails = nil
+		d.press("ctrl+v")
+		d.sees("look[", "x.png")
 	})
 }

@@ -172,6 +172,8 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 		m.view.Toggle(false)
 	case "shift+tab":
 		return m.togglePlan()
+	case "ctrl+v":
+		return m.pasteImage()
 	case "alt+y":
 		return m.copyAnswer("")
 	case "alt+o":

@@ -67,6 +67,8 @@ type Options struct {
 	// Expand makes a message of what was written: see package message. May be nil.
 	Expand func(ctx context.Context, content []p.Content) ([]p.Content, error)
 	Undo   func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
+	// ClipboardImage writes the image in the clipboard to a file.
+	ClipboardImage func(ctx context.Context) (file string, err error)
 	// Export writes a conversation to a file in the format of its ending, and returns its path.
 	Export func(ctx context.Context, id p.ConversationID, dir, file string) (string, error)
 	Models func(ctx context.Context) ([]app.ModelRow, error)

@@ -20,6 +20,7 @@ Ctrl-C twice   quit, when nothing runs; Ctrl-D too
 Ctrl-O         unfold or fold the last long item; Alt-O all
 PgUp, PgDn, wheel  scroll; Esc or End goes back to the bottom
 Mouse          select text: it is copied (tui.mouse = false leaves the mouse to the terminal)
+Ctrl-V         attach the image in the clipboard
 Alt-Y          copy the last answer; /copy N copies its Nth code block
 ?              this page, while nothing is written
 Shift-Tab      plan mode on or off: it only reads until you accept a plan
