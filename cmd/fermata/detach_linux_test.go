@@ -115,7 +115,7 @@ func TestSignalsOfDetachedExec(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
 	pl.stopServe()
-	for sig, says := range map[syscall.Signal]string{syscall.SIGINT: "interrupted after", syscall.SIGTERM: "interrupted after", syscall.SIGHUP: "goes on"} {
+	for sig, says := range map[syscall.Signal]string{syscall.SIGINT: "interrupted after", syscall.SIGTERM: "interrupted after", syscall.SIGHUP: "the turn continues"} {
 		pr := pl.start("exec", "--demo", "--detach", "run: echo begun; exec sleep 1000")
 		eventually(t, "the command runs", func() bool { return pr.err.has("  begun") })
 		id := string(pl.conversations()[0].ID)
