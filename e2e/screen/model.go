@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// lastWord ends a reply of so many kilobytes. The words have no letter in common at the same place: a
-// screen that still shows one of them, and draws only what has changed, must not be taken for the other.
+// lastWord ends a reply of so many kilobytes. Its letters are nowhere else: programs draw only the cells that have
+// changed, so that a word whose letter is on the screen already at that place would come in pieces.
 func lastWord(kb int) string {
 	if kb < 100 {
-		return "FIRSTEND"
+		return "ΞΨΩΦ"
 	}
-	return "SECONDDONE"
+	return "ЖЮЯЩ"
 }
 
 // startModel starts a model that answers "KB n" with as many kilobytes of Markdown, in
