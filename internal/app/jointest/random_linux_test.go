@@ -25,10 +25,7 @@ var (
 	seed   = flag.Uint64("join-seed", 0, "of what is done to the processes; 0 is another one each time")
 )
 
-const (
-	conversations = 3
-	processes     = 6
-)
+const processes = 6
 
 // A town is a home, and the processes that share its conversations.
 type town struct {

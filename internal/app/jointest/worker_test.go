@@ -27,6 +27,9 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
+// conversations is how many the processes share.
+const conversations = 3
+
 // What a process is started as.
 const (
 	roleVar  = "JOINTEST_ROLE" // create, work or settle
