@@ -76,8 +76,9 @@ func (m *model) askAboutPlan() tea.Cmd {
 		plan: true,
 		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
 			Title: "Carry out this plan?",
+			Body:  []string{"Nothing has been changed. If you accept it, plan mode ends."},
 			Choices: []dialog.Choice{
-				{ID: "yes", Key: "y", Label: "yes; it may " + words.May(after) + " then, " + words.Asks(after.Approval)},
+				{ID: "yes", Key: "y", Label: "yes; then it may " + words.May(after) + ", and " + words.Asks(after.Approval)},
 				{ID: "no", Key: "n", Label: "no, keep planning: say what should differ"},
 				{ID: "off", Key: "o", Label: "no, and end plan mode"},
 			},

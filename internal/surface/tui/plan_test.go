@@ -47,7 +47,7 @@ func TestPlanIsAccepted(t *testing.T) {
 		}
 		req.Answer("First this, then that.")
 		d.wait(time.Second)
-		d.sees("Carry out this plan?", "it may write in this directory then")
+		d.sees("Carry out this plan?", "then it may write in this directory")
 		d.press("y")
 		d.wait(time.Second)
 		req = e.Request()

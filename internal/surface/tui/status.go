@@ -46,6 +46,8 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 		return turning + "opening…", theme.Accent
 	case m.waits():
 		return "● waiting for your answer " + elapsed(), theme.Warn
+	case m.dialog != nil && m.dialog.plan:
+		return "● the plan waits for your answer", theme.Warn
 	case tr.Active && tr.Hold != nil:
 		return "● waiting for a limit " + elapsed() + " · /try-now · Esc stops", theme.Warn
 	case tr.Active && m.talk.planning:

@@ -43,7 +43,7 @@ func (m *model) TakeAbove() []string {
 func (m *model) title() string {
 	state := ""
 	switch {
-	case m.waits() || m.talk.tr.Active && m.talk.tr.Hold != nil:
+	case m.waits() || m.talk.tr.Active && m.talk.tr.Hold != nil || m.dialog != nil && m.dialog.plan:
 		state = "● waiting"
 	case m.busy():
 		state = "⠧ working"
