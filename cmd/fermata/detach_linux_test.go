@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -162,4 +163,33 @@ func (pl *place) owner(id string) int {
 		pl.t.Fatal(err)
 	}
 	return owner.PID
+}
+
+// Commands about a conversation that another process has open are carried out by that one, which keeps it.
+func TestCommandsJoinTheOwner(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	pl.stopServe()
+	if _, errs, code := pl.run("exec", "--demo", "--detach", "--park", "-a", "untrusted", "write made: text"); code != exitWaiting {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	id := pl.conversation()
+	owner := pl.owner(id)
+	if owner == 0 || !strings.Contains(pl.must("ps"), "waiting for 1 approval") {
+		t.Errorf("process %d has it\n%s", owner, pl.must("ps"))
+	}
+	pl.must("approve", id)
+	pl.awaitEvent(id, "the answer, with who gave it", func(b p.Body) bool {
+		answer, ok := b.(*p.ApprovalResolved)
+		return ok && strings.HasPrefix(answer.Client, "approve ")
+	})
+	if !exists(filepath.Join(pl.work, "made")) {
+		t.Error("what was approved is not there")
+	}
+	pl.must("undo", "--yes", id)
+	if exists(filepath.Join(pl.work, "made")) {
+		t.Error("what was undone is there")
+	}
+	pl.must("archive", id)
+	contains(t, "stop", pl.must("ps"), "nothing is running")
 }
