@@ -3,6 +3,7 @@ package tool
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/policy"
@@ -50,7 +51,7 @@ func TestPlanModeRefusesPatches(t *testing.T) {
 		c.Settings.Approval, c.Settings.Plan, c.Grant = protocol.ApprovalOnRequest, true, grant
 		c.Settings = c.Settings.ForTurn()
 		res := (&Patch{}).Run(t.Context(), c)
-		if res.Ask != nil || !res.Output.Failed || exists(filepath.Join(dir, "in")) {
+		if res.Ask != nil || !res.Output.Failed || !strings.Contains(res.Output.Output, "plan mode is on") || exists(filepath.Join(dir, "in")) {
 			t.Errorf("grant %q: %+v", grant, res)
 		}
 	}
