@@ -408,7 +408,7 @@ func (j *natsJournal) release() {
 		j.purge(ctx, w.textSeq+1)
 	}
 	next := w.meta
-	next.Begin, next.Cut, next.Closed = false, false, true
+	next.Begin, next.Cut, next.Closed = w.begins != nil, false, true // with a begin that could not be sent
 	if j.Failure() != nil {
 		next.Last = j.Status().Saved // the rest was never there
 	}

@@ -116,13 +116,20 @@ func fill(recs []journal.Record, after, upTo uint64) []journal.Record {
 	return all
 }
 
+// A closing says which items a message of records closed. Text of them whose writer did not know of that message
+// is late. (Text that is written later may have the same name: that of a call's arguments, then of its output.)
+type closing struct {
+	items string
+	seq   uint64
+}
+
 // maxClosed is of how many closed items late text is recognized: it comes soon, after a connection was lost.
 const maxClosed = 64
 
 // openText collects the text of open items from the messages of a conversation.
 type openText struct {
 	items  []*itemText // oldest first
-	closed []string    // what the latest records closed: text of it that comes later is late, and does not count
+	closed []closing   // by the latest records
 	bytes  int         // of all messages
 	last   uint64      // sequence of the last one
 }
@@ -138,8 +145,8 @@ func (o *openText) add(m *stored, chunks []journal.Chunk) {
 	o.bytes += len(m.data)
 	o.last = m.seq
 	for _, c := range chunks {
-		if slices.ContainsFunc(o.closed, func(closes string) bool { return journal.Closes(closes, c.Item) }) {
-			continue
+		if slices.ContainsFunc(o.closed, func(cl closing) bool { return m.Prev < cl.seq && journal.Closes(cl.items, c.Item) }) {
+			continue // it was sent before that record
 		}
 		i := slices.IndexFunc(o.items, func(it *itemText) bool { return it.name == c.Item })
 		if i < 0 {
@@ -158,10 +165,11 @@ func (o *openText) add(m *stored, chunks []journal.Chunk) {
 	}
 }
 
-func (o *openText) close(recs []journal.Pending) {
+// close takes the records of a batch that ends with the message of a sequence.
+func (o *openText) close(recs []journal.Pending, seq uint64) {
 	for _, r := range recs {
 		if r.Closes != "" {
-			o.closed = append(o.closed[max(len(o.closed)-maxClosed, 0):], r.Closes)
+			o.closed = append(o.closed[max(len(o.closed)-maxClosed, 0):], closing{r.Closes, seq})
 			o.items = slices.DeleteFunc(o.items, func(it *itemText) bool { return journal.Closes(r.Closes, it.name) })
 		}
 	}
@@ -194,7 +202,7 @@ func (s *Store) readText(ctx context.Context, l *link, id string, to uint64) (op
 		if m.isText() {
 			o.add(m, a.texts(m))
 		} else {
-			o.close(a.records(m))
+			o.close(a.records(m), m.seq)
 		}
 		return true
 	})

@@ -338,7 +338,7 @@ func (f *follower) read(ctx context.Context) ([]journal.Record, error) {
 			return true
 		}
 		batch := f.a.records(m)
-		f.text.close(batch)
+		f.text.close(batch, m.seq)
 		for _, r := range batch {
 			if r.Seq > f.after {
 				recs = append(recs, r.Record)

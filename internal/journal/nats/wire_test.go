@@ -131,12 +131,12 @@ func TestOpenText(t *testing.T) {
 	o.add(m, []journal.Chunk{chunk("1.1", 0, "abc"), chunk("1.2", 0, "x")})
 	o.add(m, []journal.Chunk{chunk("1.1", 0, "abcde")})
 	o.add(m, []journal.Chunk{chunk("1.1", 1, "bc")})
-	o.close([]journal.Pending{{Closes: "1.2"}, {Closes: "2."}})
+	o.close([]journal.Pending{{Closes: "1.2"}, {Closes: "2."}}, 0)
 	want := []journal.Chunk{chunk("1.1", 0, "abc"), chunk("1.1", 3, "de")}
 	if diff := cmp.Diff(want, o.chunks()); diff != "" {
 		t.Error(diff)
 	}
-	o.close([]journal.Pending{{Closes: "1."}})
+	o.close([]journal.Pending{{Closes: "1."}}, 0)
 	if len(o.chunks()) != 0 {
 		t.Error("closed items are open")
 	}
@@ -214,14 +214,17 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 // was lost, is not open again.
 func TestLateTextIsNotOpen(t *testing.T) {
 	var o openText
-	text := func(seq uint64, item string) {
-		o.add(&stored{seq: seq}, []journal.Chunk{{Item: item, Text: "half a sent"}})
+	text := func(seq, prev uint64, text string) {
+		o.add(&stored{seq: seq, meta: meta{Prev: prev}}, []journal.Chunk{{Item: "1.1.0", Text: text}})
 	}
-	text(1, "1.1.0")
-	o.close([]journal.Pending{{Closes: "1.1.0"}})
-	text(3, "1.1.0")
-	text(4, "1.2.0")
-	if got := o.chunks(); len(got) != 1 || got[0].Item != "1.2.0" {
+	text(2, 1, "arguments")
+	o.close([]journal.Pending{{Closes: "1.1.0"}}, 3)
+	text(4, 1, "arguments")
+	if got := o.chunks(); len(got) != 0 {
+		t.Errorf("open: %v", got)
+	}
+	text(5, 3, "output")
+	if got := o.chunks(); len(got) != 1 || got[0].Text != "output" {
 		t.Errorf("open: %v", got)
 	}
 }
