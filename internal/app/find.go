@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/suggest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -78,7 +78,7 @@ func nearest(name string, others []engine.Summary) string {
 		return "there are no conversations yet"
 	}
 	like := func(s engine.Summary) int {
-		return min(config.Distance(name, beginning(string(s.ID), name)), config.Distance(name, beginning(s.Title, name)))
+		return min(suggest.Distance(name, beginning(string(s.ID), name)), suggest.Distance(name, beginning(s.Title, name)))
 	}
 	others = slices.DeleteFunc(slices.Clone(others), func(s engine.Summary) bool { return like(s) > min(3, len(name)/3) })
 	if len(others) == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/window"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/suggest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -58,7 +59,7 @@ func (a *App) warnOfUnknown(s p.Settings) {
 			known = append(known, m.ID)
 		}
 	}
-	if near := config.Suggest(s.Model, known); near != "" {
+	if near := suggest.Nearest(s.Model, known); near != "" {
 		text += fmt.Sprintf("; did you mean %s?", near)
 	}
 	a.warn(config.Warning{Problem: config.Problem{Text: text}})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/suggest"
 )
 
 // ErrNoProvider means that nothing says which model to use.
@@ -153,7 +154,7 @@ func (c *Config) unknownProvider() error {
 		}
 	}
 	text := "; there are " + strings.Join(known, ", ")
-	if near := Suggest(c.Provider, known); near != "" {
+	if near := suggest.Nearest(c.Provider, known); near != "" {
 		text = fmt.Sprintf("; did you mean %s?", near)
 	}
 	return &Error{Problem{

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/git"
+	"github.com/fermata-agent/fermata/internal/suggest"
 )
 
 // A Target is what is reviewed. Without a branch, a commit, a name and instructions it is what differs from
@@ -119,5 +119,5 @@ func nearest(ctx context.Context, r *git.Repo, name string) string {
 			return b
 		}
 	}
-	return config.Suggest(name, branches)
+	return suggest.Nearest(name, branches)
 }

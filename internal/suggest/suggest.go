@@ -1,10 +1,11 @@
-package config
+// Package suggest finds what a mistyped name stands for.
+package suggest
 
 import "strings"
 
-// Suggest returns the candidate that a mistyped name most likely stands for, or
+// Nearest returns the candidate that a mistyped name most likely stands for, or
 // nothing if none is near.
-func Suggest(name string, candidates []string) string {
+func Nearest(name string, candidates []string) string {
 	best, least := "", len(name)/3+1
 	for _, c := range candidates {
 		if d := Distance(plain(name), plain(c)); d <= min(least, 3) && (best == "" || d < least) {
