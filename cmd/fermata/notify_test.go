@@ -82,6 +82,11 @@ func TestNotify(t *testing.T) {
 	if list[2]["type"] != "agent-turn-aborted" || list[2]["reason"] != "crashed" || list[3]["type"] != "agent-turn-complete" {
 		t.Errorf("a turn that a crash cut, and the next: %v", list[2:])
 	}
+
+	pl.run("exec", "--demo", "--park", "-a", "untrusted", "-c", notify, "run: touch made")
+	if m := pl.noticed(5)[4]; m["type"] != "approval-requested" || m["command"] != "touch made" {
+		t.Errorf("an approval that is needed: %v", m)
+	}
 }
 
 // The program is not made deaf to SIGPIPE by how we treat it ourselves.

@@ -81,7 +81,7 @@ type shared struct {
 // newSetup makes what turns are run with. env is the environment of commands before the
 // configuration's rules.
 func (w *shared) newSetup(l Loaded, snapshot bool, env func() []string) *setup {
-	r := &setup{Loaded: l, models: l.Models(), notify: &notify.Program{Argv: l.Config.Notify, Env: env, Starting: &w.starting}}
+	r := &setup{Loaded: l, models: l.Models(), notify: &notify.Program{Argv: l.Config.Notify, When: l.Config.NotifyWhen, Env: env, Starting: &w.starting}}
 	r.kit = &toolkit{config: l.Config, spawner: w.spawner, models: r.models, projects: l.Projects, noEscalation: w.limits.NoEscalation, env: env}
 	if snapshot || l.Config.Snapshots {
 		r.kit.snapshots = undo.Snapshots(l.Config.Home)
@@ -206,7 +206,7 @@ func (w *shared) allowLaunch(from launch, loaded Loaded) error {
 // turns is the part of a conversation's configuration that says what its turns are run with.
 func (r *setup) turns() conversation.Config {
 	return conversation.Config{
-		Notify: r.notify.TurnEnded, Window: r.models.window, Effort: r.models.effort, KeepTokens: r.Config.CompactKeepTokens,
+		Notify: r.notify.TurnEnded, NotifyWaiting: r.notify.Waiting, Window: r.models.window, Effort: r.models.effort, KeepTokens: r.Config.CompactKeepTokens,
 		Model: r.models.client, Retries: r.models.retries, Tools: r.kit.tools, AwaitTools: r.kit.await,
 	}
 }

@@ -83,6 +83,7 @@ type Config struct {
 
 	MCPServers map[string]MCPServer
 	Notify     []string // argv
+	NotifyWhen NotifyWhen
 	Webhook    Webhook
 
 	// OnLimit says what becomes of a turn at a limit of the service; empty: what suits
@@ -129,6 +130,11 @@ type Config struct {
 	catalogue              *catalogue.Catalogue
 	providerSource         Source // of a provider that the model's name begins with
 	profileGivenForThisRun bool
+}
+
+// NotifyWhen says when the program of the user is run.
+type NotifyWhen struct {
+	Approval, Hold, TurnEnded, Recovered bool
 }
 
 // A Webhook is where a server reports what people may want to know.

@@ -90,7 +90,12 @@ var descriptions = map[string]string{
 	"notify_webhook.url":    "An address to which fermata web posts what you may want to know: an approval is asked, a turn is held at a limit or has ended, a crash was recovered.",
 	"notify_webhook.secret": "The key that signs these posts, as Standard Webhooks do.",
 
-	"notify": "A program to run when a turn has ended; it gets one more argument, a JSON object.",
+	"notify": "A program to run when a turn has ended or waits; it gets one more argument, a JSON object. `notify_when.…` say when.",
+
+	"notify_when.approval":   "Run it when an approval is needed, or an MCP server asks something.",
+	"notify_when.hold":       "Run it when a turn waits for a limit of the model service.",
+	"notify_when.turn_ended": "Run it when a turn has ended.",
+	"notify_when.recovered":  "Run it when a turn that a crash cut has been ended.",
 
 	"instructions":                   "Instructions of yours for the model; they go before those of AGENTS.md.",
 	"developer_instructions":         "Instructions that are added to the built-in ones.",

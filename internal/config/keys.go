@@ -88,6 +88,10 @@ func commandKeys() []key {
 		yesNo("detach", of(func(c *Config) *bool { return &c.Detach })).or(false),
 		yesNo("snapshots", of(func(c *Config) *bool { return &c.Snapshots })).or(false),
 		list("notify", of(func(c *Config) *[]string { return &c.Notify })).or([]string{}),
+		yesNo("notify_when.approval", of(func(c *Config) *bool { return &c.NotifyWhen.Approval })).or(true),
+		yesNo("notify_when.hold", of(func(c *Config) *bool { return &c.NotifyWhen.Hold })).or(true),
+		yesNo("notify_when.turn_ended", of(func(c *Config) *bool { return &c.NotifyWhen.TurnEnded })).or(true),
+		yesNo("notify_when.recovered", of(func(c *Config) *bool { return &c.NotifyWhen.Recovered })).or(true),
 		text("notify_webhook.url", of(func(c *Config) *string { return &c.Webhook.URL })).as(urlKind),
 		secret("notify_webhook.secret", of(func(c *Config) *Secret { return &c.Webhook.Secret })),
 	}

@@ -35,7 +35,8 @@ func ClientOf(ctx context.Context) Client {
 // with is the configuration with what a client brings.
 func (c Config) with(own Config) Config {
 	c.Model, c.Tools, c.AwaitTools, c.Retries = own.Model, own.Tools, own.AwaitTools, own.Retries
-	c.Window, c.Effort, c.KeepTokens, c.Notify = own.Window, own.Effort, own.KeepTokens, own.Notify
+	c.Window, c.Effort, c.KeepTokens = own.Window, own.Effort, own.KeepTokens
+	c.Notify, c.NotifyWaiting = own.Notify, own.NotifyWaiting
 	return c.withDefaults()
 }
 

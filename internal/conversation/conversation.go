@@ -71,6 +71,11 @@ type Config struct {
 	// must not block. May be nil.
 	Notify func(TurnSummary)
 
+	// NotifyWaiting is called for each turn that begins to wait for a person or a limit,
+	// with the event that says so: ApprovalRequested, ElicitationRequested or Held. It must
+	// not block. May be nil.
+	NotifyWaiting func(TurnSummary, p.Body)
+
 	// Panicked is told of a model or a tool that panicked, from its goroutine. The
 	// turn only records that there was an internal error. May be nil.
 	Panicked func(value any, stack []byte)

@@ -104,7 +104,12 @@ func (o *owner) queueEffect(e p.Event) {
 	case *p.ModelRetry:
 		queue(nil, func() { o.retry = time.NewTimer(b.Wait) })
 	case *p.Held:
-		queue(nil, o.startHold)
+		queue(nil, func() {
+			o.startHold()
+			o.notifyWaiting(b)
+		})
+	case *p.ApprovalRequested, *p.ElicitationRequested:
+		queue(nil, func() { o.notifyWaiting(b) })
 	case *p.TurnEnded:
 		summary := o.state.Summary
 		queue(nil, func() {

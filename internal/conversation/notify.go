@@ -1,6 +1,9 @@
 package conversation
 
-import "github.com/fermata-agent/fermata/internal/fold"
+import (
+	"github.com/fermata-agent/fermata/internal/fold"
+	p "github.com/fermata-agent/fermata/protocol"
+)
 
 // A TurnSummary is what programs outside are notified of when a turn has ended.
 type TurnSummary = fold.TurnSummary
@@ -10,5 +13,12 @@ type TurnSummary = fold.TurnSummary
 func (o *owner) notify(s TurnSummary) {
 	if o.cfg.Notify != nil && !s.OnlyShell {
 		o.cfg.Notify(s)
+	}
+}
+
+// notifyWaiting reports that the turn waits.
+func (o *owner) notifyWaiting(why p.Body) {
+	if o.cfg.NotifyWaiting != nil {
+		o.cfg.NotifyWaiting(o.state.Summary, why)
 	}
 }
