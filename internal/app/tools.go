@@ -40,10 +40,13 @@ type toolkit struct {
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
 	secret := secrets(k.config)
-	patches := &tool.Patch{Freeform: k.freeform(s), Home: k.config.Home, Changes: changes, Secret: secret, NoEscalation: k.noEscalation}
+	homes, guarded := config.Homes(os.Getenv), k.config.Files()
+	patches := &tool.Patch{
+		Freeform: k.freeform(s), Home: k.config.Home, OtherHomes: homes, Guarded: guarded, Changes: changes, Secret: secret, NoEscalation: k.noEscalation,
+	}
 	shell := &tool.Shell{
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
-		OtherHomes: config.Homes(os.Getenv), Guarded: k.config.Files(), Secrets: k.config.SecretFiles(),
+		OtherHomes: homes, Guarded: guarded, Secrets: k.config.SecretFiles(),
 		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
 		CanAsk: canAsk(s) && !k.noEscalation && !s.Plan, NoEscalation: k.noEscalation, Prefixes: k.projects.Rules, CommandDir: k.commands,
 	}

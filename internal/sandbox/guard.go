@@ -66,6 +66,34 @@ func (l *layout) guardPath(name string, mk func(name string, last bool) error) {
 	}
 }
 
+// Guarded lists what fermata reads or executes in a place, and the links that lead there, for those who
+// write files without being confined. Nothing is made: what does not exist is listed where it would be.
+func Guarded(place Place) []string {
+	var list []string
+	add := func(name string) string {
+		real, links, err := walk(name, func(string, bool) error { return nil })
+		for _, link := range links {
+			list = appendNew(list, link)
+		}
+		if err != nil {
+			return ""
+		}
+		list = appendNew(list, real)
+		return real
+	}
+	for _, home := range place.homes() {
+		if real := add(home); real != "" {
+			for _, link := range linksIn(real) {
+				add(link)
+			}
+		}
+	}
+	for _, name := range place.Guarded {
+		add(name)
+	}
+	return list
+}
+
 // makeDir makes a directory.
 func makeDir(name string, _ bool) error { return os.Mkdir(name, 0o700) }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/internal/policy"
+	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -26,6 +26,9 @@ type Patch struct {
 	Home     string   // fermata's own directory, which is not changed unasked
 	Changes  *Changes // what this turn changed; may be nil
 	Files    patch.FS // nil is the machine's
+
+	// OtherHomes and Guarded are other paths that are not changed unasked, as for commands.
+	OtherHomes, Guarded []string
 
 	// Secret reports whether the contents of a file must not be shown, which a patch that
 	// does not fit does. May be nil.
@@ -238,10 +241,7 @@ var errSecret = errors.New("it holds secrets and must not be read")
 // symbolic link, which a command may have put there, holds nothing.
 func (t *Patch) rules(call Call) policy.Rules {
 	s := call.Settings
-	own := []string{t.Home}
-	if real, err := filepath.EvalSymlinks(t.Home); err == nil {
-		own = append(own, real)
-	}
+	own := sandbox.Guarded(sandbox.Place{Home: t.Home, OtherHomes: t.OtherHomes, Guarded: t.Guarded})
 	roots := policy.Workspace(s.Sandbox, s.Cwd, os.Getenv("TMPDIR"), own...)
 	roots.Writable = slices.DeleteFunc(roots.Writable, func(dir string) bool { return dir == "/" })
 	return policy.Rules{Approval: s.Approval, Mode: s.Sandbox.Mode, Grants: call.Grants, Roots: roots, NoEscalation: t.NoEscalation || s.Plan}

@@ -347,6 +347,40 @@ func TestPatchStaysInside(t *testing.T) {
 	wantFiles(t, out, map[string]string{})
 }
 
+// What fermata reads or executes later is not changed unasked either, wherever the links of its
+// home lead: a patch would be a way out of the sandbox.
+func TestPatchPlantsNothing(t *testing.T) {
+	dir, home := realDir(t), realDir(t)
+	for _, name := range []string{"dot", "bin"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, dir, "dot/config.toml", "# mine\n")
+	put(t, dir, "bin/notify", "good\n")
+	for link, to := range map[string]string{
+		filepath.Join(home, "config.toml"): filepath.Join(dir, "dot/config.toml"),
+		filepath.Join(home, "rules"):       filepath.Join(dir, "nowhere/rules"),
+		filepath.Join(dir, "linked"):       home,
+		filepath.Join(dir, "program"):      "bin/notify",
+	} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &Patch{Home: filepath.Join(dir, "linked"), OtherHomes: []string{filepath.Join(dir, "other")}, Guarded: []string{filepath.Join(dir, "program")}}
+	for _, name := range []string{"dot/config.toml", "nowhere/rules", "other/config.toml", "bin/notify", "program", "linked/new"} {
+		if res := p.Run(t.Context(), patchCall(&fakeHost{}, dir, add(name))); res.Ask == nil {
+			t.Errorf("%s is written unasked: %s", name, res.Output.Output)
+		}
+	}
+	for _, name := range []string{"dot/other", "bin/other"} {
+		if res := p.Run(t.Context(), patchCall(&fakeHost{}, dir, add(name))); res.Ask != nil || res.Output.Failed {
+			t.Errorf("%s is not written: %s", name, res.Output.Output)
+		}
+	}
+}
+
 // The diff of the turn is the sum of its patches.
 func TestTurnDiffIsTheSum(t *testing.T) {
 	dir := realDir(t)
