@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -141,6 +142,36 @@ func TestPlantedHomeOnTheBinary(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestNothingExecutedIsPlanted changes what a linked configuration leads to, the script of notify and the
+// program of an MCP server, by patches and by commands.
+func TestNothingExecutedIsPlanted(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	home := filepath.Join(pl.dir, "home", "fermata")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mine := fmt.Sprintf("notify = [\"sh\", %q]\n[mcp_servers.own]\ncommand = \"./server\"\n", filepath.Join(pl.work, "notify.sh"))
+	names := []string{"config.toml", "notify.sh", "server"}
+	pl.file("config.toml", mine)
+	pl.file("notify.sh", mine)
+	pl.file("server", mine)
+	if err := os.Symlink(filepath.Join(pl.work, "config.toml"), filepath.Join(home, "config.toml")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		pl.run("exec", "--demo", "-s", "workspace-write", "write "+name+": planted")
+		pl.run("exec", "--demo", "-s", "workspace-write", "run: echo planted > "+name+"; echo planted > new; mv new "+name)
+		if b, err := os.ReadFile(filepath.Join(pl.work, name)); err != nil || string(b) != mine {
+			t.Errorf("%s was changed: %s%v", name, b, err)
+		}
+	}
+	pl.must("exec", "--demo", "-s", "workspace-write", "write other: text")
+	if b, err := os.ReadFile(filepath.Join(pl.work, "other")); err != nil || !strings.Contains(string(b), "text") {
+		t.Errorf("other files cannot be written: %s%v", b, err)
 	}
 }
 

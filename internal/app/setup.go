@@ -96,7 +96,7 @@ func (w *shared) newSetup(l Loaded, snapshot bool, env func() []string) *setup {
 	servers, warnings := l.mcpServers(w.limits)
 	r.Warnings = append(append(r.Warnings, w.limits.Warnings(l.Config, l.Options.Cwd)...), warnings...)
 	if len(servers) > 0 {
-		r.kit.servers = w.serversFor(l, servers)
+		r.kit.servers, r.kit.defs, r.kit.dir = w.serversFor(l, servers), servers, l.Options.Cwd
 	}
 	return r
 }

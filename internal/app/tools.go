@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/config/programs"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -24,6 +26,8 @@ type toolkit struct {
 	spawner *proc.Spawner
 	models  *Models
 	servers *mcp.Servers // nil if none is configured
+	defs    map[string]config.MCPServer
+	dir     string // where servers are started
 
 	projects *project.Store
 	commands func() string   // the directory with apply_patch, "" if it cannot be made
@@ -40,7 +44,7 @@ type toolkit struct {
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
 	secret := secrets(k.config)
-	homes, guarded := config.Homes(os.Getenv), k.config.Files()
+	homes, guarded := config.Homes(os.Getenv), guarded(k.config, k.defs, k.dir)
 	patches := &tool.Patch{
 		Freeform: k.freeform(s), Home: k.config.Home, OtherHomes: homes, Guarded: guarded, Changes: changes, Secret: secret, NoEscalation: k.noEscalation,
 	}
@@ -74,6 +78,18 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	if k.servers != nil {
 		offer(true, k.servers.Tools(s.Cwd, k.projects.ToolApproval)...)
 		offer(true, k.servers.ResourceTools(s.Cwd, k.projects.ToolApproval)...)
+	}
+	return list
+}
+
+// guarded lists the files that fermata reads or executes, besides those in its home: what commands and
+// patches must not change.
+func guarded(cfg *config.Config, defs map[string]config.MCPServer, dir string) []string {
+	list := cfg.Files()
+	for _, def := range defs {
+		if def.Command != "" && (def.Enabled == nil || *def.Enabled) {
+			list = append(list, programs.Of(append([]string{def.Command}, def.Args...), cmp.Or(def.Cwd, dir))...)
+		}
 	}
 	return list
 }

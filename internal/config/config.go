@@ -24,12 +24,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/config/programs"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -323,11 +323,5 @@ func (c *Config) Files() []string {
 			list = append(list, name)
 		}
 	}
-	if len(c.Notify) == 0 {
-		return list
-	}
-	if program, err := exec.LookPath(c.Notify[0]); err == nil && filepath.IsAbs(program) {
-		list = append(list, program)
-	}
-	return list
+	return append(list, programs.Of(c.Notify, "")...)
 }
