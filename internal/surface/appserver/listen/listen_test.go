@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -219,4 +221,25 @@ func TestServeEnds(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// A server that ends does not wait for a client that does not answer the close: its turns would run on.
+func TestLeaveUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const unanswered = 5 * time.Second
+		leaving := func(ctx context.Context) time.Duration {
+			began := time.Now()
+			leave(ctx, func() { time.Sleep(unanswered) })
+			return time.Since(began)
+		}
+		if took := leaving(t.Context()); took != unanswered {
+			t.Errorf("a server that stays waited %v", took)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if took := leaving(ended); took != leaveTime {
+			t.Errorf("a server that ends waited %v", took)
+		}
+		time.Sleep(unanswered) // until what it left behind has ended
+	})
 }

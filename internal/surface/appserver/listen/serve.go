@@ -99,7 +99,29 @@ func (h *handler) serve(conn *websocket.Conn) {
 	if err != nil && h.ctx.Err() == nil {
 		h.o.Log.Debug("connection", "error", err)
 	}
-	_ = conn.Close(websocket.StatusNormalClosure, "")
+	leave(h.ctx, func() { _ = conn.Close(websocket.StatusNormalClosure, "") })
+}
+
+// leaveTime is how long a server that ends waits for a client's part of the close.
+const leaveTime = 200 * time.Millisecond
+
+// leave closes a connection, for which the client has to answer. Once ctx has ended
+// it hardly waits for that: turns run until all clients have left.
+func leave(ctx context.Context, hangUp func()) {
+	done := make(chan struct{})
+	go func() { // ends when the client answers, or gets too late
+		defer close(done)
+		hangUp()
+	}()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+	case <-time.After(leaveTime):
+	}
 }
 
 // frames is a WebSocket as a stream of lines: each text frame is one.
