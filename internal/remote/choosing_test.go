@@ -339,6 +339,25 @@ func TestWatch(t *testing.T) {
 	seen.until("turn_ended completed")
 }
 
+// Whoever reads the journal of a conversation that nobody has open joins the process that opens it.
+func TestWatchUntilOpened(t *testing.T) {
+	home := t.TempDir()
+	a, b := newNode(t, home), newNode(t, home)
+	id := create(t, a.c)
+	if err := a.c.Release(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	seen := readFrom(t, b.c.Watch(t.Context(), id))
+	seen.until("conversation_started")
+	for range 2 {
+		for joined := false; !joined; joined = a.host.Clients() == 1 {
+			say(t, a.c, id, "go")
+			a.Request().Answer("yes")
+			seen.until("turn_ended completed")
+		}
+	}
+}
+
 // What another owner gives from the beginning is given on from where it was left.
 func TestTextIsGivenOnce(t *testing.T) {
 	item, other := p.ItemID{Turn: 1, Response: 1}, p.ItemID{Turn: 1, Response: 1, Index: 1}

@@ -73,7 +73,11 @@ func (f *follower) watchStore(ctx context.Context, unreached string) error {
 			}
 		}
 	}()
-	return f.give(f.c.TailAfter(ctx, f.id, f.after))
+	err := f.give(f.c.TailAfter(ctx, f.id, f.after))
+	if !errors.Is(err, errStopped) && errors.Is(context.Cause(ctx), errMoved) {
+		return errMoved // the journal only says that it was cancelled
+	}
+	return err
 }
 
 // give passes on what is new of events.
