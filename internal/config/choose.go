@@ -143,7 +143,7 @@ func (c *Config) pick(env func(string) string, probe Probe) (*Provider, Source, 
 		}
 	}
 	return nil, Source{}, fmt.Errorf("%w: run fermata login, or set %s, or %s; or start Ollama (%s); or name one in %s with model_provider; or try --demo, which needs nothing",
-		ErrNoProvider, strings.Join(openai.EnvKeys, " or "), strings.Join(anthropic.EnvKeys, " or "), redactURL(ollama.BaseURL), FileName)
+		ErrNoProvider, strings.Join(openai.EnvKeys, " or "), strings.Join(anthropic.EnvKeys, " or "), RedactURL(ollama.BaseURL), FileName)
 }
 
 func (c *Config) unknownProvider() error {

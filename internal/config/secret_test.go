@@ -111,8 +111,8 @@ func TestRedactURL(t *testing.T) {
 		"https://example.com/?API_KEY=a&Auth=b": "https://example.com/?API_KEY=xxx&Auth=xxx",
 		"http://[::1":                           "•••",
 	} {
-		if got := redactURL(address); got != want {
-			t.Errorf("redactURL(%q) = %q, want %q", address, got, want)
+		if got := RedactURL(address); got != want {
+			t.Errorf("RedactURL(%q) = %q, want %q", address, got, want)
 		}
 	}
 }

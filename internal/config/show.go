@@ -82,7 +82,7 @@ func (s *setting) visible() any {
 		return mask
 	case string:
 		if s.key.kind == urlKind {
-			return redactURL(v)
+			return RedactURL(v)
 		}
 		if s.key.last() == "*" && s.key.path[len(s.key.path)-2] != "env_http_headers" && sensitive(last) {
 			return mask
@@ -99,8 +99,8 @@ func sensitive(name string) bool {
 		func(part string) bool { return strings.Contains(name, part) })
 }
 
-// redactURL masks what is secret in an address.
-func redactURL(address string) string {
+// RedactURL masks what is secret in an address.
+func RedactURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return mask

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -106,7 +107,7 @@ func (c *command) table(l app.Loaded, list []shown, named []servers.Named) error
 		}
 		for _, n := range named {
 			if s.Project != "" && n.Name == s.Name {
-				def = n.Def
+				def = n.Written
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, state, cmp.Or(string(def.Approval), "by tool"), target(def))
@@ -117,16 +118,21 @@ func (c *command) table(l app.Loaded, list []shown, named []servers.Named) error
 // target is what a server is, in one line.
 func target(def config.MCPServer) string {
 	if def.URL != "" {
-		return def.URL
+		return word(config.RedactURL(def.URL))
 	}
-	words := []string{def.Command}
+	words := []string{word(def.Command)}
 	for _, a := range def.Args {
-		if a == "" || strings.ContainsAny(a, " \t\n\"'\\$") {
-			a = strconv.Quote(a)
-		}
-		words = append(words, a)
+		words = append(words, word(a))
 	}
 	return strings.Join(words, " ")
+}
+
+// word is a word of a command line, in quotes if it could be taken for something else.
+func word(s string) string {
+	if s == "" || strings.ContainsAny(s, " \"'\\") || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 func getCommand(o Options) *cobra.Command {

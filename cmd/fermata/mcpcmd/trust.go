@@ -64,15 +64,19 @@ func (c *command) describe(n servers.Named) {
 	if n.Trusted {
 		state = "trusted"
 	}
-	fmt.Fprintf(c.Out, "%s (%s, %s)\n  %s\n", n.Name, state, n.File, target(n.Def))
+	fmt.Fprintf(c.Out, "%s (%s, %s)\n  %s\n", n.Name, state, n.File, target(n.Written))
 	for _, part := range []struct {
 		what  string
 		names []string
 	}{
+		{"directory", slices.DeleteFunc([]string{n.Written.Cwd}, func(dir string) bool { return dir == "" })},
 		{"variables", slices.Sorted(maps.Keys(n.Def.Env))},
-		{"variables of fermata's environment", n.Def.EnvVars},
+		{"variables of fermata's environment", n.Variables},
 		{"headers", slices.Sorted(maps.Keys(n.Def.HTTPHeaders))},
 	} {
+		for i, name := range part.names {
+			part.names[i] = word(name)
+		}
 		if len(part.names) > 0 {
 			fmt.Fprintf(c.Out, "  %s: %s\n", part.what, strings.Join(part.names, ", "))
 		}

@@ -29,6 +29,9 @@ type Named struct {
 	File    string
 	Digest  string // of the definition, as the file has it
 	Trusted bool   // the person trusts the project and this definition
+
+	Written   config.MCPServer // as the file has it: variables in it are not replaced by their values, which may be secrets
+	Variables []string         // of our environment that it, or who it is reached at, gets to know
 }
 
 // maxFile is how long a project's file may be.
@@ -143,7 +146,11 @@ func fromTOML(root string, getenv func(string) string) ([]Named, error) {
 		for k, v := range def.HTTPHeaders {
 			headers[k] = v.Reveal()
 		}
-		list = append(list, Named{Name: name, Def: def, File: filepath.Join(home, config.FileName), Digest: digest(
+		known := slices.Concat(def.EnvVars, slices.Collect(maps.Values(def.EnvHTTPHeaders)))
+		if def.BearerTokenEnvVar != "" {
+			known = append(known, def.BearerTokenEnvVar)
+		}
+		list = append(list, Named{Name: name, Def: def, Written: def, Variables: sorted(known), File: filepath.Join(home, config.FileName), Digest: digest(
 			name, def.Command, def.Args, env, def.EnvVars, def.Cwd, def.URL, def.BearerTokenEnvVar, headers, def.EnvHTTPHeaders)})
 	}
 	return list, nil
@@ -176,11 +183,25 @@ func fromJSON(root string, getenv func(string) string) ([]Named, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: mcpServers.%s: %w", file, name, err)
 		}
-		list = append(list, Named{Name: name, Def: def, File: file, Digest: digest(name, compact.String())})
+		n := Named{Name: name, Def: def, File: file, Digest: digest(name, compact.String())}
+		n.Written, _ = definition(raw, nil) // it is one
+		_, _ = definition(raw, func(name string) string {
+			n.Variables = append(n.Variables, name)
+			return ""
+		})
+		n.Variables = sorted(n.Variables)
+		list = append(list, n)
 	}
 	return list, nil
 }
 
+// sorted are the names without those that occur again.
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// definition reads a definition. Without getenv its variables stay as they are.
 func definition(raw json.RawMessage, getenv func(string) string) (config.MCPServer, error) {
 	var in struct {
 		Type    string
@@ -200,7 +221,10 @@ func definition(raw json.RawMessage, getenv func(string) string) (config.MCPServ
 	case (in.Command == "") == (in.URL == ""):
 		return config.MCPServer{}, errors.New("needs either a command or a url")
 	}
-	expand := func(s string) string { return expandVariables(s, getenv) }
+	expand := func(s string) string { return s }
+	if getenv != nil {
+		expand = func(s string) string { return expandVariables(s, getenv) }
+	}
 	def := config.MCPServer{Command: expand(in.Command), URL: expand(in.URL), Cwd: expand(in.Cwd)}
 	for _, a := range in.Args {
 		def.Args = append(def.Args, expand(a))

@@ -153,3 +153,24 @@ func TestFilesThatAreWrong(t *testing.T) {
 		t.Error(warnings)
 	}
 }
+
+// Who looks at a definition sees what of the environment it gets, and none of the values.
+func TestWhatADefinitionGetsToKnow(t *testing.T) {
+	s := newSite(t)
+	s.write(filepath.Join(s.root, ".mcp.json"), `{"mcpServers":{"a":{"url":"https://example.com/${PATH_KEY}","headers":{"X":"${TOKEN} ${TOKEN:-1}"}}}}`)
+	s.write(filepath.Join(s.root, ".fermata", "config.toml"), "[mcp_servers.b]\nurl = \"https://example.com\"\nbearer_token_env_var = \"TOKEN\"\nenv_http_headers = { X = \"OTHER\" }\n")
+	named, _ := OfProject(s.root, s.config(), func(name string) string {
+		return map[string]string{"TOKEN": "secret", "OTHER": "secret", "PATH_KEY": "secret"}[name]
+	})
+	if len(named) != 2 {
+		t.Fatalf("%+v", named)
+	}
+	for i, want := range []string{"PATH_KEY TOKEN", "OTHER TOKEN"} {
+		if got := strings.Join(named[i].Variables, " "); got != want || strings.Contains(named[i].Written.URL, "secret") {
+			t.Errorf("%s: %s, want %s; %s", named[i].Name, got, want, named[i].Written.URL)
+		}
+	}
+	if named[0].Def.URL != "https://example.com/secret" {
+		t.Errorf("the server is reached at %s", named[0].Def.URL)
+	}
+}
