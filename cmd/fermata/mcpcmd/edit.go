@@ -56,6 +56,8 @@ func (f addFlags) check(name string, argv []string) error {
 		return usage("add: %q cannot be the name of a server: it has letters, digits, _ and - only", name)
 	case len(argv) == 0 && f.url == "":
 		return usage("add: it needs a command after --, or --url")
+	case len(argv) > 0 && argv[0] == "":
+		return usage("add: the command is empty")
 	case len(argv) > 0 && f.url != "":
 		return usage("add: a server has either a command or --url")
 	case !slices.Contains([]string{"", string(config.MCPAllow), string(config.MCPAsk), string(config.MCPDeny)}, f.approval):

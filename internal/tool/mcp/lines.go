@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 )
 
 // maxLine is the longest message that is taken. Longer ones are dropped: the call that
@@ -61,11 +62,21 @@ func (f *lineFilter) end() {
 
 // isMessage reports whether a line is a message of JSON-RPC, or a list of them.
 func isMessage(line []byte) bool {
-	if line[0] == '[' {
-		return json.Valid(line)
+	if line[0] != '[' {
+		var m message
+		return line[0] == '{' && json.Unmarshal(line, &m) == nil && m.ok()
 	}
-	var m struct {
-		Version string `json:"jsonrpc"`
-	}
-	return line[0] == '{' && json.Unmarshal(line, &m) == nil && m.Version == "2.0"
+	var list []message
+	return json.Unmarshal(line, &list) == nil && len(list) > 0 && !slices.ContainsFunc(list, func(m message) bool { return !m.ok() })
+}
+
+// A message is as much of one as is needed to recognize it.
+type message struct {
+	Version string          `json:"jsonrpc"`
+	Method  string          `json:"method"`
+	ID      json.RawMessage `json:"id"`
+}
+
+func (m message) ok() bool {
+	return m.Version == "2.0" && (m.Method != "" || m.ID != nil) && !bytes.ContainsAny(m.ID[:min(1, len(m.ID))], "{[tf")
 }

@@ -299,10 +299,10 @@ func TestBackoff(t *testing.T) {
 func TestLinesThatAreNoMessagesAreDropped(t *testing.T) {
 	var out, stray strings.Builder
 	f := &lineFilter{to: &out, stray: func(b []byte) { stray.Write(b) }}
-	for _, piece := range []string{"hello\n{\"jsonrpc\":", "\"2.0\",\"id\":1} \r\n\n", "{\"id\":2}\n[1,2]\n{", "\n{\"jsonrpc\":\"2.0\"}"} {
+	for _, piece := range []string{"hello\n{\"jsonrpc\":", "\"2.0\",\"id\":1} \r\n\n", "{\"id\":2}\n[{\"jsonrpc\":\"2.0\",\"id\":3}]\n{", "\n{\"jsonrpc\":\"2.0\"}"} {
 		f.take([]byte(piece))
 	}
-	if want := "{\"jsonrpc\":\"2.0\",\"id\":1}\n[1,2]\n"; out.String() != want {
+	if want := "{\"jsonrpc\":\"2.0\",\"id\":1}\n[{\"jsonrpc\":\"2.0\",\"id\":3}]\n"; out.String() != want {
 		t.Errorf("passed on %q, want %q", out.String(), want)
 	}
 	if want := "hello\n{\"id\":2}\n{\n"; stray.String() != want {
