@@ -49,6 +49,9 @@ const shownRefusals = 5
 
 // explain says what was refused, and how to allow it.
 func (l *refusedCalls) explain(s cli.Streams, how string) {
+	if l.onlyQuestions() {
+		how = "in a terminal you are asked"
+	}
 	fmt.Fprintln(s.Err, "fermata: refused, since nobody could be asked:")
 	for i, line := range l.list {
 		if i == shownRefusals {
@@ -64,6 +67,11 @@ func (l *refusedCalls) explain(s cli.Streams, how string) {
 // how it can be allowed.
 func (l *refusedCalls) onlyTools() bool {
 	return !slices.ContainsFunc(l.list, func(line string) bool { return !strings.Contains(line, "fermata permissions allow --tool ") })
+}
+
+// onlyQuestions reports whether all that was refused are questions of MCP servers.
+func (l *refusedCalls) onlyQuestions() bool {
+	return !slices.ContainsFunc(l.list, func(line string) bool { return !strings.Contains(line, ": it asked, and nobody can answer") })
 }
 
 // howToAllow says how to let a conversation do what was refused.

@@ -14,7 +14,8 @@ import (
 // What an MCP server asks is declined: nobody is there to answer.
 func TestQuestionOfAServerIsDeclined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := start(t, nil)
+		var refused string
+		r := start(t, func(o *Options) { o.Refused = func(what, why string) { refused += what + ": " + why } })
 		m := r.e.Request()
 		m.Call("c", "work", "{}")
 		m.End()
@@ -26,6 +27,9 @@ func TestQuestionOfAServerIsDeclined(t *testing.T) {
 		run.Finish("nobody")
 		r.e.Request().Answer("done")
 		<-r.done
+		if refused != "work: it asked, and nobody can answer, so the answer is no: who?" {
+			t.Errorf("said %q", refused)
+		}
 	})
 }
 

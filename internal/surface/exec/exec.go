@@ -269,6 +269,10 @@ func (a *asked) refusals(ev p.Event) {
 		if a.wants[b.Call] = wanted(b); !a.o.Park && !a.guest && a.person == nil {
 			a.o.Refused(wanted(b), b.Reason)
 		}
+	case *p.ElicitationRequested:
+		if !a.guest && a.person == nil {
+			a.o.Refused(a.wants[b.Call], fmt.Sprintf("it asked, and nobody can answer, so the answer is no: %.500s", strings.Join(strings.Fields(b.Message), " ")))
+		}
 	case *p.ToolOutput:
 		if b.Refused != "" {
 			a.o.Refused(a.wants[b.Call], b.Refused)

@@ -25,6 +25,8 @@ type running struct {
 	asked atomic.Int32 // questions that are open
 	over  atomic.Bool
 	shown atomic.Int64 // when progress was shown last, in milliseconds
+
+	unasked atomic.Pointer[string] // what it asked last that nobody could answer, for people; nil if nothing
 }
 
 // begin starts the time limit of a call and makes it known to the session. The caller
@@ -106,7 +108,9 @@ func (ss *session) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.Eli
 	}
 	host, ok := r.call.Host.(tool.Elicitor)
 	if !ok || r.call.Settings.Approval == protocol.ApprovalNever {
-		r.call.Host.Write(protocol.DeltaProgress, "it asked, and nobody can answer, so the answer is no: "+oneLine(req.Params.Message)+"\n")
+		text := "it asked, and nobody can answer, so the answer is no: " + oneLine(req.Params.Message)
+		r.unasked.Store(&text)
+		r.call.Host.Write(protocol.DeltaProgress, text+"\n")
 		return &sdk.ElicitResult{Action: string(protocol.ElicitationDecline)}, nil
 	}
 	schema, err := json.Marshal(req.Params.RequestedSchema)

@@ -39,8 +39,9 @@ func TestAServerAsksThePerson(t *testing.T) {
 	}
 	r.answer = nil
 	never := func(c *tool.Call) { c.Settings.Approval = protocol.ApprovalNever }
-	if got := r.call(t.Context(), t, "s__ask", "{}", never).Output.Output; got != "decline <nil> <nil>" {
-		t.Errorf("with nobody to ask: %s", got)
+	out := r.call(t.Context(), t, "s__ask", "{}", never).Output
+	if out.Output != "decline <nil> <nil>" || out.Refused != "it asked, and nobody can answer, so the answer is no: Who are you?" {
+		t.Errorf("with nobody to ask: %+v", out)
 	}
 	if !strings.Contains(r.written, "it asked, and nobody can answer, so the answer is no: Who are you?\n") {
 		t.Errorf("shown: %q", r.written)

@@ -127,6 +127,9 @@ func (t *Tool) Run(ctx context.Context, call tool.Call) tool.Result {
 	} else {
 		res = t.answered(call, answer)
 	}
+	if text := r.unasked.Load(); text != nil {
+		res.Output.Refused = *text
+	}
 	res.Output.Elapsed = time.Since(began)
 	return res
 }
