@@ -31,19 +31,21 @@ type Page struct {
 
 // A Summary is what a list shows of a conversation.
 type Summary struct {
-	ID       p.ConversationID `json:"id"`
-	Title    string           `json:"title"`
-	Cwd      string           `json:"cwd"`
-	Model    string           `json:"model,omitempty"`
-	Created  time.Time        `json:"created"`
-	Updated  time.Time        `json:"updated"`
-	Turns    p.TurnID         `json:"turns"`
-	Ended    p.EndReason      `json:"ended,omitempty"` // how the last turn ended; empty if it has not
-	LastLine string           `json:"last_line,omitempty"`
-	Archived bool             `json:"archived,omitempty"`
-	Provider string           `json:"provider,omitempty"` // of the model
-	Usage    *p.Usage         `json:"usage,omitempty"`    // up to the end of the last turn; nil if it is not known
-	Path     string           `json:"path,omitempty"`
+	ID        p.ConversationID `json:"id"`
+	Title     string           `json:"title"` // Name, else FirstLine
+	Name      string           `json:"name,omitempty"`
+	Cwd       string           `json:"cwd"`
+	Model     string           `json:"model,omitempty"`
+	Created   time.Time        `json:"created"`
+	Updated   time.Time        `json:"updated"`
+	Turns     p.TurnID         `json:"turns"`
+	Ended     p.EndReason      `json:"ended,omitempty"` // how the last turn ended; empty if it has not
+	LastLine  string           `json:"last_line,omitempty"`
+	FirstLine string           `json:"first_line,omitempty"` // of the first message
+	Archived  bool             `json:"archived,omitempty"`
+	Provider  string           `json:"provider,omitempty"` // of the model
+	Usage     *p.Usage         `json:"usage,omitempty"`    // up to the end of the last turn; nil if it is not known
+	Path      string           `json:"path,omitempty"`
 }
 
 // List returns conversations, those changed last first. It takes no lock and
@@ -133,8 +135,9 @@ func (l *Local) summary(ctx context.Context, in journal.Info) (Summary, error) {
 	}
 	renamed, ok, err := v.Last(ctx, p.Kind(&p.Renamed{}))
 	if b, is := event(renamed).Body.(*p.Renamed); ok && is {
-		s.Title = b.Title
+		s.Name = b.Title
 	}
+	s.Title = cmp.Or(s.Name, s.FirstLine)
 	return s, err
 }
 
@@ -143,8 +146,8 @@ func (s *Summary) begin(e p.Event) {
 	case *p.ConversationStarted:
 		s.Cwd, s.Model, s.Provider = b.Settings.Cwd, b.Settings.Model, b.Settings.Provider
 	case *p.UserMessage:
-		if s.Title == "" {
-			s.Title = firstLine(p.Written(b.Content))
+		if s.FirstLine == "" {
+			s.FirstLine = firstLine(p.Written(b.Content))
 		}
 	}
 }

@@ -135,7 +135,8 @@ func matches(in wire.ThreadList, dirs []string, s engine.Summary) bool {
 func (s *Server) listed(ctx context.Context, in engine.Summary) wire.Thread {
 	t := s.newThread(in.ID)
 	updated := in.Updated.Unix()
-	t.Preview, t.ModelProvider, t.Cwd, t.Model = in.Title, in.Provider, in.Cwd, orNull(in.Model)
+	t.Name, t.Preview = orNull(in.Name), in.FirstLine
+	t.ModelProvider, t.Cwd, t.Model = in.Provider, in.Cwd, orNull(in.Model)
 	t.UpdatedAt, t.RecencyAt, t.Path = updated, &updated, orNull(in.Path)
 	t.Status = wire.NotLoaded
 	if s.isLoaded(in.ID) {
@@ -176,9 +177,17 @@ func (c *conn) threadSearch(ctx context.Context, r *jsonrpc.Request, in wire.Thr
 	list, err := c.threadList(ctx, r, in)
 	out := searched{Data: []found{}, NextCursor: list.NextCursor}
 	for _, t := range list.Data {
-		out.Data = append(out.Data, found{t, t.Preview})
+		out.Data = append(out.Data, found{t, title(t)})
 	}
 	return out, err
+}
+
+// title is what a thread is called, or how it begins.
+func title(t wire.Thread) string {
+	if t.Name != nil {
+		return *t.Name
+	}
+	return t.Preview
 }
 
 func (c *conn) threadLoadedList(context.Context, *jsonrpc.Request, wire.Paging) (wire.IDs, error) {

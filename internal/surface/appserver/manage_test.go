@@ -114,6 +114,11 @@ func TestRevertForkRename(t *testing.T) {
 		c.nothing()
 		other.nothing()
 
+		r = c.result("thread/list", `{}`)
+		if got := r["data"].([]any)[0]; at(got, "name") != "a name" || at(got, "preview") != "m0" {
+			t.Errorf("listed as %v", got)
+		}
+
 		first := c.id
 		r = c.result("thread/fork", `{"threadId":"T","lastTurnId":"U1"}`)
 		if at(r, "thread", "forkedFromId") != string(first) {
