@@ -72,7 +72,7 @@ func TestDetachedTurnOutlivesItsTerminal(t *testing.T) {
 	pl.awaitText(id, "alone")
 	watching := pl.start("attach", id)
 	eventually(t, "it is shown so far", func() bool { return watching.out.has("  begun\n  alone\n") })
-	contains(t, "ps", pl.must("ps"), id, "(serve)", "running")
+	contains(t, "ps", pl.must("ps"), id, "(serve)", "running", "run: echo begun")
 	second()
 	eventually(t, "what comes is shown", func() bool { return watching.out.has("  begun\n  alone\n  over\n") })
 	if n := strings.Count(watching.out.String(), "\n  alone\n"); n != 1 {

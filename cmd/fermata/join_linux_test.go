@@ -147,6 +147,7 @@ func TestOwnerIsStopped(t *testing.T) {
 	if code != exitFailed || !strings.Contains(errs, fmt.Sprintf("process %d has this conversation open and does not respond", owner.cmd.Process.Pid)) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
+	contains(t, "ps", pl.must("ps"), "does not respond", id, "running", "run: echo begun")
 	if err := owner.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -45,13 +45,17 @@ func ListLive(ctx context.Context) ([]Live, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Ended != "" || c.Turns == 0 || slices.ContainsFunc(rows, func(r Live) bool { return r.ID == c.ID }) {
+		if i := slices.IndexFunc(rows, func(r Live) bool { return r.ID == c.ID }); i >= 0 {
+			rows[i].Title = c.Title // processes know only those that were renamed
+			continue
+		}
+		if c.Ended != "" || c.Turns == 0 {
 			continue
 		}
 		row := Live{Snapshot: p.Snapshot{ID: c.ID, Title: c.Title, Turn: c.Turns}}
 		row.Settings.Cwd = c.Cwd
 		if owner, open, err := e.Owner(ctx, c.ID); err == nil && open {
-			row.PID = owner.PID
+			row.PID, row.Active = owner.PID, true // it cannot be asked
 			if !owner.IsNear() {
 				row.Host = owner.Host
 			}
