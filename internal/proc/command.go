@@ -30,9 +30,11 @@ type Command struct {
 	releaseOnce sync.Once
 	released    chan struct{}
 	leases      chan time.Duration // to send; holds the latest only
-	stops       chan error         // to run; holds the first cause only
-	done        chan struct{}      // closed when result is final
-	result      Result             // written by run before done is closed
+	overOnce    sync.Once
+	over        chan struct{} // closed when the lease has ended while the command was there
+	stops       chan error    // to run; holds the first cause only
+	done        chan struct{} // closed when result is final
+	result      Result        // written by run before done is closed
 }
 
 func newCommand(spec Spec, sh *shim, stage *stageOrder, sink Sink) (*Command, error) {
@@ -40,6 +42,7 @@ func newCommand(spec Spec, sh *shim, stage *stageOrder, sink Sink) (*Command, er
 		spec: spec, shim: sh,
 		released: make(chan struct{}),
 		leases:   make(chan time.Duration, 1),
+		over:     make(chan struct{}),
 		stops:    make(chan error, 1),
 		done:     make(chan struct{}),
 	}
@@ -177,16 +180,33 @@ func (c *Command) send() {
 
 	select {
 	case <-c.released:
+	case <-c.over: // without a release the shim takes it for the end
 	case <-c.done:
 		return
 	}
-	for next := (release{Release: true}); to.Encode(next) == nil; {
+	next, over := release{Release: true}, c.over
+	if c.isOver() {
+		next, over = release{Until: leaseOver}, nil
+	}
+	for to.Encode(next) == nil {
 		select {
+		case <-over:
+			next, over = release{Until: leaseOver}, nil
 		case until := <-c.leases:
 			next = release{Until: until}
 		case <-c.done:
 			return
 		}
+	}
+}
+
+// isOver reports whether the lease has ended while the command was there.
+func (c *Command) isOver() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
 	}
 }
 

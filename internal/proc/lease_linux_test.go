@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -65,6 +66,52 @@ func TestLeaseEndsWhileTheOwnerIsHalted(t *testing.T) {
 	if err != nil || !strings.Contains(string(stat), ") T ") {
 		t.Errorf("the owner is %q (%v), want halted", stat, err)
 	}
+}
+
+// A lease that has ended is not extended for those that ran: another may have begun meanwhile. Lease returns
+// when they are dead.
+func TestLeaseThatHasEndedIsNotExtended(t *testing.T) {
+	s, mark := newSpawner(t), newMark()
+	s.Lease(time.Now().Add(time.Hour))
+	start := func() *Command {
+		c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "100." + mark}}, func(Stream, []byte) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c, waits := start(), start()
+	c.Release()
+	eventually(t, "it runs", func() bool { return len(marked(t, "sleep 100."+mark)) == 1 })
+	s.Lease(time.Now())
+	if left := marked(t, "sleep 100."+mark); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+	s.Lease(time.Now().Add(time.Hour))
+	waits.Release()
+	if r := c.Wait(); r.Signal != "SIGKILL" {
+		t.Errorf("result %+v, want killed", r)
+	}
+	if r := waits.Wait(); !errors.Is(r.Err, ErrNotReleased) {
+		t.Errorf("what had not begun: %+v, want not released", r)
+	}
+	next := start()
+	next.Release()
+	eventually(t, "a new one runs", func() bool { return len(marked(t, "sleep 100."+mark)) == 1 })
+	next.Stop(nil)
+	next.Wait()
+}
+
+// What is over for good is not extended by what was sent before or is sent later.
+func TestDeadlineThatIsOver(t *testing.T) {
+	d := deadline{ended: make(chan struct{})}
+	d.set(now() + time.Hour)
+	d.set(leaseOver)
+	d.set(now() + time.Hour)
+	if !d.over.Load() {
+		t.Error("it was extended")
+	}
+	<-d.ended
 }
 
 func TestDeadlineIsTheLatest(t *testing.T) {
