@@ -51,12 +51,17 @@ var execSchema = &args.Schema{
 	}, escalationParams...),
 }
 
+// schema is what the tool takes.
+func (e *Exec) schema() *args.Schema {
+	if e.Shell.CanAsk {
+		return execSchema
+	}
+	return execUnasked()
+}
+
 // Spec describes the tool to the model.
 func (e *Exec) Spec() model.ToolSpec {
-	schema := execSchema
-	if !e.Shell.CanAsk {
-		schema = execUnasked()
-	}
+	schema := e.schema()
 	return model.ToolSpec{
 		Name: "exec_command", Kind: protocol.CallFunction,
 		Description: schema.Describe("Runs a command line in a shell and returns its output (stdout and stderr together) and its exit code. " +
@@ -107,13 +112,13 @@ func execArgv(v args.Values) []string {
 
 // Run runs one command line, if policy lets it, until it ends or its time is over.
 func (e *Exec) Run(ctx context.Context, call Call) Result {
-	v, wrong := call.parse(execSchema)
+	v, wrong := call.parse(e.schema())
 	if wrong != nil {
 		return *wrong
 	}
 	argv := execArgv(v)
 	if len(argv) == 0 || argv[0] == "" {
-		return failed(execSchema.Error("the command is empty"))
+		return failed(e.schema().Error("the command is empty"))
 	}
 	spec := proc.Spec{
 		Argv: argv, Dir: within(call.Settings.Cwd, v.String("workdir")), Timeout: milliseconds(v.Number("timeout_ms", 0)),

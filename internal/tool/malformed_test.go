@@ -117,6 +117,24 @@ func TestMalformedLooks(t *testing.T) {
 	}
 }
 
+// A model that is not offered to leave the sandbox does not learn of it from an error.
+func TestMalformedUnasked(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		sh := shell(t)
+		sh.CanAsk = asked
+		for _, tool := range []Tool{sh, &Exec{Shell: sh}} {
+			for _, arguments := range []string{`{}`, `{"cmd":"","command":[]}`} {
+				c := call(&termHost{}, t.TempDir(), nil)
+				c.Name, c.Arguments = tool.Spec().Name, arguments
+				out := Run(t.Context(), tool, c).Output.Output
+				if !strings.Contains(out, "takes these parameters") || strings.Contains(out, "with_escalated_permissions") != asked {
+					t.Errorf("%s %s, asked %v: %s", c.Name, arguments, asked, out)
+				}
+			}
+		}
+	}
+}
+
 func TestUnknownTool(t *testing.T) {
 	list := []Tool{&Read{}, Hidden(&List{}), Plan{}}
 	if Find(list, "teleport") != nil || Find(list, "") != nil {

@@ -87,12 +87,17 @@ var (
 	execUnasked  = sync.OnceValue(func() *args.Schema { return withoutEscalation(execSchema) })
 )
 
+// schema is what the tool takes.
+func (s *Shell) schema() *args.Schema {
+	if s.CanAsk {
+		return shellSchema
+	}
+	return shellUnasked()
+}
+
 // Spec describes the tool to the model.
 func (s *Shell) Spec() model.ToolSpec {
-	schema := shellSchema
-	if !s.CanAsk {
-		schema = shellUnasked()
-	}
+	schema := s.schema()
 	return model.ToolSpec{
 		Name: "shell", Kind: protocol.CallFunction,
 		Description: schema.Describe("Runs a command and returns its output (stdout and stderr together) and its exit code. " +
@@ -117,7 +122,7 @@ func escalated(v args.Values) escalation {
 
 // Run runs the command of one call, if policy lets it.
 func (s *Shell) Run(ctx context.Context, call Call) Result {
-	v, wrong := call.parse(shellSchema)
+	v, wrong := call.parse(s.schema())
 	if wrong != nil {
 		return *wrong
 	}
@@ -126,7 +131,7 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 		argv = []string{"bash", "-lc", line}
 	}
 	if len(argv) == 0 || argv[0] == "" {
-		return failed(shellSchema.Error("the command is empty"))
+		return failed(s.schema().Error("the command is empty"))
 	}
 	spec := proc.Spec{
 		Argv: argv, Dir: within(call.Settings.Cwd, v.String("workdir")), Timeout: s.timeout(v),
