@@ -54,7 +54,7 @@ func (c *Confinement) Denied(a Attempt) (what string, denied bool) {
 type words struct {
 	readOnly, refused, forbidden, network *regexp.Regexp
 
-	quoted, separator *regexp.Regexp
+	shell, quoted, separator *regexp.Regexp
 }
 
 var english = sync.OnceValue(func() words {
@@ -63,6 +63,7 @@ var english = sync.OnceValue(func() words {
 		refused:   regexp.MustCompile(`(?i)permission denied|operation not permitted|\bEACCES\b|\bEPERM\b|device or resource busy|cross-device link`),
 		forbidden: regexp.MustCompile(`(?i)\b(socket|connect|bind|listen|ptrace|unshare|namespace|clone|mount|umount|io_uring|bpf|kill)\b`),
 		network:   regexp.MustCompile(`(?i)could not resolve|name resolution|name or service not known|network is unreachable|dial (tcp|udp)|no such host|EAI_AGAIN|getaddrinfo`),
+		shell:     regexp.MustCompile(`^[^\s:]+: (?:line )?\d+: (?:cannot (?:create|open) )?([^:]+): `),
 		quoted:    regexp.MustCompile("['\"`‘“]([^'\"`’”]+)['\"`’”]"),
 		separator: regexp.MustCompile(`[\s:,;()=<>\[\]]+`),
 	}
@@ -113,9 +114,12 @@ func (c *Confinement) refuses(name string) bool {
 	return !holds(c.plan.Roots) || holds(c.plan.Protected)
 }
 
-// namesIn returns what may be file names in a line of a program: what is in
-// quotes, and words with a slash in them.
+// namesIn returns what may be file names in a line of a program: what a shell
+// could not open, what is in quotes, and words with a slash in them.
 func namesIn(line string) []string {
+	if m := english().shell.FindStringSubmatch(line); m != nil { // the shell says its own name first
+		return []string{m[1]}
+	}
 	var names []string
 	for _, m := range english().quoted.FindAllStringSubmatch(line, -1) {
 		names = append(names, m[1])

@@ -29,6 +29,9 @@ func TestDenied(t *testing.T) {
 		want   string
 	}{
 		{"a shell", c, failed, "sh: 1: cannot create $/out/x: Read-only file system\n", "writing $/out/x"},
+		{"a shell with a path", c, failed, "/bin/bash: line 1: $/out/x: Read-only file system\n", "writing $/out/x"},
+		{"a shell, relative", c, failed, "/bin/bash: line 12: .git: Read-only file system\n", "writing $/ws/.git"},
+		{"a script", c, failed, "./file: 3: cannot create ../out/x: Permission denied\n", "writing $/out/x"},
 		{"touch", c, failed, "touch: cannot touch '$/out/x': Read-only file system", "writing $/out/x"},
 		{"touch of old", c, failed, "touch: cannot touch ‘$/out/x’: Read-only file system", "writing $/out/x"},
 		{"relative", c, failed, "cp: cannot create regular file '../out/x': Permission denied", "writing $/out/x"},
