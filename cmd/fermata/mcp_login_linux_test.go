@@ -60,9 +60,25 @@ func TestLoginToAnMCPServer(t *testing.T) {
 		return nil
 	})
 
+	saved, err := filepath.Glob(filepath.Join(home, "keys", "mcp", "mcp_tickets_*"))
+	if err != nil || len(saved) == 0 { // the next one is its lock
+		t.Fatalf("saved: %q, %v", saved, err)
+	}
+	login, err := os.ReadFile(saved[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	pl.must("mcp", "logout", "tickets")
 	if _, errs, code := pl.run("mcp", "logout", "tickets"); code != exitFailed {
 		t.Errorf("exit code %d\n%s", code, errs)
+	}
+	if err := os.WriteFile(saved[0], login, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, "get", pl.must("mcp", "get", "tickets"), " logged in")
+	pl.must("mcp", "add", "tickets", "--replace", "--url", "http://127.0.0.1:1/other")
+	if _, err := os.Stat(saved[0]); err == nil {
+		t.Error("the login to the address of before is kept, and nothing deletes it")
 	}
 	pl.must("mcp", "remove", "tickets")
 }

@@ -1,6 +1,7 @@
 package mcpcmd
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,7 @@ func addCommand(o Options) *cobra.Command {
 		}
 		return f.check(a[0], a[1:])
 	}
-	cmd.RunE = func(_ *cobra.Command, a []string) error { return c.add(f, a[0], a[1:]) }
+	cmd.RunE = func(cmd *cobra.Command, a []string) error { return c.add(cmd.Context(), f, a[0], a[1:]) }
 	return cmd
 }
 
@@ -75,13 +76,14 @@ func (f addFlags) check(name string, argv []string) error {
 	return nil
 }
 
-func (c *command) add(f addFlags, name string, argv []string) error {
+func (c *command) add(ctx context.Context, f addFlags, name string, argv []string) error {
 	l, err := c.read()
 	if err != nil {
 		return err
 	}
 	path := []string{"mcp_servers", name}
-	if _, exists := l.Config.MCPServers[name]; exists && !f.replace {
+	old, exists := l.Config.MCPServers[name]
+	if exists && !f.replace {
 		return &app.Error{Err: fmt.Errorf("there is an MCP server %s already", name), Hint: "--replace replaces it, fermata mcp get " + name + " shows it"}
 	}
 	edits, err := f.edits(path, argv)
@@ -90,6 +92,11 @@ func (c *command) add(f addFlags, name string, argv []string) error {
 	}
 	if err := app.EditConfig(l.Config.Home, edits...); err != nil {
 		return err
+	}
+	if old.URL != f.url { // nothing else would find the login to it
+		if _, err := mcp.Logout(ctx, name, old, l.Logins); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(c.Err, "Added the MCP server %s to %s. Try it: fermata mcp test %s\n", name, configFile(l), name)
 	return nil
