@@ -194,6 +194,7 @@ type ModelRow struct {
 // Usable returns the models that could be used now.
 func (m *Models) Usable(context.Context) ([]ModelRow, error) {
 	var rows []ModelRow
+	configured, _ := m.Choose("") // if there is none, each provider has its own
 	for _, id := range m.config.Providers() {
 		choice, err := m.Choose(id)
 		if err != nil {
@@ -208,7 +209,7 @@ func (m *Models) Usable(context.Context) ([]ModelRow, error) {
 		if len(choice.Provider.EnvKeys) == 0 && id != config.Demo {
 			continue // a server that does not answer
 		}
-		rows = append(rows, ModelRow{Provider: id, Model: choice.Model, Note: choice.Provider.Name})
+		rows = append(rows, ModelRow{Provider: id, Model: choice.ModelBeside(configured), Note: choice.Provider.Name})
 	}
 	return rows, nil
 }

@@ -43,6 +43,15 @@ type Choice struct {
 	Source   Source            // what decided on the provider
 }
 
+// ModelBeside returns the model to offer where another choice is the one that is configured: the
+// provider's own, as the configured one is that of the other provider.
+func (c Choice) ModelBeside(configured Choice) string {
+	if own := c.Provider.defaultModel(); own != "" && c.Provider.ID != configured.Provider.ID {
+		return own
+	}
+	return c.Model
+}
+
 // A Probe asks a local server, by its base URL, which models it has. It says
 // false if nobody answers.
 type Probe func(baseURL string) (models []string, ok bool)

@@ -7,6 +7,9 @@ import (
 )
 
 // modelKeys say which model is used, and how.
+// Efforts are all words for how much a model reasons. Most models know some of them only.
+var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max", "default"}
+
 func modelKeys() []key {
 	return append([]key{
 		text("profile", of(func(c *Config) *string { return &c.Profile })).onlyGlobal(),
@@ -15,7 +18,7 @@ func modelKeys() []key {
 		whole("model_context_window", of(func(c *Config) *int64 { return &c.ContextWindow })).within(1, unlimited),
 		whole("model_max_output_tokens", of(func(c *Config) *int64 { return &c.MaxOutputTokens })).within(1, unlimited),
 		text("model_reasoning_effort", of(func(c *Config) *string { return &c.Effort })).
-			oneOf("none", "minimal", "low", "medium", "high", "xhigh", "max", "default"),
+			oneOf(Efforts...),
 		text("model_reasoning_summary", of(func(c *Config) *string { return &c.Summary })).
 			oneOf("auto", "concise", "detailed", "none"),
 		text("model_verbosity", of(func(c *Config) *string { return &c.Verbosity })).oneOf("low", "medium", "high"),
