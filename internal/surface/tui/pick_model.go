@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/surface/tui/models"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
@@ -89,13 +90,16 @@ func (m *model) chooseModel(args string) tea.Cmd {
 		if at < 0 {
 			at = slices.IndexFunc(list, func(r models.Row) bool { return r.Model == name || ok && r.Provider == provider && r.Model == id })
 		}
+		if at < 0 && effort != "" && !slices.Contains(config.Efforts, effort) {
+			return m.noEffort(name, effort, config.Efforts)
+		}
 		if at < 0 {
 			return m.setModel(over, effort, "; it is not in the catalogue"+models.Nearest(name, list))
 		}
 		row := list[at]
 		over = p.Overrides{Provider: &row.Provider, Model: &row.Model}
 		if known := row.Facts.Efforts; effort != "" && len(known) > 0 && !slices.Contains(known, effort) {
-			return m.hintf(theme.Warn, "%s has no effort %q: use %s", row.Model, effort, strings.Join(known, ", "))
+			return m.noEffort(row.Model, effort, known)
 		}
 		return m.setModel(over, effort, "")
 	})
@@ -128,14 +132,23 @@ func (m *model) effort(args string) tea.Cmd {
 		}
 		switch {
 		case args == "" && len(known) == 0:
-			return m.hintf(theme.Accent, "no efforts are known of %s; /effort NAME sets one", now.Model)
+			return m.hintf(theme.Accent, "the efforts of %s are not known; /effort NAME sets one", now.Model)
 		case args == "":
 			return m.pickEffort(known)
-		case len(known) > 0 && !slices.Contains(known, args):
-			return m.hintf(theme.Warn, "%s has no effort %q: use %s", now.Model, args, strings.Join(known, ", "))
+		}
+		if len(known) == 0 {
+			known = config.Efforts
+		}
+		if !slices.Contains(known, args) {
+			return m.noEffort(now.Model, args, known)
 		}
 		return m.configure(p.Overrides{Effort: &args}, "the effort is "+args)
 	})
+}
+
+// noEffort says which efforts there are.
+func (m *model) noEffort(model, effort string, known []string) tea.Cmd {
+	return m.hintf(theme.Warn, "%s has no effort %q: use %s", model, effort, strings.Join(known, ", "))
 }
 
 func (m *model) pickEffort(known []string) tea.Cmd {

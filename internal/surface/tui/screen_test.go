@@ -286,5 +286,9 @@ func TestModelsOfTheCatalogue(t *testing.T) {
 		d.sees(`no effort "enormous"`)
 		d.say("/model "+some.ID+"x", "enter")
 		d.sees("not in the catalogue; did you mean " + some.ID + "?")
+		d.say("/effort enormous", "enter") // of a model that nothing is known of
+		d.sees(`no effort "enormous": use none, minimal, low`)
+		d.say("/model "+strings.ReplaceAll(some.ID, "-", ""), "enter")
+		d.sees("did you mean " + some.ID + "?")
 	})
 }

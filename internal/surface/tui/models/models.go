@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/suggest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 )
 
@@ -53,20 +54,14 @@ func (r Row) Columns() []string {
 	return []string{r.Model, r.Provider, window, price, strings.Join(r.Facts.Efforts, " "), r.Note}
 }
 
-// Nearest suggests a name that shares its beginning or its end with what was typed.
+// Nearest suggests what a name that was mistyped stands for.
 func Nearest(name string, list []Row) string {
-	best, score := "", 3
+	var names []string
 	for _, r := range list {
-		n := 0
-		for n < min(len(name), len(r.Model)) && name[n] == r.Model[n] {
-			n++
-		}
-		if n > score {
-			best, score = r.Model, n
-		}
+		names = append(names, r.Model)
 	}
-	if best == "" {
-		return ""
+	if best := suggest.Nearest(name, names); best != "" {
+		return "; did you mean " + best + "?"
 	}
-	return "; did you mean " + best + "?"
+	return ""
 }
