@@ -42,7 +42,7 @@ func slashes() []slash {
 		cmd("fork", "", "continue in a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
 		cmd("compact", "", "replace the history by a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
 		cmd("try-now", "[MODEL]", "retry a turn that waits for a limit", (*model).tryNow),
-		cmd("rewind", "", "edit an earlier message; take back what came after it", func(m *model, _ string) tea.Cmd { return m.idle(m.rewind) }),
+		cmd("rewind", "", "edit an earlier message; revert what came after it", func(m *model, _ string) tea.Cmd { return m.idle(m.rewind) }),
 		cmd("revert", "N", "remove turn N and those after it from the history", (*model).revert),
 		cmd("diff", "", "show changes to files", (*model).diff),
 		cmd("undo-turn", "[N]", "restore the files that a turn changed", (*model).undo),
@@ -50,7 +50,7 @@ func slashes() []slash {
 		cmd("effort", "[EFFORT]", "choose how much the model reasons", (*model).effort),
 		cmd("approvals", "", "choose approvals and sandbox", func(m *model, _ string) tea.Cmd { return m.pickPreset() }),
 		cmd("plan", "[TASK|off]", "plan mode: only read until you accept a plan", (*model).plan),
-		cmd("permissions", "", "list and take back what runs without a question", (*model).permissions),
+		cmd("permissions", "", "list and revoke what runs without asking", (*model).permissions),
 		cmd("ps", "", "list background commands", (*model).ps),
 		cmd("kill", "N", "stop a background command", (*model).kill),
 		cmd("mcp", "", "show the MCP servers, their tools and errors", (*model).showServers),
@@ -301,7 +301,7 @@ func (m *model) help(string) tea.Cmd {
 	var b strings.Builder
 	for _, s := range slashes() {
 		if !s.Hidden {
-			fmt.Fprintf(&b, "%-14s %s\n", strings.TrimSpace("/"+s.Name+" "+s.Args), s.Help)
+			fmt.Fprintf(&b, "%-23s %s\n", strings.TrimSpace("/"+s.Name+" "+s.Args), s.Help)
 		}
 	}
 	m.page("Commands and keys", b.String()+words.Keys)

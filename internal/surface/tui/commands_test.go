@@ -35,6 +35,9 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		for _, s := range slashes() {
 			if !s.Hidden {
 				d.sees("/"+s.Name, s.Help)
+				if name := strings.TrimSpace("/" + s.Name + " " + s.Args); len(name) > 23 {
+					t.Errorf("%s is wider than its column", name)
+				}
 			}
 		}
 		d.sees("Ctrl-R", "Esc, Ctrl-C")

@@ -40,14 +40,14 @@ func (m *model) offer(req *p.ApprovalRequested) (string, func() error) {
 		func() error { return store.Allow(perm) }
 }
 
-// permissions lists what may run without a question, and takes it back.
+// permissions lists what may run without asking, and revokes it.
 func (m *model) permissions(string) tea.Cmd {
 	store := m.o.Projects
 	if store == nil {
 		return m.complain(fmt.Errorf("permissions are not available here"))
 	}
 	s := &pick{Model: picker.New(m.theme, picker.Options{
-		Title:   "Commands and tools that run without a question, outside the sandbox; Enter takes one back",
+		Title:   "Run without asking and outside the sandbox; Enter revokes one",
 		Columns: []picker.Column{{Title: "command or tool", Min: 20}, {Title: "in", Min: 12, Drop: 1}},
 		Empty:   "None: you are asked. The dialog of an approval offers to add one.",
 	})}
@@ -107,7 +107,7 @@ func (m *model) trustDialog(repo bool) tea.Cmd {
 		},
 	}
 	if !repo {
-		c.Body = append(c.Body, "This is no git repository: changes cannot be taken back with git.")
+		c.Body = append(c.Body, "This is no git repository: changes cannot be undone with git.")
 		c.Default = 1
 	}
 	m.dialog = &asking{Model: dialog.NewConfirm(m.theme, c), done: func(a dialog.Action) tea.Cmd {

@@ -50,7 +50,7 @@ func (m *model) rewind() tea.Cmd {
 		return m.hintf(theme.Accent, "there is no message to go back to yet")
 	}
 	s := &pick{Model: picker.New(m.theme, picker.Options{
-		Title:   "Edit which message? It and what came after it can be taken back",
+		Title:   "Edit which message? It and what came after it can be reverted",
 		Columns: []picker.Column{{Title: "turn", Width: 5}, {Title: "message", Min: 20}, {Title: "", Width: 13, Drop: 1}},
 	})}
 	s.SetRows(rows)
@@ -89,32 +89,32 @@ func (m *model) planRewind(before p.TurnID, text string) tea.Cmd {
 
 func (m *model) confirmRewind(id p.ConversationID, before p.TurnID, text string, turns []p.TurnID, diff string, notes []string) tea.Cmd {
 	if m.talk.id != id || m.busy() {
-		return m.hintf(theme.Warn, "nothing was taken back: the conversation has continued")
+		return m.hintf(theme.Warn, "nothing was reverted: the conversation has continued")
 	}
 	c := dialog.Confirm{
 		Title:   fmt.Sprintf("Go back to before turn %d?", before),
 		Body:    []string{"The conversation as it is now stays, as a copy that /resume shows."},
-		Choices: []dialog.Choice{{ID: "conversation", Key: "c", Label: "take back the conversation"}},
+		Choices: []dialog.Choice{{ID: "conversation", Key: "c", Label: "revert the conversation"}},
 	}
 	if len(turns) > 0 {
 		c.Diff = diff
 		c.Body = append(c.Body, "The files would change like this:")
 		c.Choices = append(c.Choices,
-			dialog.Choice{ID: "both", Key: "b", Label: "take back the conversation and the files"},
-			dialog.Choice{ID: "files", Key: "f", Label: "take back the files only"})
+			dialog.Choice{ID: "both", Key: "b", Label: "revert the conversation and the files"},
+			dialog.Choice{ID: "files", Key: "f", Label: "revert the files only"})
 	}
 	c.Body = append(c.Body, slices.Compact(notes)...)
 	c.Choices = append(c.Choices, dialog.Choice{ID: "", Key: "n", Label: "leave everything as it is"})
 	m.dialog = &asking{Model: dialog.NewConfirm(m.theme, c), done: func(a dialog.Action) tea.Cmd {
 		if a.Choice == "" {
-			return m.hintf(theme.Accent, "nothing was taken back")
+			return m.hintf(theme.Accent, "nothing was reverted")
 		}
 		return m.doRewind(id, before, text, turns, a.Choice)
 	}}
 	return nil
 }
 
-// doRewind takes back what was chosen: first the copy is made, so that nothing can be lost.
+// doRewind reverts what was chosen: first the copy is made, so that nothing can be lost.
 func (m *model) doRewind(id p.ConversationID, before p.TurnID, text string, turns []p.TurnID, what string) tea.Cmd {
 	ctx, e, undo := m.ctx, m.o.Engine, m.o.Undo
 	return func() tea.Msg {
@@ -146,7 +146,7 @@ func (m *model) doRewind(id p.ConversationID, before p.TurnID, text string, turn
 			if what != "files" {
 				m.giveBack(text)
 			}
-			return m.hintf(theme.OK, "taken back: %s", map[string]string{"files": "the files", "both": "the conversation and the files", "conversation": "the conversation"}[what])
+			return m.hintf(theme.OK, "reverted: %s", map[string]string{"files": "the files", "both": "the conversation and the files", "conversation": "the conversation"}[what])
 		}}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Esc twice picks a message; the conversation is taken back to before it, the message is
+// Esc twice picks a message; the conversation is reverted to before it, the message is
 // in the composer, and the old branch stays.
 func TestRewind(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
@@ -33,10 +33,10 @@ func TestRewind(t *testing.T) {
 		d.press("esc")
 		d.sees("Edit which message?", "first", "third")
 		d.press("down", "enter")
-		d.sees("Go back to before turn 2?", "+old", "take back the conversation and the files")
+		d.sees("Go back to before turn 2?", "+old", "revert the conversation and the files")
 		d.press("b")
 		d.wait(time.Second)
-		d.sees("taken back", "› second")
+		d.sees("reverted: ", "› second")
 		if len(undone) != 2 || undone[0] != 3 || undone[1] != 2 {
 			t.Errorf("files of %v were put back", undone)
 		}

@@ -17,7 +17,7 @@ func Asks(a p.ApprovalPolicy) string {
 	case p.ApprovalNever:
 		return "never asks"
 	case p.ApprovalOnRequest:
-		return "asks on request"
+		return "asks when needed"
 	case p.ApprovalOnFailure:
 		return "asks on failure"
 	case p.ApprovalUntrusted:

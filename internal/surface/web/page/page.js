@@ -511,7 +511,7 @@ async function newConversation() {
     const dir = field(d, "Directory", make("input", "", { value: session.dir, spellcheck: "false" }));
     const model = field(d, "Model", make("input", "", { placeholder: "as configured", spellcheck: "false" }));
     const sandbox = field(d, "Commands may", choice([["", "as configured"], ["read-only", "read"], ["workspace-write", "write in the directory"], ["danger-full-access", "do everything (no sandbox)"]]));
-    const approval = field(d, "Asks", choice([["", "as configured"], ["untrusted", "for unknown commands"], ["on-request", "on request"], ["on-failure", "if the sandbox made a command fail"], ["never", "never"]]));
+    const approval = field(d, "Asks", choice([["", "as configured"], ["untrusted", "for unknown commands"], ["on-request", "when needed"], ["on-failure", "if the sandbox made a command fail"], ["never", "never"]]));
     const prompt = field(d, "Task", make("textarea", "", { rows: "3" }));
     d.append(buttons([["Cancel"], ["Begin", () => {
       act("New conversation", key => call("POST", "/conversations", {
