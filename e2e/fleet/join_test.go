@@ -232,12 +232,8 @@ func TestFollowersLeaveAnOwnerThatWasReplaced(t *testing.T) {
 		say(t, b.c, id, "one")
 		a.Request().Answer("hello")
 		seen.until("turn_ended completed")
-		admin(t, s, func(_ context.Context, kv natsgo.KeyValue) { // as if its renewals had not arrived
-			if err := kv.Delete(a.store.Node()); err != nil {
-				t.Fatal(err)
-			}
-			say(t, c.c, id, "two")
-		})
+		endLease(t, s, a.store.Node())
+		say(t, c.c, id, "two")
 		c.Request().Answer("from c")
 		seen.until("turn_ended completed")
 		say(t, b.c, id, "three")

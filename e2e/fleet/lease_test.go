@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
@@ -72,11 +72,7 @@ func TestStaleOwnerIsFenced(t *testing.T) {
 		}
 		j.Append(entry("a"))
 		time.Sleep(time.Second)
-		admin(t, s, func(ctx context.Context, kv natsgo.KeyValue) { // as if its renewals had not arrived
-			if err := kv.Delete(a.Node()); err != nil {
-				t.Fatal(err)
-			}
-		})
+		endLease(t, s, a.Node())
 		k, err := b.Open(t.Context(), "x")
 		if err != nil {
 			t.Fatal(err)
@@ -105,23 +101,33 @@ func TestStaleOwnerIsFenced(t *testing.T) {
 	})
 }
 
-// admin gives access to the bucket of leases.
-func admin(t *testing.T, s *server.Server, f func(context.Context, natsgo.KeyValue)) {
+// endLease deletes the lease of a node, as if its renewals had not arrived.
+func endLease(t *testing.T, s *server.Server, node string) {
+	t.Helper()
+	admin(t, s, func(js jetstream.JetStream) error {
+		kv, err := js.KeyValue(t.Context(), "fermata-nodes")
+		if err != nil {
+			return err
+		}
+		return kv.Delete(t.Context(), node)
+	})
+}
+
+// admin gives access to a server. The older of the library's two interfaces shares timers between bubbles.
+func admin(t *testing.T, s *server.Server, f func(jetstream.JetStream) error) {
 	t.Helper()
 	nc, err := natsgo.Connect("", natsgo.InProcessServer(s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	js, err := nc.JetStream()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		err = f(js)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	kv, err := js.KeyValue("fermata-nodes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f(t.Context(), kv)
 }
 
 // A node that cannot renew its lease is notified before the lease can end for others,
@@ -197,11 +203,7 @@ func TestLeaseThatHasEndedIsNotRenewed(t *testing.T) {
 		kept.Append(entry("a"))
 		kept.Open("s").Write("1.1.0", "message", "half a sent")
 		time.Sleep(time.Second)
-		admin(t, s, func(ctx context.Context, kv natsgo.KeyValue) {
-			if err := kv.Delete(a.Node()); err != nil {
-				t.Fatal(err)
-			}
-		})
+		endLease(t, s, a.Node())
 		k, err := b.Open(t.Context(), "taken")
 		if err != nil {
 			t.Fatal(err)

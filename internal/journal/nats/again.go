@@ -8,11 +8,42 @@ import (
 
 // beginAgain begins every open conversation once more, with the next epoch: whoever was about to take
 // one over is refused from then on, and what was taken over before fails. It returns when
-// nothing is open of which that is not known.
+// nothing is open of which that is not known. What is just being opened is left to whoever does: see enter.
 func (s *Store) beginAgain(ctx context.Context) error {
 	s.mu.Lock()
+	s.lapses++
 	open := slices.Collect(maps.Values(s.open))
 	s.mu.Unlock()
+	return begin(ctx, open)
+}
+
+// enter makes a journal of a conversation that was opened. If the lease has ended meanwhile, it is begun again as
+// those that were open: another node may have it by now.
+func (s *Store) enter(ctx context.Context, id string, l *link, o opened) (*natsJournal, error) {
+	j, missed := s.start(id, l, o)
+	if !missed {
+		return j, nil
+	}
+	err := begin(ctx, []*natsJournal{j})
+	if err == nil {
+		err = j.Failure()
+	}
+	if err != nil {
+		j.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// lapsed returns how often the lease has ended.
+func (s *Store) lapsed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lapses
+}
+
+// begin begins conversations once more.
+func begin(ctx context.Context, open []*natsJournal) error {
 	begun := make([]chan struct{}, len(open))
 	for i, j := range open {
 		begun[i] = make(chan struct{})

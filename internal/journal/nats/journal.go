@@ -86,6 +86,7 @@ type opened struct {
 	meta
 	seq      uint64 // of the message that opened it
 	before   uint64 // of the message before
+	lapses   int    // how often the lease had ended before
 	recovery journal.Recovery
 	index    index
 	chunks   []journal.Chunk
@@ -94,8 +95,9 @@ type opened struct {
 	textSeq  uint64
 }
 
-// start makes a journal of a conversation that was opened.
-func (s *Store) start(id string, l *link, o opened) *natsJournal {
+// start makes a journal of a conversation that was opened, and reports whether it was missed when
+// conversations were begun again.
+func (s *Store) start(id string, l *link, o opened) (*natsJournal, bool) {
 	j := &natsJournal{
 		Log:      journal.NewLog(journal.LogOptions{Last: o.Last, Window: s.o.Window, ItemLimit: progressBytes, HoldText: true}),
 		store:    s,
@@ -123,9 +125,10 @@ func (s *Store) start(id string, l *link, o opened) *natsJournal {
 	}
 	s.mu.Lock()
 	s.open[id] = j
+	missed := s.lapses != o.lapses
 	s.mu.Unlock()
 	go j.run() // stopped and waited for by Close
-	return j
+	return j, missed
 }
 
 // Appended implements Backend.
@@ -151,6 +154,10 @@ func (j *natsJournal) run() {
 	giveUp.Stop() // step does
 	defer giveUp.Stop()
 	for j.step(flush, giveUp) {
+		again := j.again
+		if j.w.again != nil {
+			again = nil // one after the other: each is waited for
+		}
 		select {
 		case <-j.kick:
 		case <-flush.C:
@@ -163,7 +170,7 @@ func (j *natsJournal) run() {
 			j.textsEnded(t)
 		case <-j.purged:
 			j.w.purging = false
-		case j.w.again = <-j.again:
+		case j.w.again = <-again:
 		case <-giveUp.C:
 			j.cancel(errNoAnswer)
 		}

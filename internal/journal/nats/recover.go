@@ -18,7 +18,7 @@ func (s *Store) recover(ctx context.Context, l *link, id string, o opened) (*nat
 		_, _ = l.deliver(context.WithoutCancel(ctx), s.records(id), closed, nil, o.seq)
 		return nil, err
 	}
-	return s.start(id, l, o), nil
+	return s.enter(ctx, id, l, o)
 }
 
 // find reads what a journal begins with.

@@ -85,10 +85,11 @@ type Store struct {
 
 	connecting chan struct{} // room for one: held while connecting
 
-	mu    sync.Mutex
-	link  *link // nil until connected; guarded by mu
-	open  map[string]*natsJournal
-	views map[*view]struct{}
+	mu     sync.Mutex
+	link   *link // nil until connected; guarded by mu
+	open   map[string]*natsJournal
+	lapses int // how often what was open was begun again
+	views  map[*view]struct{}
 }
 
 // A link is a connection and what was found behind it.
@@ -153,6 +154,7 @@ func (s *Store) create(ctx context.Context, id string) (*natsJournal, error) {
 	if err != nil {
 		return nil, err
 	}
+	lapses := s.lapsed()
 	begin := meta{Epoch: 1, Node: s.node, Begin: true}
 	seq, err := l.deliver(ctx, s.records(id), begin, nil, 0)
 	if isConflict(err) || errors.As(err, new(*takenError)) {
@@ -161,7 +163,7 @@ func (s *Store) create(ctx context.Context, id string) (*natsJournal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.start(id, l, opened{seq: seq, meta: begin}), nil
+	return s.enter(ctx, id, l, opened{seq: seq, meta: begin, lapses: lapses})
 }
 
 // Open implements Store.
@@ -193,6 +195,7 @@ func (s *Store) take(ctx context.Context, id string) (*natsJournal, error) {
 		return nil, err
 	}
 	for {
+		lapses := s.lapsed()
 		m, err := s.free(ctx, l, id)
 		if err != nil {
 			return nil, err
@@ -207,7 +210,11 @@ func (s *Store) take(ctx context.Context, id string) (*natsJournal, error) {
 			return nil, err
 		}
 		begin.Prev = m.seq
-		return s.recover(ctx, l, id, opened{seq: seq, before: m.seq, meta: begin})
+		j, err := s.recover(ctx, l, id, opened{seq: seq, before: m.seq, meta: begin, lapses: lapses})
+		if errors.As(err, new(*takenError)) {
+			continue
+		}
+		return j, err
 	}
 }
 
