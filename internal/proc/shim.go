@@ -394,11 +394,12 @@ func (s *supervisor) keepKilling(after *aftermath) {
 // end runs the ladder over the tree.
 func (s *supervisor) end(o order) *aftermath {
 	hurry()
-	if s.lease.over.Load() {
+	over := s.lease.over.Load()
+	if over {
 		o.Grace = 0 // another may run it now
 	}
 	l := &tree.Ladder{
-		Grace: o.Grace, Bound: o.Bound,
+		Grace: o.Grace, Bound: o.Bound, Now: over,
 		Tree:        func() ([]tree.Process, error) { return commandTree(s.leader) },
 		Signal:      tree.Signal,
 		SignalGroup: tree.SignalGroup,

@@ -27,6 +27,10 @@ type Ladder struct {
 	// KillFirst, if not nil, is the first thing that is done to kill.
 	KillFirst func()
 
+	// Now says that nothing may run any longer than it must: KillFirst does not wait until its victims
+	// are counted, for which the whole process table is read. Those that it ended are not counted.
+	Now bool
+
 	// Sweep, if not nil, kills by a quicker way what it can, and says whom. It
 	// is for processes that live shorter than a look at the process table: it is
 	// called before one, again and again while it finds somebody new.
@@ -69,6 +73,9 @@ func (l *Ladder) Run() (ended, left int) {
 		return len(l.hit), 0
 	}
 	if l.Grace <= 0 && l.KillFirst != nil {
+		if l.Now {
+			l.KillFirst()
+		}
 		l.count()
 	}
 	if l.Halt {

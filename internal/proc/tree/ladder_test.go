@@ -204,6 +204,29 @@ func TestLadderKillsGroupsAndSweeps(t *testing.T) {
 	})
 }
 
+// When nothing may run any longer, the process table is read after the kill.
+func TestLadderKillsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, gone := newForest(1, 2), make(chan struct{})
+		l := f.ladder(0, time.Second)
+		var order []string
+		l.Now, l.Gone = true, gone
+		l.KillFirst = sync.OnceFunc(func() {
+			order = append(order, "kill")
+			f.end(1)
+			f.end(2)
+			close(gone)
+		})
+		l.Tree = func() ([]Process, error) {
+			order = append(order, "look")
+			return f.living()
+		}
+		if _, left := l.Run(); left != 0 || order[0] != "kill" {
+			t.Errorf("left %d, order %v", left, order)
+		}
+	})
+}
+
 // TestLadderTellsFirst has a ladder whose holder may be killed at any instant:
 // what it is about to end was told before.
 func TestLadderTellsFirst(t *testing.T) {
