@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/prompt"
+	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -27,7 +28,7 @@ func instructions(s p.Settings) string {
 func machine(p.Settings) p.Environment {
 	now := time.Now()
 	return p.Environment{
-		Shell: "bash", OS: runtime.GOOS + " (" + runtime.GOARCH + ")", Date: now.Format("2006-01-02 (Monday)"), TimeZone: zone(now),
+		Shell: filepath.Base(tool.Interpreter()), OS: runtime.GOOS + " (" + runtime.GOARCH + ")", Date: now.Format("2006-01-02 (Monday)"), TimeZone: zone(now),
 	}
 }
 

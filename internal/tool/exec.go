@@ -102,7 +102,7 @@ func execArgv(v args.Values) []string {
 	}
 	shell, flag := v.String("shell"), "-c"
 	if shell == "" {
-		shell = "/bin/bash"
+		shell = Interpreter()
 	}
 	if v.Bool("login", false) { // else the environment is ours: a profile may replace PATH
 		flag = "-lc"
