@@ -13,8 +13,6 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/fermata-agent/fermata/internal/app/project"
-	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -224,10 +222,8 @@ func (a *App) Key() (key string, ok bool) {
 // SandboxPlace is where a command that the user wants runs: its directory is the
 // user's choice.
 func SandboxPlace(cfg *config.Config, spec proc.Spec) sandbox.Place {
-	named, _ := servers.OfProject(project.Dir(spec.Dir), cfg, os.Getenv)
-	defs, _ := servers.Add(cfg.MCPServers, named)
 	return sandbox.Place{
-		Cwd: spec.Dir, Home: cfg.Home, OtherHomes: config.Homes(os.Getenv), Guarded: guarded(cfg, defs, spec.Dir), Secrets: cfg.SecretFiles(),
+		Cwd: spec.Dir, Home: cfg.Home, OtherHomes: config.Homes(os.Getenv), Guarded: guarded(cfg, cfg.MCPServers, spec.Dir), Secrets: cfg.SecretFiles(),
 		Env: spec.Env, PIDNamespace: cfg.PIDNamespace,
 	}
 }

@@ -82,7 +82,7 @@ type shared struct {
 // configuration's rules.
 func (w *shared) newSetup(l Loaded, snapshot bool, env func() []string) *setup {
 	r := &setup{Loaded: l, models: l.Models(), notify: &notify.Program{Argv: l.Config.Notify, When: l.Config.NotifyWhen, Env: env, Starting: &w.starting}}
-	r.kit = &toolkit{config: l.Config, spawner: w.spawner, models: r.models, projects: l.Projects, noEscalation: w.limits.NoEscalation, env: env}
+	r.kit = &toolkit{config: l.Config, spawner: w.spawner, models: r.models, projects: l.Projects, noEscalation: w.limits.NoEscalation, env: env, dir: l.Options.Cwd}
 	if snapshot || l.Config.Snapshots {
 		r.kit.snapshots = undo.Snapshots(l.Config.Home)
 	}
@@ -96,7 +96,7 @@ func (w *shared) newSetup(l Loaded, snapshot bool, env func() []string) *setup {
 	servers, warnings := l.mcpServers(w.limits)
 	r.Warnings = append(append(r.Warnings, w.limits.Warnings(l.Config, l.Options.Cwd)...), warnings...)
 	if len(servers) > 0 {
-		r.kit.servers, r.kit.defs, r.kit.dir = w.serversFor(l, servers), servers, l.Options.Cwd
+		r.kit.servers, r.kit.defs = w.serversFor(l, servers), servers
 	}
 	return r
 }

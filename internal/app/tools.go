@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -9,8 +8,8 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/config/programs"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
@@ -85,11 +84,9 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 // guarded lists the files that fermata reads or executes, besides those in its home: what commands and
 // patches must not change.
 func guarded(cfg *config.Config, defs map[string]config.MCPServer, dir string) []string {
-	list := cfg.Files()
+	list := append(cfg.Files(), servers.Guarded(project.Dir(dir), cfg, os.Getenv, dir)...)
 	for _, def := range defs {
-		if def.Command != "" && (def.Enabled == nil || *def.Enabled) {
-			list = append(list, programs.Of(append([]string{def.Command}, def.Args...), cmp.Or(def.Cwd, dir))...)
-		}
+		list = append(list, servers.Programs(def, dir)...)
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/configfile"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/config/programs"
 )
 
 // A Named server is one that a file of a project names.
@@ -41,8 +43,41 @@ const maxFile = 1 << 20
 // .fermata/config.toml, which counts if both name one. A file that cannot be read
 // is a warning.
 func OfProject(root string, cfg *config.Config, getenv func(string) string) ([]Named, []config.Warning) {
-	var warnings []config.Warning
+	all, warnings := readFiles(root, cfg, getenv)
 	found := map[string]Named{}
+	for _, n := range all {
+		found[n.Name] = n
+	}
+	list := slices.Collect(maps.Values(found))
+	slices.SortFunc(list, func(a, b Named) int { return strings.Compare(a.Name, b.Name) })
+	return list, warnings
+}
+
+// Guarded lists the files that commands must not change, so that a trusted definition stays what the person
+// has seen: the programs of trusted servers, and the files that name them. A server counts also where
+// another file names one like it.
+func Guarded(root string, cfg *config.Config, getenv func(string) string, dir string) []string {
+	var list []string
+	all, _ := readFiles(root, cfg, getenv)
+	for _, n := range all {
+		if n.Trusted {
+			list = append(append(list, n.File), Programs(n.Def, dir)...)
+		}
+	}
+	return list
+}
+
+// Programs lists the files that are executed when a server is started in a directory, as far as its
+// definition names them.
+func Programs(def config.MCPServer, dir string) []string {
+	if def.Command == "" || def.Enabled != nil && !*def.Enabled {
+		return nil
+	}
+	return programs.Of(append([]string{def.Command}, def.Args...), cmp.Or(def.Cwd, dir))
+}
+
+// readFiles reads the files of a project, the one that counts last.
+func readFiles(root string, cfg *config.Config, getenv func(string) string) (all []Named, warnings []config.Warning) {
 	for _, read := range []func(string, func(string) string) ([]Named, error){fromJSON, fromTOML} {
 		list, err := read(root, getenv)
 		if err != nil {
@@ -56,12 +91,10 @@ func OfProject(root string, cfg *config.Config, getenv func(string) string) ([]N
 			n.Def.Project, n.Def.Enabled, n.Def.Required = root, nil, false
 			n.Def.Approval, n.Def.ToolApproval = "", nil // see project.Store.ToolApproval
 			n.Trusted = cfg.TrustLevel(root) == config.Trusted && cfg.ProjectMCPServers[config.ProjectServer(root, n.Name)] == n.Digest
-			found[n.Name] = n
+			all = append(all, n)
 		}
 	}
-	list := slices.Collect(maps.Values(found))
-	slices.SortFunc(list, func(a, b Named) int { return strings.Compare(a.Name, b.Name) })
-	return list, warnings
+	return all, warnings
 }
 
 // Add adds the trusted servers of a project to those of the configuration, which count

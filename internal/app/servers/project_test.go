@@ -174,3 +174,27 @@ func TestWhatADefinitionGetsToKnow(t *testing.T) {
 		t.Errorf("the server is reached at %s", named[0].Def.URL)
 	}
 }
+
+// Commands are kept from what a trusted server executes and from the file that names it, also if they put
+// another definition in front of it.
+func TestTrustedServersAreGuarded(t *testing.T) {
+	s := newSite(t)
+	file, script := filepath.Join(s.root, ".mcp.json"), filepath.Join(s.root, "server.py")
+	s.write(file, `{"mcpServers":{"docs":{"command":"./server.py"}}}`)
+	s.write(script, "")
+	guarded := func() string { return strings.Join(Guarded(s.root, s.config(), os.Getenv, s.root), " ") }
+	if got := guarded(); got != "" {
+		t.Errorf("not trusted: %s", got)
+	}
+	named, _ := OfProject(s.root, s.config(), os.Getenv)
+	if err := Trust(s.config(), named[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.write(filepath.Join(s.home, "config.toml"), "[projects.\""+s.root+"\"]\ntrust_level = \"trusted\"\nmcp_servers = { docs = \""+named[0].Digest+"\" }\n")
+	for _, other := range []string{"", "[mcp_servers.docs]\ncommand = \"true\"\n"} {
+		s.write(filepath.Join(s.root, ".fermata", "config.toml"), other)
+		if got := guarded(); got != file+" "+script {
+			t.Errorf("with %q: %s", other, got)
+		}
+	}
+}
