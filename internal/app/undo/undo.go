@@ -130,10 +130,12 @@ func undoRefused(t transcript.TurnChanges, log *changeLog, err error) error {
 type changeLog struct {
 	transcript.Transcript
 	back map[p.Seq]json.RawMessage // by the PatchStarted
+	last p.TurnID
 }
 
 func (l *changeLog) apply(e p.Event) {
 	l.Apply(e)
+	l.last = max(l.last, e.Turn)
 	if b, ok := e.Body.(*p.PatchStarted); ok {
 		l.back[e.Seq] = b.Back
 	}
@@ -160,6 +162,9 @@ func (l *changeLog) kept(t transcript.TurnChanges) (list []json.RawMessage) {
 
 // choose finds the turn to undo.
 func (l *changeLog) choose(turn p.TurnID) (transcript.TurnChanges, error) {
+	if turn > l.last {
+		return transcript.TurnChanges{}, fmt.Errorf("there is no turn %d; the last one is %d", turn, l.last)
+	}
 	if turn == 0 {
 		turn = l.LastChanged()
 	}

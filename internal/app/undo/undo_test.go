@@ -38,7 +38,7 @@ func TestChangeLog(t *testing.T) {
 		"the last is undone":  {append(patched(1, true), &p.Undone{Of: 1}), 0, "there is no turn whose changes to files can be undone"},
 		"it is undone":        {append(patched(1, true), &p.Undone{Of: 1}), 1, "turn 1 was already undone"},
 		"an undo is no patch": {[]p.Body{&p.PatchStarted{Patch: "u", Undoes: 1}, &p.PatchSettled{Patch: "u", Applied: true}}, 0, "there is no turn whose changes to files can be undone"},
-		"no such turn":        {patched(1, true), 7, "turn 7 changed no files"},
+		"no such turn":        {patched(1, true), 7, "there is no turn 7; the last one is 1"},
 		"pictures grow":       {[]p.Body{trees("a", "b"), trees("a", "c")}, 0, "turn 1, 0 patches, a to c"},
 		"pictures go on":      {[]p.Body{trees("a", "b"), trees("b", "c")}, 0, "turn 1, 0 patches, a to c"},
 		"pictures with a gap": {[]p.Body{trees("a", "b"), trees("x", "c")}, 0, "turn 1 cannot be undone: files were changed while it waited for an approval"},
