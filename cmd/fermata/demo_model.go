@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,8 +33,15 @@ func demoModelCommand(s cli.Streams) *cobra.Command {
 }
 
 func serveDemo(ctx context.Context, s cli.Streams, listen string) error {
+	if _, _, err := net.SplitHostPort(listen); err != nil {
+		return cli.Usagef("--listen must be HOST:PORT, such as 127.0.0.1:8080, not %q", listen)
+	}
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
+		var why *os.SyscallError
+		if errors.As(err, &why) {
+			err = why.Err
+		}
 		return fmt.Errorf("listen on %s: %w", listen, err)
 	}
 	fmt.Fprintf(s.Out, "http://%s/v1\n", l.Addr())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -88,6 +89,9 @@ type Options struct {
 
 // Serve serves the page until ctx ends.
 func Serve(ctx context.Context, f Flags, o Options) error {
+	if _, _, err := net.SplitHostPort(f.Address); err != nil {
+		return cli.Usagef("the address must be HOST:PORT, such as 127.0.0.1:7777, not %q", f.Address)
+	}
 	home := o.App.Config.Home
 	store := access.Open(home)
 	st, err := store.Read()
