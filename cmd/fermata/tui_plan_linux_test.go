@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -27,4 +28,19 @@ func TestScreenPlan(t *testing.T) {
 		return err == nil
 	})
 	s.sees("ready")
+
+	// A conversation that was left in plan mode is resumed in it, until the plan is accepted.
+	s.types("/plan talk 1", "Enter")
+	s.sees("Carry out this plan?")
+	s.signal(syscall.SIGTERM)
+	s.sees("to resume: fermata resume")
+	_, errs, code := pl.run("exec", "resume", "--last", "write later: x")
+	contains(t, "stderr", errs, "--accept-plan PROMPT")
+	if code != 4 {
+		t.Errorf("exit code %d in plan mode\n%s", code, errs)
+	}
+	pl.must("exec", "resume", "--last", "--accept-plan", "write later: x")
+	if _, err := os.Stat(filepath.Join(pl.work, "later")); err != nil {
+		t.Error(err)
+	}
 }

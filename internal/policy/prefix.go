@@ -25,6 +25,15 @@ type PrefixRule struct {
 	Why      string // what people and the model are told of it; may be empty
 }
 
+// String returns the words, with alternatives as a|b.
+func (r PrefixRule) String() string {
+	var words []string
+	for _, w := range r.Pattern {
+		words = append(words, strings.Join(w, "|"))
+	}
+	return strings.Join(words, " ")
+}
+
 // NewPrefix returns the rule that allows commands that begin with these words.
 func NewPrefix(words []string) PrefixRule {
 	r := PrefixRule{Decision: PrefixAllow}

@@ -34,7 +34,7 @@ func asking(s cli.Streams, r *app.App) *exec.Asking {
 	}}
 }
 
-// refusedCalls are what was refused in a turn while nobody could be asked.
+// refusedCalls are what was refused in a turn while nobody could be asked, or would have been.
 type refusedCalls struct{ list []string }
 
 func (l *refusedCalls) add(what, why string) {
@@ -52,7 +52,11 @@ func (l *refusedCalls) explain(s cli.Streams, how string) {
 	if l.onlyQuestions() {
 		how = "in a terminal you are asked"
 	}
-	fmt.Fprintln(s.Err, "fermata: refused, since nobody could be asked:")
+	head := "fermata: refused, since nobody could be asked:"
+	if l.only("plan mode") || l.only(forbidden) {
+		head = "fermata: refused:"
+	}
+	fmt.Fprintln(s.Err, head)
 	for i, line := range l.list {
 		if i == shownRefusals {
 			fmt.Fprintf(s.Err, "  … and %d more\n", len(l.list)-i)
@@ -66,16 +70,24 @@ func (l *refusedCalls) explain(s cli.Streams, how string) {
 // onlyTools reports whether nothing but calls of tools of MCP servers was refused. Each says itself
 // how it can be allowed.
 func (l *refusedCalls) onlyTools() bool {
-	return !slices.ContainsFunc(l.list, func(line string) bool { return !strings.Contains(line, "fermata permissions allow --tool ") })
+	return l.only("fermata permissions allow --tool ")
 }
 
 // onlyQuestions reports whether all that was refused are questions of MCP servers.
 func (l *refusedCalls) onlyQuestions() bool {
-	return !slices.ContainsFunc(l.list, func(line string) bool { return !strings.Contains(line, ": it asked, and nobody can answer") })
+	return l.only(": it asked, and nobody can answer")
+}
+
+// forbidden is in the reason of what a rule forbids.
+const forbidden = "a rule of the user forbids it"
+
+// only reports whether every refusal is for a reason with this text.
+func (l *refusedCalls) only(text string) bool {
+	return !slices.ContainsFunc(l.list, func(line string) bool { return !strings.Contains(line, text) })
 }
 
 // howToAllow says how to let a conversation do what was refused.
-func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.ConversationID, onlyTools bool) string {
+func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.ConversationID, refused *refusedCalls) string {
 	if f.review {
 		if f.ephemeral {
 			return "a review only reads"
@@ -83,11 +95,21 @@ func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.Conversation
 		return fmt.Sprintf("a review only reads; to let it change files: fermata exec resume %s -s workspace-write PROMPT", id)
 	}
 	how := "--park waits for fermata approve"
-	if onlyTools {
+	switch {
+	case refused.onlyTools():
 		return "fermata permissions allow --tool lets a tool be called always; " + how
+	case refused.only(forbidden):
+		return "fermata permissions lists the rules"
 	}
-	if snap, err := r.Engine.Resume(ctx, id); err == nil && snap.Settings.Sandbox.Mode == p.SandboxReadOnly {
+	snap, err := r.Engine.Resume(ctx, id)
+	if err == nil && snap.Settings.Plan {
+		return fmt.Sprintf("the conversation is in plan mode; to accept the plan: fermata exec resume %s --accept-plan PROMPT", id)
+	}
+	if err == nil && snap.Settings.Sandbox.Mode == p.SandboxReadOnly {
 		return "-s workspace-write lets it write here this time, fermata trust always; " + how
+	}
+	if refused.only("nothing may be written to ") {
+		return "--add-dir DIR lets it write to DIR as well; " + how
 	}
 	return "fermata permissions allow COMMAND lets a command run always; " + how
 }

@@ -37,7 +37,8 @@ type execFlags struct {
 	json      bool
 	park      bool
 	now       bool     // try a turn again that is held at a limit
-	revert    p.TurnID // take back this turn and those after it first
+	plan      bool     // the plan is accepted: end plan mode
+	revert    p.TurnID // revert this turn and those after it first
 	images    []string
 	schema    string // file
 	answerTo  string // file
@@ -153,6 +154,7 @@ func execResumeCommand(s cli.Streams, f *execFlags) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&f.now, "now", false, "retry a turn that is held at a limit of the service; with -m, with another model")
+	cmd.Flags().BoolVar(&f.plan, "accept-plan", false, "accept the plan of a conversation in plan mode (/plan): the turn may change files again")
 	cmd.Flags().IntVar((*int)(&f.revert), "revert", 0, "first revert turn `N` and later turns: the model no longer sees them")
 	cmd.Flags().BoolVar(&f.returned, "returned", false, "send the messages that were not delivered before the last turn ended, then PROMPT, if any")
 	return cmd
@@ -273,7 +275,7 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	}
 	err = runTurn(ctx, s, e, o, f.answerTo, stopped)
 	if err == nil && len(left.list) > 0 {
-		left.explain(s, f.howToAllow(ctx, r, o.Conversation, left.onlyTools()))
+		left.explain(s, f.howToAllow(ctx, r, o.Conversation, &left))
 		if !left.onlyQuestions() { // a no is an answer
 			return &cli.ExitError{Code: cli.ExitRefused}
 		}
@@ -401,6 +403,12 @@ func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, 
 	}
 	over := r.Config.Overrides(snap.Settings)
 	o.Cost = func(u p.Usage) (float64, bool) { return r.Models.Cost(over.Apply(snap.Settings), u) }
+	if f.plan {
+		if !snap.Settings.Plan {
+			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("--accept-plan: the conversation is not in plan mode"), Hint: "leave the flag out"}
+		}
+		over.Plan = new(false)
+	}
 	if f.now {
 		return f.tryNow(r, snap, over, o)
 	}

@@ -19,7 +19,7 @@ func permissionsCommand(o Options) *cobra.Command {
 		Use:   "permissions",
 		Short: "List what turns may do in this directory without asking",
 		Long: "List whether the directory is trusted, the commands that run in it without asking and outside the sandbox, and the tools of MCP\n" +
-			"servers that are called without asking. They are kept in the configuration file; rules/*.rules beside it, in the form that Codex uses, count too.",
+			"servers that are called without asking. They are kept in the configuration file; rules/*.rules beside it, in the form that Codex uses, apply too.",
 		Example: "  fermata permissions\n  fermata permissions allow go test\n  fermata permissions revoke go test\n  fermata permissions revoke --tool docs.write",
 		Args:    cli.Args(cobra.NoArgs),
 		RunE:    func(*cobra.Command, []string) error { return listPermissions(o, dir) },
@@ -70,6 +70,9 @@ func listPermissions(o Options, dir string) error {
 		} else {
 			fmt.Fprintf(o.Out, "  MCP tool %s%s\n", perm, where(perm))
 		}
+	}
+	for _, rule := range l.Projects.FileRules() {
+		fmt.Fprintf(o.Out, "  %s …  (%s, by rules/*.rules)\n", rule, rule.Decision)
 	}
 	return nil
 }

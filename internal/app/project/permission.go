@@ -92,6 +92,9 @@ func sorted(list []Permission) []Permission {
 	return list
 }
 
+// FileRules are the rules of the files beside the configuration.
+func (s *Store) FileRules() []policy.PrefixRule { return slices.Clone(s.file) }
+
 // Rules are what decides about commands in a directory.
 func (s *Store) Rules(dir string) []policy.PrefixRule {
 	rules := slices.Clone(s.file)
