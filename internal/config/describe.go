@@ -95,7 +95,7 @@ var descriptions = map[string]string{
 	"notify_when.approval":   "Run it when an approval is needed, or an MCP server asks something.",
 	"notify_when.hold":       "Run it when a turn waits for a limit of the model service.",
 	"notify_when.turn_ended": "Run it when a turn has ended.",
-	"notify_when.recovered":  "Run it when a turn that a crash cut has been ended.",
+	"notify_when.recovered":  "Run it when a turn that a crash interrupted has been ended.",
 
 	"instructions":                   "Instructions of yours for the model; they go before those of AGENTS.md.",
 	"developer_instructions":         "Instructions that are added to the built-in ones.",

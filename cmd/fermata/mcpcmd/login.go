@@ -124,7 +124,7 @@ func (c *command) pasted() <-chan string {
 
 func logoutCommand(o Options) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "logout NAME", Short: "Forget the login to an MCP server", Example: "  fermata mcp logout tickets", Args: between(1, 1),
+		Use: "logout NAME", Short: "Delete the login to an MCP server", Example: "  fermata mcp logout tickets", Args: between(1, 1),
 	}
 	c := o.command(cmd)
 	cmd.RunE = func(cmd *cobra.Command, a []string) error {

@@ -26,7 +26,7 @@ func loginCommand(o Options) *cobra.Command {
 		Short: "Save the key of a model service",
 		Long: "Save the key of a model service (openai unless PROVIDER says otherwise): in the keyring of the system where there is one, else in a\n" +
 			"file that only you can read. The key is read from the terminal, without showing it, or from stdin. Commands of the model never see it.\n" +
-			"A key in an environment variable counts more.",
+			"A key in an environment variable takes precedence.",
 		Example: "  fermata login\n  fermata login anthropic\n  pass show openai | fermata login openai",
 		Args:    cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
@@ -182,7 +182,7 @@ func saveKey(o Options, l app.Loaded, provider, variable, key string) error {
 	}
 	fmt.Fprintf(o.Err, "the key of %s is saved in %s\n", provider, where)
 	if os.Getenv(variable) != "" {
-		fmt.Fprintf(o.Err, "fermata: warning: %s is set, and counts more\n", variable)
+		fmt.Fprintf(o.Err, "fermata: warning: %s is set, and takes precedence\n", variable)
 	}
 	if found := []string{"openai", "anthropic", l.Config.Provider}; !slices.Contains(found, provider) {
 		fmt.Fprintf(o.Err, "to use it: fermata -m %s/MODEL, or model_provider = %q in %s\n", provider, provider, app.Tilde(l.Config.Home)+"/"+config.FileName)

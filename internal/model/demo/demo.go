@@ -43,7 +43,7 @@ view: PATH — looks at an image
 call: TOOL {"name":"value"} — calls a tool, such as one of an MCP server
 talk N — says N words, slowly
 wait N — says nothing for N seconds
-what happened? — tells what the last turn did, and what was interrupted`
+what happened? — reports what the last turn did, and what was interrupted`
 
 // New returns a client of the demo model.
 func New() model.Client {
