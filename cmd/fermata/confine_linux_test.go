@@ -248,11 +248,21 @@ func interruptStorm(t *testing.T, storm string, flags [][]string) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the storm blows", func() bool { _, err := os.Stat(filepath.Join(pl.work, "ready")); return err == nil })
-			if err := cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
-			_ = cmd.Wait()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = cmd.Wait()
+			}()
+			eventually(t, "the storm blows", func() bool {
+				select {
+				case <-ended:
+					t.Fatalf("%v: %s", cmd.ProcessState, out.String())
+				default:
+				}
+				return exists(filepath.Join(pl.work, "ready"))
+			})
+			_ = cmd.Process.Signal(os.Interrupt) // if it has ended, its exit code tells
+			<-ended
 			if strings.Contains(out.String(), "goroutine ") || strings.Contains(out.String(), "SIGABRT") {
 				t.Errorf("it crashed: %s", out.String())
 			}
