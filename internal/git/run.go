@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -18,6 +19,8 @@ type command struct {
 	env  []string
 	in   string
 	max  int // how much it may print; 0 is outputMax
+
+	alone bool // without a terminal: a program that git runs cannot ask for a password there
 }
 
 // outputMax bounds what is kept in memory of one run.
@@ -33,6 +36,9 @@ var ErrTooMuch = errors.New("the output is too large")
 func (c command) run(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", c.args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = c.dir, c.env, waitDelay
+	if c.alone {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	}
 	if c.in != "" {
 		cmd.Stdin = strings.NewReader(c.in)
 	}
