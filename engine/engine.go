@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,6 +105,17 @@ type Options struct {
 	// Changed is called when a conversation was opened or closed. It must neither block nor
 	// use the engine. May be nil.
 	Changed func()
+
+	// Ready is called when a conversation is open here and is resumed, or is to run something. It may
+	// block until ctx ends. May be nil.
+	Ready func(ctx context.Context, s Snapshot, op p.Op) (Readiness, error)
+}
+
+// A Readiness is what has to change so that a conversation can run on this machine.
+type Readiness struct {
+	Settings *p.Overrides // recorded first; nil if they are right
+	Op       p.Op         // submitted in place of the one that was given; nil if that is right
+	Notes    []string     // what was done, for people
 }
 
 // A Local engine runs conversations in this process.
@@ -115,7 +127,8 @@ type Local struct {
 	limit  int           // how many may be open while some are idle; 0 is no limit
 	over   chan struct{} // closed when ended
 
-	changed func() // Options.Changed, never nil
+	changed func()                                                   // Options.Changed, never nil
+	ready   func(context.Context, Snapshot, p.Op) (Readiness, error) // Options.Ready
 
 	mu        sync.Mutex
 	slots     map[p.ConversationID]*slot // guarded by mu
@@ -134,7 +147,7 @@ func New(ctx context.Context, o Options) *Local {
 	l := &Local{
 		base: context.WithoutCancel(ctx), store: o.Store, memory: journal.NewMemoryStore(journal.MemoryOptions{}),
 		cfg: o.Config, limit: openLimit(descriptors()), over: make(chan struct{}),
-		slots: map[p.ConversationID]*slot{}, watches: watches{}, ephemeral: map[p.ConversationID]bool{},
+		slots: map[p.ConversationID]*slot{}, watches: watches{}, ephemeral: map[p.ConversationID]bool{}, ready: o.Ready,
 	}
 	if l.changed = o.Changed; l.changed == nil {
 		l.changed = func() {}
@@ -202,8 +215,13 @@ func (l *Local) storeOf(id p.ConversationID) journal.Store {
 // Resume opens a conversation and reports its state.
 func (l *Local) Resume(ctx context.Context, id p.ConversationID) (Snapshot, error) {
 	var snap Snapshot
-	err := l.with(ctx, id, func(c *conversation.Conversation) (err error) {
+	err := l.with(ctx, id, func(c *conversation.Conversation) error {
+		r, err := l.makeReady(ctx, c, nil)
+		if err != nil {
+			return err
+		}
 		snap, err = c.Snapshot(ctx)
+		snap.Recovered = append(slices.Clip(snap.Recovered), r.Notes...)
 		return err
 	})
 	return snap, err
@@ -216,11 +234,38 @@ func (l *Local) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Rec
 		return p.Receipt{}, err
 	}
 	var receipt p.Receipt
-	err = l.with(ctx, id, func(c *conversation.Conversation) (err error) {
+	err = l.with(ctx, id, func(c *conversation.Conversation) error {
+		op := op
+		if conversation.Runs(op) {
+			r, err := l.makeReady(ctx, c, op)
+			if err != nil {
+				return err
+			}
+			if r.Op != nil {
+				op = r.Op
+			}
+		}
+		var err error
 		receipt, err = c.Submit(ctx, op)
 		return err
 	})
 	return receipt, err
+}
+
+// makeReady prepares a conversation for running here.
+func (l *Local) makeReady(ctx context.Context, c *conversation.Conversation, op p.Op) (Readiness, error) {
+	if l.ready == nil {
+		return Readiness{}, nil
+	}
+	snap, err := c.Snapshot(ctx)
+	if err != nil {
+		return Readiness{}, err
+	}
+	r, err := l.ready(ctx, snap, op)
+	if err == nil && r.Settings != nil {
+		_, err = c.Submit(WithClient(ctx, Client{}), p.Configure{Overrides: *r.Settings}) // nobody has asked for it by a name
+	}
+	return r, err
 }
 
 // Release closes a conversation if it is open.

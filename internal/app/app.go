@@ -22,6 +22,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fleet/pipe"
+	"github.com/fermata-agent/fermata/internal/fleet/worktree"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/remote"
@@ -57,6 +58,7 @@ type App struct {
 	limits  limits.Limiter
 
 	store store.Opened
+	trees *worktree.Keeper // nil if conversations are in files
 
 	warn    func(config.Warning) // nil if nobody wants to know
 	unknown sync.Map             // models for which a warning was given that their window is not known
@@ -106,8 +108,10 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		joins.Serve = connectServe(l.Config.Home)
 		joins.Serving = func() bool { return isServed(l.Config.Home) }
 	}
-	e, journals := openEngine(ctx, host, kept, engine.Options{Config: cfg, Changed: uses.notice}, joins)
+	trees := newTrees(ctx, kept, o.Warn)
+	e, journals := openEngine(ctx, host, kept, trees, engine.Options{Config: cfg, Changed: uses.notice}, joins)
 	return &App{
+		trees:  trees,
 		Engine: e, Config: l.Config, Models: r.models, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: r.Warnings,
 		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, store: journals, Member: o.Member, Client: clientName(o.Client),
 	}, nil
@@ -139,18 +143,22 @@ func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
 		return nil, configError(err)
 	}
 	cfg := conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch}
-	e, _ := openEngine(ctx, nil, store.Place{Home: home, Store: settings, Join: true}, engine.Options{Config: cfg}, remote.Options{Client: clientName("")})
+	e, _ := openEngine(ctx, nil, store.Place{Home: home, Store: settings, Join: true}, nil, engine.Options{Config: cfg}, remote.Options{Client: clientName("")})
 	return e, nil // its store is closed by the end of the program
 }
 
 // openEngine makes an engine over the store of a place. A node that can no longer be
-// sure of its conversations stops what it runs.
-func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Choosing, store.Opened) {
+// sure of its conversations stops what it runs. trees is nil if nothing is run, or there are none.
+func openEngine(ctx context.Context, host *remote.Host, kept store.Place, trees *worktree.Keeper, e engine.Options, o remote.Options) (*remote.Choosing, store.Opened) {
 	e.Config.Panicked = logPanics(kept.Home)
 	var local *engine.Local
 	kept.Lost = func() { local.StopAll(ctx, lostLease) } // nothing is opened before local is set
 	journals := store.Open(ctx, kept)
 	e.Store = journals
+	if shared, ok := journals.Shared(); ok && trees != nil {
+		trees.Trees = shared.Trees()
+		e.Ready, e.Config.Ended = trees.Ready, trees.Ended
+	}
 	local = engine.New(ctx, e)
 	o.Program, o.Alone = e.Config.Version, !kept.Join
 	o.Dir, o.Reach = filepath.Join(kept.Home, runDir), journals.Reach
@@ -187,6 +195,9 @@ func (a *App) Close() {
 	defer cancel()
 	_ = a.Engine.Shutdown(ctx) // a journal that failed has been reported by the turn's end
 	a.shared.closeServers()
+	if a.trees != nil {
+		a.trees.Wait()
+	}
 	a.store.Close()
 	a.spawner.Close()
 	a.shared.starting.Wait()

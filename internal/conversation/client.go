@@ -40,8 +40,8 @@ func (c Config) with(own Config) Config {
 	return c.withDefaults()
 }
 
-// runs reports whether an op makes something run.
-func runs(op any) bool {
+// Runs reports whether an op makes something run.
+func Runs(op any) bool {
 	switch op.(type) {
 	case p.UserTurn, p.UserShell, p.Compact, p.Approve, p.TryNow:
 		return true
@@ -52,7 +52,7 @@ func runs(op any) bool {
 // bring takes up what the turns of a client are run with. A turn keeps what it was started
 // with, and so does one that is waiting, unless another process started it.
 func (o *owner) bring(r request) {
-	if !runs(r.op) {
+	if !Runs(r.op) {
 		return
 	}
 	_, message := r.op.(p.UserTurn)

@@ -76,6 +76,9 @@ type Config struct {
 	// not block. May be nil.
 	NotifyWaiting func(TurnSummary, p.Body)
 
+	// Ended is called for each turn that ended, whoever started it. It must not block. May be nil.
+	Ended func(TurnSummary)
+
 	// Panicked is told of a model or a tool that panicked, from its goroutine. The
 	// turn only records that there was an internal error. May be nil.
 	Panicked func(value any, stack []byte)
@@ -237,7 +240,7 @@ func (c *Conversation) Reader() journal.Reader { return c.journal }
 
 func (c *Conversation) ask(ctx context.Context, op any) (answer, error) {
 	r := request{op: op, answer: make(chan answer, 1), from: ClientOf(ctx)} // room for the answer: the owner never waits
-	if r.from.Brings != nil && c.forClient != nil && runs(op) {
+	if r.from.Brings != nil && c.forClient != nil && Runs(op) {
 		cfg, err := c.forClient(r.from.Brings)
 		if err != nil {
 			return answer{}, err

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -27,10 +28,15 @@ type Work struct {
 	Name         string           `json:"name"`             // of the op: by it is known whether it was started
 	Client       string           `json:"client,omitempty"` // who submits it, for people
 	Dir          string           `json:"dir"`              // to work in, on the machine that runs it
+	Git          *git.Source      `json:"git,omitempty"`    // what that machine checks out to work in, instead of Dir
 	Reply        string           `json:"reply,omitempty"`  // where refusals are sent; perhaps nobody listens
 }
 
-const workVersion = 1
+// Work without a repository has the first version, so that machines which know no other run it.
+const (
+	dirVersion  = 1
+	workVersion = 2
+)
 
 var errWork = errors.New("not a turn to run")
 
@@ -48,7 +54,7 @@ func decodeWork(b []byte) (Work, error) {
 	if err := json.Unmarshal(b, &head); err != nil || head.Version == 0 {
 		return Work{}, errWork
 	}
-	if head.Version != workVersion {
+	if head.Version > workVersion {
 		return Work{}, &VersionError{head.Version}
 	}
 	var w Work

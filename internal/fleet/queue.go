@@ -59,7 +59,10 @@ func (q *Queue) hints() string { return q.link.Name + ".hint-work" }
 
 // Put adds work for machines with a label, or for any if that is empty. It returns its number, when it is durable.
 func (q *Queue) Put(ctx context.Context, label string, w Work) (uint64, error) {
-	w.Version = workVersion
+	w.Version = dirVersion
+	if w.Git != nil {
+		w.Version = workVersion
+	}
 	data, err := json.Marshal(w)
 	if err != nil {
 		return 0, err

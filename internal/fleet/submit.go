@@ -134,7 +134,7 @@ func (s Submission) watch(ctx context.Context) <-chan p.Receipt {
 				if err != nil { // the servers may be away
 					break
 				}
-				if isOf(e, s.Work) {
+				if isOf(e, s.Work) && e.Turn > 0 { // before it the settings may be changed
 					started <- p.Receipt{Turn: e.Turn, Seq: e.Seq - 1, State: p.TakenStarted}
 					return
 				}

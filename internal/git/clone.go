@@ -48,8 +48,8 @@ func CheckURL(address string) error {
 
 // A Source is a commit of a repository that is somewhere else.
 type Source struct {
-	URL string // as CheckURL wants it
-	Ref string // a commit, a branch or a tag; empty is the HEAD of the repository
+	URL string `json:"url"`           // as CheckURL wants it
+	Ref string `json:"ref,omitempty"` // a commit, a branch or a tag; empty is the HEAD of the repository
 }
 
 var fullName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}$`) })

@@ -83,6 +83,19 @@ func (r *Repo) RemoteBase(ctx context.Context) (string, error) {
 	return "", ErrNoRemote
 }
 
+// RemoteURLs returns where the remotes of the repository are.
+func (r *Repo) RemoteURLs(ctx context.Context) ([]string, error) {
+	c := command{args: []string{"config", "--list", "-z"}, dir: r.Root, env: append(userEnviron(), "GIT_DIR="+r.Dir, "GIT_WORK_TREE="+r.Root)}
+	out, err := c.run(ctx)
+	var urls []string
+	for _, entry := range split(out) {
+		if key, value, _ := strings.Cut(entry, "\n"); strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".url") {
+			urls = append(urls, value)
+		}
+	}
+	return urls, err
+}
+
 // An Entry is a path whose content or mode differs between two trees.
 type Entry struct {
 	Path         string // from the root

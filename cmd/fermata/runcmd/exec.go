@@ -245,7 +245,7 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 		return err
 	}
 	defer r.Close()
-	if err := f.fleet.apply(r); err != nil {
+	if err := f.fleet.apply(ctx, r); err != nil {
 		return err
 	}
 	o := cli.Printing(s, f.color)

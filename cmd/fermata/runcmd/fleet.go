@@ -16,6 +16,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/work"
 	"github.com/fermata-agent/fermata/internal/fleet"
+	"github.com/fermata-agent/fermata/internal/fleet/worktree"
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 )
@@ -26,6 +28,7 @@ type fleetFlags struct {
 	label string
 	wait  time.Duration // until it begins; negative is without end
 	dir   string        // to work in, on that machine
+	git   git.Source    // what that machine checks out to work in, if its URL is set
 }
 
 func (f *fleetFlags) register(fs *pflag.FlagSet) {
@@ -33,13 +36,15 @@ func (f *fleetFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.label, "label", "", "with --fleet: one with the label `L`")
 	fs.DurationVar(&f.wait, "wait", -1, "with --fleet: give up if none begins within this `TIME`, such as 10m; 0 gives up if there is none")
 	fs.StringVar(&f.dir, "node-dir", "", "with --fleet: work in the directory `DIR` of that machine, instead of one of the same name as here")
+	fs.StringVar(&f.git.URL, "git", "", "with --fleet: work in a checkout of the repository at `URL`, which that machine makes; what the turn changes is kept")
+	fs.StringVar(&f.git.Ref, "commit", "", "with --git: check out this `COMMIT`, branch or tag, instead of the HEAD of the repository")
 	fs.Lookup("wait").DefValue = "0s" // help does not print it then: it is without end
 }
 
 // check refuses what cannot be combined.
 func (f *fleetFlags) check(fs *pflag.FlagSet, x execFlags) error {
 	if !f.on {
-		for _, name := range []string{"label", "wait", "node-dir"} {
+		for _, name := range []string{"label", "wait", "node-dir", "git", "commit"} {
 			if fs.Changed(name) {
 				return cli.Usagef("exec: --%s needs --fleet", name)
 			}
@@ -58,6 +63,9 @@ func (f *fleetFlags) check(fs *pflag.FlagSet, x execFlags) error {
 	case f.dir != "" && x.Dir != "":
 		return cli.Usagef("exec: --cd is a directory here, --node-dir one on the machine that runs the turn: give one of them")
 	}
+	if err := f.checkGit(fs); err != nil {
+		return err
+	}
 	if fs.Changed("label") {
 		if err := fleet.CheckLabel(f.label); err != nil {
 			return cli.Usagef("exec: --label: %w", err)
@@ -66,10 +74,32 @@ func (f *fleetFlags) check(fs *pflag.FlagSet, x execFlags) error {
 	return nil
 }
 
+// checkGit refuses what cannot be checked out.
+func (f *fleetFlags) checkGit(fs *pflag.FlagSet) error {
+	switch {
+	case fs.Changed("commit") && !fs.Changed("git"):
+		return cli.Usagef("exec: --commit needs --git")
+	case fs.Changed("commit") && f.git.Ref == "":
+		return cli.Usagef("exec: --commit: name a commit, a branch or a tag")
+	case !fs.Changed("git"):
+		return nil
+	case f.dir != "":
+		return cli.Usagef("exec: --git has the machine that runs the turn make a directory to work in: leave out --node-dir")
+	}
+	if err := git.CheckURL(f.git.URL); err != nil {
+		return cli.Usagef("exec: --git: %w", err)
+	}
+	return nil
+}
+
 // apply makes the turn work where it is to be run.
-func (f *fleetFlags) apply(r *app.App) error {
+func (f *fleetFlags) apply(ctx context.Context, r *app.App) error {
 	if !f.on {
 		return nil
+	}
+	if f.git.URL != "" {
+		f.git.Ref = r.CommitOf(ctx, f.git)
+		r.Cwd = worktree.NewDir(r.Config.Home)
 	}
 	if f.dir != "" {
 		r.Cwd = filepath.Clean(f.dir)
@@ -83,9 +113,17 @@ func (f *fleetFlags) submit(ctx context.Context, s cli.Streams, r *app.App, o ex
 		return r.Engine, nil
 	}
 	return work.Submit(ctx, r, o.Conversation, r.Cwd, o.Turn, work.Options{
-		Label: f.label, Wait: f.wait, Detach: o.Detach,
+		Label: f.label, Wait: f.wait, Git: f.source(), Detach: o.Detach,
 		Say: func(line string) { fmt.Fprintf(s.Err, "fermata: %s\n", safetext.Strip(line)) },
 	})
+}
+
+// source is what is to be checked out, nil if nothing is.
+func (f *fleetFlags) source() *git.Source {
+	if f.git.URL == "" {
+		return nil
+	}
+	return &f.git
 }
 
 // explain is how a run ends whose turn was not begun.

@@ -21,7 +21,7 @@ var errNoRepo = errors.New("not in a git repository")
 // To resume is guarded too, so that whoever needed the flag is told to give it again.
 func (f *execFlags) guard(cfg *config.Config, s p.Settings, o *exec.Options) error {
 	o.ResumeFlags = resumeFlags(cfg, s)
-	if o.ResumeFlags == "" || f.skipRepo || f.Typed.Bypass || f.fleet.dir != "" {
+	if o.ResumeFlags == "" || f.skipRepo || f.Typed.Bypass || f.fleet.dir != "" || f.fleet.git.URL != "" {
 		return nil
 	}
 	return &cli.ExitError{

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/fleet"
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -41,7 +42,8 @@ func (w Worker) Serve(ctx context.Context, a *app.App) error {
 		return err
 	}
 	w.Ready()
-	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Prepare: prepare, Report: w.Report}
+	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Waits: a.Trees().Waits, Report: w.Report}
+	worker.Prepare = func(ctx context.Context, work fleet.Work) (*p.Overrides, error) { return prepare(ctx, a, work) }
 	return worker.Run(ctx)
 }
 
@@ -60,7 +62,11 @@ func openQueue(ctx context.Context, a *app.App) (*fleet.Queue, *nats.Store, erro
 }
 
 // prepare says whether a turn of the fleet can be run here.
-func prepare(_ context.Context, w fleet.Work) (*p.Overrides, error) {
+func prepare(ctx context.Context, a *app.App, w fleet.Work) (*p.Overrides, error) {
+	if w.Git != nil {
+		dir, err := a.Trees().Begin(ctx, w.Conversation, *w.Git)
+		return &p.Overrides{Cwd: &dir}, err
+	}
 	if !filepath.IsAbs(w.Dir) {
 		return nil, fmt.Errorf("%q is not the name of a directory from the root", w.Dir)
 	}
@@ -74,6 +80,7 @@ func prepare(_ context.Context, w fleet.Work) (*p.Overrides, error) {
 type Options struct {
 	Label  string          // of the node that is to run it; empty is any
 	Wait   time.Duration   // how long to wait until one has begun; negative is without end
+	Git    *git.Source     // what the node checks out to work in; nil if it works in a directory that it has
 	Detach <-chan struct{} // if it closes, the turn is left to the fleet
 	Say    func(string)    // a line for people
 }
@@ -90,7 +97,7 @@ func Submit(ctx context.Context, a *app.App, id p.ConversationID, dir string, tu
 	}
 	s := fleet.Submission{
 		Queue: queue, Nodes: shared.Nodes, Label: o.Label, Local: a.Engine.Local, Engine: a.Engine, Wait: o.Wait, Detach: o.Detach, Say: o.Say,
-		Work: fleet.Work{Conversation: id, Op: p.OpJSON{Op: turn}, Name: rand.Text(), Client: a.Client, Dir: dir},
+		Work: fleet.Work{Conversation: id, Op: p.OpJSON{Op: turn}, Name: rand.Text(), Client: a.Client, Dir: dir, Git: o.Git},
 	}
 	receipt, err := s.Start(ctx)
 	if missing := (*fleet.NoNodeError)(nil); errors.As(err, &missing) {

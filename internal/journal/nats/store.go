@@ -386,6 +386,7 @@ func (s *Store) remove(ctx context.Context, id string) error {
 		return err
 	}
 	s.forget(ctx, l, id)
+	s.forgetTree(ctx, l, id)
 	for _, subject := range []string{s.aside(id), s.both(id)} {
 		if err := l.purge(ctx, subject, 0); err != nil {
 			return err

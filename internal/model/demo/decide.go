@@ -56,7 +56,8 @@ func look(req request) view {
 	v := view{request: req}
 	at := lastMessage(req.items)
 	if at >= 0 {
-		v.message, v.before = strings.TrimSpace(req.items[at].Text), req.items[:at]
+		text, _, _ := strings.Cut(req.items[at].Text, "<work_tree>") // the program adds it
+		v.message, v.before = strings.TrimSpace(text), req.items[:at]
 	}
 	for _, it := range req.items[at+1:] {
 		switch it.Kind {

@@ -1,0 +1,227 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// An origin is a bare repository, which names a program wherever it can.
+type origin struct {
+	t          *testing.T
+	url, marks string
+	trees      jetstream.KeyValue
+}
+
+func newOrigin(t *testing.T) *origin {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	dir := t.TempDir()
+	o := &origin{t: t, url: "file://" + filepath.Join(dir, "origin.git"), marks: filepath.Join(dir, "marks")}
+	settings := filepath.Join(dir, "gitconfig")
+	o.write(settings, "[user]\n\tname = t\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n", 0o600)
+	t.Setenv("GIT_CONFIG_GLOBAL", settings)
+	t.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
+	seed, bare := filepath.Join(dir, "seed"), filepath.Join(dir, "origin.git")
+	o.write(filepath.Join(seed, "a.txt"), "1\n", 0o644)
+	o.write(filepath.Join(seed, ".gitignore"), "*.log\n", 0o644)
+	o.write(filepath.Join(seed, ".gitattributes"), "* filter=evil diff=evil merge=evil\n", 0o644)
+	o.git(seed, "init", "-q")
+	o.git(seed, "add", ".")
+	o.git(seed, "commit", "-q", "-m", "first")
+	o.git(dir, "clone", "-q", "--bare", seed, bare)
+	program := filepath.Join(dir, "canary")
+	o.write(program, "#!/bin/sh\necho \"$0 $*\" >> '"+o.marks+"'\ncat\n", 0o755)
+	for _, hook := range []string{"post-checkout", "reference-transaction", "pre-receive", "post-update", "post-index-change", "fsmonitor-watchman"} {
+		o.write(filepath.Join(bare, "hooks", hook), "#!/bin/sh\nexec '"+program+"' hook\n", 0o755)
+	}
+	for _, key := range []string{"core.fsmonitor", "filter.evil.smudge", "filter.evil.clean", "filter.evil.process", "diff.evil.textconv", "uploadpack.packObjectsHook", "core.sshCommand"} {
+		o.git(bare, "config", key, program)
+	}
+	return o
+}
+
+func (o *origin) write(name, text string, mode os.FileMode) {
+	o.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		o.t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *origin) git(dir string, args ...string) string {
+	o.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		o.t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// state describes a work tree, but for what is ignored.
+func (o *origin) state(dir string) string {
+	o.t.Helper()
+	out := o.git(dir, "log", "--format=%H %s") + o.git(dir, "status", "--porcelain", "--branch")
+	for _, name := range strings.Fields(o.git(dir, "ls-files", "-co", "--exclude-standard")) {
+		text, _ := os.ReadFile(filepath.Join(dir, name)) // it may be deleted
+		out += name + ": " + string(text)
+	}
+	return out
+}
+
+// awaitKept waits until the changes of a turn are in the store.
+func (o *origin) awaitKept(s *server.Server, id string, turn int) {
+	o.t.Helper()
+	if o.trees == nil {
+		nc, err := natsgo.Connect(s.ClientURL())
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		o.t.Cleanup(nc.Close)
+		js, err := jetstream.New(nc)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		if o.trees, err = js.KeyValue(o.t.Context(), "fermata-trees"); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	eventually(o.t, "the changes of the turn are kept", func() bool {
+		e, err := o.trees.Get(o.t.Context(), id)
+		if err != nil {
+			return false
+		}
+		var kept struct{ Record struct{ Turn int } }
+		return json.Unmarshal(e.Value(), &kept) == nil && kept.Record.Turn == turn
+	})
+}
+
+// tree is where a machine has the work tree of a conversation.
+func (m *machine) tree(id string) string { return filepath.Join(m.home+"-work", id) }
+
+// What a turn changed in a checkout is on the next machine when the first one has died: files, untracked ones, and commits. What
+// was not kept is said.
+func TestWorkTreeMoves(t *testing.T) {
+	s, o := listen(t, &server.Options{}), newOrigin(t)
+	a, b, c := newMachine(t, s.ClientURL(), "lease_ms = 6000"), newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
+	node, said := a.serve("node-a")
+	change := "echo changed > a.txt; echo new > new.txt; echo ignored > y.log; echo c > c.txt; git add c.txt; git commit -q -m second"
+	out := c.must("exec", "--demo", "--yolo", "--fleet", "--git", o.url, "--commit", "main", "run: "+change)
+	made, err := filepath.Glob(a.tree("*"))
+	if err != nil || len(made) != 1 {
+		t.Fatalf("the work trees are %q, %v; it printed %s; the node said %s", made, err, out, said)
+	}
+	id := filepath.Base(made[0])
+	o.awaitKept(s, id, 1)
+	want := o.state(a.tree(id))
+	_ = node.Process.Kill()
+	_ = node.Wait()
+	if !strings.Contains(want, " second\n") || !strings.Contains(want, " M a.txt\n") || !strings.Contains(want, "?? new.txt\n") {
+		t.Fatalf("the first machine has\n%s", want)
+	}
+
+	var answer string
+	eventually(t, "another machine goes on", func() bool {
+		var err error
+		answer, err = b.run("exec", "--demo", "--yolo", "resume", id, "run: pwd; cat a.txt new.txt c.txt; echo 2 > two.txt")
+		return err == nil
+	})
+	for _, word := range []string{"the work tree was restored in " + b.tree(id) + ", as it was on node-a after turn 1\n", "$ pwd", "changed\nnew\nc\n"} {
+		if !strings.Contains(answer, word) {
+			t.Errorf("no %q in %s", word, answer)
+		}
+	}
+	if err := os.Remove(filepath.Join(b.tree(id), "two.txt")); err != nil {
+		t.Error(err)
+	}
+	if got := o.state(b.tree(id)); got != want {
+		t.Errorf("there:\n%s\nhere:\n%s", want, got)
+	}
+	if _, err := os.Stat(filepath.Join(b.tree(id), "y.log")); err == nil {
+		t.Error("an ignored file was moved")
+	}
+
+	// Killed in mid-turn: the state after the turn before is restored, and that is said to people and to the model.
+	mark := fmt.Sprintf("9995.%d", time.Now().UnixNano()%1e9)
+	cmd, _ := b.start("exec", "--demo", "--yolo", "resume", id, "run: echo lost > a.txt; sleep "+mark)
+	eventually(t, "the command runs", func() bool { return running(mark) == 1 })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	eventually(t, "a third machine goes on", func() bool {
+		var err error
+		answer, err = c.run("exec", "--demo", "--yolo", "resume", id, "run: cat a.txt two.txt")
+		return err == nil
+	})
+	for _, word := range []string{"restored in " + c.tree(id), "after turn 2; what turn 3 changed is missing", "changed\n2\n"} {
+		if !strings.Contains(answer, word) {
+			t.Errorf("no %q in %s", word, answer)
+		}
+	}
+	if out := c.must("show", id); !strings.Contains(out, "<work_tree>the work tree was restored in "+c.tree(id)) {
+		t.Errorf("the model was not told: %s", out)
+	}
+
+	// The machine that had it before finds that its own tree is old, and leaves it beside the new one.
+	answer = b.must("exec", "--demo", "--yolo", "resume", id, "run: cat a.txt")
+	if old, err := os.ReadFile(b.tree(id) + ".old-1/a.txt"); err != nil || string(old) != "lost\n" || !strings.Contains(answer, "changed\n") {
+		t.Errorf("%q, %v: %s", old, err, answer)
+	}
+	if marks, err := os.ReadFile(o.marks); err == nil {
+		t.Errorf("the repository ran %s", marks)
+	}
+
+	// What is deleted leaves nothing in the store.
+	c.must("delete", "--yes", id)
+	if _, err := o.trees.Get(t.Context(), id); err == nil {
+		t.Error("the record of the work tree is still there")
+	}
+}
+
+// What cannot be checked out is said to who submits it, and nothing runs.
+func TestWorkTreeThatCannotBeMade(t *testing.T) {
+	s, o := listen(t, &server.Options{}), newOrigin(t)
+	node, client := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
+	node.serve("n")
+	for want, args := range map[string][]string{
+		"fetch file:///no/such.git: git fetch":  {"--git", "file:///no/such.git"},
+		`"nowhere": no such commit in ` + o.url: {"--git", o.url, "--commit", "nowhere"},
+	} {
+		cmd, said := client.start(append([]string{"exec", "--demo", "--fleet", "run: pwd"}, args...)...)
+		eventually(t, "the node refuses", func() bool { return strings.Contains(said.String(), "node n did not take it: "+want) })
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		if code := exitCode(cmd); code != 130 || !strings.Contains(said.String(), "nothing has run") {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+	}
+	if left, _ := filepath.Glob(node.home + "-work/*"); len(left) > 0 {
+		t.Errorf("these are left: %q", left)
+	}
+	for want, args := range map[string][]string{
+		"--git needs --fleet":       {"--git", o.url},
+		"--commit needs --git":      {"--fleet", "--commit", "main"},
+		"is not a way to fetch":     {"--fleet", "--git", "ext://x"},
+		"leave out --node-dir":      {"--fleet", "--git", o.url, "--node-dir", "/"},
+		"the URL has a password":    {"--fleet", "--git", "https://u:secret@localhost/x"},
+		"is not the URL of a repos": {"--fleet", "--git", "../x"},
+	} {
+		if out, err := client.run(append([]string{"exec", "--demo", "x"}, args...)...); err == nil || !strings.Contains(out, want) || strings.Contains(out, "secret") {
+			t.Errorf("%q: %v: %s", args, err, out)
+		}
+	}
+}
