@@ -122,7 +122,7 @@ func TestWorkTreeMoves(t *testing.T) {
 	a, b, c := newMachine(t, s.ClientURL(), "lease_ms = 6000"), newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	node, said := a.serve("node-a")
 	change := "echo changed > a.txt; echo new > new.txt; echo ignored > y.log; echo c > c.txt; git add c.txt; git commit -q -m second"
-	out := c.must("exec", "--demo", "--yolo", "--fleet", "--git", o.url, "--commit", "main", "run: "+change)
+	out := c.must("exec", "--demo", "--yolo", "--fleet", "--repo", o.url, "--commit", "main", "run: "+change)
 	made, err := filepath.Glob(a.tree("*"))
 	if err != nil || len(made) != 1 {
 		t.Fatalf("the work trees are %q, %v; it printed %s; the node said %s", made, err, out, said)
@@ -157,18 +157,44 @@ func TestWorkTreeMoves(t *testing.T) {
 		t.Error("an ignored file was moved")
 	}
 
-	// Killed in mid-turn: the state after the turn before is restored, and that is said to people and to the model.
-	mark := fmt.Sprintf("9995.%d", time.Now().UnixNano()%1e9)
-	cmd, _ := b.start("exec", "--demo", "--yolo", "resume", id, "run: echo lost > a.txt; sleep "+mark)
-	eventually(t, "the command runs", func() bool { return running(mark) == 1 })
+	// Interrupted: what was changed until then is kept.
+	run := func(command string) *exec.Cmd {
+		mark := fmt.Sprintf("9995.%d", time.Now().UnixNano()%1e9)
+		cmd, _ := b.start("exec", "--demo", "--yolo", "resume", id, "run: "+command+"; sleep "+mark)
+		eventually(t, "the command runs", func() bool { return running(mark) == 1 })
+		return cmd
+	}
+	cmd := run("echo 3 > three.txt")
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	if code := exitCode(cmd); code != 130 {
+		t.Errorf("exit code %d", code)
+	}
+
+	killInMidTurn(t, id, run("echo lost > a.txt"), b, c)
+	if marks, err := os.ReadFile(o.marks); err == nil {
+		t.Errorf("the repository ran %s", marks)
+	}
+
+	// What is deleted leaves nothing in the store.
+	c.must("delete", "--yes", id)
+	if _, err := o.trees.Get(t.Context(), id); err == nil {
+		t.Error("the record of the work tree is still there")
+	}
+}
+
+// killInMidTurn kills the process that runs turn 4 on machine b: the state after the turn before is restored on c, and that is said to
+// people and to the model.
+func killInMidTurn(t *testing.T, id string, cmd *exec.Cmd, b, c *machine) {
+	t.Helper()
+	var answer string
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	eventually(t, "a third machine goes on", func() bool {
 		var err error
-		answer, err = c.run("exec", "--demo", "--yolo", "resume", id, "run: cat a.txt two.txt")
+		answer, err = c.run("exec", "--demo", "--yolo", "resume", id, "run: cat a.txt three.txt")
 		return err == nil
 	})
-	for _, word := range []string{"restored in " + c.tree(id), "after turn 2; what turn 3 changed is missing", "changed\n2\n"} {
+	for _, word := range []string{"restored in " + c.tree(id), "after turn 3; what turn 4 changed is missing", "changed\n3\n"} {
 		if !strings.Contains(answer, word) {
 			t.Errorf("no %q in %s", word, answer)
 		}
@@ -182,15 +208,6 @@ func TestWorkTreeMoves(t *testing.T) {
 	if old, err := os.ReadFile(b.tree(id) + ".old-1/a.txt"); err != nil || string(old) != "lost\n" || !strings.Contains(answer, "changed\n") {
 		t.Errorf("%q, %v: %s", old, err, answer)
 	}
-	if marks, err := os.ReadFile(o.marks); err == nil {
-		t.Errorf("the repository ran %s", marks)
-	}
-
-	// What is deleted leaves nothing in the store.
-	c.must("delete", "--yes", id)
-	if _, err := o.trees.Get(t.Context(), id); err == nil {
-		t.Error("the record of the work tree is still there")
-	}
 }
 
 // What cannot be checked out is said to who submits it, and nothing runs.
@@ -199,8 +216,8 @@ func TestWorkTreeThatCannotBeMade(t *testing.T) {
 	node, client := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	node.serve("n")
 	for want, args := range map[string][]string{
-		"fetch file:///no/such.git: git fetch":  {"--git", "file:///no/such.git"},
-		`"nowhere": no such commit in ` + o.url: {"--git", o.url, "--commit", "nowhere"},
+		"fetch file:///no/such.git: git fetch":  {"--repo", "file:///no/such.git"},
+		`"nowhere": no such commit in ` + o.url: {"--repo", o.url, "--commit", "nowhere"},
 	} {
 		cmd, said := client.start(append([]string{"exec", "--demo", "--fleet", "run: pwd"}, args...)...)
 		eventually(t, "the node refuses", func() bool { return strings.Contains(said.String(), "node n did not take it: "+want) })
@@ -213,12 +230,12 @@ func TestWorkTreeThatCannotBeMade(t *testing.T) {
 		t.Errorf("these are left: %q", left)
 	}
 	for want, args := range map[string][]string{
-		"--git needs --fleet":       {"--git", o.url},
-		"--commit needs --git":      {"--fleet", "--commit", "main"},
-		"is not a way to fetch":     {"--fleet", "--git", "ext://x"},
-		"leave out --node-dir":      {"--fleet", "--git", o.url, "--node-dir", "/"},
-		"the URL has a password":    {"--fleet", "--git", "https://u:secret@localhost/x"},
-		"is not the URL of a repos": {"--fleet", "--git", "../x"},
+		"--repo needs --fleet":      {"--repo", o.url},
+		"--commit needs --repo":     {"--fleet", "--commit", "main"},
+		"is not a way to fetch":     {"--fleet", "--repo", "ext://x"},
+		"leave out --node-dir":      {"--fleet", "--repo", o.url, "--node-dir", "/"},
+		"the URL has a password":    {"--fleet", "--repo", "https://u:secret@localhost/x"},
+		"is not the URL of a repos": {"--fleet", "--repo", "../x"},
 	} {
 		if out, err := client.run(append([]string{"exec", "--demo", "x"}, args...)...); err == nil || !strings.Contains(out, want) || strings.Contains(out, "secret") {
 			t.Errorf("%q: %v: %s", args, err, out)

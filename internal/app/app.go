@@ -49,6 +49,8 @@ type App struct {
 	Client   string // what this process is to others
 	Member   Member // how it takes part in a fleet
 
+	Trees *worktree.Keeper // the work trees of conversations that machines share; nil if conversations are in files
+
 	shared  *shared
 	host    *remote.Host
 	uses    *uses
@@ -58,7 +60,6 @@ type App struct {
 	limits  limits.Limiter
 
 	store store.Opened
-	trees *worktree.Keeper // nil if conversations are in files
 
 	warn    func(config.Warning) // nil if nobody wants to know
 	unknown sync.Map             // models for which a warning was given that their window is not known
@@ -108,10 +109,14 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		joins.Serve = connectServe(l.Config.Home)
 		joins.Serving = func() bool { return isServed(l.Config.Home) }
 	}
-	trees := newTrees(ctx, kept, o.Warn)
+	trees := store.Trees(ctx, kept, func(text string) {
+		if o.Warn != nil {
+			o.Warn(config.Warning{Problem: config.Problem{Text: text}})
+		}
+	})
 	e, journals := openEngine(ctx, host, kept, trees, engine.Options{Config: cfg, Changed: uses.notice}, joins)
 	return &App{
-		trees:  trees,
+		Trees:  trees,
 		Engine: e, Config: l.Config, Models: r.models, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: r.Warnings,
 		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, store: journals, Member: o.Member, Client: clientName(o.Client),
 	}, nil
@@ -156,7 +161,7 @@ func openEngine(ctx context.Context, host *remote.Host, kept store.Place, trees 
 	journals := store.Open(ctx, kept)
 	e.Store = journals
 	if shared, ok := journals.Shared(); ok && trees != nil {
-		trees.Trees = shared.Trees()
+		trees.Trees.Store = shared
 		e.Ready, e.Config.Ended = trees.Ready, trees.Ended
 	}
 	local = engine.New(ctx, e)
@@ -195,8 +200,8 @@ func (a *App) Close() {
 	defer cancel()
 	_ = a.Engine.Shutdown(ctx) // a journal that failed has been reported by the turn's end
 	a.shared.closeServers()
-	if a.trees != nil {
-		a.trees.Wait()
+	if a.Trees != nil {
+		a.Trees.Wait()
 	}
 	a.store.Close()
 	a.spawner.Close()

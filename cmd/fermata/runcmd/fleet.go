@@ -36,15 +36,15 @@ func (f *fleetFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.label, "label", "", "with --fleet: one with the label `L`")
 	fs.DurationVar(&f.wait, "wait", -1, "with --fleet: give up if none begins within this `TIME`, such as 10m; 0 gives up if there is none")
 	fs.StringVar(&f.dir, "node-dir", "", "with --fleet: work in the directory `DIR` of that machine, instead of one of the same name as here")
-	fs.StringVar(&f.git.URL, "git", "", "with --fleet: work in a checkout of the repository at `URL`, which that machine makes; what the turn changes is kept")
-	fs.StringVar(&f.git.Ref, "commit", "", "with --git: check out this `COMMIT`, branch or tag, instead of the HEAD of the repository")
+	fs.StringVar(&f.git.URL, "repo", "", "with --fleet: work in a checkout of the repository at `URL`, which that machine makes; what the turn changes is kept")
+	fs.StringVar(&f.git.Ref, "commit", "", "with --repo: check out this `COMMIT`, branch or tag, instead of the HEAD of the repository")
 	fs.Lookup("wait").DefValue = "0s" // help does not print it then: it is without end
 }
 
 // check refuses what cannot be combined.
 func (f *fleetFlags) check(fs *pflag.FlagSet, x execFlags) error {
 	if !f.on {
-		for _, name := range []string{"label", "wait", "node-dir", "git", "commit"} {
+		for _, name := range []string{"label", "wait", "node-dir", "repo", "commit"} {
 			if fs.Changed(name) {
 				return cli.Usagef("exec: --%s needs --fleet", name)
 			}
@@ -77,17 +77,17 @@ func (f *fleetFlags) check(fs *pflag.FlagSet, x execFlags) error {
 // checkGit refuses what cannot be checked out.
 func (f *fleetFlags) checkGit(fs *pflag.FlagSet) error {
 	switch {
-	case fs.Changed("commit") && !fs.Changed("git"):
-		return cli.Usagef("exec: --commit needs --git")
+	case fs.Changed("commit") && !fs.Changed("repo"):
+		return cli.Usagef("exec: --commit needs --repo")
 	case fs.Changed("commit") && f.git.Ref == "":
 		return cli.Usagef("exec: --commit: name a commit, a branch or a tag")
-	case !fs.Changed("git"):
+	case !fs.Changed("repo"):
 		return nil
 	case f.dir != "":
-		return cli.Usagef("exec: --git has the machine that runs the turn make a directory to work in: leave out --node-dir")
+		return cli.Usagef("exec: --repo has the machine that runs the turn make a directory to work in: leave out --node-dir")
 	}
 	if err := git.CheckURL(f.git.URL); err != nil {
-		return cli.Usagef("exec: --git: %w", err)
+		return cli.Usagef("exec: --repo: %w", err)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (f *fleetFlags) apply(ctx context.Context, r *app.App) error {
 		return nil
 	}
 	if f.git.URL != "" {
-		f.git.Ref = r.CommitOf(ctx, f.git)
+		f.git.Ref = work.CommitOf(ctx, r, f.git)
 		r.Cwd = worktree.NewDir(r.Config.Home)
 	}
 	if f.dir != "" {

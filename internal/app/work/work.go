@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -42,7 +43,7 @@ func (w Worker) Serve(ctx context.Context, a *app.App) error {
 		return err
 	}
 	w.Ready()
-	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Waits: a.Trees().Waits, Report: w.Report}
+	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Waits: a.Trees.Waits, Report: w.Report}
 	worker.Prepare = func(ctx context.Context, work fleet.Work) (*p.Overrides, error) { return prepare(ctx, a, work) }
 	return worker.Run(ctx)
 }
@@ -64,7 +65,7 @@ func openQueue(ctx context.Context, a *app.App) (*fleet.Queue, *nats.Store, erro
 // prepare says whether a turn of the fleet can be run here.
 func prepare(ctx context.Context, a *app.App, w fleet.Work) (*p.Overrides, error) {
 	if w.Git != nil {
-		dir, err := a.Trees().Begin(ctx, w.Conversation, *w.Git)
+		dir, err := a.Trees.Begin(ctx, w.Conversation, *w.Git)
 		return &p.Overrides{Cwd: &dir}, err
 	}
 	if !filepath.IsAbs(w.Dir) {
@@ -115,4 +116,26 @@ func Check(a *app.App) error {
 		return errNoFleet
 	}
 	return nil
+}
+
+// CommitOf returns the commit that a source means, if the working directory is in a clone of its repository that has it; else
+// what it is called, for who fetches it.
+func CommitOf(ctx context.Context, a *app.App, from git.Source) string {
+	if from.Ref == "" {
+		return ""
+	}
+	repo, err := app.OpenGit(ctx, a.Config.Home, a.Cwd)
+	if err != nil {
+		return from.Ref // who fetches it says what is wrong
+	}
+	defer repo.Close()
+	urls, err := repo.RemoteURLs(ctx)
+	if err != nil || !slices.Contains(urls, from.URL) {
+		return from.Ref
+	}
+	commit, err := repo.Commit(ctx, from.Ref)
+	if err != nil {
+		return from.Ref
+	}
+	return commit
 }

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/git"
-	"github.com/fermata-agent/fermata/internal/journal/nats"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -49,7 +49,7 @@ func (k *Keeper) keep(ctx context.Context, id p.ConversationID, turn p.TurnID, w
 		return err
 	}
 	if tree.Revision != k.marked(id) {
-		return nats.ErrTreeChanged
+		return ErrTreeChanged
 	}
 	r, err := decode(tree)
 	if err != nil {
@@ -61,7 +61,7 @@ func (k *Keeper) keep(ctx context.Context, id p.ConversationID, turn p.TurnID, w
 	}
 	large := err
 	if large != nil {
-		r.Missing = fmt.Sprintf("what turn %d changed has more than %d MiB", turn, maxBundle>>20)
+		r.Missing = fmt.Sprintf("what turn %d changed has more than %d bytes", turn, k.max())
 	} else {
 		r.Bundle, r.Turn, r.Waiting, r.Missing, r.Node, r.At = bundle, turn, waiting, "", k.Node, time.Now().UTC()
 	}
@@ -102,8 +102,10 @@ func (k *Keeper) bundle(ctx context.Context, id p.ConversationID, base string) (
 			size += info.Size()
 		}
 	}
-	if size > 4*maxBundle { // it would take long to find that out
+	if size > 4*int64(k.max()) { // it would take long to find that out
 		return git.Bundle{}, git.ErrTooMuch
 	}
-	return repo.Bundle(ctx, base, maxBundle)
+	return repo.Bundle(ctx, base, k.max())
 }
+
+func (k *Keeper) max() int { return cmp.Or(k.Max, maxBundle) }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/journal/nats"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -28,7 +27,7 @@ func (k *Keeper) Ready(ctx context.Context, s engine.Snapshot, op p.Op) (engine.
 	}
 	defer k.lock(s.ID)()
 	tree, err := k.Trees.Load(ctx, string(s.ID))
-	if errors.Is(err, nats.ErrNoTree) { // a directory that happens to be called so
+	if errors.Is(err, ErrNoTree) { // a directory that happens to be called so
 		return engine.Readiness{}, nil
 	}
 	if err != nil {
@@ -71,7 +70,7 @@ func (k *Keeper) readyWhileActive(s engine.Snapshot, op p.Op, here bool) (engine
 }
 
 // describe says what was restored, and what was not.
-func (k *Keeper) describe(t nats.Tree, s engine.Snapshot) (string, error) {
+func (k *Keeper) describe(t Tree, s engine.Snapshot) (string, error) {
 	r, err := decode(t)
 	if err != nil {
 		return "", err

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/git"
-	"github.com/fermata-agent/fermata/internal/journal/nats"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -31,10 +30,11 @@ const (
 type Keeper struct {
 	Home  string // fermata's: what it knows of its work trees is there
 	Node  string // this machine, for people
-	Trees nats.Trees
+	Trees Trees
 	Warn  func(string) // what could not be kept
 
 	Base context.Context // of what is kept
+	Max  int             // how large a bundle may be; 0 is 64 MiB
 
 	keeping sync.WaitGroup
 
@@ -59,7 +59,7 @@ type record struct {
 
 const recordVersion = 1
 
-func decode(t nats.Tree) (record, error) {
+func decode(t Tree) (record, error) {
 	var r record
 	if err := json.Unmarshal(t.Record, &r); err != nil {
 		return r, fmt.Errorf("read what is kept of the work tree: %w", err)
@@ -103,7 +103,7 @@ func (k *Keeper) marked(id p.ConversationID) uint64 {
 	return m.Revision
 }
 
-func (k *Keeper) mark(id p.ConversationID, t nats.Tree) error {
+func (k *Keeper) mark(id p.ConversationID, t Tree) error {
 	text, err := json.Marshal(marker{t.Revision})
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (k *Keeper) Begin(ctx context.Context, id p.ConversationID, from git.Source
 		_, err = k.ensure(ctx, id, tree)
 		return k.Dir(id), err
 	}
-	if !errors.Is(err, nats.ErrNoTree) {
+	if !errors.Is(err, ErrNoTree) {
 		return "", err
 	}
 	made, commit, err := k.clone(ctx, id, from)
@@ -154,7 +154,7 @@ func (k *Keeper) Begin(ctx context.Context, id p.ConversationID, from git.Source
 	if err != nil {
 		return "", err
 	}
-	if tree, err = k.Trees.Save(ctx, string(id), nats.Tree{}, text, nil); err != nil {
+	if tree, err = k.Trees.Save(ctx, string(id), Tree{}, text, nil); err != nil {
 		return "", err
 	}
 	return k.Dir(id), k.install(id, made, tree)
@@ -182,7 +182,7 @@ func (k *Keeper) clone(ctx context.Context, id p.ConversationID, from git.Source
 func branch(id p.ConversationID) string { return "fermata/" + string(id) }
 
 // install puts a work tree in its place. One that is there stays beside it.
-func (k *Keeper) install(id p.ConversationID, made string, t nats.Tree) error {
+func (k *Keeper) install(id p.ConversationID, made string, t Tree) error {
 	dir := k.Dir(id)
 	for n := 1; ; n++ {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +203,7 @@ func (k *Keeper) install(id p.ConversationID, made string, t nats.Tree) error {
 }
 
 // ensure makes the work tree here the one that is kept, and reports whether it had to be restored.
-func (k *Keeper) ensure(ctx context.Context, id p.ConversationID, t nats.Tree) (restored bool, err error) {
+func (k *Keeper) ensure(ctx context.Context, id p.ConversationID, t Tree) (restored bool, err error) {
 	if k.marked(id) == t.Revision {
 		return false, nil
 	}

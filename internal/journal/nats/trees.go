@@ -2,181 +2,48 @@ package nats
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Trees keep what the work trees of conversations hold, for the next machine: a record of the caller's in a key-value
-// bucket, and a bundle of bytes in an object store that it names. A record is replaced by who knows its
-// revision, so that a machine which has lost its conversation cannot replace what the next one has kept.
-type Trees struct{ s *Store }
-
-// Trees returns the work trees of the store's conversations.
-func (s *Store) Trees() Trees { return Trees{s} }
-
-// A Tree is what is kept of the work tree of a conversation.
-type Tree struct {
-	Record   json.RawMessage `json:"record"`           // the caller's
-	Bundle   string          `json:"bundle,omitempty"` // the name of the object; empty if there is none
-	Revision uint64          `json:"-"`                // 0 if it is not kept yet
-}
-
-// Errors of work trees.
-var (
-	ErrNoTree      = errors.New("no work tree is kept of this conversation")
-	ErrTreeChanged = errors.New("another machine has kept the work tree of this conversation since")
+// Trees and Bundles are what the bucket and the object store are called, after the name of the stream and a dash, that
+// keep work trees: see package worktree.
+const (
+	Trees   = "trees"
+	Bundles = "bundles"
 )
 
-func (s *Store) treesName() string   { return s.o.Name + "-trees" }
-func (s *Store) bundlesName() string { return s.o.Name + "-bundles" }
+// Explain says in words for people why the servers refuse something.
+func (s *Store) Explain(err error) error { return s.explain(err) }
 
-// Load returns what is kept of a conversation, or ErrNoTree.
-func (t Trees) Load(ctx context.Context, id string) (Tree, error) {
-	tree, err := t.load(ctx, id)
-	if err != nil && !errors.Is(err, ErrNoTree) {
-		err = fmt.Errorf("look for the work tree of conversation %s: %w", id, t.s.explain(err))
+// Bucket returns a key-value bucket of the name, and makes it if it is missing.
+func (s *Store) Bucket(ctx context.Context, what string) (jetstream.KeyValue, error) {
+	l, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return tree, err
+	return s.bucket(ctx, l, what, l.replicas, 0)
 }
 
-func (t Trees) load(ctx context.Context, id string) (Tree, error) {
-	l, err := t.s.connect(ctx)
+// forgetTree deletes what is kept of the work tree of a conversation that is deleted. What cannot be deleted only takes room.
+func (s *Store) forgetTree(ctx context.Context, l *link, id string) {
+	kv, err := l.js.KeyValue(ctx, s.o.Name+"-"+Trees)
 	if err != nil {
-		return Tree{}, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
-	defer cancel()
-	kv, err := l.js.KeyValue(ctx, t.s.treesName())
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		return Tree{}, ErrNoTree
-	}
-	if err != nil {
-		return Tree{}, err
+		return
 	}
 	e, err := kv.Get(ctx, id)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return Tree{}, ErrNoTree
-	}
 	if err != nil {
-		return Tree{}, err
+		return
 	}
-	tree := Tree{Revision: e.Revision()}
-	return tree, json.Unmarshal(e.Value(), &tree)
-}
-
-// Save replaces what is kept of a conversation: before is what Load or Save has returned, the zero value if nothing
-// is kept. Without a bundle that of before stays. It fails with ErrTreeChanged if there is something else by now.
-func (t Trees) Save(ctx context.Context, id string, before Tree, record json.RawMessage, bundle []byte) (Tree, error) {
-	tree, err := t.save(ctx, id, before, record, bundle)
-	if err != nil && !errors.Is(err, ErrTreeChanged) {
-		err = fmt.Errorf("keep the work tree of conversation %s: %w", id, t.s.explain(err))
+	var kept struct {
+		Bundle string `json:"bundle"`
 	}
-	return tree, err
-}
-
-func (t Trees) save(ctx context.Context, id string, before Tree, record json.RawMessage, bundle []byte) (Tree, error) {
-	l, err := t.s.connect(ctx)
-	if err != nil {
-		return Tree{}, err
+	_ = kv.Purge(ctx, id)
+	if json.Unmarshal(e.Value(), &kept) != nil || kept.Bundle == "" {
+		return
 	}
-	next := Tree{Record: record, Bundle: before.Bundle}
-	kv, err := t.s.bucket(ctx, l, "trees", l.replicas, 0)
-	if err != nil {
-		return Tree{}, err
-	}
-	var objects jetstream.ObjectStore
-	if bundle != nil {
-		if objects, err = t.s.bundles(ctx, l); err != nil {
-			return Tree{}, err
-		}
-		next.Bundle = id + "." + rand.Text()
-		if _, err := objects.PutBytes(ctx, next.Bundle, bundle); err != nil {
-			return Tree{}, err
-		}
-	}
-	value, err := json.Marshal(next)
-	if err != nil {
-		return Tree{}, err
-	}
-	next.Revision, err = replace(ctx, kv, id, value, before.Revision)
-	if objects == nil {
-		return next, err
-	}
-	if now, lookErr := t.load(ctx, id); err != nil && lookErr == nil && now.Bundle == next.Bundle { // only the answer was lost
-		next.Revision, err = now.Revision, nil
-	}
-	switch {
-	case err == nil && before.Bundle != "":
-		_ = objects.Delete(ctx, before.Bundle) // else it only takes room
-	case errors.Is(err, ErrTreeChanged):
-		_ = objects.Delete(ctx, next.Bundle)
-	}
-	return next, err
-}
-
-// replace writes a value if the one before has a revision, 0 if there is none.
-func replace(ctx context.Context, kv jetstream.KeyValue, key string, value []byte, revision uint64) (uint64, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
-	defer cancel()
-	var err error
-	if revision == 0 {
-		revision, err = kv.Create(ctx, key, value)
-	} else {
-		revision, err = kv.Update(ctx, key, value, revision)
-	}
-	var api *jetstream.APIError
-	if errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
-		return 0, ErrTreeChanged
-	}
-	return revision, err
-}
-
-// bundles returns the object store, and makes it if it is missing.
-func (s *Store) bundles(ctx context.Context, l *link) (jetstream.ObjectStore, error) {
-	o, err := l.js.ObjectStore(ctx, s.bundlesName())
-	if !errors.Is(err, jetstream.ErrBucketNotFound) {
-		return o, err
-	}
-	o, err = l.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
-		Bucket: s.bundlesName(), Description: "what work trees of fermata hold", Storage: s.storage(), Replicas: l.replicas,
-	})
-	if errors.Is(err, jetstream.ErrBucketExists) { // another machine was faster
-		return l.js.ObjectStore(ctx, s.bundlesName())
-	}
-	return o, err
-}
-
-// Bundle returns the bundle of a tree.
-func (t Trees) Bundle(ctx context.Context, tree Tree) ([]byte, error) {
-	l, err := t.s.connect(ctx)
-	if err != nil {
-		return nil, t.s.explain(err)
-	}
-	o, err := l.js.ObjectStore(ctx, t.s.bundlesName())
-	if err != nil {
-		return nil, fmt.Errorf("read the bundle %s: %w", tree.Bundle, t.s.explain(err))
-	}
-	data, err := o.GetBytes(ctx, tree.Bundle)
-	if err != nil {
-		return nil, fmt.Errorf("read the bundle %s: %w", tree.Bundle, t.s.explain(err))
-	}
-	return data, nil
-}
-
-// forgetTree deletes what is kept of the work tree of a conversation that is deleted.
-func (s *Store) forgetTree(ctx context.Context, l *link, id string) {
-	tree, err := Trees{s}.load(ctx, id)
-	if err != nil {
-		return // there is none; or it only takes room
-	}
-	if kv, err := l.js.KeyValue(ctx, s.treesName()); err == nil {
-		_ = kv.Purge(ctx, id)
-	}
-	if o, err := l.js.ObjectStore(ctx, s.bundlesName()); err == nil && tree.Bundle != "" {
-		_ = o.Delete(ctx, tree.Bundle)
+	if o, err := l.js.ObjectStore(ctx, s.o.Name+"-"+Bundles); err == nil {
+		_ = o.Delete(ctx, kept.Bundle)
 	}
 }
