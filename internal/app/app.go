@@ -22,7 +22,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fleet/pipe"
-	"github.com/fermata-agent/fermata/internal/fleet/worktree"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/remote"
@@ -48,8 +47,6 @@ type App struct {
 	Detached bool   // turns are run by the process that serves, and outlive this one
 	Client   string // what this process is to others
 	Member   Member // how it takes part in a fleet
-
-	Trees *worktree.Keeper // the work trees of conversations that machines share; nil if conversations are in files
 
 	shared  *shared
 	host    *remote.Host
@@ -91,16 +88,16 @@ func Open(ctx context.Context, o Options) (*App, error) {
 			o.Warn(more)
 		}
 	}
-	host := remote.NewHost(ctx, filepath.Join(l.Config.Home, runDir), o.Version, func(err error) {
+	warn := func(text string) {
 		if o.Warn != nil {
-			o.Warn(config.Warning{Problem: config.Problem{Text: err.Error() + "; other terminals cannot join"}})
+			o.Warn(config.Warning{Problem: config.Problem{Text: text}})
 		}
-	})
+	}
+	host := remote.NewHost(ctx, filepath.Join(l.Config.Home, runDir), o.Version, func(err error) { warn(err.Error() + "; other terminals cannot join") })
 	uses := newUses()
 	host.Changed = uses.notice
 	// Limits of this process hold for what is run here. An owner that is joined would not keep them.
-	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Member: o.Member, Address: host.Address, Join: !w.limits.Own, Renewed: w.spawner.Lease}
-	kept.Accept = func(l *pipe.Listener) { host.Accept(l) }
+	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Member: o.Member, Address: host.Address, Join: !w.limits.Own, Warn: warn, Accept: func(l *pipe.Listener) { host.Accept(l) }, Renewed: w.spawner.Lease}
 	cfg := w.engineConfig(r)
 	cfg.KeepWaiting = o.Serve
 	joins := remote.Options{Client: clientName(o.Client), Brings: func() (json.RawMessage, error) { return launched(o, l.Options.Cwd) }}
@@ -109,14 +106,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		joins.Serve = connectServe(l.Config.Home)
 		joins.Serving = func() bool { return isServed(l.Config.Home) }
 	}
-	trees := store.Trees(ctx, kept, func(text string) {
-		if o.Warn != nil {
-			o.Warn(config.Warning{Problem: config.Problem{Text: text}})
-		}
-	})
-	e, journals := openEngine(ctx, host, kept, trees, engine.Options{Config: cfg, Changed: uses.notice}, joins)
+	e, journals := openEngine(ctx, host, kept, engine.Options{Config: cfg, Changed: uses.notice}, joins)
 	return &App{
-		Trees:  trees,
 		Engine: e, Config: l.Config, Models: r.models, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: r.Warnings,
 		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, store: journals, Member: o.Member, Client: clientName(o.Client),
 	}, nil
@@ -125,8 +116,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 // A Member is how a process takes part in a fleet.
 type Member = nats.Member
 
-// Shared returns the store of conversations if other machines use it too.
-func (a *App) Shared() (*nats.Store, bool) { return a.store.Shared() }
+// Store returns the store of conversations.
+func (a *App) Store() store.Opened { return a.store }
 
 // clientName names this process for people that use others.
 func clientName(command string) string {
@@ -148,22 +139,19 @@ func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
 		return nil, configError(err)
 	}
 	cfg := conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch}
-	e, _ := openEngine(ctx, nil, store.Place{Home: home, Store: settings, Join: true}, nil, engine.Options{Config: cfg}, remote.Options{Client: clientName("")})
+	e, _ := openEngine(ctx, nil, store.Place{Home: home, Store: settings, Join: true}, engine.Options{Config: cfg}, remote.Options{Client: clientName("")})
 	return e, nil // its store is closed by the end of the program
 }
 
 // openEngine makes an engine over the store of a place. A node that can no longer be
-// sure of its conversations stops what it runs. trees is nil if nothing is run, or there are none.
-func openEngine(ctx context.Context, host *remote.Host, kept store.Place, trees *worktree.Keeper, e engine.Options, o remote.Options) (*remote.Choosing, store.Opened) {
+// sure of its conversations stops what it runs.
+func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Choosing, store.Opened) {
 	e.Config.Panicked = logPanics(kept.Home)
 	var local *engine.Local
 	kept.Lost = func() { local.StopAll(ctx, lostLease) } // nothing is opened before local is set
 	journals := store.Open(ctx, kept)
 	e.Store = journals
-	if shared, ok := journals.Shared(); ok && trees != nil {
-		trees.Trees.Store = shared
-		e.Ready, e.Config.Ended = trees.Ready, trees.Ended
-	}
+	journals.Keep(&e)
 	local = engine.New(ctx, e)
 	o.Program, o.Alone = e.Config.Version, !kept.Join
 	o.Dir, o.Reach = filepath.Join(kept.Home, runDir), journals.Reach
@@ -200,9 +188,6 @@ func (a *App) Close() {
 	defer cancel()
 	_ = a.Engine.Shutdown(ctx) // a journal that failed has been reported by the turn's end
 	a.shared.closeServers()
-	if a.Trees != nil {
-		a.Trees.Wait()
-	}
 	a.store.Close()
 	a.spawner.Close()
 	a.shared.starting.Wait()

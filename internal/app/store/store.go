@@ -4,6 +4,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,10 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/fleet/pipe"
+	"github.com/fermata-agent/fermata/internal/fleet/worktree"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
@@ -35,6 +38,8 @@ type Place struct {
 	// Accept is given what accepts clients from other machines, before anything is opened. nil if nobody can join.
 	Accept func(*pipe.Listener)
 
+	Warn func(string) // is given what could not be kept of work trees; nil if nothing is run
+
 	Renewed func(until time.Time) // as in nats.Options
 	Lost    func()
 }
@@ -43,6 +48,8 @@ type Place struct {
 type Opened struct {
 	journal.Store
 	nats *nats.Store // nil if it is in files
+
+	Trees *worktree.Keeper // work trees that move; nil if it is in files, or nothing is run
 }
 
 // Open returns the store. Nothing is opened yet.
@@ -51,11 +58,27 @@ func Open(ctx context.Context, p Place) Opened {
 		return Opened{Store: file.New(p.Home, file.Options{Address: p.Address, Join: p.Join})}
 	}
 	s := nats.New(ctx, natsOptions(p))
-	return Opened{s, s}
+	if p.Warn == nil {
+		return Opened{Store: s, nats: s}
+	}
+	host, _ := os.Hostname() // it is for people
+	node := cmp.Or(p.Member.Name, host, "another machine")
+	trees := &worktree.Keeper{Home: p.Home, Node: node, Base: context.WithoutCancel(ctx), Warn: p.Warn, Trees: worktree.Trees{Store: s}}
+	return Opened{s, s, trees}
+}
+
+// Keep has an engine make and keep the work trees of its conversations.
+func (o Opened) Keep(e *engine.Options) {
+	if o.Trees != nil {
+		e.Ready, e.Config.Ended = o.Trees.Ready, o.Trees.Ended
+	}
 }
 
 // Close ends what the store has open outside of this process.
 func (o Opened) Close() {
+	if o.Trees != nil {
+		o.Trees.Wait()
+	}
 	if o.nats != nil {
 		o.nats.Close()
 	}

@@ -43,14 +43,14 @@ func (w Worker) Serve(ctx context.Context, a *app.App) error {
 		return err
 	}
 	w.Ready()
-	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Waits: a.Trees.Waits, Report: w.Report}
+	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Waits: a.Store().Trees.Waits, Report: w.Report}
 	worker.Prepare = func(ctx context.Context, work fleet.Work) (*p.Overrides, error) { return prepare(ctx, a, work) }
 	return worker.Run(ctx)
 }
 
 // openQueue opens the queue of the fleet.
 func openQueue(ctx context.Context, a *app.App) (*fleet.Queue, *nats.Store, error) {
-	shared, ok := a.Shared()
+	shared, ok := a.Store().Shared()
 	if !ok {
 		return nil, nil, errNoFleet
 	}
@@ -65,7 +65,7 @@ func openQueue(ctx context.Context, a *app.App) (*fleet.Queue, *nats.Store, erro
 // prepare says whether a turn of the fleet can be run here.
 func prepare(ctx context.Context, a *app.App, w fleet.Work) (*p.Overrides, error) {
 	if w.Git != nil {
-		dir, err := a.Trees.Begin(ctx, w.Conversation, *w.Git)
+		dir, err := a.Store().Trees.Begin(ctx, w.Conversation, *w.Git)
 		return &p.Overrides{Cwd: &dir}, err
 	}
 	if !filepath.IsAbs(w.Dir) {
@@ -112,7 +112,7 @@ func Submit(ctx context.Context, a *app.App, id p.ConversationID, dir string, tu
 
 // Check returns an error unless other machines share the conversations of this one.
 func Check(a *app.App) error {
-	if _, ok := a.Shared(); !ok {
+	if _, ok := a.Store().Shared(); !ok {
 		return errNoFleet
 	}
 	return nil
