@@ -71,7 +71,8 @@ func (s *Spawner) endLease() {
 	}
 }
 
-// track notes that a command runs, and returns until when it may.
+// track notes that a command runs, and returns until when it may. What is started when that is over is
+// never released.
 func (s *Spawner) track(c *Command) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,6 +80,9 @@ func (s *Spawner) track(c *Command) time.Duration {
 		s.running = make(map[*Command]struct{})
 	}
 	s.running[c] = struct{}{}
+	if s.lease != 0 && s.lease <= now() {
+		c.overOnce.Do(func() { close(c.over) })
+	}
 	return s.lease
 }
 

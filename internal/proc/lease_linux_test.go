@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -100,6 +101,21 @@ func TestLeaseThatHasEndedIsNotExtended(t *testing.T) {
 	eventually(t, "a new one runs", func() bool { return len(marked(t, "sleep 100."+mark)) == 1 })
 	next.Stop(nil)
 	next.Wait()
+}
+
+// A command that is started when the lease is over does not run, also if it was released at once.
+func TestLeaseIsOverBeforeTheStart(t *testing.T) {
+	s := newSpawner(t)
+	for _, over := range []time.Duration{leaseOver, now()} {
+		s.lease = over
+		ran := filepath.Join(t.TempDir(), "ran")
+		if r := s.Run(t.Context(), Spec{Argv: []string{"touch", ran}}, func(Stream, []byte) {}); !errors.Is(r.Err, ErrNotReleased) {
+			t.Errorf("lease until %v: %+v, want not released", over, r)
+		}
+		if _, err := os.Stat(ran); err == nil {
+			t.Error("it ran")
+		}
+	}
 }
 
 // What is over for good is not extended by what was sent before or is sent later.
