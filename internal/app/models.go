@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/app/hint"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/model/anthropic"
@@ -122,7 +123,18 @@ func (m *Models) client(s p.Settings) (model.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.client, nil
+	return hint.OfModel(c.client, s.Model, func() []string { return m.modelsOf(s.Provider) }), nil
+}
+
+// modelsOf are the models of a provider that the catalogue has.
+func (m *Models) modelsOf(provider string) []string {
+	var list []string
+	for k := range m.config.Catalogue().All() {
+		if k.Provider == provider {
+			list = append(list, k.ID)
+		}
+	}
+	return list
 }
 
 func (m *Models) newClient(c config.Choice) (model.Client, error) {

@@ -53,13 +53,7 @@ func (a *App) warnOfUnknown(s p.Settings) {
 		return
 	}
 	text := fmt.Sprintf("how many tokens model %q takes is not known; assuming %d: set model_context_window", s.Model, defaultWindow)
-	var known []string
-	for m := range a.Models.config.Catalogue().All() {
-		if m.Provider == s.Provider {
-			known = append(known, m.ID)
-		}
-	}
-	if near := suggest.Nearest(s.Model, known); near != "" {
+	if near := suggest.Nearest(s.Model, a.Models.modelsOf(s.Provider)); near != "" {
 		text += fmt.Sprintf("; did you mean %s?", near)
 	}
 	a.warn(config.Warning{Problem: config.Problem{Text: text}})

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/refresh"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/suggest"
 )
 
 func modelsCommand(o Options) *cobra.Command {
@@ -82,9 +83,27 @@ func listModels(o Options, c *catalogue.Catalogue, provider string, filters []st
 			dash(strings.Join(m.Efforts, " ")), yesNo(m.Vision), price(m.Price, m.Price.Input), price(m.Price, m.Price.Output), dash(m.Released))
 	}
 	if n == 0 && !asJSON {
-		fmt.Fprintln(o.Err, "no known model matches")
+		text := "no known model matches"
+		if near := nearestModel(c, filters); near != "" {
+			text += "; did you mean " + near + "?"
+		}
+		fmt.Fprintln(o.Err, text)
 	}
 	return w.Flush()
+}
+
+// nearestModel is the model that somebody meant who looked for one by name.
+func nearestModel(c *catalogue.Catalogue, names []string) string {
+	var known []string
+	for m := range c.All() {
+		known = append(known, m.ID)
+	}
+	for _, name := range names {
+		if near := suggest.Nearest(name, known); near != "" {
+			return near
+		}
+	}
+	return ""
 }
 
 // modelLine is a model as JSON.

@@ -89,7 +89,8 @@ type Options struct {
 
 // Serve serves the page until ctx ends.
 func Serve(ctx context.Context, f Flags, o Options) error {
-	if _, _, err := net.SplitHostPort(f.Address); err != nil {
+	_, port, err := net.SplitHostPort(f.Address)
+	if _, unknown := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil || unknown != nil {
 		return cli.Usagef("the address must be HOST:PORT, such as 127.0.0.1:7777, not %q", f.Address)
 	}
 	home := o.App.Config.Home

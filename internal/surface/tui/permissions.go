@@ -47,7 +47,7 @@ func (m *model) permissions(string) tea.Cmd {
 		return m.complain(fmt.Errorf("permissions are not available here"))
 	}
 	s := &pick{Model: picker.New(m.theme, picker.Options{
-		Title:   "Run without asking and outside the sandbox; Enter revokes one",
+		Title:   "Run without asking and outside the sandbox, and rules; Enter revokes one",
 		Columns: []picker.Column{{Title: "command or tool", Min: 20}, {Title: "in", Min: 12, Drop: 1}},
 		Empty:   "None: you are asked. The dialog of an approval offers to add one.",
 	})}
@@ -58,7 +58,7 @@ func (m *model) permissions(string) tea.Cmd {
 				return m.revoke(found[i])
 			}
 		}
-		return nil
+		return m.hintf(theme.Warn, "edit rules/*.rules beside the configuration to change that")
 	}
 	s.SetLoading(true)
 	m.screen = s
@@ -71,6 +71,9 @@ func (m *model) permissions(string) tea.Cmd {
 			var rows []picker.Row
 			for i, perm := range list {
 				rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: []string{safetext.ShowLine(perm.String()), cmp.Or(m.shortDir(perm.Dir), "everywhere")}})
+			}
+			for i, rule := range store.FileRules() {
+				rows = append(rows, picker.Row{ID: fmt.Sprint("rule ", i), Columns: []string{safetext.ShowLine(rule.String()), fmt.Sprintf("%s, by rules/*.rules", rule.Decision)}})
 			}
 			s.SetRows(rows)
 			return nil

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,6 +113,30 @@ func TestLastingPermission(t *testing.T) {
 		if list := store.Permissions("/w"); len(list) != 0 {
 			t.Errorf("after it was taken back: %v", list)
 		}
+	})
+}
+
+// Rules of files are listed beside permissions; they are changed in the file.
+func TestRulesAreListed(t *testing.T) {
+	home := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, "rules"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "rules", "mine.rules"), []byte(`prefix_rule(pattern=["git", "push"], decision="forbidden")`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, _, err := project.Open(config.Options{Home: home, Cwd: "/w"}, &config.Config{Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, func(o *Options) { o.Projects = store })
+		d.say("/permissions", "enter")
+		d.wait(time.Second)
+		d.sees("git push", "forbidden")
+		d.press("enter")
+		d.wait(time.Second)
+		d.sees("edit rules/*.rules")
 	})
 }
 
