@@ -10,9 +10,10 @@ import (
 
 func versionCommand(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cli.Args(cobra.NoArgs),
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  fermata version",
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(s.Out, "fermata %s\n", cli.Version())
 			return err
