@@ -207,6 +207,12 @@ func (s *shim) hello(ctx context.Context, token string) error {
 	return nil
 }
 
+// drain takes what a shim says to which nobody listens any more.
+func (s *shim) drain() {
+	for range s.reports {
+	}
+}
+
 // wake lets a halted shim go on.
 func (s *shim) wake() { _ = s.process.Signal(syscall.SIGCONT) }
 

@@ -228,7 +228,8 @@ type watch struct {
 	idle     bool        // the shim says that nothing ran
 }
 
-// run returns when the shim is dead.
+// run returns when the shim is dead, or still busy with a storm when the bound is over: nobody
+// can end that better.
 func (w *watch) run(ctx context.Context) {
 	w.timeout, w.giveUpTimer = stoppedTimer(), stoppedTimer()
 	defer w.timeout.Stop()
@@ -248,6 +249,10 @@ func (w *watch) run(ctx context.Context) {
 			w.stop(Result{TimedOut: true})
 		case <-w.giveUpTimer.C:
 			w.gaveUp = true
+			if w.found >= tree.Many { // it is at work, and goes on without us
+				go w.shim.drain()
+				return
+			}
 			_ = w.shim.process.Kill()
 		case r, ok := <-w.shim.reports:
 			if !ok {

@@ -48,6 +48,9 @@ type Ladder struct {
 	known map[int]bool // who was seen
 }
 
+// Many processes are more than an ordinary command has.
+const Many = 32
+
 const (
 	firstRound = time.Millisecond
 	lastRound  = 16 * time.Millisecond
@@ -55,7 +58,6 @@ const (
 	lookInterval = 4 * time.Millisecond // a look reads the whole process table
 
 	haltLimit = time.Second
-	many      = 32 // processes of an ordinary command are fewer
 
 	standstill = 100 * time.Millisecond // longer than a look ever takes
 )
@@ -103,7 +105,7 @@ func (l *Ladder) halt(limit time.Duration) {
 	halted := make(map[int]bool)
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
 		living, err := l.living()
-		if err != nil || len(living) < many {
+		if err != nil || len(living) < Many {
 			return
 		}
 		l.see(living)
