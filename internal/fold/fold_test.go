@@ -12,11 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/fermata-agent/fermata/internal/longtest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-var walks = flag.Int("walks", longtest.Default(60, 20), "how many random journals to fold")
+var walks = flag.Int("walks", 60, "how many random journals to fold")
 
 // same compares two states in everything that they hold, exported or not.
 func same(want, got *State) string {
