@@ -128,7 +128,8 @@ func TestStopWhileToolsAreAwaited(t *testing.T) {
 				case "failed":
 					known <- errors.New("a required server is broken")
 				}
-				if _, err := e.Submit(t.Context(), id, p.Interrupt{}); err != nil {
+				_, err := e.Submit(t.Context(), id, p.Interrupt{})
+				if err != nil && !(when == "failed" && errors.Is(err, turn.ErrNothingToStop)) { // it may have ended by itself
 					t.Fatal(err)
 				}
 				synctest.Wait()
