@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,7 +93,13 @@ func TestWorkTreeHasOneKeeper(t *testing.T) {
 	a.expect("its files", o.state(a.Dir(treeID)), "of a turn that crashed\n")
 
 	b.expect("on the next machine", b.ready(2), "as it was on a after turn 1; what turn 2 changed is missing")
-	b.expect("again", b.ready(2), "")
+	again := &treeKeeper{t: t, Keeper: &worktree.Keeper{Home: b.Home, Trees: b.Trees}} // the first process ended before a turn followed
+	again.expect("again", again.ready(2), "as it was on a after turn 1; what turn 2 changed is missing")
+	snap := engine.Snapshot{ID: treeID, Turn: 2, Settings: p.Settings{Cwd: b.Dir(treeID)}}
+	if r, err := again.Ready(t.Context(), snap, p.UserTurn{}); err != nil || !strings.Contains(fmt.Sprint(r.Op), "<work_tree>the work tree was restored in ") {
+		t.Errorf("the message becomes %+v, %v", r.Op, err)
+	}
+	b.expect("when a turn has followed", b.ready(3), "")
 	b.expect("its files", o.state(b.Dir(treeID)), "new: 1\n")
 	b.write("new", "3\n")
 	b.expect("the next turn", b.end(3), "")

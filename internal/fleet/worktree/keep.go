@@ -26,7 +26,7 @@ func (k *Keeper) Ended(s conversation.TurnSummary) {
 func (k *Keeper) Waits(id p.ConversationID, turn p.TurnID) { k.start(id, turn, true) }
 
 func (k *Keeper) start(id p.ConversationID, turn p.TurnID, waiting bool) {
-	if k.marked(id) == 0 {
+	if k.marked(id).Revision == 0 {
 		return // it has none, or it is on another machine
 	}
 	k.keeping.Go(func() { // ends within keepTime
@@ -48,7 +48,7 @@ func (k *Keeper) keep(ctx context.Context, id p.ConversationID, turn p.TurnID, w
 	if err != nil {
 		return err
 	}
-	if tree.Revision != k.marked(id) {
+	if tree.Revision != k.marked(id).Revision {
 		return ErrTreeChanged
 	}
 	r, err := decode(tree)
@@ -72,7 +72,7 @@ func (k *Keeper) keep(ctx context.Context, id p.ConversationID, turn p.TurnID, w
 	if tree, err = k.Trees.Save(ctx, string(id), tree, text, bundle.Data); err != nil {
 		return err
 	}
-	if err := k.mark(id, tree); err != nil {
+	if err := k.mark(id, marker{Revision: tree.Revision}); err != nil {
 		return err
 	}
 	if large != nil {

@@ -33,27 +33,21 @@ func (k *Keeper) Ready(ctx context.Context, s engine.Snapshot, op p.Op) (engine.
 	if err != nil {
 		return engine.Readiness{}, err
 	}
-	var ready engine.Readiness
 	dir := k.Dir(s.ID)
 	if s.Active {
-		return k.readyWhileActive(s, op, tree.Revision == k.marked(s.ID) && s.Settings.Cwd == dir)
+		return k.readyWhileActive(s, op, tree.Revision == k.marked(s.ID).Revision && s.Settings.Cwd == dir)
 	}
-	restored, err := k.ensure(ctx, s.ID, tree)
-	if err != nil {
+	if err := k.ensure(ctx, s, tree); err != nil {
 		return engine.Readiness{}, fmt.Errorf("restore the work tree of conversation %s, which is kept and can be restored later: %w", s.ID, err)
 	}
-	if restored {
-		note, err := k.describe(tree, s)
-		if err != nil {
-			return engine.Readiness{}, err
-		}
-		ready.Notes = []string{note}
-		k.setNews(s.ID, note)
+	var ready engine.Readiness
+	if m := k.marked(s.ID); m.Restored != "" && m.After == s.Turn {
+		ready.Notes = []string{m.Restored}
+		ready.Op = withNote(op, m.Restored)
 	}
 	if s.Settings.Cwd != dir {
 		ready.Settings = &p.Overrides{Cwd: &dir}
 	}
-	ready.Op = k.tell(s.ID, op)
 	return ready, nil
 }
 
@@ -70,11 +64,7 @@ func (k *Keeper) readyWhileActive(s engine.Snapshot, op p.Op, here bool) (engine
 }
 
 // describe says what was restored, and what was not.
-func (k *Keeper) describe(t Tree, s engine.Snapshot) (string, error) {
-	r, err := decode(t)
-	if err != nil {
-		return "", err
-	}
+func (k *Keeper) describe(r record, s engine.Snapshot) string {
 	state := "at commit " + r.Commit
 	switch {
 	case r.Turn > 0 && r.Waiting:
@@ -91,31 +81,15 @@ func (k *Keeper) describe(t Tree, s engine.Snapshot) (string, error) {
 	case r.Waiting:
 		note += "; what the turn changed later is missing"
 	}
-	return note, nil
+	return note
 }
 
-func (k *Keeper) setNews(id p.ConversationID, note string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.news == nil {
-		k.news = map[p.ConversationID]string{}
-	}
-	k.news[id] = note
-}
-
-// tell adds what the model has to know to the next message; nil if that is nothing.
-func (k *Keeper) tell(id p.ConversationID, op p.Op) p.Op {
+// withNote adds what the model has to know to a message; nil if the op is none.
+func withNote(op p.Op, note string) p.Op {
 	message, ok := op.(p.UserTurn)
 	if !ok {
 		return nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	note := k.news[id]
-	if note == "" {
-		return nil
-	}
-	delete(k.news, id)
 	message.Content = slices.Concat(message.Content, p.Text("\n<work_tree>"+note+"</work_tree>"))
 	return message
 }

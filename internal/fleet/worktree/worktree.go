@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/git"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -40,7 +41,6 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	locks map[p.ConversationID]*sync.Mutex // a work tree is used by one at a time; guarded by mu
-	news  map[p.ConversationID]string      // what the model is told with the next message; guarded by mu
 }
 
 // A record says what is kept of a work tree.
@@ -72,7 +72,9 @@ func decode(t Tree) (record, error) {
 
 // A marker says in the home which state of a work tree the one here continues.
 type marker struct {
-	Revision uint64 `json:"revision"`
+	Revision uint64   `json:"revision"`
+	Restored string   `json:"restored,omitempty"` // what was restored, for people and the model
+	After    p.TurnID `json:"after,omitempty"`    // the last turn before that: when another follows, they know
 }
 
 // Dir is where the work tree of a conversation is on this machine. That is outside the home, where commands cannot write.
@@ -90,21 +92,21 @@ func (k *Keeper) markerFile(id p.ConversationID) string {
 	return filepath.Join(k.Home, "worktrees", string(id)+".json")
 }
 
-// marked returns the state that the work tree here continues, 0 if there is none here.
-func (k *Keeper) marked(id p.ConversationID) uint64 {
+// marked returns the marker of the work tree here, an empty one if there is none here.
+func (k *Keeper) marked(id p.ConversationID) marker {
 	var m marker
 	text, err := os.ReadFile(k.markerFile(id))
 	if err != nil || json.Unmarshal(text, &m) != nil {
-		return 0
+		return marker{}
 	}
 	if _, err := os.Stat(filepath.Join(k.Dir(id), ".git")); err != nil {
-		return 0
+		return marker{}
 	}
-	return m.Revision
+	return m
 }
 
-func (k *Keeper) mark(id p.ConversationID, t Tree) error {
-	text, err := json.Marshal(marker{t.Revision})
+func (k *Keeper) mark(id p.ConversationID, m marker) error {
+	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
@@ -139,8 +141,7 @@ func (k *Keeper) Begin(ctx context.Context, id p.ConversationID, from git.Source
 	defer k.lock(id)()
 	tree, err := k.Trees.Load(ctx, string(id))
 	if err == nil { // another machine has tried
-		_, err = k.ensure(ctx, id, tree)
-		return k.Dir(id), err
+		return k.Dir(id), k.ensure(ctx, engine.Snapshot{ID: id}, tree)
 	}
 	if !errors.Is(err, ErrNoTree) {
 		return "", err
@@ -157,7 +158,7 @@ func (k *Keeper) Begin(ctx context.Context, id p.ConversationID, from git.Source
 	if tree, err = k.Trees.Save(ctx, string(id), Tree{}, text, nil); err != nil {
 		return "", err
 	}
-	return k.Dir(id), k.install(id, made, tree)
+	return k.Dir(id), k.install(id, made, marker{Revision: tree.Revision})
 }
 
 // clone makes a work tree of its own, whose directory the caller removes if it is still there.
@@ -182,7 +183,7 @@ func (k *Keeper) clone(ctx context.Context, id p.ConversationID, from git.Source
 func branch(id p.ConversationID) string { return "fermata/" + string(id) }
 
 // install puts a work tree in its place. One that is there stays beside it.
-func (k *Keeper) install(id p.ConversationID, made string, t Tree) error {
+func (k *Keeper) install(id p.ConversationID, made string, m marker) error {
 	dir := k.Dir(id)
 	for n := 1; ; n++ {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -199,30 +200,34 @@ func (k *Keeper) install(id p.ConversationID, made string, t Tree) error {
 	if err := os.Rename(made, dir); err != nil {
 		return err
 	}
-	return k.mark(id, t)
+	return k.mark(id, m)
 }
 
-// ensure makes the work tree here the one that is kept, and reports whether it had to be restored.
-func (k *Keeper) ensure(ctx context.Context, id p.ConversationID, t Tree) (restored bool, err error) {
-	if k.marked(id) == t.Revision {
-		return false, nil
+// ensure makes the work tree here the one that is kept.
+func (k *Keeper) ensure(ctx context.Context, s engine.Snapshot, t Tree) error {
+	if k.marked(s.ID).Revision == t.Revision {
+		return nil
 	}
 	r, err := decode(t)
 	if err != nil {
-		return false, err
+		return err
 	}
-	made, _, err := k.clone(ctx, id, git.Source{URL: r.URL, Ref: r.Commit})
+	made, _, err := k.clone(ctx, s.ID, git.Source{URL: r.URL, Ref: r.Commit})
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer os.RemoveAll(made)
 	if t.Bundle != "" {
 		if r.Data, err = k.Trees.Bundle(ctx, t); err != nil {
-			return false, err
+			return err
 		}
 		if err := git.Restore(ctx, made, r.Bundle); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return true, k.install(id, made, t)
+	m := marker{Revision: t.Revision}
+	if s.Turn > 0 {
+		m.Restored, m.After = k.describe(r, s), s.Turn
+	}
+	return k.install(s.ID, made, m)
 }
