@@ -235,7 +235,7 @@ func TestForkStormOnTheBinary(t *testing.T) {
 // interruptStorm runs a script as a user of its own with few processes, and interrupts
 // it when it has used them up.
 func interruptStorm(t *testing.T, storm string, flags [][]string) {
-	const uid = 64993 // nobody else's
+	uid := uint32(60_000 + os.Getpid()%5000) // nobody else's, nor that of another run
 	for _, flags := range flags {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			pl := station{uid: uid}.place(t)

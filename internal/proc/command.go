@@ -226,6 +226,7 @@ type watch struct {
 	found    int         // from the shim: how many it is ending
 	gone     *aftermath  // from the shim
 	idle     bool        // the shim says that nothing ran
+	stormed  int         // how many were killed without the shim
 }
 
 // run returns when the shim is dead, or still busy with a storm when the bound is over: nobody
@@ -291,7 +292,7 @@ func (w *watch) stop(why Result) {
 	}
 	_ = w.shim.control.Close()
 	w.shim.wake()
-	tree.EndStorm(w.shim.id)
+	w.stormed = tree.EndStorm(w.shim.id)
 	w.giveUpTimer.Reset(w.order.Bound + w.reserve())
 }
 
@@ -338,7 +339,7 @@ func (w *watch) result() Result {
 		r.Signal = unix.SignalName(unix.Signal(w.exit.Signal))
 	}
 	if w.gone != nil {
-		r.Killed = w.gone.Killed
+		r.Killed = max(w.gone.Killed, w.stormed) // the shim may have found nobody any more
 		r.Ended = w.gone.Asked
 	}
 	switch {
@@ -360,7 +361,7 @@ func (w *watch) endOrphans(r *Result) {
 	}
 	killed, left := tree.EndOrphans(w.shim.id, grace, bound)
 	if w.gone == nil { // what the shim had found and not ended is among ours
-		r.Killed = max(w.found-left, killed)
+		r.Killed = max(w.found-left, killed, w.stormed)
 	} else {
 		r.Killed += killed
 	}

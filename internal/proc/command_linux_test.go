@@ -56,6 +56,10 @@ func TestCountOfAShimGivenUp(t *testing.T) {
 	if r := w.result(); r.Killed != 4 {
 		t.Errorf("killed %d, want what the shim says at last", r.Killed)
 	}
+	w.stormed = 40
+	if r := w.result(); r.Killed != 40 {
+		t.Errorf("killed %d, want those that the shim did not see, too", r.Killed)
+	}
 }
 
 func TestSpecReachesCommandUnchanged(t *testing.T) {

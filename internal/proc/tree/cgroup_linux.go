@@ -126,21 +126,37 @@ func inCgroup(dir string) []Process {
 	return list
 }
 
-// EndStorm kills a command that has a cgroup, without SIGTERM, if so many processes
-// want to run that its shim would get a processor too late.
-func EndStorm(id Identity) {
-	if id.Cgroup != "" && inStorm() {
-		killCgroup(id.Cgroup)
+// EndStorm kills a command that has a cgroup and many processes, without SIGTERM, if so many want to run on
+// this machine that its shim would get a processor too late. It returns how many it killed.
+func EndStorm(id Identity) int {
+	load, err := os.ReadFile("/proc/loadavg")
+	if id.Cgroup == "" || err != nil {
+		return 0
 	}
+	own := countCgroup(id.Cgroup)
+	if !isStorm(string(load), own) {
+		return 0
+	}
+	killCgroup(id.Cgroup)
+	return own
 }
 
-// inStorm reports whether far more threads want to run than there are processors.
-func inStorm() bool {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return false
+// isStorm reports whether far more threads want to run than there are processors, and a command with so many
+// processes may be the cause: one with few can be ended politely, however busy others are.
+func isStorm(loadavg string, own int) bool {
+	return own >= Many && runnable(loadavg) > 64+16*runtime.NumCPU()
+}
+
+// countCgroup returns how many processes a cgroup has.
+func countCgroup(dir string) int {
+	if !isCgroup(dir) {
+		return 0
 	}
-	return runnable(string(text)) > 64+16*runtime.NumCPU()
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(text, []byte("\n"))
 }
 
 // runnable finds the number of threads that want to run in the text of

@@ -125,3 +125,17 @@ func TestRunnable(t *testing.T) {
 		}
 	}
 }
+
+// A command is killed without SIGTERM only if the storm may be its own: a busy machine is none.
+func TestStormIsOfTheCommand(t *testing.T) {
+	const busy, idle = "1.00 1.00 1.00 5000/9000 1", "1.00 1.00 1.00 2/9000 1"
+	for _, c := range []struct {
+		load string
+		own  int
+		want bool
+	}{{busy, Many, true}, {busy, Many - 1, false}, {idle, 10 * Many, false}} {
+		if got := isStorm(c.load, c.own); got != c.want {
+			t.Errorf("with load %q and %d processes: %v", c.load, c.own, got)
+		}
+	}
+}

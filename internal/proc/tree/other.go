@@ -78,4 +78,4 @@ func (c *Cgroup) Kill() {}
 func (c *Cgroup) Remove() {}
 
 // EndStorm does nothing.
-func EndStorm(Identity) {}
+func EndStorm(Identity) int { return 0 }
