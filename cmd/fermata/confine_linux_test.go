@@ -203,16 +203,16 @@ func TestSecretsOnTheBinary(t *testing.T) {
 
 // storm hops from session to session as fast as it can, with as many processes as
 // it may have.
-const storm = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; if (fork) { sleep 60; exit } for (1..40) { fork or last }
-	open F, ">", "ready"; close F; while (time < $^T + 60) { my $p = fork; next unless defined $p; if ($p) { exit } POSIX::setsid() }'`
+const storm = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; if (fork) { sleep 300; exit } for (1..40) { fork or last }
+	open F, ">", "ready"; close F; while (time < $^T + 300) { my $p = fork; next unless defined $p; if ($p) { exit } POSIX::setsid() }'`
 
 // bomb fills up all processes that it may have, of which none ends.
-const bomb = `perl -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 30) { my $p = fork; next if defined $p;
+const bomb = `perl -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 300) { my $p = fork; next if defined $p;
 	if (!$n++) { open F, ">", "ready"; close F } select undef, undef, undef, 0.01 }'`
 
 // scattered is a bomb of which each process leads a session of its own: no group can be
 // killed as one.
-const scattered = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 30) { my $p = fork; if (defined $p) { POSIX::setsid() unless $p; next }
+const scattered = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 300) { my $p = fork; if (defined $p) { POSIX::setsid() unless $p; next }
 	if (!$n++) { open F, ">", "ready"; close F } }'`
 
 // TestForkBombOnTheBinary interrupts it, in the sandbox and without.
