@@ -45,7 +45,7 @@ var installCodex = sync.OnceValues(func() (string, error) {
 })
 
 // tuiPatience is how long the client may take for something.
-const tuiPatience = 2 * time.Minute
+const tuiPatience = patience
 
 // A codexTUI is Codex's terminal client in a terminal of its own.
 type codexTUI struct {

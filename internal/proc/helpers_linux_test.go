@@ -22,7 +22,7 @@ func eventually(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.NewTimer(2 * time.Minute)
+	limit := time.NewTimer(10 * time.Minute)
 	defer limit.Stop()
 	for !cond() {
 		select {

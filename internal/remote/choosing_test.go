@@ -75,7 +75,7 @@ func readFrom(t *testing.T, events iter.Seq2[p.Event, error]) *reader {
 // until reads to a line, and fails if an event is missing or comes twice.
 func (r *reader) until(line string) (lines []string) {
 	r.t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(10 * time.Minute) // the machine may be busy
 	for {
 		select {
 		case ev := <-r.events:

@@ -73,7 +73,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.NewTimer(2 * time.Minute)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for !cond() {
 		select {

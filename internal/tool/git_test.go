@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a picture may take in tests: the machine may be busy.
-const patience = time.Minute
+const patience = 10 * time.Minute
 
 func runGit(t *testing.T, dir string, args ...string) string {
 	t.Helper()

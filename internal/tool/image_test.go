@@ -79,7 +79,7 @@ func TestViewImageOfAFileWithoutEnd(t *testing.T) {
 		if !res.Output.Failed {
 			t.Errorf("%+v", res.Output)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Error("reading it does not end")
 	}
 }

@@ -162,7 +162,7 @@ func (w *town) ended(r *resident) {
 }
 
 // patience is how long something may take that must happen.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 // end lets all processes end in good order.
 func (w *town) end() {

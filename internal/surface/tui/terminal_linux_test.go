@@ -71,7 +71,7 @@ func (o *output) last(part string) int {
 // eventually waits until cond is true.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(10 * time.Minute) // the machine may be busy
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -100,7 +100,7 @@ func (g *glass) Write(data []byte) (int, error) {
 // sees waits until something was written.
 func (g *glass) sees(part string) {
 	g.t.Helper()
-	over := time.After(time.Minute)
+	over := time.After(10 * time.Minute) // the machine may be busy
 	for {
 		g.mu.Lock()
 		text := g.text.String()
