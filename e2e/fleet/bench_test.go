@@ -47,7 +47,7 @@ func onBench(b *testing.B, n int, memory bool, sync string) (journal.Store, *ser
 	case sync != "":
 		c = startSyncing(b, sync)
 	default:
-		c = startServers(b, 1, "")
+		c = startServers(b, 1)
 	}
 	st := nats.New(b.Context(), nats.Options{URL: c.url(), Name: fmt.Sprint("bench", streams.Add(1)), Replicas: n, Memory: memory, Lease: time.Minute})
 	b.Cleanup(func() { st.Close() })
@@ -56,7 +56,7 @@ func onBench(b *testing.B, n int, memory bool, sync string) (journal.Store, *ser
 
 // startSyncing starts a server that syncs as often as said.
 func startSyncing(t testing.TB, sync string) *servers {
-	c := newServers(t, t.TempDir(), 1, "")
+	c := newServers(t, t.TempDir(), 1)
 	text, err := os.ReadFile(c.all[0].config)
 	if err != nil {
 		t.Fatal(err)

@@ -123,7 +123,7 @@ func TestJournal(t *testing.T) {
 	})
 }
 
-var scenarios = flag.Int("scenarios", 10, "how many random scenarios of the engine to run")
+var scenarios = flag.Int("scenarios", 4, "how many random scenarios of the engine to run")
 
 func TestRandomInterleavings(t *testing.T) {
 	randomtest.Run(t, *scenarios, func(t *testing.T, o randomtest.Options) randomtest.Disk {

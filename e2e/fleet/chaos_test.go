@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	chaosFor   = flag.Duration("chaos", 0, "for how long TestChaos breaks things; 0 is a short time with few conversations")
+	chaosFor   = flag.Duration("chaos", 0, "for how long TestChaos breaks things; 0 is a short time with few conversations, and only with -full")
 	chaosConvs = flag.Int("conversations", 200, "how many conversations -chaos has")
 	chaosBusy  = flag.Int("busy", 16, "in how many of them a turn is run at once")
 	chaosSeed  = flag.Uint64("seed", 0, "of -chaos; 0 is one of its own")
@@ -35,6 +35,7 @@ var (
 func TestChaos(t *testing.T) {
 	d, convs, seed := *chaosFor, *chaosConvs, *chaosSeed
 	if d == 0 {
+		needsFull(t)
 		d, convs, seed = 6*time.Second, 6, 1
 	}
 	if seed == 0 {
@@ -89,7 +90,7 @@ func newWorld(t *testing.T) *world {
 	if out, err := exec.Command("go", "build", "-o", w.beat, "./heartbeat").CombinedOutput(); err != nil {
 		t.Fatalf("build heartbeat: %v\n%s", err, out)
 	}
-	w.servers = startServers(t, 3, "")
+	w.servers = startServers(t, 3)
 	for i := range 3 {
 		n := &chaosNode{world: w, i: i, fermata: bin, home: t.TempDir()}
 		var urls []string

@@ -32,7 +32,15 @@ func onServers(t testing.TB, c *servers, i int, o journaltest.Options) *cluster 
 	return st
 }
 
+func needsCluster(t *testing.T) {
+	t.Helper()
+	if !*clustered {
+		needsFull(t)
+	}
+}
+
 func TestJournalOnACluster(t *testing.T) {
+	needsCluster(t)
 	c := threeServers(t)
 	n := 0
 	journaltest.Run(t, func(t *testing.T, o journaltest.Options) journaltest.Harness {
@@ -46,6 +54,7 @@ func TestJournalOnACluster(t *testing.T) {
 }
 
 func TestRandomInterleavingsOnACluster(t *testing.T) {
+	needsCluster(t)
 	c := threeServers(t)
 	n, want := 0, 1
 	if *clustered {

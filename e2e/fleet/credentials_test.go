@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/nats-io/jwt/v2"
-	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 )
 
@@ -25,7 +25,6 @@ import (
 type login struct {
 	name   string
 	config string
-	option natsgo.Option
 	scheme string // of the address; "nats" if empty
 	right  []string
 	wrong  []refusal
@@ -40,8 +39,11 @@ type refusal struct {
 func TestCredentials(t *testing.T) {
 	for _, l := range []login{password(), token(), nkey(t), credsFile(t), certificate(t), clientCertificate(t)} {
 		t.Run(l.name, func(t *testing.T) {
-			s := startServers(t, 1, l.config, l.option)
-			url := s.url()
+			o, err := server.ProcessConfigFile(keep(t, "server.conf", []byte(l.config)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			url := listen(t, o).ClientURL()
 			if l.scheme != "" {
 				url = strings.Replace(url, "nats://", l.scheme+"://", 1)
 			}
@@ -64,7 +66,7 @@ const refused = "refused the credentials"
 
 func password() login {
 	return login{
-		name: "password", config: `authorization { user: bob, password: hunter2 }`, option: natsgo.UserInfo("bob", "hunter2"),
+		name: "password", config: `authorization { user: bob, password: hunter2 }`,
 		right: []string{`user = "bob"`, `password = "hunter2"`},
 		wrong: []refusal{
 			{nil, refused},
@@ -77,7 +79,7 @@ func password() login {
 
 func token() login {
 	return login{
-		name: "token", config: `authorization { token: hunter2 }`, option: natsgo.Token("hunter2"),
+		name: "token", config: `authorization { token: hunter2 }`,
 		right: []string{`token = "hunter2"`},
 		wrong: []refusal{{nil, refused}, {[]string{`token = "hunter22"`}, refused}},
 	}
@@ -115,13 +117,9 @@ func nkey(t *testing.T) login {
 	_, public, seed := keyPair(t, nkeys.CreateUser)
 	_, _, other := keyPair(t, nkeys.CreateUser)
 	file := keep(t, "seed", seed)
-	option, err := natsgo.NkeyOptionFromSeed(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	missing := filepath.Join(t.TempDir(), "missing")
 	return login{
-		name: "nkey", config: fmt.Sprintf("authorization { users: [ { nkey: %s } ] }", public), option: option,
+		name: "nkey", config: fmt.Sprintf("authorization { users: [ { nkey: %s } ] }", public),
 		right: []string{setting("nkey", file)},
 		wrong: []refusal{
 			{nil, refused},
@@ -163,7 +161,7 @@ func credsFile(t *testing.T) login {
 	stranger, _, _ := keyPair(t, nkeys.CreateAccount)
 	file, missing := user(account), filepath.Join(t.TempDir(), "missing")
 	return login{
-		name: "creds", option: natsgo.UserCredentials(file),
+		name: "creds",
 		config: fmt.Sprintf("operator: %s\nresolver: MEMORY\nresolver_preload { %s: %s, %s: %s }", encode(oc, operator),
 			accountKey, encode(ac, operator), systemKey, encode(sc, operator)),
 		right: []string{setting("creds", file)},
@@ -230,7 +228,7 @@ func certificate(t *testing.T) login {
 	cert, key := ca.leaf(x509.ExtKeyUsageServerAuth)
 	missing := filepath.Join(t.TempDir(), "missing")
 	return login{
-		name: "certificate", scheme: "tls", option: natsgo.RootCAs(ca.file),
+		name: "certificate", scheme: "tls",
 		config: fmt.Sprintf("tls { cert_file: %q, key_file: %q }", cert, key),
 		right:  []string{setting("ca", ca.file)},
 		wrong: []refusal{
@@ -249,12 +247,6 @@ func clientCertificate(t *testing.T) login {
 	trust := setting("ca", ca.file)
 	return login{
 		name: "client certificate", scheme: "tls",
-		option: func(o *natsgo.Options) error {
-			if err := natsgo.RootCAs(ca.file)(o); err != nil {
-				return err
-			}
-			return natsgo.ClientCert(mine, mineKey)(o)
-		},
 		config: fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", cert, key, ca.file),
 		right:  []string{trust, setting("cert", mine), setting("key", mineKey)},
 		wrong: []refusal{

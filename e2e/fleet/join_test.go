@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -269,13 +268,8 @@ func TestCommandsFromAnotherMachine(t *testing.T) {
 // another machine that ran the turn was killed.
 func TestSeenIsAPrefixAfterAKill(t *testing.T) {
 	s := listen(t, &server.Options{})
-	m := newMachine(t, s.ClientURL(), "lease_ms = 6000")
-	cmd, out := m.command(append(turn, "talk 2000")...), &bytes.Buffer{}
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Process.Kill()
+	m := newMachine(t, s.ClientURL())
+	cmd, _ := m.start(append(turn, "talk 2000")...)
 	client := newMember(t, nats.Options{URL: s.ClientURL()})
 	var id p.ConversationID
 	eventually(t, "the turn is there", func() bool {
@@ -297,6 +291,7 @@ func TestSeenIsAPrefixAfterAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
+	endLeaseOf(t, s.ClientURL(), "fermata", cmd.Process.Pid)
 	seen.until("turn_ended crashed")
 	whole := ""
 	for ev, err := range client.c.Read(t.Context(), id) {

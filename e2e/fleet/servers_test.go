@@ -77,7 +77,7 @@ func threeServers(t testing.TB) *servers {
 		if err != nil {
 			t.Fatal(err)
 		}
-		three.servers = newServers(t, dir, 3, "")
+		three.servers = newServers(t, dir, 3)
 		for _, s := range three.all {
 			three.start(t, s)
 		}
@@ -98,10 +98,10 @@ func endThree() {
 }
 
 // startServers starts n servers, which are a cluster if n > 1, and waits until they store
-// messages. config is added to the configuration of each.
-func startServers(t testing.TB, n int, config string, o ...natsgo.Option) *servers {
+// messages.
+func startServers(t testing.TB, n int) *servers {
 	t.Helper()
-	c := newServers(t, t.TempDir(), n, config)
+	c := newServers(t, t.TempDir(), n)
 	t.Cleanup(func() {
 		for _, s := range c.all {
 			s.kill()
@@ -110,11 +110,11 @@ func startServers(t testing.TB, n int, config string, o ...natsgo.Option) *serve
 	for _, s := range c.all {
 		c.start(t, s)
 	}
-	c.ready(t, o...)
+	c.ready(t)
 	return c
 }
 
-func newServers(t testing.TB, dir string, n int, config string) *servers {
+func newServers(t testing.TB, dir string, n int) *servers {
 	t.Helper()
 	if _, err := serverBinary(); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func newServers(t testing.TB, dir string, n int, config string) *servers {
 		if n > 1 {
 			text += fmt.Sprintf("cluster { name: fleet, no_advertise: true, listen: 127.0.0.1:%d, routes: [%s] }\n", s.cluster, strings.Join(routes, ", "))
 		}
-		if err := os.WriteFile(s.config, []byte(text+config), 0o600); err != nil {
+		if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c.all = append(c.all, s)
@@ -183,10 +183,10 @@ func (c *servers) url() string {
 }
 
 // ready waits until a stream with as many replicas as there are servers stores messages.
-func (c *servers) ready(t testing.TB, o ...natsgo.Option) {
+func (c *servers) ready(t testing.TB) {
 	t.Helper()
 	eventually(t, "the NATS servers work together", func() bool {
-		nc, err := natsgo.Connect(c.url(), o...)
+		nc, err := natsgo.Connect(c.url())
 		if err != nil {
 			return false
 		}
@@ -195,7 +195,7 @@ func (c *servers) ready(t testing.TB, o ...natsgo.Option) {
 		if err != nil {
 			return false
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		if _, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: "ready", Subjects: []string{"ready"}, Replicas: len(c.all)}); err != nil {
 			return false
