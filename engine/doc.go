@@ -22,7 +22,7 @@
 //
 // When ctx ends, RunTurn interrupts the turn and returns when that has ended.
 // Whatever ended it, also the end of the process, the next RunTurn with the same id continues: the model is
-// told what was interrupted. A [Model] and a [Tool] are one method and two.
+// informed of what was interrupted. A [Model] and a [Tool] are one method and two.
 //
 // # Ops and events
 //

@@ -34,7 +34,7 @@ func (f ModelFunc) Stream(ctx context.Context, r Request, reply *Reply) error {
 type Request struct {
 	Conversation p.ConversationID
 	Model        string          // as the settings name it
-	Instructions string          // what the model is told first
+	Instructions string          // what the model gets first
 	Items        []*p.PromptItem // the conversation so far, the newest message last
 	Tools        []ToolSpec      // what the model may call
 	Effort       string          // as in protocol.Settings, like what follows
@@ -153,7 +153,7 @@ func (r Request) prompt() model.Prompt {
 }
 
 // DemoModel returns a stand-in for a model that needs no key and no network and
-// does what it is told: "talk 20" says twenty words, slowly; other messages are explained.
+// does what the message says: "talk 20" says twenty words, slowly; other messages are explained.
 func DemoModel() Model { return clientModel{demo.New()} }
 
 // A clientModel is one of the module's own models as a Model.

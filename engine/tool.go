@@ -18,8 +18,8 @@ type Tool interface {
 	// Spec describes the tool. It is called once, by Open.
 	Spec() ToolSpec
 
-	// Run carries out one call and returns what the model is told. An error is
-	// told to the model as well, and marked as a failure; the turn goes on. When
+	// Run carries out one call and returns the output for the model. An error is
+	// given to the model as well, and marked as a failure; the turn goes on. When
 	// ctx ends, because the turn was interrupted, Run ends what it began and returns.
 	//
 	// An *ApprovalError asks for an approval. Run is called again when that is given.
@@ -66,7 +66,7 @@ type Call struct {
 }
 
 // Print shows followers a part of the output as it arrives. If the turn is
-// interrupted, what was printed is kept, and the model is told. It may be called from
+// interrupted, what was printed is kept, and the model is informed. It may be called from
 // any goroutine.
 func (c Call) Print(text string) {
 	if c.print != nil {

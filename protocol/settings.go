@@ -17,7 +17,7 @@ type Settings struct {
 	Plan             bool            `json:"plan,omitempty"`              // plan mode: see ForTurn
 	Instructions     string          `json:"instructions,omitempty"`      // replaces the built-in instructions
 	Developer        string          `json:"developer,omitempty"`         // is added to them
-	Environment      Environment     `json:"environment,omitzero"`        // what the model is told of the machine
+	Environment      Environment     `json:"environment,omitzero"`        // the machine, described for the model
 	UserInstructions string          `json:"user_instructions,omitempty"` // AGENTS.md and the like
 	OutputSchema     json.RawMessage `json:"output_schema,omitempty"`     // wanted form of the last message
 	OnLimit          OnLimit         `json:"on_limit,omitempty"`          // what to do when a limit of the service is reached
@@ -33,7 +33,7 @@ func (s Settings) ForTurn() Settings {
 	return s
 }
 
-// An Environment is what a model is told of the machine it works on, in words.
+// An Environment describes the machine that a model works on, in words.
 type Environment struct {
 	Shell    string `json:"shell,omitempty"`
 	OS       string `json:"os,omitempty"`

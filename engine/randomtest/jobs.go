@@ -107,7 +107,7 @@ func (j *randomJob) wasStopped() bool {
 }
 
 // ended checks, when the end of a background command can be seen, that it is
-// dead, and that it ended as it is told.
+// dead, and that it ended as reported.
 func (w *world) ended(b *p.BackgroundEnded) {
 	w.mu.Lock()
 	j := w.jobs[b.ID]

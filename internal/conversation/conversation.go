@@ -79,7 +79,7 @@ type Config struct {
 	// Ended is called for each turn that ended, whoever started it. It must not block. May be nil.
 	Ended func(TurnSummary)
 
-	// Panicked is told of a model or a tool that panicked, from its goroutine. The
+	// Panicked is notified of a model or a tool that panicked, from its goroutine. The
 	// turn only records that there was an internal error. May be nil.
 	Panicked func(value any, stack []byte)
 
@@ -92,7 +92,7 @@ type Config struct {
 	// May be nil.
 	Instructions func(p.Settings) string
 
-	// Environment returns what the model is told of the machine, but for git. It
+	// Environment describes the machine for the model, but for git. It
 	// is called when a turn begins, and must not block. May be nil.
 	Environment func(p.Settings) p.Environment
 

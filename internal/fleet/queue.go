@@ -20,7 +20,7 @@ type Queue struct {
 	stream jetstream.Stream
 }
 
-// How long work is kept, one request may take, and a machine may hold a message without a word before another gets it.
+// How long work is kept, one request may take, and a machine may hold a message without a sign of life before another gets it.
 const (
 	workAge     = 7 * 24 * time.Hour
 	requestTime = 5 * time.Second

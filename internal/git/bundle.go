@@ -20,7 +20,7 @@ type Bundle struct {
 const stateRef = "refs/fermata/state"
 
 // Bundle returns what the repository has beyond a commit, its branches and the files of its working tree that are not
-// ignored. What is staged is not told apart. If that is more than limit bytes, it returns ErrTooMuch.
+// ignored. Staged changes are kept like the others. If that is more than limit bytes, it returns ErrTooMuch.
 func (r *Repo) Bundle(ctx context.Context, base string, limit int) (Bundle, error) {
 	var b Bundle
 	head, err := r.Commit(ctx, "HEAD")

@@ -31,7 +31,7 @@ type indexEntry struct {
 	size         uint32
 	ctime, mtime [2]uint32 // seconds and nanoseconds
 	stage        int       // not 0 while a merge is unresolved
-	special      bool      // git is told to believe something other than what it sees
+	special      bool      // git is set to assume something other than what is there
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 	entrySize = 40 + hashSize + 2
 )
 
-// readIndex reads an index in the form that git writes unless it is told otherwise.
+// readIndex reads an index in the form that git writes by default.
 // Without a file nothing is tracked.
 func readIndex(name string) (index, error) {
 	ix := index{names: map[string]bool{}}

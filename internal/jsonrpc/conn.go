@@ -109,7 +109,7 @@ func New(ctx context.Context, o Options) *Conn {
 
 // Serve reads and answers until the stream or ctx ends or the peer stops
 // reading for good; nil if the stream ended as it should. Before it returns, what runs
-// is told to stop ([Request.UntilEnd]), waited for, and answered. A read
+// is asked to stop ([Request.UntilEnd]), waited for, and answered. A read
 // of in that blocks is left behind.
 func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	written := make(chan error, 1)            // room: nobody may be left to take it

@@ -54,7 +54,7 @@ func (q *Question) Forget() {
 }
 
 // Call asks the peer and waits for the answer, which may be an [*Error]. When
-// ctx ends the peer is told, if there is a way to, and an answer that comes later is dropped.
+// ctx ends the peer is notified, if there is a way to, and an answer that comes later is dropped.
 func (c *Conn) Call(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	type reply struct {
 		result json.RawMessage

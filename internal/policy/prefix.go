@@ -22,7 +22,7 @@ var strictness = []PrefixDecision{"", PrefixAllow, PrefixPrompt, PrefixForbid}
 type PrefixRule struct {
 	Pattern  [][]string // the words, each one of several
 	Decision PrefixDecision
-	Why      string // what people and the model are told of it; may be empty
+	Why      string // the reason that people and the model see; may be empty
 }
 
 // String returns the words, with alternatives as a|b.

@@ -21,7 +21,7 @@
 //     nothing is left. Daemons in their own session are part of the tree.
 //   - If the command kills its own shim, its processes fall to fermata, which is
 //     a subreaper too (see NewSpawner) and ends them in the same way.
-//   - A command that halts its shim (SIGSTOP) gains nothing: the shim is told to
+//   - A command that halts its shim (SIGSTOP) gains nothing: the shim is ordered to
 //     continue when it must act, also by the kernel when fermata dies.
 //   - Wait returns within Spec.Bound of a stop.
 //

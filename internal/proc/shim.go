@@ -104,7 +104,7 @@ type supervisor struct {
 	status *json.Encoder
 	stage  *os.File // orders to the stage
 	leader int
-	begun  bool // fermata was told what became of the stage
+	begun  bool // what became of the stage was reported to fermata
 	asked  bool // somebody asked for the end; written before stop is closed
 
 	orders  chan order    // one, or closed

@@ -8,8 +8,8 @@ import (
 )
 
 // Environment returns the message that tells the model of its environment, as far
-// as that differs from what it was told before; with zero old settings all of it.
-// It is empty if nothing differs. What git says is only told together with
+// as that differs from what it was given before; with zero old settings all of it.
+// It is empty if nothing differs. What git says is only given together with
 // something else: it changes all the time, and the model can ask.
 func Environment(old, now p.Settings) string {
 	first := old.Cwd == ""
@@ -84,7 +84,7 @@ var (
 	}
 )
 
-// planMode is what a model is told of plan mode. What it cannot do is kept by the sandbox.
+// planMode describes plan mode for a model. What it cannot do is kept by the sandbox.
 const planMode = "Plan mode is on: the user wants a plan before anything is changed, and nobody can permit more until it is accepted. " +
 	"Read what you need, ask if something important is unclear, and end your turn with the whole plan: what will change in which files, in what order, " +
 	"and how it will be tested. Do not try to make the changes; a message tells you when the plan is accepted."

@@ -1,5 +1,5 @@
 // Package prompt holds the words that a model is sent: the instructions, as
-// Markdown files beside the code, and what it is told of its environment.
+// Markdown files beside the code, and the description of its environment.
 //
 // It is pure, and knows nothing but the settings. The instructions are the same for
 // all requests of a conversation, so that a provider's cache holds; what changes

@@ -16,7 +16,7 @@ var joined atomic.Bool
 // it takes to be wider than the screen.
 func Join(on bool) { joined.Store(on) }
 
-// Joined reports what [Join] was told.
+// Joined reports what [Join] was given.
 func Joined() bool { return joined.Load() }
 
 func method() ansi.Method {

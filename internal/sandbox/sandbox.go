@@ -168,7 +168,7 @@ type mounts string
 const (
 	mountsNone  mounts = ""
 	mountsOwn   mounts = "own"   // we may make one
-	mountsGiven mounts = "given" // we are born into one, by proc.Spec.UserNamespace
+	mountsGiven mounts = "given" // we are started in one, by proc.Spec.UserNamespace
 )
 
 // bind is a path that becomes a mount of itself. Nobody can move a mount aside.

@@ -21,7 +21,7 @@ type Changes struct {
 	tried  bool          // to find out what there was before
 	root   string        // of the repository; empty if there is no snapshot
 	tree   string        // the first snapshot
-	latest string        // what was last told
+	latest string        // what was last reported
 }
 
 // before is called when something is about to write: the first time it takes a

@@ -223,7 +223,7 @@ func (e *Exec) finish(ctx context.Context, call Call, v args.Values, l launch, s
 	return Result{Output: res, Diff: l.desk.diff(ctx, call, e.Shell.Changes)}
 }
 
-// report is what a model is told of a command.
+// report describes a command's end for a model.
 func report(s *session, id protocol.BackgroundID, elapsed time.Duration, output string) string {
 	state := fmt.Sprintf("Process running with session ID %d", id)
 	if s.ended() {

@@ -73,7 +73,7 @@ func Shorten(call Call, text string, omitted int64) string {
 const outputPath = "output:"
 
 // show is what a model is shown of an output: at most n bytes. Where something
-// is missing it is told how to read it.
+// is missing it gets a hint how to read it.
 func show(call Call, c protocol.CommandResult, n int) string {
 	if hint := patchHint(c); hint != "" {
 		return strings.TrimSuffix(protocol.ValidText(protocol.ShortenTo(c.Output, n, c.Omitted)), "\n") + "\n" + hint

@@ -37,7 +37,7 @@ func ParseDiff(diff string) []Change {
 }
 
 // headerPath reads "diff --git a/path b/path". Only a file that moves has two
-// names, and those are told again.
+// names, and those are shown again.
 func headerPath(line string) string {
 	names := strings.TrimPrefix(line, fileHeader)
 	return strings.TrimPrefix(strings.Trim(names[:len(names)/2], `"`), "a/")

@@ -99,7 +99,7 @@ type Transcript struct {
 	Running  []p.BackgroundStarted // background commands
 	Diff     string                // what the turn has changed in files so far
 	Inputs   []p.ReturnedInput     // messages that wait
-	Returned []p.ReturnedInput     // messages that the last stop handed back
+	Returned []p.ReturnedInput     // messages that the last stop returned
 	Changes  []*TurnChanges        // what turns did to files; only of those that did, or ran commands
 
 	byID    map[string]*Item
@@ -107,7 +107,7 @@ type Transcript struct {
 	patchOf map[p.CallID]patchStart
 
 	stats  stats
-	diffed bool     // the turn has told what it changed
+	diffed bool     // the turn has reported what it changed
 	begun  p.TurnID // the turn whose first message was seen
 	retry  *Item    // the last one, until something comes of it
 }
@@ -266,7 +266,7 @@ func (t *Transcript) applyCall(e p.Event) []*Item {
 		return t.put(e, b.Call.String(), Call, status, func(it *Item) { it.Approval = nil })
 	case *p.PatchStarted:
 		if b.Undoes != 0 || b.Command != (p.CallID{}) {
-			return nil // told when it is done, or by the command
+			return nil // shown when it is done, or by the command
 		}
 		return t.put(e, b.Call.String(), Call, Open, func(it *Item) {
 			it.Changes, it.Cwd, it.Start = Changes(b.Changes), b.Cwd, e.Time

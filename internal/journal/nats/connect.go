@@ -100,7 +100,7 @@ func (s *Store) dial(ctx context.Context) (_ *link, err error) {
 		nats.Name("fermata " + s.node), nats.Timeout(connectTimeout / 2),
 		nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
 		nats.ReconnectBufSize(-1),                                         // what cannot be sent now is sent again by us, if it is still wanted
-		nats.PingInterval(2 * time.Second),                                // a server that is gone without a word is noticed
+		nats.PingInterval(2 * time.Second),                                // a server that disappears without closing the connection is noticed
 		nats.MaxPingsOutstanding(2),                                       //
 		nats.IgnoreAuthErrorAbort(),                                       // a password may be changed back
 		nats.ReconnectHandler(s.reconnected),                              // hints were missed

@@ -133,7 +133,7 @@ var budgets = map[string]int{"low": 4096, "medium": 10240, "high": 20480, "xhigh
 var generation = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`claude-[a-z]+-(\d+)(?:[-.](\d{1,2}))?(?:\D|$)`) })
 
 // adaptive reports whether a model decides by itself how much to think. From
-// Claude 4.6 on they do, and later ones refuse to be told.
+// Claude 4.6 on they do, and later ones reject the parameter.
 func adaptive(name string) bool {
 	m := generation().FindStringSubmatch(name)
 	if m == nil {

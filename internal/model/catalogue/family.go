@@ -28,7 +28,7 @@ type Family struct {
 	Freeform bool // takes tools whose input is held to a grammar, where the wire has them
 }
 
-// families are told by what a model's name begins with, without its vendor; the
+// families are recognised by what a model's name begins with, without its vendor; the
 // first that fits counts.
 var families = []struct {
 	prefixes []string

@@ -4,7 +4,7 @@
 // It speaks the real Responses wire. [New] reaches it inside the process, through
 // the same adapter that real services use; [Handler] serves it over HTTP. It judges
 // what it is sent as the real service does, and everything it says begins with
-// [Label]. What it understands is told by [Help].
+// [Label]. [Help] lists what it understands.
 package demo
 
 import (

@@ -14,8 +14,8 @@ import (
 type past struct {
 	asked   string
 	items   []wirecheck.Item
-	aborted string // what we were told of a cut, without its tag
-	ended   string // what we were told of background commands, without its tag
+	aborted string // the note about an interrupted turn, without its tag
+	ended   string // the note about background commands, without its tag
 }
 
 // lastTurn is the turn before the last message. It reports false if there is none.

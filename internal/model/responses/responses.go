@@ -23,7 +23,7 @@ const Wire = "responses"
 // DefaultBaseURL is the service that is used unless another is named.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// DefaultOriginator is how we introduce ourselves unless told otherwise.
+// DefaultOriginator is the name that we send by default.
 const DefaultOriginator = "fermata"
 
 // Options say which service is used, and how. The zero value is OpenAI without a key.

@@ -11,7 +11,7 @@ import (
 
 // net/http goes on connecting when the request that wanted the connection was
 // cancelled, in case another wants it. A stop has to mean that nothing of it is left, so
-// our transport is told of the request's context by a value, and obeys it.
+// our transport gets the request's context as a value, and obeys it.
 type requestKey struct{}
 
 func withRequest(ctx context.Context) context.Context {

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// DefaultIdle is how long a service may be silent unless told otherwise.
+	// DefaultIdle is how long a service may be silent by default.
 	DefaultIdle = 300 * time.Second
 
 	errorBodyMax  = 1 << 20
@@ -98,7 +98,7 @@ func NewCaller(o Options) (*Caller, error) {
 	if o.HTTP == nil {
 		c.http.Transport = shared
 	}
-	// A redirected POST would lose its body or its key without a word.
+	// A redirected POST would lose its body or its key silently.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }

@@ -37,7 +37,7 @@ type Ladder struct {
 	Sweep func() []int
 
 	// Gone is closed when nothing is left. Nil means that two empty lists in a
-	// row say so: one alone may have missed a process that was just being born.
+	// row say so: one alone may have missed a process that was just being created.
 	Gone <-chan struct{}
 
 	// Found, if not nil, hears how many processes are known before any of them

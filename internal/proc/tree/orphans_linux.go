@@ -11,7 +11,7 @@ import (
 // were ended and how many are left.
 func EndOrphans(id Identity, grace, bound time.Duration) (killed, left int) {
 	if id.Start == 0 {
-		return 0, 0 // nothing can be told from our other children
+		return 0, 0 // nothing distinguishes them from our other children
 	}
 
 	living := func() ([]Process, error) { return orphans(id) }

@@ -23,7 +23,7 @@ const reclaimBound = time.Second
 // command's session if its leader or a member of it that is marked is among them.
 // What can escape, therefore, is a process that lowered its limit of file locks,
 // emptied its environment and leads a session of its own, if fermata, the shim and
-// every ancestor of it were dead before Reclaim was called: it cannot be told from
+// every ancestor of it were dead before Reclaim was called: it cannot be distinguished from
 // a stranger. Where the command has a PID namespace or a cgroup nothing can escape.
 //
 // Never call it for a command whose fermata still runs.
