@@ -203,7 +203,8 @@ type ModelRow struct {
 	Provider, Model, Note string
 }
 
-// Usable returns the models that could be used now.
+// Usable returns the models that could be used now. The configured one is always among them, whatever its
+// server answers.
 func (m *Models) Usable(context.Context) ([]ModelRow, error) {
 	var rows []ModelRow
 	configured, _ := m.Choose("") // if there is none, each provider has its own
@@ -212,26 +213,22 @@ func (m *Models) Usable(context.Context) ([]ModelRow, error) {
 		if err != nil {
 			continue // it has no key
 		}
-		if rest, ok := localModels(choice.Provider); ok {
-			for _, name := range rest {
-				rows = append(rows, ModelRow{Provider: id, Model: name, Note: "on this machine"})
-			}
+		row := ModelRow{Provider: id, Model: choice.ModelBeside(configured), Note: choice.Provider.Name}
+		local := len(choice.Provider.EnvKeys) == 0 && choice.Provider.BaseURL != ""
+		if !local {
+			rows = append(rows, row)
 			continue
 		}
-		if len(choice.Provider.EnvKeys) == 0 && id != config.Demo {
-			continue // a server that does not answer
+		names, _ := Probe(choice.Provider.BaseURL)
+		if id == configured.Provider.ID && !slices.Contains(names, row.Model) {
+			row.Note = "configured"
+			rows = append(rows, row)
 		}
-		rows = append(rows, ModelRow{Provider: id, Model: choice.ModelBeside(configured), Note: choice.Provider.Name})
+		for _, name := range names {
+			rows = append(rows, ModelRow{Provider: id, Model: name, Note: "on this machine"})
+		}
 	}
 	return rows, nil
-}
-
-// localModels are those of a server on this machine, if it is one that answers.
-func localModels(pr config.Provider) ([]string, bool) {
-	if len(pr.EnvKeys) > 0 || pr.BaseURL == "" {
-		return nil, false
-	}
-	return Probe(pr.BaseURL)
 }
 
 // ProbeOllama says which models an Ollama on this machine has.

@@ -161,6 +161,9 @@ func TestChooseModel(t *testing.T) {
 		if s := d.m.talk.tr.Settings; s.Model != "third" {
 			t.Errorf("the model is %s", s.Model)
 		}
+		d.say("/model", "enter") // which lists the one in use, too
+		d.wait(time.Second)
+		d.sees("* third", "in use", "puppet")
 	})
 }
 

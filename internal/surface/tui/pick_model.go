@@ -61,11 +61,11 @@ func (m *model) pickModel() tea.Cmd {
 		if err != nil {
 			s.SetNote(err.Error())
 		}
-		found = list
 		now := m.settings()
+		found = models.With(list, now.Provider, now.Model)
 		var rows []picker.Row
-		for i, row := range list {
-			rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: row.Columns(), Marked: row.Model == now.Model && row.Provider == now.Provider})
+		for i, row := range found {
+			rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: row.Columns(), Marked: row.Is(now.Provider, now.Model)})
 		}
 		s.SetRows(rows)
 		return nil

@@ -42,6 +42,18 @@ func Rows(rows []app.ModelRow, c *catalogue.Catalogue) []Row {
 	return list
 }
 
+// With returns the list with a model in front that is in use, if it does not have it: one that was set by a name
+// that no service lists, for example.
+func With(list []Row, provider, model string) []Row {
+	if model == "" || slices.ContainsFunc(list, func(r Row) bool { return r.Is(provider, model) }) {
+		return list
+	}
+	return slices.Insert(slices.Clone(list), 0, Row{ModelRow: app.ModelRow{Provider: provider, Model: model, Note: "in use"}})
+}
+
+// Is reports whether the row is a model of a provider.
+func (r Row) Is(provider, model string) bool { return r.Provider == provider && r.Model == model }
+
 // Columns say what it can hold, and what it costs.
 func (r Row) Columns() []string {
 	window, price := "", ""
