@@ -164,6 +164,25 @@ func TestGuardLeavesKeysToWhoeverIsTyping(t *testing.T) {
 	})
 }
 
+// Whoever begins a sentence in front of an open dialog does not answer it with the letters of a word.
+func TestLetterThatIsNoAnswerBeginsTheGuardAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewApproval(noColour, command("make"))
+		m.Update(m.Guard(300 * time.Millisecond)())
+		var last tea.Cmd
+		for _, key := range []string{"i", "t", "y", "a", "enter"} {
+			var a Action
+			if a, last = m.Update(tuitest.Press(key)); a != (Action{}) {
+				t.Fatalf("%s led to %v", key, a)
+			}
+		}
+		m.Update(last())
+		if a := press(m, "y"); a.Decision != p.Approved {
+			t.Errorf("after the pause the key led to %v", a)
+		}
+	})
+}
+
 func TestGuardOfAnotherDialog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := NewApproval(noColour, command("make")), NewApproval(noColour, command("make"))

@@ -24,7 +24,8 @@ type unguard struct {
 
 // Guard leaves keys to the application (Action.Used is false) until none came
 // for quiet. It keeps the letters of somebody who is just typing from answering
-// a dialog that opened under their hands.
+// a dialog that opened under their hands, or that they have not noticed: a letter
+// that is no answer begins the guard again.
 func (m *Model) Guard(quiet time.Duration) tea.Cmd {
 	m.guard.quiet, m.guard.on = quiet, true
 	return m.wait()
@@ -46,10 +47,14 @@ var used = Action{Used: true}
 func (m *Model) Update(msg tea.Msg) (Action, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.KeyPressMsg:
-		if m.guard.on {
-			return Action{}, m.wait()
+		var a Action
+		if !m.guard.on {
+			a = m.key(msg)
 		}
-		return m.key(msg), nil
+		if m.guard.on {
+			return a, m.wait()
+		}
+		return a, nil
 	case tea.PasteMsg:
 		if !m.writing {
 			return Action{Used: !m.guard.on}, nil // nobody answers by pasting
@@ -110,8 +115,12 @@ func (m *Model) key(k tea.KeyPressMsg) Action {
 			return m.choose(string(p.Abort))
 		}
 	default:
-		// A letter that means nothing is swallowed; other keys are free.
-		return Action{Used: m.body.key(name) || k.Text != ""}
+		if m.body.key(name) {
+			return used
+		}
+		// A letter that is no answer is of somebody who writes, if that is guarded against; else it is swallowed.
+		m.guard.on = k.Text != "" && m.guard.quiet > 0
+		return Action{Used: k.Text != "" && !m.guard.on}
 	}
 	return used
 }
