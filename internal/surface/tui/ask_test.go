@@ -55,7 +55,7 @@ func TestDenyWithAWord(t *testing.T) {
 		d.press("n")
 		d.say("use mv", "enter")
 		found := false
-		for ev := range e.Read(t.Context(), d.m.talk.id) {
+		for ev := range e.Read(t.Context(), d.m.conv.id) {
 			b, ok := ev.Body.(*p.ApprovalResolved)
 			found = found || ok && b.Decision == p.Denied && b.Message == "use mv"
 		}
@@ -102,7 +102,7 @@ func TestApprovalAnsweredElsewhere(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		e.Must(d.m.talk.id, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
+		e.Must(d.m.conv.id, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
 		run := e.Run()
 		d.wait(100 * time.Millisecond)
 		d.sees("answered elsewhere")
@@ -121,7 +121,7 @@ func TestSecondAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		e.Must(d.m.talk.id, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
+		e.Must(d.m.conv.id, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
 		d.step(press("n")) // what is shown is older than what is
 		d.step(press("enter"))
 		d.settle()
@@ -138,7 +138,7 @@ func TestApprovalAfterARestart(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		id := d.m.talk.id
+		id := d.m.conv.id
 		d.press("ctrl+d") // not used by the dialog
 		if err := e.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
@@ -169,8 +169,8 @@ func TestDialogOpensUnderTheHands(t *testing.T) {
 		d.wait(2 * feed.Frame)
 		d.sees("rm x")
 		d.press("y", "e", "s")
-		if text := d.m.comp.Text(); text != "yes" || len(d.m.talk.answered) != 0 {
-			t.Fatalf("the composer holds %q; answered: %v", text, d.m.talk.answered)
+		if text := d.m.comp.Text(); text != "yes" || len(d.m.conv.answered) != 0 {
+			t.Fatalf("the composer holds %q; answered: %v", text, d.m.conv.answered)
 		}
 		d.sees("yes")
 		d.wait(time.Second)

@@ -13,16 +13,16 @@ import (
 // A message for a conversation that could not be opened goes to no other one.
 func TestPromptForALockedConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		locked := told(e, 1)
-		free := told(e, 1)
+		locked := conversationOf(e, 1)
+		free := conversationOf(e, 1)
 		e.Must(free, p.Rename{Title: "the free one"})
 		d := drive(t, e, resuming(locked), func(o *Options) { o.Engine, o.Prompt = lockedEngine{e, locked}, "delete it all" })
 		d.wait(time.Second)
 		d.sees("open in process 4242")
 		d.say("free", "enter")
 		d.wait(time.Second)
-		if d.m.talk.id != free || d.m.busy() {
-			t.Fatalf("it shows %s, busy %v", d.m.talk.id, d.m.busy())
+		if d.m.conv.id != free || d.m.busy() {
+			t.Fatalf("it shows %s, busy %v", d.m.conv.id, d.m.busy())
 		}
 		if got := d.m.comp.Text(); got != "delete it all" {
 			t.Errorf("the composer holds %q", got)
@@ -36,11 +36,11 @@ func TestLongError(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "yes")
-		d.m.complain(errors.New(strings.Repeat("word ", 30) + "done."))
+		d.m.showError(errors.New(strings.Repeat("word ", 30) + "done."))
 		d.sees("done.", "ready")
-		d.m.complain(errors.New("short"))
+		d.m.showError(errors.New("short"))
 		d.sees("short")
-		if n := len(d.m.talk.notes); n != 1 {
+		if n := len(d.m.conv.notes); n != 1 {
 			t.Errorf("%d notes", n)
 		}
 	})
@@ -52,11 +52,11 @@ func TestAnswerOfTheConversationBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "yes")
-		id := d.m.talk.id
+		id := d.m.conv.id
 		d.say("/new", "enter")
 		d.send(sent{errand: say(p.KillBackground{}), conv: id})
 		d.wait(time.Second)
-		if d.m.talk.feed != nil {
+		if d.m.conv.feed != nil {
 			t.Error("it follows a conversation that is not there")
 		}
 		d.sees("ready")
@@ -67,7 +67,7 @@ func TestAnswerOfTheConversationBefore(t *testing.T) {
 // What is written in a dialog is kept when the conversation is loaded whole.
 func TestDialogWhileEarlierIsLoaded(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := told(e, tailEvents)
+		id := conversationOf(e, tailEvents)
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		asked(d, "rm", "x")
@@ -75,7 +75,7 @@ func TestDialogWhileEarlierIsLoaded(t *testing.T) {
 		before := d.m.dialog
 		d.run(d.m.loadEarlier())
 		d.wait(5 * time.Second)
-		if d.m.talk.from != 0 {
+		if d.m.conv.from != 0 {
 			t.Fatal("it was not loaded")
 		}
 		if d.m.dialog == nil || d.m.dialog != before {

@@ -21,7 +21,7 @@ func jobLine(b p.BackgroundStarted) string {
 
 // ps lists the commands that run on beside the turns.
 func (m *model) ps(string) tea.Cmd {
-	list := m.talk.tr.Running
+	list := m.conv.tr.Running
 	if len(list) == 0 {
 		return m.hintf(theme.Accent, "no background commands are running")
 	}
@@ -41,7 +41,7 @@ func (m *model) kill(args string) tea.Cmd {
 	e := say(p.KillBackground{ID: p.BackgroundID(n)})
 	e.then = func(_ p.Receipt, err error) tea.Cmd {
 		if err != nil {
-			return m.complain(err)
+			return m.showError(err)
 		}
 		return m.hintf(theme.OK, "background command %d is being stopped", n)
 	}

@@ -11,7 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
+	owner "github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	wire "github.com/fermata-agent/fermata/internal/model"
@@ -50,12 +50,12 @@ func filled(b *testing.B, items int) *model {
 	m := newModel(b.Context(), Options{
 		Dir: "/w", Color: true, Dark: true, Settings: func(context.Context) (p.Settings, error) { return p.Settings{}, nil },
 	})
-	m.talk.id, m.talk.feed = "x", &feed.Feed{}
+	m.conv.id, m.conv.feed = "x", &feed.Feed{}
 	m.Update(tea.WindowSizeMsg{Width: 120, Height: 50})
 	events := happenings(items)
 	turn := p.TurnID(items)
 	events = append(events, p.Event{Seq: p.Seq(len(events) + 1), Turn: turn, Body: &p.TurnStarted{}})
-	m.Update(feed.Batch{From: m.talk.feed, Events: events})
+	m.Update(feed.Batch{From: m.conv.feed, Events: events})
 	m.View()
 	return m
 }
@@ -86,7 +86,7 @@ func BenchmarkFrame(b *testing.B) {
 				}
 				d := p.Delta{Item: item, Kind: p.DeltaMessage, Offset: offset, Text: text.String()}
 				offset += int64(text.Len())
-				m.Update(feed.Batch{From: m.talk.feed, Events: []p.Event{{Turn: item.Turn, Body: &d}}})
+				m.Update(feed.Batch{From: m.conv.feed, Events: []p.Event{{Turn: item.Turn, Body: &d}}})
 				m.View()
 			}
 			b.ReportMetric(float64(perFrame)*float64(b.N)/b.Elapsed().Seconds(), "deltas/s")
@@ -179,7 +179,7 @@ const talkSize = 100 << 10
 
 func opened100(b *testing.B, store journal.Store) *engine.Local {
 	text := strings.Repeat("All work and no play makes a dull *program*.\n", talkSize/45)
-	return engine.New(b.Context(), engine.Options{Store: store, Config: conversation.Config{
+	return engine.New(b.Context(), engine.Options{Store: store, Config: owner.Config{
 		Model: func(p.Settings) (wire.Client, error) { return talker{text}, nil },
 		Tools: func(p.Settings) []tool.Tool { return []tool.Tool{talker{text}} },
 	}})
@@ -194,7 +194,7 @@ func BenchmarkOpen(b *testing.B) {
 		m := newModel(b.Context(), Options{Engine: e, Dir: "/w", Settings: func(context.Context) (p.Settings, error) { return p.Settings{}, nil }})
 		until(b, m, m.open(id), func() bool {
 			lines, _ := m.draw(time.Now())
-			return m.talk.caught() && strings.Contains(strings.Join(lines, "\n"), "the end")
+			return m.conv.caughtUp() && strings.Contains(strings.Join(lines, "\n"), "the end")
 		})
 		if err := e.Shutdown(b.Context()); err != nil {
 			b.Fatal(err)
@@ -211,8 +211,8 @@ func BenchmarkLoadEarlier(b *testing.B) {
 	var m *model
 	for b.Loop() {
 		m = newModel(b.Context(), Options{Engine: e, Dir: "/w", Settings: func(context.Context) (p.Settings, error) { return p.Settings{}, nil }})
-		until(b, m, m.open(id), func() bool { return m.talk.id != "" && m.talk.caught() })
-		until(b, m, tea.Batch(m.talk.feed.Next, m.loadEarlier()), func() bool { return m.talk.from == 0 })
+		until(b, m, m.open(id), func() bool { return m.conv.id != "" && m.conv.caughtUp() })
+		until(b, m, tea.Batch(m.conv.feed.Next, m.loadEarlier()), func() bool { return m.conv.from == 0 })
 	}
 	b.ReportMetric(float64(heap()-before)/(1<<20), "MiB")
 	runtime.KeepAlive(m)

@@ -38,7 +38,7 @@ func slashes() []slash {
 	}
 	return []slash{
 		cmd("resume", "", "resume another conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.pickConversation) }),
-		cmd("new", "", "start a new conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.newTalk) }),
+		cmd("new", "", "start a new conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.newConversation) }),
 		cmd("fork", "", "continue in a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
 		cmd("compact", "", "replace the history by a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
 		cmd("try-now", "[MODEL]", "retry a turn that waits for a limit", (*model).tryNow),
@@ -105,30 +105,30 @@ func (m *model) command(name, args string) tea.Cmd {
 // idle does something only when no turn runs.
 func (m *model) idle(do func() tea.Cmd) tea.Cmd {
 	if m.busy() {
-		return m.complain(engine.ErrBusy)
+		return m.showError(engine.ErrBusy)
 	}
 	return do()
 }
 
-// newTalk begins a new conversation. It is created with its first message.
-func (m *model) newTalk() tea.Cmd {
-	left := m.letGo("")
+// newConversation begins a new conversation. It is created with its first message.
+func (m *model) newConversation() tea.Cmd {
+	left := m.leaveConversation("")
 	m.begin("", engine.Snapshot{}, 0)
 	return tea.Batch(left, m.preview(), m.branch())
 }
 
 // configure changes the settings of the turns to come.
-func (m *model) configure(o p.Overrides, said string) tea.Cmd {
-	if m.talk.id == "" {
+func (m *model) configure(o p.Overrides, done string) tea.Cmd {
+	if m.conv.id == "" {
 		m.requested = merge(m.requested, o)
-		return m.hintf(theme.OK, "%s", said)
+		return m.hintf(theme.OK, "%s", done)
 	}
 	e := say(p.Configure{Overrides: o})
 	e.then = func(_ p.Receipt, err error) tea.Cmd {
 		if err != nil {
-			return m.complain(err)
+			return m.showError(err)
 		}
-		return m.hintf(theme.OK, "%s", said)
+		return m.hintf(theme.OK, "%s", done)
 	}
 	return m.send(e)
 }
@@ -158,7 +158,7 @@ func merge(a, b p.Overrides) p.Overrides {
 
 // diff shows what the last turn changed, else what differs in the working tree.
 func (m *model) diff(string) tea.Cmd {
-	if d := m.talk.tr.Diff; d != "" {
+	if d := m.conv.tr.Diff; d != "" {
 		m.showDiff("What the last turn changed", d)
 		return nil
 	}
@@ -171,7 +171,7 @@ func (m *model) diff(string) tea.Cmd {
 		return answer{func() tea.Cmd {
 			switch {
 			case err != nil:
-				return m.complain(err)
+				return m.showError(err)
 			case strings.TrimSpace(d) == "":
 				return m.hintf(theme.Accent, "the last turn changed no files, and nothing differs from the last commit")
 			}
@@ -201,21 +201,21 @@ func (m *model) undo(args string) tea.Cmd {
 		}
 	}
 	switch {
-	case m.talk.id == "":
-		return m.complain(errNoConversation)
-	case turn > int(m.talk.tr.Turn):
+	case m.conv.id == "":
+		return m.showError(errNoConversation)
+	case turn > int(m.conv.tr.Turn):
 		return m.noTurn(turn)
 	case m.busy():
-		return m.complain(engine.ErrBusy)
+		return m.showError(engine.ErrBusy)
 	case m.o.Undo == nil:
-		return m.complain(errors.New("undo is not available here"))
+		return m.showError(errors.New("undo is not available here"))
 	}
-	ctx, f, id := m.ctx, m.o.Undo, m.talk.id
+	ctx, f, id := m.ctx, m.o.Undo, m.conv.id
 	return func() tea.Msg {
 		u, err := f(ctx, id, p.TurnID(turn))
 		return answer{func() tea.Cmd {
 			if err != nil {
-				return m.complain(err)
+				return m.showError(err)
 			}
 			return m.confirmUndo(id, u)
 		}}
@@ -223,7 +223,7 @@ func (m *model) undo(args string) tea.Cmd {
 }
 
 func (m *model) confirmUndo(id p.ConversationID, u *app.Undo) tea.Cmd {
-	if m.talk.id != id || m.busy() {
+	if m.conv.id != id || m.busy() {
 		return m.hintf(theme.Warn, "nothing was undone: the conversation has continued")
 	}
 	if u.Files == 0 {
@@ -245,7 +245,7 @@ func (m *model) confirmUndo(id p.ConversationID, u *app.Undo) tea.Cmd {
 				err := u.Do(ctx)
 				return answer{func() tea.Cmd {
 					if err != nil {
-						return m.complain(err)
+						return m.showError(err)
 					}
 					return m.hintf(theme.OK, "turn %d was undone", u.Turn)
 				}}
@@ -256,7 +256,7 @@ func (m *model) confirmUndo(id p.ConversationID, u *app.Undo) tea.Cmd {
 }
 
 func (m *model) showStatus(string) tea.Cmd {
-	s, t := m.settings(), &m.talk
+	s, t := m.settings(), &m.conv
 	u := t.base.Add(t.tr.Usage)
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -285,7 +285,7 @@ func (m *model) showStatus(string) tea.Cmd {
 	if t.context > 0 {
 		line("context", "%d tokens of %s", t.context, window(s.ContextWindow))
 	}
-	line("background", "%d", len(m.talk.tr.Running))
+	line("background", "%d", len(m.conv.tr.Running))
 	m.page("Status", b.String())
 	return nil
 }
@@ -340,7 +340,7 @@ type edited struct {
 
 func (m *model) onEdited(e edited) tea.Cmd {
 	if e.err != nil {
-		return m.complain(fmt.Errorf("the editor: %w", e.err))
+		return m.showError(fmt.Errorf("the editor: %w", e.err))
 	}
 	m.comp.SetText(strings.TrimRight(e.text, "\n"))
 	return nil
@@ -356,7 +356,7 @@ func (m *model) rename(title string) tea.Cmd {
 
 // noTurn says that a number is too high. Messages carry theirs at the right.
 func (m *model) noTurn(n int) tea.Cmd {
-	return m.hintf(theme.Warn, "there is no turn %d; the last one is %d", n, m.talk.tr.Turn)
+	return m.hintf(theme.Warn, "there is no turn %d; the last one is %d", n, m.conv.tr.Turn)
 }
 
 // tryNow ends a hold, with another model if one is named.
@@ -368,13 +368,13 @@ func (m *model) tryNow(name string) tea.Cmd {
 	return m.send(say(try))
 }
 
-// revert takes back a turn and those after it.
+// revert removes a turn and those after it from the history.
 func (m *model) revert(arg string) tea.Cmd {
 	n, err := strconv.Atoi(arg)
 	if err != nil || n < 1 {
 		return m.hintf(theme.Warn, "/revert N: N is the number of a turn")
 	}
-	if m.talk.id != "" && n > int(m.talk.tr.Turn) {
+	if m.conv.id != "" && n > int(m.conv.tr.Turn) {
 		return m.noTurn(n)
 	}
 	return m.send(say(p.Revert{Before: p.TurnID(n)}))

@@ -53,13 +53,13 @@ func TestNewConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "first answer")
-		old := d.m.talk.id
+		old := d.m.conv.id
 		d.say("/new", "enter")
 		d.wait(time.Second)
 		d.sees("fermata test")
 		d.seesNot("first answer")
 		answered(d, "two", "second answer")
-		if d.m.talk.id == old {
+		if d.m.conv.id == old {
 			t.Error("it is the same conversation")
 		}
 		d.seesNot("first answer")
@@ -70,12 +70,12 @@ func TestForkedConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "first answer")
-		old := d.m.talk.id
+		old := d.m.conv.id
 		d.say("/fork", "enter")
 		d.wait(time.Second)
 		d.sees("this is a copy", "first answer")
 		answered(d, "two", "second answer")
-		if d.m.talk.id == old {
+		if d.m.conv.id == old {
 			t.Error("it is the same conversation")
 		}
 		for ev := range e.Read(t.Context(), old) {
@@ -88,9 +88,9 @@ func TestForkedConversation(t *testing.T) {
 
 func TestPickedConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		first := told(e, 1)
+		first := conversationOf(e, 1)
 		e.Must(first, p.Rename{Title: "the first"})
-		second := told(e, 1)
+		second := conversationOf(e, 1)
 		e.Must(second, p.Rename{Title: "the second"})
 		e.Begin() // nothing was said in it
 		d := drive(t, e)
@@ -102,8 +102,8 @@ func TestPickedConversation(t *testing.T) {
 		}
 		d.say("first", "enter")
 		d.wait(time.Second)
-		if d.m.talk.id != first || d.m.screen != nil {
-			t.Errorf("it shows %q", d.m.talk.id)
+		if d.m.conv.id != first || d.m.screen != nil {
+			t.Errorf("it shows %q", d.m.conv.id)
 		}
 		d.say("/resume", "enter")
 		d.press("esc")
@@ -130,7 +130,7 @@ func TestListThatFails(t *testing.T) {
 func TestManyConversations(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		for range firstPage + 30 {
-			told(e, 1)
+			conversationOf(e, 1)
 		}
 		d := drive(t, e, func(o *Options) { o.Pick = true })
 		d.wait(time.Second)
@@ -153,12 +153,12 @@ func TestChooseModel(t *testing.T) {
 		d.wait(10 * time.Second)
 		d.sees("other ·")
 		answered(d, "one", "yes")
-		if s := d.m.talk.tr.Settings; s.Model != "other" || s.Provider != "far" {
+		if s := d.m.conv.tr.Settings; s.Model != "other" || s.Provider != "far" {
 			t.Errorf("it began with %s of %s", s.Model, s.Provider)
 		}
 		d.say("/model third", "enter")
 		d.wait(time.Second)
-		if s := d.m.talk.tr.Settings; s.Model != "third" {
+		if s := d.m.conv.tr.Settings; s.Model != "third" {
 			t.Errorf("the model is %s", s.Model)
 		}
 		d.say("/model", "enter") // which lists the one in use, too
@@ -263,7 +263,7 @@ func TestDiff(t *testing.T) {
 		fail = errors.New("no repository")
 		d.say("/diff", "enter")
 		d.sees("no repository")
-		d.m.talk.tr.Diff = "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"
+		d.m.conv.tr.Diff = "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"
 		d.say("/diff", "enter")
 		d.sees("What the last turn changed", "b/y")
 	})
@@ -314,9 +314,9 @@ func TestStatus(t *testing.T) {
 		d := drive(t, e, func(o *Options) { o.Branch = func(context.Context, string) string { return "trunk" } })
 		answered(d, "one", "yes")
 		d.say("/status", "enter")
-		d.sees("conversation", string(d.m.talk.id), "puppet (test)", "trunk", "read-only", "10 in (0 of them cached), 1 out", "11 tokens of an unknown number")
+		d.sees("conversation", string(d.m.conv.id), "puppet (test)", "trunk", "read-only", "10 in (0 of them cached), 1 out", "11 tokens of an unknown number")
 		d.press("esc")
-		d.m.talk.tr.Title = "\x1b[31mtwo\nlines"
+		d.m.conv.tr.Title = "\x1b[31mtwo\nlines"
 		d.say("/status", "enter")
 		d.sees("title          ␛[31mtwo␊lines")
 	})

@@ -55,7 +55,7 @@ func (m *model) pasteImage() tea.Cmd {
 		file, err := f(ctx)
 		return answer{func() tea.Cmd {
 			if err != nil {
-				return m.complain(err)
+				return m.showError(err)
 			}
 			m.comp.AddImage(file)
 			return nil
@@ -65,7 +65,7 @@ func (m *model) pasteImage() tea.Cmd {
 
 // copyAnswer copies the last answer, or one of its code blocks.
 func (m *model) copyAnswer(args string) tea.Cmd {
-	items := m.talk.tr.Items
+	items := m.conv.tr.Items
 	for i := len(items) - 1; i >= 0; i-- {
 		if it := items[i]; it.Kind == transcript.Message && strings.TrimSpace(it.Text) != "" {
 			if args == "" {

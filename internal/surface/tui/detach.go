@@ -14,10 +14,10 @@ import (
 // owner is the other process that runs the conversation on the screen, so that
 // what goes on in it does not end with us.
 func (m *model) owner() (app.Owner, bool) {
-	if m.o.RunBy == nil || m.talk.id == "" {
+	if m.o.RunBy == nil || m.conv.id == "" {
 		return app.Owner{}, false
 	}
-	o := m.o.RunBy(m.talk.id)
+	o := m.o.RunBy(m.conv.id)
 	return o, o.PID != 0
 }
 
@@ -25,13 +25,13 @@ func (m *model) owner() (app.Owner, bool) {
 // a limit waits on.
 func (m *model) runs() bool {
 	_, elsewhere := m.owner()
-	tr := m.talk.tr
-	return tr.Active && !elsewhere && !m.stopping() && len(m.talk.asks) == 0 && tr.Hold == nil
+	tr := m.conv.tr
+	return tr.Active && !elsewhere && !m.stopping() && len(m.conv.asks) == 0 && tr.Hold == nil
 }
 
 // askToDetach asks what becomes of a turn that another process runs.
 func (m *model) askToDetach(o app.Owner) tea.Cmd {
-	id, turn := m.talk.id, m.talk.tr.Turn
+	id, turn := m.conv.id, m.conv.tr.Turn
 	body := []string{"Another process runs it, so it can go on without this terminal:", "fermata attach " + string(id)}
 	quit := dialog.Choice{ID: "leave", Key: "l", Label: "leave it running, and quit"}
 	if !o.Serves {
@@ -63,7 +63,7 @@ type moved struct {
 }
 
 func (m *model) onMoved(msg moved) {
-	if msg.id != m.talk.id {
+	if msg.id != m.conv.id {
 		return
 	}
 	how, who := "has quit", "this terminal has"

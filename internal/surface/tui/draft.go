@@ -20,13 +20,13 @@ type Drafts interface {
 // draftTime is how much writing a crash may cost.
 const draftTime = 200 * time.Millisecond
 
-// A draft is what is kept of what is written: whatever ends the program, the next one
+// A draft is what is saved of what is written: whatever ends the program, the next one
 // has it.
 type draft struct {
 	of      p.ConversationID
 	text    string
 	pending bool // it is about to be saved
-	failed  bool // which was said
+	failed  bool // and the error was shown
 }
 
 type draftDue struct{}
@@ -40,18 +40,18 @@ func (m *model) keepDraft() tea.Cmd {
 	return tea.Tick(draftTime, func(time.Time) tea.Msg { return draftDue{} })
 }
 
-// draftIs reports whether what is written is what is kept.
+// draftIs reports whether what is written is saved.
 func (m *model) draftIs() bool {
-	return m.draft.of == m.talk.id && m.draft.text == m.unsent()
+	return m.draft.of == m.conv.id && m.draft.text == m.unsent()
 }
 
-// saveDraft is the command that keeps what is written, and nil if it is kept.
+// saveDraft is the command that saves what is written, and nil if it is saved.
 func (m *model) saveDraft() tea.Cmd {
 	if m.o.Drafts == nil || m.draftIs() {
 		m.draft.pending = false
 		return nil
 	}
-	store, before, now := m.o.Drafts, m.draft, draft{of: m.talk.id, text: m.unsent()}
+	store, before, now := m.o.Drafts, m.draft, draft{of: m.conv.id, text: m.unsent()}
 	m.draft.of, m.draft.text = now.of, now.text
 	return func() tea.Msg {
 		err := store.Save(string(now.of), now.text)
@@ -62,7 +62,7 @@ func (m *model) saveDraft() tea.Cmd {
 			m.draft.pending = false
 			if err != nil && !m.draft.failed {
 				m.draft.failed = true
-				return m.complain(err)
+				return m.showError(err)
 			}
 			return nil
 		}}
@@ -74,19 +74,19 @@ func (m *model) loadDraft() tea.Cmd {
 	if m.o.Drafts == nil {
 		return nil
 	}
-	store, id := m.o.Drafts, m.talk.id
+	store, id := m.o.Drafts, m.conv.id
 	return func() tea.Msg {
 		text, err := store.Load(string(id))
 		return answer{func() tea.Cmd {
 			switch {
 			case err != nil:
-				return m.complain(err)
-			case text == "" || m.talk.id != id:
+				return m.showError(err)
+			case text == "" || m.conv.id != id:
 				return nil
 			case strings.HasPrefix(text, m.comp.Text()): // which may have been returned a moment ago
 				m.comp.SetText(text)
 			default:
-				m.giveBack(text)
+				m.returnText(text)
 			}
 			m.draft.of, m.draft.text = id, text
 			return nil

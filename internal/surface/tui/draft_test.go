@@ -59,7 +59,7 @@ func TestDraftOfAConversation(t *testing.T) {
 		if kept[string(id)] != "written before!" {
 			t.Errorf("kept: %q", kept)
 		}
-		d.m.newTalk()
+		d.m.newConversation()
 		d.wait(2 * draftTime)
 		d.send(nil)
 		d.wait(2 * draftTime)
@@ -80,7 +80,7 @@ func TestReturnedMessageIsNotDoubledByItsDraft(t *testing.T) {
 		d.press("esc")
 		r.Stopped()
 		d.wait(time.Second)
-		id := d.m.talk.id
+		id := d.m.conv.id
 		if kept[string(id)] != "and then" {
 			t.Fatalf("kept: %q", kept)
 		}

@@ -65,7 +65,7 @@ func (m *model) askQuestion() tea.Cmd {
 }
 
 // showQuestions notices what MCP servers ask during a call.
-func (t *talk) showQuestions(it *transcript.Item) {
+func (t *conversation) showQuestions(it *transcript.Item) {
 	i := slices.Index(t.questions, it)
 	switch {
 	case len(it.Questions) > 0 && i < 0:
@@ -77,9 +77,9 @@ func (t *talk) showQuestions(it *transcript.Item) {
 
 // question is the first one that is open.
 func (m *model) question() *p.ElicitationRequested {
-	for _, it := range m.talk.questions {
+	for _, it := range m.conv.questions {
 		for _, q := range it.Questions {
-			if !m.talk.answeredQuestions[q] {
+			if !m.conv.answeredQuestions[q] {
 				return q
 			}
 		}
@@ -104,28 +104,28 @@ func (m *model) showServers(string) tea.Cmd {
 func (m *model) answer(text string) tea.Cmd {
 	q := m.question()
 	if q == nil {
-		return m.complain(errors.New("no MCP server asks anything"))
+		return m.showError(errors.New("no MCP server asks anything"))
 	}
 	content, err := form.Read(form.Fields(q.Schema), text)
 	if err != nil {
-		return m.complain(err)
+		return m.showError(err)
 	}
 	return m.answerQuestion(q, p.ElicitationAccept, content)
 }
 
 func (m *model) answerQuestion(q *p.ElicitationRequested, action p.ElicitationAction, content []byte) tea.Cmd {
-	if m.talk.answeredQuestions == nil {
-		m.talk.answeredQuestions = map[*p.ElicitationRequested]bool{}
+	if m.conv.answeredQuestions == nil {
+		m.conv.answeredQuestions = map[*p.ElicitationRequested]bool{}
 	}
-	m.talk.answeredQuestions[q] = true
+	m.conv.answeredQuestions[q] = true
 	e := say(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: action, Content: content})
 	e.then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case errors.Is(err, engine.ErrNoElicitation):
 			return m.hintf(theme.Accent, "that was answered elsewhere")
 		case err != nil:
-			delete(m.talk.answeredQuestions, q) // ask again
-			return m.complain(err)
+			delete(m.conv.answeredQuestions, q) // ask again
+			return m.showError(err)
 		}
 		return nil
 	}

@@ -20,14 +20,14 @@ import (
 
 // onBatch folds what happened.
 func (m *model) onBatch(b feed.Batch) tea.Cmd {
-	if b.From != m.talk.feed {
+	if b.From != m.conv.feed {
 		return nil // of a conversation that is no longer on the screen
 	}
 	var broken *feed.PanicError
 	if errors.As(b.Err, &broken) {
 		panic(broken)
 	}
-	t := &m.talk
+	t := &m.conv
 	before, cwd := m.watch(), t.tr.Settings.Cwd
 	for _, e := range b.Events {
 		m.apply(e)
@@ -49,14 +49,14 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 		return tea.Quit // this was the last there is to see
 	}
 	if !errors.Is(b.Err, context.Canceled) {
-		cmds = append(cmds, m.complain(b.Err))
+		cmds = append(cmds, m.showError(b.Err))
 	}
 	return tea.Batch(cmds...)
 }
 
 func (m *model) apply(e p.Event) {
-	t := &m.talk
-	before, caught := t.tr.Usage, t.caught()
+	t := &m.conv
+	before, caught := t.tr.Usage, t.caughtUp()
 	for _, it := range t.tr.Apply(e) {
 		m.show(it)
 	}
@@ -74,8 +74,8 @@ func (m *model) apply(e p.Event) {
 		t.context = now.Input - before.Input + now.Output - before.Output
 	}
 	m.takeReturned(caught)
-	if !caught && t.caught() {
-		m.caughtUp()
+	if !caught && t.caughtUp() {
+		m.onCaughtUp()
 	}
 	if !t.tr.Active {
 		m.stopTurn = 0
@@ -85,7 +85,7 @@ func (m *model) apply(e p.Event) {
 // show puts an item on the screen and notices whether it asks for something.
 func (m *model) show(it *transcript.Item) {
 	m.view.Put(it)
-	t := &m.talk
+	t := &m.conv
 	t.showQuestions(it)
 	i := slices.Index(t.asks, it)
 	switch {
@@ -99,34 +99,34 @@ func (m *model) show(it *transcript.Item) {
 	}
 }
 
-// takeReturned puts messages that a stop handed back into the composer.
+// takeReturned puts messages that a stop returned into the composer.
 // Those of long ago were dealt with then.
 func (m *model) takeReturned(caught bool) {
-	t := &m.talk
+	t := &m.conv
 	if len(t.tr.Returned) < t.returned { // a new turn has begun
 		t.returned = 0
 	}
 	news := t.tr.Returned[t.returned:]
 	t.returned = len(t.tr.Returned)
 	if caught {
-		m.giveBack(m.texts(news)...)
+		m.returnText(m.texts(news)...)
 	}
 }
 
 func (m *model) texts(inputs []p.ReturnedInput) []string {
 	var list []string
 	for _, in := range inputs {
-		if !in.Deleted { // else whoever took it back has it
+		if !in.Deleted { // else whoever deleted it has it
 			list = append(list, m.written(in.Content))
 		}
 	}
 	return list
 }
 
-// caughtUp is called when all that was there has been seen: what the last stop
-// or crash handed back, and nobody has sent again, is put into the composer.
-func (m *model) caughtUp() {
-	t := &m.talk
+// onCaughtUp is called when all that was there has been seen: what the last stop
+// or crash returned, and nobody has sent again, is put into the composer.
+func (m *model) onCaughtUp() {
+	t := &m.conv
 	if t.from > 0 { // what is not loaded counts too
 		t.base = sub(t.found.Usage, t.tr.Usage)
 		t.tr.Running = slices.Clone(t.found.Background)
@@ -137,7 +137,7 @@ func (m *model) caughtUp() {
 	m.putNotes()
 	if texts := m.texts(t.tr.Returned); !t.tr.Active && len(texts) > 0 {
 		if !strings.HasPrefix(m.comp.Text(), strings.Join(texts, "\n\n")) { // else they were in the draft
-			m.giveBack(texts...)
+			m.returnText(texts...)
 		}
 		m.note(false, "not delivered before, and back in the box below: %s", strings.Join(texts, " · "))
 	}
@@ -156,8 +156,8 @@ const guardTime = 400 * time.Millisecond
 // ask opens the dialog of the next approval, and closes one that was answered
 // by somebody else.
 func (m *model) ask() tea.Cmd {
-	t := &m.talk
-	if !t.caught() {
+	t := &m.conv
+	if !t.caughtUp() {
 		return nil
 	}
 	var cmds []tea.Cmd
@@ -186,12 +186,12 @@ func (m *model) ask() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-func (t *talk) answeredID(id string) bool {
+func (t *conversation) answeredID(id string) bool {
 	call, err := p.ParseItemID(id)
 	return err == nil && t.answered[call]
 }
 
-func (t *talk) isAnswered(it *transcript.Item) bool { return t.answeredID(it.ID) }
+func (t *conversation) isAnswered(it *transcript.Item) bool { return t.answeredID(it.ID) }
 
 func (m *model) askFor(it *transcript.Item) tea.Cmd {
 	req := *it.Approval
@@ -215,11 +215,11 @@ type approved struct {
 }
 
 func (m *model) approve(call p.CallID, a dialog.Action, remember func() error) tea.Cmd {
-	m.talk.answered[call] = true
+	m.conv.answered[call] = true
 	if a.Decision == p.Abort {
-		m.stopTurn = m.talk.tr.Turn
+		m.stopTurn = m.conv.tr.Turn
 	}
-	ctx, e, id := m.ctx, m.o.Engine, m.talk.id
+	ctx, e, id := m.ctx, m.o.Engine, m.conv.id
 	return func() tea.Msg {
 		if a.Always {
 			if err := remember(); err != nil {
@@ -239,6 +239,6 @@ func (m *model) onApproved(a approved) tea.Cmd {
 	if errors.Is(a.err, engine.ErrNoApproval) {
 		return m.hintf(theme.Accent, "that was answered elsewhere")
 	}
-	delete(m.talk.answered, a.call) // ask again
-	return m.complain(a.err)
+	delete(m.conv.answered, a.call) // ask again
+	return m.showError(a.err)
 }

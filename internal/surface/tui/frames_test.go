@@ -151,7 +151,7 @@ func TestPager(t *testing.T) {
 // The wheel scrolls, and Esc goes back to the end.
 func TestScrolling(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := told(e, 40)
+		id := conversationOf(e, 40)
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		d.seesNot("more lines below")

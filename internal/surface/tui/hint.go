@@ -15,7 +15,7 @@ import (
 // hintTime is how long a hint is shown if no key is pressed.
 const hintTime = 8 * time.Second
 
-// A hint is a short word to the person in place of the status line.
+// A hint is a short remark in place of the status line.
 type hint struct {
 	role theme.Role
 	text string
@@ -32,8 +32,8 @@ func (m *model) hintf(role theme.Role, format string, args ...any) tea.Cmd {
 
 func (m *model) clearHint() { m.hint.text = "" }
 
-// complain shows an error: in the conversation if it is too long for a line.
-func (m *model) complain(err error) tea.Cmd {
+// showError shows an error: in the conversation if it is too long for a line.
+func (m *model) showError(err error) tea.Cmd {
 	text := explain(err)
 	if safetext.Width(safetext.Line(text)) > m.width {
 		m.note(true, "%s", text)
@@ -43,7 +43,7 @@ func (m *model) complain(err error) tea.Cmd {
 	return m.hintf(theme.Error, "%s", text)
 }
 
-// explain says an error to a person, with what to do about it.
+// explain is an error for a person, with what to do about it.
 func explain(err error) string {
 	var held *heldError
 	switch {

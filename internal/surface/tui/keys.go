@@ -38,7 +38,7 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 		cmd, gone := m.screen.update(msg)
 		if gone {
 			m.screen = nil
-			m.giveUp() // what was chosen is not wanted any more
+			m.cancelOpening() // what was chosen is not wanted any more
 			cmd = tea.Batch(cmd, m.flush())
 		}
 		return cmd
@@ -115,8 +115,8 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 	key, isKey := msg.(tea.KeyPressMsg)
 	if isKey && m.comp.Empty() { // keys that would do nothing there
 		switch {
-		case key.String() == "up" && (len(m.talk.tr.Inputs) > 0 || len(m.out.waiting) > 0):
-			return m.takeBack()
+		case key.String() == "up" && (len(m.conv.tr.Inputs) > 0 || len(m.out.waiting) > 0):
+			return m.editPending()
 		case key.String() == "home":
 			return m.free(key)
 		case key.String() == "?":
@@ -139,7 +139,7 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 	case composer.Unknown:
 		return tea.Batch(cmd, m.hintf(theme.Warn, "there is no command /%s; see /help", a.Name))
 	case composer.Failed:
-		return tea.Batch(cmd, m.complain(a.Err))
+		return tea.Batch(cmd, m.showError(a.Err))
 	case nil:
 		if isKey {
 			return tea.Batch(cmd, m.free(key))

@@ -22,42 +22,42 @@ func (m *model) apart(do func() tea.Cmd) tea.Cmd {
 	if !m.busy() {
 		return do()
 	}
-	if len(m.talk.asks) == 0 || m.stopping() || len(m.out.messages()) > 0 {
-		return m.complain(engine.ErrBusy)
+	if len(m.conv.asks) == 0 || m.stopping() || len(m.out.messages()) > 0 {
+		return m.showError(engine.ErrBusy)
 	}
-	ctx, e, id := m.ctx, m.o.Engine, m.talk.id
+	ctx, e, id := m.ctx, m.o.Engine, m.conv.id
 	return func() tea.Msg {
 		snap, err := e.Resume(ctx, id)
 		return answer{func() tea.Cmd {
 			switch {
 			case err != nil:
-				return m.complain(err)
-			case !snap.Waiting, m.talk.id != id, len(m.talk.answered) > 0 && slices.ContainsFunc(m.talk.asks, m.talk.isAnswered):
-				return m.complain(engine.ErrBusy)
+				return m.showError(err)
+			case !snap.Waiting, m.conv.id != id, len(m.conv.answered) > 0 && slices.ContainsFunc(m.conv.asks, m.conv.isAnswered):
+				return m.showError(engine.ErrBusy)
 			}
 			return do()
 		}}
 	}
 }
 
-// letGo closes the conversation on the screen when another one takes its place,
-// so that others can open it. If commands run on in it, it is kept.
-func (m *model) letGo(next p.ConversationID) tea.Cmd {
-	id, running := m.talk.id, len(m.talk.tr.Running)
-	m.kept = slices.DeleteFunc(m.kept, func(k p.ConversationID) bool { return k == next })
+// leaveConversation closes the conversation on the screen when another one takes its place,
+// so that others can open it. If commands still run in it, it stays open.
+func (m *model) leaveConversation(next p.ConversationID) tea.Cmd {
+	id, running := m.conv.id, len(m.conv.tr.Running)
+	m.leftOpen = slices.DeleteFunc(m.leftOpen, func(k p.ConversationID) bool { return k == next })
 	if id == "" || id == next {
 		return nil
 	}
 	if running > 0 {
-		m.kept = append(m.kept, id)
+		m.leftOpen = append(m.leftOpen, id)
 		return m.hintf(theme.Accent, "%s keeps running in the other conversation until you quit", words.Count(running, "background command"))
 	}
 	return m.release(id)
 }
 
-// unwanted lets go of a conversation that may have been opened for nothing.
-func (m *model) unwanted(id p.ConversationID) tea.Cmd {
-	if id == m.talk.id || m.opening != nil && id == m.opening.id || slices.Contains(m.kept, id) {
+// releaseUnused closes a conversation that may have been opened for nothing.
+func (m *model) releaseUnused(id p.ConversationID) tea.Cmd {
+	if id == m.conv.id || m.opening != nil && id == m.opening.id || slices.Contains(m.leftOpen, id) {
 		return nil
 	}
 	return m.release(id)
@@ -67,7 +67,7 @@ func (m *model) release(id p.ConversationID) tea.Cmd {
 	ctx, e := m.ctx, m.o.Engine
 	return func() tea.Msg {
 		if err := e.Release(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
-			return answer{func() tea.Cmd { return m.complain(err) }}
+			return answer{func() tea.Cmd { return m.showError(err) }}
 		}
 		return nil
 	}
@@ -77,16 +77,16 @@ func (m *model) release(id p.ConversationID) tea.Cmd {
 // are not on the screen.
 const lookTime = time.Second
 
-// keptJobs are the commands that run on in conversations that were left, one line
+// jobsLeftRunning are the commands that still run in conversations that are not on the screen, one line
 // each.
-func keptJobs(ctx context.Context, e engine.Engine, kept []p.ConversationID) []string {
+func jobsLeftRunning(ctx context.Context, e engine.Engine, kept []p.ConversationID) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var lines []string
 	for _, id := range kept {
 		snap, err := e.Resume(ctx, id)
 		if err != nil {
-			continue // then nothing runs in it, or nobody can tell
+			continue // then nothing runs in it, or it cannot be known
 		}
 		for _, job := range snap.Background {
 			line := jobLine(job)

@@ -33,7 +33,7 @@ type model struct {
 	theme         *theme.Theme // the widgets share it, so that it is changed in place
 	dark, color   bool
 
-	talk      talk
+	conv      conversation
 	view      *scroll.View
 	comp      *composer.Composer
 	fresh     p.Settings  // of the next conversation
@@ -47,25 +47,25 @@ type model struct {
 	out      outbox
 	opening  *attempt                          // nil if none is on its way
 	before   p.ConversationID                  // the one before that on the screen
-	kept     []p.ConversationID                // left, and open because commands run in them
-	created  *atomic.Pointer[p.ConversationID] // one that has begun, until we hear of it
+	leftOpen []p.ConversationID                // not on the screen, and open because commands run in them
+	created  *atomic.Pointer[p.ConversationID] // one that was created, until Update knows of it
 	dir      *atomic.Pointer[string]           // where files are completed; read by commands
-	stopTurn p.TurnID                          // the turn that was told to stop
+	stopTurn p.TurnID                          // the turn that was asked to stop
 	stopNext bool                              // stop what the message leads to that is on its way
 	armed    time.Time                         // when the first Ctrl-C came
 	leaving  *leave                            // the program is about to end
 
-	draft    draft
-	sel      selection.Selection
-	escaped  bool // Esc was the last key, and there was nothing for it to do
-	trusting bool // messages wait until it is known whether the directory is trusted
-	asleep   bool // we have stopped ourselves: that we go on is no news
-	burst    burst
-	hint     hint
-	where    string // the branch
-	spinning bool
-	frame    int
-	said     int // how many notes there were
+	draft     draft
+	sel       selection.Selection
+	escaped   bool // Esc was the last key, and there was nothing for it to do
+	trusting  bool // messages wait until it is known whether the directory is trusted
+	asleep    bool // we have stopped ourselves: that we go on is no news
+	burst     burst
+	hint      hint
+	where     string // the branch
+	spinning  bool
+	frame     int
+	noteCount int // how many notes there were
 
 	unfocused bool // the terminal says that the person looks elsewhere
 }
@@ -75,7 +75,7 @@ type screen interface {
 	// update takes a message; gone says that the screen is to be left.
 	update(tea.Msg) (cmd tea.Cmd, gone bool)
 	view(width, height int) ([]string, *tea.Cursor)
-	note(string) // a word to the person
+	note(string) // shows a remark
 }
 
 // An asking is a dialog and what its answer leads to.
@@ -163,7 +163,7 @@ func (m *model) remember(text string) tea.Cmd {
 	}
 	return func() tea.Msg {
 		if err := history.Add(text); err != nil {
-			return answer{func() tea.Cmd { return m.complain(err) }}
+			return answer{func() tea.Cmd { return m.showError(err) }}
 		}
 		return nil
 	}
@@ -186,7 +186,7 @@ func (m *model) preview() tea.Cmd {
 type previewed struct {
 	settings p.Settings
 	err      error
-	unknown  bool // nobody has said whether the directory is trusted
+	unknown  bool // it is not known whether the directory is trusted
 	repo     bool // it is in a git repository
 }
 
@@ -209,7 +209,7 @@ func (m *model) onPreview(msg previewed) tea.Cmd {
 	if msg.err != nil {
 		m.fresh.Cwd = m.o.Dir
 	}
-	if m.talk.id != "" || m.opening != nil || m.screen != nil {
+	if m.conv.id != "" || m.opening != nil || m.screen != nil {
 		return cmd
 	}
 	m.setDir(m.fresh.Cwd)
@@ -243,8 +243,8 @@ func (m *model) spin() tea.Cmd {
 	switch {
 	case m.spinning:
 		return nil
-	case m.busy() || m.opening != nil || m.talk.loading != nil || m.leaving != nil || len(m.out.waiting) > 0:
-	case len(m.talk.tr.Running) > 0:
+	case m.busy() || m.opening != nil || m.conv.loading != nil || m.leaving != nil || len(m.out.waiting) > 0:
+	case len(m.conv.tr.Running) > 0:
 		every = slowTick
 	default:
 		return nil
@@ -368,12 +368,12 @@ func (m *model) forward(msg tea.Msg) tea.Cmd {
 	}
 	action, cmd := m.comp.Update(msg)
 	if failed, ok := action.(composer.Failed); ok {
-		cmds = append(cmds, m.complain(failed.Err))
+		cmds = append(cmds, m.showError(failed.Err))
 	}
 	return tea.Batch(append(cmds, cmd)...)
 }
 
-// onMode hears what the terminal can do. Bubble Tea goes by the same rule.
+// onMode learns what the terminal can do. Bubble Tea goes by the same rule.
 func (m *model) onMode(msg tea.ModeReportMsg) {
 	if msg.Mode == ansi.ModeUnicodeCore {
 		safetext.Join(!msg.Value.IsNotRecognized() && !msg.Value.IsPermanentlyReset())

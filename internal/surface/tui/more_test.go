@@ -19,7 +19,7 @@ import (
 
 // happens folds events as if they had come.
 func (d *driver) happens(bodies ...p.Body) {
-	b := feed.Batch{From: d.m.talk.feed}
+	b := feed.Batch{From: d.m.conv.feed}
 	for _, body := range bodies {
 		b.Events = append(b.Events, p.Event{Time: time.Now(), Body: body})
 	}
@@ -147,7 +147,7 @@ func TestSlowEngine(t *testing.T) {
 // A conversation that is locked when it is chosen leaves the list on the screen.
 func TestLockedWhenChosen(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		locked := told(e, 1)
+		locked := conversationOf(e, 1)
 		d := drive(t, e, func(o *Options) { o.Engine, o.Pick = lockedEngine{e, locked}, true })
 		d.wait(time.Second)
 		d.press("enter")
@@ -168,7 +168,7 @@ func TestNotices(t *testing.T) {
 		d.sees("what is colour?")
 		answered(d, "one", "yes")
 		d.sees("what is colour?", "yes")
-		id := told(e, 20)
+		id := conversationOf(e, 20)
 		d = drive(t, e, resuming(id), func(o *Options) { o.Notices = []string{"config.toml: what is colour?"} })
 		d.wait(time.Second)
 		d.sees("answer 20.", "what is colour?") // after what was said before
@@ -181,7 +181,7 @@ func TestNotices(t *testing.T) {
 // That no new conversation could begin does not matter to one that goes on.
 func TestResumeWithoutAProvider(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := told(e, 1)
+		id := conversationOf(e, 1)
 		d := drive(t, e, resuming(id), func(o *Options) {
 			o.Settings = func(context.Context) (p.Settings, error) { return p.Settings{}, errors.New("no provider") }
 		})
@@ -197,18 +197,18 @@ func TestResumeWithoutAProvider(t *testing.T) {
 // How far the earlier part is loaded can be seen.
 func TestLoadingIsSeen(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := told(e, 200)
+		id := conversationOf(e, 200)
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		for range 200 { // up to what is loaded, and beyond
 			d.step(press("pgup"))
-			if d.m.talk.loading != nil {
+			if d.m.conv.loading != nil {
 				break
 			}
 		}
 		d.sees("loading…")
 		d.wait(time.Second)
-		if d.m.talk.from != 0 {
+		if d.m.conv.from != 0 {
 			t.Error("it was not loaded")
 		}
 		d.seesNot("loading")

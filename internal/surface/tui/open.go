@@ -18,8 +18,8 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A talk is the conversation on the screen.
-type talk struct {
+// A conversation is the one on the screen.
+type conversation struct {
 	id    p.ConversationID // empty until the first message
 	tr    *transcript.Transcript
 	feed  *feed.Feed // nil if it is not followed
@@ -45,18 +45,18 @@ type talk struct {
 
 // caught reports whether everything that was there when the conversation was
 // opened has been seen.
-func (t *talk) caught() bool { return t.last >= t.found.Last }
+func (t *conversation) caughtUp() bool { return t.last >= t.found.Last }
 
 // begin puts a conversation on the screen and follows it after the cursor.
 func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor) {
-	m.endTalk()
+	m.stopFollowing()
 	var notes []*transcript.Item // of the start, which belong to what comes
-	if m.talk.id != "" {
-		m.before = m.talk.id
+	if m.conv.id != "" {
+		m.before = m.conv.id
 	} else {
-		notes = m.talk.notes
+		notes = m.conv.notes
 	}
-	m.talk = talk{
+	m.conv = conversation{
 		id: id, tr: &transcript.Transcript{Settings: snap.Settings, Title: snap.Title, Completions: true}, found: snap,
 		last: after, from: after, answered: map[p.CallID]bool{}, notes: notes,
 	}
@@ -64,7 +64,7 @@ func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor)
 	m.view.Reset()
 	m.setDir(m.settings().Cwd)
 	m.dialog = nil
-	if m.talk.caught() {
+	if m.conv.caughtUp() {
 		m.putNotes()
 	}
 	if id != "" {
@@ -73,29 +73,29 @@ func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor)
 }
 
 func (m *model) putNotes() {
-	for _, it := range m.talk.notes {
+	for _, it := range m.conv.notes {
 		m.view.Put(it)
 	}
 }
 
-func (m *model) endTalk() {
-	if m.talk.feed != nil {
-		m.talk.feed.Stop()
+func (m *model) stopFollowing() {
+	if m.conv.feed != nil {
+		m.conv.feed.Stop()
 	}
-	if m.talk.stopLoad != nil {
-		m.talk.stopLoad()
+	if m.conv.stopLoad != nil {
+		m.conv.stopLoad()
 	}
 }
 
 func (m *model) follow(after p.Cursor) {
 	ctx, stop := context.WithCancel(m.ctx)
-	m.talk.feed = feed.Follow(ctx, m.o.Engine.Subscribe(ctx, m.talk.id, after), stop)
+	m.conv.feed = feed.Follow(ctx, m.o.Engine.Subscribe(ctx, m.conv.id, after), stop)
 }
 
 // settings are those in force, or those that the next conversation begins with.
 func (m *model) settings() p.Settings {
-	if m.talk.id != "" {
-		return m.talk.tr.Settings
+	if m.conv.id != "" {
+		return m.conv.tr.Settings
 	}
 	return m.requested.Apply(m.fresh)
 }
@@ -108,14 +108,14 @@ type attempt struct {
 
 // try begins an attempt in place of the one before.
 func (m *model) try(id p.ConversationID) (context.Context, *attempt) {
-	m.giveUp()
+	m.cancelOpening()
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.opening = &attempt{id, cancel}
 	return ctx, m.opening
 }
 
-// giveUp ends the attempt to open a conversation, if there is one.
-func (m *model) giveUp() {
+// cancelOpening ends the attempt to open a conversation, if there is one.
+func (m *model) cancelOpening() {
 	if m.opening != nil {
 		m.opening.cancel()
 		m.opening = nil
@@ -142,7 +142,7 @@ type heldError struct {
 func (e *heldError) Error() string { return e.err.Error() }
 func (e *heldError) Unwrap() error { return e.err }
 
-// open takes a conversation up.
+// open resumes a conversation.
 func (m *model) open(id p.ConversationID) tea.Cmd {
 	ctx, by := m.try(id)
 	o := m.o
@@ -215,19 +215,19 @@ func tail(ctx context.Context, e engine.Engine, id p.ConversationID, last p.Seq)
 
 func (m *model) onOpened(o opened) tea.Cmd {
 	if o.by != m.opening { // another one was chosen, or none
-		return m.unwanted(o.id)
+		return m.releaseUnused(o.id)
 	}
-	m.giveUp() // it is over
+	m.cancelOpening() // it is over
 	if o.err != nil {
 		return m.notOpened(o)
 	}
 	m.screen = nil
-	left := m.letGo(o.id)
+	left := m.leaveConversation(o.id)
 	m.begin(o.id, o.snap, o.after)
 	if o.gone != nil {
 		m.note(true, "%v; fermata resume %s -C DIR works in another directory", o.gone, o.id)
 	}
-	return tea.Batch(left, m.talk.feed.Next, m.flush(), m.branch(), m.loadDraft(), m.notifyOfRecovery(o.snap))
+	return tea.Batch(left, m.conv.feed.Next, m.flush(), m.branch(), m.loadDraft(), m.notifyOfRecovery(o.snap))
 }
 
 // notOpened says why, and lets the person choose another conversation. What was
@@ -255,8 +255,8 @@ type loaded struct {
 // loadEarlier reads what was left out when the conversation was opened. It is
 // folded beside, and takes the place of what is shown when it is whole.
 func (m *model) loadEarlier() tea.Cmd {
-	t := &m.talk
-	if t.from == 0 || t.loading != nil || !t.caught() || m.inline() {
+	t := &m.conv
+	if t.from == 0 || t.loading != nil || !t.caughtUp() || m.inline() {
 		return nil
 	}
 	ctx, stop := context.WithCancel(m.ctx)
@@ -286,13 +286,13 @@ func (m *model) loadEarlier() tea.Cmd {
 }
 
 func (m *model) onLoaded(l loaded) tea.Cmd {
-	t := &m.talk
+	t := &m.conv
 	if l.id != t.id || t.loading == nil {
 		return nil
 	}
 	t.loading, t.stopLoad = nil, nil
 	if l.err != nil {
-		return m.complain(l.err)
+		return m.showError(l.err)
 	}
 	if t.feed != nil {
 		t.feed.Stop()
@@ -316,27 +316,27 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 }
 
 // percent is how far loading the earlier part has come.
-func (t *talk) percent() int {
+func (t *conversation) percent() int {
 	return int(100 * t.loading.Load() / max(1, uint64(t.last)))
 }
 
 // note is a remark of this program in the conversation.
 func (m *model) note(warn bool, format string, args ...any) {
-	m.said++
+	m.noteCount++
 	it := &transcript.Item{
-		ID: fmt.Sprintf("tui%d", m.said), Kind: transcript.Notice, Status: transcript.Done, Warn: warn,
+		ID: fmt.Sprintf("tui%d", m.noteCount), Kind: transcript.Notice, Status: transcript.Done, Warn: warn,
 		Text: fmt.Sprintf(format, args...),
 	}
-	m.talk.notes = append(m.talk.notes, it)
+	m.conv.notes = append(m.conv.notes, it)
 	m.view.Put(it)
 }
 
-// fork goes on with a copy of the conversation.
+// fork continues in a copy of the conversation.
 func (m *model) fork() tea.Cmd {
-	if m.talk.id == "" {
-		return m.complain(errNoConversation)
+	if m.conv.id == "" {
+		return m.showError(errNoConversation)
 	}
-	e, id := m.o.Engine, m.talk.id
+	e, id := m.o.Engine, m.conv.id
 	ctx, by := m.try("")
 	return tea.Batch(m.spin(), func() tea.Msg {
 		to, err := e.Fork(ctx, id, 0)
@@ -354,9 +354,9 @@ func (m *model) onForked(f forked) tea.Cmd {
 	if f.by != m.opening {
 		return nil
 	}
-	m.giveUp() // it is over
+	m.cancelOpening() // it is over
 	if f.err != nil {
-		return m.complain(f.err)
+		return m.showError(f.err)
 	}
 	return tea.Batch(m.open(f.id), m.hintf(theme.OK, "this is a copy; the original is unchanged"))
 }

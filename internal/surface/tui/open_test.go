@@ -16,8 +16,8 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// told is a conversation with a number of turns.
-func told(e *enginetest.Engine, turns int) p.ConversationID {
+// conversationOf is a conversation with a number of turns.
+func conversationOf(e *enginetest.Engine, turns int) p.ConversationID {
 	id := e.Begin()
 	for i := range turns {
 		e.Say(id, fmt.Sprintf("question %d.", i+1))
@@ -28,7 +28,7 @@ func told(e *enginetest.Engine, turns int) p.ConversationID {
 
 func TestResume(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := told(e, 2)
+		id := conversationOf(e, 2)
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		d.sees("question 1.", "answer 1.", "question 2.", "answer 2.", "ready")
@@ -36,7 +36,7 @@ func TestResume(t *testing.T) {
 		e.Request().Answer("answer 3.")
 		d.wait(time.Second)
 		d.sees("answer 3.")
-		if d.m.talk.id != id {
+		if d.m.conv.id != id {
 			t.Error("it is another conversation")
 		}
 	})
@@ -44,7 +44,7 @@ func TestResume(t *testing.T) {
 
 func TestResumeWithAPrompt(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := told(e, 1)
+		id := conversationOf(e, 1)
 		kept := &memory{}
 		d := drive(t, e, resuming(id), func(o *Options) { o.Prompt, o.History = "and now?", kept })
 		e.Request().Answer("now this")
@@ -65,7 +65,7 @@ func TestResumeAfterACrash(t *testing.T) {
 		r.Delta("half a sen")
 		d.say("steered", "enter")
 		d.wait(time.Second)
-		id := d.m.talk.id
+		id := d.m.conv.id
 		e.Kill()
 
 		again := enginetest.New(t, enginetest.Options{Store: e.Store})
@@ -91,7 +91,7 @@ func TestResumeDoesNotBringOldInputBack(t *testing.T) {
 		e.Request().Answer("yes")
 		d.wait(time.Second)
 
-		again := drive(t, e, resuming(d.m.talk.id))
+		again := drive(t, e, resuming(d.m.conv.id))
 		again.wait(time.Second)
 		if text := again.m.comp.Text(); text != "" {
 			t.Errorf("the composer holds %q", text)
@@ -101,19 +101,19 @@ func TestResumeDoesNotBringOldInputBack(t *testing.T) {
 
 func TestOverridesOfThisRun(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := told(e, 1)
+		id := conversationOf(e, 1)
 		model := "other"
 		d := drive(t, e, resuming(id), func(o *Options) {
 			o.Overrides = func(p.Settings) p.Overrides { return p.Overrides{Model: &model} }
 		})
 		d.wait(time.Second)
 		d.sees("other")
-		last := d.m.talk.last
+		last := d.m.conv.last
 		again := drive(t, e, resuming(id), func(o *Options) {
 			o.Overrides = func(p.Settings) p.Overrides { return p.Overrides{Model: &model} }
 		})
 		again.wait(time.Second)
-		if again.m.talk.last != last {
+		if again.m.conv.last != last {
 			t.Error("what does not differ was recorded again")
 		}
 	})
@@ -134,7 +134,7 @@ func (l lockedEngine) Resume(ctx context.Context, id p.ConversationID) (engine.S
 
 func TestLockedConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		locked, free := told(e, 1), told(e, 1)
+		locked, free := conversationOf(e, 1), conversationOf(e, 1)
 		e.Must(free, p.Rename{Title: "the free one"})
 		d := drive(t, e, resuming(locked), func(o *Options) {
 			o.Engine = lockedEngine{e, locked}
@@ -145,7 +145,7 @@ func TestLockedConversation(t *testing.T) {
 		d.say("free", "enter")
 		d.wait(time.Second)
 		d.sees("question 1.", "ready")
-		if d.m.talk.id != free {
+		if d.m.conv.id != free {
 			t.Error("not the one that was chosen")
 		}
 	})
@@ -186,7 +186,7 @@ func (c countingEngine) Subscribe(ctx context.Context, id p.ConversationID, afte
 func TestLongConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		const turns = 1500 // of five events
-		id := told(e, turns)
+		id := conversationOf(e, turns)
 		var read atomic.Int64
 		d := drive(t, e, resuming(id), func(o *Options) { o.Engine = countingEngine{e, &read} })
 		d.wait(time.Second)
@@ -194,10 +194,10 @@ func TestLongConversation(t *testing.T) {
 		if n := read.Load(); n > tailEvents+100 {
 			t.Errorf("%d events were read", n)
 		}
-		if got, want := d.m.talk.base.Add(d.m.talk.tr.Usage).Total, int64(11*turns); got != want {
+		if got, want := d.m.conv.base.Add(d.m.conv.tr.Usage).Total, int64(11*turns); got != want {
 			t.Errorf("it shows %d tokens, want %d", got, want)
 		}
-		first := d.m.talk.tr.Items[0].Text
+		first := d.m.conv.tr.Items[0].Text
 		if !strings.HasPrefix(first, "question ") || first == "question 1." {
 			t.Errorf("it begins with %q", first)
 		}
@@ -207,10 +207,10 @@ func TestLongConversation(t *testing.T) {
 		d.wait(time.Second)
 		d.press("home")
 		d.wait(5 * time.Second)
-		if n := len(d.m.talk.tr.Items); n < 2*turns {
+		if n := len(d.m.conv.tr.Items); n < 2*turns {
 			t.Fatalf("%d items are there", n)
 		}
-		if got, want := d.m.talk.base.Add(d.m.talk.tr.Usage).Total, int64(11*turns); got != want {
+		if got, want := d.m.conv.base.Add(d.m.conv.tr.Usage).Total, int64(11*turns); got != want {
 			t.Errorf("it shows %d tokens, want %d", got, want)
 		}
 		d.press("home")
@@ -227,7 +227,7 @@ func TestLongConversation(t *testing.T) {
 // A turn that is longer than what is loaded at first is loaded whole.
 func TestLongTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := told(e, 1)
+		id := conversationOf(e, 1)
 		e.Say(id, "long")
 		for range tailEvents {
 			r := e.Request()
@@ -239,7 +239,7 @@ func TestLongTurn(t *testing.T) {
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		d.sees("over", "ready")
-		if first := d.m.talk.tr.Items[0].Text; first != "long" && first != "question 1." {
+		if first := d.m.conv.tr.Items[0].Text; first != "long" && first != "question 1." {
 			t.Errorf("it begins with %q", first)
 		}
 	})
@@ -295,7 +295,7 @@ func TestPanicOfTheFeedIsOurs(t *testing.T) {
 				t.Error("it goes on")
 			}
 		}()
-		d.m.Update(feed.Batch{From: d.m.talk.feed, Err: &feed.PanicError{Value: "ouch"}})
+		d.m.Update(feed.Batch{From: d.m.conv.feed, Err: &feed.PanicError{Value: "ouch"}})
 	})
 }
 
@@ -304,7 +304,7 @@ func TestQuitFromANewConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "yes")
-		id := d.m.talk.id
+		id := d.m.conv.id
 		d.say("/new", "enter")
 		d.press("ctrl+d")
 		if r := d.m.result(); !d.over || r.Conversation != id || r.Lines[0] != "to resume: fermata resume "+string(id) {
@@ -329,7 +329,7 @@ func (s slowEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Sna
 // what is not known is not shown.
 func TestNoWelcomeWhileOpening(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := told(e, 1)
+		id := conversationOf(e, 1)
 		broken := func(o *Options) {
 			o.Engine = slowEngine{e}
 			o.Settings = func(context.Context) (p.Settings, error) { return p.Settings{}, errors.New("no provider") }
@@ -352,7 +352,7 @@ func TestNoWelcomeWhileOpening(t *testing.T) {
 // Esc takes the choice back while the conversation is being opened.
 func TestOpeningIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		told(e, 1)
+		conversationOf(e, 1)
 		d := drive(t, e, func(o *Options) { o.Engine, o.Pick = slowEngine{e}, true })
 		d.wait(time.Second)
 		d.press("enter")
@@ -360,7 +360,7 @@ func TestOpeningIsGivenUp(t *testing.T) {
 		d.press("esc")
 		d.wait(5 * time.Second)
 		d.sees("fermata test", "ready")
-		if d.m.talk.id != "" {
+		if d.m.conv.id != "" {
 			t.Error("it was opened")
 		}
 	})

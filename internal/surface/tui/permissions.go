@@ -44,7 +44,7 @@ func (m *model) offer(req *p.ApprovalRequested) (string, func() error) {
 func (m *model) permissions(string) tea.Cmd {
 	store := m.o.Projects
 	if store == nil {
-		return m.complain(fmt.Errorf("permissions are not available here"))
+		return m.showError(fmt.Errorf("permissions are not available here"))
 	}
 	s := &pick{Model: picker.New(m.theme, picker.Options{
 		Title:   "Run without asking and outside the sandbox, and rules; Enter revokes one",
@@ -87,7 +87,7 @@ func (m *model) revoke(perm project.Permission) tea.Cmd {
 		err := store.Revoke(perm)
 		return answer{func() tea.Cmd {
 			if err != nil {
-				return m.complain(err)
+				return m.showError(err)
 			}
 			return m.hintf(theme.OK, "you are asked again about `%s`", perm)
 		}}
@@ -123,7 +123,7 @@ func (m *model) trustDialog(repo bool) tea.Cmd {
 			err := store.SetTrust(dir, project.Trust(a.Choice))
 			return answer{func() tea.Cmd {
 				if err != nil {
-					return tea.Batch(m.complain(err), m.flush())
+					return tea.Batch(m.showError(err), m.flush())
 				}
 				return tea.Batch(m.preview(), m.flush())
 			}}

@@ -42,7 +42,7 @@ func (m *model) pickConversation() tea.Cmd {
 	return m.listPage(s, engine.ListOptions{Limit: firstPage})
 }
 
-// listPage gives the picker a page of conversations, and goes on with the next.
+// listPage gives the picker a page of conversations, and continues with the next.
 func (m *model) listPage(s *pick, o engine.ListOptions) tea.Cmd {
 	ctx, e := m.ctx, m.o.Engine
 	return func() tea.Msg {
@@ -70,11 +70,11 @@ func (m *model) rows(list []engine.Summary) []picker.Row {
 	now := time.Now()
 	var rows []picker.Row
 	for _, c := range list {
-		if c.Turns == 0 { // nothing was said in it
+		if c.Turns == 0 { // nothing happened in it
 			continue
 		}
 		rows = append(rows, picker.Row{
-			ID: string(c.ID), Marked: c.ID == m.talk.id,
+			ID: string(c.ID), Marked: c.ID == m.conv.id,
 			Columns: []string{words.Ago(now, c.Updated), ending(c), m.shortDir(c.Cwd), safetext.Line(c.Title), safetext.Line(c.LastLine)},
 		})
 	}

@@ -31,7 +31,7 @@ func (m *model) listModels(then func([]models.Row, error) tea.Cmd) tea.Cmd {
 // pickModel lets the person choose a model.
 func (m *model) pickModel() tea.Cmd {
 	if m.o.Models == nil {
-		return m.complain(fmt.Errorf("models cannot be listed here; use /model NAME"))
+		return m.showError(fmt.Errorf("models cannot be listed here; use /model NAME"))
 	}
 	s := &pick{Model: picker.New(m.theme, picker.Options{
 		Title: "Model for the next turns",
@@ -73,7 +73,7 @@ func (m *model) pickModel() tea.Cmd {
 }
 
 // chooseModel sets the model by its name, and how much it reasons. A name that is not
-// known is set all the same, as services have models that no list has; but it is said.
+// known is set all the same, as services have models that no list has; but that is shown.
 func (m *model) chooseModel(args string) tea.Cmd {
 	name, effort, _ := strings.Cut(args, " ")
 	effort = strings.TrimSpace(effort)
@@ -106,12 +106,12 @@ func (m *model) chooseModel(args string) tea.Cmd {
 }
 
 func (m *model) setModel(over p.Overrides, effort, remark string) tea.Cmd {
-	said := "the model is " + *over.Model
+	done := "the model is " + *over.Model
 	if effort != "" {
 		over.Effort = &effort
-		said += ", with effort " + effort
+		done += ", with effort " + effort
 	}
-	return m.configure(over, said+remark)
+	return m.configure(over, done+remark)
 }
 
 // effort sets how much the model reasons.

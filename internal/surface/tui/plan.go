@@ -40,24 +40,24 @@ func (m *model) plan(args string) tea.Cmd {
 func (m *model) togglePlan() tea.Cmd { return m.setPlan(!m.settings().Plan) }
 
 func (m *model) setPlan(on bool) tea.Cmd {
-	said := "plan mode is on: it only reads until you accept a plan"
+	done := "plan mode is on: it only reads until you accept a plan"
 	if !on {
 		now := m.settings()
-		said = "plan mode is off: it may " + words.May(now) + ", " + words.Asks(now.Approval)
+		done = "plan mode is off: it may " + words.May(now) + ", " + words.Asks(now.Approval)
 	}
 	if m.busy() {
-		said += "; from the next turn"
+		done += "; from the next turn"
 	}
-	return m.configure(p.Overrides{Plan: &on}, said)
+	return m.configure(p.Overrides{Plan: &on}, done)
 }
 
 // planLabel says in the edge of the box whether it is plan mode.
 func (m *model) planLabel() string {
-	on, active := m.settings().Plan, m.talk.tr.Active
+	on, active := m.settings().Plan, m.conv.tr.Active
 	switch {
-	case active && on && !m.talk.planning:
+	case active && on && !m.conv.planning:
 		return "plan mode from the next turn"
-	case active && m.talk.planning || !active && on:
+	case active && m.conv.planning || !active && on:
 		return "plan mode: read-only until you accept a plan"
 	}
 	return ""
@@ -66,7 +66,7 @@ func (m *model) planLabel() string {
 // planned reports whether the last turn was one in plan mode and has completed, so that there is
 // something to accept.
 func (m *model) planned() bool {
-	return m.settings().Plan && !m.busy() && m.talk.proposed
+	return m.settings().Plan && !m.busy() && m.conv.proposed
 }
 
 // askAboutPlan asks whether the plan is accepted.

@@ -13,7 +13,7 @@ import (
 // now are the settings that the journal of a conversation ends with.
 func now(d *driver) p.Settings {
 	d.t.Helper()
-	snap, err := d.e.Resume(d.t.Context(), d.m.talk.id)
+	snap, err := d.e.Resume(d.t.Context(), d.m.conv.id)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestPlanForTwoClients(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e, writing)
 		answered(d, "hello", "hi")
-		other := drive(t, e, resuming(d.m.talk.id))
+		other := drive(t, e, resuming(d.m.conv.id))
 		other.wait(time.Second)
 		d.say("/plan tidy up", "enter")
 		other.wait(time.Second)

@@ -18,7 +18,7 @@ import (
 
 // leave says that the program has to end.
 type leave struct {
-	because error // the signal; nil if the person said so
+	because error // the signal; nil if the person wants it
 	ran     bool  // a turn ran when it came
 	goesOn  bool  // and it goes on in another process
 }
@@ -32,21 +32,21 @@ type gone struct{}
 // quit ends the program, after a question if something runs.
 func (m *model) quit() tea.Cmd {
 	owner, elsewhere := m.owner()
-	if elsewhere && m.leaving == nil && m.talk.tr.Active {
+	if elsewhere && m.leaving == nil && m.conv.tr.Active {
 		return m.askToDetach(owner)
 	}
 	var running []string
-	for _, job := range m.talk.tr.Running {
+	for _, job := range m.conv.tr.Running {
 		if !elsewhere {
 			running = append(running, jobLine(job))
 		}
 	}
-	if len(m.kept) == 0 || m.leaving != nil {
+	if len(m.leftOpen) == 0 || m.leaving != nil {
 		return m.askToQuit(running)
 	}
-	ctx, e, kept := m.ctx, m.o.Engine, slices.Clone(m.kept)
+	ctx, e, kept := m.ctx, m.o.Engine, slices.Clone(m.leftOpen)
 	return func() tea.Msg {
-		others := keptJobs(ctx, e, kept)
+		others := jobsLeftRunning(ctx, e, kept)
 		return answer{func() tea.Cmd { return m.askToQuit(append(running, others...)) }}
 	}
 }
@@ -62,10 +62,10 @@ func (m *model) askToQuit(running []string) tea.Cmd {
 		Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "quit and end them"}, {ID: "stay", Key: "n", Label: "stay"}},
 	}
 	if m.runs() {
-		ask.Title = fmt.Sprintf("Turn %d is running", m.talk.tr.Turn)
+		ask.Title = fmt.Sprintf("Turn %d is running", m.conv.tr.Turn)
 		ask.Body = append([]string{"Quitting stops it; the conversation can be resumed."}, running...)
 		ask.Choices[0] = dialog.Choice{ID: "quit", Key: "s", Label: "stop it, and quit"}
-		turn = m.talk.tr.Turn
+		turn = m.conv.tr.Turn
 	}
 	m.screen = nil
 	m.dialog = &asking{
@@ -89,7 +89,7 @@ func (m *model) leave(l leave) tea.Cmd {
 	}
 	l.ran = m.busy()
 	_, elsewhere := m.owner()
-	l.goesOn = m.talk.tr.Active && elsewhere
+	l.goesOn = m.conv.tr.Active && elsewhere
 	m.leaving, m.screen, m.dialog = &l, nil, nil
 	ctx, e, save := m.ctx, m.o.Engine, m.saveDraft()
 	if !l.ran && save == nil {
@@ -98,7 +98,7 @@ func (m *model) leave(l leave) tea.Cmd {
 	atLast := tea.Tick(2*shutdownBound, func(time.Time) tea.Msg { return gone{} }) // whatever hangs
 	return tea.Batch(m.spin(), atLast, func() tea.Msg {
 		if save != nil {
-			save() // there is nobody left to tell
+			save() // nobody would see its error
 		}
 		if !l.ran {
 			return gone{}
@@ -116,7 +116,7 @@ func (m *model) onShut(s shut) tea.Cmd {
 	if s.err != nil {
 		m.leaving.because = errors.Join(m.leaving.because, s.err)
 	}
-	if m.talk.feed == nil {
+	if m.conv.feed == nil {
 		return tea.Quit
 	}
 	return tea.Tick(lastWords, func(time.Time) tea.Msg { return gone{} })
@@ -124,7 +124,7 @@ func (m *model) onShut(s shut) tea.Cmd {
 
 // result says how the program was left.
 func (m *model) result() Result {
-	t := &m.talk
+	t := &m.conv
 	r := Result{Conversation: t.id, Shown: m.scrollback()}
 	if t.id == "" {
 		r.Conversation = m.before
@@ -157,10 +157,10 @@ func (m *model) scrollback() []string {
 	if m.inline() {
 		return m.indent(m.view.Rest(time.Now())) // the rest is there
 	}
-	if !m.setting().PrintAtQuit || m.talk.id == "" {
+	if !m.setting().PrintAtQuit || m.conv.id == "" {
 		return nil
 	}
-	items := m.talk.tr.Items
+	items := m.conv.tr.Items
 	items = items[max(0, len(items)-lastItems):]
 	var lines []string
 	for _, it := range items {
@@ -174,9 +174,9 @@ func (m *model) scrollback() []string {
 
 // lastLine says what became of the turn that ran.
 func (m *model) lastLine() string {
-	tr := m.talk.tr
+	tr := m.conv.tr
 	switch {
-	case len(m.talk.asks) > 0:
+	case len(m.conv.asks) > 0:
 		return fmt.Sprintf("turn %d is waiting for approval; you will be asked again when you resume", tr.Turn)
 	case tr.Active:
 		return fmt.Sprintf("turn %d was being interrupted; details are shown when you resume", tr.Turn)

@@ -199,7 +199,7 @@ func TestQuitBeforeTheReceipt(t *testing.T) {
 				break
 			}
 		}
-		if r := d.m.result(); d.m.talk.id != "" || r.Conversation == "" || len(r.Lines) == 0 {
+		if r := d.m.result(); d.m.conv.id != "" || r.Conversation == "" || len(r.Lines) == 0 {
 			t.Errorf("it prints %+v", r)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/conversation"
+	owner "github.com/fermata-agent/fermata/internal/conversation"
 	wire "github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -148,7 +148,7 @@ type tempest struct {
 
 func (s *tempest) engine(store func(*enginetest.Options)) {
 	im := improviser{s.dice}
-	o := enginetest.Options{Config: func(c *conversation.Config) {
+	o := enginetest.Options{Config: func(c *owner.Config) {
 		c.Model = func(p.Settings) (wire.Client, error) { return im, nil }
 		c.Tools = func(p.Settings) []tool.Tool { return []tool.Tool{im} }
 	}}
@@ -213,7 +213,7 @@ func (s *tempest) happen() {
 
 // meddle is another client of the same conversation.
 func (s *tempest) meddle() {
-	id := s.d.m.talk.id
+	id := s.d.m.conv.id
 	if id == "" {
 		return
 	}
@@ -225,7 +225,7 @@ func (s *tempest) meddle() {
 		p.Rename{Title: "t"},
 		p.UserTurn{Content: p.Text("instead"), WhenBusy: p.Replace},
 	}
-	for _, it := range s.d.m.talk.asks {
+	for _, it := range s.d.m.conv.asks {
 		ops = append(ops, p.Approve{Call: it.Approval.Call, Decision: p.Approved}, p.Approve{Call: it.Approval.Call, Decision: p.Denied})
 	}
 	op := ops[s.n(len(ops))]
@@ -258,7 +258,7 @@ func (s *tempest) restart() {
 
 // closed checks that nothing of a turn that has ended is open.
 func (s *tempest) closed() {
-	tr := s.d.m.talk.tr
+	tr := s.d.m.conv.tr
 	for _, it := range tr.Items {
 		ended := it.Turn < tr.Turn || !tr.Active
 		if (it.Status == transcript.Open || it.Status == transcript.Asking) && ended && it.Turn != 0 {
@@ -290,7 +290,7 @@ func (s *tempest) run(steps int) {
 	d.wait(30 * time.Second)
 	d.press("end")
 	d.sees("the last answer", "ready")
-	if r := d.m.result(); !slices.Contains(r.Lines, "to resume: fermata resume "+string(d.m.talk.id)) {
+	if r := d.m.result(); !slices.Contains(r.Lines, "to resume: fermata resume "+string(d.m.conv.id)) {
 		s.t.Errorf("it prints %v", r)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // escape is the second Esc when there is nothing else for it to do.
 func (m *model) escape() tea.Cmd {
-	if m.busy() || m.talk.id == "" || !m.comp.Empty() {
+	if m.busy() || m.conv.id == "" || !m.comp.Empty() {
 		return m.stop()
 	}
 	if !m.escaped {
@@ -35,12 +35,12 @@ func (m *model) escape() tea.Cmd {
 func (m *model) rewind() tea.Cmd {
 	var rows []picker.Row
 	texts := map[string]string{}
-	for _, it := range slices.Backward(m.talk.tr.Items) {
+	for _, it := range slices.Backward(m.conv.tr.Items) {
 		if it.Kind != transcript.User || !it.First {
 			continue
 		}
 		id, files := fmt.Sprint(it.Turn), ""
-		if c := m.talk.tr.ChangesOf(it.Turn); c.Changed() && !c.Undone {
+		if c := m.conv.tr.ChangesOf(it.Turn); c.Changed() && !c.Undone {
 			files = "changed files"
 		}
 		texts[id] = it.Text
@@ -62,11 +62,11 @@ func (m *model) rewind() tea.Cmd {
 	return nil
 }
 
-// planRewind looks up what taking turns back would change.
+// planRewind looks up what reverting turns would change.
 func (m *model) planRewind(before p.TurnID, text string) tea.Cmd {
-	ctx, undo, id := m.ctx, m.o.Undo, m.talk.id
+	ctx, undo, id := m.ctx, m.o.Undo, m.conv.id
 	var turns []p.TurnID // that changed files, the last first
-	for _, c := range slices.Backward(m.talk.tr.Changes) {
+	for _, c := range slices.Backward(m.conv.tr.Changes) {
 		if c.Turn >= before && c.Changed() && !c.Undone && undo != nil {
 			turns = append(turns, c.Turn)
 		}
@@ -88,7 +88,7 @@ func (m *model) planRewind(before p.TurnID, text string) tea.Cmd {
 }
 
 func (m *model) confirmRewind(id p.ConversationID, before p.TurnID, text string, turns []p.TurnID, diff string, notes []string) tea.Cmd {
-	if m.talk.id != id || m.busy() {
+	if m.conv.id != id || m.busy() {
 		return m.hintf(theme.Warn, "nothing was reverted: the conversation has continued")
 	}
 	c := dialog.Confirm{
@@ -141,10 +141,10 @@ func (m *model) doRewind(id p.ConversationID, before p.TurnID, text string, turn
 		}()
 		return answer{func() tea.Cmd {
 			if err != nil {
-				return m.complain(err)
+				return m.showError(err)
 			}
 			if what != "files" {
-				m.giveBack(text)
+				m.returnText(text)
 			}
 			return m.hintf(theme.OK, "reverted: %s", map[string]string{"files": "the files", "both": "the conversation and the files", "conversation": "the conversation"}[what])
 		}}

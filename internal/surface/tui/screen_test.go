@@ -150,7 +150,7 @@ func TestTrustIsAskedFirst(t *testing.T) {
 		})
 		d.wait(time.Second)
 		d.sees("Do you trust /w?", "no git repository")
-		if d.m.talk.id != "" {
+		if d.m.conv.id != "" {
 			t.Fatal("the conversation has begun")
 		}
 		d.press("y")

@@ -45,7 +45,7 @@ func (s paper) note(text string) { s.SetNote(text) }
 
 // unfold shows the last item that was long, all of it. Inline it is no longer ours to unfold.
 func (m *model) unfold() tea.Cmd {
-	for _, it := range slices.Backward(m.talk.tr.Items) {
+	for _, it := range slices.Backward(m.conv.tr.Items) {
 		o := m.cellOptions(m.width)
 		if cell.Foldable(it, o) {
 			m.screen = paper{page.New(m.theme, "The last long item", func(width int) []string {

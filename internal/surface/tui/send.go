@@ -74,7 +74,7 @@ func (m *model) flush() tea.Cmd {
 	}
 	e := m.out.waiting[0]
 	m.out.waiting = m.out.waiting[1:]
-	if m.talk.id == "" && !e.begins {
+	if m.conv.id == "" && !e.begins {
 		return m.answered(e, p.Receipt{}, errNoConversation)
 	}
 	m.out.flying = e
@@ -86,7 +86,7 @@ var errNoConversation = errors.New("there is no conversation yet: send a message
 // carry is the command that submits an errand, in a new conversation if there
 // is none.
 func (m *model) carry(e *errand) tea.Cmd {
-	ctx, o, id, requested, created := m.ctx, m.o, m.talk.id, m.requested, m.created
+	ctx, o, id, requested, created := m.ctx, m.o, m.conv.id, m.requested, m.created
 	return func() tea.Msg {
 		out := sent{errand: e, conv: id}
 		op, err := e.make(ctx)
@@ -120,18 +120,18 @@ func (m *model) onSent(s sent) tea.Cmd {
 	m.out.flying = nil
 	m.created.Store(nil)
 	if s.err != nil && m.leaving != nil {
-		return nil // nobody is left to tell; the history has the text
+		return nil // nobody would see it; the history has the text
 	}
 	if s.created {
 		m.begin(s.conv, engine.Snapshot{}, 0)
 	}
-	if m.talk.feed == nil && m.talk.id == s.conv && s.err == nil { // it had ended; the conversation is open again
-		m.follow(m.talk.last)
-		return tea.Batch(m.talk.feed.Next, m.answered(s.errand, s.receipt, s.err), m.flush())
+	if m.conv.feed == nil && m.conv.id == s.conv && s.err == nil { // it had ended; the conversation is open again
+		m.follow(m.conv.last)
+		return tea.Batch(m.conv.feed.Next, m.answered(s.errand, s.receipt, s.err), m.flush())
 	}
 	cmd := m.answered(s.errand, s.receipt, s.err)
 	if s.created {
-		cmd = tea.Batch(cmd, m.talk.feed.Next)
+		cmd = tea.Batch(cmd, m.conv.feed.Next)
 	}
 	return tea.Batch(cmd, m.flush())
 }
@@ -139,14 +139,14 @@ func (m *model) onSent(s sent) tea.Cmd {
 // answered deals with what became of an errand.
 func (m *model) answered(e *errand, r p.Receipt, err error) tea.Cmd {
 	if err != nil && e.begins {
-		m.giveBack(e.text)
+		m.returnText(e.text)
 		m.stopNext = false
 	}
 	if e.then != nil {
 		return e.then(r, err)
 	}
 	if err != nil {
-		return m.complain(err)
+		return m.showError(err)
 	}
 	if e.begins && m.stopNext {
 		return m.stopTaken(e, r)
@@ -181,7 +181,7 @@ func (m *model) submitWith(a composer.Submit, o *p.Overrides) tea.Cmd {
 }
 
 // image returns the function that makes content of the path of an image, or of its
-// URL, which those have that were handed back.
+// URL, which those have that were returned.
 func (m *model) image() func(string) (p.Content, error) {
 	read := m.o.Image
 	return func(file string) (p.Content, error) {
@@ -219,8 +219,8 @@ func (m *model) shell(line string) tea.Cmd {
 	return m.send(e)
 }
 
-// giveBack puts a text that was not delivered before what is written.
-func (m *model) giveBack(texts ...string) {
+// returnText puts a text that was not delivered before what is written.
+func (m *model) returnText(texts ...string) {
 	texts = slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(texts) == 0 {
 		return
@@ -243,18 +243,18 @@ func (m *model) recall() {
 		keep = append(keep, e)
 	}
 	m.out.waiting = keep
-	m.giveBack(texts...)
+	m.returnText(texts...)
 }
 
-// takeBack takes the last message that waits back for editing.
-func (m *model) takeBack() tea.Cmd {
+// editPending takes the last message that waits back for editing.
+func (m *model) editPending() tea.Cmd {
 	if n := len(m.out.waiting); n > 0 && m.out.waiting[n-1].begins {
 		e := m.out.waiting[n-1]
 		m.out.waiting = m.out.waiting[:n-1]
-		m.giveBack(e.text)
+		m.returnText(e.text)
 		return nil
 	}
-	waiting := m.talk.tr.Inputs
+	waiting := m.conv.tr.Inputs
 	if len(waiting) == 0 {
 		return nil
 	}
@@ -265,9 +265,9 @@ func (m *model) takeBack() tea.Cmd {
 			return m.hintf(theme.Warn, "too late: the message has been delivered")
 		}
 		if err != nil {
-			return m.complain(err)
+			return m.showError(err)
 		}
-		m.giveBack(m.written(in.Content))
+		m.returnText(m.written(in.Content))
 		return nil
 	}
 	return m.send(e)

@@ -32,7 +32,7 @@ func (m *model) status(now time.Time) string {
 
 // state is what goes on.
 func (m *model) state(now time.Time) (string, theme.Role) {
-	tr := m.talk.tr
+	tr := m.conv.tr
 	turning := spinner[m.frame%len(spinner)] + " "
 	elapsed := func() string { return words.Clock(now.Sub(tr.Started)) }
 	switch {
@@ -42,7 +42,7 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 		return turning + "quitting…", theme.Warn
 	case m.stopping():
 		return turning + "stopping…", theme.Warn
-	case m.opening != nil || !m.talk.caught():
+	case m.opening != nil || !m.conv.caughtUp():
 		return turning + "opening…", theme.Accent
 	case m.waits():
 		return "● waiting for your answer " + elapsed(), theme.Warn
@@ -50,14 +50,14 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 		return "● the plan waits for your answer", theme.Warn
 	case tr.Active && tr.Hold != nil:
 		return "● waiting for a limit " + elapsed() + " · /try-now · Esc stops", theme.Warn
-	case tr.Active && m.talk.planning:
+	case tr.Active && m.conv.planning:
 		return turning + "planning " + elapsed() + " · Esc stops", theme.Accent
 	case tr.Active:
 		return turning + "working " + elapsed() + " · Esc stops", theme.Accent
 	case m.busy():
 		return turning + "sending…", theme.Accent
-	case m.talk.loading != nil:
-		return fmt.Sprintf("%sloading… %d %%", turning, m.talk.percent()), theme.Accent
+	case m.conv.loading != nil:
+		return fmt.Sprintf("%sloading… %d %%", turning, m.conv.percent()), theme.Accent
 	}
 	return "ready · /help", theme.Dim
 }
@@ -65,14 +65,14 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 func (m *model) facts() []words.Fact {
 	s := m.settings()
 	list := []words.Fact{{Text: strings.TrimSpace(s.Model + " " + s.Effort), Rank: 9}, {Text: m.place(s.Cwd), Rank: 7}}
-	if n := m.talk.context; n > 0 {
+	if n := m.conv.context; n > 0 {
 		text := "context " + words.Tokens(n)
 		if s.ContextWindow > 0 {
 			text = fmt.Sprintf("context %d %%", min(100, 100*n/s.ContextWindow))
 		}
 		list = append(list, words.Fact{Text: text, Rank: 6})
 	}
-	if u := m.talk.base.Add(m.talk.tr.Usage); u.Total > 0 {
+	if u := m.conv.base.Add(m.conv.tr.Usage); u.Total > 0 {
 		list = append(list, words.Fact{Text: words.Tokens(u.Total) + " tokens" + m.cost(s, u), Rank: 3})
 	}
 	if s.Plan {
@@ -80,7 +80,7 @@ func (m *model) facts() []words.Fact {
 	} else {
 		list = append(list, words.Fact{Text: string(s.Sandbox.Mode), Rank: 5}, words.Fact{Text: words.Asks(s.Approval), Rank: 4})
 	}
-	if n := len(m.talk.tr.Running); n > 0 {
+	if n := len(m.conv.tr.Running); n > 0 {
 		list = append(list, words.Fact{Text: fmt.Sprintf("%d in background", n), Rank: 8})
 	}
 	return slices.DeleteFunc(list, func(f words.Fact) bool { return f.Text == "" })

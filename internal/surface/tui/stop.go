@@ -12,16 +12,16 @@ import (
 )
 
 // busy reports whether a turn runs, or a message that starts one is on its way.
-func (m *model) busy() bool { return m.talk.tr.Active || len(m.out.messages()) > 0 }
+func (m *model) busy() bool { return m.conv.tr.Active || len(m.out.messages()) > 0 }
 
-// stopping reports whether what runs has been told to stop.
+// stopping reports whether what runs has been asked to stop.
 func (m *model) stopping() bool {
-	tr := m.talk.tr
+	tr := m.conv.tr
 	return m.stopNext || tr.Active && (tr.Stopping || m.stopTurn == tr.Turn)
 }
 
 // stop stops the turn. It is shown before anybody has answered. What was not
-// taken by the conversation yet is given back; what is just being taken is
+// taken by the conversation yet is returned; what is just being taken is
 // stopped when it is.
 func (m *model) stop() tea.Cmd {
 	if !m.busy() || m.stopping() {
@@ -29,10 +29,10 @@ func (m *model) stop() tea.Cmd {
 	}
 	m.recall()
 	m.stopNext = m.out.flying != nil && m.out.flying.begins
-	if !m.talk.tr.Active {
+	if !m.conv.tr.Active {
 		return nil
 	}
-	m.stopTurn = m.talk.tr.Turn
+	m.stopTurn = m.conv.tr.Turn
 	return m.interrupt(m.stopTurn)
 }
 
@@ -45,7 +45,7 @@ type interrupted struct {
 // interrupt does not go through the outbox: a stop waits for nothing. It names
 // the turn that the person saw, so that it cannot hit the next.
 func (m *model) interrupt(turn p.TurnID) tea.Cmd {
-	ctx, e, id := m.ctx, m.o.Engine, m.talk.id
+	ctx, e, id := m.ctx, m.o.Engine, m.conv.id
 	return func() tea.Msg {
 		_, err := e.Submit(ctx, id, p.Interrupt{Turn: turn})
 		return interrupted{turn, err}
@@ -59,11 +59,11 @@ func (m *model) onInterrupted(i interrupted) tea.Cmd {
 	if m.stopTurn == i.turn {
 		m.stopTurn = 0
 	}
-	return m.complain(i.err)
+	return m.showError(i.err)
 }
 
 // stopTaken stops what a message led to that was on its way when the person
-// said stop.
+// asked for it.
 func (m *model) stopTaken(e *errand, r p.Receipt) tea.Cmd {
 	m.stopNext = false
 	if r.State == p.TakenStarted || r.State == "" {
@@ -74,13 +74,13 @@ func (m *model) stopTaken(e *errand, r p.Receipt) tea.Cmd {
 	back.then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case err == nil:
-			m.giveBack(e.text)
+			m.returnText(e.text)
 		case errors.Is(err, engine.ErrNoInput):
-			// The stop has handed it back, or the turn had taken it; or it came a
+			// The stop has returned it, or the turn had taken it; or it came a
 			// moment after the stop and has started the next turn.
 			return m.sendFirst(stopIfAny(r.Turn + 1))
 		default:
-			return m.complain(err)
+			return m.showError(err)
 		}
 		return nil
 	}

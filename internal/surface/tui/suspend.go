@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
-// suspend gives the terminal to the shell until that goes on with us.
+// suspend gives the terminal to the shell until that continues us.
 func (m *model) suspend() tea.Cmd {
 	if m.o.Suspend == nil {
 		return m.hintf(theme.Warn, "there is no shell to return to")
@@ -18,7 +18,7 @@ func (m *model) suspend() tea.Cmd {
 	return m.pause(m.o.Suspend)
 }
 
-// continued says that we go on after we were stopped.
+// continued says that we run again after we were stopped.
 type continued struct{}
 
 // onContinued takes the terminal back, unless we had given it away.
@@ -38,7 +38,7 @@ func (m *model) pause(do func() error) tea.Cmd {
 		return answer{func() tea.Cmd {
 			if err != nil {
 				m.asleep = false
-				return m.complain(err)
+				return m.showError(err)
 			}
 			return nil
 		}}

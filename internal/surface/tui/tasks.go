@@ -27,17 +27,17 @@ func (m *model) review(args string) tea.Cmd {
 // export writes the conversation to a file.
 func (m *model) export(file string) tea.Cmd {
 	switch {
-	case m.talk.id == "":
-		return m.complain(errNoConversation)
+	case m.conv.id == "":
+		return m.showError(errNoConversation)
 	case m.o.Export == nil:
-		return m.complain(errors.New("conversations cannot be exported here"))
+		return m.showError(errors.New("conversations cannot be exported here"))
 	}
-	ctx, f, id, dir := m.ctx, m.o.Export, m.talk.id, m.settings().Cwd
+	ctx, f, id, dir := m.ctx, m.o.Export, m.conv.id, m.settings().Cwd
 	return func() tea.Msg {
 		path, err := f(ctx, id, dir, file)
 		return answer{func() tea.Cmd {
 			if err != nil {
-				return m.complain(err)
+				return m.showError(err)
 			}
 			return m.hintf(theme.OK, "written to %s", path)
 		}}
@@ -46,17 +46,17 @@ func (m *model) export(file string) tea.Cmd {
 
 // archive puts the conversation away, and begins a new one.
 func (m *model) archive() tea.Cmd {
-	id := m.talk.id
+	id := m.conv.id
 	if id == "" {
-		return m.complain(errNoConversation)
+		return m.showError(errNoConversation)
 	}
 	ctx, e := m.ctx, m.o.Engine
-	begin := m.newTalk()
+	begin := m.newConversation()
 	return tea.Batch(begin, func() tea.Msg {
 		err := e.Archive(ctx, id)
 		return answer{func() tea.Cmd {
 			if err != nil {
-				return m.complain(err)
+				return m.showError(err)
 			}
 			m.note(false, "archived; fermata unarchive %s brings it back", id)
 			return nil

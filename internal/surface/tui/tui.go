@@ -1,5 +1,5 @@
 // Package tui is fermata in a terminal: a conversation that scrolls, a box to
-// write in, and a line that says what goes on. It is a client of the engine
+// write in, and a line with the state. It is a client of the engine
 // like any other; everything else it needs of the world comes in through
 // [Options].
 //
@@ -29,7 +29,7 @@ import (
 )
 
 // Options are what the terminal UI is given. The functions are called from
-// commands, never from Update, except where it is said; those that are nil are
+// commands, never from Update, except where noted; those that are nil are
 // not offered.
 type Options struct {
 	Engine engine.Engine
@@ -86,14 +86,14 @@ type Options struct {
 	// Moves calls a function when another process has a conversation open than before.
 	Moves func(func(p.ConversationID, app.Move))
 
-	// Shown is told of each conversation that is begun or taken up.
+	// Shown is called with each conversation that is created or resumed.
 	Shown func(p.ConversationID)
 
-	// Suspend stops this process until the shell goes on with it. It is called while
+	// Suspend stops this process until the shell continues it. It is called while
 	// the terminal is not ours.
 	Suspend func() error
-	// Continued tells that we go on after somebody stopped us. What the terminal is like
-	// then, nobody knows.
+	// Continued receives when we continue after somebody stopped us. What the terminal is like
+	// then is not known.
 	Continued <-chan os.Signal
 
 	// Editor makes the command that edits a text, and the function that returns
@@ -127,7 +127,7 @@ func (o Options) shown(id p.ConversationID) {
 
 // A Result is how the program was left.
 type Result struct {
-	Conversation p.ConversationID // the one on the screen; empty if nothing was said
+	Conversation p.ConversationID // the one on the screen; empty if there was none
 	Lines        []string         // what to print
 	Shown        []string         // the conversation as it was shown, for the scrollback; may be empty
 }

@@ -74,7 +74,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 // conversation is what is shown of it, in so many lines; inline at most as many.
 func (m *model) conversation(height int, now time.Time) []string {
 	m.view.SetSize(m.width-2*m.margin(), height)
-	if len(m.talk.tr.Items) == 0 && len(m.talk.notes) == 0 && m.talk.caught() && m.opening == nil {
+	if len(m.conv.tr.Items) == 0 && len(m.conv.notes) == 0 && m.conv.caughtUp() && m.opening == nil {
 		s := m.settings()
 		lines := welcome.Lines(s, m.o.Version, m.place(s.Cwd), m.width-2*m.margin(), m.theme)
 		if m.inline() {
@@ -123,11 +123,11 @@ func (m *model) box(room int) (box, popup []string, cursor *tea.Cursor) {
 // many.
 func (m *model) chips(most int) []string {
 	var list []string
-	for _, in := range m.talk.tr.Inputs {
+	for _, in := range m.conv.tr.Inputs {
 		list = append(list, m.chip(word(in.Mode), p.Written(in.Content)))
 	}
 	for _, e := range m.out.messages() {
-		if m.talk.tr.Active || m.opening != nil { // else it is there in a moment
+		if m.conv.tr.Active || m.opening != nil { // else it is there in a moment
 			list = append(list, m.chip("sending", e.text))
 		}
 	}

@@ -1,7 +1,7 @@
 // Package cell draws the items of a transcript, each as a block of lines.
 //
 // [Render] draws any item as it is now; a [Live] draws one item again and again
-// while it grows. Text of the model, of commands and of files is made harmless
+// while it grows. Text of the model, of commands and of files is sanitized
 // first: the only escape codes in a line are the theme's own.
 package cell
 
@@ -103,7 +103,7 @@ func (p *pen) message(it *transcript.Item) {
 	p.cutMark(it)
 }
 
-// cutMark says that the text was cut where it ends.
+// cutMark says that the text is truncated where it ends.
 func (p *pen) cutMark(it *transcript.Item) {
 	if it.Status == transcript.Interrupted {
 		p.lines = append(p.lines, safetext.Fit(p.Theme.Paint(theme.Warn, "■ partial: interrupted here"), p.Width))

@@ -35,7 +35,7 @@ func (p *pen) patch(it *transcript.Item) {
 	}
 	word := patchWords[it.Status]
 	if it.Patch != nil && it.Patch.Applied {
-		word = "changed" // also if the turn was cut then
+		word = "changed" // also if the turn was interrupted then
 	}
 	head := p.Theme.Paint(theme.Accent, "± ") + p.Theme.Paint(theme.Bold, word+" "+count(len(it.Changes), "file"))
 	p.add(head + p.counts(added, removed))

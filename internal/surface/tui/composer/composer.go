@@ -147,7 +147,7 @@ func (c *Composer) Empty() bool { return c.buf.Empty() }
 
 // SetText replaces what is written; undo brings it back. Pastes that were folded
 // and are in text unchanged are folded again, and so are the labels of images:
-// a message that was sent and handed back is what it was.
+// a message that was sent and returned is what it was.
 func (c *Composer) SetText(text string) {
 	c.search = nil
 	c.past.leave()

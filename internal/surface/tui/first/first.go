@@ -46,7 +46,7 @@ type Choice struct {
 }
 
 // Run asks which model to use. A key that is entered
-// is returned and kept nowhere: whoever wants to keep one sets the variable.
+// is returned and saved nowhere: whoever wants to keep one sets the variable.
 func Run(ctx context.Context, o Options) (Choice, error) {
 	m := &screen{o: o, ctx: ctx, theme: theme.New(theme.Options{Dark: o.Dark, Color: o.Color}), width: 80, height: 24}
 	err := loop.New(ctx, m, loop.Options{In: o.In, Out: o.Out, Env: o.Env}).Run()
@@ -67,7 +67,7 @@ type screen struct {
 	answers       bool
 	asked         bool // the local server was
 	key           *keyEntry
-	said          string
+	note          string
 	chosen        Choice
 }
 
@@ -120,7 +120,7 @@ func (f *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (f *screen) rows() int { return len(f.o.Offers) + 3 }
 
 func (f *screen) press(key tea.KeyPressMsg) tea.Cmd {
-	f.said = ""
+	f.note = ""
 	switch k := key.String(); k {
 	case "ctrl+c", "ctrl+d", "esc", "q":
 		return tea.Quit
@@ -151,7 +151,7 @@ func (f *screen) choose(row int) tea.Cmd {
 		f.key = &keyEntry{offer: f.o.Offers[row]}
 		return nil
 	case row == n && !f.answers:
-		f.said = "Ollama does not answer: start it, then press r"
+		f.note = "Ollama does not answer: start it, then press r"
 		return nil
 	case row == n:
 		f.chosen = Choice{Provider: "ollama"}
@@ -227,8 +227,8 @@ func (f *screen) lines() []string {
 			"  "+f.theme.Paint(theme.Dim, "Enter accepts · Esc goes back"))
 		return out
 	}
-	if f.said != "" {
-		out = append(out, "  "+f.theme.Paint(theme.Warn, safetext.Cut(f.said, f.width-2)))
+	if f.note != "" {
+		out = append(out, "  "+f.theme.Paint(theme.Warn, safetext.Cut(f.note, f.width-2)))
 	}
 	return append(out, "  "+f.theme.Paint(theme.Dim, safetext.Cut("↑↓ and Enter, or the number · r looks for Ollama again · q quits", f.width-2)))
 }

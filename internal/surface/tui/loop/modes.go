@@ -5,7 +5,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// keys are how keys are reported: told apart where the terminal can.
+// keys are how keys are reported: distinguished where the terminal can.
 const (
 	keysOn  = ansi.SetModifyOtherKeys2
 	keysOff = ansi.ResetModifyOtherKeys
@@ -22,7 +22,7 @@ func (s *screen) enter(v tea.View) string {
 	return out + s.modes(v)
 }
 
-// modes says what differs from what the terminal was last told to be.
+// modes says what differs from the state that the terminal was last set to.
 func (s *screen) modes(v tea.View) string {
 	out := ""
 	if v.AltScreen != s.last.AltScreen {

@@ -20,8 +20,8 @@ type screen struct {
 	synced        bool // the terminal shows what is between two marks at once
 
 	pending bytes.Buffer // what is to be sent
-	last    tea.View     // what the terminal was last told to be
-	shown   bool         // it was told anything
+	last    tea.View     // what the terminal was last set to
+	shown   bool         // it was set to anything
 	titled  bool         // it has a title of ours
 
 	main *canvas // the part of the normal screen that is ours
@@ -146,7 +146,7 @@ func (s *screen) erase() {
 
 // draw makes the terminal show a view.
 func (s *screen) draw(v tea.View) {
-	var head, tail string // what is told of the terminal as a whole
+	var head, tail string // for the terminal as a whole
 	if !s.shown {
 		head, tail = s.enter(v), ""
 	} else {
@@ -177,7 +177,7 @@ func (s *screen) draw(v tea.View) {
 	if c.buf.Len() > 0 || head != "" || !cursorEqual(v.Cursor, s.last.Cursor) {
 		s.write(head)
 		if !s.synced {
-			s.write(ansi.ResetModeTextCursorEnable) // else it is seen flying about
+			s.write(ansi.ResetModeTextCursorEnable) // else it is seen jumping about
 		}
 		s.pending.Write(c.buf.Bytes())
 		s.write(cursorMode(v.Cursor) + tail)

@@ -16,7 +16,7 @@ import (
 // escapeTime is how long an Esc may be the beginning of something else.
 const escapeTime = 25 * time.Millisecond
 
-// pauseTime is how long a reader is waited for that has been told to stop.
+// pauseTime is how long a reader is waited for that has been asked to stop.
 const pauseTime = 500 * time.Millisecond
 
 // A terminal is where keys come from. Without a file, as in tests, it has no modes and

@@ -122,7 +122,7 @@ func TestBareLinks(t *testing.T) {
 	}
 }
 
-// Without colours code is still told from text.
+// Without colours code still differs from text.
 func TestCodeWithoutColours(t *testing.T) {
 	if got := Render("run `ls`", 40, mono)[0]; got != "run `ls`" {
 		t.Errorf("got %q", got)

@@ -23,7 +23,7 @@ type Page struct {
 	width int
 	top   int
 	room  int
-	said  string
+	note  string
 }
 
 // New returns a page that draws its lines when the width is known.
@@ -43,7 +43,7 @@ func Text(t *theme.Theme, title, text string) *Page {
 }
 
 // SetNote shows a word to the person in the last line.
-func (s *Page) SetNote(text string) { s.said = text }
+func (s *Page) SetNote(text string) { s.note = text }
 
 // Update takes a key or the mouse wheel, and reports whether the page is to be left.
 func (s *Page) Update(msg tea.Msg) (gone bool) {
@@ -93,8 +93,8 @@ func (s *Page) View(width, height int) []string {
 	if len(s.lines) > s.room {
 		foot += fmt.Sprintf(" · lines %d–%d of %d", s.top+1, end, len(s.lines))
 	}
-	if s.said != "" {
-		foot = s.said
+	if s.note != "" {
+		foot = s.note
 	}
 	for len(out) < height-1 {
 		out = append(out, "")

@@ -31,7 +31,7 @@ type Column struct {
 type Options struct {
 	Title   string
 	Columns []Column
-	Empty   string // said when there are no rows at all
+	Empty   string // shown when there are no rows at all
 	Help    string // more keys that the application handles, for the last line
 }
 

@@ -13,7 +13,7 @@ const (
 	Dim
 	Bold
 	Accent
-	User // what the user said
+	User // what the user wrote
 	OK
 	Warn
 	Error

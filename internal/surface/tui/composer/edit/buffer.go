@@ -41,7 +41,7 @@ type Buffer struct {
 	kill  string
 	folds []Fold
 	past  []change
-	next  []change // what Undo took back
+	next  []change // what Undo reverted
 	rev   int      // counts the changes
 }
 

@@ -70,7 +70,7 @@ func (b *Buffer) Undo() bool {
 	return true
 }
 
-// Redo does again what Undo took back. It reports whether there was anything.
+// Redo does again what Undo reverted. It reports whether there was anything.
 func (b *Buffer) Redo() bool {
 	n := len(b.next)
 	if n == 0 {

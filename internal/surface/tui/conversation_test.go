@@ -115,7 +115,7 @@ func TestStopGivesBackWhatWasNotTaken(t *testing.T) {
 		d.wait(time.Second)
 		d.sees("interrupted after", "ready")
 		text := d.m.comp.Text()
-		for _, it := range d.m.talk.tr.Items { // the first may have been taken, and was stopped then
+		for _, it := range d.m.conv.tr.Items { // the first may have been taken, and was stopped then
 			if it.Kind == transcript.User && it.Text == "one" {
 				text += it.Text
 			}
@@ -242,7 +242,7 @@ func TestOldFeedIsNotHeard(t *testing.T) {
 		d.say("one", "enter")
 		e.Request().Answer("first")
 		d.wait(time.Second)
-		old := d.m.talk.feed
+		old := d.m.conv.feed
 		d.say("/new", "enter")
 		d.send(feed.Batch{From: old, Events: []p.Event{{Seq: 99, Turn: 7, Body: &p.TurnStarted{}}, {Seq: 100, Turn: 7, Body: &p.Notice{Text: "from before"}}}})
 		d.seesNot("from before", "working")
@@ -256,8 +256,8 @@ func TestStopThatIsRefused(t *testing.T) {
 		d.say("one", "enter")
 		r := e.Request()
 		d.wait(time.Second)
-		d.m.stopTurn = d.m.talk.tr.Turn
-		d.send(interrupted{turn: d.m.talk.tr.Turn, err: errors.New("no such luck")})
+		d.m.stopTurn = d.m.conv.tr.Turn
+		d.send(interrupted{turn: d.m.conv.tr.Turn, err: errors.New("no such luck")})
 		d.sees("no such luck")
 		d.press("esc")
 		r.Stopped()

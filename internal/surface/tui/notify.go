@@ -27,8 +27,8 @@ func (m *model) takesMouse() bool { return m.setting().Mouse && !m.inline() }
 // alternate screen.
 func (m *model) inline() bool { return m.setting().Inline }
 
-// allTaken reports whether all that was said is in the scrollback: it ends with an empty line.
-func (m *model) allTaken() bool { return m.inline() && m.view.Empty() && len(m.talk.tr.Items) > 0 }
+// allTaken reports whether all of the conversation is in the scrollback: it ends with an empty line.
+func (m *model) allTaken() bool { return m.inline() && m.view.Empty() && len(m.conv.tr.Items) > 0 }
 
 // TakeAbove returns what is finished, inline: it is the terminal's from then on.
 func (m *model) TakeAbove() []string {
@@ -39,20 +39,20 @@ func (m *model) TakeAbove() []string {
 	return m.indent(m.view.Take(time.Now()))
 }
 
-// title is what the window says of us.
+// title is the title of the window.
 func (m *model) title() string {
 	state := ""
 	switch {
-	case m.waits() || m.talk.tr.Active && m.talk.tr.Hold != nil || m.dialog != nil && m.dialog.plan:
+	case m.waits() || m.conv.tr.Active && m.conv.tr.Hold != nil || m.dialog != nil && m.dialog.plan:
 		state = "● waiting"
 	case m.busy():
 		state = "⠧ working"
-	case m.talk.id != "":
+	case m.conv.id != "":
 		state = "✓ done"
 	default:
 		return "fermata"
 	}
-	if name := m.talk.tr.Title; name != "" {
+	if name := m.conv.tr.Title; name != "" {
 		return state + " · " + safetext.Cut(safetext.Line(name), 40)
 	}
 	return state + " · fermata"
@@ -60,7 +60,7 @@ func (m *model) title() string {
 
 // waits reports whether a person is asked something.
 func (m *model) waits() bool {
-	return m.talk.tr.Active && (len(m.talk.asks) > 0 || m.question() != nil)
+	return m.conv.tr.Active && (len(m.conv.asks) > 0 || m.question() != nil)
 }
 
 // notifies reports whether the person wants to be notified by the terminal.
@@ -73,13 +73,13 @@ type watched struct {
 }
 
 func (m *model) watch() watched {
-	t := &m.talk
-	return watched{len(t.asks), len(t.questions), t.tr.Active, t.tr.Hold != nil, t.caught()}
+	t := &m.conv
+	return watched{len(t.asks), len(t.questions), t.tr.Active, t.tr.Hold != nil, t.caughtUp()}
 }
 
 // notifyOf notifies the person of what has happened since.
 func (m *model) notifyOf(w watched) tea.Cmd {
-	t, set := &m.talk, m.setting()
+	t, set := &m.conv, m.setting()
 	switch {
 	case !w.on:
 	case len(t.asks) > w.asks && set.NotifyApproval:

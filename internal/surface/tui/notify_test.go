@@ -68,15 +68,15 @@ func TestNotificationSettings(t *testing.T) {
 		happen func(*model) // after an active turn was looked at
 		off    func(*config.Screen)
 	}{
-		"approval":   {func(m *model) { m.talk.asks = append(m.talk.asks, it) }, func(s *config.Screen) { s.NotifyApproval = false }},
-		"question":   {func(m *model) { m.talk.questions = append(m.talk.questions, it) }, func(s *config.Screen) { s.NotifyApproval = false }},
-		"hold":       {func(m *model) { m.talk.tr.Hold = &p.Held{} }, func(s *config.Screen) { s.NotifyHold = false }},
-		"turn ended": {func(m *model) { m.talk.tr.Active, m.talk.ended = false, p.Completed }, func(s *config.Screen) { s.NotifyTurnEnded = false }},
-		"recovered":  {func(m *model) { m.talk.tr.Active, m.talk.ended = false, p.Crashed }, func(s *config.Screen) { s.NotifyRecovered = false }},
+		"approval":   {func(m *model) { m.conv.asks = append(m.conv.asks, it) }, func(s *config.Screen) { s.NotifyApproval = false }},
+		"question":   {func(m *model) { m.conv.questions = append(m.conv.questions, it) }, func(s *config.Screen) { s.NotifyApproval = false }},
+		"hold":       {func(m *model) { m.conv.tr.Hold = &p.Held{} }, func(s *config.Screen) { s.NotifyHold = false }},
+		"turn ended": {func(m *model) { m.conv.tr.Active, m.conv.ended = false, p.Completed }, func(s *config.Screen) { s.NotifyTurnEnded = false }},
+		"recovered":  {func(m *model) { m.conv.tr.Active, m.conv.ended = false, p.Crashed }, func(s *config.Screen) { s.NotifyRecovered = false }},
 	} {
 		cfg := &config.Config{Screen: all}
 		m := newModel(t.Context(), Options{Config: cfg})
-		m.talk.tr.Active = true
+		m.conv.tr.Active = true
 		before := m.watch()
 		if m.notifyOf(before) != nil {
 			t.Errorf("%s: notified before it", name)
