@@ -65,7 +65,7 @@ func TestScreenQuitAsks(t *testing.T) {
 	two.types("/quit", "Enter")
 	two.sees("quit only this terminal")
 	two.answer("q")
-	two.sees("turn 1 goes on in another process", "exit code 0")
+	two.sees("turn 1 continues in another process", "exit code 0")
 	one.sees("working")
 	one.types("/quit", "Enter")
 	one.sees("stop it, and quit")
@@ -84,7 +84,7 @@ func TestScreenDetaches(t *testing.T) {
 	one.sees("leave it running")
 	one.golden("detach_quit")
 	one.answer("l")
-	one.sees("turn 1 goes on in another process", "exit code 0")
+	one.sees("turn 1 continues in another process", "exit code 0")
 	two := one.window(pl.bin + " attach; echo exit code $?; exec sleep 600")
 	two.sees("  begun", "working")
 	open()
@@ -100,7 +100,7 @@ func TestScreenHangsUpDetached(t *testing.T) {
 	pl.stopServe() // before it is looked for what is left
 	one.sees("  begun", "working")
 	one.signal(syscall.SIGHUP)
-	one.sees("turn 1 goes on in another process", "exit code 129")
+	one.sees("turn 1 continues in another process", "exit code 129")
 	open()
 	pl.awaitEvent(pl.conversation(), "the turn completes", func(b p.Body) bool {
 		end, ok := b.(*p.TurnEnded)

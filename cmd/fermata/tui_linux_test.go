@@ -79,7 +79,7 @@ func TestScreenSteerAndQueue(t *testing.T) {
 }
 
 // What waits is back in the composer after a stop.
-func TestScreenStopHandsBack(t *testing.T) {
+func TestScreenStopReturnsMessages(t *testing.T) {
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("'wait 600'"))
 	s.sees("working")
@@ -89,7 +89,7 @@ func TestScreenStopHandsBack(t *testing.T) {
 	s.sees("queued: two")
 	s.keys("Escape")
 	s.sees("interrupted after", "ready", "│ › one", "│   two")
-	s.golden("handed_back")
+	s.golden("returned")
 }
 
 func TestScreenReplace(t *testing.T) {

@@ -40,7 +40,7 @@ func slashes() []slash {
 		cmd("resume", "", "resume another conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.pickConversation) }),
 		cmd("new", "", "start a new conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.newConversation) }),
 		cmd("fork", "", "continue in a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
-		cmd("compact", "", "replace the history by a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
+		cmd("compact", "", "replace the history with a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
 		cmd("try-now", "[MODEL]", "retry a turn that waits for a limit", (*model).tryNow),
 		cmd("rewind", "", "edit an earlier message; revert what came after it", func(m *model, _ string) tea.Cmd { return m.idle(m.rewind) }),
 		cmd("revert", "N", "remove turn N and those after it from the history", (*model).revert),
@@ -280,10 +280,10 @@ func (m *model) showStatus(string) tea.Cmd {
 		line("branch", "%s", m.where)
 	}
 	line("sandbox", "%s", s.Sandbox.Mode)
-	line("asks", "%s", s.Approval)
+	line("approvals", "%s", s.Approval)
 	line("tokens", "%d in (%d of them cached), %d out", u.Input, u.Cached, u.Output)
 	if t.context > 0 {
-		line("context", "%d tokens of %s", t.context, window(s.ContextWindow))
+		line("context", "%d tokens%s", t.context, window(s.ContextWindow))
 	}
 	line("background", "%d", len(m.conv.tr.Running))
 	m.page("Status", b.String())
@@ -292,9 +292,9 @@ func (m *model) showStatus(string) tea.Cmd {
 
 func window(n int64) string {
 	if n == 0 {
-		return "an unknown number"
+		return "" // it is not known
 	}
-	return strconv.FormatInt(n, 10)
+	return fmt.Sprintf(" of %d", n)
 }
 
 func (m *model) help(string) tea.Cmd {

@@ -314,7 +314,7 @@ func TestStatus(t *testing.T) {
 		d := drive(t, e, func(o *Options) { o.Branch = func(context.Context, string) string { return "trunk" } })
 		answered(d, "one", "yes")
 		d.say("/status", "enter")
-		d.sees("conversation", string(d.m.conv.id), "puppet (test)", "trunk", "read-only", "10 in (0 of them cached), 1 out", "11 tokens of an unknown number")
+		d.sees("conversation", string(d.m.conv.id), "puppet (test)", "trunk", "read-only", "10 in (0 of them cached), 1 out", "11 tokens")
 		d.press("esc")
 		d.m.conv.tr.Title = "\x1b[31mtwo\nlines"
 		d.say("/status", "enter")

@@ -32,7 +32,7 @@ func (m *model) runs() bool {
 // askToDetach asks what becomes of a turn that another process runs.
 func (m *model) askToDetach(o app.Owner) tea.Cmd {
 	id, turn := m.conv.id, m.conv.tr.Turn
-	body := []string{"Another process runs it, so it can go on without this terminal:", "fermata attach " + string(id)}
+	body := []string{"Another process runs it, so it can continue without this terminal:", "fermata attach " + string(id)}
 	quit := dialog.Choice{ID: "leave", Key: "l", Label: "leave it running, and quit"}
 	if !o.Serves {
 		body = []string{fmt.Sprintf("Process %d runs it, and stops it when that one quits.", o.PID)}

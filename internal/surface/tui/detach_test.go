@@ -41,7 +41,7 @@ func TestQuitWhileAnotherProcessRuns(t *testing.T) {
 			}
 			d.press(c.key)
 			d.wait(time.Second)
-			if lines := d.m.result().Lines; !d.over || !strings.Contains(lines[0], "turn 1 goes on in another process") {
+			if lines := d.m.result().Lines; !d.over || !strings.Contains(lines[0], "turn 1 continues in another process") {
 				t.Errorf("%s: over %v, %q", name, d.over, lines)
 			}
 		})

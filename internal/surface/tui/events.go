@@ -139,7 +139,7 @@ func (m *model) onCaughtUp() {
 		if !strings.HasPrefix(m.comp.Text(), strings.Join(texts, "\n\n")) { // else they were in the draft
 			m.returnText(texts...)
 		}
-		m.note(false, "not delivered before, and back in the box below: %s", strings.Join(texts, " · "))
+		m.note(false, "not delivered, and returned to the box below: %s", strings.Join(texts, " · "))
 	}
 }
 
@@ -223,7 +223,7 @@ func (m *model) approve(call p.CallID, a dialog.Action, remember func() error) t
 	return func() tea.Msg {
 		if a.Always {
 			if err := remember(); err != nil {
-				return approved{call, fmt.Errorf("not remembered, and not approved: %w", err)}
+				return approved{call, fmt.Errorf("the permission was not saved, and nothing was approved: %w", err)}
 			}
 		}
 		_, err := e.Submit(ctx, id, p.Approve{Call: call, Decision: a.Decision, Message: a.Message})

@@ -49,7 +49,7 @@ func TestInline(t *testing.T) {
 			t.Errorf("%d lines are left: %q", len(lines), lines)
 		}
 		d.press("pgup")
-		d.sees("the terminal scrolls")
+		d.sees("scroll with your terminal")
 		d.say("/help", "enter")
 		if !d.m.View().AltScreen || d.m.TakeAbove() != nil {
 			t.Error("a page is not on the alternate screen")

@@ -155,7 +155,7 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 		case "ctrl+o":
 			return m.unfold()
 		case "alt+o", "pgup", "shift+up", "pgdown", "shift+down", "ctrl+home", "home", "ctrl+end", "end":
-			return m.hintf(theme.Accent, "the terminal scrolls; Ctrl-O shows the last item whole")
+			return m.hintf(theme.Accent, "scroll with your terminal; Ctrl-O shows the last long item")
 		}
 	}
 	switch key.String() {

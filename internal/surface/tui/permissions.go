@@ -102,7 +102,7 @@ func (m *model) trustDialog(repo bool) tea.Cmd {
 		Title: "Do you trust " + root + "?",
 		Body: []string{
 			"Files here can change what the model does, and what runs when it works on them.",
-			"If you trust them, it may write here, and asks before anything else. Else it only reads, and asks first.",
+			"If you trust them, it may write here, and asks before anything else. Otherwise it only reads, and asks first.",
 		},
 		Choices: []dialog.Choice{
 			{ID: string(project.Trusted), Key: "y", Label: "yes, let it write here"},
@@ -110,7 +110,7 @@ func (m *model) trustDialog(repo bool) tea.Cmd {
 		},
 	}
 	if !repo {
-		c.Body = append(c.Body, "This is no git repository: changes cannot be undone with git.")
+		c.Body = append(c.Body, "This is not a git repository: changes cannot be undone with git.")
 		c.Default = 1
 	}
 	m.dialog = &asking{Model: dialog.NewConfirm(m.theme, c), done: func(a dialog.Action) tea.Cmd {

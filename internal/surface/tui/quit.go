@@ -20,7 +20,7 @@ import (
 type leave struct {
 	because error // the signal; nil if the person wants it
 	ran     bool  // a turn ran when it came
-	goesOn  bool  // and it goes on in another process
+	goesOn  bool  // and it continues in another process
 }
 
 // shut says that nothing runs any more, or that the bound is over.
@@ -58,8 +58,8 @@ func (m *model) askToQuit(running []string) tea.Cmd {
 	}
 	var turn p.TurnID
 	ask := dialog.Confirm{
-		Title: words.Count(n, "background command") + " still running", Body: append([]string{"Quitting ends them:"}, running...), Default: 1,
-		Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "quit and end them"}, {ID: "stay", Key: "n", Label: "stay"}},
+		Title: words.Count(n, "background command") + " still running", Body: append([]string{"Quitting stops what still runs:"}, running...), Default: 1,
+		Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "stop it, and quit"}, {ID: "stay", Key: "n", Label: "stay"}},
 	}
 	if m.runs() {
 		ask.Title = fmt.Sprintf("Turn %d is running", m.conv.tr.Turn)
@@ -136,7 +136,7 @@ func (m *model) result() Result {
 		return r
 	}
 	if t.tr.Active && m.leaving != nil && m.leaving.goesOn {
-		r.Lines = append(r.Lines, fmt.Sprintf("turn %d goes on in another process", t.tr.Turn), "to come back: fermata attach "+string(t.id))
+		r.Lines = append(r.Lines, fmt.Sprintf("turn %d continues in another process", t.tr.Turn), "to come back: fermata attach "+string(t.id))
 		return r
 	}
 	if m.leaving != nil && m.leaving.ran {

@@ -149,7 +149,7 @@ func TestTrustIsAskedFirst(t *testing.T) {
 			o.AsksForTrust = func(dir, _ string) bool { return store.Trust(dir) == "" }
 		})
 		d.wait(time.Second)
-		d.sees("Do you trust /w?", "no git repository")
+		d.sees("Do you trust /w?", "not a git repository")
 		if d.m.conv.id != "" {
 			t.Fatal("the conversation has begun")
 		}

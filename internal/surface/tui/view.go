@@ -142,7 +142,7 @@ func word(mode p.WhenBusy) string {
 	case p.Queue:
 		return "queued"
 	case p.Replace:
-		return "instead"
+		return "replacing"
 	}
 	return "steering"
 }

@@ -18,7 +18,7 @@ import (
 var testCommands = []Command{
 	{Name: "resume", Args: "[ID]", Help: "open another conversation"},
 	{Name: "new", Help: "start a conversation"},
-	{Name: "compact", Help: "replace the history by a summary"},
+	{Name: "compact", Help: "replace the history with a summary"},
 	{Name: "model", Args: "[NAME]", Help: "choose the model"},
 	{Name: "undo-turn", Help: "put the files of the last turn back"},
 	{Name: "quit", Help: "leave"},

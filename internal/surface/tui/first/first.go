@@ -42,11 +42,11 @@ type Offer struct {
 type Choice struct {
 	Provider string
 	Variable string
-	Key      string // for this run only
+	Key      string
 }
 
-// Run asks which model to use. A key that is entered
-// is returned and saved nowhere: whoever wants to keep one sets the variable.
+// Run asks which model to use. A key that is entered is returned, and saved nowhere: the caller
+// asks whether to.
 func Run(ctx context.Context, o Options) (Choice, error) {
 	m := &screen{o: o, ctx: ctx, theme: theme.New(theme.Options{Dark: o.Dark, Color: o.Color}), width: 80, height: 24}
 	err := loop.New(ctx, m, loop.Options{In: o.In, Out: o.Out, Env: o.Env}).Run()
@@ -222,8 +222,7 @@ func (f *screen) lines() []string {
 	if f.key != nil {
 		out = append(out,
 			"  Key for "+f.key.offer.Provider+": "+strings.Repeat("•", min(len(f.key.text), 40))+"▏",
-			"  "+f.theme.Paint(theme.Dim, safetext.Cut("Kept in memory for this run only; commands do not get it.", f.width-2)),
-			"  "+f.theme.Paint(theme.Dim, safetext.Cut("To keep it for good, set "+f.key.offer.Variable+".", f.width-2)),
+			"  "+f.theme.Paint(theme.Dim, safetext.Cut("Next you are asked whether to save it. Commands do not get it.", f.width-2)),
 			"  "+f.theme.Paint(theme.Dim, "Enter accepts · Esc goes back"))
 		return out
 	}
@@ -248,5 +247,5 @@ func (f *screen) label(row int) (name, note string) {
 	case row == n+1:
 		return "the built-in demo", "needs no key and no network"
 	}
-	return "leave", ""
+	return "quit", ""
 }

@@ -63,7 +63,7 @@ func TestFirstRun(t *testing.T) {
 		"leave by q":          {keys: []string{"q"}},
 		"a key":               {keys: []string{"2", "k", "x", "backspace", "1", "enter"}, want: Choice{"anthropic", "ANTHROPIC_API_KEY", "k1"}},
 		"no key":              {keys: []string{"1", "enter"}, stays: true},
-		"a key taken back":    {keys: []string{"1", "k", "esc"}, stays: true},
+		"a key abandoned":     {keys: []string{"1", "k", "esc"}, stays: true},
 		"a key begun again":   {keys: []string{"1", "x", "ctrl+u", "y", "enter"}, want: Choice{"openai", "OPENAI_API_KEY", "y"}},
 		"q is part of a key":  {keys: []string{"1", "q", "enter"}, want: Choice{"openai", "OPENAI_API_KEY", "q"}},
 		"a row that is not":   {keys: []string{"9"}, stays: true},
@@ -109,7 +109,7 @@ func TestSmallScreen(t *testing.T) {
 		f := newScreen(false)
 		f.height = height
 		f.do("down", "down", "down", "down")
-		if got := f.text(); !strings.Contains(got, "5  leave") && height > 4 {
+		if got := f.text(); !strings.Contains(got, "5  quit") && height > 4 {
 			t.Errorf("of %d lines:\n%s", height, got)
 		}
 		f.do("1", "k")

@@ -210,7 +210,7 @@ func TestGoldenFrames(t *testing.T) {
 		{"scrolled", func(m *Model) { press(m, "end") }},
 		{"filtered", func(m *Model) { press(m, "t", "h", "e", "down") }},
 		{"wide filter", func(m *Model) { press(m, "漢", "字") }},
-		{"nothing fits", func(m *Model) { press(m, "q", "q") }},
+		{"nothing matches", func(m *Model) { press(m, "q", "q") }},
 		{"loading", func(m *Model) { m.SetRows(nil); m.SetLoading(true) }},
 		{"no rows", func(m *Model) { m.SetRows(nil) }},
 		{"long title", func(m *Model) { press(m, "down", "down") }},

@@ -211,7 +211,7 @@ func (m *Model) body(widths []int, width, room int) []string {
 		if room == 0 {
 			return nil
 		}
-		text := "nothing fits"
+		text := "nothing matches"
 		switch {
 		case m.loading:
 			text = "loading…"

@@ -54,5 +54,5 @@ func tries(provider string) []string {
 	if provider == "demo" {
 		return []string{"run: for i in 1 2 3 4 5; do echo $i; sleep 1; done", "plan: run: ls; write notes.txt: hello", "what happened?"}
 	}
-	return []string{"Explain how this repository is built and tested", "Find a bug, and fix it with a test", "/review what has changed"}
+	return []string{"Explain how this repository is built and tested", "Find a bug, and fix it with a test", "/review"}
 }
