@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -210,7 +211,11 @@ func flipTool(args []string) error {
 	stop := make(chan struct{})
 	defer close(stop)
 	go flipMemory(&memory, &good, &bad, stop)
-	for range 1500 {
+	tries, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	for range tries {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 		if err != nil {
 			return err

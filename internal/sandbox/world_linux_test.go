@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/protocol"
 	"golang.org/x/sys/unix"
@@ -160,6 +161,7 @@ func newAgent(tb testing.TB) *agent {
 	a.set("DGRAM", a.receive(tb, "unixgram", filepath.Join(dir, "d")))
 	a.set("SEGMENT", newSegment(tb))
 	a.set("SHARED", a.shared)
+	a.set("FLIPS", itoa(longtest.Default(1500, 300)))
 	a.set("PTS", newTerminal(tb))
 	return a
 }
@@ -251,6 +253,26 @@ func (a *agent) run(tb testing.TB, w *world, c *Confinement, dir, script string,
 		Env:  append(append([]string{"OUT=" + w.outside, "WS=" + w.ws, "HOME=" + w.base}, a.env...), env...),
 	}
 	return a.runSpec(tb, c, spec)
+}
+
+// runAll runs scripts in the workspace, one after the other in one command, each in a shell of its own. It
+// returns how each ended, with -1 for one that did not.
+func (a *agent) runAll(tb testing.TB, w *world, c *Confinement, scripts []string, env ...string) []int {
+	tb.Helper()
+	var all strings.Builder
+	codes := make([]int, len(scripts))
+	for i, script := range scripts {
+		codes[i] = -1
+		fmt.Fprintf(&all, "(\n%s\n) >/dev/null 2>&1\necho %d $?\n", script, i)
+	}
+	_, out := a.run(tb, w, c, "", all.String(), env...)
+	for line := range strings.Lines(out) {
+		var i, code int
+		if _, err := fmt.Sscanf(line, "%d %d\n", &i, &code); err == nil && i < len(codes) {
+			codes[i] = code
+		}
+	}
+	return codes
 }
 
 func (a *agent) runSpec(tb testing.TB, c *Confinement, spec proc.Spec) (proc.Result, string) {
