@@ -244,8 +244,9 @@ func TestBackgroundChildrenAreEnded(t *testing.T) {
 // TestLastWordsOfSubstitution has a child that outlives the command by a moment,
 // as shells let it: what it says is not lost.
 func TestLastWordsOfSubstitution(t *testing.T) {
+	t.Parallel()
 	r, out := runSpec(t, newSpawner(t), Spec{
-		Argv:   []string{"sh", "-c", "(sleep 1; echo last) & echo first"},
+		Argv:   []string{"sh", "-c", "(sleep 0.3; echo last) & echo first"},
 		Linger: time.Minute,
 	})
 	if r.Killed != 0 || out.Text() != "first\nlast\n" {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
@@ -16,6 +17,7 @@ const polite = `trap 'touch $READY.asked; exit 0' TERM; touch $READY; while :; d
 
 // End is for a process that did not start the command.
 func TestEndFromAnotherProcess(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			sc := victim{script: polite}.scene(t)
@@ -52,6 +54,7 @@ func TestEndOfWhatDoesNotWantTo(t *testing.T) {
 			if v.killsShim {
 				t.Skip("there is nobody to ask")
 			}
+			v.sideBySide(t)
 			sc := v.scene(t)
 			a := startAgent(t, agentJob{Spec: sc.spec})
 			sc.awaitReady(t)
@@ -65,6 +68,7 @@ func TestEndOfWhatDoesNotWantTo(t *testing.T) {
 
 // The owner learns how its command ended: it did not stop it.
 func TestEndAndTheOwnersResult(t *testing.T) {
+	t.Parallel()
 	s := newSpawner(t)
 	sc := victims[0].scene(t)
 	c, err := s.Start(t.Context(), sc.spec, nil)
@@ -85,6 +89,7 @@ func TestEndAndTheOwnersResult(t *testing.T) {
 
 // What ends by itself, or because its owner stops it, was not ended by another.
 func TestOthersDidNotEndIt(t *testing.T) {
+	t.Parallel()
 	s := newSpawner(t)
 	if r := s.Run(t.Context(), Spec{Argv: []string{"sh", "-c", "kill -TERM $$"}}, nil); r.Signal != "SIGTERM" || r.Ended {
 		t.Errorf("result %+v, want ended by itself", r)
@@ -104,6 +109,7 @@ func TestOthersDidNotEndIt(t *testing.T) {
 
 // What waits for its release does not run when it is ended before.
 func TestEndBeforeTheRelease(t *testing.T) {
+	t.Parallel()
 	sc := victims[0].scene(t)
 	c, err := newSpawner(t).Start(t.Context(), sc.spec, nil)
 	if err != nil {
@@ -122,6 +128,7 @@ func TestEndBeforeTheRelease(t *testing.T) {
 }
 
 func TestEndLeavesStrangersAlone(t *testing.T) {
+	t.Parallel()
 	sc := victims[0].scene(t)
 	a := startAgent(t, agentJob{Spec: sc.spec})
 	sc.awaitReady(t)
@@ -148,6 +155,7 @@ func TestEndLeavesStrangersAlone(t *testing.T) {
 }
 
 func TestEndOfAHaltedShim(t *testing.T) {
+	t.Parallel()
 	sc := victims[0].scene(t)
 	a := startAgent(t, agentJob{Spec: sc.spec})
 	sc.awaitReady(t)
@@ -171,7 +179,7 @@ func TestEndOfAHaltedShim(t *testing.T) {
 // on until nothing is left.
 func TestShimKeepsKilling(t *testing.T) {
 	for _, v := range victims {
-		if !strings.HasPrefix(v.name, "fork storm") {
+		if !v.storm {
 			continue
 		}
 		t.Run(v.name, func(t *testing.T) {
@@ -188,7 +196,8 @@ func TestShimKeepsKilling(t *testing.T) {
 
 // A command may close its terminal, go on, and open it again.
 func TestPtyIsNotHungUpWhenItIsClosed(t *testing.T) {
-	for range 20 {
+	t.Parallel()
+	for range longtest.Default(20, 5) {
 		c, out := startPty(t, `exec 3>/dev/null <&- >&- 2>&-; sleep 0.02; echo back >/dev/tty; exit 4`)
 		if r := c.Wait(); r.ExitCode != 4 || r.Signal != "" || out.Text() != "back\r\n" {
 			t.Fatalf("result %+v, output %q", r, out.Text())
@@ -197,6 +206,7 @@ func TestPtyIsNotHungUpWhenItIsClosed(t *testing.T) {
 }
 
 func TestWriteToACommandThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	needs(t, "stty")
 	c, out := startPty(t, `stty raw -echo; echo up; read x; test $(head -c 5) = hello && exit 7`)
 	defer c.Stop(nil)

@@ -11,6 +11,7 @@ import (
 // TestStoppedCommitLeavesNoLock is why SIGTERM comes first: git removes its lock
 // then, and cannot when it is killed.
 func TestStoppedCommitLeavesNoLock(t *testing.T) {
+	t.Parallel()
 	needs(t, "git")
 	s := newSpawner(t)
 	dir := t.TempDir()

@@ -13,6 +13,7 @@ import (
 // A command ends with the lease, at once, also if it ignores polite signals and has
 // left its session.
 func TestLeaseEndsACommand(t *testing.T) {
+	t.Parallel()
 	s, mark := newSpawner(t), newMark()
 	s.Lease(time.Now().Add(time.Hour))
 	c, err := s.Start(t.Context(), Spec{
@@ -36,6 +37,7 @@ func TestLeaseEndsACommand(t *testing.T) {
 
 // A lease that is extended holds; one that ends does so also for who runs already.
 func TestLeaseOfARunningCommand(t *testing.T) {
+	t.Parallel()
 	s, mark := newSpawner(t), newMark()
 	s.Lease(time.Now().Add(time.Hour))
 	c, err := s.Start(t.Context(), Spec{Argv: []string{"sleep", "100." + mark}}, func(Stream, []byte) {})
@@ -54,6 +56,7 @@ func TestLeaseOfARunningCommand(t *testing.T) {
 
 // The shim ends its command although whoever started it is halted.
 func TestLeaseEndsWhileTheOwnerIsHalted(t *testing.T) {
+	t.Parallel()
 	mark := newMark()
 	runs := func() bool { return len(marked(t, "sleep 100."+mark)) > 0 }
 	// Halting is what shall end the lease: one that a busy machine did not renew in time proves nothing.
@@ -92,6 +95,7 @@ func state(pid int) string {
 // A lease that has ended is not extended for those that ran: another may have begun meanwhile. Lease returns
 // when they are dead.
 func TestLeaseThatHasEndedIsNotExtended(t *testing.T) {
+	t.Parallel()
 	s, mark := newSpawner(t), newMark()
 	s.Lease(time.Now().Add(time.Hour))
 	start := func() *Command {

@@ -54,6 +54,7 @@ func TestReclaimWithoutShim(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			sc := victim{script: c.script}.scene(t)
 			a := startAgent(t, agentJob{Spec: sc.spec})
 			sc.awaitReady(t)
@@ -76,6 +77,7 @@ func TestReclaimWithoutShim(t *testing.T) {
 // TestReclaimWithHaltedShim has a command that halts its shim again and again:
 // when fermata dies the shim cannot act.
 func TestReclaimWithHaltedShim(t *testing.T) {
+	t.Parallel()
 	needs(t, "perl")
 	sc := victim{script: halter}.scene(t)
 	a := startAgent(t, agentJob{Spec: sc.spec})
@@ -91,6 +93,7 @@ func TestReclaimWithHaltedShim(t *testing.T) {
 }
 
 func TestReclaimLeavesStrangersAlone(t *testing.T) {
+	t.Parallel()
 	sc := victims[0].scene(t)
 	a := startAgent(t, agentJob{Spec: sc.spec})
 	sc.awaitReady(t)
@@ -123,6 +126,7 @@ func TestReclaimLeavesStrangersAlone(t *testing.T) {
 
 // TestReclaimByCgroup has a process that has got rid of all that it inherited.
 func TestReclaimByCgroup(t *testing.T) {
+	t.Parallel()
 	group := tree.NewCgroup()
 	if group == nil {
 		t.Skip("no cgroup for us here")

@@ -42,6 +42,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 // TestAmongHiddenProcesses has a /proc that shows an ordinary user only what he may
 // trace, as on machines that many share.
 func TestAmongHiddenProcesses(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount /proc")
 	}
@@ -112,6 +113,7 @@ func TestShimCannotBeTraced(t *testing.T) {
 // TestSurvivorsAreReported has a process of another user, which an ordinary user
 // may not end.
 func TestSurvivorsAreReported(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a set-uid program")
 	}

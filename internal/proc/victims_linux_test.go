@@ -21,6 +21,7 @@ type victim struct {
 	program   string // needed besides sh, setsid and sleep
 	least     int    // processes that a stop must count
 	killsShim bool
+	storm     bool // takes all processors
 }
 
 // respawn is a daemon that answers every polite signal with another copy.
@@ -45,12 +46,12 @@ var victims = []victim{
 			touch $READY; sleep 100.$MARK; :`,
 	},
 	{
-		name: "fork storm", program: "perl",
-		script: `perl -e '$SIG{TERM} = "IGNORE"; for (1..4) { fork or do { fork and exit while time < $^T + 60; exit } } select undef, undef, undef, 0.3; open F, ">", $ENV{READY}; sleep 100' $MARK`,
+		name: "fork storm", program: "perl", storm: true,
+		script: `perl -e '$SIG{TERM} = "IGNORE"; for (1..4) { fork or do { fork and exit while time < $^T + 60; exit } } select undef, undef, undef, 0.1; open F, ">", $ENV{READY}; sleep 100' $MARK`,
 	},
 	{
-		name: "fork storm over sessions", program: "perl",
-		script: `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; for (1..3) { fork or do { while (time < $^T + 60) { POSIX::setsid(); fork and exit } exit } } select undef, undef, undef, 0.3; open F, ">", $ENV{READY}; sleep 100' $MARK`,
+		name: "fork storm over sessions", program: "perl", storm: true,
+		script: `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; for (1..3) { fork or do { while (time < $^T + 60) { POSIX::setsid(); fork and exit } exit } } select undef, undef, undef, 0.1; open F, ">", $ENV{READY}; sleep 100' $MARK`,
 	},
 	{
 		name: "halted grandchild", least: 2,
@@ -89,6 +90,14 @@ func (v victim) scene(t *testing.T) scene {
 	}}
 }
 
+// sideBySide lets the test run beside others, unless the victim keeps the whole machine busy or leaves orphans
+// to this process.
+func (v victim) sideBySide(t *testing.T) {
+	if !v.storm && !v.killsShim {
+		t.Parallel()
+	}
+}
+
 func (s scene) awaitReady(t *testing.T) {
 	t.Helper()
 	eventually(t, "the victim is ready", func() bool { return exists(s.ready) })
@@ -119,6 +128,7 @@ func TestNothingSurvivesStop(t *testing.T) {
 				if mode.pids && v.killsShim {
 					t.Skip("it cannot")
 				}
+				v.sideBySide(t)
 				s, sc := newSpawner(t), v.scene(t)
 				mode.apply(t, &sc.spec)
 				c, err := s.Start(t.Context(), sc.spec, nil)
@@ -156,6 +166,7 @@ func (v victim) check(t *testing.T, r Result) {
 }
 
 func TestNothingSurvivesTimeout(t *testing.T) {
+	t.Parallel()
 	s := newSpawner(t)
 	var begun []*Command
 	var scenes []scene
@@ -185,6 +196,7 @@ const halter = `exec perl -e '$SIG{TERM} = "IGNORE"; $p = getppid; open F, ">", 
 // TestNothingSurvivesRepeatedHalt has a command that halts its shim for as long
 // as it lives, so that the shim cannot end it and fermata must.
 func TestNothingSurvivesRepeatedHalt(t *testing.T) {
+	t.Parallel()
 	needs(t, "perl")
 	s := newSpawner(t)
 	v := victim{script: halter}
@@ -222,6 +234,7 @@ func TestNothingSurvivesKillOfFermata(t *testing.T) {
 				if v.killsShim {
 					t.Skip("see TestReclaim")
 				}
+				v.sideBySide(t)
 				sc := v.scene(t)
 				mode.apply(t, &sc.spec)
 				a := startAgent(t, agentJob{Spec: sc.spec, Warm: true})
