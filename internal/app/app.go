@@ -58,8 +58,10 @@ type App struct {
 
 	store store.Opened
 
-	warn    func(config.Warning) // nil if nobody wants to know
-	unknown sync.Map             // models for which a warning was given that their window is not known
+	warn func(config.Warning) // nil if nobody wants to know
+
+	mu     sync.Mutex
+	warned map[[2]string]bool // provider and model, of which a warning said that the window is not known; guarded by mu
 }
 
 // Open reads the configuration and opens what turns are run with. The caller

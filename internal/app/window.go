@@ -49,7 +49,7 @@ func (a *App) warnOfUnknown(s p.Settings) {
 	if a.warn == nil || s.ContextWindow > 0 || s.Provider == config.Demo {
 		return
 	}
-	if _, warned := a.unknown.LoadOrStore([2]string{s.Provider, s.Model}, true); warned {
+	if !a.firstWarning([2]string{s.Provider, s.Model}) {
 		return
 	}
 	text := fmt.Sprintf("how many tokens model %q takes is not known; assuming %d: set model_context_window", s.Model, defaultWindow)
@@ -57,6 +57,18 @@ func (a *App) warnOfUnknown(s p.Settings) {
 		text += fmt.Sprintf("; did you mean %s?", near)
 	}
 	a.warn(config.Warning{Problem: config.Problem{Text: text}})
+}
+
+// firstWarning reports whether no warning was given of a model yet, and remembers that one is.
+func (a *App) firstWarning(model [2]string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.warned == nil {
+		a.warned = map[[2]string]bool{}
+	}
+	first := !a.warned[model]
+	a.warned[model] = true
+	return first
 }
 
 // effort is the reasoning effort to ask for when nobody chose one in the conversation.
