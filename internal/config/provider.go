@@ -238,10 +238,7 @@ const (
 func (c *Config) KeyVariables() []string {
 	names := []string{StorePassword, StoreToken}
 	for _, s := range c.MCPServers {
-		names = slices.AppendSeq(names, maps.Values(s.EnvHTTPHeaders))
-		if s.BearerTokenEnvVar != "" {
-			names = append(names, s.BearerTokenEnvVar)
-		}
+		names = append(names, s.TokenVariables()...)
 	}
 	for _, p := range c.providers {
 		names = append(names, p.KeyVariables()...)

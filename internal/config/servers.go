@@ -49,12 +49,25 @@ func (s MCPServer) Values(getenv func(string) string) map[string]string {
 	for name, v := range s.HTTPHeaders {
 		m["header."+name] = v.Reveal()
 	}
-	for _, name := range slices.Concat(s.EnvVars, slices.Collect(maps.Values(s.EnvHTTPHeaders)), []string{s.BearerTokenEnvVar}) {
-		if getenv != nil && name != "" {
-			m["variable."+name] = getenv(name)
-		}
+	if getenv == nil {
+		return m
+	}
+	for _, name := range s.Variables() {
+		m["variable."+name] = getenv(name)
 	}
 	return m
+}
+
+// Variables are the names of the variables of our environment whose values the server gets.
+func (s MCPServer) Variables() []string { return slices.Concat(s.EnvVars, s.TokenVariables()) }
+
+// TokenVariables are those of them that are sent as headers, so that they are taken to hold keys.
+func (s MCPServer) TokenVariables() []string {
+	names := slices.Collect(maps.Values(s.EnvHTTPHeaders))
+	if s.BearerTokenEnvVar != "" {
+		names = append(names, s.BearerTokenEnvVar)
+	}
+	return names
 }
 
 const maxSeconds = 24 * 60 * 60

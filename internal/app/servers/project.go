@@ -179,11 +179,7 @@ func fromTOML(root string, getenv func(string) string) ([]Named, error) {
 		for k, v := range def.HTTPHeaders {
 			headers[k] = v.Reveal()
 		}
-		known := slices.Concat(def.EnvVars, slices.Collect(maps.Values(def.EnvHTTPHeaders)))
-		if def.BearerTokenEnvVar != "" {
-			known = append(known, def.BearerTokenEnvVar)
-		}
-		list = append(list, Named{Name: name, Def: def, Written: def, Variables: sorted(known), File: filepath.Join(home, config.FileName), Digest: digest(
+		list = append(list, Named{Name: name, Def: def, Written: def, Variables: sorted(def.Variables()), File: filepath.Join(home, config.FileName), Digest: digest(
 			name, def.Command, def.Args, env, def.EnvVars, def.Cwd, def.URL, def.BearerTokenEnvVar, headers, def.EnvHTTPHeaders)})
 	}
 	return list, nil
