@@ -57,6 +57,7 @@ func TestLimitsOfLaunches(t *testing.T) {
 		{"a quoted key", launch{Overrides: []string{` "model_providers" .openai.base_url="http://127.0.0.1:1/v1"`}}, true},
 		{"the short key", launch{Overrides: []string{`openai_base_url="http://127.0.0.1:1/v1"`}}, true},
 		{"a variable", launch{Env: []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}}, true},
+		{"a port", launch{Env: []string{"CODEX_OSS_PORT=1"}}, true},
 	} {
 		c.from.Env = append(c.from.Env, "FERMATA_HOME="+t.TempDir(), "OPENAI_API_KEY=k")
 		loaded, err := load(Options{Dir: t.TempDir(), Overrides: c.from.Overrides}, c.from.getenv)

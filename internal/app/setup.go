@@ -181,15 +181,12 @@ func (w *shared) forClient(brings any) (conversation.Config, error) {
 	return r.turns(), nil
 }
 
-// providerVariables are the variables that say where a provider is.
-var providerVariables = []string{"OPENAI_BASE_URL", "CODEX_OSS_BASE_URL", "CODEX_OSS_PORT"}
-
 // allowLaunch reports whether a client that joins may bring what it does: neither its overrides nor
 // its environment may define a provider that it could not ask for otherwise.
 func (w *shared) allowLaunch(from launch, loaded Loaded) error {
 	defined := definesProvider(from.Overrides)
-	for _, name := range providerVariables {
-		if value := from.getenv(name); value != "" && value != os.Getenv(name) {
+	for _, name := range loaded.Config.ProviderVariables() {
+		if from.getenv(name) != os.Getenv(name) {
 			defined = append(defined, name)
 		}
 	}

@@ -250,6 +250,18 @@ func (c *Config) KeyVariables() []string {
 	return slices.Compact(names)
 }
 
+// ProviderVariables returns the names of the variables that say where model providers are.
+func (c *Config) ProviderVariables() []string {
+	var names []string
+	for _, s := range c.settings {
+		if s.path[0] == "model_providers" && s.source.Kind == FromEnvironment {
+			names = append(names, s.source.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // KeyVariables returns the names of the variables that a provider's keys and
 // headers are read from.
 func (p *Provider) KeyVariables() []string {
