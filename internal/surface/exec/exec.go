@@ -8,6 +8,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -262,7 +263,7 @@ func (a *asked) refusals(ev p.Event) {
 	}
 	switch b := ev.Body.(type) {
 	case *p.ToolCall:
-		a.wants[b.Call] = b.Name
+		a.wants[b.Call] = cmp.Or(transcript.RequestLine(b.Name, b.Arguments), b.Name)
 	case *p.CommandStarted:
 		a.wants[b.Call] = transcript.CommandLine(b.Command)
 	case *p.ApprovalRequested:

@@ -13,13 +13,16 @@ import (
 // said is a conversation in which the user asks and the model is stopped in mid-sentence.
 func said() []p.Event {
 	item := p.ItemID{Turn: 1, Response: 1, Index: 1}
-	bodies := []p.Body{
+	return events(
 		&p.TurnStarted{},
 		&p.UserMessage{Item: p.ItemID{Turn: 1}, Content: p.Text("go\non\n")},
 		&p.Delta{Item: item, Kind: p.DeltaMessage, Text: "half"},
 		&p.AssistantMessage{Item: item, Text: "half", Partial: true},
 		&p.TurnEnded{Reason: p.Interrupted},
-	}
+	)
+}
+
+func events(bodies ...p.Body) []p.Event {
 	var list []p.Event
 	for i, b := range bodies {
 		list = append(list, p.Event{Seq: p.Seq(i + 1), Turn: 1, Body: b})
@@ -89,5 +92,56 @@ func TestShowDrawsMarkdown(t *testing.T) {
 		if out.String() != c.want {
 			t.Errorf("%s: %q, want %q", c.name, out.String(), c.want)
 		}
+	}
+}
+
+// A call that was refused before it could begin is shown in the form that it would have had.
+func TestRefusedCallsLookLikeOthers(t *testing.T) {
+	command, patched := p.ItemID{Turn: 1, Response: 1, Index: 1}, p.ItemID{Turn: 1, Response: 1, Index: 2}
+	refused := events(
+		&p.TurnStarted{},
+		&p.ToolCall{Call: command, Name: "exec_command", Arguments: `{"cmd":"rm x","yield_time_ms":1}`},
+		&p.ToolOutput{Call: command, Output: "a rule forbids it", Failed: true},
+		&p.ToolCall{Call: patched, Name: "apply_patch", Arguments: "*** Begin Patch\n*** Update File: a\n@@\n"},
+		&p.ToolOutput{Call: patched, Output: "no such file\nNothing was applied.", Failed: true},
+	)
+	var out, shown bytes.Buffer
+	var tr transcript.Transcript
+	draw := Follow(Options{Out: &out})
+	for _, e := range refused {
+		tr.Apply(e)
+		if err := draw(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "$ rm x\n  (failed: a rule forbids it, 0 ms)\n$ apply_patch update a\n  (failed: no such file, 0 ms)\n"; out.String() != want {
+		t.Errorf("followed: %q, want %q", out.String(), want)
+	}
+	if err := Show(Options{Out: &shown}, &tr); err != nil {
+		t.Fatal(err)
+	}
+	const want = "\n$ rm x\n  a rule forbids it\n  (failed, 0 ms)\n" +
+		"\n$ apply_patch update a\n  no such file\n  Nothing was applied.\n  (failed, 0 ms)\n\nturn 1 has not ended\n"
+	if shown.String() != want {
+		t.Errorf("shown: %q, want %q", shown.String(), want)
+	}
+}
+
+// Why a patch failed is printed once, and whole, where nothing is left out.
+func TestShowSaysOnceWhyAPatchFailed(t *testing.T) {
+	call := p.ItemID{Turn: 1, Response: 1, Index: 1}
+	var tr transcript.Transcript
+	for _, e := range events(
+		&p.ToolCall{Call: call, Name: "write", Arguments: `{}`}, &p.PatchStarted{Patch: "p", Call: call, Cwd: "/w", Changes: changes},
+		&p.ToolOutput{Call: call, Output: "no room\nNothing was applied.", Failed: true, Patch: &p.PatchResult{}},
+	) {
+		tr.Apply(e)
+	}
+	var out bytes.Buffer
+	if err := Show(Options{Out: &out}, &tr); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\n$ apply_patch\n  M a.go (+1 -1)\n  D b\n  no room\n  Nothing was applied.\n  (failed, 0 ms)\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

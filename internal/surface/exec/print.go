@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -195,11 +196,7 @@ func (pr *printer) begin(it *transcript.Item) {
 
 // callLine is a call in one line, cut if it is a whole program.
 func callLine(it *transcript.Item) string {
-	line := it.CommandLine()
-	if line == "" {
-		line = it.Tool + " " + it.Arguments
-	}
-	return cut(line)
+	return cut(cmp.Or(it.CommandLine(), transcript.RequestLine(it.Tool, it.Arguments), it.Tool+" "+it.Arguments))
 }
 
 // indent sets a text off from the left.
@@ -224,7 +221,7 @@ func (pr *printer) printed(line string) {
 
 // output shows the whole lines that have arrived since, up to a limit.
 func (pr *printer) output(it *transcript.Item) {
-	if len(it.Command) == 0 && !pr.full || len(it.Changes) > 0 {
+	if len(it.Command) == 0 && !pr.full || len(it.Changes) > 0 && it.Status != transcript.Failed {
 		return // the answer of a tool is for the model
 	}
 	rest := it.Output[min(pr.shown[it.ID], len(it.Output)):]
@@ -269,7 +266,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 	switch {
 	case it.Background != 0:
 		how = fmt.Sprintf("continues in the background as %d", it.Background)
-	case it.Status == transcript.Failed && len(it.Command) == 0:
+	case it.Status == transcript.Failed && len(it.Command) == 0 && !pr.full: // else it is printed above
 		line, _, _ := strings.Cut(it.Output, "\n")
 		how += ": " + line
 	}

@@ -2,7 +2,6 @@ package cell
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,59 +13,22 @@ import (
 // asked draws a call that has not begun in the form that it will have: as a command, or
 // as changes to files. It reports false if there is no such form.
 func (p *pen) asked(it *transcript.Item) bool {
-	if line, ok := wanted(it.Arguments, "cmd", "command"); ok && commandTools[it.Tool] {
-		p.script("$ ", safetext.Show(line))
-		p.output(it, tailLines)
-		p.status(it)
-		return true
-	}
-	if it.Tool != "apply_patch" {
-		return false
-	}
-	text, ok := wanted(it.Arguments, "input", "patch")
-	if !ok {
-		text = it.Arguments
-	}
-	var files []string
-	for line := range strings.Lines(text) {
-		for mark, verb := range patchMarks {
-			if path, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok {
-				files = append(files, verb+" "+p.short(path))
-			}
+	switch want := transcript.RequestOf(it.Tool, it.Arguments); {
+	case want.Command != "":
+		p.script("$ ", safetext.Show(want.Command))
+	case len(want.Files) > 0:
+		var files []string
+		for _, f := range want.Files {
+			verb, path, _ := strings.Cut(f, " ")
+			files = append(files, verb+" "+p.short(path))
 		}
-	}
-	if len(files) == 0 {
+		p.para("± ", theme.Accent, strings.Join(files, ", "), theme.Bold)
+	default:
 		return false
 	}
-	p.para("± ", theme.Accent, strings.Join(files, ", "), theme.Bold)
 	p.output(it, tailLines)
 	p.status(it)
 	return true
-}
-
-var commandTools = map[string]bool{"exec_command": true, "shell": true, "shell_command": true, "local_shell": true, "bash": true}
-
-var patchMarks = map[string]string{"*** Add File: ": "add", "*** Update File: ": "update", "*** Delete File: ": "delete"}
-
-// wanted is a text among the arguments of a call, by one of its names.
-func wanted(arguments string, names ...string) (string, bool) {
-	var fields map[string]any
-	if json.Unmarshal([]byte(arguments), &fields) != nil {
-		return "", false
-	}
-	for _, name := range names {
-		switch v := fields[name].(type) {
-		case string:
-			return v, true
-		case []any:
-			var words []string
-			for _, w := range v {
-				words = append(words, fmt.Sprint(w))
-			}
-			return transcript.CommandLine(words), true
-		}
-	}
-	return "", false
 }
 
 // server draws a call of a tool of an MCP server.
