@@ -149,7 +149,7 @@ var commandTable = []row{
 // command something. A yes to its question is a yes to that one retry.
 var denialTable = []row{
 	{untrusted | onFailure, anyMode, always, Ask, "the sandbox denied the command something; run it again outside the sandbox?"},
-	{onRequest, workspaceWrite, always, Refuse, "the sandbox denied the command something; if it has to run outside the sandbox, call again with with_escalated_permissions and a justification"},
+	{onRequest, confining, always, Refuse, "the sandbox denied the command something; if it has to run outside the sandbox, call again with with_escalated_permissions and a justification"},
 	{anyPolicy, anyMode, always, Refuse, "the sandbox denied the command something, and it cannot be run outside"},
 }
 
