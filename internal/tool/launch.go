@@ -18,6 +18,7 @@ type launch struct {
 	ruling policy.Ruling
 	box    *sandbox.Confinement // nil: not confined
 	desk   *patchDesk           // nil: it cannot apply patches
+	plan   bool                 // the turn is in plan mode
 }
 
 // clear asks policy about a command and puts the sandbox around it. If it must
@@ -27,7 +28,7 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 		res := s.Patch.apply(ctx, call, found.Patch, within(spec.Dir, found.Dir))
 		return launch{}, &res
 	}
-	l := launch{spec: spec, rules: s.rules(call)}
+	l := launch{spec: spec, rules: s.rules(call), plan: call.Settings.Plan}
 	if s.Prefixes != nil {
 		l.rules.Prefixes = s.Prefixes(spec.Dir)
 	}
@@ -74,6 +75,9 @@ func (l launch) denied(res proc.Result, c protocol.CommandResult) (question *Res
 		return nil, ""
 	}
 	hint = l.rules.Denied().Text + ": " + what
+	if l.plan {
+		hint = planMode + "; the sandbox denied the command something: " + what
+	}
 	if l.ruling.Verdict != policy.RunConfinedAskOnDenial {
 		return nil, hint
 	}
@@ -82,9 +86,9 @@ func (l launch) denied(res proc.Result, c protocol.CommandResult) (question *Res
 	return &q, ""
 }
 
-// refused returns why the sandbox kept the command from working, if nobody may be asked.
+// refused returns why the sandbox kept the command from working, if nobody could have allowed it.
 func (l launch) refused(hint string) string {
-	if l.rules.Approval != protocol.ApprovalNever {
+	if l.rules.Approval != protocol.ApprovalNever && !l.rules.NoEscalation {
 		return ""
 	}
 	return hint

@@ -30,8 +30,12 @@ func TestPlanModeKeepsCommandsFromWriting(t *testing.T) {
 			c.Settings.Plan = true
 			c.Settings = c.Settings.ForTurn()
 			allow(&c, s)
-			if res := s.Run(t.Context(), c); res.Ask != nil {
+			res := s.Run(t.Context(), c)
+			if res.Ask != nil {
 				t.Errorf("asks %+v", res.Ask)
+			}
+			if refused := res.Output.Refused; !strings.HasPrefix(refused, "plan mode is on") || !strings.HasSuffix(refused, filepath.Join(dir, "ran")) {
+				t.Errorf("refused because %q", refused)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
 				t.Error("a file was written")
