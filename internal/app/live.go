@@ -69,13 +69,16 @@ func Processes(ctx context.Context, version string) ([]Process, func(), error) {
 		list[i].Serves = list[i].PID == serves.PID
 	}
 	slices.SortFunc(list, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
-	return list, func() {
-		for _, x := range list {
-			if x.engine != nil {
-				x.engine.Close()
-			}
+	return list, func() { disconnect(list) }, nil
+}
+
+// disconnect leaves the processes that were asked.
+func disconnect(list []Process) {
+	for _, x := range list {
+		if x.engine != nil {
+			x.engine.Close()
 		}
-	}, nil
+	}
 }
 
 // lookAt asks the process behind an address what it has open. One that has ended has no number.

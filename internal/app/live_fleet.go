@@ -48,11 +48,7 @@ func OtherProcesses(ctx context.Context, version string) ([]Process, func(), err
 	}
 	asked.Wait()
 	return list, func() {
-		for _, x := range list {
-			if x.engine != nil {
-				x.engine.Close()
-			}
-		}
+		disconnect(list)
 		shared.Close()
 	}, nil
 }

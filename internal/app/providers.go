@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/app/configfile"
@@ -23,13 +21,7 @@ import (
 const definedBy = "#"
 
 // providerOverrides are those values of a request that define providers.
-func providerOverrides(req SettingsRequest) []string {
-	var list []string
-	for _, key := range slices.Sorted(maps.Keys(req.Config)) {
-		list = append(list, config.Override(key, req.Config[key]))
-	}
-	return definesProvider(list)
-}
+func providerOverrides(req SettingsRequest) []string { return definesProvider(overrides(req)) }
 
 // definesProvider picks the overrides, each key=value, that say what a provider is.
 func definesProvider(overrides []string) []string {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -75,7 +76,7 @@ func (a *App) claim() (func(), error) {
 func (a *App) awaitIdle(ctx context.Context, bound time.Duration) {
 	idle := time.NewTimer(bound)
 	for {
-		if bound == 0 || a.Engine.OpenCount() > 0 || a.host.Clients() > 0 || a.uses.count() > 0 {
+		if bound == 0 || a.Engine.OpenCount() > 0 || a.host.Clients() > 0 || a.uses.count.Load() > 0 {
 			idle.Stop()
 		} else {
 			idle.Reset(bound)
@@ -99,24 +100,14 @@ func (a *App) Busy() (done func()) {
 // uses counts who needs the process, and notices when anything changes.
 type uses struct {
 	changed chan struct{} // has room for one: that there was a change
-
-	mu sync.Mutex
-	n  int // guarded by mu
+	count   atomic.Int64
 }
 
 func newUses() *uses { return &uses{changed: make(chan struct{}, 1)} }
 
-func (u *uses) add(n int) {
-	u.mu.Lock()
-	u.n += n
-	u.mu.Unlock()
+func (u *uses) add(n int64) {
+	u.count.Add(n)
 	u.notice()
-}
-
-func (u *uses) count() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.n
 }
 
 // notice never blocks.
