@@ -184,7 +184,7 @@ func (l *Local) Live(ctx context.Context) []p.Snapshot {
 	l.mu.Unlock()
 	list := []p.Snapshot{}
 	for _, s := range open {
-		if snap, err := s.conv.Snapshot(ctx); err == nil { // else it has just been closed
+		if snap, err := s.conv.Look(ctx); err == nil { // else it has just been closed
 			list = append(list, snap)
 		}
 	}

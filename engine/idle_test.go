@@ -74,6 +74,21 @@ func TestIdleConversationIsReleased(t *testing.T) {
 	})
 }
 
+// Whoever lists what is open, again and again, keeps nothing from being released.
+func TestListingKeepsNothingOpen(t *testing.T) {
+	both(t, func(t *testing.T, ours, _ *enginetest.Engine) {
+		ours.Begin()
+		for range 9 {
+			time.Sleep(100 * time.Millisecond)
+			if open := ours.Live(t.Context()); len(open) != 1 {
+				t.Errorf("open: %+v", open)
+			}
+		}
+		time.Sleep(101 * time.Millisecond)
+		wantOpen(t, ours, 0)
+	})
+}
+
 // While something goes on, a conversation is kept.
 func TestBusyConversationIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {

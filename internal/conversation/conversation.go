@@ -180,7 +180,7 @@ type answer struct {
 }
 
 type (
-	snapshotOp struct{}
+	snapshotOp struct{ look bool } // look: see Look
 	closeOp    struct{}
 	stopOp     struct{ because *p.Error }
 )
@@ -196,6 +196,12 @@ func (c *Conversation) Submit(ctx context.Context, op p.Op) (p.Receipt, error) {
 // Snapshot returns the state of the conversation.
 func (c *Conversation) Snapshot(ctx context.Context) (Snapshot, error) {
 	a, err := c.ask(ctx, snapshotOp{})
+	return a.snapshot, err
+}
+
+// Look is Snapshot for somebody who only lists what is open: it does not keep the conversation open for longer.
+func (c *Conversation) Look(ctx context.Context) (Snapshot, error) {
+	a, err := c.ask(ctx, snapshotOp{look: true})
 	return a.snapshot, err
 }
 

@@ -47,8 +47,12 @@ func (o *owner) resting() bool {
 }
 
 // watchIdle starts the idle clock when nothing goes on. It starts anew with
-// whatever the owner takes.
+// whatever the owner takes, but for looks.
 func (o *owner) watchIdle() {
+	if o.looked {
+		o.looked = false
+		return
+	}
 	stopTimer(&o.idle)
 	after := o.cfg.IdleAfter
 	if o.followers > 0 {

@@ -58,6 +58,7 @@ type owner struct {
 	released          bool          // it closes because nothing goes on
 	followers         int           // those that follow the conversation
 	idle              *time.Timer   // runs while nothing goes on
+	looked            bool          // all that was taken last is a look, which does not restart it
 	recovered         []string      // what opening found and did
 	unsavedBytes      int64         // bytes recorded since the last checkpoint
 	checkpointBytes   int64         // bytes of that checkpoint
@@ -166,6 +167,7 @@ func (o *owner) take(r request) {
 	defer func() { o.cause = p.Cause{} }()
 	switch op := r.op.(type) {
 	case snapshotOp:
+		o.looked = op.look
 		o.show(r.answer)
 		return
 	case followOp:
