@@ -134,7 +134,7 @@ func TestWorkTreeOfAWaitingTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.write("new", "1\n")
-	a.Waits(treeID, 1)
+	a.Waits(conversation.TurnSummary{Conversation: treeID, Turn: 1, Cwd: a.Dir(treeID)})
 	a.Wait()
 	waiting := engine.Snapshot{ID: treeID, Turn: 1, Active: true, Waiting: true, Settings: p.Settings{Cwd: a.Dir(treeID)}}
 	approve := p.Approve{Decision: p.Approved}

@@ -203,6 +203,35 @@ func afterTheKill(t *testing.T, id string, b, c *machine) {
 	}
 }
 
+// What a turn has changed that waits for an approval is kept also if no node runs it. And who copies a conversation with a work
+// tree learns that the tree stays.
+func TestWorkTreeOfATurnThatWaitsAnywhere(t *testing.T) {
+	s, o := listen(t, &server.Options{}), newOrigin(t)
+	a, b, c := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
+	node, _ := a.serve("n")
+	c.must("exec", "--demo", "--fleet", "--repo", o.url, "hello")
+	made, _ := filepath.Glob(a.tree("*"))
+	if len(made) != 1 {
+		t.Fatalf("the work trees are %q", made)
+	}
+	id := filepath.Base(made[0])
+	_ = node.Process.Signal(syscall.SIGTERM)
+	_ = node.Wait()
+	b.must("exec", "--demo", "resume", id, "hello")
+	o.write(filepath.Join(b.tree(id), "new.txt"), "new\n", 0o644)
+	if out, err := b.run("exec", "--demo", "--park", "-a", "untrusted", "resume", id, "run: touch asked"); err == nil || !strings.Contains(out, "is waiting for approval") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c.must("interrupt", id)
+	out := c.must("exec", "--demo", "--yolo", "resume", id, "run: cat new.txt")
+	if !strings.Contains(out, "while turn 3 waited") || !strings.Contains(out, "\n  new\n") {
+		t.Errorf("elsewhere: %s", out)
+	}
+	if out := c.must("store", "copy", "--from", s.ClientURL(), "--to", t.TempDir()); !strings.Contains(out, id+": copied without its work tree") {
+		t.Errorf("store copy: %s", out)
+	}
+}
+
 // What cannot be checked out is said to who submits it, and nothing runs.
 func TestWorkTreeThatCannotBeMade(t *testing.T) {
 	s, o := listen(t, &server.Options{}), newOrigin(t)

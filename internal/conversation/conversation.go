@@ -76,8 +76,10 @@ type Config struct {
 	// not block. May be nil.
 	NotifyWaiting func(TurnSummary, p.Body)
 
-	// Ended is called for each turn that ended, whoever started it. It must not block. May be nil.
+	// Ended is called for each turn that ended, and Waits for each that begins to wait as for NotifyWaiting,
+	// whoever started it. They must not block. May be nil.
 	Ended func(TurnSummary)
+	Waits func(TurnSummary)
 
 	// Panicked is notified of a model or a tool that panicked, from its goroutine. The
 	// turn only records that there was an internal error. May be nil.

@@ -21,6 +21,9 @@ func (o *owner) notify(s TurnSummary) {
 
 // notifyWaiting reports that the turn waits.
 func (o *owner) notifyWaiting(why p.Body) {
+	if o.cfg.Waits != nil {
+		o.cfg.Waits(o.state.Summary)
+	}
 	if o.cfg.NotifyWaiting != nil {
 		o.cfg.NotifyWaiting(o.state.Summary, why)
 	}

@@ -225,3 +225,37 @@ func TestOpsAreTakenBeforeReports(t *testing.T) {
 		}
 	})
 }
+
+// Whoever keeps what turns changed is notified of each that waits, also if a client brings its own notifications.
+func TestWaitsReportsTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var got []conversation.TurnSummary
+		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
+			c.Waits = func(s conversation.TurnSummary) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, s)
+			}
+			own := *c
+			c.For = func(any) (conversation.Config, error) {
+				own.Waits = nil
+				return own, nil
+			}
+		}})
+		id := e.Begin()
+		ctx := conversation.WithClient(t.Context(), conversation.Client{Brings: "its own"})
+		go e.Submit(ctx, id, p.UserTurn{Content: p.Text("one")})
+		q := e.Request()
+		q.Call("c", "work", "{}")
+		q.End()
+		e.Run().Ask("rm", "-r")
+		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		want := []conversation.TurnSummary{{Conversation: id, Turn: 1, Cwd: "/w", Inputs: []string{"one"}}}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	})
+}

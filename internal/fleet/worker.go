@@ -25,8 +25,7 @@ type Worker struct {
 	// Prepare says how the turn's settings differ on this machine, nil if they do not, or why it cannot be run here.
 	Prepare func(context.Context, Work) (*p.Overrides, error)
 
-	Waits  func(p.ConversationID, p.TurnID) // called when a turn waits for somebody; must not block, and may be nil
-	Report func(string)                     // a line for people: what was begun, and what was not; may be nil
+	Report func(string) // a line for people: what was begun, and what was not; may be nil
 }
 
 // A Local is the engine of this process. *engine.Local is one.
@@ -113,9 +112,6 @@ func (w *Worker) run(ctx context.Context, t *task, waits func()) {
 		switch e.Body.(type) {
 		case *p.ApprovalRequested, *p.Held:
 			waits()
-			if w.Waits != nil {
-				w.Waits(t.Conversation, receipt.Turn)
-			}
 		}
 	})
 }

@@ -143,3 +143,52 @@ func TestNothingIsRunByAClone(t *testing.T) {
 		t.Errorf("these were run:\n%s", marks)
 	}
 }
+
+// Settings of the user say how to fetch; to what is checked out they do nothing, and nothing that they name is run.
+func TestUserSettingsStayOutOfAClone(t *testing.T) {
+	s := newSite(t)
+	template, hooks := filepath.Join(s.dir, "template"), filepath.Join(s.dir, "hooks")
+	for _, dir := range []string{hooks, filepath.Join(template, "hooks")} {
+		for _, name := range []string{"post-checkout", "reference-transaction", "post-index-change"} {
+			hook := filepath.Join(dir, name)
+			s.write(hook, "#!/bin/sh\nexec '"+s.program+"' quit hook\n")
+			if err := os.Chmod(hook, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.write(filepath.Join(s.dir, "attributes"), "* filter=mine\n")
+	s.write(filepath.Join(s.dir, "gitconfig"), "[core]\n\tautocrlf = true\n\tattributesFile = "+s.dir+"/attributes\n\thooksPath = "+hooks+"\n\tfsmonitor = "+s.program+" quit\n"+
+		"[filter \"mine\"]\n\tsmudge = "+s.program+"\n\tclean = "+s.program+"\n"+
+		"[init]\n\ttemplateDir = "+template+"\n"+
+		"[url \""+s.root+"\"]\n\tinsteadOf = https://example.invalid/x.git\n")
+	dir := filepath.Join(s.dir, "clone")
+	commit, err := Clone(t.Context(), Source{URL: "https://example.invalid/x.git"}, dir, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "a")); string(text) != "1\n" {
+		t.Errorf("a holds %q, %v", text, err)
+	}
+	s.write(filepath.Join(dir, "new"), "new\n")
+	b, err := s.open(dir).Bundle(t.Context(), commit, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := filepath.Join(s.dir, "again")
+	if _, err := Clone(t.Context(), Source{s.root, commit}, again, "w"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Restore(t.Context(), again, b); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(again, "new")); string(text) != "new\n" {
+		t.Errorf("new holds %q, %v", text, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.dir, "[ac]*", ".git", "hooks", "*")); len(left) > 0 { // of both clones
+		t.Errorf("hooks were taken over: %q", left)
+	}
+	if marks := s.marks(); marks != "" {
+		t.Errorf("these were run:\n%s", marks)
+	}
+}

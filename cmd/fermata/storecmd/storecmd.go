@@ -33,17 +33,21 @@ func copyCommand(stdout, stderr io.Writer, usage func(string, ...any) error) *co
 		Short: "Copy conversations from one store to another, and compare them",
 		Long: "Copy conversations from one store to another, all of them if no ID is given, and compare each afterwards. A store is\n" +
 			"\"files\", a directory, or nats://HOST:PORT with the other settings of [store]. What is there already is completed; nothing is\n" +
-			"deleted. A conversation that is open is left out and reported.",
+			"deleted. A conversation that is open is left out and reported. Work trees of a fleet (exec --fleet --repo) are not copied; the command\n" +
+			"names the conversations that have one.",
 		Example: "  fermata store copy --from files --to nats://localhost:4222\n  fermata store copy --from nats://localhost:4222 --to ./backup 01a1df48",
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			copied, records := 0, 0
-			err := store.Copy(cmd.Context(), from, to, ids, func(id string, n int, err error) {
-				if err != nil {
-					fmt.Fprintf(stderr, "fermata: %s: %v\n", id, err)
+			err := store.Copy(cmd.Context(), from, to, ids, func(c store.Copied) {
+				if c.Err != nil {
+					fmt.Fprintf(stderr, "fermata: %s: %v\n", c.ID, c.Err)
 					return
 				}
+				if c.HasTree {
+					fmt.Fprintf(stderr, "fermata: %s: copied without its work tree: what turns changed in it is kept only in the store it was copied from\n", c.ID)
+				}
 				copied++
-				records += n
+				records += c.Records
 			})
 			if errors.Is(err, store.ErrName) || errors.Is(err, store.ErrSame) {
 				return usage("%w", err)

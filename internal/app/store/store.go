@@ -70,7 +70,7 @@ func Open(ctx context.Context, p Place) Opened {
 // Keep has an engine make and keep the work trees of its conversations.
 func (o Opened) Keep(e *engine.Options) {
 	if o.Trees != nil {
-		e.Ready, e.Config.Ended = o.Trees.Ready, o.Trees.Ended
+		e.Ready, e.Config.Ended, e.Config.Waits = o.Trees.Ready, o.Trees.Ended, o.Trees.Waits
 	}
 }
 
@@ -180,7 +180,7 @@ func Describe(ctx context.Context, cfg *config.Config) []string {
 // Copy copies conversations from one store to another, all if none is named, and
 // compares them afterwards. Each store is "files", a directory, or the address of NATS servers,
 // which takes the other settings from the configuration.
-func Copy(ctx context.Context, from, to string, ids []string, report func(id string, records int, err error)) error {
+func Copy(ctx context.Context, from, to string, ids []string, report func(Copied)) error {
 	home, err := config.Home(os.Getenv)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(id str
 	if err != nil {
 		return err
 	}
-	var stores [2]journal.Store
+	var stores [2]Opened
 	for i, name := range []string{from, to} {
 		s, err := namedStore(ctx, home, name, settings)
 		if err != nil {
@@ -214,7 +214,7 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(id str
 	failed := 0
 	for _, in := range infos {
 		n, err := journal.Copy(ctx, stores[0], stores[1], in)
-		report(in.ID, n, err)
+		report(Copied{ID: in.ID, Records: n, HasTree: err == nil && stores[0].hasTree(ctx, in.ID), Err: err})
 		if err != nil {
 			failed++
 		}
@@ -226,6 +226,23 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(id str
 		return fmt.Errorf("not copied: %d", failed)
 	}
 	return nil
+}
+
+// Copied is what became of one conversation.
+type Copied struct {
+	ID      string
+	Records int
+	HasTree bool  // it has a work tree, which is not copied
+	Err     error // why it was not copied
+}
+
+// hasTree reports whether the store keeps a work tree of a conversation.
+func (o Opened) hasTree(ctx context.Context, id string) bool {
+	if o.nats == nil {
+		return false
+	}
+	_, err := worktree.Trees{Store: o.nats}.Load(ctx, id)
+	return !errors.Is(err, worktree.ErrNoTree)
 }
 
 // chosen picks the conversations whose ID begins with one of some; all if there are none.

@@ -43,7 +43,7 @@ func (w Worker) Serve(ctx context.Context, a *app.App) error {
 		return err
 	}
 	w.Ready()
-	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Waits: a.Store().Trees.Waits, Report: w.Report}
+	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Report: w.Report}
 	worker.Prepare = func(ctx context.Context, work fleet.Work) (*p.Overrides, error) { return prepare(ctx, a, work) }
 	return worker.Run(ctx)
 }

@@ -23,7 +23,11 @@ func (k *Keeper) Ended(s conversation.TurnSummary) {
 }
 
 // Waits keeps what a turn has changed that waits for somebody. It does not wait for that.
-func (k *Keeper) Waits(id p.ConversationID, turn p.TurnID) { k.start(id, turn, true) }
+func (k *Keeper) Waits(s conversation.TurnSummary) {
+	if has(s.Conversation, s.Cwd) {
+		k.start(s.Conversation, s.Turn, true)
+	}
+}
 
 func (k *Keeper) start(id p.ConversationID, turn p.TurnID, waiting bool) {
 	if k.marked(id).Revision == 0 {
