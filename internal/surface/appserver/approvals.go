@@ -19,12 +19,8 @@ func (c *conn) reply(id, result json.RawMessage, err error) {
 	if !ok {
 		return
 	}
-	t, known := c.open.Load(about.ID)
-	if !known {
+	if sub := c.follows(about.ID); sub == nil || !sub.isOpen(name) {
 		return // it was not asked
-	}
-	if sub := t.(*thread).following.Load(); sub == nil || !sub.isOpen(name) {
-		return
 	}
 	_, err = c.s.o.Engine.Submit(c.life, about.ID, answerTo(about, result, err)) // somebody else may have been quicker
 	if err != nil {

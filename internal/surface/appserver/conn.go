@@ -24,24 +24,28 @@ type conn struct {
 	life   context.Context // of what it does by itself
 	end    context.CancelFunc
 	optOut atomic.Pointer[map[string]bool] // notifications that are not wanted; nil before initialize
-	warned sync.Map                        // members that were named in a warning
-	open   sync.Map                        // p.ConversationID to *thread
 	late   chan items.Note                 // what later has to send; room for maxLate
+
+	mu     sync.Mutex
+	warned map[string]bool              // members that were named in a warning; guarded by mu
+	open   map[p.ConversationID]*thread // guarded by mu
 }
 
-// The bounds of a connection: bytes that wait for a client, requests that are under way, and bytes of a message.
+// The bounds of a connection: bytes that wait for a client, requests that are under way, bytes of a message, notifications
+// that nobody waits for, and unknown members that are named in warnings.
 const (
 	maxQueue = 1 << 20
 	maxCalls = 128
 	maxLine  = 64 << 20
 	maxLate  = 1000
+	maxNamed = 1000
 )
 
 // codeOverloaded is the code for a request that comes when there is too much to do.
 const codeOverloaded = -32001
 
 func (s *Server) newConn(ctx context.Context, kind Kind) *conn {
-	c := &conn{s: s, kind: kind, late: make(chan items.Note, maxLate)}
+	c := &conn{s: s, kind: kind, late: make(chan items.Note, maxLate), warned: map[string]bool{}, open: map[p.ConversationID]*thread{}}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{
 		Methods: c.methods(), Plain: true, Reply: c.reply, Log: s.o.Log,
@@ -130,12 +134,23 @@ func handle[P, R any](c *conn, name string, fn func(context.Context, *jsonrpc.Re
 			return none, errNotInitialized
 		}
 		for _, member := range jsonrpc.Unknown(r.Params, params) {
-			if _, said := c.warned.LoadOrStore(name+" "+member, true); !said {
+			if c.firstUse(name + " " + member) {
 				c.remark("", []string{fmt.Sprintf("%s: the member %q is unknown here and has no effect", name, member)})
 			}
 		}
 		return fn(ctx, r, in)
 	})
+}
+
+// firstUse reports whether an unknown member is used for the first time, and remembers it.
+func (c *conn) firstUse(member string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.warned[member] || len(c.warned) >= maxNamed {
+		return false
+	}
+	c.warned[member] = true
+	return true
 }
 
 // A thread is what a connection remembers of a conversation.
@@ -153,13 +168,26 @@ type thread struct {
 
 // thread returns what the connection remembers of a conversation.
 func (c *conn) thread(id p.ConversationID) *thread {
-	if t, ok := c.open.Load(id); ok {
-		return t.(*thread)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.open[id]
+	if t == nil {
+		t = &thread{id: id, group: follow.New(c.s.o.Engine, id), gate: make(chan struct{}, 1)}
+		t.use()
+		c.open[id] = t
 	}
-	t := &thread{id: id, group: follow.New(c.s.o.Engine, id), gate: make(chan struct{}, 1)}
-	t.use()
-	known, _ := c.open.LoadOrStore(id, t)
-	return known.(*thread)
+	return t
+}
+
+// follows returns the subscription by which the client follows a conversation; nil if it does not.
+func (c *conn) follows(id p.ConversationID) *subscription {
+	c.mu.Lock()
+	t := c.open[id]
+	c.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	return t.following.Load()
 }
 
 // use says that somebody uses the conversation: if it was closed it is open again.

@@ -20,15 +20,17 @@ type subscription struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	begun  chan error // gets one value: nil when the past has been taken
-	asked  sync.Map   // the ids of what the client was asked and has not been resolved
 	isLive bool       // the past has been taken; of the goroutine that takes the events
+
+	mu    sync.Mutex
+	asked map[string]bool // the ids of what the client was asked and has not been resolved; guarded by mu
 }
 
 // subscribe follows a thread from its beginning. When everything that there is has been taken, it calls answer, which
 // is to reply, then sends what a client that has got that answer lacks, and goes on with what happens. The subscription
 // that the client may have had before ends there. It returns when answer was called.
 func (c *conn) subscribe(ctx context.Context, t *thread, answer func(*items.Fold)) error {
-	sub := &subscription{c: c, t: t, fold: items.New(t.id), begun: make(chan error, 1)}
+	sub := &subscription{c: c, t: t, fold: items.New(t.id), begun: make(chan error, 1), asked: map[string]bool{}}
 	sub.ctx, sub.cancel = context.WithCancel(c.life)
 	joined, err := t.group.Join(ctx, follow.Options{Live: func() { sub.live(answer) }})
 	if err != nil {
@@ -125,12 +127,12 @@ func (sub *subscription) send(notes []items.Note) {
 	for _, n := range notes {
 		switch about := n.Params.(type) {
 		case wire.RequestResolved:
-			sub.asked.Delete(about.RequestID)
+			sub.setOpen(about.RequestID, false)
 		case wire.StatusChanged:
 			sub.c.s.statusChanged(sub.t.id, sub.fold.Seq, about)
 		}
 		if n.Ask != "" {
-			sub.asked.Store(n.Ask, true)
+			sub.setOpen(n.Ask, true)
 			_ = sub.c.rpc.Send(sub.ctx, n.Ask, n.Method, n.Params)
 			continue
 		}
@@ -140,8 +142,19 @@ func (sub *subscription) send(notes []items.Note) {
 
 // isOpen reports whether the client was asked something that has not been resolved.
 func (sub *subscription) isOpen(name string) bool {
-	_, ok := sub.asked.Load(name)
-	return ok
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	return sub.asked[name]
+}
+
+func (sub *subscription) setOpen(name string, open bool) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if open {
+		sub.asked[name] = true
+	} else {
+		delete(sub.asked, name)
+	}
 }
 
 // finishAtEnd waits for the end of the connection, then interrupts what runs, and ends the subscription when the client was sent

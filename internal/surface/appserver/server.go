@@ -15,6 +15,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,12 +57,12 @@ type Local interface {
 
 // A Server serves any number of connections.
 type Server struct {
-	o     Options
-	life  context.Context // of what it does by itself
-	end   context.CancelFunc
-	conns sync.Map // *conn to nothing
+	o    Options
+	life context.Context // of what it does by itself
+	end  context.CancelFunc
 
 	mu     sync.Mutex
+	conns  map[*conn]bool                    // guarded by mu
 	loaded map[p.ConversationID]*load        // threads that somebody follows, or did lately; guarded by mu
 	queues map[p.ConversationID]*queue.Queue // guarded by mu
 }
@@ -70,7 +72,7 @@ func New(ctx context.Context, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o, loaded: map[p.ConversationID]*load{}, queues: map[p.ConversationID]*queue.Queue{}}
+	s := &Server{o: o, conns: map[*conn]bool{}, loaded: map[p.ConversationID]*load{}, queues: map[p.ConversationID]*queue.Queue{}}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	return s
 }
@@ -87,21 +89,35 @@ const (
 // Serve answers one client until its stream or ctx ends, one message per line.
 func (s *Server) Serve(ctx context.Context, kind Kind, in io.Reader, out io.Writer) error {
 	c := s.newConn(ctx, kind)
-	s.conns.Store(c, nil)
-	defer s.conns.Delete(c)
+	s.mu.Lock()
+	s.conns[c] = true
+	s.mu.Unlock()
+	defer s.forget(c)
 	defer c.close()
 	c.rpc.Go(c.sendLate)
 	return c.rpc.Serve(ctx, in, out)
 }
 
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// connected are the connections that there are now.
+func (s *Server) connected() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.conns))
+}
+
 // broadcast notifies every connection but one, which may be nil. It waits for none.
 func (s *Server) broadcast(except *conn, method string, params any) {
-	s.conns.Range(func(key, _ any) bool {
-		if c := key.(*conn); c != except {
+	for _, c := range s.connected() {
+		if c != except {
 			c.later(method, params)
 		}
-		return true
-	})
+	}
 }
 
 // A load is a thread that is loaded: clients want to know which are.
@@ -171,13 +187,11 @@ func (s *Server) statusChanged(id p.ConversationID, at p.Seq, status wire.Status
 
 // toOthers notifies the connections that do not follow a thread.
 func (s *Server) toOthers(id p.ConversationID, method string, params any) {
-	s.conns.Range(func(key, _ any) bool {
-		c := key.(*conn)
-		if t, ok := c.open.Load(id); !ok || t.(*thread).following.Load() == nil {
+	for _, c := range s.connected() {
+		if c.follows(id) == nil {
 			c.later(method, params)
 		}
-		return true
-	})
+	}
 }
 
 // closed tells everybody but one that a thread is no longer loaded.

@@ -21,14 +21,12 @@ const most = 2 * (maxQueue + 1<<20)
 // checkBounds checks what every connection holds.
 func (x *site) checkBounds() (total int) {
 	x.t.Helper()
-	x.s.conns.Range(func(key, _ any) bool {
-		c := key.(*conn)
+	for _, c := range x.s.connected() {
 		if held := c.rpc.Waiting(); held > most || len(c.late) > maxLate {
 			x.t.Errorf("a connection holds %d bytes and %d notifications", held, len(c.late))
 		}
 		total += c.rpc.Waiting()
-		return true
-	})
+	}
 	return total
 }
 

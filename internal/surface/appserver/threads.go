@@ -255,11 +255,9 @@ func (c *conn) threadUnsubscribe(_ context.Context, _ *jsonrpc.Request, in wire.
 	if err != nil {
 		return wire.Unsubscribed{}, err
 	}
-	if t, ok := c.open.Load(id); ok {
-		if sub := t.(*thread).following.Swap(nil); sub != nil {
-			sub.cancel()
-			return wire.Unsubscribed{Status: "unsubscribed"}, nil
-		}
+	if sub := c.follows(id); sub != nil && sub.t.following.CompareAndSwap(sub, nil) {
+		sub.cancel()
+		return wire.Unsubscribed{Status: "unsubscribed"}, nil
 	}
 	if c.s.isLoaded(id) {
 		return wire.Unsubscribed{Status: "notSubscribed"}, nil

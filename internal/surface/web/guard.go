@@ -68,7 +68,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) {
 		s.refuseStranger(w, r)
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, "internal", err.Error())
-	case !s.limiter(&s.pace, session.ID, requestRate, requestBurst).Allow():
+	case !s.pace.allow(session.ID):
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusTooManyRequests, "rate", "too many requests: wait a second")
 	case session.Browser && to.right >= watches && !ownPage(r):
@@ -111,21 +111,31 @@ func (s *Server) refuseStranger(w http.ResponseWriter, r *http.Request) {
 // mayTry counts a failed try.
 func (s *Server) mayTry(r *http.Request) bool {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return s.limiter(&s.wrong, host, wrongPerIP, wrongBurst).Allow()
+	return s.wrong.allow(host)
 }
 
-// limiter returns the limiter of a name.
-func (s *Server) limiter(in *sync.Map, name string, per rate.Limit, burst int) *rate.Limiter {
-	if l, ok := in.Load(name); ok {
-		return l.(*rate.Limiter)
+// limiters limit how often something happens under each name.
+type limiters struct {
+	rate  rate.Limit
+	burst int
+
+	mu     sync.Mutex
+	byName map[string]*rate.Limiter // at most maxLimiters; guarded by mu
+}
+
+const maxLimiters = 1000
+
+// allow counts something that happens under a name, and reports whether it may.
+func (l *limiters) allow(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byName == nil || len(l.byName) >= maxLimiters && l.byName[name] == nil { // many names: begin anew rather than grow
+		l.byName = map[string]*rate.Limiter{}
 	}
-	n := 0
-	in.Range(func(any, any) bool { n++; return n < 1000 })
-	if n >= 1000 { // many addresses: begin anew rather than grow
-		in.Clear()
+	if l.byName[name] == nil {
+		l.byName[name] = rate.NewLimiter(l.rate, l.burst)
 	}
-	l, _ := in.LoadOrStore(name, rate.NewLimiter(per, burst))
-	return l.(*rate.Limiter)
+	return l.byName[name].Allow()
 }
 
 // cookieName differs for servers on different ports, since browsers give a host's cookies to all.

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"time"
 
@@ -56,24 +57,28 @@ func (s *Server) once(r *request, id p.ConversationID, op p.Op) (p.Receipt, erro
 	if key == "" {
 		return s.o.Engine.Submit(ctx, id, op)
 	}
-	mine := &submission{at: time.Now(), done: make(chan struct{})}
-	was, known := s.sent.LoadOrStore(r.session.ID+" "+string(id)+" "+key, mine)
-	if known {
-		sub := was.(*submission)
-		select {
-		case <-sub.done:
-			return sub.receipt, sub.err
-		case <-r.Context().Done():
-			return p.Receipt{}, context.Cause(r.Context())
-		}
+	sub, first := s.submission(r.session.ID + " " + string(id) + " " + key)
+	if first {
+		sub.receipt, sub.err = s.o.Engine.Submit(ctx, id, op)
+		close(sub.done)
 	}
-	s.sent.Range(func(k, v any) bool {
-		if mine.at.Sub(v.(*submission).at) > keyTTL {
-			s.sent.Delete(k)
-		}
-		return true
-	})
-	mine.receipt, mine.err = s.o.Engine.Submit(ctx, id, op)
-	close(mine.done)
-	return mine.receipt, mine.err
+	select {
+	case <-sub.done:
+		return sub.receipt, sub.err
+	case <-r.Context().Done():
+		return p.Receipt{}, context.Cause(r.Context())
+	}
+}
+
+// submission returns the one of a key, and whether it is new. Old ones are forgotten.
+func (s *Server) submission(key string) (sub *submission, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sub := s.sent[key]; sub != nil {
+		return sub, false
+	}
+	sub = &submission{at: time.Now(), done: make(chan struct{})}
+	maps.DeleteFunc(s.sent, func(_ string, old *submission) bool { return sub.at.Sub(old.at) > keyTTL })
+	s.sent[key] = sub
+	return sub, true
 }

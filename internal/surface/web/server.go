@@ -50,11 +50,13 @@ type Server struct {
 	mux     *http.ServeMux
 	origins map[string]string // by the Host header
 	streams chan struct{}     // holds one for each stream that is open
-	wrong   sync.Map          // *rate.Limiter of failed tries by address
-	pace    sync.Map          // *rate.Limiter of requests by session
-	sent    sync.Map          // *submission by session and key
+	wrong   limiters          // failed tries by address
+	pace    limiters          // requests by session
 	ping    time.Duration     // how often a stream shows that it lives
 	pushes  chan struct{}     // has room for one: that a browser wants to be notified
+
+	mu   sync.Mutex
+	sent map[string]*submission // by session and key; guarded by mu
 }
 
 // Limits that a person does not reach.
@@ -71,7 +73,8 @@ const (
 func New(ctx context.Context, o Options) *Server {
 	s := &Server{
 		o: o, ctx: ctx, mux: http.NewServeMux(), origins: map[string]string{}, streams: make(chan struct{}, maxStreams), ping: pingEvery, pushes: make(chan struct{}, 1),
-		lobby: live.NewLobby(ctx, o.Engine),
+		lobby: live.NewLobby(ctx, o.Engine), sent: map[string]*submission{},
+		wrong: limiters{rate: wrongPerIP, burst: wrongBurst}, pace: limiters{rate: requestRate, burst: requestBurst},
 	}
 	s.hub = live.NewHub(ctx, live.Options{Engine: o.Engine, Cost: o.Cost, Changed: s.lobby.Kick})
 	for _, origin := range o.Origins {

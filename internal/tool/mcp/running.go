@@ -32,16 +32,20 @@ type running struct {
 // begin starts the time limit of a call and makes it known to the session. The caller
 // calls end.
 func (ss *session) begin(call tool.Call, limit time.Duration, late func()) *running {
-	r := &running{call: call, token: strconv.FormatInt(ss.lastCall.Add(1), 10), limit: limit}
-	r.timer = time.AfterFunc(limit, late)
-	ss.calls.Store(r.token, r)
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.lastCall++
+	r := &running{call: call, token: strconv.FormatInt(ss.lastCall, 10), limit: limit, timer: time.AfterFunc(limit, late)}
+	ss.calls[r.token] = r
 	return r
 }
 
 func (ss *session) end(r *running) {
 	r.over.Store(true)
 	r.timer.Stop()
-	ss.calls.Delete(r.token)
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	delete(ss.calls, r.token)
 }
 
 // restart starts the time limit again, unless the call is over or the person is asked.
@@ -56,11 +60,12 @@ func (r *running) restart() {
 
 // progress shows what the server says about a call.
 func (ss *session) progress(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
-	found, ok := ss.calls.Load(fmt.Sprint(req.Params.ProgressToken))
-	if !ok {
+	ss.mu.Lock()
+	r := ss.calls[fmt.Sprint(req.Params.ProgressToken)]
+	ss.mu.Unlock()
+	if r == nil {
 		return // of a call that is over
 	}
-	r := found.(*running)
 	r.restart()
 	now, last := time.Now().UnixMilli(), r.shown.Load()
 	if done := req.Params.Total > 0 && req.Params.Progress >= req.Params.Total; now-last < progressPause && !done {
@@ -138,20 +143,15 @@ func (ss *session) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.Eli
 }
 
 func (ss *session) onlyCall() (*running, error) {
-	var only *running
-	n := 0
-	ss.calls.Range(func(_, v any) bool {
-		only = v.(*running)
-		n++
-		return true
-	})
-	switch n {
-	case 1:
-		return only, nil
-	case 0:
-		return nil, errors.New("fermata can ask its user only during a call")
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if len(ss.calls) > 1 {
+		return nil, errors.New("several calls are running: fermata cannot know which one asks")
 	}
-	return nil, errors.New("several calls are running: fermata cannot know which one asks")
+	for _, r := range ss.calls {
+		return r, nil
+	}
+	return nil, errors.New("fermata can ask its user only during a call")
 }
 
 // errNoSampling answers a server that wants to use the model.

@@ -80,12 +80,9 @@ func TestThePersonHasTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.answer = func(context.Context, protocol.ElicitationRequested) (protocol.ElicitationResolved, error) {
-		ss.calls.Range(func(_, v any) bool {
-			if v.(*running).timer.Stop() {
-				t.Error("the time limit of the call runs")
-			}
-			return true
-		})
+		if call, err := ss.onlyCall(); err != nil || call.timer.Stop() {
+			t.Errorf("the time limit of the call runs, or there is no call: %v", err)
+		}
 		return protocol.ElicitationResolved{Action: protocol.ElicitationDecline}, nil
 	}
 	if got := r.call(t.Context(), t, "s__ask", "{}").Output.Output; got != "decline <nil> <nil>" {

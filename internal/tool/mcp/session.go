@@ -31,8 +31,9 @@ type session struct {
 
 	authorizer *authorizer // nil if the service is told by other means who calls
 
-	calls    sync.Map // token to *running
-	lastCall atomic.Int64
+	mu       sync.Mutex
+	calls    map[string]*running // by token; guarded by mu
+	lastCall int64               // guarded by mu
 }
 
 // protocolVersion is the latest one in which a server may ask its client something.
@@ -46,7 +47,7 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 		cancel(fmt.Errorf("it did not start within %v", s.def.StartupTimeout))
 	})
 	defer limit.Stop()
-	ss := &session{server: s, began: time.Now(), changed: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
+	ss := &session{server: s, began: time.Now(), changed: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel, calls: map[string]*running{}}
 	transport, err := ss.open(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause // whatever it was at
