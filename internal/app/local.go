@@ -2,12 +2,15 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +22,15 @@ import (
 	"github.com/fermata-agent/fermata/internal/sandbox"
 	p "github.com/fermata-agent/fermata/protocol"
 )
+
+// A OneOffCommand is a command that is run outside of any conversation.
+type OneOffCommand struct {
+	Argv    []string
+	Dir     string             // empty: where we work
+	Env     map[string]*string // changes of the environment; nil unsets a variable
+	Timeout time.Duration      // 0: that of the configuration
+	Sandbox *p.SandboxPolicy   // nil: that of the configuration
+}
 
 // A OneOff is how a command ended that was run outside of any conversation.
 type OneOff struct {
@@ -75,12 +87,12 @@ type SavedProfile struct {
 }
 
 // RunOnce runs a command outside of any conversation.
-func (a *App) RunOnce(ctx context.Context, command []string, cwd string, timeout time.Duration, policy *p.SandboxPolicy) (OneOff, error) {
-	cfg, dir := a.Config, a.place(cwd)
-	spec := proc.Spec{Argv: command, Dir: dir, Env: Environ(cfg, a.Models.keyVariables()...), Timeout: timeout}
-	if timeout == 0 {
-		spec.Timeout = cfg.CommandTimeout
+func (a *App) RunOnce(ctx context.Context, command OneOffCommand) (OneOff, error) {
+	cfg, dir := a.Config, a.place(command.Dir)
+	spec := proc.Spec{
+		Argv: command.Argv, Dir: dir, Env: Environ(cfg, a.Models.keyVariables()...), Timeout: cmp.Or(command.Timeout, cfg.CommandTimeout),
 	}
+	policy := command.Sandbox
 	if policy == nil {
 		asked, _ := a.limits.Clamp(cfg.Settings(config.Choice{}, dir, ""))
 		policy = &asked.Sandbox
@@ -95,11 +107,37 @@ func (a *App) RunOnce(ctx context.Context, command []string, cwd string, timeout
 	if err := box.Set(&spec); err != nil {
 		return OneOff{}, err
 	}
+	if spec.Env, err = changeEnv(spec.Env, command.Env); err != nil { // after the sandbox was made: a TMPDIR of the client's opens nothing
+		return OneOff{}, err
+	}
 	res, out, errs := a.run(ctx, spec)
 	if res.Err != nil {
-		return OneOff{}, fmt.Errorf("run %s: %w", command[0], res.Err)
+		return OneOff{}, fmt.Errorf("run %s: %w", command.Argv[0], res.Err)
 	}
 	return OneOff{ExitCode: res.ExitCode, Stdout: out, Stderr: errs + unfinished(res, spec.Timeout)}, nil
+}
+
+// changeEnv returns an environment with some variables set, and those without a value unset.
+func changeEnv(env []string, changes map[string]*string) ([]string, error) {
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		_, changed := changes[name]
+		return changed
+	})
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return nil, fmt.Errorf("env: %q cannot be the name of a variable", name)
+		}
+		value := changes[name]
+		if value == nil {
+			continue
+		}
+		if strings.Contains(*value, "\x00") {
+			return nil, fmt.Errorf("env: the value of %s has a NUL byte", name)
+		}
+		env = append(env, name+"="+*value)
+	}
+	return env, nil
 }
 
 // unfinished says, as a shell would, why a command did not end by itself: there is no other place

@@ -3,8 +3,10 @@ package appserver
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
 )
@@ -77,6 +79,8 @@ func (c *conn) commandExec(ctx context.Context, r *jsonrpc.Request, in wire.Comm
 	switch {
 	case len(in.Command) == 0 || in.Command[0] == "":
 		return wire.CommandDone{}, badParams("command: there is none")
+	case len(in.Permissions) > 0 && string(in.Permissions) != "null":
+		return wire.CommandDone{}, badParams("permissionProfile is not supported: set sandboxPolicy")
 	case in.TTY || in.StreamStdin || in.StreamOutput:
 		return wire.CommandDone{}, badParams("tty, streamStdin and streamStdoutStderr are not supported")
 	case in.DisableTimeout || in.TimeoutMs < 0:
@@ -86,7 +90,8 @@ func (c *conn) commandExec(ctx context.Context, r *jsonrpc.Request, in wire.Comm
 	if err != nil {
 		return wire.CommandDone{}, err
 	}
-	done, err := c.s.o.Local.RunOnce(r.UntilEnd(ctx), in.Command, in.Cwd, time.Duration(in.TimeoutMs)*time.Millisecond, policy)
+	timeout := time.Duration(min(in.TimeoutMs, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	done, err := c.s.o.Local.RunOnce(r.UntilEnd(ctx), app.OneOffCommand{Argv: in.Command, Dir: in.Cwd, Env: in.Env, Timeout: timeout, Sandbox: policy})
 	if err != nil {
 		return wire.CommandDone{}, refuse("%v", err)
 	}

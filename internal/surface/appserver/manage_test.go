@@ -251,6 +251,13 @@ func TestSmallMethods(t *testing.T) {
 				t.Errorf("%s: %s", method, got)
 			}
 		}
+		done := c.result("command/exec", `{"command":["x"],"timeoutMs":9223372036854775807,"env":{"A":"1","B":"","C":null}}`)
+		if done["stdout"] != "x A=1 B= C=unset" || done["stderr"] != "" {
+			t.Errorf("command/exec: %v", done)
+		}
+		if got := c.refused("command/exec", `{"command":["x"],"permissionProfile":{"type":"disabled"}}`); !strings.HasPrefix(got, "-32602") {
+			t.Error(got)
+		}
 		if got := c.refused("command/exec", `{"command":["x"],"tty":true}`); !strings.HasPrefix(got, "-32602") {
 			t.Error(got)
 		}

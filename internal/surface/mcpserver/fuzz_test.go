@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
@@ -26,7 +25,7 @@ func (parrot) Stream(_ context.Context, _ model.Prompt, sink model.Sink) (model.
 // A stillLocal is a machine on which nothing happens.
 type stillLocal struct{}
 
-func (stillLocal) RunOnce(context.Context, []string, string, time.Duration, *p.SandboxPolicy) (app.OneOff, error) {
+func (stillLocal) RunOnce(context.Context, app.OneOffCommand) (app.OneOff, error) {
 	return app.OneOff{}, nil
 }
 

@@ -15,7 +15,7 @@ import (
 type Local interface {
 	// RunOnce runs a command outside of any conversation, confined as the
 	// policy says, or as the configuration does if that is nil.
-	RunOnce(ctx context.Context, command []string, cwd string, timeout time.Duration, sandbox *p.SandboxPolicy) (app.OneOff, error)
+	RunOnce(ctx context.Context, command app.OneOffCommand) (app.OneOff, error)
 
 	// DiffToRemote gives the commit that a remote has and the working tree's
 	// difference to it.
@@ -58,7 +58,7 @@ func (s *Server) runOnce(ctx context.Context, r *jsonrpc.Request, in onceParams)
 		return app.OneOff{}, err
 	}
 	timeout := time.Duration(min(in.TimeoutMS, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-	return s.o.Local.RunOnce(r.UntilEnd(ctx), in.Command, in.Cwd, timeout, in.Sandbox)
+	return s.o.Local.RunOnce(r.UntilEnd(ctx), app.OneOffCommand{Argv: in.Command, Dir: in.Cwd, Timeout: timeout, Sandbox: in.Sandbox})
 }
 
 // checkSandbox refuses a policy that nobody knows, which must not become one that confines

@@ -134,14 +134,16 @@ type Terminated struct {
 
 // CommandExec is command/exec.
 type CommandExec struct {
-	Command        []string       `json:"command"`
-	Cwd            string         `json:"cwd,omitempty"`
-	TimeoutMs      int64          `json:"timeoutMs,omitempty"`
-	SandboxPolicy  *SandboxPolicy `json:"sandboxPolicy,omitempty"`
-	DisableTimeout bool           `json:"disableTimeout,omitempty" doc:"refused: set timeoutMs"`
-	TTY            bool           `json:"tty,omitempty" doc:"refused"`
-	StreamStdin    bool           `json:"streamStdin,omitempty" doc:"refused"`
-	StreamOutput   bool           `json:"streamStdoutStderr,omitempty" doc:"refused"`
+	Command        []string           `json:"command"`
+	Cwd            string             `json:"cwd,omitempty"`
+	Env            map[string]*string `json:"env,omitempty" doc:"changes of the environment; null unsets a variable"`
+	TimeoutMs      int64              `json:"timeoutMs,omitempty"`
+	SandboxPolicy  *SandboxPolicy     `json:"sandboxPolicy,omitempty"`
+	Permissions    json.RawMessage    `json:"permissionProfile,omitempty" doc:"refused: set sandboxPolicy"`
+	DisableTimeout bool               `json:"disableTimeout,omitempty" doc:"refused: set timeoutMs"`
+	TTY            bool               `json:"tty,omitempty" doc:"refused"`
+	StreamStdin    bool               `json:"streamStdin,omitempty" doc:"refused"`
+	StreamOutput   bool               `json:"streamStdoutStderr,omitempty" doc:"refused"`
 }
 
 // CommandDone answers it.
