@@ -2,8 +2,11 @@ package tool
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -80,10 +83,21 @@ func TestFetchAsks(t *testing.T) {
 
 // A page that does not come is given up when the turn is stopped.
 func TestFetchStops(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { stop(); <-r.Context().Done() }))
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(s.Close)
-	if out := (&Fetch{}).Run(ctx, call(&fakeHost{}, t.TempDir(), params{"url": s.URL})).Output; !out.Aborted {
+	// stopped is a context that ends when the request has been written which was made with it.
+	stopped := func() context.Context {
+		ctx, stop := context.WithCancel(t.Context())
+		return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { stop() }})
+	}
+	if out := (&Fetch{}).Run(stopped(), call(&fakeHost{}, t.TempDir(), params{"url": s.URL})).Output; !out.Aborted {
 		t.Errorf("%+v", out)
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fetch(stopped(), u, true); !errors.Is(err, context.Canceled) { // and not when its own time is up
+		t.Errorf("fetch: %v", err)
 	}
 }
