@@ -48,19 +48,23 @@ func TestElicitation(t *testing.T) {
 }
 
 func TestElicitationRefused(t *testing.T) {
-	for name, reply := range map[string]string{
-		"denied":     `"result":{"decision":"denied"}`,
-		"declined":   `"result":{"action":"decline"}`,
-		"error":      `"error":{"code":-32601,"message":"what?"}`,
-		"unreadable": `"result":[]`,
-		"unheard of": `"result":{"decision":"perhaps"}`,
-		"empty":      `"result":null`,
+	for name, tt := range map[string]struct{ reply, unread string }{
+		"denied":     {`"result":{"decision":"denied"}`, ""},
+		"declined":   {`"result":{"action":"decline"}`, ""},
+		"error":      {`"error":{"code":-32601,"message":"what?"}`, ""},
+		"unreadable": {`"result":[]`, `[]`},
+		"unheard of": {`"result":{"decision":"perhaps"}`, `{\"decision\":\"perhaps\"}`},
+		"amendment":  {`"result":{"decision":{"approved_execpolicy_amendment":[]}}`, `{\"decision\":{\"approved_execpolicy_amendment\":[]}}`},
+		"empty":      {`"result":null`, `null`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := asked(t, asks)
 				c.want(elicited)
-				c.send(`{"id":0,%s}`, reply)
+				c.send(`{"id":0,%s}`, tt.reply)
+				if tt.unread != "" { // the client learns why it is no
+					c.want(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"fermata","data":"an answer to an approval could not be read, so it is no: ` + tt.unread + `"}}`)
+				}
 				c.e.Request().Answer("then not") // and the command was not run
 				c.hear("agent_message 1", "task_complete 1", "answer 1")
 			})

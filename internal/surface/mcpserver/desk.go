@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -131,23 +132,52 @@ func (d *desk) answer(w *way, a *asking, reply json.RawMessage, err error) {
 	if errors.Is(err, jsonrpc.ErrClosed) {
 		return
 	}
-	op, clear := a.reply(reply)
+	op, clear := a.reply(reply, err)
 	d.mu.Lock()
 	withdrawn := d.open[a.id()] != a || a.way != w
 	d.mu.Unlock()
 	if withdrawn && !clear {
 		return
 	}
+	if !clear && err == nil {
+		d.s.remark(w.life, []string{"an answer to " + a.about() + " could not be read, so it is no: " + shortened(reply)})
+	}
 	_, _ = d.s.o.Engine.Submit(w.life, d.id, op) // somebody else may have been quicker
 }
 
 // reply is what an answer asks for, and whether it is clear that it does.
-func (q question) reply(reply json.RawMessage) (p.Op, bool) {
+func (q question) reply(reply json.RawMessage, err error) (p.Op, bool) {
 	if q.elicited != nil {
 		return answerOf(q.elicited, reply)
 	}
 	decision, clear := decisionOf(reply)
-	return p.Approve{Call: q.Call, Decision: decision}, clear
+	op := p.Approve{Call: q.Call, Decision: decision}
+	switch {
+	case clear:
+	case err != nil:
+		op.Message = "the client could not answer"
+	default:
+		op.Message = "the client's answer could not be read"
+	}
+	return op, clear
+}
+
+// about names the question for people.
+func (q question) about() string {
+	if q.elicited != nil {
+		return "a question of the MCP server " + q.elicited.Server
+	}
+	return "an approval"
+}
+
+// shownReply is how much of an answer is shown that cannot be read.
+const shownReply = 200
+
+func shortened(reply json.RawMessage) string {
+	if len(reply) > shownReply {
+		return strings.ToValidUTF8(string(reply[:shownReply]), "") + "…"
+	}
+	return string(reply)
 }
 
 // refusal is the answer when the client cannot be asked.
