@@ -1,6 +1,8 @@
 package appserver
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -78,7 +80,8 @@ func TestApprovals(t *testing.T) {
 		"session": {`"result":{"decision":"acceptForSession"}`, ""},
 		"decline": {`"result":{"decision":"decline"}`, "item/completed commandExecution 1.1.0 rm x declined"},
 		"cancel":  {`"result":{"decision":"cancel"}`, "item/completed commandExecution 1.1.0 rm x declined"},
-		"object":  {`"result":{"decision":{"acceptWithExecpolicyAmendment":{}}}`, ""},
+		"object":  {`"result":{"decision":{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["rm"]}}}`, "item/completed commandExecution 1.1.0 rm x declined"},
+		"network": {`"result":{"decision":{"applyNetworkPolicyAmendment":{"network_policy_amendment":{"host":"h","action":"allow"}}}}`, "item/completed commandExecution 1.1.0 rm x declined"},
 		"unknown": {`"result":{"decision":"perhaps"}`, "item/completed commandExecution 1.1.0 rm x declined"},
 		"error":   {`"error":{"code":-32601,"message":"what?"}`, "item/completed commandExecution 1.1.0 rm x declined"},
 	} {
@@ -112,6 +115,51 @@ func TestApprovals(t *testing.T) {
 				got := a.result("thread/items/list", `{"threadId":"T","sortDirection":"asc"}`)
 				if list := fmt.Sprint(got["data"]); !strings.Contains(list, "commandExecution") {
 					t.Errorf("the command is missing in %s", list)
+				}
+			})
+		})
+	}
+}
+
+// A client can allow commands that begin like the one it is asked about for good, but only as was offered.
+func TestApprovalForGood(t *testing.T) {
+	for name, tt := range map[string]struct {
+		amendment string
+		cantSave  error
+		want      string // of what happens then
+		saved     string
+	}{
+		"offered":     {`{"execpolicy_amendment":["go","test"]}`, nil, "", "go test in /w"},
+		"not offered": {`{"execpolicy_amendment":["go"]}`, nil, `the decision "acceptWithExecpolicyAmendment" was not offered`, ""},
+		"unreadable":  {`{"execpolicy_amendment":"go test"}`, nil, `the decision "acceptWithExecpolicyAmendment" was not offered`, ""},
+		"not saved":   {`{"execpolicy_amendment":["go","test"]}`, errors.New("the disk is full"), "allowed this time only, since `go test` could not be saved: the disk is full", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, x *site) {
+				x.cantSave = tt.cantSave
+				c := x.connect()
+				c.start()
+				c.say("hi")
+				x.command("work", "")
+				x.e.Run().Ask("go", "test", "./...")
+				c.until("ask 1.1.0 go test ./...")
+				params, _ := json.Marshal(c.last["params"])
+				if !strings.Contains(string(params), `"availableDecisions":["accept","acceptForSession",{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["go","test"]}},"decline","cancel"]`) ||
+					!strings.Contains(string(params), `"proposedExecpolicyAmendment":["go","test"]`) {
+					t.Errorf("asked %s", params)
+				}
+				c.send(`{"id":%q,"result":{"decision":{"acceptWithExecpolicyAmendment":%s}}}`, c.last["id"], tt.amendment)
+				refused := strings.Contains(tt.want, "not offered")
+				if !refused {
+					x.e.Run().Return(p.ToolOutput{Output: "ok"})
+				}
+				x.e.Request().Answer("done")
+				all := strings.Join(c.until("turn/completed"), "|")
+				if !strings.Contains(all, tt.want) || refused != strings.Contains(all, "declined") || tt.want == "" && strings.Contains(all, "warning") {
+					t.Errorf("got %q", all)
+				}
+				if saved := strings.Join(x.allowed, "|"); saved != tt.saved {
+					t.Errorf("saved %q, want %q", saved, tt.saved)
 				}
 			})
 		})

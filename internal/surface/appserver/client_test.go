@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +20,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -26,6 +30,20 @@ type site struct {
 	t testing.TB
 	e *enginetest.Engine
 	s *Server
+
+	mu       sync.Mutex
+	allowed  []string // what may run unasked; guarded by mu
+	cantSave error    // if nothing more can be allowed; guarded by mu
+}
+
+// allow is the server's Options.Allow.
+func (x *site) allow(perm project.Permission) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.cantSave == nil {
+		x.allowed = append(x.allowed, perm.String()+" in "+perm.Dir)
+	}
+	return x.cantSave
 }
 
 func newSite(t *testing.T) *site { return newSiteWith(t, enginetest.New(t, enginetest.Options{})) }
@@ -33,7 +51,7 @@ func newSite(t *testing.T) *site { return newSiteWith(t, enginetest.New(t, engin
 func newSiteWith(t testing.TB, e *enginetest.Engine) *site {
 	t.Helper()
 	x := &site{t: t, e: e}
-	x.s = New(t.Context(), Options{Engine: e, Version: "1.2.3", Home: t.TempDir(), Cwd: "/w", Settings: puppetSettings, Change: puppetChange, Local: fakeLocal{}})
+	x.s = New(t.Context(), Options{Engine: e, Version: "1.2.3", Home: t.TempDir(), Cwd: "/w", Settings: puppetSettings, Change: puppetChange, Allow: x.allow, Local: fakeLocal{}})
 	t.Cleanup(x.s.Close)
 	return x
 }
@@ -72,8 +90,19 @@ func puppetChange(_ p.Settings, w app.SettingsRequest) (p.Overrides, []string, e
 // A fakeLocal is a machine with a key and one model.
 type fakeLocal struct{}
 
-func (fakeLocal) RunOnce(_ context.Context, command []string, _ string, _ time.Duration, _ *p.SandboxPolicy) (app.OneOff, error) {
-	return app.OneOff{ExitCode: 3, Stdout: strings.Join(command, " ")}, nil
+func (fakeLocal) RunOnce(_ context.Context, command app.OneOffCommand) (app.OneOff, error) {
+	out := app.OneOff{ExitCode: 3, Stdout: strings.Join(command.Argv, " ")}
+	for _, name := range slices.Sorted(maps.Keys(command.Env)) {
+		value := "unset"
+		if v := command.Env[name]; v != nil {
+			value = *v
+		}
+		out.Stdout += " " + name + "=" + value
+	}
+	if command.Timeout < 0 {
+		out.Stderr = "a negative time limit"
+	}
+	return out, nil
 }
 
 func (fakeLocal) Choices(context.Context) ([]app.ModelChoice, error) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
@@ -23,14 +24,14 @@ type subscription struct {
 	isLive bool       // the past has been taken; of the goroutine that takes the events
 
 	mu    sync.Mutex
-	asked map[string]bool // the ids of what the client was asked and has not been resolved; guarded by mu
+	asked map[string]*project.Permission // by the ids of what the client was asked and has not been resolved: what it can allow for good, nil if nothing; guarded by mu
 }
 
 // subscribe follows a thread from its beginning. When everything that there is has been taken, it calls answer, which
 // is to reply, then sends what a client that has got that answer lacks, and goes on with what happens. The subscription
 // that the client may have had before ends there. It returns when answer was called.
 func (c *conn) subscribe(ctx context.Context, t *thread, answer func(*items.Fold)) error {
-	sub := &subscription{c: c, t: t, fold: items.New(t.id), begun: make(chan error, 1), asked: map[string]bool{}}
+	sub := &subscription{c: c, t: t, fold: items.New(t.id), begun: make(chan error, 1), asked: map[string]*project.Permission{}}
 	sub.ctx, sub.cancel = context.WithCancel(c.life)
 	joined, err := t.group.Join(ctx, follow.Options{Live: func() { sub.live(answer) }})
 	if err != nil {
@@ -127,34 +128,42 @@ func (sub *subscription) send(notes []items.Note) {
 	for _, n := range notes {
 		switch about := n.Params.(type) {
 		case wire.RequestResolved:
-			sub.setOpen(about.RequestID, false)
+			sub.resolved(about.RequestID)
 		case wire.StatusChanged:
 			sub.c.s.statusChanged(sub.t.id, sub.fold.Seq, about)
 		}
 		if n.Ask != "" {
-			sub.setOpen(n.Ask, true)
-			_ = sub.c.rpc.Send(sub.ctx, n.Ask, n.Method, n.Params)
+			sub.ask(n)
 			continue
 		}
 		_ = sub.c.notify(sub.ctx, n.Method, n.Params)
 	}
 }
 
-// isOpen reports whether the client was asked something that has not been resolved.
-func (sub *subscription) isOpen(name string) bool {
+// ask asks the client something, and what it can allow for good with its answer.
+func (sub *subscription) ask(n items.Note) {
+	var offer *project.Permission
+	if sub.c.s.o.Allow != nil {
+		n, offer = withOffer(n, sub.fold.Settings.Cwd)
+	}
 	sub.mu.Lock()
-	defer sub.mu.Unlock()
-	return sub.asked[name]
+	sub.asked[n.Ask] = offer
+	sub.mu.Unlock()
+	_ = sub.c.rpc.Send(sub.ctx, n.Ask, n.Method, n.Params)
 }
 
-func (sub *subscription) setOpen(name string, open bool) {
+func (sub *subscription) resolved(name string) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
-	if open {
-		sub.asked[name] = true
-	} else {
-		delete(sub.asked, name)
-	}
+	delete(sub.asked, name)
+}
+
+// isOpen reports whether the client was asked something that has not been resolved, and what it was offered to allow for good.
+func (sub *subscription) isOpen(name string) (offer *project.Permission, open bool) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	offer, open = sub.asked[name]
+	return offer, open
 }
 
 // finishAtEnd waits for the end of the connection, then interrupts what runs, and ends the subscription when the client was sent

@@ -22,6 +22,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/queue"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -39,13 +40,16 @@ type Options struct {
 	Settings func(app.SettingsRequest) (s p.Settings, remarks []string, err error)
 	Change   func(now p.Settings, w app.SettingsRequest) (o p.Overrides, remarks []string, err error)
 
+	// Allow remembers what may run unasked from now on. Clients are offered nothing of the kind if it is nil.
+	Allow func(project.Permission) error
+
 	Local Local        // what can be asked about the machine
 	Log   *slog.Logger // nil: nowhere
 }
 
 // A Local is what can be asked about the machine and the configuration.
 type Local interface {
-	RunOnce(ctx context.Context, command []string, cwd string, timeout time.Duration, policy *p.SandboxPolicy) (app.OneOff, error)
+	RunOnce(ctx context.Context, command app.OneOffCommand) (app.OneOff, error)
 	Choices(ctx context.Context) ([]app.ModelChoice, error)
 	SkillList(cwd string) []app.Skill
 	Key() (key string, ok bool)

@@ -93,11 +93,11 @@ func (f *Fold) serverCall(e p.Event, id p.CallID, tool p.MCPTool, arguments json
 	f.start(e, &item{id: id.String(), shown: f.cur.shown.Item(id.String()), server: &tool, arguments: arguments})
 }
 
-var decisions = []string{"accept", "acceptForSession", "decline", "cancel"}
+var decisions = []any{"accept", "acceptForSession", "decline", "cancel"}
 
 // asked asks for an approval.
 func (f *Fold) asked(e p.Event, it *item, b *p.ApprovalRequested) {
-	n := Note{Ask: AskName(f.ID, b.Call, e.Seq)}
+	n := Note{Ask: AskName(f.ID, b.Call, e.Seq), Approval: b}
 	thread, turn, at := f.thread(), f.cur.name, e.Time.UnixMilli()
 	switch b.Kind {
 	case p.ApprovePatch:

@@ -21,6 +21,8 @@ type Note struct {
 	Method string
 	Params any
 	Ask    string
+
+	Approval *p.ApprovalRequested // what is asked for; nil if that is not an approval
 }
 
 // A Fold is what is known of a conversation.

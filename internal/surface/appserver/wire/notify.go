@@ -144,7 +144,15 @@ type (
 		Command            *string         `json:"command"`
 		Cwd                *string         `json:"cwd"`
 		CommandActions     []CommandAction `json:"commandActions"`
-		AvailableDecisions []string        `json:"availableDecisions"`
+		AvailableDecisions []any           `json:"availableDecisions" doc:"strings, and acceptWithExecpolicyAmendment as an object"`
+
+		// ProposedAmendment is how the commands begin that run unasked from now on if the client decides acceptWithExecpolicyAmendment.
+		ProposedAmendment []string `json:"proposedExecpolicyAmendment,omitempty"`
+	}
+
+	// An Amendment comes with the decision acceptWithExecpolicyAmendment: how the commands begin that run unasked from now on.
+	Amendment struct {
+		Prefix []string `json:"execpolicy_amendment"`
 	}
 
 	// FileApproval is item/fileChange/requestApproval.
