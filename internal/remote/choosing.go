@@ -22,7 +22,8 @@ import (
 type Choosing struct {
 	*engine.Local
 	o    Options
-	host *Host // nil if nobody can join this process
+	host *Host         // nil if nobody can join this process
+	wait time.Duration // how long an owner is tried that cannot be reached
 
 	serving sync.Mutex // held while the process that serves is looked for
 
@@ -51,20 +52,20 @@ func NewChoosing(local *engine.Local, host *Host, o Options) *Choosing {
 	if host != nil {
 		host.serve(local)
 	}
-	return &Choosing{Local: local, host: host, o: o, owners: map[string]*Engine{}, followers: map[p.ConversationID]map[*place]any{}}
+	return &Choosing{Local: local, host: host, o: o, wait: ownerWait, owners: map[string]*Engine{}, followers: map[p.ConversationID]map[*place]any{}}
 }
 
 // How long, and how often, an owner is tried that has the lock and cannot be
 // reached: it is ending, or has only begun.
 const (
-	ownerWait  = 5 * time.Second
+	ownerWait  = 20 * time.Second
 	ownerRetry = 50 * time.Millisecond
 )
 
 // use calls f with the engine that has the conversation open, or with the first one if nobody
 // has. f may be called again when it is not known what became of it.
 func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.Engine) error) error {
-	wait := ownerWait
+	wait := c.wait
 	var failed time.Time // when it first did: the owner may not have responded for long before
 	for {
 		e, address, err := c.first(ctx)
@@ -73,7 +74,7 @@ func (c *Choosing) use(ctx context.Context, id p.ConversationID, f func(engine.E
 		}
 		err = f(e)
 		if locked := c.joinable(err); locked != nil {
-			wait = ownerWait + locked.Lease
+			wait = c.wait + locked.Lease
 			joined, dialed := c.join(ctx, locked.Owner)
 			if final(dialed) {
 				return dialed
@@ -408,7 +409,7 @@ var errStopped = errors.New("the client has left")
 
 // run gives events until the client has left, then nil.
 func (f *follower) run(ctx context.Context) error {
-	began, wait := time.Now(), ownerWait // when the owner was last there, and how long it may be away
+	began, wait := time.Now(), f.c.wait // when the owner was last there, and how long it may be away
 	for {
 		e, address, err := f.c.first(ctx)
 		if err != nil {
@@ -417,7 +418,7 @@ func (f *follower) run(ctx context.Context) error {
 		err = f.read(ctx, e, address)
 		read := f.c.joinable(err) == nil
 		if locked := f.c.joinable(err); locked != nil {
-			wait = ownerWait + locked.Lease
+			wait = f.c.wait + locked.Lease
 			joined, dialed := f.c.join(ctx, locked.Owner)
 			if final(dialed) {
 				return dialed

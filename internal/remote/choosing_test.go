@@ -251,6 +251,7 @@ func TestOwnerThatCannotBeReached(t *testing.T) {
 	a, b := newNode(t, home), newNode(t, home)
 	id := create(t, a.c)
 	a.host.Die()
+	b.c.TryOnce()
 	var locked *engine.LockedError
 	if _, err := b.c.Resume(t.Context(), id); !errors.As(err, &locked) || locked.PID != os.Getpid() {
 		t.Errorf("error %v", err)

@@ -25,6 +25,7 @@ type Engine struct {
 	left    atomic.Bool   // the owner has said that it is about to end
 	ended   chan struct{} // closed when the connection has ended
 	bound   time.Duration // how long the owner may be silent
+	pid     int           // the process at the other end of a socket; 0 if that is not known
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -55,31 +56,44 @@ type Options struct {
 	Serving func() bool
 
 	// Bound is how long the owner may not respond at all; 0 is two seconds. After it, calls
-	// fail with an [UnresponsiveError].
+	// fail with an [UnresponsiveError]. An owner whose process is known to run has slowFactor times as long: the
+	// machine is busy.
 	Bound time.Duration
 }
+
+// slowFactor times the bound is how long an owner may not respond whose process runs.
+const slowFactor = 15
 
 // An UnresponsiveError says that the owner's process is there and does not
 // respond: it is stopped (SIGSTOP, Ctrl-Z), or the machine is very busy.
 type UnresponsiveError struct {
-	PID int // 0 if it is not known
+	PID  int  // 0 if it is not known
+	Sent bool // it was sent something to do, and may do that if it continues
 }
 
 func (e *UnresponsiveError) Error() string {
-	who := "the process"
+	text := "the process"
 	if e.PID != 0 {
-		who = fmt.Sprintf("process %d", e.PID)
+		text = fmt.Sprintf("process %d", e.PID)
 	}
-	return who + " has this conversation open and does not respond; it may be stopped"
+	text += " has this conversation open and does not respond; it may be stopped"
+	if e.Sent {
+		text += ", and may still do this when it continues"
+	}
+	return text
 }
 
 // Connect makes an engine of a connection to a Server. ctx gives values and bounds only
 // the beginning. The caller calls Close, which closes conn.
 func Connect(ctx context.Context, conn io.ReadWriteCloser, o Options) (*Engine, error) {
+	return connect(ctx, conn, 0, o)
+}
+
+func connect(ctx context.Context, conn io.ReadWriteCloser, pid int, o Options) (*Engine, error) {
 	if o.Bound == 0 {
 		o.Bound = 2 * time.Second
 	}
-	e := &Engine{conn: conn, ended: make(chan struct{}), bound: o.Bound}
+	e := &Engine{conn: conn, ended: make(chan struct{}), bound: o.Bound, pid: pid}
 	e.rpc = jsonrpc.New(ctx, jsonrpc.Options{Cancel: cancelMethod, Methods: []jsonrpc.Method{
 		jsonrpc.Listen(leavingMethod, func(context.Context, nothing) { e.left.Store(true) }),
 	}})
@@ -88,13 +102,33 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser, o Options) (*Engine, 
 		_ = e.rpc.Serve(context.WithoutCancel(ctx), conn, conn) // calls fail with ErrLost
 		conn.Close()
 	}()
-	limited, cancel := context.WithTimeoutCause(ctx, o.Bound, &UnresponsiveError{})
+	limited, cancel := e.limit(ctx, pid)
 	defer cancel()
 	if err := e.greet(limited, o); err != nil {
 		e.Close()
 		return nil, fmt.Errorf("join: %w", fromRPC(err))
 	}
 	return e, nil
+}
+
+// limit returns a context that ends with an UnresponsiveError when the other process has had the time that it may not
+// respond; pid is its number for people. The caller calls cancel.
+func (e *Engine) limit(ctx context.Context, pid int) (limited context.Context, cancel func()) {
+	limited, end := context.WithCancelCause(ctx)
+	go func() { // ends with limited
+		for n := 1; ; n++ {
+			select {
+			case <-time.After(e.bound):
+			case <-limited.Done():
+				return
+			}
+			if n == slowFactor || e.pid == 0 || !runs(e.pid) {
+				end(&UnresponsiveError{PID: pid})
+				return
+			}
+		}
+	}()
+	return limited, func() { end(nil) }
 }
 
 // PID is that of the other process.
@@ -172,14 +206,13 @@ var errLeft = fmt.Errorf("%w: %w", ErrLeaving, ErrLost)
 
 // watch gives up a call when the other process does not respond.
 func (e *Engine) watch(ctx context.Context, giveUp context.CancelCauseFunc) {
-	silent := &UnresponsiveError{PID: e.welcome.PID}
 	for ctx.Err() == nil {
-		limited, cancel := context.WithTimeoutCause(ctx, e.bound, silent)
+		limited, cancel := e.limit(ctx, e.welcome.PID)
 		_, err := e.rpc.Call(limited, "ping", nothing{})
 		cancel()
 		if err != nil {
-			if errors.Is(err, silent) {
-				giveUp(silent)
+			if errors.As(err, new(*UnresponsiveError)) {
+				giveUp(err)
 			}
 			return
 		}
@@ -216,7 +249,11 @@ func (e *Engine) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Re
 		return p.Receipt{}, err
 	}
 	from := engine.ClientOf(ctx)
-	return call[p.Receipt](ctx, e, "submit", submitParams{id, p.OpJSON{Op: op}, from.Op, from.Name})
+	receipt, err := call[p.Receipt](ctx, e, "submit", submitParams{id, p.OpJSON{Op: op}, from.Op, from.Name})
+	if silent := (*UnresponsiveError)(nil); errors.As(err, &silent) {
+		return receipt, &UnresponsiveError{PID: silent.PID, Sent: true}
+	}
+	return receipt, err
 }
 
 // Fork implements engine.Engine.

@@ -36,7 +36,8 @@ func ClaimServe(dir, address string) (leave func(), err error) {
 		return nil, err
 	}
 	for began := time.Now(); ; time.Sleep(serveLook) { // somebody may just be looking: see FindServe
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) || time.Since(began) > claimWait {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || listens(dir) || time.Since(began) > claimWait {
 			break
 		}
 	}
@@ -66,9 +67,8 @@ func ClaimServe(dir, address string) (leave func(), err error) {
 
 // FindServe returns the process that serves, if one does.
 func FindServe(dir string) (Served, bool) {
-	text, err := os.ReadFile(servePath(dir))
-	var s Served
-	if err != nil || json.Unmarshal(text, &s) != nil || s.Address == "" {
+	s, ok := lastServed(dir)
+	if !ok {
 		return Served{}, false
 	}
 	f, err := os.Open(servePath(dir))
@@ -82,12 +82,35 @@ func FindServe(dir string) (Served, bool) {
 	return s, true
 }
 
-// claimWait is how long others may look at the file.
-const claimWait = 300 * time.Millisecond
+// lastServed returns the process that said last that it serves. It may have died.
+func lastServed(dir string) (s Served, ok bool) {
+	text, err := os.ReadFile(servePath(dir))
+	if err != nil || json.Unmarshal(text, &s) != nil || s.Address == "" {
+		return Served{}, false
+	}
+	return s, true
+}
+
+// listens reports whether that process accepts clients.
+func listens(dir string) bool {
+	s, ok := lastServed(dir)
+	if !ok {
+		return false
+	}
+	conn, err := dial(s.Address)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// claimWait is how long others may look at the file, or another process may have it locked before it accepts clients.
+const claimWait = 10 * time.Second
 
 // How long a process may take to begin to serve, and how often it is looked for.
 const (
-	serveWait = 15 * time.Second
+	serveWait = time.Minute
 	serveLook = 10 * time.Millisecond
 )
 

@@ -193,8 +193,11 @@ func TestOwnerThatStopsResponding(t *testing.T) {
 		gate.open = make(chan struct{})
 		defer close(gate.open)
 		var silent *remote.UnresponsiveError
-		if _, err := c.Submit(t.Context(), id, p.Interrupt{}); !errors.As(err, &silent) || silent.PID == 0 {
+		if _, err := c.Submit(t.Context(), id, p.Interrupt{}); !errors.As(err, &silent) || silent.PID == 0 || !silent.Sent {
 			t.Errorf("it stopped later: %v", err)
+		}
+		if _, err := c.Resume(t.Context(), id); !errors.As(err, &silent) || silent.Sent {
+			t.Errorf("nothing to do was sent: %v", err)
 		}
 	})
 }

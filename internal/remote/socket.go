@@ -155,7 +155,7 @@ func (l *Listener) Serve(ctx context.Context, s *Server) {
 			break
 		}
 		l.serving.Go(func() {
-			if err := sameUser(conn); err != nil {
+			if _, err := peer(conn); err != nil {
 				conn.Close()
 				return
 			}
@@ -177,11 +177,12 @@ func Dial(ctx context.Context, address string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("join: %w", err)
 	}
-	if err := sameUser(conn); err != nil {
+	pid, err := peer(conn)
+	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("join: %w", err)
 	}
-	return Connect(ctx, conn, o)
+	return connect(ctx, conn, pid, o)
 }
 
 // dial never waits: if the other process accepts nobody, that is an error.
@@ -193,8 +194,10 @@ func dial(address string) (conn *net.UnixConn, err error) {
 	return conn, err
 }
 
-// Addresses returns where processes of this machine listen in dir.
+// Addresses returns where processes of this machine listen in dir. It removes the sockets of those that have ended
+// without removing theirs.
 func Addresses(dir string) []string {
+	removeDead(dir)
 	var list []string
 	entries, _ := os.ReadDir(dir) // what cannot be read has nobody
 	for _, e := range entries {

@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sameUser returns ErrUser unless the process at the other end has our user.
-func sameUser(conn *net.UnixConn) error {
+// peer returns the number of the process at the other end, 0 if that is not known. The error is ErrUser unless it has our user.
+func peer(conn *net.UnixConn) (pid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var cred *unix.Xucred
 	if cerr := raw.Control(func(fd uintptr) {
 		cred, err = unix.GetsockoptXucred(int(fd), 0, unix.LOCAL_PEERCRED)
 	}); cerr != nil {
-		return cerr
+		return 0, cerr
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if int(cred.Uid) != os.Geteuid() {
-		return ErrUser
+		return 0, ErrUser
 	}
-	return nil
+	return 0, nil
 }

@@ -4,5 +4,5 @@ package remote
 
 import "net"
 
-// sameUser is not known here: the mode of the directory keeps others out.
-func sameUser(*net.UnixConn) error { return nil }
+// peer knows nothing here: the mode of the directory keeps others out.
+func peer(*net.UnixConn) (pid int, err error) { return 0, nil }
