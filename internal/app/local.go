@@ -1,43 +1,24 @@
 package app
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/fermata-agent/fermata/internal/app/oneoff"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
-	p "github.com/fermata-agent/fermata/protocol"
 )
-
-// A OneOffCommand is a command that is run outside of any conversation.
-type OneOffCommand struct {
-	Argv    []string
-	Dir     string             // empty: where we work
-	Env     map[string]*string // changes of the environment; nil unsets a variable
-	Timeout time.Duration      // 0: that of the configuration
-	Sandbox *p.SandboxPolicy   // nil: that of the configuration
-}
-
-// A OneOff is how a command ended that was run outside of any conversation.
-type OneOff struct {
-	ExitCode int    `json:"exitCode"`
-	Stdout   string `json:"stdout"`
-	Stderr   string `json:"stderr"`
-}
 
 // A RemoteDiff is the difference of a working tree to what a remote has.
 type RemoteDiff struct {
@@ -87,7 +68,7 @@ type SavedProfile struct {
 }
 
 // RunOnce runs a command outside of any conversation.
-func (a *App) RunOnce(ctx context.Context, command OneOffCommand) (OneOff, error) {
+func (a *App) RunOnce(ctx context.Context, command oneoff.Command) (oneoff.Result, error) {
 	cfg, dir := a.Config, a.place(command.Dir)
 	spec := proc.Spec{
 		Argv: command.Argv, Dir: dir, Env: Environ(cfg, a.Models.keyVariables()...), Timeout: cmp.Or(command.Timeout, cfg.CommandTimeout),
@@ -98,87 +79,16 @@ func (a *App) RunOnce(ctx context.Context, command OneOffCommand) (OneOff, error
 		policy = &asked.Sandbox
 	}
 	if err := errors.Join(a.limits.CheckDir(dir), a.limits.CheckSandbox(*policy)); err != nil {
-		return OneOff{}, err
+		return oneoff.Result{}, err
 	}
 	box, err := sandbox.New(*policy, SandboxPlace(cfg, spec))
 	if err != nil {
-		return OneOff{}, err
+		return oneoff.Result{}, err
 	}
 	if err := box.Set(&spec); err != nil {
-		return OneOff{}, err
+		return oneoff.Result{}, err
 	}
-	if spec.Env, err = changeEnv(spec.Env, command.Env); err != nil { // after the sandbox was made: a TMPDIR of the client's opens nothing
-		return OneOff{}, err
-	}
-	res, out, errs := a.run(ctx, spec)
-	if res.Err != nil {
-		return OneOff{}, fmt.Errorf("run %s: %w", command.Argv[0], res.Err)
-	}
-	return OneOff{ExitCode: res.ExitCode, Stdout: out, Stderr: errs + unfinished(res, spec.Timeout)}, nil
-}
-
-// changeEnv returns an environment with some variables set, and those without a value unset.
-func changeEnv(env []string, changes map[string]*string) ([]string, error) {
-	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		_, changed := changes[name]
-		return changed
-	})
-	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		if name == "" || strings.ContainsAny(name, "=\x00") {
-			return nil, fmt.Errorf("env: %q cannot be the name of a variable", name)
-		}
-		value := changes[name]
-		if value == nil {
-			continue
-		}
-		if strings.Contains(*value, "\x00") {
-			return nil, fmt.Errorf("env: the value of %s has a NUL byte", name)
-		}
-		env = append(env, name+"="+*value)
-	}
-	return env, nil
-}
-
-// unfinished says, as a shell would, why a command did not end by itself: there is no other place
-// for it in the answer.
-func unfinished(res proc.Result, timeout time.Duration) string {
-	switch {
-	case res.TimedOut:
-		return fmt.Sprintf("timed out after %v\n", timeout)
-	case res.Signal != "":
-		return "killed by " + res.Signal + "\n"
-	}
-	return ""
-}
-
-// run runs a command to its end, and returns what it printed.
-func (a *App) run(ctx context.Context, spec proc.Spec) (res proc.Result, stdout, stderr string) {
-	var out [2]capped
-	res = a.spawner.Run(ctx, spec, func(stream proc.Stream, b []byte) { out[stream].add(b) })
-	return res, out[proc.Stdout].String(), out[proc.Stderr].String()
-}
-
-// capped keeps the beginning of what is printed, and says how much more there was.
-type capped struct {
-	kept bytes.Buffer
-	more int
-}
-
-const mostOutput = 10 << 20
-
-func (c *capped) add(b []byte) {
-	n := min(len(b), mostOutput-c.kept.Len())
-	c.kept.Write(b[:n])
-	c.more += len(b) - n
-}
-
-func (c *capped) String() string {
-	text := strings.ToValidUTF8(c.kept.String(), "\uFFFD")
-	if c.more > 0 {
-		text += fmt.Sprintf("\n… %d more bytes", c.more)
-	}
-	return text
+	return oneoff.Run(ctx, a.spawner, spec, command)
 }
 
 // gitTime is how long a comparison may take.
@@ -202,7 +112,7 @@ func (a *App) DiffToRemote(ctx context.Context, cwd string) (RemoteDiff, error) 
 	if err != nil {
 		return RemoteDiff{}, err
 	}
-	diff, err := repo.DiffAll(ctx, sha, mostOutput)
+	diff, err := repo.DiffAll(ctx, sha, oneoff.MaxOutput)
 	if errors.Is(err, git.ErrTooMuch) {
 		diff += "\n… the rest of this diff is left out\n"
 	} else if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/oneoff"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -90,8 +91,8 @@ func puppetChange(_ p.Settings, w app.SettingsRequest) (p.Overrides, []string, e
 // A fakeLocal is a machine with a key and one model.
 type fakeLocal struct{}
 
-func (fakeLocal) RunOnce(_ context.Context, command app.OneOffCommand) (app.OneOff, error) {
-	out := app.OneOff{ExitCode: 3, Stdout: strings.Join(command.Argv, " ")}
+func (fakeLocal) RunOnce(_ context.Context, command oneoff.Command) (oneoff.Result, error) {
+	out := oneoff.Result{ExitCode: 3, Stdout: strings.Join(command.Argv, " ")}
 	for _, name := range slices.Sorted(maps.Keys(command.Env)) {
 		value := "unset"
 		if v := command.Env[name]; v != nil {

@@ -144,7 +144,7 @@ func (sub *subscription) send(notes []items.Note) {
 func (sub *subscription) ask(n items.Note) {
 	var offer *project.Permission
 	if sub.c.s.o.Allow != nil {
-		n, offer = withOffer(n, sub.fold.Settings.Cwd)
+		n, offer = n.WithOffer(sub.fold.Settings.Cwd)
 	}
 	sub.mu.Lock()
 	sub.asked[n.Ask] = offer

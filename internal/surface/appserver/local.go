@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/oneoff"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
 )
@@ -91,7 +91,7 @@ func (c *conn) commandExec(ctx context.Context, r *jsonrpc.Request, in wire.Comm
 		return wire.CommandDone{}, err
 	}
 	timeout := time.Duration(min(in.TimeoutMs, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-	done, err := c.s.o.Local.RunOnce(r.UntilEnd(ctx), app.OneOffCommand{Argv: in.Command, Dir: in.Cwd, Env: in.Env, Timeout: timeout, Sandbox: policy})
+	done, err := c.s.o.Local.RunOnce(r.UntilEnd(ctx), oneoff.Command{Argv: in.Command, Dir: in.Cwd, Env: in.Env, Timeout: timeout, Sandbox: policy})
 	if err != nil {
 		return wire.CommandDone{}, refuse("%v", err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/oneoff"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/queue"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
@@ -49,7 +50,7 @@ type Options struct {
 
 // A Local is what can be asked about the machine and the configuration.
 type Local interface {
-	RunOnce(ctx context.Context, command app.OneOffCommand) (app.OneOff, error)
+	RunOnce(ctx context.Context, command oneoff.Command) (oneoff.Result, error)
 	Choices(ctx context.Context) ([]app.ModelChoice, error)
 	SkillList(cwd string) []app.Skill
 	Key() (key string, ok bool)

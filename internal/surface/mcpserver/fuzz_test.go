@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/oneoff"
 	conv "github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/model"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -25,8 +26,8 @@ func (parrot) Stream(_ context.Context, _ model.Prompt, sink model.Sink) (model.
 // A stillLocal is a machine on which nothing happens.
 type stillLocal struct{}
 
-func (stillLocal) RunOnce(context.Context, app.OneOffCommand) (app.OneOff, error) {
-	return app.OneOff{}, nil
+func (stillLocal) RunOnce(context.Context, oneoff.Command) (oneoff.Result, error) {
+	return oneoff.Result{}, nil
 }
 
 func (stillLocal) DiffToRemote(context.Context, string) (app.RemoteDiff, error) {

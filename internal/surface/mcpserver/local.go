@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/oneoff"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -15,7 +16,7 @@ import (
 type Local interface {
 	// RunOnce runs a command outside of any conversation, confined as the
 	// policy says, or as the configuration does if that is nil.
-	RunOnce(ctx context.Context, command app.OneOffCommand) (app.OneOff, error)
+	RunOnce(ctx context.Context, command oneoff.Command) (oneoff.Result, error)
 
 	// DiffToRemote gives the commit that a remote has and the working tree's
 	// difference to it.
@@ -47,18 +48,18 @@ type onceParams struct {
 	Sandbox   *p.SandboxPolicy `json:"sandboxPolicy,omitempty"`
 }
 
-func (s *Server) runOnce(ctx context.Context, r *jsonrpc.Request, in onceParams) (app.OneOff, error) {
+func (s *Server) runOnce(ctx context.Context, r *jsonrpc.Request, in onceParams) (oneoff.Result, error) {
 	if len(in.Command) == 0 {
-		return app.OneOff{}, jsonrpc.Errorf(jsonrpc.CodeParams, "command is empty")
+		return oneoff.Result{}, jsonrpc.Errorf(jsonrpc.CodeParams, "command is empty")
 	}
 	if in.TimeoutMS < 0 {
-		return app.OneOff{}, jsonrpc.Errorf(jsonrpc.CodeParams, "timeoutMs is negative")
+		return oneoff.Result{}, jsonrpc.Errorf(jsonrpc.CodeParams, "timeoutMs is negative")
 	}
 	if err := checkSandbox(in.Sandbox); err != nil {
-		return app.OneOff{}, err
+		return oneoff.Result{}, err
 	}
 	timeout := time.Duration(min(in.TimeoutMS, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-	return s.o.Local.RunOnce(r.UntilEnd(ctx), app.OneOffCommand{Argv: in.Command, Dir: in.Cwd, Timeout: timeout, Sandbox: in.Sandbox})
+	return s.o.Local.RunOnce(r.UntilEnd(ctx), oneoff.Command{Argv: in.Command, Dir: in.Cwd, Timeout: timeout, Sandbox: in.Sandbox})
 }
 
 // checkSandbox refuses a policy that nobody knows, which must not become one that confines

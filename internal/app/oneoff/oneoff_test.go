@@ -1,4 +1,4 @@
-package app
+package oneoff
 
 import (
 	"strings"
