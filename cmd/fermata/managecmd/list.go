@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,9 +36,20 @@ func listCommand(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List conversations, the most recent first",
+		Long:    "List conversations, the most recent first: their state, what they used and cost, their directory and title.",
 		Example: "  fermata list\n  fermata list --cwd . -n 5",
 		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Limit < 0 {
+				return cli.Usagef("list: -n must not be negative")
+			}
+			if cmd.Flags().Changed("cwd") {
+				dir, err := listedDir(o.Cwd)
+				if err != nil {
+					return err
+				}
+				o.Cwd = dir
+			}
 			e, err := app.OpenStore(cmd.Context(), cli.Version())
 			if err != nil {
 				return err
@@ -54,6 +66,21 @@ func listCommand(s cli.Streams) *cobra.Command {
 	cmd.Flags().BoolVar(&o.Archived, "archived", false, "list archived conversations instead")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per line")
 	return cmd
+}
+
+// listedDir is the directory whose conversations are listed, as they have it. It may have been removed since.
+func listedDir(dir string) (string, error) {
+	if dir == "" {
+		return "", cli.Usagef("list: --cwd is empty: name a directory")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real, nil
+	}
+	return abs, nil
 }
 
 func list(ctx context.Context, e *engine.Local, s cli.Streams, o engine.ListOptions, models *catalogue.Catalogue, asJSON bool) error {
@@ -82,12 +109,11 @@ func list(ctx context.Context, e *engine.Local, s cli.Streams, o engine.ListOpti
 		}
 		t.rows = append(t.rows, []string{string(sum.ID), age(time.Since(sum.Updated)), ending(sum), used, app.Tilde(sum.Cwd), sum.Title})
 	}
+	if n == 0 {
+		return reportNone(s, o, asJSON)
+	}
 	if asJSON {
 		return nil
-	}
-	if n == 0 {
-		_, err := fmt.Fprintln(s.Err, "no conversations yet")
-		return err
 	}
 	if err := t.print(s.Out); err != nil {
 		return err
@@ -103,6 +129,27 @@ func list(ctx context.Context, e *engine.Local, s cli.Streams, o engine.ListOpti
 		fmt.Fprintf(s.Err, "%d of %d conversations; -n 0 shows all\n", limit, n)
 	}
 	return nil
+}
+
+// reportNone says that there is nothing to list; to a program, only if the directory is wrong.
+func reportNone(s cli.Streams, o engine.ListOptions, asJSON bool) error {
+	if _, err := os.Stat(o.Cwd); o.Cwd != "" && err != nil {
+		return cli.Usagef("list: --cwd: there is no directory %s, and no conversation was begun in it", o.Cwd)
+	}
+	if asJSON {
+		return nil
+	}
+	text := "no conversations"
+	if o.Archived {
+		text = "no archived conversations"
+	}
+	if o.Cwd != "" {
+		text += " in " + app.Tilde(o.Cwd)
+	} else if !o.Archived {
+		text += " yet"
+	}
+	_, err := fmt.Fprintln(s.Err, text)
+	return err
 }
 
 func ending(s engine.Summary) string {
