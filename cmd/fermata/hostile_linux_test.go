@@ -46,6 +46,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata exec fork":          {{"exec", "fork", changed, "what happened?"}, {"exec", "fork", hostile}},
 		"fermata review":             {{"review", "--demo", hostile}, {"review", "--base", hostile}, {"review", "--commit=" + hostile, hostile}},
 		"fermata approve":            {{"approve", parked, "--deny"}, {"approve", hostile}, {"approve", parked, hostile}},
+		"fermata completion":         {{"completion", "bash"}, {"completion", hostile}},
 		"fermata config":             {{"config", hostile}},
 		"fermata config show":        {{"config", "show", "-c", model}, {"config", "show", "-c", hostile + "=1"}},
 		"fermata doctor":             {{"doctor", "-c", model}, {"doctor", "-p", hostile}},

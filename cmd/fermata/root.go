@@ -135,7 +135,7 @@ func newRoot(s cli.Streams) *cobra.Command {
 	addTo(root, groupManage, exportcmd.Command(s))
 	addTo(root, groupManage, storecmd.Command(s.Out, s.Err, cli.Usagef))
 	addTo(root, groupMachine, setupcmd.Commands(setupcmd.For(s))...)
-	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), versionCommand(s))
+	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), completionCommand(s), versionCommand(s))
 	tuicmd.Interactive(root, s)
 	completeFlags(root)
 	checkSubcommands(root)
