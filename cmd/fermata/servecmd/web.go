@@ -25,6 +25,9 @@ func webCommand(s cli.Streams) *cobra.Command {
 		Example: "  fermata web\n  fermata web --no-open 127.0.0.1:7777",
 		Args:    cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if manage.Asked() && len(a) > 0 {
+				return cli.Usagef("web: %q: --link, --list and --revoke take no address", a[0])
+			}
 			if manage.Asked() {
 				return manageWeb(s, page, manage)
 			}

@@ -36,14 +36,36 @@ const Default = "127.0.0.1:0"
 
 // Register adds the flags.
 func (f *Flags) Register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Address, "http", "", "serve the page at `HOST:PORT`, if given without one at "+Default+"; beyond this machine with TLS")
-	fs.Lookup("http").NoOptDefVal = Default
+	fs.Var((*address)(&f.Address), "http", "serve the page at `HOST:PORT`, without one at a free port of this machine; beyond this machine with TLS")
+	fs.Lookup("http").NoOptDefVal = withoutAddress
 	fs.StringArrayVar(&f.names, "http-name", nil, "another `NAME` of this machine by which the page is reached; may be repeated")
 	fs.StringVar(&f.cert, "tls-cert", "", "the certificate, a PEM `FILE`; without one, one is made where it is needed")
 	fs.StringVar(&f.key, "tls-key", "", "the key of the certificate, a PEM `FILE`")
 	fs.BoolVar(&f.plain, "insecure-http", false, "serve without TLS beyond this machine, although others can then read and do everything")
 	fs.BoolVar(&f.readOnly, "read-only", false, "make the link one for reading only")
 }
+
+// An address is the value of --http. It may be left out: pflag then sets withoutAddress, as for flags that it counts, of
+// which its help prints no default.
+type address string
+
+const withoutAddress = "+1"
+
+func (a *address) Set(v string) error {
+	if v == withoutAddress {
+		v = Default
+	}
+	if _, _, err := net.SplitHostPort(v); err != nil {
+		return fmt.Errorf("must be HOST:PORT, such as 127.0.0.1:7777, not %q", v)
+	}
+	*a = address(v)
+	return nil
+}
+
+func (a *address) String() string { return string(*a) }
+
+// Type is that of flags that are counted.
+func (a *address) Type() string { return "count" }
 
 // TakeAddress takes an address that is written after --http with a space: flags whose value may be left out take only
 // one that is joined by "=".
