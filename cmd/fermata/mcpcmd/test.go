@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
 
@@ -74,17 +76,18 @@ func chosen(l app.Loaded, names []string) (map[string]config.MCPServer, error) {
 	return map[string]config.MCPServer{names[0]: def}, nil
 }
 
+// printReport prints what servers say of themselves, made safe for a terminal: also a pipe may lead to one.
 func printReport(out io.Writer, list []mcp.Status) error {
 	for _, s := range list {
 		if s.State != mcp.Running {
-			fmt.Fprintf(out, "%s: %s: %s\n", s.Name, s.State, s.Error)
+			fmt.Fprintf(out, "%s: %s: %s\n", s.Name, s.State, safetext.Clean(s.Error))
 			continue
 		}
-		fmt.Fprintf(out, "%s: %s, started in %s, %d tools%s\n", s.Name, s.Program, s.Took, len(s.Tools), loggedIn(s))
+		fmt.Fprintf(out, "%s: %s, started in %s, %s%s\n", s.Name, safetext.Line(s.Program), s.Took, cli.Plural(len(s.Tools), "tool"), loggedIn(s))
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, t := range s.Tools {
 			first, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", t.Name, t.Approval, shorten(first, 100))
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", safetext.Line(t.Name), t.Approval, shorten(safetext.Line(first), 100))
 		}
 		if err := w.Flush(); err != nil {
 			return err
