@@ -115,5 +115,11 @@ func toolPermission(l app.Loaded, use string, a []string) (project.Permission, e
 	if _, known := defs[server]; !known && use == "allow" {
 		return project.Permission{}, cli.Usagef("allow --tool: there is no MCP server %s", server)
 	}
+	if use == "allow" && strings.ContainsAny(name, "*?") {
+		return project.Permission{}, &cli.ExitError{
+			Code: cli.ExitUsage, Err: fmt.Errorf("allow --tool: %q is not the name of a tool, and patterns are not supported", name),
+			Hint: fmt.Sprintf("allow each tool by its name (fermata mcp test %s), or set mcp_servers.%s.approval = \"allow\"", server, server),
+		}
+	}
 	return l.Projects.OfferTool(p.MCPTool{Server: server, Name: name}, l.Options.Cwd), nil
 }
