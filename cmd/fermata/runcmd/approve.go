@@ -54,7 +54,7 @@ func approveCommand(s cli.Streams) *cobra.Command {
 }
 
 func approve(ctx context.Context, s cli.Streams, f approveFlags, a []string) error {
-	if err := f.check(); err != nil {
+	if err := errors.Join(f.check(), checkAnswerFile(f.answerTo)); err != nil {
 		return err
 	}
 	f.Client, f.Detachable = "approve", true

@@ -186,12 +186,28 @@ func execForkCommand(s cli.Streams, f *execFlags) *cobra.Command {
 				return err
 			}
 			if len(prompt) == 0 {
+				if err := checkCopy(cmd.Flags()); err != nil {
+					return err
+				}
 				return runFork(cmd.Context(), s, *f, name)
 			}
 			f.fork = true
 			return runExec(cmd.Context(), s, *f, name, prompt)
 		},
 	}
+}
+
+// copyFlags are those that mean something where a conversation is only copied, or that programs give always.
+var copyFlags = []string{"all", "cd", "color", "config", "demo", "ephemeral", "experimental-json", "json", "last", "profile", skipRepoFlag, "strict-config", "thread-source", "cyber-access-program"}
+
+// checkCopy refuses flags that are for a turn.
+func checkCopy(fs *pflag.FlagSet) (err error) {
+	fs.Visit(func(f *pflag.Flag) {
+		if err == nil && !slices.Contains(copyFlags, f.Name) {
+			err = cli.Usagef("fork: --%s is for a turn, and without PROMPT there is none", f.Name)
+		}
+	})
+	return err
 }
 
 // runFork copies a conversation and tells how the copy is called.
@@ -232,8 +248,11 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	if len(a) > 1 {
 		return cli.Usagef("exec: want one prompt, got %d arguments", len(a))
 	}
-	if f.ephemeral && (f.park || f.last || name != "" || f.Detach) {
-		return cli.Usagef("%w", errEphemeral)
+	if err := f.check(name); err != nil {
+		return err
+	}
+	if err := checkAnswerFile(f.answerTo); err != nil {
+		return err
 	}
 	in, err := f.input(s, a)
 	if err != nil {
@@ -281,6 +300,21 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 		}
 	}
 	return err
+}
+
+// check refuses flags that contradict each other, or of which one would be ignored.
+func (f execFlags) check(name string) error {
+	switch {
+	case f.ephemeral && (f.park || f.last || name != "" || f.Detach):
+		return cli.Usagef("%w", errEphemeral)
+	case f.last && name != "":
+		return cli.Usagef("--last and --resume exclude each other")
+	case f.all && !f.last:
+		return cli.Usagef("--all needs --last")
+	case f.now && f.returned:
+		return cli.Usagef("--now tries the turn again that waits; it sends no message, so leave out --returned")
+	}
+	return nil
 }
 
 // runTurn runs the turn and makes its end an exit code. The answer goes to the

@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app/stdin"
@@ -117,4 +121,28 @@ func readSchema(name string) (json.RawMessage, error) {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// checkAnswerFile reports that the answer could not be written to a file, before a turn is run for it. The
+// file is not made yet: only a turn that completes has an answer.
+func checkAnswerFile(name string) error {
+	if name == "" {
+		return nil
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		err = unix.EISDIR
+	case err == nil:
+		err = unix.Access(name, unix.W_OK)
+	case errors.Is(err, fs.ErrNotExist):
+		dir := filepath.Dir(name)
+		if err = unix.Access(dir, unix.W_OK|unix.X_OK); errors.Is(err, unix.ENOENT) {
+			return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("-o %s: there is no directory %s", name, dir)}
+		}
+	}
+	if err != nil {
+		return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("-o %s: the answer could not be written: %w", name, err), Hint: "name another file"}
+	}
+	return nil
 }
