@@ -47,6 +47,10 @@ var installCodex = sync.OnceValues(func() (string, error) {
 // tuiPatience is how long the client may take for something.
 const tuiPatience = patience
 
+// The screen has room for 2000 words below their message: the model says them for so long that even a busy machine
+// gets done what is done meanwhile.
+const screenColumns, screenRows = "220", "130"
+
 // A codexTUI is Codex's terminal client in a terminal of its own.
 type codexTUI struct {
 	t    *testing.T
@@ -72,7 +76,7 @@ func (s *appSite) codex(t *testing.T, name string, args ...string) *codexTUI {
 		t.Fatal(err)
 	}
 	line := fmt.Sprintf("cd %s; export CODEX_HOME=%s HOME=%s; %s %s --remote unix://%s; echo exit code $?; read x", s.work, home, home, bin, strings.Join(args, " "), s.socket)
-	if out, err := s.tmux("-f", "/dev/null", "new-session", "-d", "-s", name, "-x", "110", "-y", "50", line); err != nil {
+	if out, err := s.tmux("-f", "/dev/null", "new-session", "-d", "-s", name, "-x", screenColumns, "-y", screenRows, line); err != nil {
 		t.Skipf("Codex's terminal client is not tested: tmux: %v %s", err, out)
 	}
 	c := &codexTUI{t, s, name}
@@ -151,7 +155,10 @@ func (c *codexTUI) pressFor(key, text string) {
 func (c *codexTUI) say(text, below string) {
 	c.t.Helper()
 	c.key("-l", text)
-	c.until(text)
+	for c.until(text); !strings.Contains(c.screen(), "› "+text); c.until("› " + text) {
+		c.key("C-u") // a key that was pressed twice, because the first had no effect for long, is before it
+		c.key("-l", text)
+	}
 	c.press("Enter", func(screen string) bool {
 		return strings.Contains(screen, "Ask Codex") || strings.Contains(screen, "Would you like")
 	})
@@ -213,7 +220,7 @@ func TestCodexTUI(t *testing.T) {
 	a.untilAll("Ran echo", "[demo] It printed:", "one")
 
 	// A stream, and a steer. Esc sends it at once: the client interrupts the turn, and sends it again as a message.
-	a.say("talk 500", "word5 ")
+	a.say("talk 2000", "word5 ")
 	a.say("a steer of mine", "")
 	a.until("Messages to be submitted")
 	a.escape("a steer of mine", "I understand:")
@@ -233,11 +240,11 @@ func TestCodexTUI(t *testing.T) {
 	})
 
 	// A second client on the same thread, found by the picker, in the middle of a turn.
-	a.say("talk 501", "word3 ")
+	a.say("talk 2001", "word3 ")
 	b := s.codexPicker(t)
-	b.below("talk 501", "word20 ")
-	b.escape("talk 501", "Conversation interrupted")
-	a.below("talk 501", "Conversation interrupted")
+	b.below("talk 2001", "word20 ")
+	b.escape("talk 2001", "Conversation interrupted")
+	a.below("talk 2001", "Conversation interrupted")
 	api := s.connect()
 	list, _ := api.result("thread/list", `{}`)["data"].([]any)
 	api.thread = fmt.Sprint(within(list[0], "id"))
@@ -245,18 +252,18 @@ func TestCodexTUI(t *testing.T) {
 		status, texts := itemTexts(api.result("thread/read", `{"threadId":"T","includeTurns":true}`)["thread"])
 		return status == "interrupted interrupted" && strings.Contains(texts, "word20 ")
 	})
-	if _, rest, _ := strings.Cut(b.screen(), "talk 501"); strings.Count(rest, "word5 ") != 1 {
+	if _, rest, _ := strings.Cut(b.screen(), "talk 2001"); strings.Count(rest, "word5 ") != 1 {
 		t.Errorf("the text is not there once\n%s", rest)
 	}
 
 	// The server is killed in the middle of a turn, and started again.
-	a.say("talk 502", "word12 ")
+	a.say("talk 2002", "word12 ")
 	_ = s.server.cmd.Process.Kill()
 	<-s.server.done
 	a.until("Reconnecting to server")
 	s.serve("-c", `approval_policy="untrusted"`)
-	a.below("talk 502", "word5 ")
-	a.below("talk 502", "Conversation interrupted")
+	a.below("talk 2002", "word5 ")
+	a.below("talk 2002", "Conversation interrupted")
 	a.say("run: echo back ag''ain", "back again")
 	for _, c := range []*codexTUI{a, b} {
 		c.key("C-c")
@@ -269,11 +276,11 @@ func (s *appSite) codexPicker(t *testing.T) *codexTUI {
 	home := filepath.Join(s.dir, "codex")
 	bin, _ := installCodex() // it was there before
 	line := fmt.Sprintf("cd %s; export CODEX_HOME=%s HOME=%s; %s resume --all --remote unix://%s; echo exit code $?; read x", s.work, home, home, bin, s.socket)
-	if out, err := s.tmux("new-session", "-d", "-s", "b", "-x", "110", "-y", "50", line); err != nil {
+	if out, err := s.tmux("new-session", "-d", "-s", "b", "-x", screenColumns, "-y", screenRows, line); err != nil {
 		t.Fatalf("tmux: %v %s", err, out)
 	}
 	b := &codexTUI{t, s, "b"}
 	b.untilAll("Resume a previous session", "echo o''ne")
-	b.pressFor("Enter", "talk 501")
+	b.pressFor("Enter", "talk 2001")
 	return b
 }
