@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"syscall"
@@ -12,6 +13,10 @@ import (
 // fermata on orphans of a lost shim, and by Reclaim.
 type Ladder struct {
 	Grace, Bound time.Duration
+
+	// Late is how much longer the ladder waits for processes that were killed and are not dead yet, because
+	// on a busy machine they wait for a processor.
+	Late time.Duration
 
 	// Tree lists what is still there. Zombies among it do not count, but tell of
 	// the groups in which others may live too shortly to be seen.
@@ -71,6 +76,7 @@ func (l *Ladder) Run() (ended, left int) {
 
 	l.hit, l.known = make(map[int]bool), make(map[int]bool)
 	budget := l.Bound
+	var end time.Time // of being late
 	if l.Grace > 0 && l.step(syscall.SIGTERM, l.Grace, &budget) {
 		return len(l.hit), 0
 	}
@@ -90,12 +96,27 @@ func (l *Ladder) Run() (ended, left int) {
 		if budget > 0 {
 			continue
 		}
-		rest, _ := l.living()
+		if end.IsZero() {
+			end = time.Now().Add(l.Late)
+		}
+		rest, err := l.living()
+		if err == nil && time.Now().Before(end) && l.dying(rest) {
+			budget = lastRound
+			continue
+		}
 		for _, p := range rest {
 			delete(l.hit, p.PID)
 		}
 		return len(l.hit), max(len(rest), 1)
 	}
+}
+
+// dying reports whether nothing but the lack of a processor can keep these from being dead when they are killed.
+func (l *Ladder) dying(rest []Process) bool {
+	return !slices.ContainsFunc(rest, func(p Process) bool {
+		err := l.Signal(p, syscall.SIGKILL)
+		return p.State == 'D' || err != nil && !errors.Is(err, syscall.ESRCH)
+	})
 }
 
 // halt stops many processes, one generation after the other, until nobody new is found

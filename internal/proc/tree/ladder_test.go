@@ -20,6 +20,7 @@ type forest struct {
 	alive map[int]Process
 	heeds map[int]time.Duration // how long after TERM a process ends; absent: it does not
 	fears map[int]bool          // may not be signalled
+	dies  time.Duration         // how long a process needs to die of KILL
 	log   []string
 	blind bool // the process table cannot be read
 }
@@ -50,6 +51,8 @@ func (f *forest) signal(p Process, sig syscall.Signal) error {
 	f.log = append(f.log, sig.String()+" "+string(rune('0'+p.PID)))
 	d, heeds := f.heeds[p.PID]
 	switch {
+	case sig == syscall.SIGKILL && f.dies > 0:
+		time.AfterFunc(f.dies, func() { f.end(p.PID) })
 	case sig == syscall.SIGKILL:
 		delete(f.alive, p.PID)
 	case sig == syscall.SIGTERM && heeds:
@@ -135,6 +138,39 @@ func TestLadder(t *testing.T) {
 				if d := cmp.Diff(c.log, f.log); d != "" {
 					t.Errorf("signals (-want +got):\n%s", d)
 				}
+			})
+		})
+	}
+}
+
+// Who was killed and only waits for a processor is waited for longer, but not for ever; who cannot be killed is not.
+func TestLadderWaitsForTheDying(t *testing.T) {
+	const bound, late = time.Second, 10 * time.Second
+	for name, c := range map[string]struct {
+		dies  time.Duration
+		state byte
+		fears bool
+		left  int
+		took  time.Duration // at least; and not much longer
+	}{
+		"late":          {3 * time.Second, 'R', false, 0, 3 * time.Second},
+		"never":         {time.Hour, 'R', false, 1, bound + late},
+		"in the kernel": {time.Hour, 'D', false, 1, bound},
+		"a stranger":    {time.Hour, 'R', true, 1, bound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newForest(1)
+				f.alive[1] = Process{PID: 1, PGrp: 1, Start: 1, State: c.state}
+				f.dies, f.fears[1] = c.dies, c.fears
+				l := f.ladder(0, bound)
+				l.Late, l.KillFirst = late, func() {} // which counts everybody
+				began := time.Now()
+				_, left := l.Run()
+				if took := time.Since(began); left != c.left || took < c.took || took > c.took+100*time.Millisecond {
+					t.Errorf("%d are left after %v, want %d after %v", left, took, c.left, c.took)
+				}
+				synctest.Wait()
 			})
 		})
 	}

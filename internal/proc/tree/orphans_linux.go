@@ -16,7 +16,7 @@ func EndOrphans(id Identity, grace, bound time.Duration) (killed, left int) {
 
 	living := func() ([]Process, error) { return orphans(id) }
 	l := &Ladder{
-		Grace: grace, Bound: bound, Tree: living, Signal: Signal, SignalGroup: SignalGroup,
+		Grace: grace, Bound: bound, Late: lateBound, Tree: living, Signal: Signal, SignalGroup: SignalGroup,
 		KillFirst: func() { killCgroup(id.Cgroup) },
 	}
 	defer removeCgroup(id.Cgroup)

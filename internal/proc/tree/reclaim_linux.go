@@ -9,6 +9,9 @@ import (
 // reclaimBound is the longest that each of the three steps of Reclaim takes.
 const reclaimBound = time.Second
 
+// lateBound is how long those that were killed and wait for a processor are waited for beyond a bound.
+const lateBound = 10 * time.Second
+
 // Reclaim ends what is left of a command whose fermata has died, and waits until
 // it is gone. It returns how many processes it found, not counting the shim.
 //
@@ -46,7 +49,7 @@ func Reclaim(id Identity) (killed int, err error) {
 	defer removeCgroup(id.Cgroup)
 	freeze(look)
 	all := &Ladder{
-		Bound: reclaimBound, Tree: look, Signal: Signal,
+		Bound: reclaimBound, Late: lateBound, Tree: look, Signal: Signal,
 		// A token may be handed on to strangers, and a group has many members.
 		SignalGroup: func(int, syscall.Signal) error { return nil },
 	}
@@ -59,8 +62,8 @@ func Reclaim(id Identity) (killed int, err error) {
 	return len(found), nil
 }
 
-// endLimit is how long End waits for a shim, which has its own bound.
-const endLimit = 10 * time.Second
+// endLimit is how long End waits for a shim, which has its own bound, but on a busy machine may exceed it.
+const endLimit = time.Minute
 
 // End ends a command whose fermata may still run, from any process, and waits
 // until its supervisor is gone. It returns false if there is none: then the
