@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+var buildFlags []string // of fermata
+
 // binary builds fermata once.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "fleet")
@@ -25,7 +28,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	name := filepath.Join(dir, "fermata")
-	cmd := exec.Command("go", "build", "-o", name, "./cmd/fermata")
+	cmd := exec.Command("go", slices.Concat([]string{"build"}, buildFlags, []string{"-o", name, "./cmd/fermata"})...)
 	cmd.Dir = filepath.Join("..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build fermata: %v\n%s", err, out)
