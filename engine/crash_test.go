@@ -23,6 +23,7 @@ import (
 // kill ends an engine as kill -9 would and starts another on the same store.
 func kill(t *testing.T, e *enginetest.Engine, id p.ConversationID, o enginetest.Options) *enginetest.Engine {
 	t.Helper()
+	synctest.Wait() // a client that has only begun to follow would open the conversation between the two that come
 	store := e.Store.(*journal.MemoryStore)
 	store.Crash(string(id), journal.CrashKill, rand.New(rand.NewPCG(1, 1)))
 	e.Kill()
