@@ -60,6 +60,10 @@ type Options struct {
 	// as the clients of an app-server expect.
 	Plain bool
 
+	// ReadToEnd has what the peer has sent read to its end also after a write has failed, as it does when the
+	// peer has said something and closed. It is for streams whose directions end together, such as sockets.
+	ReadToEnd bool
+
 	// Reply is given the answers to what Send sent, and others that nobody waits for. It is called like a handler. May be nil.
 	Reply func(id json.RawMessage, result json.RawMessage, err error)
 }
@@ -217,12 +221,15 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 			}
 		}
 	}()
+	var failed error // of a write
 	for {
 		select {
 		case l := <-lines:
 			switch {
 			case errors.Is(l.err, errLong):
 				c.out.put(c.response(nil, nil, c.tooLong()))
+			case failed != nil && l.err != nil:
+				return failed
 			case errors.Is(l.err, io.EOF), errors.Is(l.err, io.ErrClosedPipe):
 				return nil
 			case l.err != nil:
@@ -234,7 +241,10 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 				_ = c.out.room(ctx) // the end is seen below
 			}
 		case err := <-written:
-			return fmt.Errorf("write: %w", err)
+			failed = fmt.Errorf("write: %w", err)
+			if !c.o.ReadToEnd {
+				return failed
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -94,7 +94,7 @@ func connect(ctx context.Context, conn io.ReadWriteCloser, pid int, o Options) (
 		o.Bound = 2 * time.Second
 	}
 	e := &Engine{conn: conn, ended: make(chan struct{}), bound: o.Bound, pid: pid}
-	e.rpc = jsonrpc.New(ctx, jsonrpc.Options{Cancel: cancelMethod, Methods: []jsonrpc.Method{
+	e.rpc = jsonrpc.New(ctx, jsonrpc.Options{Cancel: cancelMethod, ReadToEnd: true, Methods: []jsonrpc.Method{ // it may have said that it leaves
 		jsonrpc.Listen(leavingMethod, func(context.Context, nothing) { e.left.Store(true) }),
 	}})
 	go func() { // ends with the connection

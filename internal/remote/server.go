@@ -67,7 +67,7 @@ func (s *Server) Leave() {
 }
 
 // closeBound is how long the end waits for clients to read that we leave.
-const closeBound = 300 * time.Millisecond
+const closeBound = time.Second
 
 // Close ends all connections and waits for what serves them.
 func (s *Server) Close() {
