@@ -126,7 +126,7 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err == nil {
 		cause = ErrEnd
 	}
-	c.failPending() // first, so that nobody takes back a question that nobody will answer
+	c.failPending() // first, so that nobody withdraws a question that nobody will answer
 	c.end(cause)
 	c.drain(base, kill)
 	return err

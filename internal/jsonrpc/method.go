@@ -11,7 +11,7 @@ import (
 )
 
 // A Method is a row of the table of everything that is said on a connection: [Handle]
-// and [Listen] make one that the peer uses, [Ask] and [Tell] one that we do.
+// and [Listen] make one that the peer uses, [Ask] and [Notification] one that we do.
 type Method struct {
 	Name         string
 	Notification bool
@@ -63,8 +63,8 @@ func Ask[P, R any](name string) Method {
 	return Method{Name: name, Ours: true, Params: reflect.TypeFor[P](), Result: reflect.TypeFor[R]()}
 }
 
-// Tell describes a notification that we send.
-func Tell[P any](name string) Method {
+// Notification describes a notification that we send.
+func Notification[P any](name string) Method {
 	return Method{Name: name, Ours: true, Notification: true, Params: reflect.TypeFor[P]()}
 }
 

@@ -32,9 +32,9 @@ func TestSchema(t *testing.T) {
 		Handle("do", func(context.Context, *Request, everything) (inner, error) { return inner{}, nil }),
 		Listen("note", func(context.Context, struct{}) {}),
 		Ask[inner, inner]("may I"),
-		Tell[inner]("look"),
+		Notification[inner]("look"),
 		Listen("stop", func(context.Context, inner) {}),
-		Tell[inner]("stop"),
+		Notification[inner]("stop"),
 	}
 	got, err := json.MarshalIndent(Schema(methods)["methods"], "", " ")
 	if err != nil {

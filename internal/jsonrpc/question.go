@@ -33,7 +33,7 @@ func (c *Conn) Ask(method string, params any, answer func(json.RawMessage, error
 	return q, nil
 }
 
-// Withdraw tells the peer that no answer is needed any more, if there is a way to. An answer that it
+// Withdraw notifies the peer that no answer is needed any more, if there is a way to. An answer that it
 // has sent by then is passed on all the same.
 func (q *Question) Withdraw(reason string) {
 	q.c.mu.Lock()

@@ -282,8 +282,8 @@ func (c *Choosing) OnMove(f func(p.ConversationID, Move)) {
 	c.moved = f
 }
 
-// tell tells of a move.
-func (c *Choosing) tell(id p.ConversationID, m Move) {
+// reportMove reports a move.
+func (c *Choosing) reportMove(id p.ConversationID, m Move) {
 	c.mu.Lock()
 	f := c.moved
 	c.mu.Unlock()
@@ -522,7 +522,7 @@ func (f *follower) leave(e engine.Engine, err error) {
 	}
 }
 
-// arrive tells of the next one.
+// arrive reports the next one.
 func (f *follower) arrive(e engine.Engine) {
 	if f.gone == nil {
 		return
@@ -532,7 +532,7 @@ func (f *follower) arrive(e engine.Engine) {
 	if to, ok := e.(*Engine); ok {
 		move.To = to.PID()
 	}
-	f.c.tell(f.id, move)
+	f.c.reportMove(f.id, move)
 }
 
 // fresh returns what was not yet given of an event: another owner gives the text of

@@ -28,7 +28,7 @@ type subscription struct {
 }
 
 // subscribe follows a thread from its beginning. When everything that there is has been taken, it calls answer, which
-// is to reply, then sends what a client that has got that answer lacks, and goes on with what happens. The subscription
+// is to reply, then sends what a client that has got that answer lacks, and continues with what happens. The subscription
 // that the client may have had before ends there. It returns when answer was called.
 func (c *conn) subscribe(ctx context.Context, t *thread, answer func(*items.Fold)) error {
 	sub := &subscription{c: c, t: t, fold: items.New(t.id), begun: make(chan error, 1), asked: map[string]*project.Permission{}}

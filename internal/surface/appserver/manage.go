@@ -16,7 +16,7 @@ import (
 
 var null = json.RawMessage("null")
 
-// remove takes a thread away by one of the engine's methods, and tells everybody.
+// remove takes a thread away by one of the engine's methods, and notifies everybody.
 func (c *conn) remove(ctx context.Context, name, method string, how func(context.Context, p.ConversationID) error) (wire.None, error) {
 	id, err := parse(name, noRollout)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *conn) threadNameSet(ctx context.Context, _ *jsonrpc.Request, in wire.Na
 	if err != nil {
 		return wire.None{}, err
 	}
-	// Those that follow the thread are told by their followers.
+	// Those that follow the thread are notified by their followers.
 	c.s.toOthers(id, "thread/name/updated", wire.NameUpdated{ThreadID: string(id), ThreadName: orNull(in.Name)})
 	return wire.None{}, nil
 }

@@ -128,7 +128,7 @@ func (s *Server) broadcast(except *conn, method string, params any) {
 // A load is a thread that is loaded: clients want to know which are.
 type load struct {
 	followers int
-	status    p.Seq       // the event that changed its status last, of those that were told
+	status    p.Seq       // the event that changed its status last, of those that were reported
 	idle      *time.Timer // runs when nobody follows
 }
 
@@ -176,7 +176,7 @@ func (s *Server) unload(id p.ConversationID, l *load) {
 	}
 }
 
-// statusChanged tells those who do not follow a thread that its status has changed. Every follower reports that; the first one counts.
+// statusChanged notifies those who do not follow a thread that its status has changed. Every follower reports that; the first one counts.
 func (s *Server) statusChanged(id p.ConversationID, at p.Seq, status wire.StatusChanged) {
 	s.mu.Lock()
 	l := s.loaded[id]
@@ -199,7 +199,7 @@ func (s *Server) toOthers(id p.ConversationID, method string, params any) {
 	}
 }
 
-// closed tells everybody but one that a thread is no longer loaded.
+// closed notifies everybody but one that a thread is no longer loaded.
 func (s *Server) closed(except *conn, id p.ConversationID) {
 	s.broadcast(except, "thread/status/changed", wire.StatusChanged{ThreadID: string(id), Status: wire.NotLoaded})
 	s.broadcast(except, "thread/closed", wire.ThreadRef{ThreadID: string(id)})

@@ -20,7 +20,7 @@ func parse(name, unknown string) (p.ConversationID, error) {
 	return id, nil
 }
 
-// What clients are told of a thread that there is not, by who asks.
+// The errors for a thread that there is not, by who asks.
 const (
 	notFound  = "thread not found"
 	notRead   = "thread not loaded"
@@ -81,7 +81,7 @@ func (c *conn) threadStart(ctx context.Context, r *jsonrpc.Request, in wire.Thre
 // titleSource is how clients begin the thread that finds a title for another one. Nobody reads what is remarked there.
 const titleSource = "thread_title"
 
-// announce tells everybody that a thread has begun, this client after its answer.
+// announce notifies everybody that a thread has begun, this client after its answer.
 func (c *conn) announce(f *items.Fold) {
 	started := wire.ThreadStarted{Thread: c.s.threadOf(f, []wire.Turn{})}
 	_ = c.notify(c.life, "thread/started", started) // if it fails the client has gone

@@ -318,7 +318,7 @@ func (t *turnCall) send(e p.Event, m event.Msg) {
 	if !t.c.hasStreamed(e) {
 		_ = t.s.conn.Notify(t.life, m.Type(), params)
 	}
-	t.progress.tell(m.Type())
+	t.progress.send(m.Type())
 }
 
 // A codexResult names the conversation. It holds the text as well: many clients give their model

@@ -48,7 +48,7 @@ type asking struct {
 	put []*jsonrpc.Question // the last is the one that is open, if way is set
 }
 
-// What a client is told about a question that is withdrawn.
+// Why a question is withdrawn, for the client.
 const (
 	withdrawnResolved = "the approval is resolved"
 	withdrawnLeft     = "no client follows the conversation"

@@ -128,7 +128,7 @@ type interruptResult struct {
 }
 
 // interruptConversation is answered when the turn has ended and everybody who follows it for this
-// client has been told.
+// client has been sent it.
 func (s *Server) interruptConversation(ctx context.Context, r *jsonrpc.Request, in conversationName) (interruptResult, error) {
 	ctx = r.UntilEnd(ctx)
 	life := context.WithoutCancel(ctx)
@@ -163,7 +163,7 @@ type subscription struct {
 	ID string `json:"subscriptionId"`
 }
 
-// addListener answers, then tells events until the listener is removed. Its handler runs
+// addListener answers, then sends events until the listener is removed. Its handler runs
 // that long; a request that was answered cannot be cancelled any more.
 func (s *Server) addListener(ctx context.Context, r *jsonrpc.Request, in conversationName) (subscription, error) {
 	life, over := context.WithCancel(context.WithoutCancel(ctx))

@@ -48,7 +48,7 @@ type resumeParams struct {
 	Overrides      *app.SettingsRequest `json:"overrides,omitempty"`
 }
 
-// resumeConversation opens a conversation by its file or its id, and tells what was said in it.
+// resumeConversation opens a conversation by its file or its id, and returns what was said in it.
 func (s *Server) resumeConversation(ctx context.Context, _ *jsonrpc.Request, in resumeParams) (conversationResult, error) {
 	name := in.ConversationID
 	if in.Path != "" {
@@ -109,7 +109,7 @@ func (s *Server) override(ctx context.Context, c *conversation, now p.Settings, 
 	return over.Apply(now), err
 }
 
-// said is what was said in a conversation up to an event, and not taken back.
+// said is what was said in a conversation up to an event, and not reverted.
 func (s *Server) said(ctx context.Context, id p.ConversationID, upTo p.Seq) ([]event.Msg, error) {
 	var list []event.Msg
 	var turns []p.TurnID // of each

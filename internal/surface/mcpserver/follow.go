@@ -13,30 +13,30 @@ import (
 )
 
 // A follower gives a client a conversation: what has been, then what happens,
-// without a gap. How that is told is the caller's.
+// without a gap. How that is sent is the caller's.
 type follower struct {
 	s      *Server
 	c      *conversation
-	first  bool     // it is told before the others are
-	show   p.Cursor // what is told begins after it
-	seen   p.Cursor // the last that was told and recorded
+	first  bool     // it is sent events before the others are
+	show   p.Cursor // what is sent begins after it
+	seen   p.Cursor // the last that was sent and recorded
 	from   p.Cursor // where reading begins: earlier, if that is needed to know what calls are called
 	window int64    // of the model, where reading begins
-	tell   func(e p.Event, id string, m event.Msg)
-	live   func() // what has been is told: from here on it is live
+	send   func(e p.Event, id string, m event.Msg)
+	live   func() // what has been is sent: from here on it is live
 	asks   *asker
 
-	mid      bool        // it begins in the middle of a turn, of which it tells what is open
+	mid      bool        // it begins in the middle of a turn, of which it reports what is open
 	missed   []event.Msg // that
 	missedID string
 
 	joined *follow.Follower // has joined and not begun to read
-	over   p.TurnID         // the turn whose end was told last, or was never to be told
+	over   p.TurnID         // the turn whose end was sent last, or was never to be sent
 	done   chan struct{}    // closed when it follows no more
 }
 
 // join makes the follower one of the conversation's, before the client is answered: whatever the client
-// asks next is answered behind what the follower is told. What fails here is tried again by run.
+// asks next is answered behind what the follower is sent. What fails here is tried again by run.
 func (f *follower) join(ctx context.Context) {
 	f.asks.hold = true
 	f.joined, _ = f.c.group.Join(ctx, follow.Options{After: f.from, First: f.first, Live: func() {
@@ -77,7 +77,7 @@ func (f *follower) leave() {
 }
 
 // read follows until ctx ends or the conversation is closed. Approvals that were asked for
-// earlier are put when the rest has been told.
+// earlier are put when the rest has been sent.
 func (f *follower) read(ctx context.Context, translator *event.Translator) {
 	if f.joined == nil {
 		f.join(ctx)
@@ -95,7 +95,7 @@ func (f *follower) read(ctx context.Context, translator *event.Translator) {
 	}
 }
 
-// take tells one event. Of a turn whose end was told nothing more is: that end may not have been
+// take sends one event. Of a turn whose end was sent nothing more is: that end may not have been
 // recorded, and the turn may have been ended once more when its conversation was opened again.
 func (f *follower) take(e p.Event, translator *event.Translator) {
 	over := e.Turn != 0 && e.Turn <= f.over
@@ -104,7 +104,7 @@ func (f *follower) take(e p.Event, translator *event.Translator) {
 		case over:
 		case shown:
 			f.catchUp()
-			f.tell(e, eventID(e), m)
+			f.send(e, eventID(e), m)
 		case f.mid:
 			f.missed = begun(f.missed, m)
 			f.missedID = eventID(e)
@@ -119,10 +119,10 @@ func (f *follower) take(e p.Event, translator *event.Translator) {
 	}
 }
 
-// catchUp tells what had begun, and not ended, before the first event that is told.
+// catchUp sends what had begun, and not ended, before the first event that is sent.
 func (f *follower) catchUp() {
 	for _, m := range f.missed {
-		f.tell(p.Event{}, f.missedID, m)
+		f.send(p.Event{}, f.missedID, m)
 	}
 	f.mid, f.missed = false, nil
 }
@@ -148,7 +148,7 @@ type listenerParams struct {
 	Msg            event.Msg        `json:"msg"`
 }
 
-// newListener makes a listener that tells everything since this client came to the
+// newListener makes a listener that reports everything since this client came to the
 // conversation.
 func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.Snapshot) *listener {
 	f := &follower{s: s, c: c, show: c.start, from: c.start, over: c.over, window: snap.Settings.ContextWindow, live: func() {}, done: make(chan struct{})}
@@ -156,7 +156,7 @@ func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.S
 		f.from, f.mid = 0, true
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	f.tell = func(_ p.Event, id string, m event.Msg) {
+	f.send = func(_ p.Event, id string, m event.Msg) {
 		_ = s.conn.Notify(ctx, "codex/event/"+m.Type(), listenerParams{c.id, id, m}) // if it fails nobody listens
 	}
 	f.asks = newAsker(context.WithoutCancel(ctx), c.desk, byListener, func(q question) (string, any) { return s.directQuestion(c.id, q) })
@@ -164,7 +164,7 @@ func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.S
 }
 
 // finish sees the conversation to an end because the client will say nothing more. A turn
-// that runs is stopped, and its end told; one that waits for a person goes on waiting.
+// that runs is stopped, and its end reported; one that waits for a person goes on waiting.
 func (f *follower) finish(life context.Context) {
 	if f.s.waits(life, f.c.id) {
 		return

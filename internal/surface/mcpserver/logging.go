@@ -28,7 +28,7 @@ type logMessage struct {
 	Data   string `json:"data"`
 }
 
-// remark tells people what of a request has no effect: ours, and those of a client that speaks MCP.
+// remark warns people of what of a request has no effect: ours, and those of a client that speaks MCP.
 func (s *Server) remark(ctx context.Context, remarks []string) {
 	for _, text := range remarks {
 		s.o.Log.Warn(text)

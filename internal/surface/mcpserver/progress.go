@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A progress tells the client of a call, if it asks for that, that the call is alive: with
+// A progress notifies the client of a call, if it asks for that, that the call is alive: with
 // each event, and when there is none for long. Clients give up on one that is silent.
 type progress struct {
 	s     *Server
-	ctx   context.Context // ends when the call is cancelled: then nothing more is told
+	ctx   context.Context // ends when the call is cancelled: then nothing more is sent
 	token json.RawMessage // nil: nobody asks
-	count chan int        // how often it was told; whoever has it tells
+	count chan int        // how often it was sent; whoever has it sends
 }
 
 type progressParams struct {
@@ -34,7 +34,7 @@ func (s *Server) newProgress(ctx context.Context, in callParams) *progress {
 	return pr
 }
 
-func (pr *progress) tell(message string) {
+func (pr *progress) send(message string) {
 	if pr.token == nil {
 		return
 	}
@@ -43,7 +43,7 @@ func (pr *progress) tell(message string) {
 	pr.count <- n
 }
 
-// beat tells that the call is alive, until the function that it returns is called.
+// beat reports that the call is alive, until the function that it returns is called.
 func (pr *progress) beat() (stop func()) {
 	if pr.token == nil {
 		return func() {}
@@ -56,7 +56,7 @@ func (pr *progress) beat() (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				pr.tell("working")
+				pr.send("working")
 			case <-over:
 				return
 			}

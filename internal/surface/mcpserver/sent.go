@@ -31,17 +31,17 @@ type cancelParams struct {
 // sentMethods is the table of everything that clients are sent beside answers.
 func sentMethods() []jsonrpc.Method {
 	list := []jsonrpc.Method{
-		jsonrpc.Tell[cancelParams](cancelMethod),
-		jsonrpc.Tell[progressParams]("notifications/progress"),
-		jsonrpc.Tell[logMessage]("notifications/message"),
-		jsonrpc.Tell[initialState]("notifications/initial_state"),
-		jsonrpc.Tell[eventParams]("codex/event"),
+		jsonrpc.Notification[cancelParams](cancelMethod),
+		jsonrpc.Notification[progressParams]("notifications/progress"),
+		jsonrpc.Notification[logMessage]("notifications/message"),
+		jsonrpc.Notification[initialState]("notifications/initial_state"),
+		jsonrpc.Notification[eventParams]("codex/event"),
 		jsonrpc.Ask[elicitation, decisionResult]("elicitation/create"),
 		jsonrpc.Ask[directAsk, decisionResult]("execCommandApproval"),
 		jsonrpc.Ask[directAsk, decisionResult]("applyPatchApproval"),
 	}
 	for _, kind := range event.Types {
-		list = append(list, jsonrpc.Tell[bareParams](kind), jsonrpc.Tell[listenerParams]("codex/event/"+kind))
+		list = append(list, jsonrpc.Notification[bareParams](kind), jsonrpc.Notification[listenerParams]("codex/event/"+kind))
 	}
 	return list
 }

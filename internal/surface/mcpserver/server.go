@@ -63,7 +63,7 @@ type Server struct {
 	listeners table[string, *listener] // by subscription
 }
 
-// cancelMethod takes back a request, in both directions.
+// cancelMethod cancels a request, in both directions.
 const cancelMethod = "notifications/cancelled"
 
 // New makes a server.
@@ -105,7 +105,7 @@ type conversation struct {
 	// get everything after it.
 	start p.Cursor
 	mid   bool     // a turn was under way then
-	over  p.TurnID // the last turn that was over then: no listener is told of its end
+	over  p.TurnID // the last turn that was over then: no listener is sent its end
 
 	created atomic.Pointer[json.RawMessage] // the request that began it, if that was a tool's
 
@@ -126,7 +126,7 @@ func (s *Server) remember(id p.ConversationID) *conversation {
 	return c
 }
 
-// use tells those who follow that the conversation is used: if it was closed it is open again.
+// use notifies those who follow that the conversation is used: if it was closed it is open again.
 func (c *conversation) use() {
 	next := make(chan struct{})
 	if used := c.used.Swap(&next); used != nil {

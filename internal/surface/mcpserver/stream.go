@@ -145,7 +145,7 @@ type streamArguments struct {
 	Meta           bool    `json:"meta,omitempty" doc:"name the conversation in the _meta of each event"`
 }
 
-// conversationStream answers, then tells what has been in one notification, then
+// conversationStream answers, then sends what has been in one notification, then
 // what happens, until it is cancelled or streamed anew.
 func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ callParams, a streamArguments) (toolResult, error) {
 	c, snap, err := s.find(context.WithoutCancel(ctx), a.ConversationID)
@@ -171,14 +171,14 @@ func (s *Server) conversationStream(ctx context.Context, r *jsonrpc.Request, _ c
 	return toolResult{}, nil
 }
 
-// A stream tells one client of one conversation.
+// A stream shows one client one conversation.
 type stream struct {
 	*follower
 	ctx      context.Context
 	cancel   context.CancelFunc
 	numbered bool
 	meta     *streamMeta // nil: none
-	begun    bool        // what has been is told; written under c.mu
+	begun    bool        // what has been is sent; written under c.mu
 	past     []streamEvent
 	pieces   int // how many in past are pieces of something: seldom any, and only near its end
 }
@@ -195,7 +195,7 @@ func (s *Server) newStream(ctx context.Context, r *jsonrpc.Request, c *conversat
 		request = *created
 	}
 	st.follower = &follower{
-		s: s, c: c, first: true, window: snap.Settings.ContextWindow, tell: st.tell, live: st.begin, done: make(chan struct{}),
+		s: s, c: c, first: true, window: snap.Settings.ContextWindow, send: st.send, live: st.begin, done: make(chan struct{}),
 		asks: newAsker(context.WithoutCancel(ctx), c.desk, byStream, func(q question) (string, any) { return s.elicitation(q, request) }),
 	}
 	if a.Cursor != nil {
@@ -227,7 +227,7 @@ func (st *stream) end() {
 	}
 }
 
-// hasStreamed reports whether a stream has sent an event. What a call that joins a turn in its middle is told
+// hasStreamed reports whether a stream has sent an event. What a call that joins a turn in its middle is sent
 // of the time before has no number: a stream has sent that long ago.
 func (c *conversation) hasStreamed(e p.Event) bool {
 	c.mu.Lock()
@@ -257,7 +257,7 @@ type initialState struct {
 	} `json:"initial_state"`
 }
 
-func (st *stream) tell(e p.Event, _ string, m event.Msg) {
+func (st *stream) send(e p.Event, _ string, m event.Msg) {
 	delete(m, "model_context_window") // these clients know no such member
 	ev := streamEvent{Msg: m}
 	if st.numbered {
@@ -299,7 +299,7 @@ func itemOf(b p.Body) p.ItemID {
 	return p.ItemID{}
 }
 
-// begin tells what has been.
+// begin sends what has been.
 func (st *stream) begin() {
 	var state initialState
 	state.Meta = streamMeta{st.c.id}

@@ -360,7 +360,7 @@ func TestStateHoldsWholeThings(t *testing.T) {
 		{&p.Delta{Item: e}, event.Msg{"type": "exec_command_output_delta", "call_id": "b"}},
 		{&p.ToolOutput{Call: d}, event.Msg{"type": "exec_command_end", "call_id": "a"}},
 	} {
-		st.tell(p.Event{Body: in.body}, "", in.m)
+		st.send(p.Event{Body: in.body}, "", in.m)
 	}
 	if st.pieces != 2 {
 		t.Errorf("%d pieces", st.pieces)
@@ -381,7 +381,7 @@ func BenchmarkState(b *testing.B) {
 			for b.Loop() {
 				st := &stream{follower: &follower{c: &conversation{}}}
 				for range n {
-					st.tell(p.Event{}, "", event.Msg{"type": "agent_message", "message": "x"})
+					st.send(p.Event{}, "", event.Msg{"type": "agent_message", "message": "x"})
 				}
 			}
 		})

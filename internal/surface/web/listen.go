@@ -132,7 +132,7 @@ func hostNames(host string, ip net.IP, names []string) []string {
 	return list
 }
 
-// certificate returns the given one, or one of our own for the names; it is kept, so that a browser that was told to
+// certificate returns the given one, or one of our own for the names; it is kept, so that a browser that was set to
 // trust it goes on to.
 func (a Address) certificate(hosts []string) (cert tls.Certificate, own bool, err error) {
 	if a.Cert != "" {

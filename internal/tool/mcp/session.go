@@ -29,7 +29,7 @@ type session struct {
 	cancel  context.CancelCauseFunc
 	process *process // nil over HTTP
 
-	authorizer *authorizer // nil if the service is told by other means who calls
+	authorizer *authorizer // nil if the service learns by other means who calls
 
 	mu       sync.Mutex
 	calls    map[string]*running // by token; guarded by mu

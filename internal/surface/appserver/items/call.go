@@ -69,7 +69,7 @@ func (f *Fold) applyCall(e p.Event) {
 	case *p.ElicitationRequested:
 		f.elicited(b)
 	case *p.ElicitationResolved:
-		f.take(func(a ask) bool { return a.call == b.Call && a.elicitation == b.Number })
+		f.withdraw(func(a ask) bool { return a.call == b.Call && a.elicitation == b.Number })
 	case *p.ToolOutput:
 		f.output(e, b)
 	}
@@ -122,16 +122,16 @@ func (f *Fold) asked(e p.Event, it *item, b *p.ApprovalRequested) {
 	f.ask(ask{b.Call, 0, n})
 }
 
-// resolved takes back an approval.
+// resolved withdraws an approval.
 func (f *Fold) resolved(b *p.ApprovalResolved) {
 	if it := f.cur.byID[b.Call.String()]; it != nil {
 		it.decision = b.Decision
 	}
-	f.take(func(a ask) bool { return a.call == b.Call && a.elicitation == 0 })
+	f.withdraw(func(a ask) bool { return a.call == b.Call && a.elicitation == 0 })
 }
 
-// take takes back what was asked.
-func (f *Fold) take(which func(ask) bool) {
+// withdraw withdraws what was asked.
+func (f *Fold) withdraw(which func(ask) bool) {
 	f.asks = slices.DeleteFunc(f.asks, func(a ask) bool {
 		if !which(a) {
 			return false

@@ -1,4 +1,4 @@
-// Package event tells what happens in a conversation in the words of the clients: objects
+// Package event reports what happens in a conversation in the words of the clients: objects
 // whose member type says what they are. A [Translator] makes them of our events; how they go
 // over the wire is the server's.
 package event
@@ -17,7 +17,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Types are the types of all events that clients are told.
+// Types are the types of all events that clients are sent.
 var Types = []string{
 	"session_configured", "task_started", "task_complete", "turn_aborted", "error", "stream_error", "background_event", "token_count",
 	"agent_message_delta", "agent_message", "agent_reasoning_delta", "agent_reasoning",
@@ -41,7 +41,7 @@ type Translator struct {
 	calls   map[p.CallID]*call
 	running map[p.BackgroundID][]string // background commands
 	last    any                         // the last whole message of the turn, nil if none
-	begun   map[p.ItemID]bool           // texts of which pieces were told
+	begun   map[p.ItemID]bool           // texts of which pieces were sent
 }
 
 // A call is what an event about it does not repeat.
@@ -67,7 +67,7 @@ func (t *Translator) call(id p.CallID) *call {
 	return c
 }
 
-// Translate returns what clients are told about an event, in order.
+// Translate returns what clients are sent about an event, in order.
 func (t *Translator) Translate(e p.Event) []Msg {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
@@ -116,7 +116,7 @@ func (t *Translator) Translate(e p.Event) []Msg {
 	return nil
 }
 
-// backgroundEnded tells of the end of what went on after its call had ended.
+// backgroundEnded reports the end of what went on after its call had ended.
 func (t *Translator) backgroundEnded(b *p.BackgroundEnded) []Msg {
 	how := "exit code " + strconv.Itoa(b.Result.ExitCode)
 	if b.Reason != p.Completed {
@@ -132,7 +132,7 @@ func (t *Translator) backgroundEnded(b *p.BackgroundEnded) []Msg {
 
 func background(text string) Msg { return Msg{"type": "background_event", "message": text} }
 
-// remark tells people what they should know and clients have no form for.
+// remark is what people should know and clients have no form for.
 func remark(b p.Body) []Msg {
 	var text string
 	switch b := b.(type) {
@@ -179,8 +179,8 @@ func (t *Translator) said(b *p.AssistantMessage) []Msg {
 	return t.text(b.Item, b.Text, b.Partial, Msg{"type": "agent_message", "message": b.Text})
 }
 
-// text is a text that has come to its end. One that was never finished has been told in pieces,
-// or is told as one piece now: only what is finished is told as a whole.
+// text is a text that has come to its end. One that was never finished has been sent in pieces,
+// or is sent as one piece now: only what is finished is sent as a whole.
 func (t *Translator) text(item p.ItemID, text string, partial bool, whole Msg) []Msg {
 	begun := t.begun[item]
 	delete(t.begun, item)
@@ -312,7 +312,7 @@ func duration(d time.Duration) map[string]int64 {
 	return map[string]int64{"secs": int64(d / time.Second), "nanos": int64(d % time.Second)}
 }
 
-// ended is the last word about a turn. A client that knows no crash is told that it was
+// ended is the last word about a turn. To a client that knows no crash it is reported that it was
 // interrupted.
 func (t *Translator) ended(b *p.TurnEnded) []Msg {
 	clear(t.calls)

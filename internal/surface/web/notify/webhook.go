@@ -25,7 +25,7 @@ type Webhook struct {
 	waits  []time.Duration // before it is tried again
 }
 
-// NewWebhook makes a webhook. What is sent can tell secrets, so that it needs TLS or an address on this machine.
+// NewWebhook makes a webhook. What is sent can contain secrets, so that it needs TLS or an address on this machine.
 func NewWebhook(to, secret string) (*Webhook, error) {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
