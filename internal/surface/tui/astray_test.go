@@ -21,8 +21,8 @@ func TestPromptForALockedConversation(t *testing.T) {
 		d.sees("open in process 4242")
 		d.say("free", "enter")
 		d.wait(time.Second)
-		if d.m.conv.id != free || d.m.busy() {
-			t.Fatalf("it shows %s, busy %v", d.m.conv.id, d.m.busy())
+		if d.m.conv.id != free || d.m.Busy() {
+			t.Fatalf("it shows %s, busy %v", d.m.conv.id, d.m.Busy())
 		}
 		if got := d.m.comp.Text(); got != "delete it all" {
 			t.Errorf("the composer holds %q", got)
@@ -36,9 +36,9 @@ func TestLongError(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "yes")
-		d.m.showError(errors.New(strings.Repeat("word ", 30) + "done."))
+		d.m.ShowError(errors.New(strings.Repeat("word ", 30) + "done."))
 		d.sees("done.", "ready")
-		d.m.showError(errors.New("short"))
+		d.m.ShowError(errors.New("short"))
 		d.sees("short")
 		if n := len(d.m.conv.notes); n != 1 {
 			t.Errorf("%d notes", n)

@@ -36,7 +36,7 @@ func TestPasteAsKeys(t *testing.T) {
 		d.types("!rm x\r\r\tif @a\r/quit\rend", 0)
 		d.wait(time.Second)
 		d.press("tab") // which does nothing here
-		if got, want := d.m.comp.Text(), "!rm x\n\n\tif @a\n/quit\nend"; got != want || d.over || d.m.busy() {
+		if got, want := d.m.comp.Text(), "!rm x\n\n\tif @a\n/quit\nend"; got != want || d.over || d.m.Busy() {
 			t.Errorf("the composer holds %q, want %q; over %v", got, want, d.over)
 		}
 	})

@@ -179,7 +179,7 @@ func TestChooseApprovals(t *testing.T) {
 				d.sees("full access")
 				d.say(l.Help, "enter")
 				d.wait(time.Second)
-				if s := d.m.settings(); s.Approval != l.Approval || s.Sandbox.Mode != l.Mode {
+				if s := d.m.Settings(); s.Approval != l.Approval || s.Sandbox.Mode != l.Mode {
 					t.Errorf("%s gives %s, %s", l.Name, s.Approval, s.Sandbox.Mode)
 				}
 			}
@@ -197,7 +197,7 @@ func TestApprovalsKeepWhatIsConfigured(t *testing.T) {
 		d.say("/approvals", "enter")
 		d.say("asks before anything else", "enter")
 		d.wait(time.Second)
-		if s := d.m.settings().Sandbox; !slices.Equal(s.WritableRoots, []string{"/more"}) || !s.NetworkAccess {
+		if s := d.m.Settings().Sandbox; !slices.Equal(s.WritableRoots, []string{"/more"}) || !s.NetworkAccess {
 			t.Errorf("the sandbox is %+v", s)
 		}
 	})

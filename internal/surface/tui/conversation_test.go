@@ -64,7 +64,7 @@ func TestStopInText(t *testing.T) {
 			d.wait(2 * feed.Frame)
 			d.step(press(key))
 			d.sees("stopping…", "half a sen")
-			d.m.hintf(theme.Error, "something else") // which does not hide it
+			d.m.Hint(theme.Error, "something else") // which does not hide it
 			d.sees("stopping…")
 			r.Stopped()
 			d.wait(100 * time.Millisecond)

@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -58,11 +59,11 @@ func (m *model) saveDraft() tea.Cmd {
 		if before.of != now.of && before.text != "" && err == nil { // it has come along
 			err = store.Save(string(before.of), "")
 		}
-		return answer{func() tea.Cmd {
+		return host.Done{Then: func() tea.Cmd {
 			m.draft.pending = false
 			if err != nil && !m.draft.failed {
 				m.draft.failed = true
-				return m.showError(err)
+				return m.ShowError(err)
 			}
 			return nil
 		}}
@@ -77,16 +78,16 @@ func (m *model) loadDraft() tea.Cmd {
 	store, id := m.o.Drafts, m.conv.id
 	return func() tea.Msg {
 		text, err := store.Load(string(id))
-		return answer{func() tea.Cmd {
+		return host.Done{Then: func() tea.Cmd {
 			switch {
 			case err != nil:
-				return m.showError(err)
+				return m.ShowError(err)
 			case text == "" || m.conv.id != id:
 				return nil
 			case strings.HasPrefix(text, m.comp.Text()): // which may have been returned a moment ago
 				m.comp.SetText(text)
 			default:
-				m.returnText(text)
+				m.Return(text)
 			}
 			m.draft.of, m.draft.text = id, text
 			return nil

@@ -58,7 +58,7 @@ func (m *model) askQuestion() tea.Cmd {
 					return nil
 				}
 			}
-			return m.hintf(theme.Accent, "/answer answers the question of %s", q.Server)
+			return m.Hint(theme.Accent, "/answer answers the question of %s", q.Server)
 		},
 	}
 	return m.dialog.Guard(guardTime)
@@ -94,7 +94,7 @@ func (m *model) showServers(string) tea.Cmd {
 		text = m.o.MCP()
 	}
 	if text == "" {
-		return m.hintf(theme.Accent, "no MCP server is used; see fermata mcp add --help")
+		return m.Hint(theme.Accent, "no MCP server is used; see fermata mcp add --help")
 	}
 	m.page("MCP servers", safetext.Show(text))
 	return nil
@@ -104,11 +104,11 @@ func (m *model) showServers(string) tea.Cmd {
 func (m *model) answer(text string) tea.Cmd {
 	q := m.question()
 	if q == nil {
-		return m.showError(errors.New("no MCP server asks anything"))
+		return m.ShowError(errors.New("no MCP server asks anything"))
 	}
 	content, err := form.Read(form.Fields(q.Schema), text)
 	if err != nil {
-		return m.showError(err)
+		return m.ShowError(err)
 	}
 	return m.answerQuestion(q, p.ElicitationAccept, content)
 }
@@ -122,10 +122,10 @@ func (m *model) answerQuestion(q *p.ElicitationRequested, action p.ElicitationAc
 	e.then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case errors.Is(err, engine.ErrNoElicitation):
-			return m.hintf(theme.Accent, "that was answered elsewhere")
+			return m.Hint(theme.Accent, "that was answered elsewhere")
 		case err != nil:
 			delete(m.conv.answeredQuestions, q) // ask again
-			return m.showError(err)
+			return m.ShowError(err)
 		}
 		return nil
 	}

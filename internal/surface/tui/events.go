@@ -49,7 +49,7 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 		return tea.Quit // this was the last there is to see
 	}
 	if !errors.Is(b.Err, context.Canceled) {
-		cmds = append(cmds, m.showError(b.Err))
+		cmds = append(cmds, m.ShowError(b.Err))
 	}
 	return tea.Batch(cmds...)
 }
@@ -109,7 +109,7 @@ func (m *model) takeReturned(caught bool) {
 	news := t.tr.Returned[t.returned:]
 	t.returned = len(t.tr.Returned)
 	if caught {
-		m.returnText(m.texts(news)...)
+		m.Return(m.texts(news)...)
 	}
 }
 
@@ -137,7 +137,7 @@ func (m *model) onCaughtUp() {
 	m.putNotes()
 	if texts := m.texts(t.tr.Returned); !t.tr.Active && len(texts) > 0 {
 		if !strings.HasPrefix(m.comp.Text(), strings.Join(texts, "\n\n")) { // else they were in the draft
-			m.returnText(texts...)
+			m.Return(texts...)
 		}
 		m.note(false, "not delivered, and returned to the box below: %s", strings.Join(texts, " · "))
 	}
@@ -164,12 +164,12 @@ func (m *model) ask() tea.Cmd {
 	if d := m.dialog; d != nil && d.item != nil && !slices.Contains(t.asks, d.item) {
 		m.dialog = nil
 		if call := d.item.ID; !t.answeredID(call) && t.tr.Active && !m.stopping() {
-			cmds = append(cmds, m.hintf(theme.Accent, "that was answered elsewhere"))
+			cmds = append(cmds, m.Hint(theme.Accent, "that was answered elsewhere"))
 		}
 	}
 	if d := m.dialog; d != nil && d.turn != 0 && (!t.tr.Active || t.tr.Turn != d.turn) {
 		m.dialog = nil
-		cmds = append(cmds, m.hintf(theme.Accent, "turn %d has ended", d.turn))
+		cmds = append(cmds, m.Hint(theme.Accent, "turn %d has ended", d.turn))
 	}
 	if m.aside = m.aside && len(t.asks) > 0 && strings.HasPrefix(m.comp.Text(), "/"); m.aside {
 		return tea.Batch(cmds...)
@@ -195,11 +195,9 @@ func (t *conversation) isAnswered(it *transcript.Item) bool { return t.answeredI
 
 func (m *model) askFor(it *transcript.Item) tea.Cmd {
 	req := *it.Approval
-	ask := dialog.Approval{Request: req, Changes: it.Changes, Diff: dialog.DiffOf(it.Changes, m.settings().Cwd), Dir: m.settings().Cwd}
+	ask := dialog.Approval{Request: req, Changes: it.Changes, Diff: dialog.DiffOf(it.Changes, m.Settings().Cwd), Dir: m.Settings().Cwd}
 	var remember func() error
-	if m.o.Projects != nil {
-		ask.Offer, remember = m.offer(&req)
-	}
+	ask.Offer, remember = m.permissions().Offer(&req)
 	m.dialog = &asking{
 		item:  it,
 		Model: dialog.NewApproval(m.theme, ask),
@@ -237,8 +235,8 @@ func (m *model) onApproved(a approved) tea.Cmd {
 	}
 	m.stopTurn = 0
 	if errors.Is(a.err, engine.ErrNoApproval) {
-		return m.hintf(theme.Accent, "that was answered elsewhere")
+		return m.Hint(theme.Accent, "that was answered elsewhere")
 	}
 	delete(m.conv.answered, a.call) // ask again
-	return m.showError(a.err)
+	return m.ShowError(a.err)
 }

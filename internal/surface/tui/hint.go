@@ -24,7 +24,7 @@ type hint struct {
 
 type hintOver struct{ n int }
 
-func (m *model) hintf(role theme.Role, format string, args ...any) tea.Cmd {
+func (m *model) Hint(role theme.Role, format string, args ...any) tea.Cmd {
 	m.hint = hint{role: role, text: safetext.Line(fmt.Sprintf(format, args...)), n: m.hint.n + 1}
 	n := m.hint.n
 	return tea.Tick(hintTime, func(time.Time) tea.Msg { return hintOver{n} })
@@ -32,15 +32,15 @@ func (m *model) hintf(role theme.Role, format string, args ...any) tea.Cmd {
 
 func (m *model) clearHint() { m.hint.text = "" }
 
-// showError shows an error: in the conversation if it is too long for a line.
-func (m *model) showError(err error) tea.Cmd {
+// ShowError shows an error: in the conversation if it is too long for a line.
+func (m *model) ShowError(err error) tea.Cmd {
 	text := explain(err)
 	if safetext.Width(safetext.Line(text)) > m.width {
 		m.note(true, "%s", text)
 		m.view.Bottom()
 		return nil
 	}
-	return m.hintf(theme.Error, "%s", text)
+	return m.Hint(theme.Error, "%s", text)
 }
 
 // explain is an error for a person, with what to do about it.

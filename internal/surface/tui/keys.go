@@ -3,6 +3,7 @@ package tui
 import (
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/clipboard"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	"github.com/fermata-agent/fermata/internal/surface/tui/selection"
@@ -120,7 +121,7 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 		case key.String() == "home":
 			return m.free(key)
 		case key.String() == "?":
-			return m.help("")
+			return m.help()
 		}
 	}
 	if isKey && key.String() == "end" && (m.comp.Empty() || !m.view.Following()) {
@@ -137,9 +138,9 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 	case composer.Editor:
 		return tea.Batch(cmd, m.editor())
 	case composer.Unknown:
-		return tea.Batch(cmd, m.hintf(theme.Warn, "there is no command /%s; see /help", a.Name))
+		return tea.Batch(cmd, m.Hint(theme.Warn, "there is no command /%s; see /help", a.Name))
 	case composer.Failed:
-		return tea.Batch(cmd, m.showError(a.Err))
+		return tea.Batch(cmd, m.ShowError(a.Err))
 	case nil:
 		if isKey {
 			return tea.Batch(cmd, m.free(key))
@@ -155,7 +156,7 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 		case "ctrl+o":
 			return m.unfold()
 		case "alt+o", "pgup", "shift+up", "pgdown", "shift+down", "ctrl+home", "home", "ctrl+end", "end":
-			return m.hintf(theme.Accent, "scroll with your terminal; Ctrl-O shows the last long item")
+			return m.Hint(theme.Accent, "scroll with your terminal; Ctrl-O shows the last long item")
 		}
 	}
 	switch key.String() {
@@ -173,9 +174,9 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 	case "shift+tab":
 		return m.togglePlan()
 	case "ctrl+v":
-		return m.pasteImage()
+		return clipboard.AttachImage(m, m.o.ClipboardImage, m.comp.AddImage)
 	case "alt+y":
-		return m.copyAnswer("")
+		return clipboard.CopyAnswer(m, "")
 	case "alt+o":
 		m.view.Toggle(true)
 	case "pgup", "shift+up":

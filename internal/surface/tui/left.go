@@ -11,6 +11,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -19,21 +21,21 @@ import (
 // apart does something that leaves the conversation: when no turn runs, or when
 // the turn only waits for a person, which it can do without us.
 func (m *model) apart(do func() tea.Cmd) tea.Cmd {
-	if !m.busy() {
+	if !m.Busy() {
 		return do()
 	}
 	if len(m.conv.asks) == 0 || m.stopping() || len(m.out.messages()) > 0 {
-		return m.showError(engine.ErrBusy)
+		return m.ShowError(engine.ErrBusy)
 	}
 	ctx, e, id := m.ctx, m.o.Engine, m.conv.id
 	return func() tea.Msg {
 		snap, err := e.Resume(ctx, id)
-		return answer{func() tea.Cmd {
+		return host.Done{Then: func() tea.Cmd {
 			switch {
 			case err != nil:
-				return m.showError(err)
+				return m.ShowError(err)
 			case !snap.Waiting, m.conv.id != id, len(m.conv.answered) > 0 && slices.ContainsFunc(m.conv.asks, m.conv.isAnswered):
-				return m.showError(engine.ErrBusy)
+				return m.ShowError(engine.ErrBusy)
 			}
 			return do()
 		}}
@@ -50,7 +52,7 @@ func (m *model) leaveConversation(next p.ConversationID) tea.Cmd {
 	}
 	if running > 0 {
 		m.leftOpen = append(m.leftOpen, id)
-		return m.hintf(theme.Accent, "%s keeps running in the other conversation until you quit", words.Count(running, "background command"))
+		return m.Hint(theme.Accent, "%s keeps running in the other conversation until you quit", words.Count(running, "background command"))
 	}
 	return m.release(id)
 }
@@ -67,7 +69,7 @@ func (m *model) release(id p.ConversationID) tea.Cmd {
 	ctx, e := m.ctx, m.o.Engine
 	return func() tea.Msg {
 		if err := e.Release(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
-			return answer{func() tea.Cmd { return m.showError(err) }}
+			return host.Done{Then: func() tea.Cmd { return m.ShowError(err) }}
 		}
 		return nil
 	}
@@ -89,7 +91,7 @@ func jobsLeftRunning(ctx context.Context, e engine.Engine, kept []p.Conversation
 			continue // then nothing runs in it, or it cannot be known
 		}
 		for _, job := range snap.Background {
-			line := jobLine(job)
+			line := pages.Job(job)
 			if title := safetext.Line(strings.TrimSpace(snap.Title)); title != "" {
 				line += "  (in: " + title + ")"
 			}

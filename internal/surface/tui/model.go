@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/scroll"
 	"github.com/fermata-agent/fermata/internal/surface/tui/selection"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -163,7 +164,7 @@ func (m *model) remember(text string) tea.Cmd {
 	}
 	return func() tea.Msg {
 		if err := history.Add(text); err != nil {
-			return answer{func() tea.Cmd { return m.showError(err) }}
+			return host.Done{Then: func() tea.Cmd { return m.ShowError(err) }}
 		}
 		return nil
 	}
@@ -224,7 +225,7 @@ func (m *model) branch() tea.Cmd {
 	if m.o.Branch == nil {
 		return nil
 	}
-	ctx, f, dir := m.ctx, m.o.Branch, m.settings().Cwd
+	ctx, f, dir := m.ctx, m.o.Branch, m.Settings().Cwd
 	return func() tea.Msg { return branched(f(ctx, dir)) }
 }
 
@@ -243,7 +244,7 @@ func (m *model) spin() tea.Cmd {
 	switch {
 	case m.spinning:
 		return nil
-	case m.busy() || m.opening != nil || m.conv.loading != nil || m.leaving != nil || len(m.out.waiting) > 0:
+	case m.Busy() || m.opening != nil || m.conv.loading != nil || m.leaving != nil || len(m.out.waiting) > 0:
 	case len(m.conv.tr.Running) > 0:
 		every = slowTick
 	default:
@@ -257,10 +258,10 @@ func (m *model) spin() tea.Cmd {
 // commands.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.take(msg)
-	m.comp.SetBusy(m.busy())
+	m.comp.SetBusy(m.Busy())
 	m.comp.SetLabel(m.planLabel())
 	m.endPlanDialog()
-	if m.busy() && !m.stopping() {
+	if m.Busy() && !m.stopping() {
 		m.disarm() // Ctrl-C means something else now
 	}
 	return m, tea.Batch(cmd, m.ask(), m.spin(), m.keepDraft())
@@ -340,16 +341,13 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		return tea.Quit
 	case edited:
 		return m.onEdited(msg)
-	case answer:
-		return msg.then()
+	case host.Done:
+		return msg.Then()
 	default:
 		return m.forward(msg)
 	}
 	return nil
 }
-
-// answer is the result of a command that something in Update waits for.
-type answer struct{ then func() tea.Cmd }
 
 // forward gives a message that is not ours to the widgets: it may be the
 // answer to a command of theirs.
@@ -368,7 +366,7 @@ func (m *model) forward(msg tea.Msg) tea.Cmd {
 	}
 	action, cmd := m.comp.Update(msg)
 	if failed, ok := action.(composer.Failed); ok {
-		cmds = append(cmds, m.showError(failed.Err))
+		cmds = append(cmds, m.ShowError(failed.Err))
 	}
 	return tea.Batch(append(cmds, cmd)...)
 }

@@ -45,7 +45,7 @@ func (m *model) title() string {
 	switch {
 	case m.waits() || m.conv.tr.Active && m.conv.tr.Hold != nil || m.dialog != nil && m.dialog.plan:
 		state = "● waiting"
-	case m.busy():
+	case m.Busy():
 		state = "⠧ working"
 	case m.conv.id != "":
 		state = "✓ done"

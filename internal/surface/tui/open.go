@@ -62,7 +62,7 @@ func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor)
 	}
 	m.stopTurn = 0
 	m.view.Reset()
-	m.setDir(m.settings().Cwd)
+	m.setDir(m.Settings().Cwd)
 	m.dialog = nil
 	if m.conv.caughtUp() {
 		m.putNotes()
@@ -92,8 +92,8 @@ func (m *model) follow(after p.Cursor) {
 	m.conv.feed = feed.Follow(ctx, m.o.Engine.Subscribe(ctx, m.conv.id, after), stop)
 }
 
-// settings are those in force, or those that the next conversation begins with.
-func (m *model) settings() p.Settings {
+// Settings are those in force, or those that the next conversation begins with.
+func (m *model) Settings() p.Settings {
 	if m.conv.id != "" {
 		return m.conv.tr.Settings
 	}
@@ -292,7 +292,7 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 	}
 	t.loading, t.stopLoad = nil, nil
 	if l.err != nil {
-		return m.showError(l.err)
+		return m.ShowError(l.err)
 	}
 	if t.feed != nil {
 		t.feed.Stop()
@@ -334,7 +334,7 @@ func (m *model) note(warn bool, format string, args ...any) {
 // fork continues in a copy of the conversation.
 func (m *model) fork() tea.Cmd {
 	if m.conv.id == "" {
-		return m.showError(errNoConversation)
+		return m.ShowError(errNoConversation)
 	}
 	e, id := m.o.Engine, m.conv.id
 	ctx, by := m.try("")
@@ -356,7 +356,7 @@ func (m *model) onForked(f forked) tea.Cmd {
 	}
 	m.cancelOpening() // it is over
 	if f.err != nil {
-		return m.showError(f.err)
+		return m.ShowError(f.err)
 	}
-	return tea.Batch(m.open(f.id), m.hintf(theme.OK, "this is a copy; the original is unchanged"))
+	return tea.Batch(m.open(f.id), m.Hint(theme.OK, "this is a copy; the original is unchanged"))
 }

@@ -7,8 +7,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -47,7 +47,7 @@ func (m *model) listPage(s *pick, o engine.ListOptions) tea.Cmd {
 	ctx, e := m.ctx, m.o.Engine
 	return func() tea.Msg {
 		page, err := e.List(ctx, o)
-		return answer{func() tea.Cmd {
+		return host.Done{Then: func() tea.Cmd {
 			if m.screen != screen(s) {
 				return nil
 			}
@@ -75,13 +75,13 @@ func (m *model) rows(list []engine.Summary) []picker.Row {
 		}
 		rows = append(rows, picker.Row{
 			ID: string(c.ID), Marked: c.ID == m.conv.id,
-			Columns: []string{words.Ago(now, c.Updated), ending(c), m.shortDir(c.Cwd), safetext.Line(c.Title), safetext.Line(c.LastLine)},
+			Columns: []string{words.Ago(now, c.Updated), ending(c), m.ShortDir(c.Cwd), safetext.Line(c.Title), safetext.Line(c.LastLine)},
 		})
 	}
 	return rows
 }
 
-func (m *model) shortDir(dir string) string {
+func (m *model) ShortDir(dir string) string {
 	if home := m.o.Home; home != "" && (dir == home || strings.HasPrefix(dir, home+"/")) {
 		dir = "~" + strings.TrimPrefix(dir, home)
 	}
@@ -95,35 +95,4 @@ func ending(c engine.Summary) string {
 		return "open"
 	}
 	return string(c.Ended)
-}
-
-// pickPreset lets the person choose when to be asked.
-func (m *model) pickPreset() tea.Cmd {
-	s := &pick{Model: picker.New(m.theme, picker.Options{
-		Title: "Approvals and sandbox for the next turns",
-		Columns: []picker.Column{
-			{Title: "", Width: 13},
-			{Title: "what it may do", Min: 20},
-			{Title: "sandbox", Width: 18, Drop: 1},
-			{Title: "asks", Width: 26, Drop: 2},
-		},
-	})}
-	now := m.settings()
-	var rows []picker.Row
-	for _, pr := range app.Presets {
-		rows = append(rows, picker.Row{
-			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), words.Asks(pr.Approval)}, Marked: pr.In(now),
-		})
-	}
-	s.SetRows(rows)
-	s.done = func(id string) tea.Cmd {
-		for _, pr := range app.Presets {
-			if pr.Name == id {
-				return m.configure(pr.Overrides(m.settings(), m.o.Config), pr.Name+": "+pr.Help)
-			}
-		}
-		return nil
-	}
-	m.screen = s
-	return nil
 }

@@ -18,13 +18,13 @@ const accepted = "The plan is accepted, and plan mode is over. Carry it out."
 // plan turns plan mode on, with a task if one is given, or off. Where a plan waits to be
 // accepted, it asks about it again.
 func (m *model) plan(args string) tea.Cmd {
-	on := m.settings().Plan
+	on := m.Settings().Plan
 	switch {
 	case args == "off" && !on:
-		return m.hintf(theme.Accent, "plan mode is off")
+		return m.Hint(theme.Accent, "plan mode is off")
 	case args == "off":
 		return m.setPlan(false)
-	case args != "" && m.busy():
+	case args != "" && m.Busy():
 		return m.idle(nil)
 	case args != "":
 		return m.submitWith(composer.Submit{Text: args}, &p.Overrides{Plan: new(true)})
@@ -33,27 +33,27 @@ func (m *model) plan(args string) tea.Cmd {
 	case m.planned():
 		return m.askAboutPlan()
 	}
-	return m.hintf(theme.Accent, "plan mode is on: describe a task; /plan off ends it")
+	return m.Hint(theme.Accent, "plan mode is on: describe a task; /plan off ends it")
 }
 
 // togglePlan turns plan mode on or off.
-func (m *model) togglePlan() tea.Cmd { return m.setPlan(!m.settings().Plan) }
+func (m *model) togglePlan() tea.Cmd { return m.setPlan(!m.Settings().Plan) }
 
 func (m *model) setPlan(on bool) tea.Cmd {
 	done := "plan mode is on: it only reads until you accept a plan"
 	if !on {
-		now := m.settings()
+		now := m.Settings()
 		done = "plan mode is off: it may " + words.May(now) + ", " + words.Asks(now.Approval)
 	}
-	if m.busy() {
+	if m.Busy() {
 		done += "; from the next turn"
 	}
-	return m.configure(p.Overrides{Plan: &on}, done)
+	return m.Configure(p.Overrides{Plan: &on}, done)
 }
 
 // planLabel says in the edge of the box whether it is plan mode.
 func (m *model) planLabel() string {
-	on, active := m.settings().Plan, m.conv.tr.Active
+	on, active := m.Settings().Plan, m.conv.tr.Active
 	switch {
 	case active && on && !m.conv.planning:
 		return "plan mode from the next turn"
@@ -66,12 +66,12 @@ func (m *model) planLabel() string {
 // planned reports whether the last turn was one in plan mode and has completed, so that there is
 // something to accept.
 func (m *model) planned() bool {
-	return m.settings().Plan && !m.busy() && m.conv.proposed
+	return m.Settings().Plan && !m.Busy() && m.conv.proposed
 }
 
 // askAboutPlan asks whether the plan is accepted.
 func (m *model) askAboutPlan() tea.Cmd {
-	after := m.settings()
+	after := m.Settings()
 	m.dialog = &asking{
 		plan: true,
 		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
@@ -90,7 +90,7 @@ func (m *model) askAboutPlan() tea.Cmd {
 			case "off":
 				return m.setPlan(false)
 			}
-			return m.hintf(theme.Accent, "still in plan mode: say what should differ; /plan asks again")
+			return m.Hint(theme.Accent, "still in plan mode: say what should differ; /plan asks again")
 		},
 	}
 	return m.dialog.Guard(guardTime)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/cell"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -38,7 +40,7 @@ func (m *model) quit() tea.Cmd {
 	var running []string
 	for _, job := range m.conv.tr.Running {
 		if !elsewhere {
-			running = append(running, jobLine(job))
+			running = append(running, pages.Job(job))
 		}
 	}
 	if len(m.leftOpen) == 0 || m.leaving != nil {
@@ -47,7 +49,7 @@ func (m *model) quit() tea.Cmd {
 	ctx, e, kept := m.ctx, m.o.Engine, slices.Clone(m.leftOpen)
 	return func() tea.Msg {
 		others := jobsLeftRunning(ctx, e, kept)
-		return answer{func() tea.Cmd { return m.askToQuit(append(running, others...)) }}
+		return host.Done{Then: func() tea.Cmd { return m.askToQuit(append(running, others...)) }}
 	}
 }
 
@@ -87,7 +89,7 @@ func (m *model) leave(l leave) tea.Cmd {
 	if m.leaving != nil {
 		return nil
 	}
-	l.ran = m.busy()
+	l.ran = m.Busy()
 	_, elsewhere := m.owner()
 	l.goesOn = m.conv.tr.Active && elsewhere
 	m.leaving, m.screen, m.dialog = &l, nil, nil

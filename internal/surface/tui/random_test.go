@@ -238,14 +238,14 @@ func (s *tempest) calm() {
 	d.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 	for range 60 { // queued messages of others may start turns of their own
 		d.wait(time.Second)
-		if d.over || d.m.screen == nil && d.m.dialog == nil && !d.m.busy() && d.m.opening == nil {
+		if d.over || d.m.screen == nil && d.m.dialog == nil && !d.m.Busy() && d.m.opening == nil {
 			return
 		}
 		d.press("esc")
 		d.press("esc")
 	}
 	s.t.Fatalf("it is stuck: busy %v, stopping %v, opening %v, screen %T, dialog %v, outbox %+v\n%s",
-		d.m.busy(), d.m.stopping(), d.m.opening != nil, d.m.screen, d.m.dialog != nil, d.m.out, d.screen())
+		d.m.Busy(), d.m.stopping(), d.m.opening != nil, d.m.screen, d.m.dialog != nil, d.m.out, d.screen())
 }
 
 func (s *tempest) restart() {

@@ -17,7 +17,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
-	"github.com/fermata-agent/fermata/internal/surface/tui/models"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -292,10 +291,6 @@ func TestModelsOfTheCatalogue(t *testing.T) {
 			some = m
 			break
 		}
-	}
-	rows := models.Rows([]app.ModelRow{{Provider: "openai", Model: some.ID}}, c)
-	if len(rows) < 2 || rows[0].Model != some.ID || rows[0].Facts.Window() == 0 {
-		t.Fatalf("%d rows, the first is %v", len(rows), rows[:min(1, len(rows))])
 	}
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e, func(o *Options) {

@@ -56,12 +56,12 @@ func (m *model) unfold() tea.Cmd {
 			return nil
 		}
 	}
-	return m.hintf(theme.Accent, "nothing is folded")
+	return m.Hint(theme.Accent, "nothing is folded")
 }
 
 // cellOptions is how items are drawn outside of the window.
 func (m *model) cellOptions(width int) cell.Options {
-	return cell.Options{Width: width, Theme: m.theme, Now: time.Now(), Dir: m.settings().Cwd, HideReasoning: m.o.Config != nil && m.o.Config.HideReasoning}
+	return cell.Options{Width: width, Theme: m.theme, Now: time.Now(), Dir: m.Settings().Cwd, HideReasoning: m.o.Config != nil && m.o.Config.HideReasoning}
 }
 
 // page shows lines of plain text.

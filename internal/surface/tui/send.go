@@ -139,14 +139,14 @@ func (m *model) onSent(s sent) tea.Cmd {
 // answered deals with what became of an errand.
 func (m *model) answered(e *errand, r p.Receipt, err error) tea.Cmd {
 	if err != nil && e.begins {
-		m.returnText(e.text)
+		m.Return(e.text)
 		m.stopNext = false
 	}
 	if e.then != nil {
 		return e.then(r, err)
 	}
 	if err != nil {
-		return m.showError(err)
+		return m.ShowError(err)
 	}
 	if e.begins && m.stopNext {
 		return m.stopTaken(e, r)
@@ -209,9 +209,9 @@ func (m *model) written(content []p.Content) string {
 // shell runs a command of the person's own.
 func (m *model) shell(line string) tea.Cmd {
 	text := "!" + line
-	if m.busy() {
+	if m.Busy() {
 		m.comp.SetText(text)
-		return m.hintf(theme.Warn, "your own commands can run when the turn has ended")
+		return m.Hint(theme.Warn, "your own commands can run when the turn has ended")
 	}
 	m.view.Bottom()
 	e := say(p.UserShell{Command: line})
@@ -219,8 +219,8 @@ func (m *model) shell(line string) tea.Cmd {
 	return m.send(e)
 }
 
-// returnText puts a text that was not delivered before what is written.
-func (m *model) returnText(texts ...string) {
+// Return puts a text that was not delivered before what is written.
+func (m *model) Return(texts ...string) {
 	texts = slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(texts) == 0 {
 		return
@@ -243,7 +243,7 @@ func (m *model) recall() {
 		keep = append(keep, e)
 	}
 	m.out.waiting = keep
-	m.returnText(texts...)
+	m.Return(texts...)
 }
 
 // editPending takes the last message that waits back for editing.
@@ -251,7 +251,7 @@ func (m *model) editPending() tea.Cmd {
 	if n := len(m.out.waiting); n > 0 && m.out.waiting[n-1].begins {
 		e := m.out.waiting[n-1]
 		m.out.waiting = m.out.waiting[:n-1]
-		m.returnText(e.text)
+		m.Return(e.text)
 		return nil
 	}
 	waiting := m.conv.tr.Inputs
@@ -262,12 +262,12 @@ func (m *model) editPending() tea.Cmd {
 	e := say(p.DeleteInput{Input: in.Input})
 	e.then = func(_ p.Receipt, err error) tea.Cmd {
 		if errors.Is(err, engine.ErrNoInput) {
-			return m.hintf(theme.Warn, "too late: the message has been delivered")
+			return m.Hint(theme.Warn, "too late: the message has been delivered")
 		}
 		if err != nil {
-			return m.showError(err)
+			return m.ShowError(err)
 		}
-		m.returnText(m.written(in.Content))
+		m.Return(m.written(in.Content))
 		return nil
 	}
 	return m.send(e)

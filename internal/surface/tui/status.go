@@ -36,7 +36,7 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 	turning := spinner[m.frame%len(spinner)] + " "
 	elapsed := func() string { return words.Clock(now.Sub(tr.Started)) }
 	switch {
-	case m.leaving != nil && m.busy():
+	case m.leaving != nil && m.Busy():
 		return turning + "stopping the turn, then quitting…", theme.Warn
 	case m.leaving != nil:
 		return turning + "quitting…", theme.Warn
@@ -54,7 +54,7 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 		return turning + "planning " + elapsed() + " · Esc stops", theme.Accent
 	case tr.Active:
 		return turning + "working " + elapsed() + " · Esc stops", theme.Accent
-	case m.busy():
+	case m.Busy():
 		return turning + "sending…", theme.Accent
 	case m.conv.loading != nil:
 		return fmt.Sprintf("%sloading… %d %%", turning, m.conv.percent()), theme.Accent
@@ -63,7 +63,7 @@ func (m *model) state(now time.Time) (string, theme.Role) {
 }
 
 func (m *model) facts() []words.Fact {
-	s := m.settings()
+	s := m.Settings()
 	list := []words.Fact{{Text: strings.TrimSpace(s.Model + " " + s.Effort), Rank: 9}, {Text: m.place(s.Cwd), Rank: 7}}
 	if n := m.conv.context; n > 0 {
 		text := "context " + words.Tokens(n)

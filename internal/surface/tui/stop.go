@@ -7,12 +7,13 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/rewind"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// busy reports whether a turn runs, or a message that starts one is on its way.
-func (m *model) busy() bool { return m.conv.tr.Active || len(m.out.messages()) > 0 }
+// Busy reports whether a turn runs, or a message that starts one is on its way.
+func (m *model) Busy() bool { return m.conv.tr.Active || len(m.out.messages()) > 0 }
 
 // stopping reports whether what runs has been asked to stop.
 func (m *model) stopping() bool {
@@ -24,7 +25,7 @@ func (m *model) stopping() bool {
 // taken by the conversation yet is returned; what is just being taken is
 // stopped when it is.
 func (m *model) stop() tea.Cmd {
-	if !m.busy() || m.stopping() {
+	if !m.Busy() || m.stopping() {
 		return nil
 	}
 	m.recall()
@@ -59,7 +60,7 @@ func (m *model) onInterrupted(i interrupted) tea.Cmd {
 	if m.stopTurn == i.turn {
 		m.stopTurn = 0
 	}
-	return m.showError(i.err)
+	return m.ShowError(i.err)
 }
 
 // stopTaken stops what a message led to that was on its way when the person
@@ -74,13 +75,13 @@ func (m *model) stopTaken(e *errand, r p.Receipt) tea.Cmd {
 	back.then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case err == nil:
-			m.returnText(e.text)
+			m.Return(e.text)
 		case errors.Is(err, engine.ErrNoInput):
 			// The stop has returned it, or the turn had taken it; or it came a
 			// moment after the stop and has started the next turn.
 			return m.sendFirst(stopIfAny(r.Turn + 1))
 		default:
-			return m.showError(err)
+			return m.ShowError(err)
 		}
 		return nil
 	}
@@ -104,19 +105,19 @@ type disarm struct{ at time.Time }
 // is written, which the history keeps. When there is nothing of either, or the stop
 // does not come to an end, the second one quits.
 func (m *model) ctrlC() tea.Cmd {
-	if m.busy() && !m.stopping() {
+	if m.Busy() && !m.stopping() {
 		return m.stop()
 	}
 	if !m.armed.IsZero() {
 		return m.quit()
 	}
-	if m.screen == nil && m.dialog == nil && !m.busy() && !m.comp.Empty() {
-		return tea.Batch(m.comp.Discard(), m.hintf(theme.Accent, "cleared · ↑ brings it back · Ctrl-C twice quits"))
+	if m.screen == nil && m.dialog == nil && !m.Busy() && !m.comp.Empty() {
+		return tea.Batch(m.comp.Discard(), m.Hint(theme.Accent, "cleared · ↑ brings it back · Ctrl-C twice quits"))
 	}
 	m.armed = time.Now()
 	at := m.armed
 	return tea.Batch(
-		m.hintf(theme.Accent, "press Ctrl-C again to quit; nothing is lost"),
+		m.Hint(theme.Accent, "press Ctrl-C again to quit; nothing is lost"),
 		tea.Tick(armTime, func(time.Time) tea.Msg { return disarm{at} }),
 	)
 }
@@ -128,3 +129,19 @@ func (m *model) disarm() {
 		m.clearHint()
 	}
 }
+
+// escape is the second Esc when there is nothing else for it to do.
+func (m *model) escape() tea.Cmd {
+	if m.Busy() || m.conv.id == "" || !m.comp.Empty() {
+		return m.stop()
+	}
+	if !m.escaped {
+		m.escaped = true
+		return m.Hint(theme.Accent, "Esc again edits an earlier message")
+	}
+	m.escaped = false
+	return m.rewinder().Pick()
+}
+
+// rewinder reverts turns.
+func (m *model) rewinder() rewind.Rewinder { return rewind.Rewinder{Host: m, Undo: m.o.Undo} }

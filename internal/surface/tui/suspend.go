@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
@@ -12,7 +13,7 @@ import (
 // suspend gives the terminal to the shell until that continues us.
 func (m *model) suspend() tea.Cmd {
 	if m.o.Suspend == nil {
-		return m.hintf(theme.Warn, "there is no shell to return to")
+		return m.Hint(theme.Warn, "there is no shell to return to")
 	}
 	m.asleep = true
 	return m.pause(m.o.Suspend)
@@ -35,10 +36,10 @@ func (m *model) onContinued() tea.Cmd {
 func (m *model) pause(do func() error) tea.Cmd {
 	run := func(io.Reader, io.Writer) error { return do() }
 	return loop.Exec(run, func(err error) tea.Msg {
-		return answer{func() tea.Cmd {
+		return host.Done{Then: func() tea.Cmd {
 			if err != nil {
 				m.asleep = false
-				return m.showError(err)
+				return m.ShowError(err)
 			}
 			return nil
 		}}

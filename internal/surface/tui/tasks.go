@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/review"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -28,18 +29,18 @@ func (m *model) review(args string) tea.Cmd {
 func (m *model) export(file string) tea.Cmd {
 	switch {
 	case m.conv.id == "":
-		return m.showError(errNoConversation)
+		return m.ShowError(errNoConversation)
 	case m.o.Export == nil:
-		return m.showError(errors.New("conversations cannot be exported here"))
+		return m.ShowError(errors.New("conversations cannot be exported here"))
 	}
-	ctx, f, id, dir := m.ctx, m.o.Export, m.conv.id, m.settings().Cwd
+	ctx, f, id, dir := m.ctx, m.o.Export, m.conv.id, m.Settings().Cwd
 	return func() tea.Msg {
 		path, err := f(ctx, id, dir, file)
-		return answer{func() tea.Cmd {
+		return host.Done{Then: func() tea.Cmd {
 			if err != nil {
-				return m.showError(err)
+				return m.ShowError(err)
 			}
-			return m.hintf(theme.OK, "written to %s", path)
+			return m.Hint(theme.OK, "written to %s", path)
 		}}
 	}
 }
@@ -48,15 +49,15 @@ func (m *model) export(file string) tea.Cmd {
 func (m *model) archive() tea.Cmd {
 	id := m.conv.id
 	if id == "" {
-		return m.showError(errNoConversation)
+		return m.ShowError(errNoConversation)
 	}
 	ctx, e := m.ctx, m.o.Engine
 	begin := m.newConversation()
 	return tea.Batch(begin, func() tea.Msg {
 		err := e.Archive(ctx, id)
-		return answer{func() tea.Cmd {
+		return host.Done{Then: func() tea.Cmd {
 			if err != nil {
-				return m.showError(err)
+				return m.ShowError(err)
 			}
 			m.note(false, "archived; fermata unarchive %s brings it back", id)
 			return nil

@@ -75,7 +75,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 func (m *model) conversation(height int, now time.Time) []string {
 	m.view.SetSize(m.width-2*m.margin(), height)
 	if len(m.conv.tr.Items) == 0 && len(m.conv.notes) == 0 && m.conv.caughtUp() && m.opening == nil {
-		s := m.settings()
+		s := m.Settings()
 		lines := welcome.Lines(s, m.o.Version, m.place(s.Cwd), m.width-2*m.margin(), m.theme)
 		if m.inline() {
 			height = min(height, len(lines))

@@ -1,4 +1,4 @@
-// Package models lists the models that can be chosen.
+// Package models is /model and /effort: it lists the models that can be chosen, and sets the one that is.
 package models
 
 import (
@@ -18,9 +18,9 @@ type Row struct {
 	Facts catalogue.Model // empty if the catalogue does not know it
 }
 
-// Rows lists what can be chosen: of each usable service the model that would be
+// rowsOf lists what can be chosen: of each usable service the model that would be
 // used, then what the catalogue has, the newest first.
-func Rows(rows []app.ModelRow, c *catalogue.Catalogue) []Row {
+func rowsOf(rows []app.ModelRow, c *catalogue.Catalogue) []Row {
 	table := slices.Collect(c.All())
 	slices.SortStableFunc(table, func(a, b catalogue.Model) int { return strings.Compare(b.Released, a.Released) })
 	var list []Row
@@ -42,20 +42,20 @@ func Rows(rows []app.ModelRow, c *catalogue.Catalogue) []Row {
 	return list
 }
 
-// With returns the list with a model in front that is in use, if it does not have it: one that was set by a name
+// with returns the list with a model in front that is in use, if it does not have it: one that was set by a name
 // that no service lists, for example.
-func With(list []Row, provider, model string) []Row {
-	if model == "" || slices.ContainsFunc(list, func(r Row) bool { return r.Is(provider, model) }) {
+func with(list []Row, provider, model string) []Row {
+	if model == "" || slices.ContainsFunc(list, func(r Row) bool { return r.is(provider, model) }) {
 		return list
 	}
 	return slices.Insert(slices.Clone(list), 0, Row{ModelRow: app.ModelRow{Provider: provider, Model: model, Note: "in use"}})
 }
 
-// Is reports whether the row is a model of a provider.
-func (r Row) Is(provider, model string) bool { return r.Provider == provider && r.Model == model }
+// is reports whether the row is a model of a provider.
+func (r Row) is(provider, model string) bool { return r.Provider == provider && r.Model == model }
 
-// Columns say what it can hold, and what it costs.
-func (r Row) Columns() []string {
+// columns say what it can hold, and what it costs.
+func (r Row) columns() []string {
 	window, price := "", ""
 	if w := r.Facts.Window(); w > 0 {
 		window = words.Tokens(w)
@@ -66,8 +66,8 @@ func (r Row) Columns() []string {
 	return []string{r.Model, r.Provider, window, price, strings.Join(r.Facts.Efforts, " "), r.Note}
 }
 
-// Nearest suggests what a name that was mistyped stands for.
-func Nearest(name string, list []Row) string {
+// nearest suggests what a name that was mistyped stands for.
+func nearest(name string, list []Row) string {
 	var names []string
 	for _, r := range list {
 		names = append(names, r.Model)

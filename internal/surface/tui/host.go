@@ -1,0 +1,49 @@
+package tui
+
+import (
+	"context"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/page"
+	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+var _ host.Host = (*model)(nil)
+
+// Context ends with the program.
+func (m *model) Context() context.Context { return m.ctx }
+
+// Engine is that of all conversations.
+func (m *model) Engine() engine.Engine { return m.o.Engine }
+
+// Theme is that of everything on the screen.
+func (m *model) Theme() *theme.Theme { return m.theme }
+
+// Conversation is the one on the screen.
+func (m *model) Conversation() (p.ConversationID, *transcript.Transcript) {
+	return m.conv.id, m.conv.tr
+}
+
+// Pick shows a list in place of everything else.
+func (m *model) Pick(list *picker.Model, chosen func(id string) tea.Cmd) {
+	m.screen = &pick{Model: list, done: chosen}
+}
+
+// ShowPage shows a text in place of everything else.
+func (m *model) ShowPage(s *page.Page) { m.screen = paper{s} }
+
+// Ask asks a question in place of the composer.
+func (m *model) Ask(question dialog.Confirm, chosen func(id string) tea.Cmd) {
+	m.screen = nil
+	m.dialog = &asking{
+		Model: dialog.NewConfirm(m.theme, question),
+		done:  func(a dialog.Action) tea.Cmd { return chosen(a.Choice) },
+	}
+}

@@ -1,0 +1,137 @@
+// Package pages is what /diff, /status, /help and /ps show.
+package pages
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
+	"github.com/fermata-agent/fermata/internal/surface/tui/page"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Diff shows what the last turn changed, else what differs in the working tree. changes finds that out;
+// it may be nil.
+func Diff(h host.Host, changes func(ctx context.Context, dir string) (diff string, err error)) tea.Cmd {
+	if _, tr := h.Conversation(); tr.Diff != "" {
+		showDiff(h, "What the last turn changed", tr.Diff)
+		return nil
+	}
+	if changes == nil {
+		return h.Hint(theme.Accent, "the last turn changed no files")
+	}
+	ctx, dir := h.Context(), h.Settings().Cwd
+	return host.Do(func() func() tea.Cmd {
+		d, err := changes(ctx, dir)
+		return func() tea.Cmd {
+			switch {
+			case err != nil:
+				return h.ShowError(err)
+			case strings.TrimSpace(d) == "":
+				return h.Hint(theme.Accent, "the last turn changed no files, and nothing differs from the last commit")
+			}
+			showDiff(h, "What differs from the last commit", d)
+			return nil
+		}
+	})
+}
+
+func showDiff(h host.Host, title, d string) {
+	t := h.Theme()
+	h.ShowPage(page.New(t, title, func(width int) []string {
+		fence := "```"
+		for strings.Contains(d, fence) {
+			fence += "`"
+		}
+		return markdown.Render(fence+"diff\n"+strings.TrimRight(d, "\n")+"\n"+fence, width, t)
+	}))
+}
+
+// A Status is what /status shows besides the conversation and its settings.
+type Status struct {
+	Version, Branch string
+	Usage           p.Usage
+	Context         int64 // tokens that the last request and its response took
+}
+
+// Show shows the state of the conversation.
+func (s Status) Show(h host.Host) {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-14s %s\n", name, safetext.ShowLine(fmt.Sprintf(format, args...)))
+	}
+	line("fermata", "%s", s.Version)
+	id, tr := h.Conversation()
+	if id != "" {
+		line("conversation", "%s", id)
+		if tr.Title != "" {
+			line("title", "%s", tr.Title)
+		}
+		line("turns", "%d", tr.Turn)
+		line("to resume", "fermata resume %s", id)
+	}
+	now := h.Settings()
+	line("model", "%s (%s)", now.Model, now.Provider)
+	if now.Effort != "" {
+		line("effort", "%s", now.Effort)
+	}
+	line("directory", "%s", now.Cwd)
+	if s.Branch != "" {
+		line("branch", "%s", s.Branch)
+	}
+	line("sandbox", "%s", now.Sandbox.Mode)
+	line("approvals", "%s", now.Approval)
+	line("tokens", "%d in (%d of them cached), %d out", s.Usage.Input, s.Usage.Cached, s.Usage.Output)
+	if s.Context > 0 {
+		line("context", "%d tokens%s", s.Context, window(now.ContextWindow))
+	}
+	line("background", "%d", len(tr.Running))
+	h.ShowPage(page.Text(h.Theme(), "Status", b.String()))
+}
+
+func window(n int64) string {
+	if n == 0 {
+		return "" // it is not known
+	}
+	return fmt.Sprintf(" of %d", n)
+}
+
+// Help shows commands and keys.
+func Help(h host.Host, commands []composer.Command) {
+	var b strings.Builder
+	for _, c := range commands {
+		if !c.Hidden {
+			fmt.Fprintf(&b, "%-23s %s\n", strings.TrimSpace("/"+c.Name+" "+c.Args), c.Help)
+		}
+	}
+	h.ShowPage(page.Text(h.Theme(), "Commands and keys", b.String()+words.Keys))
+}
+
+// Background lists the commands that run beside the turns.
+func Background(h host.Host) tea.Cmd {
+	_, tr := h.Conversation()
+	if len(tr.Running) == 0 {
+		return h.Hint(theme.Accent, "no background commands are running")
+	}
+	var b strings.Builder
+	for _, job := range tr.Running {
+		fmt.Fprintln(&b, Job(job))
+	}
+	h.ShowPage(page.Text(h.Theme(), "Background commands; /kill N stops one", b.String()))
+	return nil
+}
+
+// Job is a background command in one line.
+func Job(b p.BackgroundStarted) string {
+	it := transcript.Item{Command: b.Command}
+	return fmt.Sprintf("%d  %s", b.ID, safetext.Line(it.CommandLine()))
+}

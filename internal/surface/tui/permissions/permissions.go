@@ -1,0 +1,130 @@
+// Package permissions is /permissions and /approvals, and what a dialog offers to allow for good.
+package permissions
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/surface/tui/words"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Permissions are what may run without asking.
+type Permissions struct {
+	host.Host
+	Projects *project.Store // nil if nothing is remembered here
+}
+
+// Offer is what a person who is asked about a command or a tool can allow for good, and what
+// remembers it. It is empty if there is nothing to offer.
+func (s Permissions) Offer(req *p.ApprovalRequested) (string, func() error) {
+	if s.Projects == nil {
+		return "", nil
+	}
+	dir := cmp.Or(req.Cwd, s.Settings().Cwd)
+	switch {
+	case req.Kind == p.ApproveTool && req.MCP != nil:
+		perm := s.Projects.OfferTool(*req.MCP, dir)
+		what := "don't ask again for " + safetext.ShowLine(perm.String())
+		if perm.Dir != "" {
+			what += " in " + s.ShortDir(perm.Dir)
+		}
+		return what, func() error { return s.Projects.Allow(perm) }
+	case req.Kind == p.ApproveCommand:
+		if perm, ok := project.Offer(req.Command, dir); ok {
+			return fmt.Sprintf("don't ask again for `%s …` in %s", perm, s.ShortDir(perm.Dir)),
+				func() error { return s.Projects.Allow(perm) }
+		}
+	}
+	return "", nil
+}
+
+// Show lists what may run without asking, and revokes it.
+func (s Permissions) Show(string) tea.Cmd {
+	if s.Projects == nil {
+		return s.ShowError(errors.New("permissions are not available here"))
+	}
+	list := picker.New(s.Theme(), picker.Options{
+		Title:   "Run without asking and outside the sandbox, and rules; Enter revokes one",
+		Columns: []picker.Column{{Title: "command or tool", Min: 20}, {Title: "in", Min: 12, Drop: 1}},
+		Empty:   "None: you are asked. The dialog of an approval offers to add one.",
+	})
+	var found []project.Permission
+	list.SetLoading(true)
+	s.Pick(list, func(id string) tea.Cmd {
+		for i := range found {
+			if fmt.Sprint(i) == id {
+				return s.revoke(found[i])
+			}
+		}
+		return s.Hint(theme.Warn, "edit rules/*.rules beside the configuration to change that")
+	})
+	dir := s.Settings().Cwd
+	return host.Do(func() func() tea.Cmd {
+		perms, rules := s.Projects.Permissions(dir), s.Projects.FileRules()
+		return func() tea.Cmd {
+			list.SetLoading(false)
+			found = perms
+			var rows []picker.Row
+			for i, perm := range perms {
+				rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: []string{safetext.ShowLine(perm.String()), cmp.Or(s.ShortDir(perm.Dir), "everywhere")}})
+			}
+			for i, rule := range rules {
+				rows = append(rows, picker.Row{ID: fmt.Sprint("rule ", i), Columns: []string{safetext.ShowLine(rule.String()), fmt.Sprintf("%s, by rules/*.rules", rule.Decision)}})
+			}
+			list.SetRows(rows)
+			return nil
+		}
+	})
+}
+
+func (s Permissions) revoke(perm project.Permission) tea.Cmd {
+	return host.Do(func() func() tea.Cmd {
+		err := s.Projects.Revoke(perm)
+		return func() tea.Cmd {
+			if err != nil {
+				return s.ShowError(err)
+			}
+			return s.Hint(theme.OK, "you are asked again about `%s`", perm)
+		}
+	})
+}
+
+// PickPreset lets the person choose when to be asked, and what the sandbox allows.
+func PickPreset(h host.Host, c *config.Config) {
+	list := picker.New(h.Theme(), picker.Options{
+		Title: "Approvals and sandbox for the next turns",
+		Columns: []picker.Column{
+			{Title: "", Width: 13},
+			{Title: "what it may do", Min: 20},
+			{Title: "sandbox", Width: 18, Drop: 1},
+			{Title: "asks", Width: 26, Drop: 2},
+		},
+	})
+	now := h.Settings()
+	var rows []picker.Row
+	for _, pr := range app.Presets {
+		rows = append(rows, picker.Row{
+			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), words.Asks(pr.Approval)}, Marked: pr.In(now),
+		})
+	}
+	list.SetRows(rows)
+	h.Pick(list, func(id string) tea.Cmd {
+		for _, pr := range app.Presets {
+			if pr.Name == id {
+				return h.Configure(pr.Overrides(h.Settings(), c), pr.Name+": "+pr.Help)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,182 @@
+// Package rewind is /rewind and /undo-turn: it reverts the conversation, the files, or both, after it has shown
+// what will change.
+package rewind
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+	"github.com/fermata-agent/fermata/internal/transcript"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// Undo looks up what undoing a turn's changes to files would do. A zero turn is the last that changed any.
+type Undo func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
+
+// A Rewinder reverts turns.
+type Rewinder struct {
+	host.Host
+	Undo Undo // nil if files cannot be restored here
+}
+
+// A point is a message to go back to.
+type point struct {
+	conversation p.ConversationID
+	before       p.TurnID   // that it began
+	text         string     // of the message
+	turns        []p.TurnID // that changed files from there on, the last first
+}
+
+// Pick lets the person pick a message to go back to.
+func (r Rewinder) Pick() tea.Cmd {
+	_, tr := r.Conversation()
+	var rows []picker.Row
+	texts := map[string]string{}
+	for _, it := range slices.Backward(tr.Items) {
+		if it.Kind != transcript.User || !it.First {
+			continue
+		}
+		id, files := fmt.Sprint(it.Turn), ""
+		if c := tr.ChangesOf(it.Turn); c.Changed() && !c.Undone {
+			files = "changed files"
+		}
+		texts[id] = it.Text
+		rows = append(rows, picker.Row{ID: id, Columns: []string{id, safetext.Line(it.Text), files}})
+	}
+	if len(rows) == 0 {
+		return r.Hint(theme.Accent, "there is no message to go back to yet")
+	}
+	list := picker.New(r.Theme(), picker.Options{
+		Title:   "Edit which message? It and what came after it can be reverted",
+		Columns: []picker.Column{{Title: "turn", Width: 5}, {Title: "message", Min: 20}, {Title: "", Width: 13, Drop: 1}},
+	})
+	list.SetRows(rows)
+	r.Host.Pick(list, func(id string) tea.Cmd {
+		n, _ := strconv.Atoi(id) // it is one of ours
+		return r.preview(p.TurnID(n), texts[id])
+	})
+	return nil
+}
+
+// preview looks up what reverting turns would change.
+func (r Rewinder) preview(before p.TurnID, text string) tea.Cmd {
+	id, tr := r.Conversation()
+	to := point{conversation: id, before: before, text: text}
+	for _, c := range slices.Backward(tr.Changes) {
+		if c.Turn >= before && c.Changed() && !c.Undone && r.Undo != nil {
+			to.turns = append(to.turns, c.Turn)
+		}
+	}
+	ctx := r.Context()
+	return host.Do(func() func() tea.Cmd {
+		var diff strings.Builder
+		var notes []string
+		for _, turn := range to.turns {
+			u, err := r.Undo(ctx, id, turn)
+			if err != nil {
+				notes = append(notes, fmt.Sprintf("turn %d: %s", turn, err))
+				continue
+			}
+			diff.WriteString(u.Diff)
+			notes = append(notes, u.Notes...)
+		}
+		return func() tea.Cmd { return r.confirm(to, diff.String(), notes) }
+	})
+}
+
+// continued reports whether more has happened in the conversation, or another one is on the screen.
+func (r Rewinder) continued(since p.ConversationID) bool {
+	id, _ := r.Conversation()
+	return id != since || r.Busy()
+}
+
+func (r Rewinder) confirm(to point, diff string, notes []string) tea.Cmd {
+	if r.continued(to.conversation) {
+		return r.Hint(theme.Warn, "nothing was reverted: the conversation has continued")
+	}
+	c := dialog.Confirm{
+		Title:   fmt.Sprintf("Go back to before turn %d?", to.before),
+		Body:    []string{"The conversation as it is now stays, as a copy that /resume shows."},
+		Choices: []dialog.Choice{{ID: "conversation", Key: "c", Label: "revert the conversation"}},
+	}
+	if len(to.turns) > 0 {
+		c.Diff = diff
+		c.Body = append(c.Body, "The files would change like this:")
+		c.Choices = append(c.Choices,
+			dialog.Choice{ID: "both", Key: "b", Label: "revert the conversation and the files"},
+			dialog.Choice{ID: "files", Key: "f", Label: "revert the files only"})
+	}
+	c.Body = append(c.Body, slices.Compact(notes)...)
+	c.Choices = append(c.Choices, dialog.Choice{ID: "", Key: "n", Label: "leave everything as it is"})
+	r.Ask(c, func(choice string) tea.Cmd {
+		if choice == "" {
+			return r.Hint(theme.Accent, "nothing was reverted")
+		}
+		return r.revert(to, choice)
+	})
+	return nil
+}
+
+// revert reverts what was chosen.
+func (r Rewinder) revert(to point, what string) tea.Cmd {
+	ctx, e := r.Context(), r.Engine()
+	return host.Do(func() func() tea.Cmd {
+		err := func() error {
+			if what != "files" { // first the copy is made, so that nothing can be lost
+				branch, err := e.Fork(ctx, to.conversation, 0)
+				if err != nil {
+					return err
+				}
+				if err := e.Release(ctx, branch); err != nil {
+					return err
+				}
+			}
+			if what != "conversation" {
+				if err := r.undoAll(ctx, to); err != nil {
+					return err
+				}
+			}
+			if what == "files" {
+				return nil
+			}
+			_, err := e.Submit(ctx, to.conversation, p.Revert{Before: to.before})
+			return err
+		}()
+		return func() tea.Cmd {
+			if err != nil {
+				return r.ShowError(err)
+			}
+			if what != "files" {
+				r.Return(to.text)
+			}
+			return r.Hint(theme.OK, "reverted: %s", map[string]string{"files": "the files", "both": "the conversation and the files", "conversation": "the conversation"}[what])
+		}
+	})
+}
+
+// undoAll restores the files of turns, the last turn first.
+func (r Rewinder) undoAll(ctx context.Context, to point) error {
+	for _, turn := range to.turns {
+		u, err := r.Undo(ctx, to.conversation, turn)
+		if err != nil {
+			return err
+		}
+		if u.Files > 0 {
+			if err := u.Do(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
