@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -54,7 +55,7 @@ func TestAnswerOfTheConversationBefore(t *testing.T) {
 		answered(d, "one", "yes")
 		id := d.m.conv.id
 		d.say("/new", "enter")
-		d.send(sent{errand: say(p.KillBackground{}), conv: id})
+		d.send(outbox.Sent{Op: outbox.For(p.KillBackground{}), Conversation: id})
 		d.wait(time.Second)
 		if d.m.conv.feed != nil {
 			t.Error("it follows a conversation that is not there")

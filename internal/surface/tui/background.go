@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -15,12 +16,12 @@ func (m *model) kill(args string) tea.Cmd {
 	if err != nil || n < 1 {
 		return m.Hint(theme.Warn, "/kill N: N is the number that /ps shows")
 	}
-	e := say(p.KillBackground{ID: p.BackgroundID(n)})
-	e.then = func(_ p.Receipt, err error) tea.Cmd {
+	op := outbox.For(p.KillBackground{ID: p.BackgroundID(n)})
+	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		if err != nil {
 			return m.ShowError(err)
 		}
 		return m.Hint(theme.OK, "background command %d is being stopped", n)
 	}
-	return m.send(e)
+	return m.send(op)
 }

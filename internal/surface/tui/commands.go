@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	"github.com/fermata-agent/fermata/internal/surface/tui/models"
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
 	"github.com/fermata-agent/fermata/internal/surface/tui/permissions"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -40,7 +41,7 @@ func slashes() []slash {
 		cmd("resume", "", "resume another conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.pickConversation) }),
 		cmd("new", "", "start a new conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.newConversation) }),
 		cmd("fork", "", "continue in a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
-		cmd("compact", "", "replace the history with a summary", func(m *model, _ string) tea.Cmd { return m.send(say(p.Compact{})) }),
+		cmd("compact", "", "replace the history with a summary", func(m *model, _ string) tea.Cmd { return m.send(outbox.For(p.Compact{})) }),
 		cmd("try-now", "[MODEL]", "retry a turn that waits for a limit", (*model).tryNow),
 		cmd("rewind", "", "edit an earlier message; revert what came after it", func(m *model, _ string) tea.Cmd { return m.idle(m.rewinder().Pick) }),
 		cmd("revert", "N", "remove turn N and those after it from the history", (*model).revert),
@@ -123,14 +124,14 @@ func (m *model) Configure(o p.Overrides, done string) tea.Cmd {
 		m.requested = merge(m.requested, o)
 		return m.Hint(theme.OK, "%s", done)
 	}
-	e := say(p.Configure{Overrides: o})
-	e.then = func(_ p.Receipt, err error) tea.Cmd {
+	op := outbox.For(p.Configure{Overrides: o})
+	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		if err != nil {
 			return m.ShowError(err)
 		}
 		return m.Hint(theme.OK, "%s", done)
 	}
-	return m.send(e)
+	return m.send(op)
 }
 
 // merge lays b over a, as far as this program sets them.
@@ -248,7 +249,7 @@ func (m *model) rename(title string) tea.Cmd {
 	if title == "" {
 		return m.Hint(theme.Warn, "/rename TITLE: what should it be called?")
 	}
-	return m.send(say(p.Rename{Title: title}))
+	return m.send(outbox.For(p.Rename{Title: title}))
 }
 
 // noTurn says that a number is too high. Messages carry theirs at the right.
@@ -262,7 +263,7 @@ func (m *model) tryNow(name string) tea.Cmd {
 	if name != "" {
 		try.Overrides = &p.Overrides{Model: &name}
 	}
-	return m.send(say(try))
+	return m.send(outbox.For(try))
 }
 
 // revert removes a turn and those after it from the history.
@@ -274,5 +275,5 @@ func (m *model) revert(arg string) tea.Cmd {
 	if m.conv.id != "" && n > int(m.conv.tr.Turn) {
 		return m.noTurn(n)
 	}
-	return m.send(say(p.Revert{Before: p.TurnID(n)}))
+	return m.send(outbox.For(p.Revert{Before: p.TurnID(n)}))
 }

@@ -97,12 +97,7 @@ func (m *model) loadDraft() tea.Cmd {
 
 // unsent is what was written and not taken by the conversation.
 func (m *model) unsent() string {
-	var parts []string
-	for _, e := range m.out.waiting {
-		if e.begins {
-			parts = append(parts, e.text)
-		}
-	}
+	parts := m.out.Unsent()
 	if text := m.comp.Lasting(); strings.TrimSpace(text) != "" {
 		parts = append(parts, text)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/tool/mcp/form"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -118,8 +119,8 @@ func (m *model) answerQuestion(q *p.ElicitationRequested, action p.ElicitationAc
 		m.conv.answeredQuestions = map[*p.ElicitationRequested]bool{}
 	}
 	m.conv.answeredQuestions[q] = true
-	e := say(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: action, Content: content})
-	e.then = func(_ p.Receipt, err error) tea.Cmd {
+	op := outbox.For(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: action, Content: content})
+	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case errors.Is(err, engine.ErrNoElicitation):
 			return m.Hint(theme.Accent, "that was answered elsewhere")
@@ -129,5 +130,5 @@ func (m *model) answerQuestion(q *p.ElicitationRequested, action p.ElicitationAc
 		}
 		return nil
 	}
-	return m.send(e)
+	return m.send(op)
 }

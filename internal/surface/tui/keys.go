@@ -116,7 +116,7 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 	key, isKey := msg.(tea.KeyPressMsg)
 	if isKey && m.comp.Empty() { // keys that would do nothing there
 		switch {
-		case key.String() == "up" && (len(m.conv.tr.Inputs) > 0 || len(m.out.waiting) > 0):
+		case key.String() == "up" && (len(m.conv.tr.Inputs) > 0 || m.out.Waiting()):
 			return m.editPending()
 		case key.String() == "home":
 			return m.free(key)

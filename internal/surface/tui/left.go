@@ -24,7 +24,7 @@ func (m *model) apart(do func() tea.Cmd) tea.Cmd {
 	if !m.Busy() {
 		return do()
 	}
-	if len(m.conv.asks) == 0 || m.stopping() || len(m.out.messages()) > 0 {
+	if len(m.conv.asks) == 0 || m.stopping() || len(m.out.Messages()) > 0 {
 		return m.ShowError(engine.ErrBusy)
 	}
 	ctx, e, id := m.ctx, m.o.Engine, m.conv.id

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/scroll"
 	"github.com/fermata-agent/fermata/internal/surface/tui/selection"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -45,7 +46,7 @@ type model struct {
 	aside  bool                    // the approval makes room for a command after a slash
 	screen screen                  // in place of everything; nil if there is none
 
-	out      outbox
+	out      outbox.Outbox
 	opening  *attempt                          // nil if none is on its way
 	before   p.ConversationID                  // the one before that on the screen
 	leftOpen []p.ConversationID                // not on the screen, and open because commands run in them
@@ -244,7 +245,7 @@ func (m *model) spin() tea.Cmd {
 	switch {
 	case m.spinning:
 		return nil
-	case m.Busy() || m.opening != nil || m.conv.loading != nil || m.leaving != nil || len(m.out.waiting) > 0:
+	case m.Busy() || m.opening != nil || m.conv.loading != nil || m.leaving != nil || m.out.Waiting():
 	case len(m.conv.tr.Running) > 0:
 		every = slowTick
 	default:
@@ -284,7 +285,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		m.onMode(msg)
 	case feed.Batch:
 		return m.onBatch(msg)
-	case sent:
+	case outbox.Sent:
 		return m.onSent(msg)
 	case interrupted:
 		return m.onInterrupted(msg)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -97,7 +98,7 @@ func (m *model) askAboutPlan() tea.Cmd {
 }
 
 func (m *model) acceptPlan() tea.Cmd {
-	return m.send(&errand{begins: true, make: func(context.Context) (p.Op, error) {
+	return m.send(&outbox.Op{Begins: true, Make: func(context.Context) (p.Op, error) {
 		return p.UserTurn{Content: p.Text(accepted), Overrides: &p.Overrides{Plan: new(false)}}, nil
 	}})
 }

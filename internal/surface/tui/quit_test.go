@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 )
 
 func TestCtrlCWhenIdle(t *testing.T) {
@@ -195,7 +196,7 @@ func TestQuitBeforeTheReceipt(t *testing.T) {
 					d.run(cmd)
 				}
 			}
-			if _, ok := msg.(sent); ok {
+			if _, ok := msg.(outbox.Sent); ok {
 				break
 			}
 		}

@@ -10,102 +10,50 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// An errand is an op on its way to the conversation.
-type errand struct {
-	make func(context.Context) (p.Op, error) // called from a command
-	text string                              // of a message: to give back if it is refused
-	// begins says that it starts a conversation if there is none.
-	begins bool
-	then   func(p.Receipt, error) tea.Cmd // called by Update; nil shows the error
-}
-
-// say is an errand with an op that needs nothing made.
-func say(op p.Op) *errand {
-	return &errand{make: func(context.Context) (p.Op, error) { return op, nil }}
-}
-
-// sent is the answer to an errand.
-type sent struct {
-	errand  *errand
-	conv    p.ConversationID
-	created bool
-	receipt p.Receipt
-	err     error
-}
-
-// An outbox holds what a person wants until the conversation has taken it. Commands
-// run side by side; messages must not overtake each other.
-type outbox struct {
-	waiting []*errand
-	flying  *errand
-}
-
-// messages are the texts that have not been taken yet.
-func (b *outbox) messages() []*errand {
-	var list []*errand
-	for _, e := range append([]*errand{b.flying}, b.waiting...) {
-		if e != nil && e.begins {
-			list = append(list, e)
-		}
-	}
-	return list
-}
-
-// send puts an errand into the outbox.
-func (m *model) send(e *errand) tea.Cmd {
-	m.out.waiting = append(m.out.waiting, e)
+// send puts an op into the outbox.
+func (m *model) send(op *outbox.Op) tea.Cmd {
+	m.out.Put(op)
 	return tea.Batch(m.flush(), m.spin())
 }
 
-// sendFirst puts an errand before those that wait.
-func (m *model) sendFirst(e *errand) tea.Cmd {
-	m.out.waiting = slices.Insert(m.out.waiting, 0, e)
+// sendFirst puts an op before those that wait.
+func (m *model) sendFirst(op *outbox.Op) tea.Cmd {
+	m.out.PutFirst(op)
 	return m.flush()
 }
 
-// flush sends the next errand, if none is on its way.
+// flush sends the next op, if none is on its way.
 func (m *model) flush() tea.Cmd {
-	if m.out.flying != nil || m.opening != nil || m.trusting || len(m.out.waiting) == 0 || m.leaving != nil {
+	if m.opening != nil || m.trusting || m.leaving != nil {
 		return nil
 	}
-	e := m.out.waiting[0]
-	m.out.waiting = m.out.waiting[1:]
-	if m.conv.id == "" && !e.begins {
-		return m.answered(e, p.Receipt{}, errNoConversation)
+	op := m.out.Next()
+	if op == nil {
+		return nil
 	}
-	m.out.flying = e
-	return m.carry(e)
+	if m.conv.id == "" && !op.Begins {
+		return m.answered(op, p.Receipt{}, errNoConversation)
+	}
+	m.out.Send(op)
+	ctx, o, id, requested, created := m.ctx, m.o, m.conv.id, m.requested, m.created
+	return func() tea.Msg {
+		return outbox.Submit(ctx, o.Engine, id, op, func(ctx context.Context) (p.ConversationID, error) {
+			id, err := create(ctx, o, requested)
+			if err == nil {
+				created.Store(&id)
+				o.shown(id)
+			}
+			return id, err
+		})
+	}
 }
 
 var errNoConversation = errors.New("there is no conversation yet: send a message first")
-
-// carry is the command that submits an errand, in a new conversation if there
-// is none.
-func (m *model) carry(e *errand) tea.Cmd {
-	ctx, o, id, requested, created := m.ctx, m.o, m.conv.id, m.requested, m.created
-	return func() tea.Msg {
-		out := sent{errand: e, conv: id}
-		op, err := e.make(ctx)
-		if err != nil {
-			out.err = err
-			return out
-		}
-		if id == "" {
-			if out.conv, out.err = create(ctx, o, requested); out.err != nil {
-				return out
-			}
-			out.created = true
-			created.Store(&out.conv)
-			o.shown(out.conv)
-		}
-		out.receipt, out.err = o.Engine.Submit(ctx, out.conv, op)
-		return out
-	}
-}
 
 func create(ctx context.Context, o Options, requested p.Overrides) (p.ConversationID, error) {
 	s, err := o.Settings(ctx)
@@ -115,41 +63,39 @@ func create(ctx context.Context, o Options, requested p.Overrides) (p.Conversati
 	return o.Engine.Create(ctx, requested.Apply(s))
 }
 
-// onSent takes the answer to an errand.
-func (m *model) onSent(s sent) tea.Cmd {
-	m.out.flying = nil
+// onSent takes the answer to an op.
+func (m *model) onSent(s outbox.Sent) tea.Cmd {
+	m.out.Done()
 	m.created.Store(nil)
-	if s.err != nil && m.leaving != nil {
+	if s.Err != nil && m.leaving != nil {
 		return nil // nobody would see it; the history has the text
 	}
-	if s.created {
-		m.begin(s.conv, engine.Snapshot{}, 0)
-	}
-	if m.conv.feed == nil && m.conv.id == s.conv && s.err == nil { // it had ended; the conversation is open again
+	var next tea.Cmd
+	switch {
+	case s.Created:
+		m.begin(s.Conversation, engine.Snapshot{}, 0)
+		next = m.conv.feed.Next
+	case m.conv.feed == nil && m.conv.id == s.Conversation && s.Err == nil: // it had ended; the conversation is open again
 		m.follow(m.conv.last)
-		return tea.Batch(m.conv.feed.Next, m.answered(s.errand, s.receipt, s.err), m.flush())
+		next = m.conv.feed.Next
 	}
-	cmd := m.answered(s.errand, s.receipt, s.err)
-	if s.created {
-		cmd = tea.Batch(cmd, m.conv.feed.Next)
-	}
-	return tea.Batch(cmd, m.flush())
+	return tea.Batch(next, m.answered(s.Op, s.Receipt, s.Err), m.flush())
 }
 
-// answered deals with what became of an errand.
-func (m *model) answered(e *errand, r p.Receipt, err error) tea.Cmd {
-	if err != nil && e.begins {
-		m.Return(e.text)
+// answered deals with what became of an op.
+func (m *model) answered(op *outbox.Op, r p.Receipt, err error) tea.Cmd {
+	if err != nil && op.Begins {
+		m.Return(op.Text)
 		m.stopNext = false
 	}
-	if e.then != nil {
-		return e.then(r, err)
+	if op.Then != nil {
+		return op.Then(r, err)
 	}
 	if err != nil {
 		return m.ShowError(err)
 	}
-	if e.begins && m.stopNext {
-		return m.stopTaken(e, r)
+	if op.Begins && m.stopNext {
+		return m.stopTaken(op, r)
 	}
 	return nil
 }
@@ -161,9 +107,9 @@ func (m *model) submit(a composer.Submit) tea.Cmd { return m.submitWith(a, nil) 
 func (m *model) submitWith(a composer.Submit, o *p.Overrides) tea.Cmd {
 	m.view.Bottom()
 	load := m.image()
-	return m.send(&errand{
-		begins: true, text: m.comp.WithImages(a.Text, a.Images),
-		make: func(ctx context.Context) (p.Op, error) {
+	return m.send(&outbox.Op{
+		Begins: true, Text: m.comp.WithImages(a.Text, a.Images),
+		Make: func(ctx context.Context) (p.Op, error) {
 			content, err := m.o.expand(ctx, a.Text)
 			if err != nil {
 				return nil, err
@@ -214,9 +160,9 @@ func (m *model) shell(line string) tea.Cmd {
 		return m.Hint(theme.Warn, "your own commands can run when the turn has ended")
 	}
 	m.view.Bottom()
-	e := say(p.UserShell{Command: line})
-	e.begins, e.text = true, text
-	return m.send(e)
+	op := outbox.For(p.UserShell{Command: line})
+	op.Begins, op.Text = true, text
+	return m.send(op)
 }
 
 // Return puts a text that was not delivered before what is written.
@@ -231,27 +177,13 @@ func (m *model) Return(texts ...string) {
 	m.comp.SetText(strings.Join(texts, "\n\n"))
 }
 
-// recall gives back what waits to be sent.
-func (m *model) recall() {
-	var texts []string
-	var keep []*errand
-	for _, e := range m.out.waiting {
-		if e.begins {
-			texts = append(texts, e.text)
-			continue
-		}
-		keep = append(keep, e)
-	}
-	m.out.waiting = keep
-	m.Return(texts...)
-}
+// recall returns what waits to be sent to the composer.
+func (m *model) recall() { m.Return(m.out.Recall()...) }
 
-// editPending takes the last message that waits back for editing.
+// editPending returns the last message that waits to the composer.
 func (m *model) editPending() tea.Cmd {
-	if n := len(m.out.waiting); n > 0 && m.out.waiting[n-1].begins {
-		e := m.out.waiting[n-1]
-		m.out.waiting = m.out.waiting[:n-1]
-		m.Return(e.text)
+	if text, ok := m.out.RecallLast(); ok {
+		m.Return(text)
 		return nil
 	}
 	waiting := m.conv.tr.Inputs
@@ -259,8 +191,8 @@ func (m *model) editPending() tea.Cmd {
 		return nil
 	}
 	in := waiting[len(waiting)-1]
-	e := say(p.DeleteInput{Input: in.Input})
-	e.then = func(_ p.Receipt, err error) tea.Cmd {
+	op := outbox.For(p.DeleteInput{Input: in.Input})
+	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		if errors.Is(err, engine.ErrNoInput) {
 			return m.Hint(theme.Warn, "too late: the message has been delivered")
 		}
@@ -270,5 +202,5 @@ func (m *model) editPending() tea.Cmd {
 		m.Return(m.written(in.Content))
 		return nil
 	}
-	return m.send(e)
+	return m.send(op)
 }

@@ -7,13 +7,14 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/rewind"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // Busy reports whether a turn runs, or a message that starts one is on its way.
-func (m *model) Busy() bool { return m.conv.tr.Active || len(m.out.messages()) > 0 }
+func (m *model) Busy() bool { return m.conv.tr.Active || len(m.out.Messages()) > 0 }
 
 // stopping reports whether what runs has been asked to stop.
 func (m *model) stopping() bool {
@@ -29,7 +30,7 @@ func (m *model) stop() tea.Cmd {
 		return nil
 	}
 	m.recall()
-	m.stopNext = m.out.flying != nil && m.out.flying.begins
+	m.stopNext = m.out.Sending()
 	if !m.conv.tr.Active {
 		return nil
 	}
@@ -65,17 +66,17 @@ func (m *model) onInterrupted(i interrupted) tea.Cmd {
 
 // stopTaken stops what a message led to that was on its way when the person
 // asked for it.
-func (m *model) stopTaken(e *errand, r p.Receipt) tea.Cmd {
+func (m *model) stopTaken(op *outbox.Op, r p.Receipt) tea.Cmd {
 	m.stopNext = false
 	if r.State == p.TakenStarted || r.State == "" {
 		m.stopTurn = r.Turn
 		return m.interrupt(r.Turn)
 	}
-	back := say(p.DeleteInput{Input: r.Input})
-	back.then = func(_ p.Receipt, err error) tea.Cmd {
+	back := outbox.For(p.DeleteInput{Input: r.Input})
+	back.Then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case err == nil:
-			m.Return(e.text)
+			m.Return(op.Text)
 		case errors.Is(err, engine.ErrNoInput):
 			// The stop has returned it, or the turn had taken it; or it came a
 			// moment after the stop and has started the next turn.
@@ -90,10 +91,10 @@ func (m *model) stopTaken(e *errand, r p.Receipt) tea.Cmd {
 
 // stopIfAny stops a turn that may not be there. It goes through the outbox, so
 // that it cannot hit what is sent after it.
-func stopIfAny(turn p.TurnID) *errand {
-	e := say(p.Interrupt{Turn: turn})
-	e.then = func(p.Receipt, error) tea.Cmd { return nil }
-	return e
+func stopIfAny(turn p.TurnID) *outbox.Op {
+	op := outbox.For(p.Interrupt{Turn: turn})
+	op.Then = func(p.Receipt, error) tea.Cmd { return nil }
+	return op
 }
 
 // armTime is how long the first Ctrl-C counts.

@@ -126,9 +126,9 @@ func (m *model) chips(most int) []string {
 	for _, in := range m.conv.tr.Inputs {
 		list = append(list, m.chip(word(in.Mode), p.Written(in.Content)))
 	}
-	for _, e := range m.out.messages() {
+	for _, text := range m.out.Messages() {
 		if m.conv.tr.Active || m.opening != nil { // else it is there in a moment
-			list = append(list, m.chip("sending", e.text))
+			list = append(list, m.chip("sending", text))
 		}
 	}
 	if most = max(0, most); len(list) > most {
