@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
+	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -68,7 +69,7 @@ func TestAnswerOfTheConversationBefore(t *testing.T) {
 // What is written in a dialog is kept when the conversation is loaded whole.
 func TestDialogWhileEarlierIsLoaded(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := conversationOf(e, tailEvents)
+		id := conversationOf(e, resume.TailEvents)
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		asked(d, "rm", "x")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -45,12 +46,12 @@ func (m *model) ShowError(err error) tea.Cmd {
 
 // explain is an error for a person, with what to do about it.
 func explain(err error) string {
-	var held *heldError
+	var held *resume.HeldError
 	switch {
 	case errors.As(err, &held):
-		text := "open in " + held.who
-		if held.what != "" {
-			text += " (" + safetext.Cut(held.what, 24) + ")"
+		text := "open in " + held.Who
+		if held.What != "" {
+			text += " (" + safetext.Cut(held.What, 24) + ")"
 		}
 		return text + ": use it there, or close it first" // in all, one line of a small screen
 	case errors.Is(err, engine.ErrNotFound):

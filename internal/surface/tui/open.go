@@ -2,17 +2,15 @@ package tui
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync/atomic"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -124,93 +122,23 @@ func (m *model) cancelOpening() {
 
 // opened is the answer to open.
 type opened struct {
-	by    *attempt
-	id    p.ConversationID
-	snap  engine.Snapshot
-	after p.Cursor
-	gone  error // its directory no longer exists
-	err   error
+	by *attempt
+	id p.ConversationID
+	resume.Opened
+	err error
 }
-
-// A heldError says who has a conversation open.
-type heldError struct {
-	who  string
-	what string // its command line, if that is known
-	err  error
-}
-
-func (e *heldError) Error() string { return e.err.Error() }
-func (e *heldError) Unwrap() error { return e.err }
 
 // open resumes a conversation.
 func (m *model) open(id p.ConversationID) tea.Cmd {
 	ctx, by := m.try(id)
-	o := m.o
+	src := resume.Source{Engine: m.o.Engine, Shown: m.o.shown, Owner: m.o.Owner}
+	if id == m.o.Resume { // which this run was started for
+		src.Overrides = m.o.Overrides
+	}
 	return tea.Batch(m.spin(), func() tea.Msg {
-		snap, err := o.Engine.Resume(ctx, id)
-		if err != nil {
-			return opened{by: by, id: id, err: held(o, err)}
-		}
-		o.shown(id)
-		dir, err := override(ctx, o, snap)
-		if err != nil {
-			return opened{by: by, id: id, err: err}
-		}
-		after, err := tail(ctx, o.Engine, id, snap.Last)
-		return opened{by, id, snap, after, app.CheckResumed(dir), err}
+		o, err := src.Open(ctx, id)
+		return opened{by, id, o, err}
 	})
-}
-
-func held(o Options, err error) error {
-	var locked *engine.LockedError
-	if !errors.As(err, &locked) {
-		return err
-	}
-	who, what := "another process", ""
-	if locked.PID != 0 {
-		who = fmt.Sprintf("process %d", locked.PID)
-	}
-	if locked.PID != 0 && o.Owner != nil {
-		what = o.Owner(locked.PID)
-	}
-	return &heldError{who, what, err}
-}
-
-// override applies what this run says differs, and returns the directory to work in.
-func override(ctx context.Context, o Options, snap engine.Snapshot) (dir string, err error) {
-	if o.Overrides == nil || snap.ID != o.Resume {
-		return snap.Settings.Cwd, nil
-	}
-	over := o.Overrides(snap.Settings)
-	settings := over.Apply(snap.Settings)
-	if reflect.DeepEqual(settings, snap.Settings) {
-		return settings.Cwd, nil
-	}
-	_, err = o.Engine.Submit(ctx, snap.ID, p.Configure{Overrides: over})
-	return settings.Cwd, err
-}
-
-// tailEvents is how much of a long conversation is loaded at first. A screen
-// shows a few dozen, and each may be large.
-const tailEvents = 300
-
-// tail returns the cursor from which a conversation is loaded at first: its
-// beginning, or that of a turn near its end.
-func tail(ctx context.Context, e engine.Engine, id p.ConversationID, last p.Seq) (p.Cursor, error) {
-	for n := p.Seq(tailEvents); n < last; n *= 4 {
-		for ev, err := range e.Subscribe(ctx, id, last-n) {
-			if err != nil {
-				return 0, err
-			}
-			if _, ok := ev.Body.(*p.TurnStarted); ok {
-				return ev.Seq - 1, nil
-			}
-			if ev.Seq >= last {
-				break // not even the beginning of the last turn
-			}
-		}
-	}
-	return 0, nil
 }
 
 func (m *model) onOpened(o opened) tea.Cmd {
@@ -223,11 +151,11 @@ func (m *model) onOpened(o opened) tea.Cmd {
 	}
 	m.screen = nil
 	left := m.leaveConversation(o.id)
-	m.begin(o.id, o.snap, o.after)
-	if o.gone != nil {
-		m.note(true, "%v; fermata resume %s -C DIR works in another directory", o.gone, o.id)
+	m.begin(o.id, o.Snapshot, o.After)
+	if o.Gone != nil {
+		m.note(true, "%v; fermata resume %s -C DIR works in another directory", o.Gone, o.id)
 	}
-	return tea.Batch(left, m.conv.feed.Next, m.flush(), m.branch(), m.loadDraft(), m.notifyOfRecovery(o.snap))
+	return tea.Batch(left, m.conv.feed.Next, m.flush(), m.branch(), m.loadDraft(), m.notifyOfRecovery(o.Snapshot))
 }
 
 // notOpened says why, and lets the person choose another conversation. What was
@@ -244,11 +172,10 @@ func (m *model) notOpened(o opened) tea.Cmd {
 	return cmd
 }
 
-// loaded is the whole of a conversation of which a part was shown.
+// loaded is the answer to loadEarlier.
 type loaded struct {
-	id  p.ConversationID
-	tr  *transcript.Transcript
-	to  p.Seq
+	id p.ConversationID
+	resume.Loaded
 	err error
 }
 
@@ -265,23 +192,8 @@ func (m *model) loadEarlier() tea.Cmd {
 	e, id, to := m.o.Engine, t.id, t.last
 	return tea.Batch(m.spin(), func() tea.Msg {
 		defer stop()
-		out := loaded{id: id, tr: &transcript.Transcript{Completions: true}}
-		for ev, err := range e.Subscribe(ctx, id, 0) {
-			if err != nil {
-				out.err = err
-				return out
-			}
-			if ev.Seq == 0 {
-				continue // a delta: it comes again
-			}
-			out.tr.Apply(ev)
-			out.to = ev.Seq
-			at.Store(uint64(ev.Seq))
-			if ev.Seq >= to {
-				break
-			}
-		}
-		return out
+		out, err := resume.Load(ctx, e, id, to, at)
+		return loaded{id, out, err}
 	})
 }
 
@@ -298,10 +210,10 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 		t.feed.Stop()
 	}
 	below := m.view.Below()
-	t.tr, t.last, t.from, t.base = l.tr, l.to, 0, p.Usage{}
-	t.returned, t.asks = len(l.tr.Returned), nil
+	t.tr, t.last, t.from, t.base = l.Transcript, l.To, 0, p.Usage{}
+	t.returned, t.asks = len(l.Transcript.Returned), nil
 	m.view.Reset()
-	for _, it := range l.tr.Items {
+	for _, it := range l.Transcript.Items {
 		m.show(it)
 	}
 	m.putNotes()

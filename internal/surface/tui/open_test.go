@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -191,7 +192,7 @@ func TestLongConversation(t *testing.T) {
 		d := drive(t, e, resuming(id), func(o *Options) { o.Engine = countingEngine{e, &read} })
 		d.wait(time.Second)
 		d.sees(fmt.Sprintf("answer %d.", turns), "ready")
-		if n := read.Load(); n > tailEvents+100 {
+		if n := read.Load(); n > resume.TailEvents+100 {
 			t.Errorf("%d events were read", n)
 		}
 		if got, want := d.m.conv.base.Add(d.m.conv.tr.Usage).Total, int64(11*turns); got != want {
@@ -229,7 +230,7 @@ func TestLongTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		id := conversationOf(e, 1)
 		e.Say(id, "long")
-		for range tailEvents {
+		for range resume.TailEvents {
 			r := e.Request()
 			r.Call("c", "look", "{}")
 			r.End()
