@@ -16,14 +16,22 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
+// A questionID names a question of an MCP server.
+type questionID struct {
+	call   p.CallID
+	number int
+}
+
+func idOf(q *p.ElicitationRequested) questionID { return questionID{q.Call, q.Number} }
+
 // askQuestion opens the dialog of a question that an MCP server asks, and closes one that
 // is over.
 func (m *model) askQuestion() tea.Cmd {
 	q := m.question()
-	if d := m.dialog; d != nil && d.question != nil && d.question != q {
+	if d := m.dialog; d != nil && d.question != (questionID{}) && (q == nil || d.question != idOf(q)) {
 		m.dialog = nil
 	}
-	if q == nil || q == m.putOff || m.dialog != nil {
+	if q == nil || idOf(q) == m.conv.putOff || m.dialog != nil {
 		return nil
 	}
 	fields := form.Fields(q.Schema)
@@ -43,7 +51,7 @@ func (m *model) askQuestion() tea.Cmd {
 	}
 	choices = append(choices, dialog.Choice{ID: "decline", Key: "n", Label: "no"})
 	m.dialog = &asking{
-		question: q,
+		question: idOf(q),
 		Model:    dialog.NewConfirm(m.theme, dialog.Confirm{Title: "The MCP server " + q.Server + " asks", Body: body, Choices: choices}),
 		done: func(a dialog.Action) tea.Cmd {
 			switch a.Choice {
@@ -52,7 +60,7 @@ func (m *model) askQuestion() tea.Cmd {
 			case "decline":
 				return m.answerQuestion(q, p.ElicitationDecline, nil)
 			}
-			m.putOff = q
+			m.conv.putOff = idOf(q)
 			if a.Choice == "type" {
 				if m.comp.Empty() {
 					m.comp.SetText("/answer " + form.Template(fields))
@@ -80,7 +88,7 @@ func (t *conversation) showQuestions(it *transcript.Item) {
 func (m *model) question() *p.ElicitationRequested {
 	for _, it := range m.conv.questions {
 		for _, q := range it.Questions {
-			if !m.conv.answeredQuestions[q] {
+			if !m.conv.answeredQuestions[idOf(q)] {
 				return q
 			}
 		}
@@ -115,17 +123,14 @@ func (m *model) answer(text string) tea.Cmd {
 }
 
 func (m *model) answerQuestion(q *p.ElicitationRequested, action p.ElicitationAction, content []byte) tea.Cmd {
-	if m.conv.answeredQuestions == nil {
-		m.conv.answeredQuestions = map[*p.ElicitationRequested]bool{}
-	}
-	m.conv.answeredQuestions[q] = true
+	m.conv.answeredQuestions[idOf(q)] = true
 	op := outbox.For(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: action, Content: content})
 	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case errors.Is(err, engine.ErrNoElicitation):
 			return m.Hint(theme.Accent, "that was answered elsewhere")
 		case err != nil:
-			delete(m.conv.answeredQuestions, q) // ask again
+			delete(m.conv.answeredQuestions, idOf(q)) // ask again
 			return m.ShowError(err)
 		}
 		return nil

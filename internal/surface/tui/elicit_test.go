@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -87,6 +88,34 @@ func TestDeclineAQuestionOfAServer(t *testing.T) {
 		d.wait(time.Second)
 		d.say("/answer name=me", "enter")
 		d.sees("no MCP server asks anything")
+	})
+}
+
+// When the earlier part of the conversation is loaded, an open question is still the same one.
+func TestQuestionWhileEarlierIsLoaded(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, resuming(conversationOf(e, resume.TailEvents)))
+		d.wait(time.Second)
+		run := working(d)
+		ctx, cancel := context.WithCancel(run.Ctx)
+		run.Ctx = ctx
+		questioned(d, run, nameSchema)
+		d.press("esc") // later
+		d.run(d.m.loadEarlier())
+		d.wait(10 * time.Second) // until the hint has gone, too
+		if d.m.conv.from != 0 || d.m.dialog != nil {
+			t.Fatalf("from %d; the dialog is open: %v", d.m.conv.from, d.m.dialog != nil)
+		}
+		d.sees("waiting for your answer")
+		cancel() // the server does not ask any more
+		d.wait(time.Second)
+		d.seesNot("waiting for your answer")
+		if d.m.dialog != nil || d.m.question() != nil {
+			t.Error("the question is still open")
+		}
+		run.Finish("never mind")
+		e.Request().Answer("done")
+		d.wait(time.Second)
 	})
 }
 

@@ -41,10 +41,9 @@ type model struct {
 	fresh     p.Settings  // of the next conversation
 	requested p.Overrides // of this person, for a conversation that has not begun
 
-	dialog *asking                 // in place of the composer
-	putOff *p.ElicitationRequested // a question that the person wants to answer later
-	aside  bool                    // the approval makes room for a command after a slash
-	screen screen                  // in place of everything; nil if there is none
+	dialog *asking // in place of the composer
+	aside  bool    // the approval makes room for a command after a slash
+	screen screen  // in place of everything; nil if there is none
 
 	out      outbox.Outbox
 	opening  *attempt                          // nil if none is on its way
@@ -88,7 +87,7 @@ type asking struct {
 	turn p.TurnID         // of a question that means nothing when the turn has ended
 	done func(dialog.Action) tea.Cmd
 
-	question *p.ElicitationRequested // of an MCP server
+	question questionID // of an MCP server
 }
 
 func newModel(ctx context.Context, o Options) *model {

@@ -28,13 +28,14 @@ type conversation struct {
 	asks     []*transcript.Item // open approvals, oldest first
 	answered map[p.CallID]bool  // by this person
 
-	questions         []*transcript.Item               // calls whose servers ask something, oldest first
-	answeredQuestions map[*p.ElicitationRequested]bool // by this person
-	notes             []*transcript.Item               // what this program has to say
-	returned          int                              // how many of tr.Returned were seen
-	base              p.Usage                          // of what is not loaded
-	context           int64                            // tokens that the last request and its response took
-	loading           *atomic.Uint64                   // how far the earlier part is read; nil if it is not being
+	questions         []*transcript.Item  // calls whose servers ask something, oldest first
+	answeredQuestions map[questionID]bool // by this person
+	putOff            questionID          // the question that the person wants to answer later
+	notes             []*transcript.Item  // what this program has to say
+	returned          int                 // how many of tr.Returned were seen
+	base              p.Usage             // of what is not loaded
+	context           int64               // tokens that the last request and its response took
+	loading           *atomic.Uint64      // how far the earlier part is read; nil if it is not being
 	stopLoad          context.CancelFunc
 	ended             p.EndReason // of the last turn
 	planning          bool        // the current turn, or the last one, was begun in plan mode
@@ -56,7 +57,7 @@ func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor)
 	}
 	m.conv = conversation{
 		id: id, tr: &transcript.Transcript{Settings: snap.Settings, Title: snap.Title, Completions: true}, found: snap,
-		last: after, from: after, answered: map[p.CallID]bool{}, notes: notes,
+		last: after, from: after, answered: map[p.CallID]bool{}, answeredQuestions: map[questionID]bool{}, notes: notes,
 	}
 	m.stopTurn = 0
 	m.view.Reset()
@@ -211,7 +212,7 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 	}
 	below := m.view.Below()
 	t.tr, t.last, t.from, t.base = l.Transcript, l.To, 0, p.Usage{}
-	t.returned, t.asks = len(l.Transcript.Returned), nil
+	t.returned, t.asks, t.questions = len(l.Transcript.Returned), nil, nil
 	m.view.Reset()
 	for _, it := range l.Transcript.Items {
 		m.show(it)
