@@ -8,7 +8,6 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/safetext"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -37,25 +36,6 @@ func (m *model) TakeAbove() []string {
 	}
 	m.view.SetSize(m.width-2*m.margin(), m.height)
 	return m.indent(m.view.Take(time.Now()))
-}
-
-// title is the title of the window.
-func (m *model) title() string {
-	state := ""
-	switch {
-	case m.waits() || m.conv.tr.Active && m.conv.tr.Hold != nil || m.dialog != nil && m.dialog.plan:
-		state = "● waiting"
-	case m.Busy():
-		state = "⠧ working"
-	case m.conv.id != "":
-		state = "✓ done"
-	default:
-		return "fermata"
-	}
-	if name := m.conv.tr.Title; name != "" {
-		return state + " · " + safetext.Cut(safetext.Line(name), 40)
-	}
-	return state + " · fermata"
 }
 
 // waits reports whether a person is asked something.

@@ -44,14 +44,14 @@ func TestTitleWhileAServerAsks(t *testing.T) {
 		d := drive(t, e)
 		run := working(d)
 		answer := questioned(d, run, nameSchema)
-		if got := d.m.title(); got != "● waiting · fermata" {
+		if got := d.m.state().Title(); got != "● waiting · fermata" {
 			t.Errorf("the window is called %q", got)
 		}
 		d.sees("● waiting for your answer")
 		d.press("n")
 		d.wait(time.Second)
 		<-answer
-		if got := d.m.title(); got != "⠧ working · fermata" {
+		if got := d.m.state().Title(); got != "⠧ working · fermata" {
 			t.Errorf("then the window is called %q", got)
 		}
 		run.Finish("thanks")

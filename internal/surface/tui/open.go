@@ -228,11 +228,6 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 	return t.feed.Next
 }
 
-// percent is how far loading the earlier part has come.
-func (t *conversation) percent() int {
-	return int(100 * t.loading.Load() / max(1, uint64(t.last)))
-}
-
 // note is a remark of this program in the conversation.
 func (m *model) note(warn bool, format string, args ...any) {
 	m.noteCount++

@@ -1,7 +1,7 @@
 package tui
 
 import (
-	"strings"
+	"cmp"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -81,18 +81,5 @@ func (m *model) rows(list []engine.Summary) []picker.Row {
 	return rows
 }
 
-func (m *model) ShortDir(dir string) string {
-	if home := m.o.Home; home != "" && (dir == home || strings.HasPrefix(dir, home+"/")) {
-		dir = "~" + strings.TrimPrefix(dir, home)
-	}
-	return safetext.Line(dir)
-}
-
 // ending says how the last turn ended.
-func ending(c engine.Summary) string {
-	switch c.Ended {
-	case "":
-		return "open"
-	}
-	return string(c.Ended)
-}
+func ending(c engine.Summary) string { return string(cmp.Or(c.Ended, "open")) }

@@ -62,7 +62,7 @@ func TestRename(t *testing.T) {
 		if err != nil || snap.Title != "the parser" {
 			t.Errorf("the title is %q, error %v", snap.Title, err)
 		}
-		if got := d.m.title(); got != "✓ done · the parser" {
+		if got := d.m.state().Title(); got != "✓ done · the parser" {
 			t.Errorf("the window is called %q", got)
 		}
 	})

@@ -22,7 +22,7 @@ func (m *model) View() tea.View {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
 	if m.setting().Title {
-		v.WindowTitle = m.title()
+		v.WindowTitle = m.state().Title()
 	}
 	v.Cursor = cursor
 	v.ReportFocus = m.notifies()
@@ -68,7 +68,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 	if !m.inline() {
 		lines = exactly(lines, room)
 	}
-	return append(lines[:min(room, len(lines))], m.status(now)), cursor
+	return append(lines[:min(room, len(lines))], m.statusLine(now)), cursor
 }
 
 // conversation is what is shown of it, in so many lines; inline at most as many.

@@ -116,3 +116,22 @@ func Count(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %s", n, what)
 }
+
+// InHome is a directory with ~ for the home directory, which may be empty.
+func InHome(dir, home string) string {
+	if home != "" && (dir == home || strings.HasPrefix(dir, home+"/")) {
+		return "~" + strings.TrimPrefix(dir, home)
+	}
+	return dir
+}
+
+// Place is the end of a directory, and the branch if there is one.
+func Place(dir, branch string) string {
+	if r := []rune(dir); len(r) > 30 { // the end says more
+		dir = "…" + string(r[len(r)-29:])
+	}
+	if branch != "" && dir != "" {
+		dir += " (" + branch + ")"
+	}
+	return dir
+}
