@@ -27,6 +27,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
 	"github.com/fermata-agent/fermata/internal/surface/tui/first"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
@@ -211,7 +212,7 @@ func (w *warnings) take() []string {
 func screenOptions(r *app.App, f tuiFlags) tui.Options {
 	home, _ := os.UserHomeDir() // only to shorten what is shown
 	var history composer.History
-	var drafts tui.Drafts
+	var drafts draft.Store
 	if r.Config.History.Persistence != "none" {
 		drafts = store.NewDrafts(filepath.Join(r.Config.Home, "drafts"), r.Cwd)
 		history = store.NewHistory(filepath.Join(r.Config.Home, "history.jsonl")).Limit(r.Config.History.MaxBytes)

@@ -1,9 +1,7 @@
 package tui
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,8 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/clipboard"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
+	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
 	"github.com/fermata-agent/fermata/internal/surface/tui/models"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
@@ -206,41 +203,11 @@ func (m *model) pickPreset(string) tea.Cmd {
 	return nil
 }
 
-// editor lets the person write in their own editor.
-func (m *model) editor() tea.Cmd {
-	if m.o.Editor == nil {
-		return m.Hint(theme.Warn, "no editor: set VISUAL or EDITOR")
+func (m *model) onEdited(e editor.Edited) tea.Cmd {
+	if e.Err != nil {
+		return m.ShowError(fmt.Errorf("the editor: %w", e.Err))
 	}
-	ctx, f, text := m.asked, m.o.Editor, m.comp.Text() // while it runs nothing else would end it
-	return func() tea.Msg {
-		cmd, read, err := f(ctx, text)
-		if err != nil {
-			return edited{err: err}
-		}
-		return host.Done{Then: func() tea.Cmd {
-			run := func(in io.Reader, out io.Writer) error {
-				cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
-				return cmd.Run()
-			}
-			return loop.Exec(run, func(err error) tea.Msg {
-				text, readErr := read() // also when it failed, so that the file goes
-				return edited{text, errors.Join(err, readErr)}
-			})
-		}}
-	}
-}
-
-// edited is what the editor left.
-type edited struct {
-	text string
-	err  error
-}
-
-func (m *model) onEdited(e edited) tea.Cmd {
-	if e.err != nil {
-		return m.ShowError(fmt.Errorf("the editor: %w", e.err))
-	}
-	m.comp.SetText(strings.TrimRight(e.text, "\n"))
+	m.comp.SetText(strings.TrimRight(e.Text, "\n"))
 	return nil
 }
 

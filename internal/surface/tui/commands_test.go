@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -335,11 +336,11 @@ func TestEditor(t *testing.T) {
 		if given != "some" {
 			t.Errorf("the editor was given %q", given)
 		}
-		d.send(edited{text: "some more\n"})
+		d.send(editor.Edited{Text: "some more\n"})
 		if got := d.m.comp.Text(); got != "some more" {
 			t.Errorf("the composer holds %q", got)
 		}
-		d.send(edited{err: errors.New("exit status 1")})
+		d.send(editor.Edited{Err: errors.New("exit status 1")})
 		d.sees("the editor: exit status 1")
 		if got := d.m.comp.Text(); got != "some more" {
 			t.Errorf("after an error the composer holds %q", got)
@@ -348,7 +349,7 @@ func TestEditor(t *testing.T) {
 		d.m.o.Image = readImage
 		d.send(tea.PasteMsg{Content: "/a/one.png"})
 		d.press("ctrl+g")
-		d.send(edited{text: "changed: " + given})
+		d.send(editor.Edited{Text: "changed: " + given})
 		d.press("enter")
 		if got := pictures(e.Request()); got != "data:/a/one.png" {
 			t.Errorf("after the editor was given %q the model is sent %q", given, got)

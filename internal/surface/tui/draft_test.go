@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 )
 
@@ -30,7 +31,7 @@ func TestDraftOutlivesTheProgram(t *testing.T) {
 		kept := drafts{}
 		d := drive(t, e, with(kept))
 		d.say("half a tho", "left")
-		d.wait(2 * draftTime)
+		d.wait(2 * draft.SaveTime)
 		if kept[""] != "half a tho" {
 			t.Fatalf("kept: %q", kept)
 		}
@@ -55,14 +56,14 @@ func TestDraftOfAConversation(t *testing.T) {
 		d.wait(time.Second)
 		d.sees("› written before")
 		d.say("!", "left")
-		d.wait(2 * draftTime)
+		d.wait(2 * draft.SaveTime)
 		if kept[string(id)] != "written before!" {
 			t.Errorf("kept: %q", kept)
 		}
 		d.m.newConversation()
-		d.wait(2 * draftTime)
+		d.wait(2 * draft.SaveTime)
 		d.send(nil)
-		d.wait(2 * draftTime)
+		d.wait(2 * draft.SaveTime)
 		if len(kept) != 1 || kept[""] != "written before!" {
 			t.Errorf("in a new conversation: %q", kept)
 		}

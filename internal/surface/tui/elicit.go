@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/elicit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/tool/mcp/form"
@@ -16,56 +17,30 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A questionID names a question of an MCP server.
-type questionID struct {
-	call   p.CallID
-	number int
-}
-
-func idOf(q *p.ElicitationRequested) questionID { return questionID{q.Call, q.Number} }
-
 // askQuestion opens the dialog of a question that an MCP server asks, and closes one that
 // is over.
 func (m *model) askQuestion() tea.Cmd {
 	q := m.question()
-	if d := m.dialog; d != nil && d.question != (questionID{}) && (q == nil || d.question != idOf(q)) {
+	if d := m.dialog; d != nil && d.question != (elicit.ID{}) && (q == nil || d.question != elicit.IDOf(q)) {
 		m.dialog = nil
 	}
-	if q == nil || idOf(q) == m.conv.putOff || m.dialog != nil {
+	if q == nil || elicit.IDOf(q) == m.conv.putOff || m.dialog != nil {
 		return nil
 	}
-	fields := form.Fields(q.Schema)
-	body := []string{safetext.Show(q.Message)}
-	for _, f := range fields {
-		body = append(body, safetext.ShowLine(f.String()))
-	}
-	var choices []dialog.Choice
-	if q.URL != "" {
-		body = append(body, "Open this page and answer there: "+safetext.ShowLine(q.URL))
-		choices = append(choices, dialog.Choice{ID: "accept", Key: "y", Label: "I have answered there"})
-	} else if form.Complete(fields) {
-		choices = append(choices, dialog.Choice{ID: "accept", Key: "y", Label: "yes"})
-	}
-	if len(fields) > 0 {
-		choices = append(choices, dialog.Choice{ID: "type", Key: "e", Label: "type an answer"})
-	}
-	choices = append(choices, dialog.Choice{ID: "decline", Key: "n", Label: "no"})
 	m.dialog = &asking{
-		question: idOf(q),
-		Model:    dialog.NewConfirm(m.theme, dialog.Confirm{Title: "The MCP server " + q.Server + " asks", Body: body, Choices: choices}),
+		question: elicit.IDOf(q),
+		Model:    dialog.NewConfirm(m.theme, elicit.Question(q)),
 		done: func(a dialog.Action) tea.Cmd {
 			switch a.Choice {
-			case "accept":
+			case elicit.Accept:
 				return m.answerQuestion(q, p.ElicitationAccept, nil)
-			case "decline":
+			case elicit.Decline:
 				return m.answerQuestion(q, p.ElicitationDecline, nil)
 			}
-			m.conv.putOff = idOf(q)
-			if a.Choice == "type" {
-				if m.comp.Empty() {
-					m.comp.SetText("/answer " + form.Template(fields))
-					return nil
-				}
+			m.conv.putOff = elicit.IDOf(q)
+			if a.Choice == elicit.Type && m.comp.Empty() {
+				m.comp.SetText(elicit.Command(q))
+				return nil
 			}
 			return m.Hint(theme.Accent, "/answer answers the question of %s", q.Server)
 		},
@@ -88,7 +63,7 @@ func (t *conversation) showQuestions(it *transcript.Item) {
 func (m *model) question() *p.ElicitationRequested {
 	for _, it := range m.conv.questions {
 		for _, q := range it.Questions {
-			if !m.conv.answeredQuestions[idOf(q)] {
+			if !m.conv.answeredQuestions[elicit.IDOf(q)] {
 				return q
 			}
 		}
@@ -123,14 +98,14 @@ func (m *model) answer(text string) tea.Cmd {
 }
 
 func (m *model) answerQuestion(q *p.ElicitationRequested, action p.ElicitationAction, content []byte) tea.Cmd {
-	m.conv.answeredQuestions[idOf(q)] = true
+	m.conv.answeredQuestions[elicit.IDOf(q)] = true
 	op := outbox.For(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: action, Content: content})
 	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case errors.Is(err, engine.ErrNoElicitation):
 			return m.Hint(theme.Accent, "that was answered elsewhere")
 		case err != nil:
-			delete(m.conv.answeredQuestions, idOf(q)) // ask again
+			delete(m.conv.answeredQuestions, elicit.IDOf(q)) // ask again
 			return m.ShowError(err)
 		}
 		return nil

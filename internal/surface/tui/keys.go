@@ -5,6 +5,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/clipboard"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
 	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	"github.com/fermata-agent/fermata/internal/surface/tui/selection"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -136,7 +137,7 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 	case composer.Shell:
 		return tea.Batch(cmd, m.shell(a.Line))
 	case composer.Editor:
-		return tea.Batch(cmd, m.editor())
+		return tea.Batch(cmd, editor.Run(m.asked, m, m.o.Editor, m.comp.Text())) // while it runs nothing else would end it
 	case composer.Unknown:
 		return tea.Batch(cmd, m.Hint(theme.Warn, "there is no command /%s; see /help", a.Name))
 	case composer.Failed:

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -73,30 +69,4 @@ func (m *model) release(id p.ConversationID) tea.Cmd {
 		}
 		return nil
 	}
-}
-
-// lookTime is how long somebody who quits waits for what conversations say that
-// are not on the screen.
-const lookTime = time.Second
-
-// jobsLeftRunning are the commands that still run in conversations that are not on the screen, one line
-// each.
-func jobsLeftRunning(ctx context.Context, e engine.Engine, kept []p.ConversationID) []string {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	var lines []string
-	for _, id := range kept {
-		snap, err := e.Resume(ctx, id)
-		if err != nil {
-			continue // then nothing runs in it, or it cannot be known
-		}
-		for _, job := range snap.Background {
-			line := pages.Job(job)
-			if title := safetext.Line(strings.TrimSpace(snap.Title)); title != "" {
-				line += "  (in: " + title + ")"
-			}
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }

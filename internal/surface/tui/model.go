@@ -14,6 +14,9 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
+	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
+	"github.com/fermata-agent/fermata/internal/surface/tui/elicit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
@@ -56,7 +59,7 @@ type model struct {
 	armed    time.Time                         // when the first Ctrl-C came
 	leaving  *leave                            // the program is about to end
 
-	draft     draft
+	draft     draft.Keeper
 	sel       selection.Selection
 	escaped   bool // Esc was the last key, and there was nothing for it to do
 	trusting  bool // messages wait until it is known whether the directory is trusted
@@ -87,7 +90,7 @@ type asking struct {
 	turn p.TurnID         // of a question that means nothing when the turn has ended
 	done func(dialog.Action) tea.Cmd
 
-	question questionID // of an MCP server
+	question elicit.ID // of an MCP server
 }
 
 func newModel(ctx context.Context, o Options) *model {
@@ -101,7 +104,7 @@ func newModel(ctx context.Context, o Options) *model {
 	m.comp = composer.New(m.theme, composer.Options{
 		Context: ctx, History: o.History, Files: m.files(), Commands: commandList(o.Prompts), MoreCommands: o.MorePrompts, Placeholder: "Describe a task, or type / for commands", Vim: m.setting().Vim,
 	})
-	m.fresh.Cwd = o.Dir
+	m.fresh.Cwd, m.draft.Store = o.Dir, o.Drafts
 	m.begin("", engine.Snapshot{}, 0)
 	return m
 }
@@ -319,7 +322,7 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		if msg.at.Equal(m.armed) {
 			m.disarm()
 		}
-	case draftDue:
+	case draft.Due:
 		return m.saveDraft()
 	case previewed:
 		return m.onPreview(msg)
@@ -339,7 +342,7 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		return m.onShut(msg)
 	case gone:
 		return tea.Quit
-	case edited:
+	case editor.Edited:
 		return m.onEdited(msg)
 	case host.Done:
 		return msg.Then()

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/elicit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -28,14 +29,14 @@ type conversation struct {
 	asks     []*transcript.Item // open approvals, oldest first
 	answered map[p.CallID]bool  // by this person
 
-	questions         []*transcript.Item  // calls whose servers ask something, oldest first
-	answeredQuestions map[questionID]bool // by this person
-	putOff            questionID          // the question that the person wants to answer later
-	notes             []*transcript.Item  // what this program has to say
-	returned          int                 // how many of tr.Returned were seen
-	base              p.Usage             // of what is not loaded
-	context           int64               // tokens that the last request and its response took
-	loading           *atomic.Uint64      // how far the earlier part is read; nil if it is not being
+	questions         []*transcript.Item // calls whose servers ask something, oldest first
+	answeredQuestions map[elicit.ID]bool // by this person
+	putOff            elicit.ID          // the question that the person wants to answer later
+	notes             []*transcript.Item // what this program has to say
+	returned          int                // how many of tr.Returned were seen
+	base              p.Usage            // of what is not loaded
+	context           int64              // tokens that the last request and its response took
+	loading           *atomic.Uint64     // how far the earlier part is read; nil if it is not being
 	stopLoad          context.CancelFunc
 	ended             p.EndReason // of the last turn
 	planning          bool        // the current turn, or the last one, was begun in plan mode
@@ -57,7 +58,7 @@ func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor)
 	}
 	m.conv = conversation{
 		id: id, tr: &transcript.Transcript{Settings: snap.Settings, Title: snap.Title, Completions: true}, found: snap,
-		last: after, from: after, answered: map[p.CallID]bool{}, answeredQuestions: map[questionID]bool{}, notes: notes,
+		last: after, from: after, answered: map[p.CallID]bool{}, answeredQuestions: map[elicit.ID]bool{}, notes: notes,
 	}
 	m.stopTurn = 0
 	m.view.Reset()

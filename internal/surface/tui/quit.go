@@ -46,9 +46,9 @@ func (m *model) quit() tea.Cmd {
 	if len(m.leftOpen) == 0 || m.leaving != nil {
 		return m.askToQuit(running)
 	}
-	ctx, e, kept := m.ctx, m.o.Engine, slices.Clone(m.leftOpen)
+	ctx, e, leftOpen := m.ctx, m.o.Engine, slices.Clone(m.leftOpen)
 	return func() tea.Msg {
-		others := jobsLeftRunning(ctx, e, kept)
+		others := pages.JobsOf(ctx, e, leftOpen)
 		return host.Done{Then: func() tea.Cmd { return m.askToQuit(append(running, others...)) }}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -24,6 +23,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
+	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
 	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -54,7 +55,7 @@ type Options struct {
 	Version string
 
 	History composer.History
-	Drafts  Drafts
+	Drafts  draft.Store
 	Files   func(ctx context.Context, dir, typed string) []string // as composer.Files
 
 	Image   func(file string) (p.Content, error)
@@ -96,9 +97,7 @@ type Options struct {
 	// then is not known.
 	Continued <-chan os.Signal
 
-	// Editor makes the command that edits a text, and the function that returns
-	// what became of it.
-	Editor func(ctx context.Context, text string) (*exec.Cmd, func() (string, error), error)
+	Editor editor.Prepare
 
 	In    io.Reader
 	Out   io.Writer

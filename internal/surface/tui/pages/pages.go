@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
@@ -134,4 +136,29 @@ func Background(h host.Host) tea.Cmd {
 func Job(b p.BackgroundStarted) string {
 	it := transcript.Item{Command: b.Command}
 	return fmt.Sprintf("%d  %s", b.ID, safetext.Line(it.CommandLine()))
+}
+
+// lookTime is how long somebody who quits waits for what conversations say that
+// are not on the screen.
+const lookTime = time.Second
+
+// JobsOf are the commands that still run in conversations that are not on the screen, one line each.
+func JobsOf(ctx context.Context, e engine.Engine, ids []p.ConversationID) []string {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var lines []string
+	for _, id := range ids {
+		snap, err := e.Resume(ctx, id)
+		if err != nil {
+			continue // then nothing runs in it, or it cannot be known
+		}
+		for _, job := range snap.Background {
+			line := Job(job)
+			if title := safetext.Line(strings.TrimSpace(snap.Title)); title != "" {
+				line += "  (in: " + title + ")"
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }

@@ -1,0 +1,91 @@
+// Package draft saves what is written and not sent: whatever ends the program, the next one has it.
+package draft
+
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// A Store keeps what was written and not sent, for each conversation; an empty id
+// stands for the one that has not begun. An empty text removes a draft. Both are
+// called from commands, one at a time.
+type Store interface {
+	Load(id string) (string, error)
+	Save(id, text string) error
+}
+
+// SaveTime is how much writing a crash may cost.
+const SaveTime = 200 * time.Millisecond
+
+// A Keeper knows what is saved. Without a store it does nothing.
+type Keeper struct {
+	Store   Store
+	of      p.ConversationID
+	text    string
+	pending bool // it is about to be saved
+	failed  bool // and the error was shown
+}
+
+// Due is sent when what is written is to be saved.
+type Due struct{}
+
+// isSaved reports whether a text of a conversation is saved.
+func (k *Keeper) isSaved(of p.ConversationID, text string) bool { return k.of == of && k.text == text }
+
+// Changed says what is written now. It is saved a moment after: see Due.
+func (k *Keeper) Changed(of p.ConversationID, text string) tea.Cmd {
+	if k.Store == nil || k.pending || k.isSaved(of, text) {
+		return nil
+	}
+	k.pending = true
+	return tea.Tick(SaveTime, func(time.Time) tea.Msg { return Due{} })
+}
+
+// Save is the command that saves what is written, and nil if it is saved.
+func (k *Keeper) Save(h host.Host, of p.ConversationID, text string) tea.Cmd {
+	if k.Store == nil || k.isSaved(of, text) {
+		k.pending = false
+		return nil
+	}
+	store, before := k.Store, *k
+	k.of, k.text = of, text
+	return host.Do(func() func() tea.Cmd {
+		err := store.Save(string(of), text)
+		if before.of != of && before.text != "" && err == nil { // it has come along
+			err = store.Save(string(before.of), "")
+		}
+		return func() tea.Cmd {
+			k.pending = false
+			if err != nil && !k.failed {
+				k.failed = true
+				return h.ShowError(err)
+			}
+			return nil
+		}
+	})
+}
+
+// Load is the command that loads what was written in the conversation on the screen. restore puts it into the composer.
+func (k *Keeper) Load(h host.Host, restore func(text string)) tea.Cmd {
+	if k.Store == nil {
+		return nil
+	}
+	id, _ := h.Conversation()
+	return host.Do(func() func() tea.Cmd {
+		text, err := k.Store.Load(string(id))
+		return func() tea.Cmd {
+			if err != nil {
+				return h.ShowError(err)
+			}
+			if now, _ := h.Conversation(); text != "" && now == id {
+				restore(text)
+				k.of, k.text = id, text
+			}
+			return nil
+		}
+	})
+}

@@ -1,0 +1,45 @@
+// Package editor lets the person write in an editor of their own.
+package editor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
+)
+
+// A Prepare makes the command that edits a text, and the function that returns what became of it.
+type Prepare func(ctx context.Context, text string) (*exec.Cmd, func() (string, error), error)
+
+// Edited is the message with what the editor left.
+type Edited struct {
+	Text string
+	Err  error
+}
+
+// Run edits a text in the person's editor; an Edited follows. The editor has the terminal meanwhile, and is killed
+// when ctx ends. prepare is nil if there is no editor.
+func Run(ctx context.Context, h host.Host, prepare Prepare, text string) tea.Cmd {
+	if prepare == nil {
+		return h.Hint(theme.Warn, "no editor: set VISUAL or EDITOR")
+	}
+	return func() tea.Msg {
+		cmd, read, err := prepare(ctx, text)
+		if err != nil {
+			return Edited{Err: err}
+		}
+		return loop.Exec(func(in io.Reader, out io.Writer) error {
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
+			return cmd.Run()
+		}, func(err error) tea.Msg {
+			text, readErr := read() // also when it failed, so that the file goes
+			return Edited{text, errors.Join(err, readErr)}
+		})()
+	}
+}
