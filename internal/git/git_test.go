@@ -249,3 +249,41 @@ func TestStaleShadowsAreRemoved(t *testing.T) {
 		t.Error("the young one is gone")
 	}
 }
+
+// How often git is started for a comparison does not depend on how many files there are.
+func TestDiffAllStartsAFewGits(t *testing.T) {
+	s := newSite(t)
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := filepath.Join(s.dir, "started")
+	counting := filepath.Join(s.dir, "bin", "git")
+	s.write(counting, "#!/bin/sh\necho \"$*\" >> '"+started+"'\nexec '"+real+"' \"$@\"\n")
+	if err := os.Chmod(counting, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Dir(counting)+":"+os.Getenv("PATH"))
+	r := s.open(s.root)
+	count := func() int {
+		t.Helper()
+		if err := os.RemoveAll(started); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.DiffAll(t.Context(), "HEAD", 0); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(started)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(text), "\n")
+	}
+	few := count()
+	for i := range 30 {
+		s.write(filepath.Join(s.root, "new", string(rune('a'+i))), "x\n")
+	}
+	if many := count(); few == 0 || many != few {
+		t.Errorf("%d gits without new files, %d with 30", few, many)
+	}
+}
