@@ -112,29 +112,37 @@ func makeLike(link string) func(string, bool) error {
 	}
 }
 
-// bulky are directories of a home that only fermata writes, and in which there is
+// bulky are directories of a home that only fermata writes, and in which there may be
 // much: no links are looked for there.
-var bulky = []string{"conversations", "snapshots", "log", "run", "keys"}
+var bulky = []string{"cache", "conversations", "drafts", "keys", "log", "queues", "run", "snapshots", "tmp", "worktrees"}
 
 // linksIn lists the symbolic links in a home: people keep their configuration in a
-// repository and link to it.
+// repository and link to it. What is near the top is looked at first, so that nothing
+// large hides a link beside it.
 func linksIn(home string) []string {
 	const maxDepth, maxEntries = 4, 2000
 	var links []string
 	entries := 0
-	_ = filepath.WalkDir(home, func(name string, d fs.DirEntry, err error) error {
-		if entries++; err != nil || entries > maxEntries {
-			return fs.SkipAll
+	dirs := []string{home}
+	for depth := range maxDepth {
+		var below []string
+		for _, dir := range dirs {
+			list, _ := os.ReadDir(dir) // what cannot be read is not read by fermata either
+			for _, d := range list {
+				if entries++; entries > maxEntries {
+					return links
+				}
+				name := filepath.Join(dir, d.Name())
+				switch {
+				case d.Type()&fs.ModeSymlink != 0:
+					links = append(links, name)
+				case d.IsDir() && (depth > 0 || !slices.Contains(bulky, d.Name())):
+					below = append(below, name)
+				}
+			}
 		}
-		rel := strings.TrimPrefix(name, home)
-		if d.IsDir() && (strings.Count(rel, "/") >= maxDepth || slices.Contains(bulky, strings.TrimPrefix(rel, "/"))) {
-			return fs.SkipDir
-		}
-		if d.Type()&fs.ModeSymlink != 0 {
-			links = append(links, name)
-		}
-		return nil
-	})
+		dirs = below
+	}
 	return links
 }
 
