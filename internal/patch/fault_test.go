@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 func TestCrashAtEveryStep(t *testing.T) {
@@ -53,8 +55,11 @@ func TestCrashDuringRecovery(t *testing.T) {
 	w := newTwenty(t)
 	total := w.steps(t)
 	stride := 1
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		stride = 7
+	case !longtest.On():
+		stride = 3
 	}
 	for k := 0; k < total; k += stride {
 		for j := 0; ; j++ {

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // The child of TestKilledProcess is this test binary again, told by these
@@ -31,7 +33,7 @@ func TestKilledProcess(t *testing.T) {
 	if total < 80 {
 		t.Fatalf("the child did only %d operations", total)
 	}
-	rounds := 25
+	rounds := longtest.Default(25, 8)
 	if testing.Short() {
 		rounds = 5
 	}

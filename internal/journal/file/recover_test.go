@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 const sampleID = "01997f3a-5b2c-7d4e-8f90-123456789abc"
@@ -170,10 +171,13 @@ func setAside(rec journal.Recovery) (size int64, records int) {
 
 // stride is the distance of the bytes that are tried.
 func stride() int {
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		return 7
+	case longtest.On():
+		return 1
 	}
-	return 1
+	return 3
 }
 
 func TestCutAtEveryByte(t *testing.T) {
