@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // changes are what may happen to a working tree between two looks at it.
@@ -49,7 +51,7 @@ func TestDirtyIsWhatGitSays(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", s.dir)
 	t.Setenv("HOME", s.dir)
 	r := rand.New(rand.NewPCG(1, 2))
-	sure, rounds := map[bool]int{}, 120
+	sure, rounds := map[bool]int{}, longtest.Default(120, 60)
 	for i := range rounds {
 		for range 1 + r.IntN(3) {
 			changes[r.IntN(len(changes))](s, r)

@@ -17,11 +17,12 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/journal/file"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 var (
-	length = flag.Duration("join-time", 5*time.Second, "how long processes share conversations")
+	length = flag.Duration("join-time", time.Duration(longtest.Default(5, 2))*time.Second, "how long processes share conversations")
 	seed   = flag.Uint64("join-seed", 0, "of what is done to the processes; 0 is another one each time")
 )
 

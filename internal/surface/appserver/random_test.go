@@ -12,13 +12,14 @@ import (
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-var runs = flag.Int("runs", 50, "how many random sessions TestRandomClients plays")
+var runs = flag.Int("runs", longtest.Default(50, 20), "how many random sessions TestRandomClients plays")
 
 // A talker is a model that talks, calls a tool and sometimes breaks, at random.
 type talker struct{ r *rand.Rand }
