@@ -127,7 +127,7 @@ func (pl *place) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, pl.bin, args...)
 	cmd.Dir, cmd.Env = pl.work, pl.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: pl.user}
-	cmd.WaitDelay = 20 * time.Second // a survivor that holds our pipes is found by other means
+	cmd.WaitDelay = 2 * time.Minute // a survivor that holds our pipes is found by other means
 	return cmd
 }
 

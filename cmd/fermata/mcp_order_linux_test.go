@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -82,7 +81,7 @@ func TestGoClientOrder(t *testing.T) {
 	log := &wireLog{}
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	mcp.AddSendingCustomMethod[*interruptParams, *interruptAnswer](client, "interruptConversation")
-	transport := &mcp.CommandTransport{Command: s.command(context.Background(), "mcp-server"), TerminateDuration: 10 * time.Second}
+	transport := &mcp.CommandTransport{Command: s.command(context.Background(), "mcp-server"), TerminateDuration: patience}
 	session, err := client.Connect(ctx, &mcp.LoggingTransport{Transport: transport, Writer: log}, nil)
 	if err != nil {
 		t.Fatal(err)

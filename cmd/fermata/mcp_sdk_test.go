@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -20,7 +19,7 @@ func (s *mcpSite) sdkSession(o *mcp.ClientOptions) (context.Context, *mcp.Client
 	s.t.Cleanup(cancel)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o)
 	cmd := s.command(context.Background(), "mcp-server")
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: 10 * time.Second}, nil)
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: patience}, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func startServer(t testing.TB, o *server.Options) *server.Server {
 		t.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not start")
 	}
 	t.Cleanup(func() {

@@ -168,7 +168,7 @@ func newBrowser(t *testing.T) *browser {
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(dir), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("ignore-certificate-errors", true),
-		chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.WSURLReadTimeout(bound),
 	}
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), opts...)
 	t.Cleanup(cancel)
@@ -238,7 +238,7 @@ func (p *page) listen() {
 }
 
 // bound is how long a test waits for what must come.
-const bound = 90 * time.Second
+const bound = 5 * time.Minute
 
 func (p *page) run(acts ...action) {
 	p.t.Helper()
