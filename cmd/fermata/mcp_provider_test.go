@@ -268,17 +268,18 @@ func TestMCPConfigThatHasNoEffect(t *testing.T) {
 		return `{"data":"config: ` + text + `","level":"warning","logger":"fermata"}`
 	}
 	want := []string{
+		remark("mcp_servers has no effect here: set it where the server is started, with -c"),
 		remark("shell_environment_policy.inherit has no effect here: set it where the server is started, with -c"),
 		remark("approval_polcy: unknown key; did you mean approval_policy?"),
 		remark("model_providers.x.bse_url: unknown key; did you mean model_providers.x.base_url?"),
 	}
-	config := `"config":{"shell_environment_policy.inherit":"none","approval_polcy":"untrusted","model_providers.x":{"bse_url":"u"}}`
+	config := `"config":{"mcp_servers":{"mine":{"command":"true"}},"shell_environment_policy.inherit":"none","approval_polcy":"untrusted","model_providers.x":{"bse_url":"u"}}`
 	if d := cmp.Diff(want, heard("1", "codex", config)); d != "" {
 		t.Errorf("remarks (-want +got):\n%s", d)
 	}
 	id := s.conversations()[0].ID
 	config = fmt.Sprintf(`"conversation_id":%q,"content":[{"type":"text","text":"hi"}],"config":{"approval_polcy":"untrusted"}`, id)
-	if d := cmp.Diff(want[1:2], heard("2", "conversationSendMessage", config)); d != "" {
+	if d := cmp.Diff(want[2:3], heard("2", "conversationSendMessage", config)); d != "" {
 		t.Errorf("remarks of a message (-want +got):\n%s", d)
 	}
 }
