@@ -25,8 +25,6 @@ type Command struct {
 	output *pump
 	desk   *socket.Desk // nil without Serve
 
-	refill func() // asks for a new spare
-
 	releaseOnce sync.Once
 	released    chan struct{}
 	leases      chan time.Duration // to send; holds the latest only
@@ -160,7 +158,6 @@ func (c *Command) run(ctx context.Context) {
 	c.output.finish(drainLimit)
 	closeFiles(c.shim.stdin, c.shim.stdout, c.shim.stderr) // with a terminal nobody read them
 	c.tty.close()
-	c.refill()
 }
 
 // sources is where output comes from.
@@ -303,8 +300,6 @@ func (w *watch) reserve() time.Duration { return w.order.Bound / 6 }
 // hear notes what the shim says.
 func (w *watch) hear(r report) {
 	switch {
-	case r.Running != nil:
-		w.refill() // now and not later: the next command may follow at once
 	case r.Failed != nil:
 		w.failed = r.Failed
 	case r.Exited != nil:

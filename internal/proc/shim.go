@@ -339,14 +339,13 @@ func (s *supervisor) sayUnable() {
 	s.say(report{Failed: f})
 }
 
-// sayBegun reports what became of the stage.
+// sayBegun reports why the stage is not the command, if so.
 func (s *supervisor) sayBegun(f *failure) bool {
 	s.begun = true
 	if f != nil {
 		s.say(report{Failed: f})
 		return false
 	}
-	s.say(report{Running: &struct{}{}})
 	return true
 }
 

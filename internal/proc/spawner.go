@@ -186,6 +186,7 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 	if err != nil {
 		return nil, fmt.Errorf("start command: %w", err)
 	}
+	s.warm(sh.kind) // now and not later: the next command may follow at once
 
 	c, err := newCommand(spec, sh, stage, sink)
 	if err != nil {
@@ -193,7 +194,6 @@ func (s *Spawner) Start(ctx context.Context, spec Spec, sink Sink) (*Command, er
 		return nil, fmt.Errorf("start command: %w", err)
 	}
 	sh.id.Mark = stage.Mark
-	c.refill = func() { s.warm(sh.kind) }
 	c.order.Until = s.track(c)
 	go func() {
 		defer s.untrack(c)

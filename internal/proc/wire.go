@@ -44,13 +44,12 @@ type release struct {
 // report is one message of the shim; exactly one member is set. They come in
 // this order, and any of them may be the last if the shim is killed.
 type report struct {
-	Hello   *hello      `json:"hello,omitempty"`
-	Running *struct{}   `json:"running,omitempty"`
-	Failed  *failure    `json:"failed,omitempty"`
-	Exited  *exitStatus `json:"exited,omitempty"`
-	Ending  *ending     `json:"ending,omitempty"` // repeated as more processes are found
-	Gone    *aftermath  `json:"gone,omitempty"`
-	Idle    *struct{}   `json:"idle,omitempty"` // stopped before release
+	Hello  *hello      `json:"hello,omitempty"`
+	Failed *failure    `json:"failed,omitempty"`
+	Exited *exitStatus `json:"exited,omitempty"`
+	Ending *ending     `json:"ending,omitempty"` // repeated as more processes are found
+	Gone   *aftermath  `json:"gone,omitempty"`
+	Idle   *struct{}   `json:"idle,omitempty"` // stopped before release
 }
 
 // hello says that the shim is ready for an order.
