@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,7 +81,8 @@ func parseStat(pid int, text []byte) (Process, error) {
 // left out.
 func Table() ([]Process, error) { return tableUntil(time.Time{}) }
 
-// tableUntil is Table that returns what it has at the deadline, if there is one.
+// tableUntil is Table that returns what it has at the deadline, if there is one. It
+// begins with the highest numbers: what somebody has started is mostly younger than he is.
 func tableUntil(deadline time.Time) ([]Process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -93,8 +95,8 @@ func tableUntil(deadline time.Time) ([]Process, error) {
 		return nil, err
 	}
 	table := make([]Process, 0, len(names))
-	for i, name := range names {
-		if i%64 == 63 && !deadline.IsZero() && time.Now().After(deadline) {
+	for _, name := range slices.Backward(names) {
+		if len(table)%64 == 63 && !deadline.IsZero() && time.Now().After(deadline) {
 			break
 		}
 		pid, err := strconv.Atoi(name)

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -73,5 +75,16 @@ func TestSignalGroupSparesOwn(t *testing.T) {
 	}
 	if err := SignalGroup(1, none); err == nil {
 		t.Error("another group was not signalled")
+	}
+}
+
+// A look that is not finished in time has seen the youngest, among whom is what was started last.
+func TestLookBeginsWithTheYoungest(t *testing.T) {
+	table, err := tableUntil(time.Now().Add(-time.Second))
+	if err != nil || len(table) == 0 {
+		t.Fatalf("%d processes, error %v", len(table), err)
+	}
+	if !slices.IsSortedFunc(table, func(a, b Process) int { return b.PID - a.PID }) {
+		t.Errorf("not in descending order: %+v", table)
 	}
 }
