@@ -75,17 +75,17 @@ const logLong = `
 	simplify-merges since since-as-filter skip source sparse tags topo-order until use-mailmap walk-reflogs`
 
 var (
-	gitDiff   = newOptions("0123456789B:C:DG:I:M:RS:U:Wabl:pqrsuwz", diffLong)
-	gitLog    = newOptions("0123456789B:C:DEFG:I:L:M:PRS:U:Wabcgil:mn:pqrstuwz", diffLong+logLong)
-	gitStatus = newOptions("bsu:vz", `
+	gitDiff   = options{"0123456789B:C:DG:I:M:RS:U:Wabl:pqrsuwz", diffLong}
+	gitLog    = options{"0123456789B:C:DEFG:I:L:M:PRS:U:Wabcgil:mn:pqrstuwz", diffLong + logLong}
+	gitStatus = options{"bsu:vz", `
 		ahead-behind branch column find-renames ignore-submodules ignored long no-ahead-behind no-column no-renames
-		porcelain renames short show-stash untracked-files verbose`)
+		porcelain renames short show-stash untracked-files verbose`}
 
 	// Values only after "=": in "git branch --sort --list x" the --list is how to
 	// sort, and x a new branch.
-	gitBranches = newOptions("ailqrv", `
+	gitBranches = options{"ailqrv", `
 		abbrev all color column contains format= ignore-case list merged no-abbrev no-color no-column no-contains
-		no-merged points-at= quiet remotes show-current sort= verbose`)
+		no-merged points-at= quiet remotes show-current sort= verbose`}
 
 	// With one of these, names are what to list and not what to make. The short
 	// form -l has meant something else.

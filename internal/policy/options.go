@@ -12,25 +12,28 @@ import "strings"
 // A long option must be written in full. Many programs take any beginning of a
 // name that is unique, and what is unique differs between versions.
 type options struct {
-	short map[byte]bool   // true: what follows in the same argument is its value
-	long  map[string]bool // true: only with "=", since its value must not be the next argument
+	short string // as for getopt: a colon after those whose value follows in the same argument
+	long  string // names, separated by white space; "=" after those whose value must not be the next argument
 }
 
-// newOptions reads options from lists: short ones as for getopt, a colon after
-// those with a value; long ones separated by white space.
-func newOptions(short, long string) options {
-	o := options{map[byte]bool{}, map[string]bool{}}
-	for i := 0; i < len(short); i++ {
-		o.short[short[i]] = i+1 < len(short) && short[i+1] == ':'
-		if o.short[short[i]] {
-			i++
+// findShort looks for an option of one letter.
+func (o options) findShort(letter byte) (value, known bool) {
+	i := strings.IndexByte(o.short, letter)
+	if i < 0 || letter == ':' {
+		return false, false
+	}
+	return strings.HasPrefix(o.short[i+1:], ":"), true
+}
+
+// findLong looks for an option by its name.
+func (o options) findLong(name string) (glued, known bool) {
+	for option := range strings.FieldsSeq(o.long) {
+		option, glued := strings.CutSuffix(option, "=")
+		if option == name {
+			return glued, true
 		}
 	}
-	for _, name := range strings.Fields(long) {
-		name, glued := strings.CutSuffix(name, "=")
-		o.long[name] = glued
-	}
-	return o
+	return false, false
 }
 
 // rule takes any operands, and the options.
@@ -50,11 +53,11 @@ func (o options) has(arg string) bool {
 	}
 	if name, ok := strings.CutPrefix(arg, "--"); ok {
 		name, _, value := strings.Cut(name, "=")
-		glued, known := o.long[name]
+		glued, known := o.findLong(name)
 		return known && (value || !glued)
 	}
 	for i := 1; i < len(arg); i++ {
-		value, known := o.short[arg[i]]
+		value, known := o.findShort(arg[i])
 		if !known || value {
 			return known
 		}
@@ -64,7 +67,7 @@ func (o options) has(arg string) bool {
 
 // rgOptions leaves out --pre, --hostname-bin, --search-zip and -z, which run
 // programs, and all that is not known here.
-var rgOptions = newOptions(
+var rgOptions = options{
 	"A:B:C:E:M:T:d:e:f:g:j:m:r:t:FHILNPSUVabchilnopqsuvwx0.", `
 	after-context auto-hybrid-regex before-context binary block-buffered byte-offset case-sensitive color colors column
 	context context-separator count count-matches crlf debug dfa-size-limit encoding engine field-context-separator
@@ -77,4 +80,5 @@ var rgOptions = newOptions(
 	no-pcre2 no-require-git no-stats no-text no-trim no-unicode null null-data one-file-system only-matching passthru
 	path-separator pcre2 pcre2-version pretty quiet regex-size-limit regexp replace smart-case sort sortr stats
 	stop-on-nonmatch text threads trim type type-add type-clear type-list type-not unrestricted version vimgrep
-	with-filename word-regexp`)
+	with-filename word-regexp`,
+}

@@ -36,7 +36,7 @@ func TestAbbreviationsAreRefused(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	o := newOptions("ab:c", "long value=")
+	o := options{"ab:c", "long value="}
 	for arg, want := range map[string]bool{
 		"-": true, "--": true, "-a": true, "-ac": true, "-bz": true, "-abz": true, "-cbz": true, "-b": true,
 		"-z": false, "-az": false, "-caz": false, "-:": false, "-a:": false, "-é": false,
