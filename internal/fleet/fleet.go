@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
@@ -73,11 +74,11 @@ type Refusal struct {
 	Why  string `json:"why"`
 }
 
-var label = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`) })
 
 // CheckLabel says what is wrong with a label.
 func CheckLabel(s string) error {
-	if !label.MatchString(s) {
+	if !label().MatchString(s) {
 		return fmt.Errorf("%q is not a label: use up to 32 letters, digits, - and _", s)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zalando/go-keyring"
@@ -68,11 +69,11 @@ func hasKeyring() bool {
 
 const inKeyring = ".keyring"
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // Get returns a saved key and where it is.
 func (s *Store) Get(name string) (key string, from Place, err error) {
-	if !variable.MatchString(name) {
+	if !variable().MatchString(name) {
 		return "", "", nil
 	}
 	text, err := os.ReadFile(filepath.Join(s.dir, name))
@@ -109,7 +110,7 @@ func (s *Store) Env(getenv func(string) string) func(string) string {
 
 // Save saves a key, in the keyring if that can be done.
 func (s *Store) Save(name, key string) (Place, error) {
-	if !variable.MatchString(name) {
+	if !variable().MatchString(name) {
 		return "", fmt.Errorf("save the key: %q is not the name of a variable", name)
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -147,7 +148,7 @@ func (s *Store) Names() []string {
 	entries, _ := os.ReadDir(s.dir) // without one there are none
 	var names []string
 	for _, e := range entries {
-		if name := strings.TrimSuffix(e.Name(), inKeyring); !e.IsDir() && variable.MatchString(name) {
+		if name := strings.TrimSuffix(e.Name(), inKeyring); !e.IsDir() && variable().MatchString(name) {
 			names = append(names, name)
 		}
 	}

@@ -283,7 +283,7 @@ func (f *Fault) anthropicText() string {
 	case Repeated:
 		return fmt.Sprintf("messages.%d.content.%d: `tool_use` ids must be unique", f.Item.At, f.Item.Part)
 	case BadID:
-		return fmt.Sprintf("messages.%d.content.%d.tool_use.id: String should match pattern '%s'", f.Item.At, f.Item.Part, anthropicID)
+		return fmt.Sprintf("messages.%d.content.%d.tool_use.id: String should match pattern '%s'", f.Item.At, f.Item.Part, anthropicID())
 	case Alone:
 		return fmt.Sprintf("messages.%d: The final block in an assistant message cannot be `thinking`.", f.Item.At)
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -89,7 +90,7 @@ func CheckWire(w Wire, items []Item, remembered ...string) *Fault {
 		if it.Kind != Call {
 			continue
 		}
-		if !anthropicID.MatchString(it.ID) {
+		if !anthropicID().MatchString(it.ID) {
 			return &Fault{Kind: BadID, Index: i, Item: it}
 		}
 		if seen[it.ID] {
@@ -100,7 +101,7 @@ func CheckWire(w Wire, items []Item, remembered ...string) *Fault {
 	return Check(items, remembered...)
 }
 
-var anthropicID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+var anthropicID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
 
 // Check returns the first fault of a history, or nil. An output with the text
 // [Aborted] needs no call if its id is remembered, and what is remembered must
