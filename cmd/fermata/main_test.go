@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -191,6 +192,23 @@ func TestHelpIsComplete(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A command that runs turns is the same if the others are left out.
+func TestCommandsAlone(t *testing.T) {
+	for _, name := range []string{"exec", "e", "review", "approve"} {
+		alone, _, err := newRoot(cli.Stdio(), name, "--help").Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _, err := newRoot(cli.Stdio()).Find([]string{name})
+		if err != nil || len(alone.Parent().Commands()) >= len(all.Parent().Commands()) {
+			t.Errorf("%s: %d of %d commands, error %v", name, len(alone.Parent().Commands()), len(all.Parent().Commands()), err)
+		}
+		if d := cmp.Diff(all.Long+all.UsageString(), alone.Long+alone.UsageString()); d != "" {
+			t.Errorf("%s (-all +alone):\n%s", name, d)
+		}
+	}
 }
 
 // eachCommand calls do for every command that can be run and is shown in a help.

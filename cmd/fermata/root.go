@@ -27,7 +27,7 @@ import (
 
 // run carries out one command line and returns the exit code.
 func run(ctx context.Context, args []string, s cli.Streams) int {
-	root := newRoot(s)
+	root := newRoot(s, args...)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -108,7 +108,9 @@ func hintFor(e *cli.ExitError) string {
 	return ""
 }
 
-func newRoot(s cli.Streams) *cobra.Command {
+// newRoot makes the root command. If args name a command that runs a turn, scripts
+// may do so often, and the others are left out: nothing asks for them.
+func newRoot(s cli.Streams, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "fermata",
 		Short:         "A coding agent that can be interrupted at any time and resumed with nothing lost",
@@ -128,6 +130,20 @@ func newRoot(s cli.Streams) *cobra.Command {
 		&cobra.Group{ID: groupMachine, Title: "Configuration and machine:"},
 	)
 	addTo(root, groupRun, runcmd.Commands(s)...)
+	if !hasCommand(root, args) {
+		addOthers(root, s)
+	}
+	completeFlags(root)
+	checkSubcommands(root)
+	return root
+}
+
+// hasCommand reports whether the first argument is a command that root has.
+func hasCommand(root *cobra.Command, args []string) bool {
+	return len(args) > 0 && slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == args[0] || c.HasAlias(args[0]) })
+}
+
+func addOthers(root *cobra.Command, s cli.Streams) {
 	addTo(root, groupRun, tuicmd.Commands(s)...)
 	addTo(root, groupRun, servecmd.Commands(s)...)
 	addTo(root, groupRun, demoModelCommand(s))
@@ -137,9 +153,6 @@ func newRoot(s cli.Streams) *cobra.Command {
 	addTo(root, groupMachine, setupcmd.Commands(setupcmd.For(s))...)
 	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), completionCommand(s), versionCommand(s))
 	tuicmd.Interactive(root, s)
-	completeFlags(root)
-	checkSubcommands(root)
-	return root
 }
 
 // The groups of the help.
