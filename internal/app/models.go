@@ -128,13 +128,7 @@ func (m *Models) client(s p.Settings) (model.Client, error) {
 
 // modelsOf are the models of a provider that the catalogue has.
 func (m *Models) modelsOf(provider string) []string {
-	var list []string
-	for k := range m.config.Catalogue().All() {
-		if k.Provider == provider {
-			list = append(list, k.ID)
-		}
-	}
-	return list
+	return m.config.Catalogue().IDs(provider)
 }
 
 func (m *Models) newClient(c config.Choice) (model.Client, error) {

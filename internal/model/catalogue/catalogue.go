@@ -132,6 +132,19 @@ func (c *Catalogue) All() iter.Seq[Model] {
 	}
 }
 
+// IDs are the models of a provider in the table's order. It reads no more of them than that.
+func (c *Catalogue) IDs(provider string) []string {
+	var list []string
+	text, _ := c.text()
+	for line := range rows(text) {
+		if rest, ok := strings.CutPrefix(line, provider+"\t"); ok {
+			id, _, _ := strings.Cut(rest, "\t")
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
 // Find looks a model up by its exact id: at the provider, then at the model's maker,
 // then at any provider. If there is none, the id is tried again without the vendor
 // before it, the variant behind a colon and the date behind it.

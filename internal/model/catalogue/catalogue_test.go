@@ -69,6 +69,21 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestIDs(t *testing.T) {
+	c := Open("")
+	for _, provider := range []string{"openai", "open", "groq", "mock", ""} {
+		var want []string
+		for m := range c.All() {
+			if m.Provider == provider {
+				want = append(want, m.ID)
+			}
+		}
+		if got := c.IDs(provider); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", provider, got, want)
+		}
+	}
+}
+
 func TestEffortIsOnlyMedium(t *testing.T) {
 	for efforts, want := range map[string]string{"low/medium/high": "medium", "high": "", "": "", "none/default": ""} {
 		var m Model
