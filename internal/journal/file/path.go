@@ -85,10 +85,9 @@ func (s *Store) find(ctx context.Context, id string) (path string, err error) {
 	return path, err
 }
 
-// findNear looks where the id says that the conversation began: at that second or
-// the next, which nearly always is so and needs no look at the others of that day,
-// then on that day, or on one beside it if the clock was changed.
-func (s *Store) findNear(id string) (string, bool) {
+// findAt looks where the id says that the conversation began: at that second or the
+// next. That needs no look at the others of that day.
+func (s *Store) findAt(id string) (string, bool) {
 	at, ok := idTime(id)
 	if !ok {
 		return "", false
@@ -100,6 +99,19 @@ func (s *Store) findNear(id string) (string, bool) {
 				return path, true
 			}
 		}
+	}
+	return "", false
+}
+
+// findNear looks where findAt does, which nearly always finds it, then on the day of the id,
+// or on one beside it if the clock was changed.
+func (s *Store) findNear(id string) (string, bool) {
+	if path, ok := s.findAt(id); ok {
+		return path, true
+	}
+	at, ok := idTime(id)
+	if !ok {
+		return "", false
 	}
 	for _, root := range []string{activeDir, archivedDir} {
 		for _, days := range []int{0, -1, 1} {

@@ -87,7 +87,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	if !journal.ValidID(id) {
 		return nil, errors.New("not a conversation id")
 	}
-	if _, exists := s.findNear(id); exists { // looking everywhere would cost more with each conversation
+	if s.exists(id, at) {
 		return nil, fs.ErrExist
 	}
 	path := journalPath(filepath.Join(s.home, activeDir), id, at)
@@ -115,6 +115,18 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	}
 	of := idSum(id)
 	return s.start(&held{id, path, lock, f}, found{of: of, sum: of, kinds: make(map[string]int64)}), nil
+}
+
+// exists reports whether a conversation that is to be created at a time is there already. It
+// does not look everywhere: that would cost more with each conversation. If its id is of
+// that time, nobody can have created it but in the second of its id or the next.
+func (s *Store) exists(id string, at time.Time) bool {
+	find := s.findNear
+	if made, ok := idTime(id); ok && !at.Before(made) && at.Sub(made) <= time.Second {
+		find = s.findAt
+	}
+	_, exists := find(id)
+	return exists
 }
 
 // Open implements Store.
