@@ -39,8 +39,11 @@ const (
 )
 
 // shimEnv is the environment of shim and stage, not of the command. They have
-// nothing to compute: one processor spares them the start of threads.
-func shimEnv() []string { return []string{"GOMAXPROCS=1"} }
+// nothing to compute: one processor spares them the start of threads. The runtime
+// shall not ask the system how many there are, nor prepare a profile of memory.
+func shimEnv() []string {
+	return []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,memprofilerate=0"}
+}
 
 // newShim starts a shim and does not wait for it.
 func newShim(k kind) (*shim, error) {
