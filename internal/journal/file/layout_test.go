@@ -187,6 +187,25 @@ func TestCreateOverwritesNothing(t *testing.T) {
 	must(t, j.Close())
 }
 
+// An id that was made just now may have been used in the meantime.
+func TestCreateWithAFreshIDOverwritesNothing(t *testing.T) {
+	for _, between := range []time.Duration{0, 100 * time.Millisecond, time.Second, 3 * time.Second} {
+		s := file.New(t.TempDir(), file.Options{})
+		now := time.Now()
+		id := string(protocol.NewConversationID(now))
+		j, err := s.Create(t.Context(), id, now)
+		must(t, err)
+		must(t, j.Close())
+		if _, err := s.Create(t.Context(), id, now.Add(between)); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("after %s: Create = %v", between, err)
+		}
+		must(t, s.Archive(t.Context(), id))
+		if _, err := s.Create(t.Context(), id, now.Add(between)); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("archived, after %s: Create = %v", between, err)
+		}
+	}
+}
+
 // What is not a journal is not listed, and a directory that cannot be read does
 // not hide the others.
 func TestListPassesOverTheRest(t *testing.T) {
