@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -192,6 +193,21 @@ func TestChooseRecords(t *testing.T) {
 	p.chooseRecords(1000)
 	if !p.parts[0].keep || p.parts[1].keep {
 		t.Error("of two equals the first is to be kept")
+	}
+}
+
+// The sum does not depend on which table made it.
+func TestChecksum(t *testing.T) {
+	b := []byte(strings.Repeat("fermata 𝄐\x00\xff", 100))
+	for n := range len(b) {
+		if got, want := crc32.Checksum(b[n:], simple()), crc32.Checksum(b[n:], castagnoli()); got != want {
+			t.Fatalf("the last %d bytes: %08x, want %08x", len(b)-n, got, want)
+		}
+	}
+	for range 2 * manyBytes / len(b) {
+		if got, want := checksum(b), crc32.Checksum(b, castagnoli()); got != want {
+			t.Fatalf("after %d bytes: %08x, want %08x", summed.Load(), got, want)
+		}
 	}
 }
 
