@@ -169,6 +169,9 @@ func (c *Catalogue) FindExact(provider, id string) (Model, bool) {
 var makers = []string{"openai", "anthropic", "google", "xai", "mistral", "deepseek", "moonshotai", "zai", "alibaba", "minimax"}
 
 func find(text, provider, id string) (Model, bool) {
+	if !strings.Contains(text, "\t"+id+"\t") {
+		return Model{}, false
+	}
 	best, quality := "", 0
 	for line := range rows(text) {
 		p, rest, _ := strings.Cut(line, "\t")
