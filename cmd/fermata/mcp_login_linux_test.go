@@ -48,7 +48,7 @@ func TestLoginToAnMCPServer(t *testing.T) {
 	}
 	contains(t, "list", pl.must("mcp", "list"), "logged in")
 	contains(t, "get", pl.must("mcp", "get", "tickets"), "logged in")
-	contains(t, "test", pl.must("mcp", "test", "tickets"), "1 tools, logged in")
+	contains(t, "test", pl.must("mcp", "test", "tickets"), "1 tool, logged in")
 	id := pl.converse("exec", "--demo", `plan: call: tickets__echo {"text":"hello"}; run: env; cat ../home/fermata/keys/mcp/*`)
 	contains(t, "the answer", pl.must("show", id), "you said hello")
 	home := filepath.Join(pl.dir, "home", "fermata")

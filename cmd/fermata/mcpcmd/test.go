@@ -124,7 +124,7 @@ func Doctor(ctx context.Context, l app.Loaded, line func(what, format string, ar
 		return err
 	}
 	for i, s := range list {
-		what, text := "", fmt.Sprintf("works, %d tools%s", len(s.Tools), loggedIn(s))
+		what, text := "", fmt.Sprintf("works, %s%s", cli.Plural(len(s.Tools), "tool"), loggedIn(s))
 		if i == 0 {
 			what = "MCP servers"
 		}
