@@ -31,7 +31,7 @@ var descriptions = map[string]string{
 	"model_providers.*.stream_idle_timeout_ms": "How long the service may be silent.",
 	"model_providers.*.requires_openai_auth":   "Use the key of OpenAI.",
 
-	"approval_policy":                                   "When to ask before a command runs. `fermata exec` never asks unless a flag or -c says so.",
+	"approval_policy":                                   "When to ask before a command runs. `fermata exec` without a terminal asks nobody: there this counts only with `--park`, or if `-a`, `-c` or `-p` of the run says it.",
 	"sandbox_mode":                                      "What commands may touch.",
 	"sandbox_workspace_write.writable_roots":            "Directories that commands may write to as well.",
 	"sandbox_workspace_write.network_access":            "Whether commands may use the network.",
@@ -87,7 +87,7 @@ var descriptions = map[string]string{
 	"compact_keep_tokens": "Tokens of your own messages that a compaction keeps word for word, the newest first; the first message is always kept.",
 	"on_limit": "What becomes of a turn when a limit of the model service is reached: it waits until somebody acts, until the limit is lifted, or fails. " +
 		"Unless set: hold in the terminal, fail in exec (see --hold) and for MCP clients.",
-	"notify_webhook.url":    "An address to which fermata web posts what you may want to know: an approval is asked, a turn is held at a limit or has ended, a crash was recovered.",
+	"notify_webhook.url":    "An address to which `fermata web` and `fermata serve --http` post what you may want to know: an approval is asked, a turn is held at a limit or has ended, a crash was recovered.",
 	"notify_webhook.secret": "The key that signs these posts, as Standard Webhooks do.",
 
 	"notify": "A program to run when a turn has ended or waits; it gets one more argument, a JSON object. `notify_when.…` say when.",
