@@ -25,11 +25,8 @@ func webCommand(s cli.Streams) *cobra.Command {
 		Example: "  fermata web\n  fermata web --no-open 127.0.0.1:7777",
 		Args:    cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if manage.Asked() && len(a) > 0 {
-				return cli.Usagef("web: %q: --link, --list and --revoke take no address", a[0])
-			}
 			if manage.Asked() {
-				return manageWeb(s, page, manage)
+				return manageWeb(s, page, manage, a)
 			}
 			if page.Address == "" {
 				page.Address = webcmd.Default
@@ -54,7 +51,10 @@ func serveWeb(ctx context.Context, s cli.Streams, f cli.RunFlags, page webcmd.Fl
 }
 
 // manageWeb makes, lists and revokes links to a page that is served, by whichever process.
-func manageWeb(s cli.Streams, page webcmd.Flags, m webcmd.Manage) error {
+func manageWeb(s cli.Streams, page webcmd.Flags, m webcmd.Manage, args []string) error {
+	if len(args) > 0 {
+		return cli.Usagef("%q: --link, --list and --revoke take no address", args[0])
+	}
 	home, err := config.Home(os.Getenv)
 	if err != nil {
 		return err

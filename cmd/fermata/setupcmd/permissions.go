@@ -51,7 +51,7 @@ func permissionsCommand(o Options) *cobra.Command {
 		return c
 	}
 	cmd.AddCommand(
-		change("allow", "Let commands that start with these words, or a tool, run without asking", "  fermata permissions allow go test\n  fermata permissions allow \"make -n\"",
+		change("allow", "Let commands that start with these words, or a tool, run without asking", "  fermata permissions allow go test\n  fermata permissions allow \"make -n\"\n  fermata permissions allow --tool docs.search",
 			func(l app.Loaded, perm project.Permission) error { return l.Projects.Allow(perm) }),
 		change("revoke", "Revoke a permission", "  fermata permissions revoke go test\n  fermata permissions revoke --tool docs.write",
 			func(l app.Loaded, perm project.Permission) error { return l.Projects.Revoke(perm) }))

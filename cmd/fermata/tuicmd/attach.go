@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/cmd/fermata/managecmd"
@@ -26,6 +27,9 @@ func attachCommand(s cli.Streams) *cobra.Command {
 		ValidArgsFunction: cli.CompleteIDs(false),
 		Args:              cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := checkAttach(cmd.Flags(), readOnly); err != nil {
+				return err
+			}
 			live, err := managecmd.ListLive(cmd.Context())
 			if err != nil {
 				return err
@@ -45,6 +49,19 @@ func attachCommand(s cli.Streams) *cobra.Command {
 	t.flags.register(cmd.Flags())
 	cmd.Flags().BoolVar(&readOnly, "read-only", false, "only watch")
 	return cmd
+}
+
+// checkAttach refuses flags that would be ignored.
+func checkAttach(fs *pflag.FlagSet, readOnly bool) (err error) {
+	if fs.Changed("detach") {
+		return cli.Usagef("attach: leave out --detach: the turns run in the process that has the conversation open")
+	}
+	fs.Visit(func(f *pflag.Flag) {
+		if err == nil && readOnly && f.Name != "read-only" {
+			err = cli.Usagef("attach: --read-only only watches: leave out --%s", f.Name)
+		}
+	})
+	return err
 }
 
 // attachTo returns the conversation to join: the named one, or the only one there is.

@@ -84,7 +84,7 @@ func (f *Flags) TakeAddress(args []string) error {
 
 // Given reports a flag that only makes sense with an address, if there is one.
 func (f *Flags) Given(fs *pflag.FlagSet) (name string, ok bool) {
-	for _, n := range []string{"http-name", "tls-cert", "tls-key", "insecure-http"} {
+	for _, n := range []string{"http-name", "tls-cert", "tls-key", "insecure-http", "read-only"} {
 		if fs.Changed(n) {
 			return n, true
 		}
