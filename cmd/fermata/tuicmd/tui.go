@@ -155,7 +155,7 @@ func (t terminalRun) run(ctx context.Context, s cli.Streams) error {
 	defer r.Close()
 	o := screenOptions(r, t.flags)
 	o.In, o.Out, o.Pick = s.In, s.RawOut, t.pick
-	o.Notices, o.MoreNotices = warned.take(), warned.take
+	o.Notices, o.MoreNotices = warned.notices(), warned.notices
 	o.Images = runcmd.ImageFiles(t.flags.images)
 	if len(t.prompt) > 0 {
 		o.Prompt = t.prompt[0]
@@ -205,6 +205,15 @@ func (w *warnings) take() []string {
 	defer w.mu.Unlock()
 	lines := strings.FieldsFunc(w.text.String(), func(r rune) bool { return r == '\n' })
 	w.text.Reset()
+	return lines
+}
+
+// notices are the lines that are new as the screen shows them: a warning is marked as one there.
+func (w *warnings) notices() []string {
+	lines := w.take()
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "fermata: warning: ")
+	}
 	return lines
 }
 
