@@ -17,12 +17,13 @@ const wheelLines = 3
 // input takes what a person does: keys, pastes, the wheel.
 func (m *model) input(msg tea.Msg) tea.Cmd {
 	key, isKey := msg.(tea.KeyPressMsg)
-	if isKey && key.String() != "ctrl+c" {
+	_, isPaste := msg.(tea.PasteMsg)
+	if isKey && key.String() != "ctrl+c" || isPaste {
 		m.disarm()
 		m.clearHint()
 		m.sel = selection.Selection{}
 	}
-	if isKey && key.String() != "esc" {
+	if isKey && key.String() != "esc" || isPaste {
 		m.escaped = false
 	}
 	if m.leaving != nil {

@@ -21,6 +21,9 @@ func TestCtrlCWhenIdle(t *testing.T) {
 		d.press("ctrl+c")
 		d.press("x", "backspace") // another key too
 		d.press("ctrl+c")
+		d.send(tea.PasteMsg{Content: "x"}) // and a paste
+		d.seesNot("Ctrl-C again")
+		d.press("ctrl+c", "ctrl+c") // which clears it first
 		if d.over {
 			t.Fatal("it has quit")
 		}
