@@ -251,7 +251,7 @@ func TestShutdownWhileAMessageWaitsForTheNextTurn(t *testing.T) {
 
 // grow makes a turn that records more than is read back without a checkpoint.
 func grow(e *enginetest.Engine, id p.ConversationID) {
-	e.Say(id, strings.Repeat("x", 5<<20))
+	e.Say(id, strings.Repeat("x", 512<<10))
 	e.Request().Answer("much")
 	synctest.Wait()
 	time.Sleep(time.Second)

@@ -247,7 +247,7 @@ func TestResumeNearlyFull(t *testing.T) {
 	for wire := range wires {
 		t.Run(wire, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				work := &worker{size: func() int { return 3000 }}
+				work := &worker{size: func() int { return 6000 }}
 				r := newLongRun(t, wire, modeltest.Limits{Window: 1 << 30}, p.Settings{}, work)
 				defer r.close()
 				for last := int64(0); last < 30_000; {
@@ -273,6 +273,9 @@ func TestStopsInACompaction(t *testing.T) {
 	for wire := range wires {
 		for _, how := range []string{"stop", "crash"} {
 			for at := range 12 {
+				if testing.Short() && at%3 != 0 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%s/%d", wire, how, at), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						work := &worker{left: 20, size: func() int { return 4000 }}
@@ -371,7 +374,10 @@ func TestRandomLongConversations(t *testing.T) {
 
 // After several compactions the model can look up what was said and printed before the first.
 func TestRecallAfterCompactions(t *testing.T) {
-	const facts = 50
+	facts := 50
+	if testing.Short() {
+		facts = 20
+	}
 	fact := func(n int) string { return fmt.Sprintf("the secret of door%02d is %d", n, 7919*(n+1)) }
 	for wire := range wires {
 		t.Run(wire, func(t *testing.T) {
