@@ -71,8 +71,19 @@ func unixClient(path string) *http.Client {
 	}}}
 }
 
+// shortDir is a directory whose name, unlike that of a test's own, is never too long for a socket in it.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "listen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 func TestUnixSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "new", "s.sock")
+	path := filepath.Join(shortDir(t), "new", "s.sock")
 	serve(t, Address{Path: path}, nil, echo)
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 		if info, err := os.Lstat(name); err != nil || info.Mode().Perm() != want {
@@ -105,7 +116,7 @@ func TestUnixSocket(t *testing.T) {
 
 // What a killed server left is replaced; anything else that is there stays.
 func TestStaleSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s.sock")
+	path := filepath.Join(shortDir(t), "s.sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +200,7 @@ func TestTCP(t *testing.T) {
 
 // The end of the server ends its connections, after what they still have to say.
 func TestServeEnds(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s.sock")
+	path := filepath.Join(shortDir(t), "s.sock")
 	l, err := (Address{Path: path}).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
