@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	clockUsers.Add(1)
 	code := m.Run()
 	endThree()
+	if binaryDir != "" {
+		os.RemoveAll(binaryDir)
+	}
 	if races() > 0 {
 		code = max(code, 1)
 	}

@@ -270,7 +270,7 @@ func TestSeenIsAPrefixAfterAKill(t *testing.T) {
 	s := listen(t, &server.Options{})
 	m := newMachine(t, s.ClientURL())
 	cmd, _ := m.start(append(turn, "talk 2000")...)
-	client := newMember(t, nats.Options{URL: s.ClientURL()})
+	client := newMember(t, nats.Options{URL: s.ClientURL(), Lease: time.Minute}) // whoever comes first makes the stream
 	var id p.ConversationID
 	eventually(t, "the turn is there", func() bool {
 		page, err := client.c.List(t.Context(), engine.ListOptions{})

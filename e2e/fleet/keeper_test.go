@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -32,7 +33,7 @@ const treeID = p.ConversationID("01a1e49c-1609-7220-8898-feaed88b1943")
 
 func newKeeper(t *testing.T, s *server.Server, name string) *treeKeeper {
 	t.Helper()
-	store := nats.New(t.Context(), nats.Options{URL: s.ClientURL()})
+	store := nats.New(t.Context(), nats.Options{URL: s.ClientURL(), Lease: time.Minute})
 	t.Cleanup(func() { store.Close() })
 	k := &treeKeeper{t: t}
 	k.Keeper = &worktree.Keeper{Home: t.TempDir(), Node: name, Base: t.Context(), Trees: worktree.Trees{Store: store}, Max: 20_000}

@@ -2,11 +2,44 @@ package fleet
 
 import (
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/fermata-agent/fermata/internal/journal/nats"
 )
+
+// slowDialer gives connections of which the first is silent for too long.
+type slowDialer struct{ dialed int }
+
+// Dial implements nats.CustomDialer.
+func (d *slowDialer) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	if d.dialed++; d.dialed == 1 {
+		return silentConn{conn}, err
+	}
+	return conn, err
+}
+
+type silentConn struct{ net.Conn }
+
+func (silentConn) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+
+// A machine with much to do may be too slow for one connection: it tries again.
+func TestConnectsAgainAfterATimeout(t *testing.T) {
+	s := listen(t, &server.Options{})
+	d := &slowDialer{}
+	st := nats.New(t.Context(), nats.Options{URL: s.ClientURL(), Lease: time.Minute, Connect: []natsgo.Option{natsgo.SetCustomDialer(d)}})
+	defer st.Close()
+	if _, err := st.List(t.Context()); err != nil || d.dialed != 2 {
+		t.Errorf("%v, after %d connections, want 2", err, d.dialed)
+	}
+}
 
 // When the servers go while a turn runs, its command ends before others could have the conversation,
 // the turn says why, and everything goes on when they are back.

@@ -19,7 +19,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-var buildFlags []string // of fermata
+var (
+	buildFlags []string // of fermata
+	binaryDir  string   // removed when all tests have ended
+)
 
 // binary builds fermata once.
 var binary = sync.OnceValues(func() (string, error) {
@@ -27,6 +30,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	binaryDir = dir
 	name := filepath.Join(dir, "fermata")
 	cmd := exec.Command("go", slices.Concat([]string{"build"}, buildFlags, []string{"-o", name, "./cmd/fermata"})...)
 	cmd.Dir = filepath.Join("..", "..")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -90,8 +91,6 @@ func (s *Store) connect(ctx context.Context) (*link, error) {
 // dial connects and looks for everything that the store needs, and makes what is
 // missing.
 func (s *Store) dial(ctx context.Context) (_ *link, err error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
 	auth, err := s.o.Auth.options()
 	if err != nil {
 		return nil, err
@@ -107,6 +106,9 @@ func (s *Store) dial(ctx context.Context) (_ *link, err error) {
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // not on stderr
 	}, auth, s.o.Connect)
 	nc, err := nats.Connect(s.o.URL, options...)
+	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() { // on a busy machine it may be us who were too slow
+		nc, err = nats.Connect(s.o.URL, options...)
+	}
 	if err != nil {
 		return nil, &ConnectError{URL: s.o.URL, Cert: s.o.Auth.Cert != "", Err: err}
 	}
@@ -123,6 +125,8 @@ func (s *Store) dial(ctx context.Context) (_ *link, err error) {
 	if l.conn, err = newConn(nc, js, api, s.o.Name); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	return l, s.provision(ctx, l)
 }
 
