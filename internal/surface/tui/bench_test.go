@@ -118,7 +118,7 @@ func BenchmarkScroll(b *testing.B) {
 	}
 }
 
-// BenchmarkFill folds and shows a conversation of 10,000 items, and tells what
+// BenchmarkFill folds and shows a conversation of 10,000 items, and reports what
 // that holds in memory.
 func BenchmarkFill(b *testing.B) {
 	before := heap()

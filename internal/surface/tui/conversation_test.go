@@ -249,7 +249,7 @@ func TestOldFeedIsNotHeard(t *testing.T) {
 	})
 }
 
-// An interrupt that is refused is told, and can be tried again.
+// An interrupt that is refused is shown, and can be tried again.
 func TestStopThatIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)

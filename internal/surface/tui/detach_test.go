@@ -75,7 +75,7 @@ func TestOwnerIsGone(t *testing.T) {
 		d.sees("process 8 has quit; process 9 has taken over")
 		d.send(moved{"another", app.Move{From: 11, To: 12}})
 		if strings.Contains(d.screen(), "process 11") {
-			t.Error("it tells of another conversation")
+			t.Error("it reports another conversation")
 		}
 	})
 }

@@ -58,7 +58,7 @@ func pictures(r *enginetest.Request) string {
 	return strings.Join(urls, " ")
 }
 
-// What is handed back still has its images, also by a conversation that is opened by
+// What is returned still has its images, also by a conversation that is opened by
 // another program than the one that sent them; and so has what is written meanwhile.
 func TestImagesAreHandedBack(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {

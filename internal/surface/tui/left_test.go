@@ -11,7 +11,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A tidyEngine notes what is let go of.
+// A tidyEngine notes what is released.
 type tidyEngine struct {
 	*enginetest.Engine
 	released *[]p.ConversationID
@@ -34,7 +34,7 @@ func TestConversationIsLetGo(t *testing.T) {
 		d.say("/new", "enter")
 		d.wait(time.Second)
 		if len(released) != 1 || released[0] != first {
-			t.Fatalf("it let go of %v, not of %s", released, first)
+			t.Fatalf("it released %v, not of %s", released, first)
 		}
 		answered(d, "two", "no")
 		d.say("/resume", "enter")
@@ -46,7 +46,7 @@ func TestConversationIsLetGo(t *testing.T) {
 		d.say("other", "enter") // the one that is on the screen
 		d.wait(time.Second)
 		if len(released) != 2 || d.m.conv.id != other {
-			t.Fatalf("it let go of %v and shows %s", released, d.m.conv.id)
+			t.Fatalf("it released %v and shows %s", released, d.m.conv.id)
 		}
 		answered(d, "three", "still there")
 	})
@@ -67,14 +67,14 @@ func (e deafEngine) Resume(ctx context.Context, id p.ConversationID) (engine.Sna
 }
 
 // Who chooses another conversation while one is being opened gets that; what is
-// opened for nothing is let go of.
+// opened for nothing is released.
 func TestSecondChoice(t *testing.T) {
 	const slow, other = 0, 1
 	for name, tt := range map[string]struct {
 		keys  []string
 		shows int  // slow, other or neither
 		kept  bool // because commands run in it
-		lets  bool // it is let go of the slow one
+		lets  bool // the slow one is released
 	}{
 		"another":          {keys: []string{"esc", "b", "enter"}, shows: other, lets: true},
 		"the same":         {keys: []string{"enter"}, shows: slow},
@@ -102,7 +102,7 @@ func TestSecondChoice(t *testing.T) {
 					t.Errorf("it shows %d, not %d", got, tt.shows)
 				}
 				if lets := slices.Equal(released, ids[:1]); lets != tt.lets || !lets && len(released) > 0 {
-					t.Errorf("of %v it let go of %v", ids, released)
+					t.Errorf("of %v it released %v", ids, released)
 				}
 			})
 		})
@@ -201,7 +201,7 @@ func TestQuitWithCommandsElsewhere(t *testing.T) {
 		d.wait(time.Second)
 		d.sees("1 background command keeps running")
 		if len(released) > 0 {
-			t.Fatal("it was let go of")
+			t.Fatal("it was released")
 		}
 		d.press("ctrl+d")
 		d.wait(time.Second)

@@ -115,7 +115,7 @@ func (s stuckEngine) Submit(ctx context.Context, id p.ConversationID, op p.Op) (
 }
 
 // With a disk that is slow, what has been sent can be seen, and what has not
-// left yet can be taken back; a stop does not wait.
+// left yet can be recalled; a stop does not wait.
 func TestSlowEngine(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		s := stuckEngine{e, &atomic.Bool{}, make(chan struct{})}

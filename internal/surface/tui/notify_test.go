@@ -33,7 +33,7 @@ func TestLastingPermissionForATool(t *testing.T) {
 		d.press("enter")
 		d.wait(time.Second)
 		if list := store.Permissions("/w"); len(list) != 0 {
-			t.Errorf("after it was taken back: %v", list)
+			t.Errorf("after it was revoked: %v", list)
 		}
 	})
 }

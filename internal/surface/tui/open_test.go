@@ -76,7 +76,7 @@ func TestResumeAfterACrash(t *testing.T) {
 	})
 }
 
-// What an earlier stop handed back is not put into the composer again when
+// What an earlier stop returned is not put into the composer again when
 // there were turns since.
 func TestResumeDoesNotBringOldInputBack(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
@@ -266,7 +266,7 @@ func (b brokenEngine) Subscribe(ctx context.Context, id p.ConversationID, after 
 	}
 }
 
-// A feed that ends is told, and begun again with the next message.
+// A feed that ends is reported, and begun again with the next message.
 func TestFeedThatBreaks(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		var broken atomic.Bool
@@ -300,7 +300,7 @@ func TestPanicOfTheFeedIsOurs(t *testing.T) {
 	})
 }
 
-// Whoever leaves from a new conversation is told of the one before.
+// Whoever leaves from a new conversation sees the id of the one before.
 func TestQuitFromANewConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
@@ -414,7 +414,7 @@ func TestResumeWhereNothingIs(t *testing.T) {
 	})
 }
 
-// An approval that comes while something else is on the screen is told.
+// An approval that comes while something else is on the screen is announced.
 func TestApprovalBehindAScreen(t *testing.T) {
 	for _, line := range []string{"/help", "/approvals"} {
 		bubble(t, func(t *testing.T, e *enginetest.Engine) {

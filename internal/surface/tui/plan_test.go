@@ -39,7 +39,7 @@ func TestPlanIsAccepted(t *testing.T) {
 		d.say("tidy up", "enter")
 		req := e.Request()
 		if text := lastEnvironment(req); !strings.Contains(text, "Plan mode is on") || !strings.Contains(text, "<sandbox_mode>read-only<") {
-			t.Errorf("the model is told\n%s", text)
+			t.Errorf("the model is sent\n%s", text)
 		}
 		d.sees("planning")
 		if s := now(d); !s.Plan || s.Sandbox.Mode != p.SandboxWorkspaceWrite {
@@ -52,7 +52,7 @@ func TestPlanIsAccepted(t *testing.T) {
 		d.wait(time.Second)
 		req = e.Request()
 		if text := lastEnvironment(req); !strings.Contains(text, accepted) || !strings.Contains(text, "<sandbox_mode>workspace-write<") {
-			t.Errorf("the model is told\n%s", text)
+			t.Errorf("the model is sent\n%s", text)
 		}
 		d.sees("working")
 		d.seesNot("plan mode: read-only")
@@ -138,7 +138,7 @@ func TestPlanForTwoClients(t *testing.T) {
 	})
 }
 
-// lastEnvironment is what the model was last told of its environment, and what came after it.
+// lastEnvironment is what the model was last sent of its environment, and what came after it.
 func lastEnvironment(r *enginetest.Request) string {
 	var all strings.Builder
 	for _, it := range r.Prompt.Items {

@@ -187,7 +187,7 @@ func TestApprovalIsKeptByQuitting(t *testing.T) {
 	})
 }
 
-// A conversation that has begun is told of also if we end before we hear of it.
+// A conversation that has begun is reported also if we end before Update knows of it.
 func TestQuitBeforeTheReceipt(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)

@@ -298,7 +298,7 @@ func TestImages(t *testing.T) {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
 
-	d.c.SetText(sent.Text) // handed back after a stop
+	d.c.SetText(sent.Text) // returned after a stop
 	d.press("enter")
 	d.wantActions(sent)
 }

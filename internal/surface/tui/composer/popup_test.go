@@ -87,7 +87,7 @@ func TestLongNamesInThePopup(t *testing.T) {
 	d.write("@x")
 	lines := d.c.Popup(30)
 	tuitest.CheckWidth(t, lines, 30)
-	for i, want := range []string{"file-that-is-meant.go", "終.txt", "evil.txt"} { // a path's end tells most
+	for i, want := range []string{"file-that-is-meant.go", "終.txt", "evil.txt"} { // a path's end says most
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d is %q, want %q in it", i, lines[i], want)
 		}

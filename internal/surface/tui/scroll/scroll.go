@@ -120,7 +120,7 @@ func (v *View) Lines(now time.Time) []string {
 		out = append(out, "")
 	}
 	if !v.follow {
-		v.draw(len(v.cells) - 1) // it grows, and Below tells by how much
+		v.draw(len(v.cells) - 1) // it grows, and Below says by how much
 	}
 	v.forget(v.top.cell, last)
 	return out
