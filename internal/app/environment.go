@@ -17,13 +17,13 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// instructions are what the model of some settings is told first.
+// instructions are the built-in ones for the model of some settings.
 func instructions(s p.Settings) string {
 	family := catalogue.FamilyOf(s.Model)
 	return prompt.Instructions(family.Name, family.Edit == catalogue.EditPatch)
 }
 
-// machine is what the model is told of this machine, but for git. It neither
+// machine describes this machine for the model, without git. It neither
 // waits nor runs anything.
 func machine(p.Settings) p.Environment {
 	now := time.Now()
@@ -47,7 +47,7 @@ func zone(now time.Time) string {
 // gitLimit is how long a new conversation waits for what git says.
 const gitLimit = 50 * time.Millisecond
 
-// environment is what the model is told of the machine when a conversation begins.
+// environment describes the machine for the model when a conversation begins.
 func environment(ctx context.Context, home string, s p.Settings) p.Environment {
 	e := machine(s)
 	e.Git = gitState(ctx, home, s.Cwd)

@@ -137,7 +137,7 @@ func (m *Models) newClient(c config.Choice) (model.Client, error) {
 		headers[name] = value.Reveal()
 	}
 	pr, key := c.Provider, c.Key.Reveal()
-	agent, most := "fermata/"+m.version, m.config.MaxOutputTokens
+	agent, maxTokens := "fermata/"+m.version, m.config.MaxOutputTokens
 	switch {
 	case pr.ID == config.Demo:
 		return demo.New(), nil
@@ -145,17 +145,17 @@ func (m *Models) newClient(c config.Choice) (model.Client, error) {
 		return responses.New(responses.Options{
 			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams,
 			Originator: m.config.Originator, Version: m.version, IdleTimeout: pr.StreamIdleTimeout,
-			MaxTokens: most, RawThought: m.config.ShowRawReasoning,
+			MaxTokens: maxTokens, RawThought: m.config.ShowRawReasoning,
 		}), nil
 	case pr.WireAPI == config.WireChat:
 		return chat.New(chat.Options{
 			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams, UserAgent: agent, IdleTimeout: pr.StreamIdleTimeout,
-			MaxTokens: most,
+			MaxTokens: maxTokens,
 		}), nil
 	case pr.WireAPI == config.WireAnthropic:
 		return anthropic.New(anthropic.Options{
 			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams, UserAgent: agent, IdleTimeout: pr.StreamIdleTimeout,
-			MaxTokens: int(min(most, math.MaxInt32)),
+			MaxTokens: int(min(maxTokens, math.MaxInt32)),
 		}), nil
 	}
 	return nil, &p.Error{Kind: p.ErrorInternal, Message: fmt.Sprintf("provider %s: wire_api %q is not supported", pr.ID, pr.WireAPI)}

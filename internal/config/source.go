@@ -30,7 +30,7 @@ type Source struct {
 	Line, Column int // in the file
 }
 
-// String says it as people are told.
+// String is the source for people.
 func (s Source) String() string {
 	switch s.Kind {
 	case FromEnvironment:

@@ -42,7 +42,7 @@ func Command(s cli.Streams) *cobra.Command {
 		Short: "Write a conversation to a file, as Markdown, HTML or JSON",
 		Long: "Write a conversation as a document: Markdown, HTML (one file, without scripts) or JSON, by the ending of FILE. Without -o it is\n" +
 			"printed, as Markdown or in the format that --format names. A file that exists is not overwritten.",
-		Example:           "  fermata export --last -o talk.html\n  fermata export 01a1df48 --format json | jq '.items[].kind'",
+		Example:           "  fermata export --last -o conversation.html\n  fermata export 01a1df48 --format json | jq '.items[].kind'",
 		ValidArgsFunction: cli.CompleteIDs(false),
 		Args:              cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {

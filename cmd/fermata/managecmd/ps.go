@@ -49,7 +49,7 @@ func psCommand(s cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(j.Output) > recordedMost-utf8.UTFMax {
+			if len(j.Output) > maxRecorded-utf8.UTFMax {
 				fmt.Fprintln(s.Err, "fermata: this is the first MiB of the output; the rest is recorded when the command ends")
 			}
 			_, err = io.WriteString(s.Out, j.Output)
@@ -58,8 +58,8 @@ func psCommand(s cli.Streams) *cobra.Command {
 	}
 }
 
-// recordedMost is how much of a command's output is recorded while it runs.
-const recordedMost = 1 << 20
+// maxRecorded is how much of a command's output is recorded while it runs.
+const maxRecorded = 1 << 20
 
 func killCommand(s cli.Streams) *cobra.Command {
 	return &cobra.Command{

@@ -89,7 +89,7 @@ func approve(ctx context.Context, s cli.Streams, f approveFlags, a []string) err
 }
 
 // keeps refuses flags that ask for another model, policy or directory than the turn
-// has: it goes on as it was begun, so they would mean nothing.
+// has: it continues as it was started, so they would have no effect.
 func (f approveFlags) keeps(r *app.App, now p.Settings) error {
 	over := r.Config.Overrides(now)
 	if f.Dir != "" {

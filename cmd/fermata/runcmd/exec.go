@@ -29,7 +29,7 @@ import (
 type execFlags struct {
 	cli.RunFlags
 	resume    string
-	fork      bool // go on with a copy
+	fork      bool // continue with a copy
 	returned  bool // send what was returned again
 	last      bool
 	all       bool
@@ -337,7 +337,7 @@ func runTurn(ctx context.Context, s cli.Streams, e engine.Engine, o exec.Options
 	if errors.Is(err, cli.ErrStdoutClosed) { // before the turn began
 		exit := &cli.ExitError{Code: cli.ExitStdoutClosed, Err: fmt.Errorf("interrupted: %w", cli.ErrStdoutClosed)}
 		if !o.Ephemeral {
-			exit.Hint = "resume with: " + o.GoOn()
+			exit.Hint = "resume with: " + o.ResumeCommand()
 		}
 		return exit
 	}
@@ -384,7 +384,7 @@ func unwritten(s cli.Streams, o exec.Options, end engine.TurnEnd, err error) err
 		exit = &cli.ExitError{Code: cli.ExitStdoutClosed, Err: fmt.Errorf("interrupted: %w", cli.ErrStdoutClosed)}
 	}
 	if end.End.Reason != p.Completed && !o.Ephemeral {
-		exit.Hint = "resume with: " + o.GoOn()
+		exit.Hint = "resume with: " + o.ResumeCommand()
 	}
 	return exit
 }
@@ -509,7 +509,7 @@ func (f execFlags) offerReturned(s cli.Streams, snap engine.Snapshot, o *exec.Op
 // shellQuote writes a text as one word of a shell.
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// open opens the conversation to go on with, or a copy of it.
+// open opens the conversation to resume, or a copy of it.
 func (f execFlags) open(ctx context.Context, r *app.App, name string) (engine.Snapshot, error) {
 	id, err := cli.FindOrLast(ctx, r, name, f.all)
 	if err == nil && f.fork {

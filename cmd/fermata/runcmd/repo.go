@@ -18,7 +18,7 @@ var errNoRepo = errors.New("not in a git repository")
 // guard refuses a turn in a directory without version control, as programs
 // written for Codex expect. A flag lets it run all the same, and so does a
 // directory that the configuration trusts. The demo model does only what the user types.
-// To resume is guarded too, so that whoever needed the flag is told to give it again.
+// Resuming is guarded too: whoever needed the flag gives it again.
 func (f *execFlags) guard(cfg *config.Config, s p.Settings, o *exec.Options) error {
 	o.ResumeFlags = resumeFlags(cfg, s)
 	if o.ResumeFlags == "" || f.skipRepo || f.Typed.Bypass || f.fleet.dir != "" || f.fleet.git.URL != "" {

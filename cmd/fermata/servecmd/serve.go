@@ -95,7 +95,7 @@ func runServer(ctx context.Context, s cli.Streams, f cli.RunFlags, serve func(co
 	defer r.Close()
 	ctx, stopped := cli.StopSignals(ctx)
 	err = serve(ctx, r)
-	if stopped() != nil { // a server that is told to end and does has done well
+	if stopped() != nil { // a server that ends at a signal has succeeded
 		return nil
 	}
 	return err

@@ -28,7 +28,7 @@ type guard struct {
 	cmd  *exec.Cmd
 }
 
-// What the guard is told, one line each. What else comes is the text of a crash.
+// The messages to the guard, one line each. Any other line is the text of a crash.
 const (
 	guardBye   = "fermata: bye"
 	guardShows = "fermata: shows "

@@ -105,7 +105,7 @@ func noTerminal(s cli.Streams) string {
 	return ""
 }
 
-// A terminalRun is a conversation in the terminal that is to begin, or go on.
+// A terminalRun is a conversation in the terminal to start or to resume.
 type terminalRun struct {
 	flags  tuiFlags
 	prompt []string // one, or none
@@ -341,7 +341,7 @@ func (f *tuiFlags) firstRun(ctx context.Context, s cli.Streams) error {
 	_, err = l.Models().Choose("")
 	var missing *config.MissingKeyError
 	if !errors.Is(err, config.ErrNoProvider) && !errors.As(err, &missing) {
-		return nil // what else is wrong is told later
+		return nil // what else is wrong is reported later
 	}
 	why := ""
 	if missing != nil {

@@ -29,15 +29,15 @@ import (
 type Options struct {
 	Conversation p.ConversationID
 	Turn         p.UserTurn
-	Approve      *p.Approve // instead of Turn: answer this, and go on with its turn
-	TryNow       *p.TryNow  // instead of Turn: end the hold of a turn, and go on with it
+	Approve      *p.Approve // instead of Turn: answer this, and resume its turn
+	TryNow       *p.TryNow  // instead of Turn: end the hold of a turn, and resume it
 	Park         bool       // leave a turn that needs an approval, for somebody to answer later
 	Ask          *Asking    // if not nil, somebody at the terminal answers
 	Out          io.Writer
 	Err          io.Writer
 	OutTerminal  bool                          // Out is a terminal
 	ErrTerminal  bool                          // Err is a terminal
-	Plain        bool                          // the terminal is one that only prints: no line that shows what goes on
+	Plain        bool                          // the terminal is one that only prints: no status line
 	Width        func() int                    // of the terminal; nil or 0 if that is not known
 	Color        bool                          // of what is progress; never of the answer on Out
 	HideThought  bool                          // leave out what the model thought
@@ -84,7 +84,7 @@ func (e *ParkedError) Error() string {
 // before the run was stopped.
 var ErrAnswerNotRead = errors.New("the answer was not read")
 
-// ErrDetached says that the turn goes on in the process that owns it.
+// ErrDetached says that the turn continues in the process that owns it.
 var ErrDetached = errors.New("detached")
 
 // ErrAnswer says that the turn completed and its answer could not be written.
@@ -361,8 +361,8 @@ func stopped(ctx context.Context, e engine.Engine, id p.ConversationID, done cha
 	}
 }
 
-// GoOn says how to take the conversation up again.
-func (o Options) GoOn() string {
+// ResumeCommand is the command that resumes the conversation.
+func (o Options) ResumeCommand() string {
 	words := []string{"fermata exec resume", string(o.Conversation), "PROMPT"}
 	if o.ResumeFlags != "" {
 		words = slices.Insert(words, 1, o.ResumeFlags)

@@ -50,7 +50,7 @@ func newPrinter(o Options) *printer {
 }
 
 // Event draws what an event changed. Errors of the progress stream are not
-// ours to report: the turn goes on without a reader.
+// ours to report: the turn continues without a reader.
 func (pr *printer) Event(e p.Event) {
 	if d, ok := e.Body.(*p.Delta); ok && !pr.live && (d.Kind == p.DeltaMessage || d.Kind == p.DeltaReasoning) {
 		return // shown when it is whole
@@ -105,7 +105,7 @@ func (pr *printer) message(it *transcript.Item) {
 		pr.text(safetext.Strip(text[min(pr.shown[it.ID], len(text)):]))
 		pr.shown[it.ID] = len(text)
 		if it.Status != transcript.Open {
-			pr.cutMark(it)
+			pr.markPartial(it)
 			pr.endOfLine()
 		}
 		return
@@ -138,7 +138,7 @@ func (pr *printer) flush() {
 	if it := pr.pending; it != nil {
 		pr.pending = nil
 		pr.text(pr.render(it.Text))
-		pr.cutMark(it)
+		pr.markPartial(it)
 		pr.endOfLine()
 	}
 }
@@ -152,7 +152,7 @@ func (pr *printer) render(text string) string {
 	return strings.Join(pr.o.Markdown(text, pr.o.width()), "\n")
 }
 
-func (pr *printer) cutMark(it *transcript.Item) {
+func (pr *printer) markPartial(it *transcript.Item) {
 	if it.Status == transcript.Interrupted {
 		pr.text(pr.styled(style.Yellow, " […partial]"))
 	}
@@ -320,7 +320,7 @@ func used(price func(p.Usage) (float64, bool), u p.Usage) string {
 	return text
 }
 
-// endLine says how the turn ended, and how to go on if it was cut.
+// endLine says how the turn ended, and how to resume if it did not complete.
 func (pr *printer) endLine(end engine.TurnEnd) {
 	pr.leftBehind()
 	if end.Usage != (p.Usage{}) { // the service said it
@@ -342,7 +342,7 @@ func (pr *printer) endLine(end engine.TurnEnd) {
 		pr.line("the end of the turn could not be saved")
 	}
 	if !pr.o.Ephemeral {
-		pr.line("to resume: " + pr.o.GoOn())
+		pr.line("to resume: " + pr.o.ResumeCommand())
 	}
 }
 

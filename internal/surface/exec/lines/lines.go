@@ -120,7 +120,7 @@ func PrintThread(w io.Writer, id p.ConversationID) error {
 	return j.result()
 }
 
-// PrintError writes the line for an error that no turn has told of. If nobody
+// PrintError writes the line for an error that no turn has reported. If nobody
 // can read it, that is not ours to report.
 func PrintError(w io.Writer, err error) {
 	j := Printer{w: w, onFail: func(error) {}}
