@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
@@ -176,6 +178,36 @@ func TestPatchIsSettledLater(t *testing.T) {
 		_, settled := outputs(t, e, id)
 		if len(s.given) != 1 || len(settled) != 1 || !settled[0].Applied {
 			t.Errorf("settled %q, recorded %+v", s.given, settled)
+		}
+	})
+}
+
+// An undo whose steps take long is left to its client: the conversation is not released and settled between two steps.
+// If it was settled nonetheless, the undo is not committed.
+func TestSlowUndo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := settler{}
+		e := enginetest.New(t, s.options())
+		id := e.Begin()
+		e.Say(id, "go")
+		e.Request().Answer("done")
+		e.Idle()
+		e.Must(id, p.Undo{Started: &p.PatchStarted{Patch: "u", Undoes: 1, Record: json.RawMessage(`"rec"`)}})
+		time.Sleep(50 * time.Second)
+		e.Must(id, p.Undo{Committed: &p.PatchCommitted{Patch: "u"}})
+		time.Sleep(50 * time.Second)
+		e.Must(id, p.Undo{Done: &p.Undone{Of: 1, Patch: "u"}})
+		if len(s.given) != 0 {
+			t.Errorf("settled %q while its client was at work", s.given)
+		}
+
+		e.Must(id, p.Undo{Started: &p.PatchStarted{Patch: "v", Undoes: 1, Record: json.RawMessage(`"rec"`)}})
+		time.Sleep(2 * time.Minute)
+		if _, err := e.Submit(t.Context(), id, p.Undo{Committed: &p.PatchCommitted{Patch: "v"}}); err == nil || !strings.Contains(err.Error(), "rolled back") {
+			t.Errorf("commit of what was settled: %v", err)
+		}
+		if len(s.given) != 1 {
+			t.Errorf("settled %q", s.given)
 		}
 	})
 }

@@ -3,7 +3,10 @@ package conversation
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/fold"
 )
 
 type (
@@ -27,7 +30,7 @@ func (c *Conversation) Unfollow() {
 	}
 }
 
-// ReleaseIdle closes the conversation if nothing goes on in it, and reports
+// ReleaseIdle closes the conversation if nothing goes on in it, not even an undo, and reports
 // whether it does. It does not wait until it is closed.
 func (c *Conversation) ReleaseIdle(ctx context.Context) bool {
 	a, err := c.ask(ctx, releaseOp{})
@@ -46,8 +49,14 @@ func (o *owner) resting() bool {
 		len(o.effects) == 0 && len(o.replies) == 0
 }
 
+// undoing reports whether an undo was started whose outcome is not recorded. Its client carries it out: a conversation that
+// is opened again meanwhile would settle what is under way.
+func (o *owner) undoing() bool {
+	return slices.ContainsFunc(o.state.Patches, func(op fold.OpenPatch) bool { return op.Undoes != 0 })
+}
+
 // watchIdle starts the idle clock when nothing goes on. It starts anew with
-// whatever the owner takes, but for looks.
+// whatever the owner takes, but for looks. A client that carries out an undo has as long as one that follows.
 func (o *owner) watchIdle() {
 	if o.looked {
 		o.looked = false
@@ -55,7 +64,7 @@ func (o *owner) watchIdle() {
 	}
 	stopTimer(&o.idle)
 	after := o.cfg.IdleAfter
-	if o.followers > 0 {
+	if o.followers > 0 || o.undoing() {
 		after = o.cfg.IdleFollowed
 	}
 	if after > 0 && o.resting() {
