@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ type row struct {
 	start     string
 	state     string
 	threads   string
+	flags     uint64 // of its first thread
 	name      string
 }
 
@@ -25,14 +27,35 @@ func (r row) String() string {
 	return fmt.Sprintf("\n%d, parent %d, %s, %s: %q", r.pid, r.ppid, r.state, r.name, line)
 }
 
-// dead reports whether a process only waits for its parent to notice.
+// dead reports whether a process will not run another instruction of its own: it only waits for its parent to notice, or
+// the kernel takes it down, which takes a moment on a busy machine.
 func (r row) dead() bool {
-	return r.state == "X" || r.state == "Z" && r.threads == "1" || r.threads == "0"
+	if r.state == "X" || r.state == "Z" && r.threads == "1" || r.threads == "0" {
+		return true
+	}
+	return r.ends() && !slices.ContainsFunc(r.tasks(), func(thread row) bool { return !thread.ends() })
 }
 
-// readRow reads /proc/PID/stat; see proc_pid_stat(5).
-func readRow(pid int) (row, bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// ends reports whether a thread has begun to end: PF_EXITING of the kernel's sched.h.
+func (r row) ends() bool { return r.flags&4 != 0 }
+
+// tasks are the threads of a process.
+func (r row) tasks() []row {
+	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", r.pid))
+	var list []row
+	for _, name := range names {
+		if thread, ok := readStat(name); ok {
+			list = append(list, thread)
+		}
+	}
+	return list
+}
+
+func readRow(pid int) (row, bool) { return readStat(fmt.Sprintf("/proc/%d/stat", pid)) }
+
+// readStat reads /proc/PID/stat; see proc_pid_stat(5).
+func readStat(file string) (row, bool) {
+	text, err := os.ReadFile(file)
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if err != nil || open < 0 || end < open {
 		return row{}, false
@@ -41,8 +64,10 @@ func readRow(pid int) (row, bool) {
 	if len(f) < 20 {
 		return row{}, false
 	}
-	ppid, err := strconv.Atoi(f[1])
-	return row{pid, ppid, f[19], f[0], f[17], string(text[open+1 : end])}, err == nil
+	pid, err1 := strconv.Atoi(strings.TrimSpace(string(text[:open])))
+	ppid, err2 := strconv.Atoi(f[1])
+	flags, err3 := strconv.ParseUint(f[6], 10, 64)
+	return row{pid, ppid, f[19], f[0], f[17], flags, string(text[open+1 : end])}, errors.Join(err1, err2, err3) == nil
 }
 
 // processes lists what lives.
