@@ -36,6 +36,7 @@ var update = flag.Bool("update", false, "rewrite what the server says in the tra
 // from run to run are 0. The pieces of a text are joined, and left out if the whole follows. The
 // answer to a message, which comes at any time between its events, stands directly behind it.
 func TestMCPTranscripts(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "mcp", "*.txtar"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts, %v", err)
@@ -94,7 +95,7 @@ func playTranscript(t *testing.T, file string, schema map[string]bool) {
 	// After "until N turns", which another process sees in the file, the end of the turn may be part of what a stream begins
 	// with, or be sent right after it. Nothing else is left to chance.
 	byFile := strings.Contains(part("wire"), " turns\n")
-	for tries := 1; byFile && got != part("wire") && !*update && tries < 5; tries++ {
+	for tries := 1; byFile && got != part("wire") && !*update && tries < 50; tries++ {
 		got = play()
 	}
 	if !*update {
