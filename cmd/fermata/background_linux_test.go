@@ -61,6 +61,7 @@ func (c *crowd) ended() *p.BackgroundEnded {
 }
 
 func TestBackgroundCommandIsStoppedWithItsTurn(t *testing.T) {
+	t.Parallel()
 	for _, stop := range stops {
 		t.Run(stop.name, func(t *testing.T) {
 			asUsers(t, func(t *testing.T, pl *place) {
@@ -93,6 +94,7 @@ func TestBackgroundCommandIsStoppedWithItsTurn(t *testing.T) {
 }
 
 func TestBackgroundCommandEndsWithTheProgram(t *testing.T) {
+	t.Parallel()
 	asUsers(t, func(t *testing.T, pl *place) {
 		c := gatherBehind(t, pl, "type 1: ", deaf, daemon, foreground)
 		if code := c.code(); code != exitOK {
@@ -112,6 +114,7 @@ func TestBackgroundCommandEndsWithTheProgram(t *testing.T) {
 }
 
 func TestBackgroundCommandDiesWithTheProgram(t *testing.T) {
+	t.Parallel()
 	asUsers(t, func(t *testing.T, pl *place) {
 		c := gatherBehind(t, pl, "run: sleep 600", deaf, daemon, foreground)
 		c.signal(syscall.SIGKILL)
@@ -130,6 +133,7 @@ func TestBackgroundCommandDiesWithTheProgram(t *testing.T) {
 // If its supervisor is killed together with fermata, opening the conversation
 // ends what is left.
 func TestBackgroundCommandIsReclaimed(t *testing.T) {
+	t.Parallel()
 	asUsers(t, func(t *testing.T, pl *place) {
 		c := gatherBehindWith(t, pl, []string{"-c", "pid_namespace=false"}, "run: sleep 600", deaf, unhung)
 		c.killWithShims()
@@ -144,6 +148,7 @@ func TestBackgroundCommandIsReclaimed(t *testing.T) {
 
 // Somebody else ends the command; the turn goes on and hears of it.
 func TestBackgroundCommandIsKilledFromOutside(t *testing.T) {
+	t.Parallel()
 	asUsers(t, func(t *testing.T, pl *place) {
 		pl.file("hold", "until test -e go; do sleep 0.05; done")
 		c := gatherBehind(t, pl, "run: sh hold; type 1: ", deaf, daemon, foreground)
@@ -250,6 +255,7 @@ func TestKillOfNothing(t *testing.T) {
 
 // A confined command sees nobody but itself, unless it shall.
 func TestPIDNamespace(t *testing.T) {
+	t.Parallel()
 	if !proc.PIDNamespaces() {
 		t.Skip("no PID namespaces here")
 	}

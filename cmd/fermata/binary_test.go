@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/journal/file"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -43,6 +44,18 @@ func eventually(t testing.TB, what string, cond func() bool) {
 // binaryDir is where the binary was built, if a test needed it.
 var binaryDir atomic.Pointer[string]
 
+// shortPace is how long the binary under test waits for stdin: see package stdin.
+const shortPace = "200ms"
+
+// binary is what the tests run as fermata. Linking takes as long as many tests, so that a plain run
+// takes the binary of the tests, which is fermata if it is called so, as in TestScripts.
+func binary(t testing.TB) (string, error) {
+	if _, measured := t.(*testing.B); measured || longtest.On() || raceDetector {
+		return build()
+	}
+	return exec.LookPath("fermata")
+}
+
 // build makes the binary that people get, once.
 var build = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "fermata-binary")
@@ -54,7 +67,7 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	file := filepath.Join(dir, "fermata")
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-X github.com/fermata-agent/fermata/internal/app/stdin.stdinPace=200ms", "-o", file, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-X github.com/fermata-agent/fermata/internal/app/stdin.Pace="+shortPace, "-o", file, ".").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return file, nil
@@ -73,7 +86,7 @@ type place struct {
 
 func newPlace(t testing.TB) *place {
 	t.Helper()
-	file, err := build()
+	file, err := binary(t)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,6 +98,7 @@ func TestSecondWriterWaitsForAnOwnerThatEnds(t *testing.T) {
 }
 
 func TestSignalWhileWaitingForTheOwner(t *testing.T) {
+	t.Parallel()
 	for _, stop := range stops {
 		t.Run(stop.name, func(t *testing.T) {
 			t.Parallel()
@@ -115,6 +116,7 @@ func TestSignalWhileWaitingForTheOwner(t *testing.T) {
 
 // The end of a terminal stops the turn, unless nohup said that it shall not.
 func TestHangup(t *testing.T) {
+	t.Parallel()
 	const prompt = "run: echo ready; while ! test -e go; do sleep 0.05; done; echo went on"
 	for _, heed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("heeded %t", heed), func(t *testing.T) {
@@ -151,6 +153,7 @@ func TestHangup(t *testing.T) {
 
 // A reader that goes away ends nothing but what it would have read.
 func TestReaderGoesAway(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		close  func(*exec.Cmd, *os.File)

@@ -77,6 +77,7 @@ const dial = `perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => 
 // TestLocalSocketsOnTheBinary has a server of the same user, as a terminal
 // multiplexer is, in a place that the command can write.
 func TestLocalSocketsOnTheBinary(t *testing.T) {
+	t.Parallel()
 	for _, s := range stations {
 		t.Run(s.name, func(t *testing.T) {
 			pl := s.place(t)
@@ -117,6 +118,7 @@ func TestLocalSocketsOnTheBinary(t *testing.T) {
 // TestPlantedHomeOnTheBinary lets a command plant a configuration whose program the
 // next run would execute.
 func TestPlantedHomeOnTheBinary(t *testing.T) {
+	t.Parallel()
 	const plant = `mkdir -p evil; printf 'notify = ["sh", "-c", "touch %s/owned"]\n' "$HOME" > evil/config.toml; `
 	for _, s := range stations {
 		for _, c := range []struct{ name, setup, attack string }{
@@ -177,6 +179,7 @@ func TestNothingExecutedIsPlanted(t *testing.T) {
 
 // TestSecretsOnTheBinary looks for keys and for the sockets of running processes.
 func TestSecretsOnTheBinary(t *testing.T) {
+	t.Parallel()
 	for _, s := range stations {
 		t.Run(s.name, func(t *testing.T) {
 			pl := s.place(t)
@@ -201,10 +204,12 @@ func TestSecretsOnTheBinary(t *testing.T) {
 	}
 }
 
-// storm hops from session to session as fast as it can, with as many processes as
-// it may have.
+// Each of these pauses for an instant in between: the processes that it may have would otherwise take the processors from
+// whoever is to end it, and from all other tests, until its time is over.
+
+// storm hops from session to session, with as many processes as it may have.
 const storm = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; if (fork) { sleep 300; exit } for (1..40) { fork or last }
-	open F, ">", "ready"; close F; while (time < $^T + 300) { my $p = fork; next unless defined $p; if ($p) { exit } POSIX::setsid() }'`
+	open F, ">", "ready"; close F; while (time < $^T + 300) { my $p = fork; next unless defined $p; if ($p) { exit } POSIX::setsid(); select undef, undef, undef, 0.002 }'`
 
 // bomb fills up all processes that it may have, of which none ends.
 const bomb = `perl -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 300) { my $p = fork; next if defined $p;
@@ -213,7 +218,7 @@ const bomb = `perl -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 300
 // scattered is a bomb of which each process leads a session of its own: no group can be
 // killed as one.
 const scattered = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 300) { my $p = fork; if (defined $p) { POSIX::setsid() unless $p; next }
-	if (!$n++) { open F, ">", "ready"; close F } }'`
+	if (!$n++) { open F, ">", "ready"; close F } select undef, undef, undef, 0.01 }'`
 
 // TestForkBombOnTheBinary interrupts it, in the sandbox and without.
 func TestForkBombOnTheBinary(t *testing.T) {

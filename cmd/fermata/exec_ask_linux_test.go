@@ -47,6 +47,7 @@ func (pr *process) answer(in io.Writer, n int, typed string) {
 
 // On a terminal exec asks, and does what the answer says.
 func TestExecAsksOnATerminal(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, typed string
 		code        int

@@ -9,6 +9,7 @@ import (
 // shall be coloured. The line that shows what goes on is not colour, but goes with
 // a terminal that can draw over it.
 func TestColorOnATerminal(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		env     []string

@@ -93,6 +93,7 @@ func TestNoTerminal(t *testing.T) {
 // A prompt of a thousand lines comes to the model as it was, as an argument, on
 // stdin, and beside an argument.
 func TestPromptOfAThousandLines(t *testing.T) {
+	t.Parallel()
 	ok := modeltest.Respond(modeltest.Say("ok"))
 	s := newSite(t, wirecheck.Responses, "", ok, ok, ok)
 	var lines []string

@@ -10,6 +10,7 @@ import (
 
 // Whoever is told how to go on is told all of it, also after an approval.
 func TestHowToGoOnOutsideARepository(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, wirecheck.Responses, "", modeltest.Respond(shell("call_1", "touch made")), modeltest.Respond(modeltest.Say("and on")))
 	if err := os.Remove(s.repo()); err != nil {
 		t.Fatal(err)
@@ -26,6 +27,7 @@ func TestHowToGoOnOutsideARepository(t *testing.T) {
 
 // A refusal is for the caller alone: the model is not asked.
 func TestNothingIsAskedOutsideARepository(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, wirecheck.Chat, "", modeltest.Respond(modeltest.Say("one")), modeltest.Respond(modeltest.Say("two")))
 	if err := os.Remove(s.repo()); err != nil {
 		t.Fatal(err)

@@ -53,6 +53,7 @@ func pipes(t *testing.T, test func(t *testing.T, r, w *os.File)) {
 // Nobody writes and nobody closes: the prompt is all there is. What comes later
 // is for somebody else.
 func TestStdinThatIsLeftOpen(t *testing.T) {
+	t.Parallel()
 	pipes(t, func(t *testing.T, r, w *os.File) {
 		pl := newPlace(t)
 		pr := pl.startReading(r, "exec", "--demo", "run: echo went on")
@@ -76,6 +77,7 @@ func TestStdinThatIsLeftOpen(t *testing.T) {
 
 // Once something has come, all of it is waited for.
 func TestStdinThatComesInPieces(t *testing.T) {
+	t.Parallel()
 	pipes(t, func(t *testing.T, r, w *os.File) {
 		pl := newPlace(t)
 		if _, err := w.WriteString("first, "); err != nil {
@@ -94,6 +96,7 @@ func TestStdinThatComesInPieces(t *testing.T) {
 
 // A prompt that is to come from stdin is waited for as long as it takes.
 func TestPromptOnStdinIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	pipes(t, func(t *testing.T, r, w *os.File) {
 		pl := newPlace(t)
 		pr := pl.startReading(r, "exec", "--demo", "-")
@@ -110,6 +113,7 @@ func TestPromptOnStdinIsWaitedFor(t *testing.T) {
 // A slow command before us in a pipeline is waited for, longer than anybody
 // else, and so is one that writes into a named pipe.
 func TestStdinOfASlowCommand(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{
 		"pipeline":     `(sleep 2; echo late data) | "$0" exec --demo 'explain this'`,
 		"named pipe":   `mkfifo p; (sleep 2; echo late data) >p & "$0" exec --demo 'explain this' <p`,

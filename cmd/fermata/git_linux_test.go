@@ -10,6 +10,7 @@ import (
 
 // A commit that is cut takes its lock with it: the next one works.
 func TestInterruptedCommitLeavesNoLock(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
 	}

@@ -22,6 +22,7 @@ func isHeld(b p.Body) bool {
 
 // A turn that waits for a limit survives kill -9 and a restart, and is resumed by somebody.
 func TestHoldSurvivesKill(t *testing.T) {
+	t.Parallel()
 	onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {
 		s := newSite(t, w, "", usedUp(), usedUp(), modeltest.Respond(modeltest.Say("finished")))
 		run := s.start("exec", "--hold", "do it")
@@ -57,6 +58,7 @@ func TestHoldSurvivesKill(t *testing.T) {
 
 // Without --hold a limit ends the turn, and says when it is lifted.
 func TestLimitFailsARun(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, wirecheck.Responses, "", usedUp(), modeltest.Respond(modeltest.Say("ok")))
 	_, errs, code := s.run("exec", "do it")
 	if code != 1 || !strings.Contains(errs, "lifted in 2h0m0s") {
@@ -74,6 +76,7 @@ func TestLimitFailsARun(t *testing.T) {
 
 // A turn can be taken back before the next one.
 func TestResumeRevertsATurn(t *testing.T) {
+	t.Parallel()
 	ok := modeltest.Respond(modeltest.Say("ok"))
 	s := newSite(t, wirecheck.Responses, "", ok, ok, ok)
 	s.must("exec", "first")

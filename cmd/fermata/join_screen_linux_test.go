@@ -53,6 +53,7 @@ func TestOtherScreenTakesOver(t *testing.T) {
 
 // Whoever quits while a turn runs is asked; the turn is stopped only if that is said.
 func TestScreenQuitAsks(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	one := newScreen(t, pl, pl.demo("'run: echo begun; exec sleep 600'"))
 	one.sees("  begun", "working")
@@ -75,6 +76,7 @@ func TestScreenQuitAsks(t *testing.T) {
 
 // A terminal is left while its detached turn runs, and another one comes back to it.
 func TestScreenDetaches(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	open := pl.fifo("fifo")
 	one := newScreen(t, pl, pl.demo("--detach", "'run: echo begun; cat fifo; echo over'"))
@@ -94,6 +96,7 @@ func TestScreenDetaches(t *testing.T) {
 
 // The terminal is closed while its detached turn runs.
 func TestScreenHangsUpDetached(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	open := pl.fifo("fifo")
 	one := newScreen(t, pl, pl.demo("--detach", "'run: echo begun; cat fifo; echo over'"))

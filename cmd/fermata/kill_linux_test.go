@@ -54,6 +54,7 @@ func plan(mark string) string {
 // accepts, fsck finds nothing, and nothing is missing that was seen more than 100
 // ms before.
 func TestKillAtRandom(t *testing.T) {
+	t.Parallel()
 	seed := *killSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -256,6 +257,7 @@ func collect(b *strings.Builder, v any) {
 // What has the rights of another user cannot be ended by us, and it is said so: to
 // the model, and to people if the turn goes on.
 func TestWhatCannotBeEndedIsTold(t *testing.T) {
+	t.Parallel()
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil || os.Geteuid() != 0 {
 		t.Skip("needs setpriv, and root who lends his rights")

@@ -26,6 +26,7 @@ func (c *mcpClient) refused(id int, want, method, params string) {
 
 // Whatever way a client takes, it gets no more than the operator allows.
 func TestClientsStayWithinTheLimits(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	open := s.connect() // without limits, to have a conversation that exceeds them
 	open.send(`{"jsonrpc":"2.0","id":1,"method":"newConversation","params":{"cwd":%q}}`, s.work)
@@ -70,6 +71,7 @@ func TestClientsStayWithinTheLimits(t *testing.T) {
 
 // What the command line says in so many words counts as a limit for clients.
 func TestClientsGetNoMoreThanTheCommandLineSays(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	c := s.connect("-s", "read-only")
 	c.refused(1, "sandbox_mode danger-full-access", "newConversation", `{"sandbox":"danger-full-access"}`)
@@ -95,6 +97,7 @@ func TestLimitsOfServe(t *testing.T) {
 
 // The administrator of a machine sets limits for everybody on it.
 func TestRequirementsOfTheMachine(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	etc := filepath.Join(pl.dir, "etc")
 	if out, err := exec.Command("cp", "-a", "/etc", etc).CombinedOutput(); err != nil {

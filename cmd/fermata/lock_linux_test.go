@@ -44,6 +44,7 @@ func TestLockFileIsRemovedDuringATurn(t *testing.T) {
 // A conversation whose file is replaced while a turn runs: the turn ends and says
 // so, and nothing is lost.
 func TestFileIsReplacedDuringATurn(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	var errs strings.Builder
 	cmd := pl.command(t.Context(), "exec", "--demo", "run: echo begun; cat fifo; echo over")

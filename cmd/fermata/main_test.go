@@ -21,11 +21,17 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/stdin"
 )
 
 func TestMain(m *testing.M) {
-	heedHangups()
-	testscript.Main(cleaned{m}, map[string]func(){"fermata": main})
+	if filepath.Base(os.Args[0]) != "fermata" {
+		heedHangups()
+	}
+	testscript.Main(cleaned{m}, map[string]func(){"fermata": func() {
+		stdin.Pace = shortPace
+		main()
+	}})
 }
 
 // heedHangups undoes what nohup has told us: what we start would be deaf too.

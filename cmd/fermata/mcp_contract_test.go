@@ -30,6 +30,7 @@ func (c *mcpClient) say(id int, conversation, text, more string) {
 // A message to a turn that is waiting for approval waits with it: the question stays open, is asked when
 // somebody connects, also of the next process, and the command runs once.
 func TestMCPSecondMessageKeepsTheApproval(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "untrusted", modeltest.Respond(shellCall("call_1", "touch", "made")), modeltest.Respond(modeltest.Say("made it")))
 	c := s.connect()
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"newConversation","params":{"cwd":%q}}`, s.work)
@@ -55,6 +56,7 @@ func TestMCPSecondMessageKeepsTheApproval(t *testing.T) {
 
 // Streaming again replaces the stream, and cancelling the one before does nothing.
 func TestMCPOneStream(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", bareDone("Done"))
 	c := s.connect()
 	id := c.converse(s.work)
@@ -82,6 +84,7 @@ func TestMCPOneStream(t *testing.T) {
 
 // Partial text is told in pieces, live and in the state, and never as a message.
 func TestMCPPartialText(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("half an ans"), modeltest.Stall()))
 	c := s.connect()
 	id := c.converse(s.work)
@@ -101,6 +104,7 @@ func TestMCPPartialText(t *testing.T) {
 
 // A call whose turn is replaced is answered that it was, and each follower gets its own end.
 func TestMCPReplacedCall(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("half an ans"), modeltest.Stall()), bareDone("Done"))
 	c := s.connect()
 	id := c.converse(s.work)
@@ -135,6 +139,7 @@ func TestMCPReplacedCall(t *testing.T) {
 
 // What a command prints arrives byte for byte, also where a character is cut between two writes.
 func TestMCPBytes(t *testing.T) {
+	t.Parallel()
 	script := `printf 'a\377\376\342\202'; sleep 0.3; printf '\254\000z\303'; printf 'e\351' >&2`
 	s := newMCPSite(t, "never", modeltest.Respond(shellCall("call_1", "sh", "-c", script)), bareDone("Done"))
 	c := s.connect()

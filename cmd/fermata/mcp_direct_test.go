@@ -33,6 +33,7 @@ func (c *mcpClient) event(kind string) map[string]any {
 }
 
 func TestMCPInterruptConversation(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(shellCall("call_sleep", "sleep", "62")))
 	c := s.connect()
 	id := c.converse(s.work)
@@ -57,6 +58,7 @@ func TestMCPInterruptConversation(t *testing.T) {
 
 // A policy that a turn brings is that of the turns after it, too.
 func TestMCPUserTurnChangesThePolicy(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "untrusted",
 		modeltest.Respond(shellCall("c1", "touch", "one")), modeltest.Respond(modeltest.Say("done 1")),
 		modeltest.Respond(shellCall("c1", "touch", "two")), modeltest.Respond(modeltest.Say("done 2")))

@@ -14,6 +14,7 @@ import (
 
 // What is not a request is answered as such, and the server goes on.
 func TestMCPGarbage(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("still here")))
 	c := s.connect()
 	for _, x := range []struct {
@@ -53,6 +54,7 @@ func TestMCPGarbage(t *testing.T) {
 
 // A client that reads nothing holds up neither its own cancel nor the end.
 func TestMCPClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(shellCall("c", "sh", "-c", "yes | head -c 50000000; sleep 65")))
 	pr := &process{t: t, done: make(chan struct{})}
 	pr.cmd = s.command(context.Background(), "mcp-server")
@@ -83,6 +85,7 @@ func TestMCPClientThatDoesNotRead(t *testing.T) {
 }
 
 func TestMCPKilledServerIsResumed(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(shellCall("c", "sleep", "66")), modeltest.Respond(modeltest.Say("here again")))
 	c := s.connect()
 	c.send(`{"id":1,"method":"tools/call","params":{"name":"codex","arguments":{"prompt":"sleep"}}}`)

@@ -15,6 +15,7 @@ var conversationCount = flag.Int("conversations", 60, "how many conversations Te
 // A server that may open few files serves any number of conversations, also followed ones, and leaves those in which
 // nothing goes on to others.
 func TestMCPManyConversations(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	s.srv.Otherwise(modeltest.Respond(modeltest.Say("done")))
 	c := s.connectWithin(64)

@@ -22,6 +22,7 @@ func (s *mcpSite) git(args ...string) string {
 }
 
 func TestMCPOneOffCommand(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	c := s.connect()
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"execOneOffCommand","params":{"command":["sh","-c","pwd; echo bad >&2; exit 3"],"cwd":"/"}}`)
@@ -59,6 +60,7 @@ func TestMCPOneOffCommand(t *testing.T) {
 }
 
 func TestMCPGitDiffToRemote(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	c := s.connect()
 	s.git("init", "-q", "-b", "main")
@@ -88,6 +90,7 @@ func TestMCPGitDiffToRemote(t *testing.T) {
 }
 
 func TestMCPSavedConfig(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	c := s.connect("-c", `model_reasoning_effort="low"`) // which is nothing that is saved
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"getUserSavedConfig"}`)
@@ -127,6 +130,7 @@ func (s *mcpSite) configure(more string) {
 }
 
 func TestMCPAuthStatus(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	c := s.connect()
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"getAuthStatus","params":{"includeToken":true}}`)

@@ -13,6 +13,7 @@ import (
 
 // A patch in a shell call is asked for as what it is.
 func TestMCPPatchApproval(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "untrusted",
 		modeltest.Respond(shellCall("call_p", "bash", "-lc", "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch\nEOF\n")),
 		modeltest.Respond(modeltest.Say("patched")))
@@ -48,6 +49,7 @@ func TestMCPPatchApproval(t *testing.T) {
 
 // What a call asks for is what its conversation is run with.
 func TestMCPWishes(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(shellCall("c", "pwd")), modeltest.Respond(modeltest.Say("ok")))
 	if err := os.Mkdir(filepath.Join(s.work, "sub"), 0o755); err != nil {
 		t.Fatal(err)

@@ -52,6 +52,7 @@ func (c *mcpClient) textOf(id int) (text, conversation string) {
 // A call brings its own provider. Others may call theirs the same, and the configured one
 // stays what it is, in this process and the next.
 func TestMCPProviderOfAConversation(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("configured")), modeltest.Respond(modeltest.Say("configured again")))
 	one := modeltest.New(t, modeltest.Respond(modeltest.Say("one")), modeltest.Respond(modeltest.Say("one again")), modeltest.Respond(modeltest.Say("one for the last time")))
 	two := modeltest.New(t, modeltest.Respond(modeltest.Say("two")), modeltest.Respond(modeltest.Say("two again")))
@@ -133,6 +134,7 @@ func unlisted(t *testing.T, srv *modeltest.Server) string {
 // A provider that has no default model runs a conversation that names one, also where no other is
 // configured, and when it is changed later.
 func TestMCPProviderWithoutADefaultModel(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	if err := os.Remove(filepath.Join(s.dir, "home", "fermata", "config.toml")); err != nil {
 		t.Fatal(err)
@@ -162,6 +164,7 @@ func TestMCPProviderWithoutADefaultModel(t *testing.T) {
 
 // A part of a provider is enough: the rest is what the configuration says.
 func TestMCPPartOfAProvider(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	other := modeltest.New(t, modeltest.Respond(modeltest.Say("elsewhere")), modeltest.Respond(modeltest.Say("elsewhere too")))
 	c := s.connect()
@@ -188,6 +191,7 @@ func TestMCPPartOfAProvider(t *testing.T) {
 
 // A conversation that there is already is changed by what is named, and by nothing else.
 func TestMCPChangeOfAConversation(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("a")), modeltest.Respond(modeltest.Say("b")), modeltest.Respond(modeltest.Say("c")))
 	s.configure("\n[profiles.quick]\nmodel = \"small\"\n")
 	other := modeltest.New(t, modeltest.Respond(modeltest.Say("elsewhere")))
@@ -251,6 +255,7 @@ func TestMCPChangeOfAConversation(t *testing.T) {
 // What of a call's configuration has no effect is said: what is the server's own, and what nobody
 // knows. What the server was started with is not the call's.
 func TestMCPConfigThatHasNoEffect(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("ok")), modeltest.Respond(modeltest.Say("ok")))
 	c := s.connect("-c", "mistyped=1")
 	heard := func(request, name, arguments string) (remarks []string) {
@@ -286,6 +291,7 @@ func TestMCPConfigThatHasNoEffect(t *testing.T) {
 
 // What a call names, in whatever way, is stronger than what the server was started with.
 func TestMCPCallIsStrongerThanTheServer(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never")
 	s.configure("\n[profiles.careful]\nmodel = \"small\"\nsandbox_mode = \"read-only\"\napproval_policy = \"untrusted\"\n")
 	bypass := s.connect("--dangerously-bypass-approvals-and-sandbox", "-m", "by-flag", "-c", `model_providers.other={base_url="http://localhost:1/v1",wire_api="chat"}`)

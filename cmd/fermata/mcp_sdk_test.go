@@ -45,6 +45,7 @@ func sdkText(t *testing.T, res *mcp.CallToolResult) string {
 }
 
 func TestMCPWithTheOfficialClient(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "untrusted", modeltest.Respond(shellCall("call_1", "touch", "made")), modeltest.Respond(modeltest.Say("made it")),
 		modeltest.Respond(modeltest.Say("half an ans"), modeltest.Stall()), modeltest.Respond(modeltest.Say("here again")))
 	asked := make(chan string, 1)

@@ -153,6 +153,7 @@ func msgOf(params map[string]any) map[string]any { return params["msg"].(map[str
 
 // Two turns, each stopped in a command by cancelling its call; the same call id in both.
 func TestMCPCancelTwice(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "never", modeltest.Respond(shellCall("call_sleep", "sleep", "60")), modeltest.Respond(shellCall("call_sleep", "sleep", "60")),
 		modeltest.Respond(modeltest.Say("Enjoy!")))
 	c := s.connect()
@@ -181,6 +182,7 @@ func TestMCPCancelTwice(t *testing.T) {
 }
 
 func TestMCPApproval(t *testing.T) {
+	t.Parallel()
 	s := newMCPSite(t, "untrusted", modeltest.Respond(shellCall("call_1", "touch", "made")), modeltest.Respond(modeltest.Say("made it")))
 	c := s.connect()
 	c.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"codex","arguments":{"prompt":"make it"}}}`)
@@ -211,6 +213,7 @@ func TestMCPApproval(t *testing.T) {
 // The end of stdin and SIGTERM stop the turn and its command, answer the call,
 // and leave a conversation that the next server goes on with.
 func TestMCPEnd(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*mcpClient){
 		"end of stdin": func(c *mcpClient) { c.in.Close() },
 		"SIGTERM":      func(c *mcpClient) { c.signal(unix.SIGTERM) },
@@ -236,6 +239,7 @@ func TestMCPEnd(t *testing.T) {
 }
 
 func TestMCPSchema(t *testing.T) {
+	t.Parallel()
 	var got struct {
 		Methods map[string]struct{ Kind string }
 	}

@@ -160,6 +160,7 @@ func TestTypeScriptAbort(t *testing.T) {
 }
 
 func TestTypeScriptElicitation(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		action, answer string
 		made           bool

@@ -76,6 +76,7 @@ var foreign = []string{"shorthand", "flag needs", "invalid argument", "bad flag"
 
 // No flag of any command lets the words of the library through: not without its value, and not with a wrong one.
 func TestNoFlagLetsForeignWordsThrough(t *testing.T) {
+	t.Parallel()
 	check := func(args []string) {
 		got := mistake(t, args...)
 		for _, text := range foreign {

@@ -38,6 +38,7 @@ func (pl *place) runWith(stdin string, args ...string) (out, errs string, code i
 }
 
 func TestStdinIsPutBehindThePrompt(t *testing.T) {
+	t.Parallel()
 	ok := modeltest.Respond(modeltest.Say("ok"))
 	s := newSite(t, wirecheck.Responses, "", ok, ok, ok, ok)
 	for i, c := range []struct {
@@ -63,6 +64,7 @@ func TestStdinIsPutBehindThePrompt(t *testing.T) {
 
 // All the flags that a program may put on a command line, in its order.
 func TestCommandLineOfTheSDK(t *testing.T) {
+	t.Parallel()
 	onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {
 		s := newSite(t, w, "", modeltest.Respond(modeltest.Say(`{"n":1}`)), modeltest.Respond(modeltest.Say("plain")))
 		s.image("one.png")
@@ -120,6 +122,7 @@ func threadOf(t *testing.T, lines string) string {
 }
 
 func TestInputThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	pl.file("text.png", "I am no image")
 	pl.file("list.json", "[1]")
@@ -154,6 +157,7 @@ func TestInputThatCannotBeUsed(t *testing.T) {
 }
 
 func TestAnswerToAFile(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, wirecheck.Chat, "",
 		modeltest.Respond(modeltest.Say("The answer.")), modeltest.Status(400, `{"error":{"message":"no"}}`))
 	file := filepath.Join(s.work, "answer")
@@ -177,6 +181,7 @@ func TestAnswerToAFile(t *testing.T) {
 }
 
 func TestFork(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, wirecheck.Chat, "", modeltest.Respond(modeltest.Say("one")), modeltest.Respond(modeltest.Say("two")), modeltest.Respond(modeltest.Say("three")))
 	s.must("exec", "first")
 	id := s.conversation()

@@ -53,6 +53,7 @@ func worksWithNothingConfigured(t *testing.T, pl *place, srv *modeltest.Server, 
 }
 
 func TestLocalServerNeedsNoConfiguration(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "localhost:11434")
 	if err != nil {
 		t.Skipf("Ollama's address is taken: %v", err)
@@ -65,6 +66,7 @@ func TestLocalServerNeedsNoConfiguration(t *testing.T) {
 }
 
 func TestLocalServerOnAnotherPort(t *testing.T) {
+	t.Parallel()
 	srv := modeltest.New(t)
 	hs := httptest.NewServer(ollama(srv))
 	defer hs.Close()
@@ -75,6 +77,7 @@ func TestLocalServerOnAnotherPort(t *testing.T) {
 }
 
 func TestNothingConfiguredAndNobodyThere(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "localhost:0") // a port that was free a moment ago
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +104,7 @@ func TestNothingConfiguredAndNobodyThere(t *testing.T) {
 
 // Where OpenAI's address and key are taken from the environment.
 func TestOpenAIFromTheEnvironment(t *testing.T) {
+	t.Parallel()
 	srv := modeltest.New(t, modeltest.Respond(modeltest.Say("one")), modeltest.Respond(modeltest.Say("two")))
 	pl := newPlace(t)
 	pl.env = append(pl.env, "OPENAI_API_KEY="+mockKey)

@@ -23,6 +23,7 @@ func (pl *place) read(name string) string {
 }
 
 func TestPatchAndUndo(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	pl.file("a.txt", "before\n")
 	out, errs, code := pl.run("exec", "--demo", "write a.txt: after")
@@ -57,6 +58,7 @@ func TestPatchAndUndo(t *testing.T) {
 }
 
 func TestUndoAfterLaterEdits(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	pl.must("exec", "--demo", "write a.txt: one")
 	pl.must("exec", "resume", "--last", "write a.txt: two")
@@ -84,6 +86,7 @@ func TestUndoAfterLaterEdits(t *testing.T) {
 }
 
 func TestUndoOutsideGit(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	pl.must("exec", "--demo", "run: echo x > made")
 	id := pl.conversation()
@@ -103,6 +106,7 @@ func TestUndoOutsideGit(t *testing.T) {
 }
 
 func TestPatchAsJSON(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	out := pl.must("exec", "--demo", "--json", "write a.txt: a")
 	item := fmt.Sprintf(`"type":"file_change","changes":[{"path":%q,"kind":"add"}],"status":`, filepath.Join(pl.work, "a.txt"))
@@ -112,6 +116,7 @@ func TestPatchAsJSON(t *testing.T) {
 // A patch outside the workspace is asked about, and applied there when it is
 // approved.
 func TestPatchOutsideIsAsked(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	outside, err := os.MkdirTemp("/var/tmp", "fermata-test-")
 	if err != nil {
@@ -145,6 +150,7 @@ func TestPatchOutsideIsAsked(t *testing.T) {
 // TestKillInPatch kills the binary in the middle of a patch of many files. All
 // of them are there afterwards, or none, and the model is told which.
 func TestKillInPatch(t *testing.T) {
+	t.Parallel()
 	const many = 150
 	var b strings.Builder
 	b.WriteString("run: apply_patch <<'EOF'\n*** Begin Patch\n")

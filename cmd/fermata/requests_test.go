@@ -31,6 +31,7 @@ var varying = []struct {
 // The first request of a conversation, whole, on each wire and for a model of each
 // family: to be read when it changes.
 func TestFirstRequest(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		model string
 		wire  wirecheck.Wire

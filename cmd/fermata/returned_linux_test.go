@@ -30,6 +30,7 @@ func (s *mcpSite) killedWithAMessage(text string) string {
 // A message that waited when the process was killed is mentioned by everything
 // that opens the conversation, and can be sent again.
 func TestReturnedMessagesAreMentioned(t *testing.T) {
+	t.Parallel()
 	const text = "say what you're doing"
 	s := newMCPSite(t, "never")
 	id := s.killedWithAMessage(text)

@@ -36,6 +36,7 @@ func (pl *place) as(script string) {
 // A repository whose configuration, attributes and hooks name programs gets none
 // of them run by snapshots, which fermata takes unconfined.
 func TestAttackRepositoryNamesPrograms(t *testing.T) {
+	t.Parallel()
 	asEachUser(t, func(t *testing.T, pl *place) {
 		mark := filepath.Join(pl.dir, "home", "mark") // where the sandbox lets nobody write
 		pl.as(`git init -q -b main; echo 1 > a; git add a; git commit -q -m first
@@ -63,6 +64,7 @@ func TestAttackRepositoryNamesPrograms(t *testing.T) {
 // A command in the background swaps a directory and a link all the time while
 // patches are applied: none is written to where the link points.
 func TestAttackSwappedDirectories(t *testing.T) {
+	t.Parallel()
 	asEachUser(t, func(t *testing.T, pl *place) {
 		outside := filepath.Join(pl.dir, "home", "outside")
 		pl.as(`mkdir "` + outside + `" d; ln -s "` + outside + `" l; touch "` + outside + `/before"
@@ -84,6 +86,7 @@ func TestAttackSwappedDirectories(t *testing.T) {
 // The variable that holds a key does not reach commands, whatever its name, nor does the file with
 // the key to the store.
 func TestAttackKeyInTheEnvironment(t *testing.T) {
+	t.Parallel()
 	asEachUser(t, func(t *testing.T, pl *place) {
 		home := filepath.Join(pl.dir, "home", "fermata")
 		pl.as(`mkdir -p "` + home + `"; printf '[model_providers.mine]\nbase_url = "http://127.0.0.1:1/v1"\nenv_key = "MY_LOGIN"\n` +
@@ -100,6 +103,7 @@ func TestAttackKeyInTheEnvironment(t *testing.T) {
 // An AGENTS.md that is a link to a file of the user's is not sent, and a pipe in
 // its place does not hold up the start.
 func TestAttackInstructions(t *testing.T) {
+	t.Parallel()
 	asEachUser(t, func(t *testing.T, pl *place) {
 		pl.as(`echo sesame > "$HOME/secret"; mkdir -p sub; mkdir .git; ln -s "$HOME/secret" AGENTS.md; mkfifo sub/AGENTS.md`)
 		_, errs, code := pl.run("exec", "--demo", "-C", "sub", "talk 1")
@@ -125,6 +129,7 @@ func must1(b []byte, err error) []byte {
 // Without a sandbox a safe git is not run unasked: it would run what the
 // repository names.
 func TestAttackSafeGit(t *testing.T) {
+	t.Parallel()
 	asEachUser(t, func(t *testing.T, pl *place) {
 		pl.as(`git init -q -b main; echo 1 > a; git add a; git commit -q -m first; echo 2 > a
 			printf '#!/bin/sh\ntouch mark\n' > evil; chmod +x evil; git config diff.external "$PWD/evil"`)
@@ -139,6 +144,7 @@ func TestAttackSafeGit(t *testing.T) {
 
 // What list and show print steers no terminal, also behind a pipe.
 func TestAttackTextInPipes(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	id := pl.converse("exec", "--demo", "talk 1 "+hostile)
 	for _, args := range [][]string{{"list"}, {"show", id}} {

@@ -66,6 +66,7 @@ var phases = []phase{
 }
 
 func TestSignalStopsTheTurn(t *testing.T) {
+	t.Parallel()
 	for _, ph := range phases {
 		for _, stop := range stops {
 			t.Run(ph.name+" "+stop.name, func(t *testing.T) {
@@ -166,6 +167,7 @@ func TestSignalsTogetherAreOne(t *testing.T) {
 
 // Nobody reads: the turn is stopped all the same, and says so with its code.
 func TestStopWhileNobodyReads(t *testing.T) {
+	t.Parallel()
 	for _, stop := range stops {
 		t.Run(stop.name, func(t *testing.T) {
 			t.Parallel()

@@ -168,6 +168,7 @@ func asUsers(t *testing.T, test func(t *testing.T, pl *place)) {
 }
 
 func TestNothingSurvivesAStop(t *testing.T) {
+	t.Parallel()
 	for _, stop := range stops {
 		t.Run(stop.name, func(t *testing.T) {
 			asUsers(t, func(t *testing.T, pl *place) {
@@ -191,6 +192,7 @@ func TestNothingSurvivesAStop(t *testing.T) {
 }
 
 func TestNothingSurvivesAKill(t *testing.T) {
+	t.Parallel()
 	asUsers(t, func(t *testing.T, pl *place) {
 		c := gather(t, pl, deaf, daemon, foreground)
 		c.signal(syscall.SIGKILL)
@@ -203,6 +205,7 @@ func TestNothingSurvivesAKill(t *testing.T) {
 }
 
 func TestNothingSurvivesATimeout(t *testing.T) {
+	t.Parallel()
 	asUsers(t, func(t *testing.T, pl *place) {
 		// Long enough for the command to be complete on a busy machine.
 		c := gatherWith(t, pl, []string{"-c", shellFlavour, "-c", "command_timeout_ms=8000"}, deaf, daemon, foreground)
@@ -219,6 +222,7 @@ func TestNothingSurvivesATimeout(t *testing.T) {
 // If the supervisor of the command is killed in the same instant as fermata, the
 // kernel ends the command.
 func TestNothingSurvivesAKillOfAll(t *testing.T) {
+	t.Parallel()
 	if !proc.PIDNamespaces() {
 		t.Skip("no PID namespaces here")
 	}
@@ -234,6 +238,7 @@ func TestNothingSurvivesAKillOfAll(t *testing.T) {
 // daemon that left everything cannot be told from a stranger then: see package
 // proc.)
 func TestLeftoversAreReclaimed(t *testing.T) {
+	t.Parallel()
 	opens := map[string]func(id string) []string{
 		"resume": func(id string) []string { return []string{"exec", "resume", id, "what happened?"} },
 		"fsck":   func(id string) []string { return []string{"fsck", "--repair", id} },

@@ -42,6 +42,7 @@ func TestScreenDraftSurvives(t *testing.T) {
 
 // Keys do what the screen says of them.
 func TestScreenKeysDoWhatTheScreenSays(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("'run: seq 60; sleep 600'"))
 	s.sees("lines above", "working")

@@ -23,6 +23,7 @@ func TestScreenSend(t *testing.T) {
 }
 
 func TestScreenStopText(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("'talk 200'"))
 	s.sees("word5", "working")
@@ -35,6 +36,7 @@ func TestScreenStopText(t *testing.T) {
 
 // A stop in the middle of a command ends the whole tree.
 func TestScreenStopCommand(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	pids := filepath.Join(pl.work, "pids")
 	if err := os.Mkdir(pids, 0o777); err != nil {
@@ -79,7 +81,12 @@ func TestScreenSteerAndQueue(t *testing.T) {
 }
 
 // What waits is back in the composer after a stop.
+<<<<<<< HEAD
 func TestScreenStopReturnsMessages(t *testing.T) {
+=======
+func TestScreenStopHandsBack(t *testing.T) {
+	t.Parallel()
+>>>>>>> 4fe176f (cmd: run the tests side by side, with the binary of the tests)
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("'wait 600'"))
 	s.sees("working")
@@ -93,6 +100,7 @@ func TestScreenStopReturnsMessages(t *testing.T) {
 }
 
 func TestScreenReplace(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("'wait 600'"))
 	s.sees("working")
@@ -189,6 +197,7 @@ func TestScreenPicker(t *testing.T) {
 }
 
 func TestScreenUndo(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	file := filepath.Join(pl.work, "a.txt")
 	pl.file("a.txt", "before\n")
@@ -212,6 +221,7 @@ func TestScreenUndo(t *testing.T) {
 }
 
 func TestScreenShellLine(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo())
 	s.sees("ready")
@@ -255,6 +265,7 @@ func TestScreenBackground(t *testing.T) {
 
 // Where pastes come without brackets, they are not sent line by line.
 func TestScreenPasteWithoutBrackets(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	pl.file("paste", "one\n!touch made\n\ttwo\nlast")
 	s := newScreen(t, pl, "export TERM=xterm-256color; "+pl.demo())

@@ -12,6 +12,7 @@ import (
 
 // Without a terminal a prompt is one turn, in words.
 func TestWithoutATerminal(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	out, errs, code := pl.run("--demo", "talk 3")
 	if code != 0 || out != "[demo] word1 word2 word3\n" || !strings.Contains(errs, "stdin is not a terminal: running as fermata exec") {
@@ -31,6 +32,7 @@ func TestWithoutATerminal(t *testing.T) {
 }
 
 func TestPipedPrompt(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	for text, want := range map[string]string{"talk 2": "[demo] word1 word2\n", "": "Usage:"} {
 		cmd := pl.command(context.Background(), "--demo")
@@ -44,6 +46,7 @@ func TestPipedPrompt(t *testing.T) {
 
 // A word is taken for a command with a slip, unless it is said to be a message.
 func TestOneWord(t *testing.T) {
+	t.Parallel()
 	pl := newPlace(t)
 	_, errs, code := pl.run("--demo", "lst")
 	if code != exitUsage || !strings.Contains(errs, "did you mean list") || !strings.Contains(errs, "fermata -- lst") {
@@ -59,6 +62,7 @@ func TestOneWord(t *testing.T) {
 
 // On a terminal that can do nothing, words are printed.
 func TestDumbTerminal(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"TERM=dumb", "TERM="} {
 		pl := newPlace(t)
 		pl.env = append(pl.env, name)

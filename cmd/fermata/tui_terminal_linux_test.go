@@ -42,6 +42,7 @@ func (s *screen) sane() {
 }
 
 func TestScreenSignals(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			pl := screenPlace(t)
@@ -69,6 +70,7 @@ func TestScreenSignals(t *testing.T) {
 // and how to go on is printed: kill -9, and a crash outside of the screen, for
 // which SIGQUIT stands.
 func TestScreenSuddenEnd(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGQUIT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			pl := screenPlace(t)
@@ -95,6 +97,7 @@ func TestScreenSuddenEnd(t *testing.T) {
 
 // A terminal that goes away is a stop like any other.
 func TestScreenHangup(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	master, tty, err := pty.Open()
 	if err != nil {
@@ -135,6 +138,7 @@ func TestScreenHangup(t *testing.T) {
 
 // A terminal that hangs up and the shell in it both tell us: that is one wish.
 func TestScreenSameSignalTwice(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := shellScreen(t, pl)
 	s.types(pl.bin+" --demo 'run: echo begun; sleep 600'", "Enter")
@@ -151,6 +155,7 @@ func TestScreenSameSignalTwice(t *testing.T) {
 
 // Ctrl-Z gives the shell its terminal; fg gives it back.
 func TestScreenSuspend(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := shellScreen(t, pl)
 	s.types(pl.bin+" --demo 'talk 5'", "Enter")
@@ -170,6 +175,7 @@ func TestScreenSuspend(t *testing.T) {
 // Who stops it from elsewhere leaves it no time to give the terminal back; the shell
 // has changed that when it goes on.
 func TestScreenStoppedByOthers(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := shellScreen(t, pl)
 	s.types(pl.bin+" --demo 'talk 5'", "Enter")
@@ -187,6 +193,7 @@ func TestScreenStoppedByOthers(t *testing.T) {
 
 // Where no shell could go on with it, Ctrl-Z does nothing but say so.
 func TestScreenSuspendWithoutAShell(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo())
 	s.sees("ready")
@@ -197,6 +204,7 @@ func TestScreenSuspendWithoutAShell(t *testing.T) {
 }
 
 func TestScreenEditor(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	pl.file("editor", "#!/bin/sh\necho ' from the editor' >> \"$2\"\n")
 	pl.env = append(pl.env, "VISUAL="+pl.work+"/editor -flag", "TMPDIR="+pl.dir)
@@ -218,6 +226,7 @@ func TestScreenEditor(t *testing.T) {
 
 // A signal ends it also while an editor has the terminal.
 func TestScreenSignalInTheEditor(t *testing.T) {
+	t.Parallel()
 	pl := screenPlace(t)
 	pl.file("editor", "#!/bin/sh\necho editing\nexec sleep 600\n")
 	pl.env = append(pl.env, "VISUAL="+pl.work+"/editor", "TMPDIR="+pl.dir)

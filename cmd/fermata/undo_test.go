@@ -68,6 +68,7 @@ func TestUndoOfCommands(t *testing.T) {
 }
 
 func TestUndoOfCommandsAfterLaterEdits(t *testing.T) {
+	t.Parallel()
 	pl, id := snapshotTurn(t, "run: echo 2 > a && echo n > new")
 	pl.file("new", "mine\n")
 	_, errs, code := pl.run("undo", id, "--yes")

@@ -12,6 +12,7 @@ import (
 
 // A run tells people of a model of which nothing is known, and a list says what was used.
 func TestUsageOfAConversation(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, wirecheck.Responses, "", modeltest.Respond(modeltest.Say("one"), cost(10, 1)), modeltest.Respond(modeltest.Say("two"), cost(20, 2)))
 	_, errs, _ := s.run("exec", "--json", "first")
 	if strings.Count(errs, "model_context_window") != 1 {
@@ -28,6 +29,7 @@ func TestUsageOfAConversation(t *testing.T) {
 
 // The price of a known model is shown, and the effort that it likes is asked for.
 func TestCostAndEffortOfAKnownModel(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, wirecheck.Responses, "", modeltest.Respond(modeltest.Say("one"), cost(1_000_000, 100_000)))
 	out, errs, _ := s.run("exec", "-m", "gpt-5", "--json", "first")
 	contains(t, "the usage", out, `"cost_usd":`)
@@ -41,6 +43,7 @@ func TestCostAndEffortOfAKnownModel(t *testing.T) {
 
 // kill -9 during a compaction leaves the history as it was, and the next message is answered.
 func TestCompactionSurvivesKill(t *testing.T) {
+	t.Parallel()
 	onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {
 		s := newSite(t, w, "", modeltest.Respond(modeltest.Say("remembered"), modeltest.Usage(p.Usage{Input: 9_500, Output: 5, Total: 9_505})))
 		stalls := true

@@ -34,6 +34,7 @@ func (pl *place) outputs(id string) []*p.ToolOutput {
 
 // Each way to change files does, is undone, and is stopped before it does.
 func TestEveryEditToolAndItsUndo(t *testing.T) {
+	t.Parallel()
 	const before, after = "one\ntwo\nthree\n", "one\n2\nthree\n"
 	const patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n three\n*** End Patch\n"
 	for name, call := range map[string]modeltest.Step{
@@ -126,6 +127,7 @@ func TestServerOutlivesItsTurn(t *testing.T) {
 // An edit or a write that a kill interrupts has happened whole or not at all, the
 // record says which, and what has happened can be undone.
 func TestKillInEditAndWrite(t *testing.T) {
+	t.Parallel()
 	big := strings.Repeat("some line of text\n", 20_000)
 	before, after := big+"old\n", big+"new\n"
 	calls := map[string]modeltest.Step{
@@ -209,6 +211,7 @@ func TestLongOutputIsReadInPieces(t *testing.T) {
 // A script may apply patches: they are recorded, shown and undone like those of the
 // tool, in every sandbox, also where a profile sets PATH.
 func TestPatchInAScript(t *testing.T) {
+	t.Parallel()
 	const before, after = "one\ntwo\nthree\n", "one\n2\nthree\n"
 	const patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n three\n*** End Patch\n"
 	script := "echo begin\napply_patch <<'EOF' && echo applied\n" + patch + "EOF\ncat a.txt"

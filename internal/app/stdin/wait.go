@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stdinPace is the unit of the times below. The tests build a binary with a shorter
-// one, by -ldflags "-X …/internal/app/stdin.stdinPace=200ms", so that they need not wait.
-var stdinPace = "1s"
+// Pace is the unit of the times below. The tests make it shorter before they call main, or build a binary
+// with -ldflags "-X …/internal/app/stdin.Pace=200ms", so that they need not wait.
+var Pace = "1s"
 
 var pace = sync.OnceValue(func() time.Duration {
-	d, err := time.ParseDuration(stdinPace)
+	d, err := time.ParseDuration(Pace)
 	if err != nil || d <= 0 {
 		return time.Second
 	}
