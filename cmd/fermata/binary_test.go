@@ -25,16 +25,16 @@ import (
 // the machine may be busy; nothing is learned from it but that it happened.
 const patience = 10 * time.Minute
 
-// eventually waits until cond is true.
+// eventually waits until cond is true. It looks less often the longer it waits: to look costs more than to wait.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
+	pause := 5 * time.Millisecond
 	for !cond() {
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
+			pause = min(pause*5/4, 100*time.Millisecond)
 		case <-deadline.C:
 			t.Fatalf("waited in vain: %s", what)
 		}

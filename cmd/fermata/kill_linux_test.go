@@ -18,11 +18,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 var (
-	killCount = flag.Int("kills", 20, "how often TestKillAtRandom kills the binary")
+	killCount = flag.Int("kills", longtest.Default(20, 8), "how often TestKillAtRandom kills the binary")
 	killSeed  = flag.Uint64("killseed", 0, "what TestKillAtRandom's instants are made from; 0 takes the time")
 )
 

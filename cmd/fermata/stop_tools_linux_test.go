@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -114,7 +115,7 @@ func TestStopInEveryTool(t *testing.T) {
 // changed can be undone.
 func TestStopInEveryEdit(t *testing.T) {
 	t.Parallel()
-	const files = 100
+	files := longtest.Default(100, 30)
 	body := strings.Repeat("some line of text\n", 2000)
 	var patch strings.Builder
 	for i := range files {

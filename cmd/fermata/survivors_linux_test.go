@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/proc"
 )
 
@@ -151,14 +152,15 @@ func numberInside(pid int) string {
 	return ""
 }
 
-// asUsers runs a test for the user who runs the tests and, if that is root, for
-// an ordinary one.
+// asUsers runs a test for the user who runs the tests and, if that is root and long tests run, for
+// an ordinary one: package proc has the tests of all users.
 func asUsers(t *testing.T, test func(t *testing.T, pl *place)) {
 	t.Run("own", func(t *testing.T) {
 		t.Parallel()
 		test(t, newPlace(t))
 	})
 	t.Run("nobody", func(t *testing.T) {
+		longtest.Only(t)
 		if os.Geteuid() != 0 {
 			t.Skip("only root can become another user")
 		}

@@ -26,7 +26,8 @@ func TestScreenInline(t *testing.T) {
 	s.types("/help", "Enter")
 	s.sees("Commands and keys")
 	s.keys("Escape")
-	s.sees("Allow this command?")
+	s.gone("Commands and keys") // or the next key would be one with Alt
+	s.sees("Allow this command?", "you can answer later")
 	s.tmux("resize-window", "-x", "110", "-y", "40")
 	s.answer("y")
 	s.sees("(nothing)", "ready")

@@ -81,12 +81,8 @@ func TestScreenSteerAndQueue(t *testing.T) {
 }
 
 // What waits is back in the composer after a stop.
-<<<<<<< HEAD
 func TestScreenStopReturnsMessages(t *testing.T) {
-=======
-func TestScreenStopHandsBack(t *testing.T) {
 	t.Parallel()
->>>>>>> 4fe176f (cmd: run the tests side by side, with the binary of the tests)
 	pl := screenPlace(t)
 	s := newScreen(t, pl, pl.demo("'wait 600'"))
 	s.sees("working")
