@@ -103,6 +103,14 @@ func (c *crowd) killWithShims() {
 	}
 	c.signal(syscall.SIGKILL)
 	c.code()
+	for _, r := range c.rows { // a supervisor that is about to die would be asked to end the command
+		if r.ppid == c.cmd.Process.Pid {
+			eventually(c.t, "the supervisor is gone", func() bool {
+				now, ok := readRow(r.pid)
+				return !ok || now.start != r.start || now.state == "Z"
+			})
+		}
+	}
 }
 
 // halt stops fermata, and returns when none of its threads runs any more.
