@@ -143,6 +143,7 @@ func TestOwnerIsStopped(t *testing.T) {
 	if err := owner.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "it is stopped", func() bool { return isStopped(owner.cmd.Process.Pid) })
 	_, errs, code := pl.run("exec", "resume", id, "--demo", "say something")
 	if code != exitFailed || !strings.Contains(errs, fmt.Sprintf("process %d has this conversation open and does not respond", owner.cmd.Process.Pid)) {
 		t.Errorf("exit code %d: %s", code, errs)

@@ -30,10 +30,12 @@ func (r row) String() string {
 // dead reports whether a process will not run another instruction of its own: it only waits for its parent to notice, or
 // the kernel takes it down, which takes a moment on a busy machine.
 func (r row) dead() bool {
-	if r.state == "X" || r.state == "Z" && r.threads == "1" || r.threads == "0" {
-		return true
-	}
-	return r.ends() && !slices.ContainsFunc(r.tasks(), func(thread row) bool { return !thread.ends() })
+	return r.ended() || r.ends() && !slices.ContainsFunc(r.tasks(), func(thread row) bool { return !thread.ends() })
+}
+
+// ended reports whether a process has nothing left but its number: its files and locks are free.
+func (r row) ended() bool {
+	return r.state == "X" || r.state == "Z" && r.threads == "1" || r.threads == "0"
 }
 
 // ends reports whether a thread has begun to end: PF_EXITING of the kernel's sched.h.
@@ -136,6 +138,18 @@ func touches(pid int, dir string) bool {
 func lives(r row) bool {
 	now, ok := readRow(r.pid)
 	return ok && now.start == r.start && !now.dead()
+}
+
+// hasEnded reports whether that very process has ended.
+func hasEnded(r row) bool {
+	now, ok := readRow(r.pid)
+	return !ok || now.start != r.start || now.ended()
+}
+
+// isStopped reports whether no thread of a process runs any more since a SIGSTOP, which takes a moment on a busy machine.
+func isStopped(pid int) bool {
+	threads := row{pid: pid}.tasks()
+	return len(threads) > 0 && !slices.ContainsFunc(threads, func(thread row) bool { return thread.state != "T" })
 }
 
 // noneLeft waits until nothing that has to do with the place lives, nor any of

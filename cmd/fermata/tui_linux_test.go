@@ -161,7 +161,7 @@ func TestScreenResumeAfterKill(t *testing.T) {
 	did := below(s.fermata())
 	s.signal(syscall.SIGKILL)
 	for _, r := range did { // else whoever opens it ends them, and says so
-		eventually(t, "what ran has ended", func() bool { return !lives(r) })
+		eventually(t, "what ran has ended", func() bool { return hasEnded(r) })
 	}
 	again := newScreenAgain(s, pl.bin+" resume --last; echo exit code $?; exec sleep 600")
 	again.sees("printed", "recovered on open", "ready", "│ › waits")
