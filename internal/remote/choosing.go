@@ -502,6 +502,9 @@ func (f *follower) read(ctx context.Context, e engine.Engine, address string) er
 	for ev, err := range e.Attach(ctx, f.id, f.after, live) {
 		if err != nil {
 			f.leave(e, err)
+			if errors.Is(context.Cause(ctx), errMoved) {
+				return errMoved // the journal only says that it was cancelled
+			}
 			return err
 		}
 		f.arrive(e)
