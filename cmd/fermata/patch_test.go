@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -192,12 +193,13 @@ func TestKillInPatch(t *testing.T) {
 	t.Logf("files after the kill: %v", seen)
 }
 
-// journal is the text of the only conversation.
+// journal is the text of the only conversation: its whole lines, as a kill may cut the write of a long one short,
+// and a resume drops what there is of it.
 func (pl *place) journal() string {
 	names, _ := filepath.Glob(filepath.Join(pl.dir, "home/fermata/conversations/*/*/*/*.jsonl"))
 	if len(names) == 0 {
 		return ""
 	}
 	text, _ := os.ReadFile(names[0])
-	return string(text)
+	return string(text[:bytes.LastIndexByte(text, '\n')+1])
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,6 +80,7 @@ func ended(t *testing.T, s *server, id string, turn int) bool {
 	return false
 }
 
+// journal is the text of a conversation's file: its whole lines, as a kill may leave a part of one, which is dropped.
 func journal(t *testing.T, s *server, id string) string {
 	t.Helper()
 	out, err := s.fermata("list", "--json").Output()
@@ -91,7 +93,7 @@ func journal(t *testing.T, s *server, id string) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return string(data)
+			return string(data[:bytes.LastIndexByte(data, '\n')+1])
 		}
 	}
 	t.Fatalf("there is no journal of %s in %s", id, out)
