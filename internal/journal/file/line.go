@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -50,36 +49,10 @@ const (
 	kindStarted = "conversation_started" // the first record, which names the conversation
 )
 
-// checksum does not make its tables when the program starts: a shim, which each command has, needs none.
-func checksum(b []byte) uint32 {
-	if summed.Add(int64(len(b))) < manyBytes {
-		return crc32.Checksum(b, simple())
-	}
-	return crc32.Checksum(b, castagnoli())
-}
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli()) }
 
-// manyBytes are so many that the tables of castagnoli, with which the processor sums, are
-// worth making. That takes as long as to sum 100 kB with the simple table.
-const manyBytes = 100_000
-
-var (
-	summed atomic.Int64 // bytes
-
-	castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
-
-	// simple is the same polynomial, bit by bit.
-	simple = sync.OnceValue(func() *crc32.Table {
-		var t crc32.Table
-		for i := range t {
-			sum := uint32(i)
-			for range 8 {
-				sum = sum>>1 ^ crc32.Castagnoli*(sum&1)
-			}
-			t[i] = sum
-		}
-		return &t
-	})
-)
+// castagnoli is not made when the program starts: a shim, which each command has, needs none.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // appendRecord appends a record's line, and returns its sum.
 func appendRecord(b []byte, e *journal.Pending, l link) ([]byte, uint32) {
