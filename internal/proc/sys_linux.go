@@ -55,7 +55,7 @@ func dup2(from, to int) error {
 }
 
 // shimAttr says how a shim is started. It stays in our session, which is how its
-// orphans are distinguished by it (see orphans), but in a group of its own, so that a
+// orphans are recognised (see orphans), but in a group of its own, so that a
 // key pressed at the terminal does not reach it. The signal on our death wakes a
 // halted shim; it is harmless when it comes too early, as it does when only the
 // thread that started the shim ends.

@@ -106,6 +106,17 @@ func removeCgroup(dir string) {
 
 // inCgroup lists the processes in a cgroup.
 func inCgroup(dir string) []Process {
+	var list []Process
+	for _, pid := range pidsIn(dir) {
+		if p, err := Read(pid); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// pidsIn returns the numbers of the processes in a cgroup.
+func pidsIn(dir string) []int {
 	if !isCgroup(dir) {
 		return nil
 	}
@@ -113,17 +124,13 @@ func inCgroup(dir string) []Process {
 	if err != nil {
 		return nil
 	}
-	var list []Process
+	var pids []int
 	for field := range bytes.FieldsSeq(text) {
-		pid, err := strconv.Atoi(string(field))
-		if err != nil {
-			continue
-		}
-		if p, err := Read(pid); err == nil {
-			list = append(list, p)
+		if pid, err := strconv.Atoi(string(field)); err == nil {
+			pids = append(pids, pid)
 		}
 	}
-	return list
+	return pids
 }
 
 // EndStorm kills a command that has a cgroup and many processes, without SIGTERM, if so many want to run on
@@ -133,7 +140,7 @@ func EndStorm(id Identity) int {
 	if id.Cgroup == "" || err != nil {
 		return 0
 	}
-	own := countCgroup(id.Cgroup)
+	own := len(pidsIn(id.Cgroup))
 	if !isStorm(string(load), own) {
 		return 0
 	}
@@ -145,18 +152,6 @@ func EndStorm(id Identity) int {
 // processes may be the cause: one with few can be ended politely, however busy others are.
 func isStorm(loadavg string, own int) bool {
 	return own >= Many && runnable(loadavg) > 64+16*runtime.NumCPU()
-}
-
-// countCgroup returns how many processes a cgroup has.
-func countCgroup(dir string) int {
-	if !isCgroup(dir) {
-		return 0
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if err != nil {
-		return 0
-	}
-	return bytes.Count(text, []byte("\n"))
 }
 
 // runnable finds the number of threads that want to run in the text of

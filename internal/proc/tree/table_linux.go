@@ -95,8 +95,8 @@ func tableUntil(deadline time.Time) ([]Process, error) {
 		return nil, err
 	}
 	table := make([]Process, 0, len(names))
-	for _, name := range slices.Backward(names) {
-		if len(table)%64 == 63 && !deadline.IsZero() && time.Now().After(deadline) {
+	for i, name := range slices.Backward(names) {
+		if (len(names)-i)%64 == 0 && !deadline.IsZero() && time.Now().After(deadline) {
 			break
 		}
 		pid, err := strconv.Atoi(name)
