@@ -37,11 +37,12 @@ func (k *Keeper) Ready(ctx context.Context, s engine.Snapshot, op p.Op) (engine.
 	if s.Active {
 		return k.readyWhileActive(s, op, tree.Revision == k.marked(s.ID).Revision && s.Settings.Cwd == dir)
 	}
-	if err := k.ensure(ctx, s, tree); err != nil {
+	m, err := k.ensure(ctx, s, tree)
+	if err != nil {
 		return engine.Readiness{}, fmt.Errorf("restore the work tree of conversation %s, which is kept and can be restored later: %w", s.ID, err)
 	}
 	var ready engine.Readiness
-	if m := k.marked(s.ID); m.Restored != "" && m.After == s.Turn {
+	if m.Restored != "" && m.After == s.Turn {
 		ready.Notes = []string{m.Restored}
 		ready.Op = withNote(op, m.Restored)
 	}

@@ -108,8 +108,10 @@ func (t Trees) save(ctx context.Context, id string, before Tree, record json.Raw
 	if objects == nil {
 		return next, err
 	}
-	if now, lookErr := t.load(ctx, id); err != nil && lookErr == nil && now.Bundle == next.Bundle { // only the answer was lost
-		next.Revision, err = now.Revision, nil
+	if err != nil {
+		if now, lookErr := t.load(ctx, id); lookErr == nil && now.Bundle == next.Bundle { // only the answer was lost
+			next.Revision, err = now.Revision, nil
+		}
 	}
 	switch {
 	case err == nil && before.Bundle != "":

@@ -141,7 +141,8 @@ func (k *Keeper) Begin(ctx context.Context, id p.ConversationID, from git.Source
 	defer k.lock(id)()
 	tree, err := k.Trees.Load(ctx, string(id))
 	if err == nil { // another machine has tried
-		return k.Dir(id), k.ensure(ctx, engine.Snapshot{ID: id}, tree)
+		_, err := k.ensure(ctx, engine.Snapshot{ID: id}, tree)
+		return k.Dir(id), err
 	}
 	if !errors.Is(err, ErrNoTree) {
 		return "", err
@@ -203,31 +204,31 @@ func (k *Keeper) install(id p.ConversationID, made string, m marker) error {
 	return k.mark(id, m)
 }
 
-// ensure makes the work tree here the one that is kept.
-func (k *Keeper) ensure(ctx context.Context, s engine.Snapshot, t Tree) error {
-	if k.marked(s.ID).Revision == t.Revision {
-		return nil
+// ensure makes the work tree here the one that is kept, and returns its marker.
+func (k *Keeper) ensure(ctx context.Context, s engine.Snapshot, t Tree) (marker, error) {
+	if m := k.marked(s.ID); m.Revision == t.Revision {
+		return m, nil
 	}
 	r, err := decode(t)
 	if err != nil {
-		return err
+		return marker{}, err
 	}
 	made, _, err := k.clone(ctx, s.ID, git.Source{URL: r.URL, Ref: r.Commit})
 	if err != nil {
-		return err
+		return marker{}, err
 	}
 	defer os.RemoveAll(made)
 	if t.Bundle != "" {
 		if r.Data, err = k.Trees.Bundle(ctx, t); err != nil {
-			return err
+			return marker{}, err
 		}
 		if err := git.Restore(ctx, made, r.Bundle); err != nil {
-			return err
+			return marker{}, err
 		}
 	}
 	m := marker{Revision: t.Revision}
 	if s.Turn > 0 {
 		m.Restored, m.After = k.describe(r, s), s.Turn
 	}
-	return k.install(s.ID, made, m)
+	return m, k.install(s.ID, made, m)
 }
