@@ -109,6 +109,23 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
+// moved restores what a clone has beyond a commit in another clone, as the next machine does.
+func (s *site) moved(dir, commit string) string {
+	s.t.Helper()
+	b, err := s.open(dir).Bundle(s.t.Context(), commit, 1<<20)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	again := filepath.Join(s.dir, "again")
+	if _, err := Clone(s.t.Context(), Source{s.root, commit}, again, "w"); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := Restore(s.t.Context(), again, b); err != nil {
+		s.t.Fatal(err)
+	}
+	return again
+}
+
 // A repository that is cloned, changed by commands, bundled and restored runs nothing of its own.
 func TestNothingIsRunByAClone(t *testing.T) {
 	s := newSite(t)
@@ -125,17 +142,7 @@ func TestNothingIsRunByAClone(t *testing.T) {
 	s.poison(filepath.Join(dir, ".git"), s.settings())
 	s.write(filepath.Join(dir, "a"), "changed\n")
 	s.write(filepath.Join(dir, "new"), "new\n")
-	b, err := s.open(dir).Bundle(t.Context(), commit, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := filepath.Join(s.dir, "again")
-	if _, err := Clone(t.Context(), Source{s.root, commit}, again, "w"); err != nil {
-		t.Fatal(err)
-	}
-	if err := Restore(t.Context(), again, b); err != nil {
-		t.Fatal(err)
-	}
+	again := s.moved(dir, commit)
 	if text, _ := os.ReadFile(filepath.Join(again, "a")); string(text) != "changed\n" {
 		t.Errorf("a holds %q", text)
 	}
@@ -171,17 +178,7 @@ func TestUserSettingsStayOutOfAClone(t *testing.T) {
 		t.Errorf("a holds %q, %v", text, err)
 	}
 	s.write(filepath.Join(dir, "new"), "new\n")
-	b, err := s.open(dir).Bundle(t.Context(), commit, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := filepath.Join(s.dir, "again")
-	if _, err := Clone(t.Context(), Source{s.root, commit}, again, "w"); err != nil {
-		t.Fatal(err)
-	}
-	if err := Restore(t.Context(), again, b); err != nil {
-		t.Fatal(err)
-	}
+	again := s.moved(dir, commit)
 	if text, err := os.ReadFile(filepath.Join(again, "new")); string(text) != "new\n" {
 		t.Errorf("new holds %q, %v", text, err)
 	}
