@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	natsgo "github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -179,15 +176,7 @@ func (c *servers) report(b *testing.B, n int, what string) {
 	if c == nil {
 		return
 	}
-	nc, err := natsgo.Connect(c.url())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		b.Fatal(err)
-	}
+	js := dial(b, c.url())
 	name := fmt.Sprint("bench", streams.Load())
 	var messages, bytes uint64
 	for _, stream := range []string{name, name + "-checkpoints", "KV_" + name + "-index"} {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -99,15 +98,7 @@ type epoch struct {
 
 // epochs reads the stream itself: one writer at a time, each in its own epoch.
 func (w *world) epochs() map[string][]epoch {
-	nc, err := natsgo.Connect(w.servers.url())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	js := dial(w.t, w.servers.url())
 	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer cancel()
 	c, err := js.OrderedConsumer(ctx, "fermata", jetstream.OrderedConsumerConfig{FilterSubjects: []string{"fermata.c.*.r"}, HeadersOnly: true})

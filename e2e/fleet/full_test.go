@@ -19,19 +19,26 @@ func needsFull(t *testing.T) {
 	}
 }
 
-// endLeaseOf ends the lease of a process that is dead, so that nobody has to wait for that: leases of tests
-// are long, because a busy machine must not lose them.
-func endLeaseOf(t testing.TB, url, stream string, pid int) {
+// dial connects to NATS servers until the test ends.
+func dial(t testing.TB, url string, o ...natsgo.Option) jetstream.JetStream {
 	t.Helper()
-	nc, err := natsgo.Connect(url)
+	nc, err := natsgo.Connect(url, o...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return js
+}
+
+// endLeaseOf ends the lease of a process that is dead, so that nobody has to wait for that: leases of tests
+// are long, because a busy machine must not lose them.
+func endLeaseOf(t testing.TB, url, stream string, pid int) {
+	t.Helper()
+	js := dial(t, url)
 	nodes, err := js.KeyValue(t.Context(), stream+"-nodes")
 	if err != nil {
 		t.Fatal(err)

@@ -80,15 +80,22 @@ func (k *treeKeeper) expect(what, got, want string) {
 	}
 }
 
-// A work tree is the one that was kept last; who has lost it cannot keep any more, and loses nothing.
-func TestWorkTreeHasOneKeeper(t *testing.T) {
-	s, o := listen(t, &server.Options{}), newOrigin(t)
-	a, b := newKeeper(t, s, "a"), newKeeper(t, s, "b")
+// begun makes a work tree on a, of which turn 1 is kept, and a second machine b.
+func begun(t *testing.T) (o *origin, a, b *treeKeeper) {
+	t.Helper()
+	s := listen(t, &server.Options{})
+	o, a, b = newOrigin(t), newKeeper(t, s, "a"), newKeeper(t, s, "b")
 	if _, err := a.Begin(t.Context(), treeID, git.Source{URL: o.url}); err != nil {
 		t.Fatal(err)
 	}
 	a.write("new", "1\n")
 	a.expect("the first turn", a.end(1), "")
+	return o, a, b
+}
+
+// A work tree is the one that was kept last; who has lost it cannot keep any more, and loses nothing.
+func TestWorkTreeHasOneKeeper(t *testing.T) {
+	o, a, b := begun(t)
 	a.write("new", "of a turn that crashed\n")
 	a.expect("on the same machine", a.ready(2), "")
 	a.expect("its files", o.state(a.Dir(treeID)), "of a turn that crashed\n")
@@ -114,13 +121,7 @@ func TestWorkTreeHasOneKeeper(t *testing.T) {
 
 // What is too large is not kept, and that is said; what was kept before stays.
 func TestWorkTreeTooLarge(t *testing.T) {
-	s, o := listen(t, &server.Options{}), newOrigin(t)
-	a, b := newKeeper(t, s, "a"), newKeeper(t, s, "b")
-	if _, err := a.Begin(t.Context(), treeID, git.Source{URL: o.url}); err != nil {
-		t.Fatal(err)
-	}
-	a.write("new", "1\n")
-	a.expect("the first turn", a.end(1), "")
+	o, a, b := begun(t)
 	a.write("large", strings.Repeat("x", 100_000))
 	a.expect("the second", a.end(2), "what turn 2 changed has more than 20000 bytes, which is not kept")
 	b.expect("elsewhere", b.ready(2), "after turn 1; what was changed later is missing: what turn 2 changed has more than 20000 bytes")

@@ -131,15 +131,7 @@ func TestWordsForWhatIsWrong(t *testing.T) {
 	expect(newMachine(t, url, `user = "bob"`, `password = "secret2"`), "refused the credentials", append(turn, "hi")...)
 	expect(newMachine(t, url), "refused the credentials", "list")
 
-	nc, err := natsgo.Connect(url, natsgo.UserInfo("bob", "secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := dial(t, url, natsgo.UserInfo("bob", "secret"))
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "orders", Subjects: []string{"orders.>"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -89,16 +88,8 @@ func (o *origin) state(dir string) string {
 func (o *origin) awaitKept(s *server.Server, id string, turn int) {
 	o.t.Helper()
 	if o.trees == nil {
-		nc, err := natsgo.Connect(s.ClientURL())
-		if err != nil {
-			o.t.Fatal(err)
-		}
-		o.t.Cleanup(nc.Close)
-		js, err := jetstream.New(nc)
-		if err != nil {
-			o.t.Fatal(err)
-		}
-		if o.trees, err = js.KeyValue(o.t.Context(), "fermata-trees"); err != nil {
+		var err error
+		if o.trees, err = dial(o.t, s.ClientURL()).KeyValue(o.t.Context(), "fermata-trees"); err != nil {
 			o.t.Fatal(err)
 		}
 	}
