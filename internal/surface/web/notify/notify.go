@@ -97,9 +97,10 @@ type follow struct {
 }
 
 type happened struct {
-	id    p.ConversationID
-	event p.Event
-	err   error
+	following context.Context // ends when the conversation is not followed any more
+	id        p.ConversationID
+	event     p.Event
+	err       error
 }
 
 func (n *notifier) watch(ctx context.Context, rows chan<- live.Rows) {
@@ -149,7 +150,7 @@ func (n *notifier) follow(ctx context.Context, id p.ConversationID, after p.Curs
 			continue
 		}
 		select {
-		case n.events <- happened{id, e, err}:
+		case n.events <- happened{ctx, id, e, err}:
 		case <-ctx.Done():
 			return
 		}
@@ -158,6 +159,9 @@ func (n *notifier) follow(ctx context.Context, id p.ConversationID, after p.Curs
 
 // message says what people want to know of an event. What was before we began they know.
 func (n *notifier) message(h happened) (Message, bool) {
+	if h.following.Err() != nil { // it was on its way; whoever follows next gets it
+		return Message{}, false
+	}
 	f := n.follows[h.id]
 	if h.err != nil {
 		f.cancel()

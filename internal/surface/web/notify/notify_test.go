@@ -151,6 +151,22 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
+// What a conversation that is not followed any more still sends, the error of its end above all, changes nothing.
+func TestLateEventsOfAConversation(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	id := p.NewConversationID(time.Now())
+	n := &notifier{follows: map[p.ConversationID]*follow{id: {cursor: 3}}}
+	for _, h := range []happened{
+		{following: ended, id: id, err: context.Canceled},
+		{following: ended, id: id, event: p.Event{Seq: 4, Time: time.Now(), Turn: 1, Body: &p.TurnEnded{Reason: p.Completed}}},
+	} {
+		if m, ok := n.message(h); ok || n.follows[id].cursor != 3 {
+			t.Errorf("%+v: message %+v, cursor %d", h, m, n.follows[id].cursor)
+		}
+	}
+}
+
 func TestWebhookAddresses(t *testing.T) {
 	for to, ok := range map[string]bool{"https://x.example/h": true, "http://127.0.0.1:1/h": true, "http://x.example/h": false, "ftp://x": false, "": false} {
 		if _, err := NewWebhook(to, "s"); (err == nil) != ok {
