@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -121,8 +122,13 @@ func (s *Server) list(w http.ResponseWriter, r *request) {
 	if !ok {
 		return
 	}
+	archived := q.Get("archived")
+	if archived != "" && archived != "true" && archived != "false" {
+		refuse(w, http.StatusBadRequest, "field", "archived must be true or false")
+		return
+	}
 	page, err := s.o.Engine.List(r.Context(), engine.ListOptions{
-		Limit: limit, Cursor: q.Get("cursor"), Cwd: q.Get("cwd"), Archived: q.Get("archived") == "true",
+		Limit: limit, Cursor: q.Get("cursor"), Cwd: q.Get("cwd"), Archived: archived == "true",
 	})
 	if err != nil {
 		refuse(w, http.StatusBadRequest, "list", err.Error())
@@ -195,6 +201,15 @@ func conversation(w http.ResponseWriter, r *request) (p.ConversationID, bool) {
 	return id, true
 }
 
+// conversationAnd reads the id in the path and a number of the query.
+func conversationAnd(w http.ResponseWriter, r *request, name string) (id p.ConversationID, n int, ok bool) {
+	if id, ok = conversation(w, r); !ok {
+		return "", 0, false
+	}
+	n, ok = number(w, r.URL.Query().Get(name), name, 1<<30)
+	return id, n, ok
+}
+
 func (s *Server) get(w http.ResponseWriter, r *request) {
 	id, ok := conversation(w, r)
 	if !ok {
@@ -225,25 +240,16 @@ func (s *Server) fork(w http.ResponseWriter, r *request) {
 	answer(w, http.StatusCreated, createAnswer{ID: copied})
 }
 
-func (s *Server) archive(w http.ResponseWriter, r *request) {
-	id, ok := conversation(w, r)
-	if !ok {
-		return
-	}
-	if err := s.o.Engine.Archive(r.Context(), id); err != nil {
-		failed(w, err)
-		return
-	}
-	s.lobby.Kick()
-	w.WriteHeader(http.StatusNoContent)
-}
+func (s *Server) archive(w http.ResponseWriter, r *request)   { s.move(w, r, s.o.Engine.Archive) }
+func (s *Server) unarchive(w http.ResponseWriter, r *request) { s.move(w, r, s.o.Engine.Unarchive) }
 
-func (s *Server) unarchive(w http.ResponseWriter, r *request) {
+// move takes a conversation from one list to the other.
+func (s *Server) move(w http.ResponseWriter, r *request, to func(context.Context, p.ConversationID) error) {
 	id, ok := conversation(w, r)
 	if !ok {
 		return
 	}
-	if err := s.o.Engine.Unarchive(r.Context(), id); err != nil {
+	if err := to(r.Context(), id); err != nil {
 		failed(w, err)
 		return
 	}
@@ -258,11 +264,7 @@ type diffAnswer struct {
 }
 
 func (s *Server) diff(w http.ResponseWriter, r *request) {
-	id, ok := conversation(w, r)
-	if !ok {
-		return
-	}
-	turn, ok := number(w, r.URL.Query().Get("turn"), "turn", 1<<30)
+	id, turn, ok := conversationAnd(w, r, "turn")
 	if !ok {
 		return
 	}
@@ -294,11 +296,7 @@ func undoOf(u *app.Undo) undoAnswer {
 }
 
 func (s *Server) previewUndo(w http.ResponseWriter, r *request) {
-	id, ok := conversation(w, r)
-	if !ok {
-		return
-	}
-	turn, ok := number(w, r.URL.Query().Get("turn"), "turn", 1<<30)
+	id, turn, ok := conversationAnd(w, r, "turn")
 	if !ok {
 		return
 	}
@@ -351,11 +349,7 @@ const maxItems = 200
 
 // items gives those before the nth.
 func (s *Server) items(w http.ResponseWriter, r *request) {
-	id, ok := conversation(w, r)
-	if !ok {
-		return
-	}
-	before, ok := number(w, r.URL.Query().Get("before"), "before", 1<<30)
+	id, before, ok := conversationAnd(w, r, "before")
 	if !ok {
 		return
 	}

@@ -42,8 +42,22 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if h, known := s.mux.Handler(r); known == "" && strings.HasPrefix(r.URL.Path, "/api/") {
+		h.ServeHTTP(&problemWriter{w}, r)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
 }
+
+// A problemWriter answers as other errors of the API do where the multiplexer would answer with a line of text:
+// an unknown path, or a path that does not know the method.
+type problemWriter struct{ http.ResponseWriter }
+
+func (w *problemWriter) WriteHeader(status int) {
+	refuse(w.ResponseWriter, status, "not_found", "there is no such request: GET /api/v1/openapi.json lists all")
+}
+
+func (w *problemWriter) Write(text []byte) (int, error) { return len(text), nil }
 
 // sameSite reports whether what the browser says of where a request comes from allows it. A person may
 // follow a link to the page from anywhere.

@@ -191,11 +191,12 @@ func (s *Server) view(w http.ResponseWriter, r *request) {
 	}
 	if in.Conversation != "" {
 		id, err := p.ParseConversationID(string(in.Conversation))
-		if err == nil {
-			err = s.exists(r.Context(), id)
-		}
 		if err != nil {
 			refuse(w, http.StatusNotFound, "not_found", err.Error())
+			return
+		}
+		if err := s.exists(r.Context(), id); err != nil {
+			failed(w, err)
 			return
 		}
 		in.Conversation = id

@@ -315,3 +315,23 @@ func TestUnknownConversations(t *testing.T) {
 		}
 	}
 }
+
+// What the API cannot do is said in the form of its other errors.
+func TestWrongRequests(t *testing.T) {
+	r := newRig(t)
+	for request, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"GET /api/v1/nope":                       {http.StatusNotFound, `"code":"not_found"`},
+		"PUT /api/v1/conversations":              {http.StatusMethodNotAllowed, `"code":"not_found"`},
+		"GET /api/v1/conversations?archived=yes": {http.StatusBadRequest, "archived must be true or false"},
+		"GET /api/v1/conversations?limit=-1":     {http.StatusBadRequest, "limit must be a number"},
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		status, text, _ := r.do(method, path, "", nil)
+		if status != want.status || !strings.Contains(text, want.text) || !json.Valid([]byte(text)) {
+			t.Errorf("%s: %d %s, want %d %s", request, status, text, want.status, want.text)
+		}
+	}
+}

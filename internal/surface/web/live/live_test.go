@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/fermata-agent/fermata/engine"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -99,6 +100,35 @@ func TestAPageThatWaitsIsWoken(t *testing.T) {
 		u := r.next(v, r.say)
 		for u.State.Phase != "working" {
 			u = r.next(v, func() {})
+		}
+	})
+}
+
+// killed is an engine with one conversation, whose turn another process runs until it is killed.
+type killed struct {
+	engine.Engine
+	dead bool
+}
+
+func (e *killed) List(context.Context, engine.ListOptions) (engine.Page, error) {
+	return engine.Page{Items: []engine.Summary{{ID: "c", Turns: 1}}}, nil
+}
+
+func (e *killed) Resume(context.Context, p.ConversationID) (engine.Snapshot, error) {
+	return engine.Snapshot{Active: !e.dead}, nil
+}
+
+func TestTheListNoticesAKilledProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &killed{}
+		l := &Lobby{e: e, ctx: t.Context()}
+		l.look()
+		before := l.rows[0].Phase
+		e.dead = true // which changes nothing in the list of conversations
+		time.Sleep(aliveEvery)
+		l.look()
+		if after := l.rows[0].Phase; before != "working" || after != "ended" {
+			t.Errorf("%s, then %s; want working, then ended", before, after)
 		}
 	})
 }

@@ -30,8 +30,9 @@ type Lobby struct {
 }
 
 type knownPhase struct {
-	at    time.Time // when the conversation was changed
-	phase string
+	at     time.Time // when the conversation was changed
+	looked time.Time
+	phase  string
 }
 
 type lobbyAsk struct {
@@ -50,6 +51,7 @@ type Rows struct {
 const (
 	lobbyEvery = 2 * time.Second
 	kickEvery  = 200 * time.Millisecond // at most
+	aliveEvery = 10 * time.Second       // whether what works still does: its process may have been killed
 	lobbyRows  = 60
 )
 
@@ -137,8 +139,8 @@ func (l *Lobby) look() {
 	known := map[p.ConversationID]knownPhase{}
 	for _, s := range page.Items {
 		k, ok := l.known[s.ID]
-		if !ok || !k.at.Equal(s.Updated) {
-			k = knownPhase{s.Updated, l.phaseOf(s)}
+		if !ok || !k.at.Equal(s.Updated) || k.phase == "working" && l.at.Sub(k.looked) >= aliveEvery {
+			k = knownPhase{s.Updated, l.at, l.phaseOf(s)}
 		}
 		known[s.ID] = k
 		rows = append(rows, Row{s, k.phase})
