@@ -19,6 +19,7 @@ func sample() conversation {
 		{Kind: transcript.Call, Turn: 1, Status: transcript.Done, Tool: "update_plan", Arguments: "{}"},
 		{Kind: transcript.Plan, Turn: 1, Status: transcript.Done, Plan: []p.PlanStep{{Step: "one", Status: "completed"}, {Step: "two", Status: "pending"}}},
 		{Kind: transcript.End, Turn: 1, Status: transcript.Done, Text: "interrupted after 2 s"},
+		{Kind: transcript.Notice, Status: transcript.Done, Text: "turn 1 was undone"},
 		{Kind: transcript.User, Turn: 2, Status: transcript.Done, Text: "again"},
 		{Kind: transcript.Call, Turn: 2, Status: transcript.Open, Tool: "exec_command", Command: []string{"sleep", "9"}, Output: "still here"},
 	}
@@ -38,7 +39,7 @@ func TestMarkdown(t *testing.T) {
 	const want = "# A <title>\n\n- conversation: 01a1\n- directory: /w\n- model: demo\n\n## Turn 1\n\n" +
 		"> first line\n>\n> # no heading <script>alert(1)</script>\n\nI *begin*\n\n*partial*\n\n" +
 		"````console\n$ make\n```\nnot the end\n````\n\n*exit code 2*\n\nadd `a.go`\n\n```diff\n@@ -0,0 +1 @@\n+x\n```\n\n- [x] one\n- [ ] two\n\n" +
-		"*interrupted after 2 s*\n\n## Turn 2\n\n> again\n\n```console\n$ sleep 9\nstill here\n```\n\n*not finished*\n"
+		"*interrupted after 2 s*\n\n*turn 1 was undone*\n\n## Turn 2\n\n> again\n\n```console\n$ sleep 9\nstill here\n```\n\n*not finished*\n"
 	if got := written(t, ".md"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -51,7 +52,7 @@ func TestHTML(t *testing.T) {
 			t.Errorf("it does not have %q", part)
 		}
 	}
-	for _, part := range []string{"<script", "\x1b", "<button"} {
+	for _, part := range []string{"<script", "\x1b", "<button", "Turn 0"} {
 		if strings.Contains(got, part) {
 			t.Errorf("it has %q", part)
 		}
@@ -63,7 +64,7 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(written(t, ".json")), &d); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Items) != 8 || d.Turns != 2 || *d.Items[2].ExitCode != 2 || d.Items[7].ExitCode != nil || d.Items[3].Changes[0].Path != "/w/a.go" {
+	if len(d.Items) != 9 || d.Turns != 2 || *d.Items[2].ExitCode != 2 || d.Items[8].ExitCode != nil || d.Items[3].Changes[0].Path != "/w/a.go" {
 		t.Errorf("%+v", d)
 	}
 }

@@ -34,7 +34,7 @@ func writeHTML(w io.Writer, c conversation) error {
 		if text == "" {
 			continue
 		}
-		if it.Turn != turn {
+		if it.Turn != turn && it.Turn != 0 { // what happened between turns goes below the one before
 			turn = it.Turn
 			fmt.Fprintf(&b, "<h2>Turn %d</h2>\n", turn)
 		}

@@ -24,7 +24,7 @@ func writeMarkdown(w io.Writer, c conversation) error {
 		if hidden(it) {
 			continue
 		}
-		if it.Turn != turn {
+		if it.Turn != turn && it.Turn != 0 { // what happened between turns goes below the one before
 			turn = it.Turn
 			fmt.Fprintf(&b, "\n## Turn %d\n", turn)
 		}

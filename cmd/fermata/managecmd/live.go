@@ -78,7 +78,7 @@ func liveIn(processes []app.Process) (rows []Live) {
 	return rows
 }
 
-// PrintLive prints ListLive that runs, and what waits.
+// PrintLive prints what ListLive has found.
 func PrintLive(w io.Writer, rows []Live) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(w, "nothing is running")

@@ -27,6 +27,9 @@ func undoCommand(s cli.Streams) *cobra.Command {
 		ValidArgsFunction: cli.CompleteIDs(false),
 		Args:              cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if cmd.Flags().Changed("turn") && turn < 1 {
+				return cli.Usagef("undo: --turn must be at least 1")
+			}
 			e, id, err := cli.Find(cmd.Context(), a[0])
 			if err != nil {
 				return err

@@ -41,7 +41,7 @@ func serveCommand(s cli.Streams) *cobra.Command {
 		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if page.manage.Asked() {
-				return manageWeb(s, page.page, page.manage, a)
+				return manageWeb(s, page.page, page.manage, cmd.Flags(), a)
 			}
 			o := app.ServeOptions{Idle: idle}
 			for _, b := range beside {

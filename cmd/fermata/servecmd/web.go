@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/cmd/fermata/webcmd"
@@ -26,7 +27,7 @@ func webCommand(s cli.Streams) *cobra.Command {
 		Args:    cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if manage.Asked() {
-				return manageWeb(s, page, manage, a)
+				return manageWeb(s, page, manage, cmd.Flags(), a)
 			}
 			if page.Address == "" {
 				page.Address = webcmd.Default
@@ -51,9 +52,12 @@ func serveWeb(ctx context.Context, s cli.Streams, f cli.RunFlags, page webcmd.Fl
 }
 
 // manageWeb makes, lists and revokes links to a page that is served, by whichever process.
-func manageWeb(s cli.Streams, page webcmd.Flags, m webcmd.Manage, args []string) error {
+func manageWeb(s cli.Streams, page webcmd.Flags, m webcmd.Manage, fs *pflag.FlagSet, args []string) error {
 	if len(args) > 0 {
 		return cli.Usagef("%q: --link, --list and --revoke take no address", args[0])
+	}
+	if name, ok := m.Excludes(fs); ok {
+		return cli.Usagef("--%s has no effect on links: --link, --list and --revoke only use a page that is served", name)
 	}
 	home, err := config.Home(os.Getenv)
 	if err != nil {

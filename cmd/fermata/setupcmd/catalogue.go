@@ -36,6 +36,9 @@ returns to the built-in list.`,
 				return err
 			}
 			if cmd.Flags().Changed("refresh") {
+				if len(filters) > 0 || asJSON || cmd.Flags().Changed("provider") {
+					return cli.Usagef("models: --refresh lists nothing: it takes no FILTER, --provider or --json")
+				}
 				file, n, err := refresh.Models(cmd.Context(), home, from)
 				switch {
 				case errors.Is(err, refresh.ErrNoSource):
@@ -45,7 +48,7 @@ returns to the built-in list.`,
 				case from == refresh.Builtin:
 					fmt.Fprintln(o.Err, "using the built-in list of models")
 				default:
-					fmt.Fprintf(o.Err, "%d models are now in %s\n", n, file)
+					fmt.Fprintf(o.Err, "saved %s in %s\n", cli.Plural(n, "model"), file)
 				}
 				return nil
 			}

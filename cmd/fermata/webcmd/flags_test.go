@@ -21,3 +21,23 @@ func TestHTTPFlag(t *testing.T) {
 		}
 	}
 }
+
+// Flags of a server mean nothing for the links to one that runs.
+func TestFlagsBesideLinks(t *testing.T) {
+	for args, want := range map[string]string{
+		"--link": "", "--link --read-only": "", "--list --revoke x": "",
+		"--list --read-only": "read-only", "--link --http-name x": "http-name", "--revoke all --tls-key x": "tls-key",
+	} {
+		var f Flags
+		var m Manage
+		fs := pflag.NewFlagSet("web", pflag.ContinueOnError)
+		f.Register(fs)
+		m.Register(fs)
+		if err := fs.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := m.Excludes(fs); got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", args, got, ok, want)
+		}
+	}
+}

@@ -201,7 +201,6 @@ func Link(store *access.Store, f Flags, o Options) error {
 		if err := cli.OpenBrowser(link); err != nil { // the link has been printed
 			fmt.Fprintf(o.Err, "fermata: the browser cannot be opened: %v\n", err)
 		}
-		return nil
 	}
 	return nil
 }
@@ -246,6 +245,22 @@ func (m *Manage) Register(fs *pflag.FlagSet) {
 // Asked reports whether one of the flags is given.
 func (m *Manage) Asked() bool { return m.link || m.list || len(m.revoke) > 0 }
 
+// Excludes reports a flag that is given and means nothing beside those of m, if there is one.
+func (m *Manage) Excludes(fs *pflag.FlagSet) (name string, ok bool) {
+	fs.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "link", "list", "revoke":
+		case "read-only":
+			if !m.link {
+				name, ok = f.Name, true
+			}
+		default:
+			name, ok = f.Name, true
+		}
+	})
+	return name, ok
+}
+
 // Do does what the flags say: revoke first, list last.
 func (m *Manage) Do(home string, f Flags, o Options) error {
 	store := access.Open(home)
@@ -258,23 +273,27 @@ func (m *Manage) Do(home string, f Flags, o Options) error {
 		}
 	}
 	if m.list {
-		return list(store, o.Out)
+		return list(store, o)
 	}
 	return nil
 }
 
 // list prints who has used a link, and which links are open.
-func list(store *access.Store, out io.Writer) error {
+func list(store *access.Store, o Options) error {
 	st, err := store.Read()
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if len(st.Sessions)+len(st.Links) == 0 {
+		_, err := fmt.Fprintln(o.Err, "there are no links and no sessions")
+		return err
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	for _, s := range st.Sessions {
 		fmt.Fprintf(w, "%s\tsession%s\tused %s\t%s\n", s.ID, readOnly(s.ReadOnly), s.Used.Local().Format(time.DateTime), s.Name)
 	}
 	for _, l := range st.Links {
-		fmt.Fprintf(w, "%s\tlink%s\tuntil %s\t\n", l.ID, readOnly(l.ReadOnly), l.Expires.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "%s\tlink%s\tuntil %s\n", l.ID, readOnly(l.ReadOnly), l.Expires.Local().Format(time.DateTime))
 	}
 	return w.Flush()
 }
