@@ -33,7 +33,7 @@ func TestApprove(t *testing.T) {
 		d := drive(t, e)
 		asked(d, "rm", "-rf", "x")
 		d.sees("rm -rf x", "waiting for your answer")
-		d.press("y")
+		d.answer("y")
 		run := e.Run()
 		if run.Call.Grant != p.Approved {
 			t.Errorf("it was granted %q", run.Call.Grant)
@@ -52,7 +52,7 @@ func TestDenyWithAWord(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		d.press("n")
+		d.answer("n")
 		d.say("use mv", "enter")
 		found := false
 		for ev := range e.Read(t.Context(), d.m.conv.id) {
@@ -75,6 +75,9 @@ func TestStopAtAnApproval(t *testing.T) {
 			asked(d, "rm", "x")
 			for _, k := range keys {
 				d.step(press(k))
+			}
+			if keys[0] == "s" { // Enter says that it is an answer
+				d.step(press("enter"))
 			}
 			d.sees("stopping…")
 			d.wait(time.Second)
@@ -149,12 +152,48 @@ func TestApprovalAfterARestart(t *testing.T) {
 		d = drive(t, again, resuming(id))
 		d.wait(time.Second)
 		d.sees("rm x", "waiting for your answer")
-		d.press("y")
+		d.answer("y")
 		again.Run().Finish("done")
 		again.Request().Answer("I did")
 		d.wait(time.Second)
 		d.sees("I did", "ready")
 	})
+}
+
+// Whoever types a sentence in front of an approval does not answer it, whatever its first
+// letter is, and finds it in the composer.
+func TestSentenceAtAnApproval(t *testing.T) {
+	for _, text := range []string{"yes please", "also the tests", "not that", "stop it", "just look"} {
+		bubble(t, func(t *testing.T, e *enginetest.Engine) {
+			d := drive(t, e)
+			asked(d, "rm", "x")
+			for _, r := range text {
+				d.press(strings.ReplaceAll(string(r), " ", "space"))
+				d.wait(200 * time.Millisecond)
+			}
+			d.wait(time.Second)
+			if got := d.m.comp.Text(); got != text || len(d.m.conv.answered) != 0 {
+				t.Errorf("the composer holds %q, want %q; answered: %v", got, text, d.m.conv.answered)
+			}
+			d.sees("waiting for your answer", "rm x", "y  yes")
+		})
+	}
+}
+
+// Keys that mean the same everywhere take back a letter, too: an interrupt right after it wins.
+func TestKeyTakesBackALetter(t *testing.T) {
+	for _, key := range []string{"ctrl+c", "ctrl+l"} {
+		bubble(t, func(t *testing.T, e *enginetest.Engine) {
+			d := drive(t, e)
+			asked(d, "rm", "x")
+			d.step(press("y"))
+			d.step(press(key))
+			d.wait(time.Second)
+			if len(d.m.conv.answered) != 0 {
+				t.Errorf("%s did not keep the letter from answering", key)
+			}
+		})
+	}
 }
 
 // Letters that somebody is typing when the dialog opens do not answer it.
@@ -174,7 +213,7 @@ func TestDialogOpensUnderTheHands(t *testing.T) {
 		}
 		d.sees("yes")
 		d.wait(time.Second)
-		d.press("y")
+		d.answer("y")
 		e.Run().Finish("done")
 		e.Request().Answer("ok")
 		d.wait(time.Second)
@@ -192,12 +231,12 @@ func TestSeveralApprovals(t *testing.T) {
 		r.End()
 		e.Run().Ask("one")
 		d.wait(time.Second)
-		d.press("y")
+		d.answer("y")
 		e.Run().Finish("done")
 		e.Run().Ask("two")
 		d.wait(time.Second)
 		d.sees("two")
-		d.press("a")
+		d.answer("a")
 		run := e.Run()
 		if run.Call.Grant != p.ApprovedForSession {
 			t.Errorf("it was granted %q", run.Call.Grant)

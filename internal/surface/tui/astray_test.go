@@ -73,7 +73,8 @@ func TestDialogWhileEarlierIsLoaded(t *testing.T) {
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		asked(d, "rm", "x")
-		d.say("n", "z")
+		d.answer("n")
+		d.press("z")
 		before := d.m.dialog
 		d.run(d.m.loadEarlier())
 		d.wait(5 * time.Second)

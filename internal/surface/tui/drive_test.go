@@ -165,6 +165,13 @@ func (d *driver) press(keys ...string) {
 	}
 }
 
+// answer presses the letter of an answer, and waits until it counts.
+func (d *driver) answer(letter string) {
+	d.t.Helper()
+	d.press(letter)
+	d.wait(guardTime)
+}
+
 // say types a text and a key, and lets a frame pass.
 func (d *driver) say(text, key string) {
 	d.t.Helper()

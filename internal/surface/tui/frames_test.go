@@ -52,7 +52,7 @@ func TestFrames(t *testing.T) {
 			d.m.comp.SetText("")
 			asked(d, "rm", "-rf", "build")
 			shot(d, "asking")
-			d.press("y")
+			d.press("y", "enter")
 			run := e.Run()
 			run.Print("removing\n")
 			d.wait(time.Second)

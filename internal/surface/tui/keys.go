@@ -60,6 +60,9 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 			return cmd
 		}
 		guard = cmd
+		if a.First.Code != 0 {
+			guard = tea.Batch(guard, m.typed(a.First))
+		}
 	}
 	if wheel, ok := msg.(tea.MouseWheelMsg); ok {
 		return m.wheel(wheel)
@@ -82,15 +85,21 @@ func (m *model) stepAside(key tea.KeyPressMsg) (used bool) {
 
 // always are the keys that mean the same everywhere.
 func (m *model) always(key tea.KeyPressMsg) (tea.Cmd, bool) {
+	var do func() tea.Cmd
 	switch key.String() {
 	case "ctrl+c":
-		return m.ctrlC(), true
+		do = m.ctrlC
 	case "ctrl+z":
-		return m.suspend(), true
+		do = m.suspend
 	case "ctrl+l":
-		return loop.ClearScreen, true
+		do = func() tea.Cmd { return loop.ClearScreen }
+	default:
+		return nil, false
 	}
-	return nil, false
+	if m.dialog != nil {
+		m.dialog.Withdraw() // whoever presses them has thought better of it
+	}
+	return do(), true
 }
 
 func (m *model) wheel(msg tea.MouseWheelMsg) tea.Cmd {

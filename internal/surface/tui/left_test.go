@@ -140,7 +140,7 @@ func TestApprovalWaits(t *testing.T) {
 		if d.m.conv.id != first {
 			t.Fatal("not the one that waits")
 		}
-		d.press("y")
+		d.answer("y")
 		run := e.Run()
 		if run.Call.Grant != p.Approved {
 			t.Errorf("it was granted %q", run.Call.Grant)
@@ -172,7 +172,8 @@ func TestSlashInTheWordsOfADenial(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		d.press("n", "/", "t", "m", "p")
+		d.answer("n")
+		d.press("/", "t", "m", "p")
 		d.sees("› /tmp")
 		d.press("enter")
 		e.Request().Answer("well then")

@@ -363,9 +363,13 @@ func (m *model) forward(msg tea.Msg) tea.Cmd {
 		}
 		cmds = append(cmds, cmd)
 	}
-	if m.dialog != nil {
-		_, cmd := m.dialog.Update(msg)
+	if d := m.dialog; d != nil {
+		a, cmd := d.Update(msg)
 		cmds = append(cmds, cmd)
+		if a.Done {
+			m.dialog = nil
+			cmds = append(cmds, d.done(a))
+		}
 	}
 	action, cmd := m.comp.Update(msg)
 	if failed, ok := action.(composer.Failed); ok {

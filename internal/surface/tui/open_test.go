@@ -431,7 +431,7 @@ func TestApprovalBehindAScreen(t *testing.T) {
 			d.press("esc")
 			d.sees("rm x")
 			d.wait(time.Second)
-			d.press("y")
+			d.answer("y")
 			e.Run().Finish("done")
 			e.Request().Answer("ok")
 			d.wait(time.Second)

@@ -152,7 +152,7 @@ func TestTrustIsAskedFirst(t *testing.T) {
 		if d.m.conv.id != "" {
 			t.Fatal("the conversation has begun")
 		}
-		d.press("y")
+		d.answer("y")
 		e.Request().Answer("hi")
 		d.wait(time.Second)
 		d.sees("hi")
@@ -246,7 +246,7 @@ func TestTitleSaysWhatGoesOn(t *testing.T) {
 		e.Run().Ask("ls")
 		d.wait(time.Second)
 		want("● waiting")
-		d.press("y")
+		d.answer("y")
 		e.Run().Finish("ok")
 		e.Request().Answer("all of it")
 		d.wait(time.Second)

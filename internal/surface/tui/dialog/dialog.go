@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"slices"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -47,6 +49,10 @@ type Choice struct {
 type Action struct {
 	Used bool // false: the dialog has no use for the message, the application may
 	Done bool // the dialog has its answer and can go
+
+	// First is a letter that was held back and is no answer: the application takes it before
+	// the message. Its Code is 0 if there is none.
+	First tea.KeyPressMsg
 
 	Decision p.Decision // of an approval: approved, approved_for_session, denied or abort
 	Always   bool       // with approved: what was offered is allowed for good

@@ -158,29 +158,113 @@ func TestGuardLeavesKeysToWhoeverIsTyping(t *testing.T) {
 			}
 		}
 		m.Update(timers[3]())
-		if a := press(m, "y"); a.Decision != p.Approved {
+		if a := press(m, "y", "enter"); a.Decision != p.Approved {
 			t.Errorf("after the pause the key led to %v", a)
 		}
 	})
 }
 
-// Whoever begins a sentence in front of an open dialog does not answer it with the letters of a word.
-func TestLetterThatIsNoAnswerBeginsTheGuardAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := NewApproval(noColour, command("make"))
-		m.Update(m.Guard(300 * time.Millisecond)())
-		var last tea.Cmd
-		for _, key := range []string{"i", "t", "y", "a", "enter"} {
-			var a Action
-			if a, last = m.Update(tuitest.Press(key)); a != (Action{}) {
-				t.Fatalf("%s led to %v", key, a)
+// guarded returns the dialog of an approval that listens, with a guard.
+func guarded() *Model {
+	a := command("make")
+	a.Offer = "don't ask again"
+	m := NewApproval(noColour, a)
+	m.Update(m.Guard(300 * time.Millisecond)())
+	return m
+}
+
+// Whoever begins a sentence in front of an open dialog does not answer it with the letters of a
+// word, and finds all of them in the draft.
+func TestSentenceNeverAnswers(t *testing.T) {
+	for _, sentence := range []string{"i t y a enter", "y e s enter", "a y", "n o t", "s t o p enter", "p y", "y y y", "Y e", "y space i", "y backspace", "y left"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := guarded()
+			m.View(80, 24)
+			var timers []tea.Cmd
+			draft, keys := "", strings.Fields(sentence)
+			for _, key := range keys {
+				k := tuitest.Press(key)
+				a, cmd := m.Update(k)
+				timers = append(timers, cmd)
+				draft += a.First.Text
+				if !a.Used {
+					draft += k.Text
+				}
+				a.Used, a.First = false, tea.KeyPressMsg{}
+				if a != (Action{}) {
+					t.Fatalf("%q: %s led to %v", sentence, key, a)
+				}
 			}
-		}
-		m.Update(last())
-		if a := press(m, "y"); a.Decision != p.Approved {
-			t.Errorf("after the pause the key led to %v", a)
-		}
-	})
+			want := ""
+			for _, key := range keys {
+				want += tuitest.Press(key).Text
+			}
+			if draft != want {
+				t.Errorf("the draft is %q, want %q", draft, want)
+			}
+			for _, cmd := range timers {
+				if a, _ := m.Update(cmd()); a != used {
+					t.Errorf("%q: the pause led to %v", sentence, a)
+				}
+			}
+			if m.at != 0 {
+				t.Errorf("%q: Enter would take choice %d", sentence, m.at)
+			}
+			if a := press(m, "enter"); a.Decision != p.Approved {
+				t.Errorf("after the pause Enter led to %v", a)
+			}
+		})
+	}
+}
+
+// A single letter answers after a pause, or at once with Enter. Esc takes it back.
+func TestLetterAnswersAfterAPause(t *testing.T) {
+	for _, tc := range []struct {
+		letter string
+		want   Action
+	}{
+		{"y", Action{Used: true, Done: true, Decision: p.Approved}},
+		{"Y", Action{Used: true, Done: true, Decision: p.Approved}},
+		{"a", Action{Used: true, Done: true, Decision: p.ApprovedForSession}},
+		{"p", Action{Used: true, Done: true, Decision: p.Approved, Always: true}},
+		{"s", Action{Used: true, Done: true, Decision: p.Abort}},
+		{"n", used},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := guarded()
+			a, cmd := m.Update(tuitest.Press(tc.letter))
+			if a != used {
+				t.Fatalf("%s led to %v before the pause", tc.letter, a)
+			}
+			if a, _ = m.Update(cmd()); a != tc.want || m.writing != (tc.letter == "n") {
+				t.Errorf("%s led to %v, want %v", tc.letter, a, tc.want)
+			}
+
+			want := tc.want
+			if tc.letter == "n" {
+				want = Action{Used: true, Done: true, Decision: p.Denied}
+			}
+			if a := press(guarded(), tc.letter, "enter"); a != want {
+				t.Errorf("%s and Enter led to %v, want %v", tc.letter, a, want)
+			}
+
+			m = guarded()
+			_, cmd = m.Update(tuitest.Press(tc.letter))
+			press(m, "esc")
+			if a, _ := m.Update(cmd()); a != used || m.at != 0 || m.writing {
+				t.Errorf("%s and Esc led to %v", tc.letter, a)
+			}
+		})
+	}
+}
+
+// A paste after a letter is a text, too.
+func TestPasteAfterALetter(t *testing.T) {
+	m := guarded()
+	press(m, "a")
+	if a, _ := m.Update(tea.PasteMsg{Content: " test"}); a.Used || a.Done || a.First.Text != "a" {
+		t.Errorf("the paste led to %v", a)
+	}
 }
 
 func TestGuardOfAnotherDialog(t *testing.T) {

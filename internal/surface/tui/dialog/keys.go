@@ -9,23 +9,27 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// guard keeps keys from a dialog that opened under somebody's hands.
+// guard keeps a dialog from being answered by somebody who is typing.
 type guard struct {
 	quiet time.Duration
 	on    bool
-	n     int // counts the keys, so that only the last timer ends the guard
+	n     int // counts the keys, so that only the last timer ends the wait
+
+	held   tea.KeyPressMsg // a letter that answers if no key follows; its Code is 0 if there is none
+	before int             // the choice that Enter took before it
 }
 
-// unguard ends the guard if no key came after the nth.
-type unguard struct {
+// paused says that no key came for the quiet time after the nth.
+type paused struct {
 	to *Model
 	n  int
 }
 
-// Guard leaves keys to the application (Action.Used is false) until none came
-// for quiet. It keeps the letters of somebody who is just typing from answering
-// a dialog that opened under their hands, or that they have not noticed: a letter
-// that is no answer begins the guard again.
+// Guard lets a letter answer the dialog only if nobody was typing for the quiet time before
+// it and presses no other key for the quiet time after it. Until then keys are left to the
+// application (Action.Used is false), so that a sentence goes where it was meant to go,
+// whether its writer has not noticed the dialog or it opened under their hands. Enter takes
+// a letter at once, Esc takes it back.
 func (m *Model) Guard(quiet time.Duration) tea.Cmd {
 	m.guard.quiet, m.guard.on = quiet, true
 	return m.wait()
@@ -33,13 +37,39 @@ func (m *Model) Guard(quiet time.Duration) tea.Cmd {
 
 func (m *Model) wait() tea.Cmd {
 	m.guard.n++
-	end := unguard{m, m.guard.n}
+	end := paused{m, m.guard.n}
 	return tea.Tick(m.guard.quiet, func(time.Time) tea.Msg { return end })
+}
+
+// hold keeps a letter until it is known whether another key follows. What it stands for is
+// marked at once.
+func (m *Model) hold(k tea.KeyPressMsg, choice int) {
+	m.guard.held, m.guard.before = k, m.at
+	m.at = choice
+}
+
+// Withdraw takes back a letter that has not answered yet, and returns it; its Code is 0 if there is none.
+func (m *Model) Withdraw() tea.KeyPressMsg {
+	k := m.guard.held
+	if k.Code != 0 {
+		m.guard.held, m.at = tea.KeyPressMsg{}, m.guard.before
+	}
+	return k
+}
+
+// onPause ends the guard, and takes the letter that was held.
+func (m *Model) onPause() Action {
+	m.guard.on = false
+	if m.guard.held.Code == 0 {
+		return used
+	}
+	m.guard.held = tea.KeyPressMsg{}
+	return m.choose(m.choices[m.at].ID)
 }
 
 // Listening reports whether a key would be taken as an answer: not as a part of
 // a text, and not by the guard.
-func (m *Model) Listening() bool { return !m.guard.on && !m.writing }
+func (m *Model) Listening() bool { return !m.guard.on && !m.writing && m.guard.held.Code == 0 }
 
 var used = Action{Used: true}
 
@@ -47,32 +77,56 @@ var used = Action{Used: true}
 func (m *Model) Update(msg tea.Msg) (Action, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.KeyPressMsg:
-		var a Action
-		if !m.guard.on {
-			a = m.key(msg)
-		}
-		if m.guard.on {
-			return a, m.wait()
-		}
-		return a, nil
+		return m.press(msg)
 	case tea.PasteMsg:
-		if !m.writing {
-			return Action{Used: !m.guard.on}, nil // nobody answers by pasting
+		if m.writing {
+			m.words.Insert(msg.Content)
+			return used, nil
 		}
-		m.words.Insert(msg.Content)
-		return used, nil
+		if first := m.Withdraw(); first.Code != 0 { // somebody writes
+			m.guard.on = true
+			return Action{First: first}, m.wait()
+		}
+		return Action{Used: !m.guard.on}, nil // nobody answers by pasting
 	case tea.MouseWheelMsg:
 		return m.wheel(msg), nil
-	case unguard:
-		if msg.to != m {
+	case paused:
+		switch {
+		case msg.to != m:
 			return Action{}, nil
+		case msg.n != m.guard.n:
+			return used, nil
 		}
-		if msg.n == m.guard.n {
-			m.guard.on = false
-		}
-		return used, nil
+		return m.onPause(), nil
 	}
 	return Action{}, nil
+}
+
+// press takes a key, unless it belongs to a text that somebody is typing.
+func (m *Model) press(k tea.KeyPressMsg) (Action, tea.Cmd) {
+	if m.guard.on {
+		return Action{}, m.wait()
+	}
+	if m.guard.held.Code != 0 {
+		switch k.Keystroke() {
+		case "enter": // it is meant
+			a := m.onPause()
+			if m.writing {
+				return m.key(k), nil
+			}
+			return a, nil
+		case "esc": // it is not
+			m.Withdraw()
+		default:
+			m.guard.on = true
+			return Action{First: m.Withdraw()}, m.wait()
+		}
+	}
+	a := m.key(k)
+	if m.guard.on || m.guard.held.Code != 0 {
+		return a, m.wait()
+	}
+	return a, nil
 }
 
 func (m *Model) wheel(msg tea.MouseWheelMsg) Action {
@@ -94,8 +148,12 @@ func (m *Model) key(k tea.KeyPressMsg) Action {
 	name := k.Keystroke()
 	escaped := m.escaped
 	m.escaped = name == "esc"
-	if id, ok := m.named(k); ok {
-		return m.choose(id)
+	if i, ok := m.named(k); ok {
+		if m.guard.quiet > 0 && k.Text != "" {
+			m.hold(k, i)
+			return used
+		}
+		return m.choose(m.choices[i].ID)
 	}
 	switch name {
 	case "enter":
@@ -115,7 +173,7 @@ func (m *Model) key(k tea.KeyPressMsg) Action {
 			return m.choose(string(p.Abort))
 		}
 	default:
-		if m.body.key(name) {
+		if (k.Text == "" || m.Scrolls()) && m.body.key(name) {
 			return used
 		}
 		// A letter that is no answer is of somebody who writes, if that is guarded against; else it is swallowed.
@@ -126,18 +184,18 @@ func (m *Model) key(k tea.KeyPressMsg) Action {
 }
 
 // named returns the choice that a key stands for, whether or not Caps Lock is on.
-func (m *Model) named(k tea.KeyPressMsg) (string, bool) {
-	for _, c := range m.choices {
+func (m *Model) named(k tea.KeyPressMsg) (int, bool) {
+	for i, c := range m.choices {
 		if c.Key == k.String() || c.Key == k.Keystroke() {
-			return c.ID, true
+			return i, true
 		}
 	}
-	for _, c := range m.choices {
+	for i, c := range m.choices {
 		if k.Text != "" && strings.EqualFold(c.Key, k.Text) {
-			return c.ID, true
+			return i, true
 		}
 	}
-	return "", false
+	return 0, false
 }
 
 func (m *Model) step(n int) {

@@ -16,6 +16,8 @@ Esc, Ctrl-C             interrupt the turn and everything it runs; messages
                         that were not delivered are returned to the composer
 Esc twice               when idle, with nothing written: edit an earlier message
 Ctrl-C twice            quit, when nothing runs; Ctrl-D too
+y a n s at an approval  answer it if you do not type on: a sentence goes to the
+                        composer; Enter answers at once, Esc takes it back
 / at an approval        answer later: /resume, /new, /diff; Esc goes back to it
 Ctrl-O                  unfold or fold the last long item; Alt-O all
 PgUp, PgDn, wheel       scroll; Esc or End goes back to the bottom
