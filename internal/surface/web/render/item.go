@@ -122,6 +122,7 @@ func (h *builder) call(it *t.Item, o Options) {
 		}
 	case len(it.Command) > 0:
 		h.command(it, o)
+	case it.Server == nil && h.asked(it, o):
 	default:
 		h.tool(it, o)
 	}
@@ -143,6 +144,30 @@ func (h *builder) command(it *t.Item, o Options) {
 		h.el("div", "cwd", "in "+safetext.ShowLine(short(o.Dir, it.Cwd)))
 	}
 	h.output(it, o)
+}
+
+// asked adds a call that has not begun, or was refused before it could, in the form that it would
+// have had: as a command, or as changes to files. It reports false if there is no such form.
+func (h *builder) asked(it *t.Item, o Options) bool {
+	want := t.RequestOf(it.Tool, it.Arguments)
+	switch {
+	case want.Command != "":
+		h.raw(`<div class="head"><span class="sign" aria-hidden="true">$</span><code class="cmd">`)
+		h.shell(safetext.Show(want.Command))
+	case len(want.Files) > 0:
+		var files []string
+		for _, f := range want.Files {
+			verb, path, _ := strings.Cut(f, " ")
+			files = append(files, verb+" "+safetext.ShowLine(short(o.Dir, path)))
+		}
+		h.raw(`<div class="head"><span class="sign" aria-hidden="true">±</span><code class="cmd">`)
+		h.text(strings.Join(files, ", "))
+	default:
+		return false
+	}
+	h.raw(`</code></div>`)
+	h.output(it, o)
+	return true
 }
 
 func (h *builder) tool(it *t.Item, o Options) {

@@ -96,6 +96,12 @@ func check(tt *testing.T, from, html string) {
 	}
 }
 
+// arguments are those of a call that writes a file or runs a command.
+func arguments(x string) string {
+	b, _ := json.Marshal(map[string]string{"path": x, "cmd": x})
+	return string(b)
+}
+
 func contains(list []string, s string) bool {
 	for _, x := range list {
 		if x == s {
@@ -118,6 +124,8 @@ func TestNothingBecomesATag(tt *testing.T) {
 			{Kind: t.Reasoning, Status: t.Done, Text: x},
 			{Kind: t.Call, Status: t.Done, Command: []string{x, x}, Cwd: x, Output: x, Start: now, End: now.Add(time.Second)},
 			{Kind: t.Call, Status: t.Failed, Tool: x, Arguments: x, Output: strings.Repeat(x+"\n", 100), Signal: x, ID: x},
+			{Kind: t.Call, Status: t.Failed, Tool: "write", Arguments: arguments(x), Output: x},
+			{Kind: t.Call, Status: t.Failed, Tool: "exec_command", Arguments: arguments(x), Output: x},
 			{Kind: t.Call, Status: t.Asking, Changes: changes, Cwd: "/w", Approval: approval},
 			{Kind: t.Background, Status: t.Open, Command: []string{x}, Background: 1},
 			{Kind: t.Plan, Text: x, Plan: []p.PlanStep{{Step: x, Status: x}}},
@@ -169,6 +177,31 @@ func TestLongOutputIsFolded(tt *testing.T) {
 	}
 	if n := strings.Count(Item(it, Options{Full: true}), "line\n"); n != 100 {
 		tt.Errorf("%d lines of 100", n)
+	}
+}
+
+// A call that was refused, or has not begun, is shown as the command or the changes that it asks for.
+func TestRefusedCallHasItsUsualForm(tt *testing.T) {
+	for _, tc := range []struct {
+		tool, arguments string
+		want            []string
+	}{
+		{"exec_command", `{"cmd":"rm -rf x","yield_time_ms":1}`, []string{`<span class="sign" aria-hidden="true">$</span>`, "rm", "-rf"}},
+		{"shell", `{"command":["bash","-lc","rm x"]}`, []string{`<span class="sign" aria-hidden="true">$</span>`, "rm"}},
+		{"write", `{"path":"/w/a.txt","content":"long"}`, []string{">±<", ">write a.txt<"}},
+		{"apply_patch", "*** Begin Patch\n*** Update File: b.go\n*** Add File: c<.go\n*** End Patch", []string{">±<", ">update b.go, add c&lt;.go<"}},
+		{"other", `{"cmd":"x"}`, []string{"<b>other</b> {&#34;cmd&#34;:&#34;x&#34;}"}},
+	} {
+		it := &t.Item{Kind: t.Call, Status: t.Failed, Tool: tc.tool, Arguments: tc.arguments, Output: "not run: a rule of the user forbids it"}
+		html := Item(it, Options{Dir: "/w"})
+		for _, want := range append(tc.want, "a rule of the user forbids it") {
+			if !strings.Contains(html, want) {
+				tt.Errorf("%s: no %q in\n%s", tc.tool, want, html)
+			}
+		}
+		if tc.tool != "other" && strings.Contains(html, tc.tool+"</b>") {
+			tt.Errorf("%s: it is shown as JSON:\n%s", tc.tool, html)
+		}
 	}
 }
 
