@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"flag"
 	"io/fs"
@@ -22,6 +22,8 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/stdin"
+	"github.com/fermata-agent/fermata/internal/journal/file"
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 func TestMain(m *testing.M) {
@@ -30,6 +32,10 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(cleaned{m}, map[string]func(){"fermata": func() {
 		stdin.Pace = shortPace
+		if len(os.Args) == 2 && os.Args[1] == callServer {
+			serveCalls()
+			return
+		}
 		main()
 	}})
 }
@@ -57,8 +63,9 @@ func (c cleaned) Run() int {
 }
 
 // TestScripts runs testdata/script/*.txtar against the real main. Besides the
-// commands of testscript there are exits, conversation, readonly and tmpfs, and the
-// conditions mount and readonly, which say whether the latter two can be had.
+// commands of testscript there are exits, call, conversation, readonly and tmpfs, the
+// conditions mount and readonly, which say whether the latter two can be had, and long,
+// which holds where long tests run.
 func TestScripts(t *testing.T) {
 	if raceDetector {
 		t.Skip("with the race detector this takes minutes; the packages below are tested with it")
@@ -70,7 +77,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setupScript,
 		Condition:           scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": cmdExits, "conversation": cmdConversation, "readonly": cmdReadonly, "tmpfs": cmdTmpfs,
+			"exits": cmdExits, "call": cmdCall, "conversation": cmdConversation, "readonly": cmdReadonly, "tmpfs": cmdTmpfs,
 		},
 	})
 }
@@ -86,6 +93,11 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("FERMATA_HOME", home+"/fermata")
 	env.Setenv("CODEX_HOME", "")
 	env.Setenv("CODEX_OSS_BASE_URL", nowhere)
+	calls, err := newCallProcess(env)
+	if err != nil {
+		return err
+	}
+	env.Values[callKey{}] = calls
 	return os.Mkdir(home, 0o755)
 }
 
@@ -95,6 +107,8 @@ func scriptCondition(cond string) (bool, error) {
 		return canMount(), nil
 	case "readonly":
 		return os.Geteuid() != 0 || canMount(), nil
+	case "long":
+		return longtest.On(), nil
 	}
 	return false, errors.New("unknown condition")
 }
@@ -104,9 +118,7 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM [ARGS...]")
 	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
+	err := ts.Exec(args[1], args[2:]...)
 	var exit *exec.ExitError
 	code := 0
 	switch {
@@ -115,30 +127,28 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	case err != nil:
 		ts.Fatalf("%v", err)
 	}
-	if code != want {
-		ts.Fatalf("exit code %d, want %d", code, want)
+	checkCode(ts, code, args[0])
+}
+
+func checkCode(ts *testscript.TestScript, code int, want string) {
+	if strconv.Itoa(code) != want {
+		ts.Fatalf("exit code %d, want %s", code, want)
 	}
 }
 
-// cmdConversation is "conversation NAME [N]": puts the id of the conversation
-// changed last, or of the N-th after it, into $NAME, and its file into $NAME_FILE.
+// cmdConversation is "conversation NAME": puts the id of the conversation changed last
+// into $NAME, and its file into $NAME_FILE.
 func cmdConversation(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: conversation NAME [N]")
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: conversation NAME")
 	}
-	n := 0
-	if len(args) == 2 {
-		var err error
-		n, err = strconv.Atoi(args[1])
-		ts.Check(err)
+	store := file.New(ts.Getenv("FERMATA_HOME"), file.Options{})
+	page, err := engine.New(context.Background(), engine.Options{Store: store}).List(context.Background(), engine.ListOptions{Limit: 1})
+	ts.Check(err)
+	if len(page.Items) == 0 {
+		ts.Fatalf("there is no conversation")
 	}
-	ts.Check(ts.Exec("fermata", "list", "--json"))
-	lines := strings.Split(strings.TrimSpace(ts.ReadFile("stdout")), "\n")
-	if n >= len(lines) || lines[n] == "" {
-		ts.Fatalf("there are only %d conversations", len(lines))
-	}
-	var s engine.Summary
-	ts.Check(json.Unmarshal([]byte(lines[n]), &s))
+	s := page.Items[0]
 	ts.Setenv(args[0], string(s.ID))
 	ts.Setenv(args[0]+"_PREFIX", string(s.ID)[:len(s.ID)-2])
 	ts.Setenv(args[0]+"_FILE", s.Path)
