@@ -8,7 +8,7 @@ import (
 
 // keepDraft saves what is written, a moment after it has changed.
 func (m *model) keepDraft() tea.Cmd {
-	if m.leaving != nil {
+	if m.leaving != nil || m.draft.Pending() { // what is written may be long: it is not put together for every key
 		return nil
 	}
 	return m.draft.Changed(m.conv.id, m.unsent())

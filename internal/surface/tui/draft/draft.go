@@ -36,9 +36,12 @@ type Due struct{}
 // isSaved reports whether a text of a conversation is saved.
 func (k *Keeper) isSaved(of p.ConversationID, text string) bool { return k.of == of && k.text == text }
 
+// Pending reports whether there is no need to call Changed: the text is about to be saved, or is not kept at all.
+func (k *Keeper) Pending() bool { return k.Store == nil || k.pending }
+
 // Changed says what is written now. It is saved a moment after: see Due.
 func (k *Keeper) Changed(of p.ConversationID, text string) tea.Cmd {
-	if k.Store == nil || k.pending || k.isSaved(of, text) {
+	if k.Pending() || k.isSaved(of, text) {
 		return nil
 	}
 	k.pending = true
