@@ -19,8 +19,9 @@ const (
 type burst struct {
 	last    time.Time // when the last key came that writes something
 	pasting bool      // an Enter was followed by more
-	held    bool
-	n       int // counts the holds
+	held    bool      // an Enter is
+	inPaste bool      // and it belongs to a paste of several lines
+	n       int       // counts the holds
 }
 
 // unhold says that nothing came after an Enter.
@@ -46,7 +47,7 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 	first := m.unhold()
 	switch name := msg.(tea.KeyPressMsg).Keystroke(); {
 	case name == "enter" && soon:
-		b.held = true
+		b.held, b.inPaste = true, b.pasting
 		b.n++
 		n := b.n
 		return tea.Batch(first, tea.Tick(wait, func(time.Time) tea.Msg { return unhold{n} }))
@@ -63,11 +64,16 @@ func writes(msg tea.Msg) bool {
 	return ok && (key.Text != "" || key.Keystroke() == "enter" || key.Keystroke() == "tab")
 }
 
-// unhold lets an Enter do what it does.
+// unhold lets an Enter do what it does. The one at the end of a paste of several lines ends its last line: nobody has
+// pressed it.
 func (m *model) unhold() tea.Cmd {
 	if !m.burst.held {
 		return nil
 	}
 	m.burst.held = false
+	if m.burst.inPaste {
+		m.comp.Insert("\n")
+		return nil
+	}
 	return m.write(tea.KeyPressMsg{Code: tea.KeyEnter})
 }

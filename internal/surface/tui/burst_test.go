@@ -39,6 +39,12 @@ func TestPasteAsKeys(t *testing.T) {
 		if got, want := d.m.comp.Text(), "!rm x\n\n\tif @a\n/quit\nend"; got != want || d.over || d.m.Busy() {
 			t.Errorf("the composer holds %q, want %q; over %v", got, want, d.over)
 		}
+		d.m.comp.SetText("")
+		d.types("!rm x\rls\r", 0) // whole lines, as most pastes are
+		d.wait(time.Second)
+		if got, want := d.m.comp.Text(), "!rm x\nls\n"; got != want || d.m.Busy() {
+			t.Errorf("the composer holds %q, want %q", got, want)
+		}
 	})
 }
 
