@@ -217,6 +217,8 @@ type (
 		Detail  json.RawMessage `json:"detail,omitempty"` // the changes of a patch
 		Tried   *CommandResult  `json:"tried,omitempty"`  // it has run in the sandbox, and would run again without
 		MCP     *MCPTool        `json:"mcp,omitempty"`    // the tool of an MCP server; its arguments are those of the call
+		// RefusedFor is what the call would be refused for if nobody could be asked. Earlier versions did not record it.
+		RefusedFor RefusalReason `json:"refused_for,omitempty"`
 	}
 
 	// ApprovalResolved says how an approval ended.
@@ -304,6 +306,8 @@ type (
 		// Refused says, for people, why policy or the sandbox kept the call from being carried
 		// out, if nobody was asked about it.
 		Refused string `json:"refused,omitempty"`
+		// RefusedFor is what kind of reason that is. Earlier versions did not record it.
+		RefusedFor RefusalReason `json:"refused_for,omitempty"`
 		// Repaired says that the answer was missing and added later.
 		Repaired bool `json:"repaired,omitempty"`
 		// Repairs says what had to be repaired in the call before it could be
@@ -435,6 +439,21 @@ const (
 	Interrupted EndReason = "interrupted"
 	Replaced    EndReason = "replaced"
 	Crashed     EndReason = "crashed"
+)
+
+// A RefusalReason says what kept a call from being carried out, so that people can be shown how to
+// allow it. An empty one is not known.
+type RefusalReason string
+
+// The reasons of refusals.
+const (
+	RefusedByPlanMode RefusalReason = "plan_mode" // nothing is changed until the plan is accepted
+	RefusedByRule     RefusalReason = "rule"      // a rule of the user forbids it
+	RefusedBySandbox  RefusalReason = "sandbox"   // the sandbox denied it something, or it may not leave it
+	RefusedPath       RefusalReason = "path"      // nothing may be written to one of its paths
+	RefusedUnasked    RefusalReason = "unasked"   // it needs an approval
+	RefusedTool       RefusalReason = "tool"      // a tool of an MCP server, which needs an approval
+	RefusedQuestion   RefusalReason = "question"  // an MCP server asked something, and the answer was no
 )
 
 // An ApprovalKind says what an approval is about.

@@ -131,7 +131,7 @@ func TestPrefixRulesInTheTable(t *testing.T) {
 	if got := inside.Command(CommandRequest{Argv: []string{"make", "x"}}).Verdict; got != RunConfined {
 		t.Errorf("where nothing may leave the sandbox: got %v", got)
 	}
-	if got := inside.Command(CommandRequest{Argv: []string{"cat", "x"}}).Text; !strings.HasSuffix(got, ": no cats") {
-		t.Errorf("got %q", got)
+	if got := inside.Command(CommandRequest{Argv: []string{"cat", "x"}}); !strings.HasSuffix(got.Text, ": no cats") || got.Reason != protocol.RefusedByRule {
+		t.Errorf("got %v", got)
 	}
 }

@@ -62,6 +62,9 @@ type Ruling struct {
 	Mode    protocol.SandboxMode // what a confined run is confined to; empty for the other verdicts
 	Harden  bool                 // run it with Harden(environ): nobody was asked, because it is safe
 
+	// Reason is, for Ask and Refuse, what stands in the way.
+	Reason protocol.RefusalReason
+
 	// Text is, for Ask, why a person is asked; for Refuse, the answer to the
 	// model; and for a run a remark for people, mostly empty.
 	Text string
@@ -175,7 +178,7 @@ func (r Rules) Command(q CommandRequest) Ruling {
 	if rule, ok := decidePrefix(r.Prefixes, q.Argv); ok {
 		switch rule.Decision {
 		case PrefixForbid:
-			return Ruling{Text: withWhy("the command was not run: a rule of the user forbids it", rule.Why)}
+			return Ruling{Reason: protocol.RefusedByRule, Text: withWhy("the command was not run: a rule of the user forbids it", rule.Why)}
 		case PrefixPrompt:
 			f |= mustAsk
 		case PrefixAllow:
@@ -211,7 +214,7 @@ func (r Rules) keepInside(out Ruling, f facts) Ruling {
 		return out
 	}
 	if f&unconfinable != 0 {
-		return Ruling{Text: "the command was not run: this machine cannot confine commands, and nothing may run outside the sandbox here"}
+		return Ruling{Reason: protocol.RefusedBySandbox, Text: "the command was not run: this machine cannot confine commands, and nothing may run outside the sandbox here"}
 	}
 	if out.Verdict == Ask && f&escalated == 0 { // whether it may run at all
 		out.Text = "the command is not known to be safe"
@@ -230,9 +233,11 @@ func (r Rules) keepInside(out Ruling, f facts) Ruling {
 // Command said RunConfinedAskOnDenial.
 func (r Rules) Denied() Ruling {
 	if r.NoEscalation {
-		return Ruling{Text: "the sandbox denied the command something, and it cannot be run outside"}
+		return Ruling{Reason: protocol.RefusedBySandbox, Text: "the sandbox denied the command something, and it cannot be run outside"}
 	}
-	return r.find(denialTable, always)
+	out := r.find(denialTable, always)
+	out.Reason = protocol.RefusedBySandbox
+	return out
 }
 
 // Patch decides whether a patch may be applied. A confined patch may write
@@ -247,10 +252,13 @@ func (r Rules) Patch(q PatchRequest) Ruling {
 	if r.NoEscalation && r.mode() != fullAccess && f&rejected == 0 {
 		switch {
 		case found: // a yes would let it leave the sandbox
-			return Ruling{Text: "the patch was not applied: nothing may be written to " + outside + " here"}
+			return Ruling{Reason: protocol.RefusedPath, Text: "the patch was not applied: nothing may be written to " + outside + " here"}
 		case out.Verdict == RunUnconfined:
 			return r.find([]row{{anyPolicy, anyMode, always, RunConfined, ""}}, f)
 		}
+	}
+	if found && (out.Verdict == Refuse || r.policy() != untrusted && out.Verdict == Ask) {
+		out.Reason = protocol.RefusedPath
 	}
 	out.Text = strings.ReplaceAll(out.Text, "{path}", outside)
 	return out
@@ -277,6 +285,9 @@ func (r Rules) find(table []row, f facts) Ruling {
 			continue
 		}
 		out := Ruling{Verdict: row.Verdict, Text: row.text}
+		if row.Verdict == Refuse || row.Verdict == Ask {
+			out.Reason = protocol.RefusedUnasked
+		}
 		if row.Verdict == RunConfined || row.Verdict == RunConfinedAskOnDenial {
 			out.Mode = protocol.SandboxReadOnly
 			if mode == workspaceWrite {

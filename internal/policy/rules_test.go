@@ -108,6 +108,9 @@ func checkForm(t *testing.T, name string, r Rules, got Ruling) {
 	if (got.Verdict == Ask || got.Verdict == Refuse) && got.Text == "" {
 		t.Errorf("%s: %v without words", name, got.Verdict)
 	}
+	if (got.Verdict == Ask || got.Verdict == Refuse) != (got.Reason != "") {
+		t.Errorf("%s: verdict %v for the reason %q", name, got.Verdict, got.Reason)
+	}
 	if strings.Contains(got.Text, "{") {
 		t.Errorf("%s: a hole in %q", name, got.Text)
 	}
@@ -273,7 +276,7 @@ func TestMissingAndUnknownSettings(t *testing.T) {
 		{Rules{}, Ruling{Verdict: Ask}},
 	} {
 		got := c.rules.Command(q)
-		got.Text = ""
+		got.Text, got.Reason = "", ""
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", c.rules, diff)
 		}
@@ -339,7 +342,7 @@ func TestPatchReasonNamesThePath(t *testing.T) {
 	for _, policy := range []protocol.ApprovalPolicy{protocol.ApprovalOnRequest, protocol.ApprovalNever} {
 		r.Approval = policy
 		got := r.Patch(PatchRequest{Paths: []string{"/w/a", "/w/.git/config", "/etc/passwd"}})
-		if !strings.Contains(got.Text, "/w/.git/config") || strings.Contains(got.Text, "passwd") {
+		if !strings.Contains(got.Text, "/w/.git/config") || strings.Contains(got.Text, "passwd") || got.Reason != protocol.RefusedPath {
 			t.Errorf("%s: %q", policy, got.Text)
 		}
 	}

@@ -217,7 +217,8 @@ func (e *Exec) finish(ctx context.Context, call Call, v args.Values, l launch, s
 	default:
 		res.Output = report(s, 0, c.Elapsed, shown)
 		if hint != "" {
-			res.Output, res.Refused = hint+"\n"+res.Output, l.refused(hint)
+			res.Output = hint + "\n" + res.Output
+			l.refused(&res, hint)
 		}
 	}
 	return Result{Output: res, Diff: l.desk.diff(ctx, call, e.Shell.Changes)}

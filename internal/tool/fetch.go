@@ -87,7 +87,7 @@ func (f *Fetch) clear(call Call, argv []string, open bool) *Result {
 		return nil
 	}
 	if approval == protocol.ApprovalNever || !open && f.NoEscalation {
-		r := refused(call, "there is no network here, and nobody can be asked for it")
+		r := refused(call, protocol.RefusedBySandbox, "there is no network here, and nobody can be asked for it")
 		return &r
 	}
 	reason := "fetch a web page"

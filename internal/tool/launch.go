@@ -38,10 +38,11 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	var instead Result
 	switch l.ruling.Verdict {
 	case policy.Refuse:
-		instead = refused(call, l.ruling.Text)
+		instead = refused(call, l.ruling.Reason, l.ruling.Text)
 		return l, &instead
 	case policy.Ask:
 		instead = ask(spec, l.ruling.Text, e.justification)
+		instead.Ask.RefusedFor = l.ruling.Reason
 		return l, &instead
 	}
 	if l.ruling.Harden {
@@ -82,16 +83,20 @@ func (l launch) denied(res proc.Result, c protocol.CommandResult) (question *Res
 		return nil, hint
 	}
 	q := ask(l.spec, hint, "")
+	q.Ask.RefusedFor = protocol.RefusedBySandbox
 	q.Ask.Tried = &c // what it did is not lost if the answer is no
 	return &q, ""
 }
 
-// refused returns why the sandbox kept the command from working, if nobody could have allowed it.
-func (l launch) refused(hint string) string {
-	if l.rules.Approval != protocol.ApprovalNever && !l.rules.NoEscalation {
-		return ""
+// refused notes why the sandbox kept the command from working, if nobody could have allowed it.
+func (l launch) refused(out *protocol.ToolOutput, hint string) {
+	if hint == "" || l.rules.Approval != protocol.ApprovalNever && !l.rules.NoEscalation {
+		return
 	}
-	return hint
+	out.Refused, out.RefusedFor = hint, protocol.RefusedBySandbox
+	if l.plan {
+		out.RefusedFor = protocol.RefusedByPlanMode
+	}
 }
 
 // warnAppeared warns of protected paths that a command has made, which cannot be

@@ -124,14 +124,14 @@ func (t *Patch) change(ctx context.Context, call Call, parsed *patch.Patch, dir 
 		call.Grant = "" // a file changed meanwhile: somebody said yes to something else
 	}
 	if call.Settings.Plan {
-		return refused(call, "the patch was not applied: "+planMode)
+		return refused(call, protocol.RefusedByPlanMode, "the patch was not applied: "+planMode)
 	}
 	ruling := t.rules(call).Patch(policy.PatchRequest{Paths: plan.Paths(), Answer: call.Grant})
 	switch ruling.Verdict {
 	case policy.Refuse:
-		return refused(call, ruling.Text)
+		return refused(call, ruling.Reason, ruling.Text)
 	case policy.Ask:
-		return Result{Ask: &protocol.ApprovalRequested{Kind: protocol.ApprovePatch, Cwd: dir, Reason: ruling.Text, Detail: changes}}
+		return Result{Ask: &protocol.ApprovalRequested{Kind: protocol.ApprovePatch, Cwd: dir, Reason: ruling.Text, RefusedFor: ruling.Reason, Detail: changes}}
 	}
 	t.Changes.before(ctx, call)
 	if err := t.write(ctx, call, plan, changes); err != nil {

@@ -34,7 +34,7 @@ func TestPlanModeKeepsCommandsFromWriting(t *testing.T) {
 			if res.Ask != nil {
 				t.Errorf("asks %+v", res.Ask)
 			}
-			if refused := res.Output.Refused; !strings.HasPrefix(refused, "plan mode is on") || !strings.HasSuffix(refused, filepath.Join(dir, "ran")) {
+			if refused := res.Output.Refused; !strings.HasPrefix(refused, "plan mode is on") || res.Output.RefusedFor != protocol.RefusedByPlanMode || !strings.HasSuffix(refused, filepath.Join(dir, "ran")) {
 				t.Errorf("refused because %q", refused)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {

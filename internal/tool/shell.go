@@ -154,7 +154,7 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 		return *question
 	}
 	result := finished(call, res, c, spec.Timeout, hint)
-	result.Output.Refused = l.refused(hint)
+	l.refused(&result.Output, hint)
 	result.Diff = l.desk.diff(ctx, call, s.Changes)
 	return result
 }

@@ -134,10 +134,10 @@ func failed(text string) Result {
 }
 
 // refused is the answer to a call that policy did not let run.
-func refused(call Call, text string) Result {
+func refused(call Call, reason protocol.RefusalReason, text string) Result {
 	r := failed(text)
 	if call.Grant == "" { // else somebody has said no
-		r.Output.Refused = text
+		r.Output.Refused, r.Output.RefusedFor = text, reason
 	}
 	return r
 }

@@ -3,7 +3,6 @@ package runcmd
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
@@ -35,13 +34,25 @@ func asking(s cli.Streams, r *app.App) *exec.Asking {
 }
 
 // refusedCalls are what was refused in a turn while nobody could be asked, or would have been.
-type refusedCalls struct{ list []string }
+type refusedCalls struct {
+	list    []string // in words, one line each
+	reasons map[p.RefusalReason]bool
+}
 
-func (l *refusedCalls) add(what, why string) {
-	why, _, _ = strings.Cut(why, ", and nobody may be asked")
-	if line := strings.TrimPrefix(what+": "+why, ": "); len(l.list) == 0 || l.list[len(l.list)-1] != line {
+func (l *refusedCalls) add(r exec.Refusal) {
+	if l.reasons == nil {
+		l.reasons = map[p.RefusalReason]bool{}
+	}
+	l.reasons[r.Reason] = true
+	why, _, _ := strings.Cut(r.Why, ", and nobody may be asked")
+	if line := strings.TrimPrefix(r.What+": "+why, ": "); len(l.list) == 0 || l.list[len(l.list)-1] != line {
 		l.list = append(l.list, line)
 	}
+}
+
+// only reports whether every refusal is for this reason.
+func (l *refusedCalls) only(reason p.RefusalReason) bool {
+	return len(l.reasons) == 1 && l.reasons[reason]
 }
 
 // shownRefusals is how many are listed.
@@ -49,11 +60,11 @@ const shownRefusals = 5
 
 // explain says what was refused, and how to allow it.
 func (l *refusedCalls) explain(s cli.Streams, how string) {
-	if l.onlyQuestions() {
+	if l.only(p.RefusedQuestion) {
 		how = "in a terminal you are asked"
 	}
 	head := "fermata: refused, since nobody could be asked:"
-	if l.only("plan mode") || l.only(forbidden) {
+	if l.only(p.RefusedByPlanMode) || l.only(p.RefusedByRule) {
 		head = "fermata: refused:"
 	}
 	fmt.Fprintln(s.Err, head)
@@ -67,25 +78,6 @@ func (l *refusedCalls) explain(s cli.Streams, how string) {
 	fmt.Fprintf(s.Err, "hint: %s\n", how)
 }
 
-// onlyTools reports whether nothing but calls of tools of MCP servers was refused. Each says itself
-// how it can be allowed.
-func (l *refusedCalls) onlyTools() bool {
-	return l.only("fermata permissions allow --tool ")
-}
-
-// onlyQuestions reports whether all that was refused are questions of MCP servers.
-func (l *refusedCalls) onlyQuestions() bool {
-	return l.only(": it asked, and nobody can answer")
-}
-
-// forbidden is in the reason of what a rule forbids.
-const forbidden = "a rule of the user forbids it"
-
-// only reports whether every refusal is for a reason with this text.
-func (l *refusedCalls) only(text string) bool {
-	return !slices.ContainsFunc(l.list, func(line string) bool { return !strings.Contains(line, text) })
-}
-
 // howToAllow says how to let a conversation do what was refused.
 func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.ConversationID, refused *refusedCalls) string {
 	if f.review {
@@ -96,9 +88,9 @@ func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.Conversation
 	}
 	how := "--park waits for fermata approve"
 	switch {
-	case refused.onlyTools():
+	case refused.only(p.RefusedTool):
 		return "fermata permissions allow --tool lets a tool be called always; " + how
-	case refused.only(forbidden):
+	case refused.only(p.RefusedByRule):
 		return "fermata permissions lists the rules"
 	}
 	snap, err := r.Engine.Resume(ctx, id)
@@ -108,7 +100,7 @@ func (f execFlags) howToAllow(ctx context.Context, r *app.App, id p.Conversation
 	if err == nil && snap.Settings.Sandbox.Mode == p.SandboxReadOnly {
 		return "-s workspace-write lets it write here this time, fermata trust always; " + how
 	}
-	if refused.only("nothing may be written to ") {
+	if refused.only(p.RefusedPath) {
 		return "--add-dir DIR lets it write to DIR as well; " + how
 	}
 	return "fermata permissions allow COMMAND lets a command run always; " + how

@@ -6,35 +6,44 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // What helps for a command does not help for a tool of an MCP server.
 func TestOnlyToolsWereRefused(t *testing.T) {
-	const tool = "calling write of the MCP server docs needs an approval, and nobody can be asked; the user can allow it: fermata permissions allow --tool docs.write"
 	var l refusedCalls
-	l.add("docs.write", tool)
-	if !l.onlyTools() {
+	if l.only(p.RefusedTool) {
+		t.Error("nothing was refused")
+	}
+	l.add(exec.Refusal{What: "docs.write", Why: "it needs an approval", Reason: p.RefusedTool})
+	l.add(exec.Refusal{What: "docs.read", Why: "it needs an approval", Reason: p.RefusedTool})
+	if !l.only(p.RefusedTool) {
 		t.Error("a tool is taken for a command")
 	}
-	l.add("make", "not allowed, and nobody may be asked")
-	if l.onlyTools() {
+	l.add(exec.Refusal{What: "make", Why: "not allowed, and nobody may be asked", Reason: p.RefusedUnasked})
+	if l.only(p.RefusedTool) {
 		t.Error("a command is taken for a tool")
 	}
 }
 
-// What no approval would have allowed was not refused because nobody could be asked.
+// What no approval would have allowed was not refused because nobody could be asked. It goes by the
+// reason, not by words, which may be those of a file's name.
 func TestRefusalsSayWhy(t *testing.T) {
-	for why, want := range map[string]string{
-		"nothing may be written to /etc, and nobody may be asked": "fermata: refused, since nobody could be asked:",
-		"the command was not run: a rule of the user forbids it":  "fermata: refused:",
-		"plan mode is on, and nothing is changed":                 "fermata: refused:",
+	const unasked = "fermata: refused, since nobody could be asked:"
+	for reason, want := range map[p.RefusalReason]string{
+		p.RefusedPath:        unasked,
+		p.RefusedByRule:      "fermata: refused:",
+		p.RefusedByPlanMode:  "fermata: refused:",
+		"":                   unasked, // of a version that recorded none
+		"of a later version": unasked,
 	} {
 		var l refusedCalls
-		l.add("x", why)
+		l.add(exec.Refusal{What: "cat 'plan mode'", Why: "a rule of the user forbids it", Reason: reason})
 		var out bytes.Buffer
 		l.explain(cli.Streams{Err: &out}, "how")
 		if head, _, _ := strings.Cut(out.String(), "\n"); head != want {
-			t.Errorf("%s: %q, want %q", why, head, want)
+			t.Errorf("%s: %q, want %q", reason, head, want)
 		}
 	}
 }

@@ -295,7 +295,7 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	err = runTurn(ctx, s, e, o, f.answerTo, stopped)
 	if err == nil && len(left.list) > 0 {
 		left.explain(s, f.howToAllow(ctx, r, o.Conversation, &left))
-		if !left.onlyQuestions() { // a no is an answer
+		if !left.only(p.RefusedQuestion) { // a no is an answer
 			return &cli.ExitError{Code: cli.ExitRefused}
 		}
 	}

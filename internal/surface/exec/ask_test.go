@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -88,18 +89,20 @@ func TestAPersonWhoLeaves(t *testing.T) {
 func TestRefusalsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
-		r := start(t, func(o *Options) { o.Refused = func(what, why string) { got = append(got, what+": "+why) } })
+		r := start(t, func(o *Options) {
+			o.Refused = func(r Refusal) { got = append(got, fmt.Sprintf("%s: %s (%s)", r.What, r.Why, r.Reason)) }
+		})
 		m := r.e.Request()
 		m.Call("c", "work", "{}")
 		m.End()
-		r.e.Run().Return(p.ToolOutput{Output: "no", Failed: true, Refused: "not allowed"})
+		r.e.Run().Return(p.ToolOutput{Output: "no", Failed: true, Refused: "not allowed", RefusedFor: p.RefusedByRule})
 		m = r.e.Request()
 		m.Call("d", "work", "{}")
 		m.End()
 		r.e.Run().Ask("make")
 		r.e.Request().Answer("done")
 		<-r.done
-		if want := "work: not allowed\nmake: why not"; strings.Join(got, "\n") != want {
+		if want := "work: not allowed (rule)\nmake: why not ()"; strings.Join(got, "\n") != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

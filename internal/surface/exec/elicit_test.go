@@ -15,7 +15,9 @@ import (
 func TestQuestionOfAServerIsDeclined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused string
-		r := start(t, func(o *Options) { o.Refused = func(what, why string) { refused += what + ": " + why } })
+		r := start(t, func(o *Options) {
+			o.Refused = func(r Refusal) { refused += r.What + ": " + r.Why + " " + string(r.Reason) }
+		})
 		m := r.e.Request()
 		m.Call("c", "work", "{}")
 		m.End()
@@ -27,7 +29,7 @@ func TestQuestionOfAServerIsDeclined(t *testing.T) {
 		run.Finish("nobody")
 		r.e.Request().Answer("done")
 		<-r.done
-		if refused != "work: it asked, and nobody can answer, so the answer is no: who?" {
+		if refused != "work: it asked, and nobody can answer, so the answer is no: who? question" {
 			t.Errorf("said %q", refused)
 		}
 	})

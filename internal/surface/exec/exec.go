@@ -53,8 +53,15 @@ type Options struct {
 	OwnStop func() bool // see lines.Options
 
 	// Refused is called, if set, for each call that policy or the sandbox refused while nobody
-	// could be asked: what the model wanted, and why it was refused.
-	Refused func(what, why string)
+	// could be asked.
+	Refused func(Refusal)
+}
+
+// A Refusal is a call that was refused.
+type Refusal struct {
+	What   string // the model wanted
+	Why    string // for people
+	Reason p.RefusalReason
 }
 
 // A drawing is a way to show a turn.
@@ -268,15 +275,16 @@ func (a *asked) refusals(ev p.Event) {
 		a.wants[b.Call] = transcript.CommandLine(b.Command)
 	case *p.ApprovalRequested:
 		if a.wants[b.Call] = wanted(b); !a.o.Park && !a.guest && a.person == nil {
-			a.o.Refused(wanted(b), b.Reason)
+			a.o.Refused(Refusal{wanted(b), b.Reason, b.RefusedFor})
 		}
 	case *p.ElicitationRequested:
 		if !a.guest && a.person == nil {
-			a.o.Refused(a.wants[b.Call], fmt.Sprintf("it asked, and nobody can answer, so the answer is no: %.500s", strings.Join(strings.Fields(b.Message), " ")))
+			why := fmt.Sprintf("it asked, and nobody can answer, so the answer is no: %.500s", strings.Join(strings.Fields(b.Message), " "))
+			a.o.Refused(Refusal{a.wants[b.Call], why, p.RefusedQuestion})
 		}
 	case *p.ToolOutput:
 		if b.Refused != "" {
-			a.o.Refused(a.wants[b.Call], b.Refused)
+			a.o.Refused(Refusal{a.wants[b.Call], b.Refused, b.RefusedFor})
 		}
 		delete(a.wants, b.Call)
 	}

@@ -40,7 +40,7 @@ func TestAServerAsksThePerson(t *testing.T) {
 	r.answer = nil
 	never := func(c *tool.Call) { c.Settings.Approval = protocol.ApprovalNever }
 	out := r.call(t.Context(), t, "s__ask", "{}", never).Output
-	if out.Output != "decline <nil> <nil>" || out.Refused != "it asked, and nobody can answer, so the answer is no: Who are you?" {
+	if out.Output != "decline <nil> <nil>" || out.Refused != "it asked, and nobody can answer, so the answer is no: Who are you?" || out.RefusedFor != protocol.RefusedQuestion {
 		t.Errorf("with nobody to ask: %+v", out)
 	}
 	if !strings.Contains(r.written, "it asked, and nobody can answer, so the answer is no: Who are you?\n") {

@@ -128,7 +128,7 @@ func (t *Tool) Run(ctx context.Context, call tool.Call) tool.Result {
 		res = t.answered(call, answer)
 	}
 	if text := r.unasked.Load(); text != nil {
-		res.Output.Refused = *text
+		res.Output.Refused, res.Output.RefusedFor = *text, protocol.RefusedQuestion
 	}
 	res.Output.Elapsed = time.Since(began)
 	return res
@@ -190,11 +190,11 @@ func (t *Tool) approve(call tool.Call, arguments json.RawMessage) *tool.Result {
 	case call.Settings.Approval == protocol.ApprovalNever:
 		r := refused(fmt.Sprintf("calling %s of the MCP server %s needs an approval, and nobody can be asked; "+
 			"the user can allow it: fermata permissions allow --tool %s.%s", t.of.Name, t.of.Server, t.of.Server, t.of.Name))
-		r.Output.Refused = r.Output.Output
+		r.Output.Refused, r.Output.RefusedFor = r.Output.Output, protocol.RefusedTool
 		return &r
 	}
 	return &tool.Result{Ask: &protocol.ApprovalRequested{
-		Kind: protocol.ApproveTool, MCP: &t.of, Cwd: call.Settings.Cwd, Detail: arguments,
+		Kind: protocol.ApproveTool, RefusedFor: protocol.RefusedTool, MCP: &t.of, Cwd: call.Settings.Cwd, Detail: arguments,
 		Command: []string{t.of.Server + "." + t.of.Name, string(arguments)},
 		Reason:  fmt.Sprintf("The model wants to call %s of the MCP server %s, which runs outside the sandbox", t.of.Name, t.of.Server),
 	}}
