@@ -27,7 +27,7 @@ const module = "github.com/fermata-agent/fermata/"
 // belongs to its layer, and may import its relatives.
 var layers = [][]string{
 	{"protocol"},
-	{"internal/safetext", "internal/suggest", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/markup", "internal/model/catalogue"},
+	{"internal/safetext", "internal/suggest", "internal/plural", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/markup", "internal/model/catalogue"},
 	{
 		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
 		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck",

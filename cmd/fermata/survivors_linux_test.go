@@ -266,7 +266,7 @@ func TestLeftoversAreReclaimed(t *testing.T) {
 				if code != 0 {
 					t.Errorf("exit code %d\n%s", code, errs)
 				}
-				contains(t, "stderr", errs, " processes that were still running were killed")
+				contains(t, "stderr", errs, " that still ran")
 				pl.noneLeft(t, c.rows)
 				pl.sound(c.id)
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/plural"
 )
 
 // Options are what the command line says.
@@ -71,17 +72,9 @@ func load(o Options, getenv func(string) string) (Loaded, error) {
 		return l, err
 	}
 	if n := len(l.Warnings); o.Strict && n > 0 {
-		return l, &Error{Err: fmt.Errorf("%s in the configuration", plural(n, "warning")), Hint: "leave out --strict-config to start all the same"}
+		return l, &Error{Err: fmt.Errorf("%s in the configuration", plural.Of(n, "warning")), Hint: "leave out --strict-config to start all the same"}
 	}
 	return l, nil
-}
-
-// plural is a number of things.
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Models are those of the configuration.

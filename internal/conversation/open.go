@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/fold"
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -108,7 +109,7 @@ func (o *owner) recover(ctx context.Context) {
 		}
 	}
 	if lost.Killed > 0 {
-		o.recovered = append(o.recovered, fmt.Sprintf("%d processes that were still running were killed", lost.Killed))
+		o.recovered = append(o.recovered, "killed "+plural.Of(lost.Killed, "process")+" that still ran")
 	}
 	settled := o.settle(&lost)
 	for _, b := range o.state.Background {
@@ -133,7 +134,7 @@ func DescribeRecovery(r journal.Recovery) []string {
 		list = append(list, fmt.Sprintf("an unfinished last record of %d bytes was set aside", r.Torn))
 	}
 	for _, d := range r.Damaged {
-		list = append(list, fmt.Sprintf("%d damaged bytes (%d records) were set aside in %s", d.Bytes, d.Records, d.File))
+		list = append(list, fmt.Sprintf("%d damaged bytes (%s) were set aside in %s", d.Bytes, plural.Of(d.Records, "record"), d.File))
 	}
 	return list
 }

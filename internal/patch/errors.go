@@ -3,6 +3,8 @@ package patch
 import (
 	"fmt"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/plural"
 )
 
 // Error says why a patch was refused, in enough detail to mend it. Nothing has
@@ -56,7 +58,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func quoteLines(b *strings.Builder, lines []string) {
 	for i, line := range lines {
 		if i == shownLines {
-			fmt.Fprintf(b, "\n  (%d more lines)", len(lines)-i)
+			fmt.Fprintf(b, "\n  (%s)", plural.Of(len(lines)-i, "more line"))
 			return
 		}
 		b.WriteString("\n  | ")

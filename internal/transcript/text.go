@@ -8,6 +8,8 @@ import (
 	"time"
 
 	p "github.com/fermata-agent/fermata/protocol"
+
+	"github.com/fermata-agent/fermata/internal/plural"
 )
 
 // verbs say how a turn ended.
@@ -30,32 +32,21 @@ func endLine(b *p.TurnEnded, s stats, files int) string {
 	}
 	var killed []string
 	if s.cut > 0 {
-		killed = append(killed, count(s.cut, "command"))
+		killed = append(killed, plural.Of(s.cut, "command"))
 	}
 	if s.killed > 0 {
-		killed = append(killed, count(s.killed, "process"))
+		killed = append(killed, plural.Of(s.killed, "process"))
 	}
 	if len(killed) > 0 {
 		parts = append(parts, strings.Join(killed, ", ")+" killed")
 	}
 	if files > 0 {
-		parts = append(parts, count(files, "file")+" changed")
+		parts = append(parts, plural.Of(files, "file")+" changed")
 	}
 	if s.kept {
 		parts = append(parts, "reply kept")
 	}
 	return strings.Join(parts, " · ")
-}
-
-func count(n int, what string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(what, "s"):
-		what += "es"
-	default:
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 func seconds(d time.Duration) string {

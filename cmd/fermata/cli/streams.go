@@ -128,11 +128,3 @@ func ReportRepairs(s Streams, snap engine.Snapshot) {
 		fmt.Fprintf(s.Err, "fermata: %s\n", word)
 	}
 }
-
-// Plural is a number of things.
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/plural"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -81,7 +82,7 @@ func fsckAll(ctx context.Context, e *engine.Local, s cli.Streams, ids []p.Conver
 		}
 		if n := len(r.Problems); n > 0 {
 			bad++
-			state = cli.Plural(n, "problem")
+			state = plural.Of(n, "problem")
 		}
 		fmt.Fprintf(w, row, id, r.Events, r.Turns, state)
 		for _, problem := range append(r.Problems, r.Lost...) {
@@ -93,7 +94,7 @@ func fsckAll(ctx context.Context, e *engine.Local, s cli.Streams, ids []p.Conver
 	}
 	if bad > 0 {
 		return &cli.ExitError{
-			Code: cli.ExitFailed, Err: fmt.Errorf("%d of %d conversations have problems", bad, len(ids)),
+			Code: cli.ExitFailed, Err: fmt.Errorf("problems in %d of %s", bad, plural.Of(len(ids), "conversation")),
 			Hint: "fermata fsck --repair repairs them",
 		}
 	}

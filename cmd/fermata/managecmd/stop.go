@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/plural"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -75,9 +76,9 @@ func stopAll(ctx context.Context, s cli.Streams) error {
 func stoppedText(c p.Snapshot) string {
 	switch n := len(c.Background); {
 	case !c.Active:
-		return cli.Plural(n, "background command")
+		return plural.Of(n, "background command")
 	case n > 0:
-		return fmt.Sprintf("turn %d, %s", c.Turn, cli.Plural(n, "background command"))
+		return fmt.Sprintf("turn %d, %s", c.Turn, plural.Of(n, "background command"))
 	}
 	return fmt.Sprintf("turn %d", c.Turn)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/refresh"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/suggest"
 )
 
@@ -48,7 +49,7 @@ returns to the built-in list.`,
 				case from == refresh.Builtin:
 					fmt.Fprintln(o.Err, "using the built-in list of models")
 				default:
-					fmt.Fprintf(o.Err, "saved %s in %s\n", cli.Plural(n, "model"), file)
+					fmt.Fprintf(o.Err, "saved %s in %s\n", plural.Of(n, "model"), file)
 				}
 				return nil
 			}

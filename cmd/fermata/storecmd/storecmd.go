@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/store"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/plural"
 )
 
 // Command returns fermata store. usage marks errors of the command line.
@@ -53,7 +54,7 @@ func copyCommand(stdout, stderr io.Writer, usage func(string, ...any) error) *co
 				return usage("%w", err)
 			}
 			if copied > 0 || err == nil {
-				fmt.Fprintf(stdout, "copied and compared: %d conversations, %d records\n", copied, records)
+				fmt.Fprintf(stdout, "copied and compared: %s, %s\n", plural.Of(copied, "conversation"), plural.Of(records, "record"))
 			}
 			return err
 		},

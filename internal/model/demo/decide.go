@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/model/emit"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
+	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -253,7 +254,7 @@ func (v view) plan(text string) []turnout {
 	}
 
 	var list []turnout
-	say := fmt.Sprintf("A plan with %d steps.", len(steps))
+	say := "A plan with " + plural.Of(len(steps), "step") + "."
 	add := func(call *emit.Call) {
 		if call != nil {
 			list = append(list, turnout{text: say, call: call})

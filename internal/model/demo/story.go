@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
+	"github.com/fermata-agent/fermata/internal/plural"
 )
 
 // A past is the turn before the last message.
@@ -165,6 +166,6 @@ func (v view) summary() string {
 	if len(asked) == 0 {
 		return "I am a demo, not a real model, and no tool is offered to me."
 	}
-	return fmt.Sprintf("In short: %d messages of yours, %d of mine, %d calls. You asked:\n%s",
-		len(asked), count[wirecheck.Assistant], count[wirecheck.Call], strings.Join(asked, "\n"))
+	return fmt.Sprintf("In short: %s of yours, %d of mine, %s. You asked:\n%s",
+		plural.Of(len(asked), "message"), count[wirecheck.Assistant], plural.Of(count[wirecheck.Call], "call"), strings.Join(asked, "\n"))
 }

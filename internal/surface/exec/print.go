@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
 	"github.com/fermata-agent/fermata/internal/surface/exec/style"
@@ -187,7 +188,7 @@ func (pr *printer) begin(it *transcript.Item) {
 	pr.colored(style.Bold, "$ apply_patch")
 	for i, c := range it.Changes {
 		if i == shownLines && !pr.full {
-			pr.line(fmt.Sprintf("  … %d more files", len(it.Changes)-i))
+			pr.line("  … " + plural.Of(len(it.Changes)-i, "more file"))
 			break
 		}
 		pr.line("  " + c.Line(it.Cwd))
@@ -255,7 +256,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 	if len(it.Command) > 0 && rest != "" {
 		lines := strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
 		if n := len(lines) - tailLines; n > 0 {
-			pr.colored(style.Dim, fmt.Sprintf("  … %d more lines", n))
+			pr.colored(style.Dim, "  … "+plural.Of(n, "more line"))
 			lines = lines[n:]
 		}
 		for _, l := range lines {

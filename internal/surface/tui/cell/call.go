@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -80,7 +81,7 @@ func (p *pen) output(it *transcript.Item, most int) {
 		rest = max(0, n-liveLines)
 	}
 	if rest > 0 {
-		p.add(p.Theme.Paint(theme.Dim, "  … "+count(rest, "line")+" above"))
+		p.add(p.Theme.Paint(theme.Dim, "  … "+plural.Of(rest, "line")+" above"))
 		text = tail(text, n-rest)
 	}
 	for _, line := range strings.Split(text, "\n") {
@@ -186,7 +187,7 @@ func (p *pen) status(it *transcript.Item) {
 	case transcript.Interrupted:
 		mark, role, parts = "■ ", theme.Warn, []string{"interrupted"}
 		if it.Killed > 0 {
-			parts = append(parts, processes(it.Killed)+" killed")
+			parts = append(parts, plural.Of(it.Killed, "process")+" killed")
 		}
 	case transcript.Declined:
 		mark, role, parts = "✗ ", theme.Warn, []string{"declined"}
@@ -200,13 +201,6 @@ func (p *pen) status(it *transcript.Item) {
 		parts = append(parts, took)
 	}
 	p.para("  "+mark, role, strings.Join(parts, " · "), role)
-}
-
-func processes(n int) string {
-	if n == 1 {
-		return "1 process"
-	}
-	return fmt.Sprintf("%d processes", n)
 }
 
 func (p *pen) asking(it *transcript.Item) {

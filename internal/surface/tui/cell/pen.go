@@ -1,13 +1,13 @@
 package cell
 
 import (
-	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -56,15 +56,8 @@ func (p *pen) fold(n, most int) int {
 // more says that something was left out.
 func (p *pen) more(n int, what string) {
 	if n > 0 {
-		p.add(p.Theme.Paint(theme.Dim, "  … "+count(n, "more "+what)))
+		p.add(p.Theme.Paint(theme.Dim, "  … "+plural.Of(n, "more "+what)))
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // took is how long an item took, or has taken until now. It is empty if that is

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/markup"
+	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	t "github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -53,7 +54,7 @@ func (h *builder) hunks(diff string, o Options) {
 		h.el("span", class, l)
 	}
 	if rest > 0 {
-		h.el("span", "hunk", "… "+count(rest, "more line"))
+		h.el("span", "hunk", "… "+plural.Of(rest, "more line"))
 	}
 }
 

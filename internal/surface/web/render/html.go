@@ -59,17 +59,6 @@ func (h *builder) end(tag lit) {
 
 func (h *builder) String() string { return h.b.String() }
 
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n != 1 {
-		if strings.HasSuffix(noun, "s") {
-			noun += "e"
-		}
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
 // size is a number of bytes for people.
 func size(n int64) string {
 	switch {
