@@ -61,6 +61,8 @@ func TestExpand(t *testing.T) {
 		"/docs.none":              "error: the MCP server docs has no prompt none",
 		"/nobody.knows this":      "/nobody.knows this",
 		"/etc/hosts is a file":    "/etc/hosts is a file",
+		"/nothing here":           "/nothing here",
+		"/prompts:hi Ann":         "Say hi to Ann",
 		"see @docs:doc://a.b":     "see @docs:doc://a.b | " + attached,
 		"is it (@docs:doc://a.b), or @docs:doc://a.b?": "is it (@docs:doc://a.b), or @docs:doc://a.b? | " + attached,
 		"see @docs:doc://none":                         "error: read @docs:doc://none: MCP server docs: ",

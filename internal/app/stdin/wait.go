@@ -52,15 +52,15 @@ func ReadBeside(in io.Reader, waiting func()) (string, bool, error) {
 }
 
 // promptMax is far more than any model reads. Without it a stream that does not
-// end would fill the memory.
-const promptMax = 64 << 20
+// end would fill the memory. The tests make it smaller.
+var promptMax int64 = 64 << 20
 
 func readAll(in io.Reader) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(in, promptMax+1))
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("read the prompt from stdin: %w", err)
-	case len(b) > promptMax:
+	case int64(len(b)) > promptMax:
 		return "", fmt.Errorf("the prompt on stdin is larger than %d MiB", promptMax>>20)
 	}
 	return decodeText(b)
