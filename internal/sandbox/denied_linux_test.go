@@ -84,7 +84,7 @@ func TestDeniedForReal(t *testing.T) {
 	best := canConfine(t)
 	noMounts := best
 	noMounts.Mounts, noMounts.ByUser = false, false
-	for _, k := range []struct{ script, want string }{
+	cases := []struct{ script, want string }{
 		{`echo x > $OUT/file`, "writing $/outside/file"},
 		{`mkdir $OUT/new`, "writing $/outside/new"},
 		{`rm -f $OUT/file`, "writing $/outside/file"},
@@ -97,10 +97,11 @@ func TestDeniedForReal(t *testing.T) {
 		{`echo x > /proc/none`, ""},
 		{`grep -r "Read-only file system" /dev/null`, ""},
 		{`echo x > file; exit 3`, ""},
-	} {
-		for _, ability := range []Ability{best, noMounts} {
-			w := newWorld(t)
-			c := w.confinement(t, ability, onlyWorkspace())
+	}
+	for _, ability := range []Ability{best, noMounts} {
+		w := newWorld(t)
+		c := w.confinement(t, ability, onlyWorkspace())
+		for _, k := range cases {
 			r, out := a.run(t, w, c, "", k.script)
 			what, _ := c.Denied(Attempt{Dir: w.ws, Result: r, Output: out})
 			if want := strings.ReplaceAll(k.want, "$", w.base); what != want {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/protocol"
 	"golang.org/x/sys/unix"
 )
@@ -160,7 +161,7 @@ func (e escape) try(t *testing.T, a *agent, in prison) (worked bool, output stri
 		script = "exec unshare -m sh -c '" + toolkit + script + "'"
 	}
 	before := w.snapshot(t, a.shared)
-	r, output := a.run(t, w, c, e.dir, script, w.targets(t)...)
+	r, output := a.run(t, w, c, e.dir, script, w.targets(t, script)...)
 	output = fmt.Sprintf("exit %d %s: %s", r.ExitCode, r.Signal, output)
 	if e.byExit {
 		return r.ExitCode == 0 || r.Err != nil, output
@@ -169,13 +170,16 @@ func (e escape) try(t *testing.T, a *agent, in prison) (worked bool, output stri
 }
 
 // targets tells a command of what else it must not reach.
-func (w *world) targets(t *testing.T) []string {
+func (w *world) targets(t *testing.T, script string) []string {
 	t.Helper()
-	victim := newVictim(t)
+	var victim string
+	if strings.Contains(script, "$VICTIM") {
+		victim = itoa(newVictim(t).Process.Pid)
+	}
 	cwd, err := os.Getwd()
 	must(t, err)
 	return []string{
-		"VICTIM=" + itoa(victim.Process.Pid), "I386=" + program386(t, w), "SETUID=" + os.Getenv(setuidVariable),
+		"VICTIM=" + victim, "I386=" + program386(t, w), "SETUID=" + os.Getenv(setuidVariable),
 		"UP=" + strings.Repeat("/..", strings.Count(cwd, "/")),
 	}
 }
@@ -203,19 +207,21 @@ func prisons(t *testing.T) []prison {
 	noMounts := best
 	noMounts.Mounts, noMounts.ByUser = false, false
 	readOnly := protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}
-	return []prison{
+	all := []prison{
 		{"workspace-write", best, onlyWorkspace(), true},
-		{"workspace-write without a PID namespace", best, onlyWorkspace(), false},
 		{"workspace-write without mounts", noMounts, onlyWorkspace(), false},
-		{"read-only", best, readOnly, true},
 		{"read-only without a PID namespace", best, readOnly, false},
+
+		{"workspace-write without a PID namespace", best, onlyWorkspace(), false},
+		{"read-only", best, readOnly, true},
 		{"read-only without mounts", noMounts, readOnly, false},
 	}
+	return all[:longtest.Default(len(all), 3)]
 }
 
 // tidy is done between two escapes: it removes what they may have made in the workspace, and fails if that is
 // not as it was.
-const tidy = `cd $WS; rm -rf link hard other s new dev 2>/dev/null; set -- * .[!.]*; read -r line < file; test "$*.$line" = ".fermata .git file sub.inside" ||
+const tidy = `cd $WS; for f in link hard other s new dev; do test ! -e $f && test ! -L $f || rm -rf $f 2>/dev/null; done; set -- * .[!.]*; read -r line < file; test "$*.$line" = ".fermata .git file sub.inside" ||
 	test "$*.$line" = "file sub .fermata .git.inside"`
 
 // tryAll tries escapes one after the other in one command and one world, which takes a tenth of the time that
@@ -227,7 +233,7 @@ func (in prison) tryAll(t *testing.T, a *agent, all []escape) []escape {
 	for _, e := range all {
 		scripts = append(scripts, "cd ./"+e.dir+" && {\n"+e.script+"\n}", tidy)
 	}
-	env, c := w.targets(t), in.confinement(t, w)
+	env, c := w.targets(t, strings.Join(scripts, "\n")), in.confinement(t, w)
 	before := w.snapshot(t, a.shared)
 	codes := a.runAll(t, w, c, scripts, env...)
 	changed := w.snapshot(t, a.shared) != before
@@ -263,8 +269,11 @@ func TestEscapes(t *testing.T) {
 			}
 		}
 	}
-	for _, e := range escapes {
+	for i, e := range escapes {
 		t.Run(e.name, func(t *testing.T) {
+			if !inPart(i, 8) {
+				t.Skip(longtest.ErrOff)
+			}
 			if !e.tells(true) || !e.tells(false) {
 				t.Skip("tells nothing for this user")
 			}

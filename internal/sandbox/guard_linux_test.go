@@ -18,27 +18,26 @@ func TestHomeCannotBePlanted(t *testing.T) {
 	best := canConfine(t)
 	noMounts := best
 	noMounts.Mounts, noMounts.ByUser = false, false
-	const plant = `mkdir -p evil; echo planted > evil/config.toml; `
-	for _, c := range []struct{ name, setup, home, attack string }{
-		{"a link", `mkdir $OUT/real; ln -s $OUT/real home`, "home", plant + `rm home; mv evil home`},
-		{"a link, replaced", `mkdir real; ln -s real home`, "home", plant + `ln -sfn evil home`},
-		{"a link, moved", `mkdir real; ln -s real home`, "home", plant + `mv home x; mv evil home`},
-		{"a link, exchanged", `mkdir real; ln -s real home`, "home", plant + `t exchange home evil`},
-		{"a link's target", `mkdir -p a/real; ln -s a/real home`, "home", plant + `mv a b; mkdir a; mv evil a/real`},
+	for i, c := range []struct{ name, setup, home, attack string }{
+		{"a link", `mkdir $OUT/real; ln -s $OUT/real home`, "home", `rm home; mv evil home`},
+		{"a link, replaced", `mkdir real; ln -s real home`, "home", `ln -sfn evil home`},
+		{"a link, moved", `mkdir real; ln -s real home`, "home", `mv home x; mv evil home`},
+		{"a link, exchanged", `mkdir real; ln -s real home`, "home", `t exchange home evil`},
+		{"a link's target", `mkdir -p a/real; ln -s a/real home`, "home", `mv a b; mkdir a; mv evil a/real`},
 		{"a link's target, written", `mkdir -p a/real; ln -s a/real home`, "home", `echo planted > a/real/config.toml`},
-		{"a link in the middle", `mkdir -p a/home; ln -s a b`, "b/home", plant + `mkdir c; mv evil c/home; ln -sfn c b`},
-		{"links that lead to links", `mkdir -p a/home; ln -s a b; ln -s b c; ln -s c/home home`, "home", plant + `mkdir x; mv evil x/home; ln -sfn x b`},
-		{"it does not exist", ``, "home", plant + `mv evil home`},
-		{"its parents do not exist", ``, "a/b/home", plant + `mkdir -p a/b; mv evil a/b/home`},
-		{"a link that leads nowhere", `ln -s a/real home`, "home", plant + `mkdir a; mv evil a/real`},
+		{"a link in the middle", `mkdir -p a/home; ln -s a b`, "b/home", `mkdir c; mv evil c/home; ln -sfn c b`},
+		{"links that lead to links", `mkdir -p a/home; ln -s a b; ln -s b c; ln -s c/home home`, "home", `mkdir x; mv evil x/home; ln -sfn x b`},
+		{"it does not exist", ``, "home", `mv evil home`},
+		{"its parents do not exist", ``, "a/b/home", `mkdir -p a/b; mv evil a/b/home`},
+		{"a link that leads nowhere", `ln -s a/real home`, "home", `mkdir a; mv evil a/real`},
 		{"configuration is a link", `mkdir -p dot home; echo good > dot/config.toml; ln -s ../dot/config.toml home/config.toml`, "home", `echo planted > dot/config.toml`},
 		{
 			"configuration is a link, replaced", `mkdir -p dot home; echo good > dot/config.toml; ln -s ../dot/config.toml home/config.toml`, "home",
-			plant + `mv evil/config.toml dot/config.toml`,
+			`mv evil/config.toml dot/config.toml`,
 		},
 		{
 			"configuration is a link, its directory moved", `mkdir -p dot home; echo good > dot/config.toml; ln -s ../dot/config.toml home/config.toml`, "home",
-			plant + `mv dot x; mv evil dot`,
+			`mv dot x; mv evil dot`,
 		},
 		{"configuration is a link that leads nowhere", `mkdir -p dot home; ln -s ../dot/config.toml home/config.toml`, "home", `echo planted > dot/config.toml`},
 		{"a directory in it is a link", `mkdir -p dot/x home; ln -s ../dot/x home/rules; ln -s rules/config.toml home/config.toml`, "home", `echo planted > dot/x/config.toml`},
@@ -49,6 +48,9 @@ func TestHomeCannotBePlanted(t *testing.T) {
 				if worked {
 					t.Errorf("mounts %t: planted (%s)", ability.Mounts, out)
 				}
+			}
+			if !inPart(i, 4) {
+				return
 			}
 			if worked, out := plantHome(t, a, best, c.setup, c.home, c.attack, false); !worked {
 				t.Errorf("unprotected: not planted (%s), so this proves nothing", out)
@@ -63,6 +65,8 @@ func plantHome(t *testing.T, a *agent, ability Ability, setup, home, attack stri
 	w := newWorld(t)
 	must(t, os.RemoveAll(w.home))
 	w.home = filepath.Join(w.ws, home)
+	must(t, os.Mkdir(filepath.Join(w.ws, "evil"), 0o755))
+	must(t, os.WriteFile(filepath.Join(w.ws, "evil", "config.toml"), []byte("planted\n"), 0o644))
 	prepare := exec.Command("sh", "-ec", setup)
 	prepare.Dir, prepare.Env = w.ws, append(os.Environ(), "OUT="+w.outside)
 	if out, err := prepare.CombinedOutput(); err != nil {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,15 +61,16 @@ func TestOtherRepositories(t *testing.T) {
 	noMounts := best
 	noMounts.Mounts, noMounts.ByUser = false, false
 	needs(t, "git")
-	for _, c := range []struct{ name, setup, attack string }{
-		{"worktree file", `git worktree add -q $WS/wt`, `echo gitdir: /x > wt/.git`},
-		{"worktree file removed", `git worktree add -q $WS/wt`, `rm wt/.git`},
-		{"worktree's own directory", `git worktree add -q $WS/wt`, `echo x > $REPO/.git/worktrees/wt/HEAD`},
-		{"worktree's repository", `git worktree add -q $WS/wt`, `echo x > $REPO/.git/hooks/x`},
-		{"link", `mkdir $WS/wt && mv .git $WS/git && ln -s ../git $WS/wt/.git`, `echo x > wt/.git/hooks/x`},
-		{"link's target", `mkdir $WS/wt && mv .git $WS/git && ln -s ../git $WS/wt/.git`, `echo x > git/hooks/x`},
-		{"link removed", `mkdir $WS/wt && mv .git $WS/git && ln -s ../git $WS/wt/.git`, `rm wt/.git`},
-		{"link moved", `mkdir $WS/wt && mv .git $WS/git && ln -s ../git $WS/wt/.git`, `mv wt/.git wt/x`},
+	for _, c := range []struct {
+		name, setup string
+		attacks     []string // one after the other
+	}{
+		{"worktree", `git worktree add -q $WS/wt`, []string{
+			`echo gitdir: /x > wt/.git`, `rm wt/.git`, `echo x > $REPO/.git/worktrees/wt/HEAD`, `echo x > $REPO/.git/hooks/x`,
+		}},
+		{"link", `mkdir $WS/wt && mv .git $WS/git && ln -s ../git $WS/wt/.git`, []string{
+			`echo x > wt/.git/hooks/x`, `echo x > git/hooks/x`, `rm wt/.git`, `mv wt/.git wt/x`,
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, ability := range []Ability{best, noMounts} {
@@ -83,7 +85,11 @@ func TestOtherRepositories(t *testing.T) {
 				policy.WritableRoots = []string{w.ws}
 				con, err := newWith(ability, policy, Place{Cwd: filepath.Join(w.ws, "wt")})
 				must(t, err)
-				script := "git -C wt status >/dev/null || echo bad repository\n(" + c.attack + ") 2>/dev/null && echo escaped\ngit -C wt status >/dev/null || echo bad repository"
+				script := "status() { git -C wt status >/dev/null || echo bad repository $1; }; status before\n"
+				for i, attack := range c.attacks {
+					script += fmt.Sprintf("(%s) 2>/dev/null && echo escaped by attack %d\n", attack, i)
+				}
+				script += "status after"
 				if _, out = a.run(t, w, con, "", script, "REPO="+w.ws+"/repo"); out != "" {
 					t.Errorf("mounts %q: %s", ability.mounts(), out)
 				}

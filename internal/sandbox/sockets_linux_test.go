@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -35,7 +36,7 @@ var socketAttacks = []struct{ name, script string }{
 	{"by a name in place of its own", `touch $DIR/go || exit 1; t local serve stream $DIR/own & t local wait $DIR/own; mv $DIR/s $DIR/own; t dial unix $DIR/own`},
 }
 
-// TestNoSocketsOfOthers tries all of them in each mode and configuration, and with
+// TestNoSocketsOfOthers tries all of them in each mode and configuration, of which a plain run has some, and with
 // full access, where each must work: else it would prove nothing.
 func TestNoSocketsOfOthers(t *testing.T) {
 	a := newAgent(t)
@@ -45,42 +46,35 @@ func TestNoSocketsOfOthers(t *testing.T) {
 	writing := protocol.SandboxPolicy{Mode: protocol.SandboxWorkspaceWrite}
 	networked := writing
 	networked.NetworkAccess = true
-	for _, c := range []struct {
-		name    string
-		ability Ability
-		policy  protocol.SandboxPolicy
-		pids    bool
-		works   bool
-	}{
-		{"workspace-write", best, writing, true, false},
-		{"workspace-write without a PID namespace", best, writing, false, false},
-		{"workspace-write without mounts", noMounts, writing, false, false},
-		{"with the network", best, networked, true, false},
-		{"with the network, without mounts", noMounts, networked, false, false},
-		{"read-only", best, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}, true, false},
-		{"full access", best, protocol.SandboxPolicy{Mode: protocol.SandboxFullAccess}, false, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if !c.works {
-				a.attackSockets(t, prison{c.name, c.ability, c.policy, c.pids})
-				return
+	all := []prison{
+		{"workspace-write without a PID namespace", best, writing, false},
+		{"with the network, without mounts", noMounts, networked, false},
+		{"read-only", best, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}, true},
+
+		{"workspace-write", best, writing, true},
+		{"workspace-write without mounts", noMounts, writing, false},
+		{"with the network", best, networked, true},
+	}
+	for _, in := range all[:longtest.Default(len(all), 3)] {
+		t.Run(in.name, func(t *testing.T) { a.attackSockets(t, in) })
+	}
+	for i, attack := range socketAttacks {
+		t.Run("full access/"+attack.name, func(t *testing.T) {
+			if !inPart(i, 6) {
+				t.Skip(longtest.ErrOff)
 			}
-			for _, attack := range socketAttacks {
-				t.Run(attack.name, func(t *testing.T) {
-					w := newWorld(t)
-					t.Setenv("TMPDIR", w.outside)
-					reached := a.lure(t, w.outside)
-					worked := false
-					var out string
-					for tries := 0; !worked && tries < 20; tries++ { // some need luck
-						var r proc.Result
-						r, out = a.run(t, w, nil, "", attack.script, "DIR="+w.outside)
-						worked = r.ExitCode == 0 || reached()
-					}
-					if !worked {
-						t.Errorf("did not work (%s)", out)
-					}
-				})
+			w := newWorld(t)
+			t.Setenv("TMPDIR", w.outside)
+			reached := a.lure(t, w.outside)
+			worked := false
+			var out string
+			for tries := 0; !worked && tries < 20; tries++ { // some need luck
+				var r proc.Result
+				r, out = a.run(t, w, nil, "", attack.script, "DIR="+w.outside)
+				worked = r.ExitCode == 0 || reached()
+			}
+			if !worked {
+				t.Errorf("did not work (%s)", out)
 			}
 		})
 	}
@@ -179,29 +173,32 @@ func TestOwnSockets(t *testing.T) {
 	noMounts.Mounts, noMounts.ByUser = false, false
 	networked := onlyWorkspace()
 	networked.NetworkAccess = true
-	for name, policy := range map[string]protocol.SandboxPolicy{"": onlyWorkspace(), "with the network": networked} {
-		for _, c := range []struct {
-			ability Ability
-			pids    bool
-		}{{best, true}, {best, false}, {noMounts, false}} {
-			w := newWorld(t)
-			must(t, os.RemoveAll(filepath.Join(w.ws, ".git"))) // or nothing could be made at the top
-			must(t, os.RemoveAll(w.home))
-			w.home = ""
-			box := w.confinement(t, c.ability, policy)
-			box.pids = c.pids
-			var scripts []string
-			for _, own := range ownSockets {
-				if !c.ability.Mounts && strings.Contains(own.script, "/dev/shm") {
-					own.script = ":" // it is everybody's then
-				}
-				scripts = append(scripts, own.script)
+	all := []prison{
+		{"all there is", best, onlyWorkspace(), true},
+		{"with the network, without a PID namespace", best, networked, false},
+		{"without mounts", noMounts, onlyWorkspace(), false},
+
+		{"without a PID namespace", best, onlyWorkspace(), false},
+		{"with the network", best, networked, true},
+		{"with the network, without mounts", noMounts, networked, false},
+	}
+	for _, in := range all[:longtest.Default(len(all), 3)] {
+		w := newWorld(t)
+		must(t, os.RemoveAll(filepath.Join(w.ws, ".git"))) // or nothing could be made at the top
+		must(t, os.RemoveAll(w.home))
+		w.home = ""
+		box := in.confinement(t, w)
+		var scripts []string
+		for _, own := range ownSockets {
+			if !in.ability.Mounts && strings.Contains(own.script, "/dev/shm") {
+				own.script = ":" // it is everybody's then
 			}
-			for i, code := range a.runAll(t, w, box, scripts) {
-				if code != 0 {
-					_, out := a.run(t, w, box, "", scripts[i])
-					t.Errorf("%s %s, mounts %t, PID namespace %t: exit %d; again: %s", ownSockets[i].name, name, c.ability.Mounts, c.pids, code, out)
-				}
+			scripts = append(scripts, own.script)
+		}
+		for i, code := range a.runAll(t, w, box, scripts) {
+			if code != 0 {
+				_, out := a.run(t, w, box, "", scripts[i])
+				t.Errorf("%s, %s: exit %d; again: %s", ownSockets[i].name, in.name, code, out)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	self := copyFile(t, "/proc/self/exe", filepath.Join(dir, "sandbox.test"), 0o755)
 	cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.short", "-test.timeout=9m")
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir, setuidVariable + "=" + setuid}
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir, setuidVariable + "=" + setuid, longtest.Variable + "=1"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

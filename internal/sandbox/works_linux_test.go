@@ -58,72 +58,97 @@ if __name__ == "__main__":
 }
 
 // missing names a program that the use needs and that does not run for this user.
-func (u use) missing(t *testing.T, a *agent, w *world) string {
+func (u use) missing(t *testing.T, a *agent) string {
 	t.Helper()
 	for _, program := range u.needs {
-		if r, _ := a.run(t, w, nil, "", program+" --version"); r.ExitCode != 0 {
+		if _, asked := programs[program]; !asked {
+			r, _ := a.run(t, newWorld(t), nil, "", program+" --version")
+			programs[program] = r.ExitCode == 0
+		}
+		if !programs[program] {
 			return program
 		}
 	}
 	return ""
 }
 
+// programs are those that were asked for, and whether they run.
+var programs = map[string]bool{}
+
+// TestUses has what writes, each in a workspace of its own.
 func TestUses(t *testing.T) {
 	a := newAgent(t)
 	best := canConfine(t)
 	noMounts := best
 	noMounts.Mounts, noMounts.ByUser = false, false
-	uid := "UID_=" + itoa(os.Getuid())
 	for _, u := range uses {
+		if !u.write {
+			continue
+		}
 		t.Run(u.name, func(t *testing.T) {
-			if program := u.missing(t, a, newWorld(t)); program != "" {
+			if program := u.missing(t, a); program != "" {
 				t.Skip(program, "does not run here")
 			}
 			w := newWorld(t)
-			r, out := a.run(t, w, w.confinement(t, best, onlyWorkspace()), "", "set -e\n"+u.script, uid)
+			r, out := a.run(t, w, w.confinement(t, best, onlyWorkspace()), "", "set -e\n"+u.script)
 			if r.ExitCode != 0 {
 				t.Errorf("workspace-write: exit %d %s\n%s", r.ExitCode, r.Signal, out)
 			}
-
-			// Without mounts a root that holds nothing protected is fully usable.
-			w = newWorld(t)
-			must(t, os.RemoveAll(filepath.Join(w.ws, ".git")))
-			c, err := newWith(noMounts, onlyWorkspace(), Place{Cwd: w.ws})
-			must(t, err)
-			if u.mounts || strings.Contains(u.script, ".git") {
+			if u.mounts {
 				return
 			}
-			if r, out := a.run(t, w, c, "", "set -e\n"+u.script, uid); r.ExitCode != 0 {
+			w, c := withoutRepository(t, noMounts)
+			if r, out := a.run(t, w, c, "", "set -e\n"+u.script); r.ExitCode != 0 {
 				t.Errorf("without mounts and repository: exit %d %s\n%s", r.ExitCode, r.Signal, out)
 			}
 		})
 	}
 }
 
-// TestUsesReadOnly does one after the other in one command what needs nothing to be written.
-func TestUsesReadOnly(t *testing.T) {
+// withoutRepository is a world with a workspace that holds nothing protected: without mounts it is fully usable.
+func withoutRepository(t *testing.T, ability Ability) (*world, *Confinement) {
+	t.Helper()
+	w := newWorld(t)
+	must(t, os.RemoveAll(filepath.Join(w.ws, ".git")))
+	c, err := newWith(ability, onlyWorkspace(), Place{Cwd: w.ws})
+	must(t, err)
+	return w, c
+}
+
+// TestUsesThatWriteNothing does them one after the other in one command.
+func TestUsesThatWriteNothing(t *testing.T) {
 	a := newAgent(t)
 	best := canConfine(t)
 	noMounts := best
 	noMounts.Mounts, noMounts.ByUser = false, false
+	readOnly := protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly}
 	uid := "UID_=" + itoa(os.Getuid())
-	for _, ability := range []Ability{best, noMounts} {
-		w := newWorld(t)
-		c := w.confinement(t, ability, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly})
+	check := func(name string, ability Ability, w *world, c *Confinement) {
 		var apply []use
 		var scripts []string
 		for _, u := range uses {
-			if !u.write && (ability.Mounts || !u.mounts) && u.missing(t, a, w) == "" {
+			repository := exists(filepath.Join(w.ws, ".git")) || !strings.Contains(u.script, ".git")
+			if !u.write && repository && (ability.Mounts || !u.mounts) && u.missing(t, a) == "" {
 				apply, scripts = append(apply, u), append(scripts, "set -e\n"+u.script)
 			}
 		}
 		for i, code := range a.runAll(t, w, c, scripts, uid) {
 			if code != 0 {
 				_, out := a.run(t, w, c, "", scripts[i], uid)
-				t.Errorf("%s, mounts %t: exit %d; again: %s", apply[i].name, ability.Mounts, code, out)
+				t.Errorf("%s, %s: exit %d; again: %s", apply[i].name, name, code, out)
 			}
 		}
 	}
+	for _, in := range []prison{
+		{"workspace-write", best, onlyWorkspace(), true},
+		{"read-only", best, readOnly, true},
+		{"read-only without mounts", noMounts, readOnly, false},
+	} {
+		w := newWorld(t)
+		check(in.name, in.ability, w, in.confinement(t, w))
+	}
+	w, c := withoutRepository(t, noMounts)
+	check("workspace-write without mounts and repository", noMounts, w, c)
 }
 
 // TestReadOnlyWritesNothing also has no place for temporary files.

@@ -286,6 +286,9 @@ func (a *agent) runSpec(tb testing.TB, c *Confinement, spec proc.Spec) (proc.Res
 	return r, out.Text()
 }
 
+// inPart reports whether the one of index i of many is in the part that a plain run takes: every nth.
+func inPart(i, nth int) bool { return longtest.On() || i%nth == 0 }
+
 // victim is another process of the user.
 func newVictim(tb testing.TB) *exec.Cmd {
 	tb.Helper()
