@@ -54,7 +54,7 @@ func TestEndOfWhatDoesNotWantTo(t *testing.T) {
 			if v.killsShim {
 				t.Skip("there is nobody to ask")
 			}
-			v.sideBySide(t)
+			v.sideBySide(t, modes[0])
 			sc := v.scene(t)
 			a := startAgent(t, agentJob{Spec: sc.spec})
 			sc.awaitReady(t)
@@ -179,7 +179,7 @@ func TestEndOfAHaltedShim(t *testing.T) {
 // on until nothing is left.
 func TestShimKeepsKilling(t *testing.T) {
 	for _, v := range victims {
-		if !v.storm {
+		if !v.storm || !v.sessions && !longtest.On() {
 			continue
 		}
 		t.Run(v.name, func(t *testing.T) {

@@ -20,13 +20,11 @@ import (
 // eventually waits until cond holds. The limit is only there to fail.
 func eventually(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
 	limit := time.NewTimer(10 * time.Minute)
 	defer limit.Stop()
-	for !cond() {
+	for pause := time.Millisecond; !cond(); pause = min(2*pause, 32*time.Millisecond) { // a look at all processes takes time
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-limit.C:
 			tb.Fatalf("did not come true: %s", what)
 		}
@@ -82,18 +80,32 @@ func newMark() string { return fmt.Sprintf("%d", 1e15+rand.Int64N(8e15)) }
 // except this one.
 func marked(tb testing.TB, mark string) []tree.Process {
 	tb.Helper()
-	table, err := tree.Table()
+	dir, err := os.Open("/proc")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	var found []tree.Process
-	for _, p := range table {
-		env, _ := os.ReadFile("/proc/" + itoa(p.PID) + "/environ")
-		if p.PID != os.Getpid() && (strings.Contains(arguments(p), mark) || bytes.Contains(env, []byte(mark))) {
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == os.Getpid() || !strings.Contains(arguments(tree.Process{PID: pid}), mark) && !inEnvironment(pid, mark) {
+			continue
+		}
+		if p, err := tree.Read(pid); err == nil {
 			found = append(found, p)
 		}
 	}
 	return found
+}
+
+// inEnvironment reports whether a process was started with mark in its environment.
+func inEnvironment(pid int, mark string) bool {
+	env, _ := os.ReadFile("/proc/" + itoa(pid) + "/environ")
+	return bytes.Contains(env, []byte(mark))
 }
 
 // arguments of a process; a dead one that was not waited for has none.

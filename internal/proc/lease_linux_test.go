@@ -60,7 +60,7 @@ func TestLeaseEndsWhileTheOwnerIsHalted(t *testing.T) {
 	mark := newMark()
 	runs := func() bool { return len(marked(t, "sleep 100."+mark)) > 0 }
 	// Halting is what shall end the lease: one that a busy machine did not renew in time proves nothing.
-	for lease := 2 * time.Second; ; lease *= 2 {
+	for lease := 500 * time.Millisecond; ; lease *= 2 {
 		owner := startAgent(t, agentJob{Spec: Spec{Argv: []string{"sleep", "100." + mark}}, Lease: lease})
 		eventually(t, "it runs", func() bool { return runs() || dead(owner.Process.Pid) })
 		if err := owner.Process.Signal(syscall.SIGSTOP); err != nil {

@@ -28,7 +28,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	args := []string{"-test.v", "-test.short", "-test.run=^Test", "-test.skip=AsOrdinaryUser|AmongHidden|Capture|Ladder"}
 	cmd := exec.CommandContext(t.Context(), copySelf(t, dir, 0o755), args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir}
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir, longtest.Variable + "=1"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -59,7 +59,7 @@ func TestAmongHiddenProcesses(t *testing.T) {
 		`mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"`, "sh",
 		copySelf(t, dir, 0o755), "-test.v", "-test.short", "-test.run=^(TestResultOfCommand|TestEnd.*|TestReclaim.*|TestUserNamespace.*)$", skip)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir}
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir, longtest.Variable + "=" + os.Getenv(longtest.Variable)}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestReclaimWithHaltedShim") {
 		t.Errorf("%v\n%s", err, out)

@@ -78,7 +78,10 @@ func TestUserNamespaceIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Release()
-	eventually(t, "command and daemon run", func() bool { return len(marked(t, "00."+mark)) == 2 })
+	eventually(t, "command and daemon run", func() bool { // and no shell on the way to them any more
+		all := marked(t, mark)
+		return len(all) == 2 && commandName(all[0].PID) == "sleep" && commandName(all[1].PID) == "sleep"
+	})
 	c.Stop(nil)
 	if r := c.Wait(); r.Err != nil || r.Killed != 2 || r.Signal != "SIGTERM" {
 		t.Errorf("result %+v", r)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
@@ -22,6 +23,7 @@ type victim struct {
 	least     int    // processes that a stop must count
 	killsShim bool
 	storm     bool // takes all processors
+	sessions  bool // goes over sessions
 }
 
 // respawn is a daemon that answers every polite signal with another copy.
@@ -50,7 +52,7 @@ var victims = []victim{
 		script: `perl -e '$SIG{TERM} = "IGNORE"; for (1..4) { fork or do { fork and exit while time < $^T + 60; exit } } select undef, undef, undef, 0.1; open F, ">", $ENV{READY}; sleep 100' $MARK`,
 	},
 	{
-		name: "fork storm over sessions", program: "perl", storm: true,
+		name: "fork storm over sessions", program: "perl", storm: true, sessions: true,
 		script: `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; for (1..3) { fork or do { while (time < $^T + 60) { POSIX::setsid(); fork and exit } exit } } select undef, undef, undef, 0.1; open F, ">", $ENV{READY}; sleep 100' $MARK`,
 	},
 	{
@@ -91,8 +93,12 @@ func (v victim) scene(t *testing.T) scene {
 }
 
 // sideBySide lets the test run beside others, unless the victim keeps the whole machine busy or leaves orphans
-// to this process.
-func (v victim) sideBySide(t *testing.T) {
+// to this process. In a plain run each kind of shim has one storm.
+func (v victim) sideBySide(t *testing.T, m mode) {
+	t.Helper()
+	if v.storm && v.sessions == m.pids && !longtest.On() {
+		t.Skip(longtest.ErrOff)
+	}
 	if !v.storm && !v.killsShim {
 		t.Parallel()
 	}
@@ -128,7 +134,7 @@ func TestNothingSurvivesStop(t *testing.T) {
 				if mode.pids && v.killsShim {
 					t.Skip("it cannot")
 				}
-				v.sideBySide(t)
+				v.sideBySide(t, mode)
 				s, sc := newSpawner(t), v.scene(t)
 				mode.apply(t, &sc.spec)
 				c, err := s.Start(t.Context(), sc.spec, nil)
@@ -200,7 +206,7 @@ func TestNothingSurvivesRepeatedHalt(t *testing.T) {
 	needs(t, "perl")
 	s := newSpawner(t)
 	v := victim{script: halter}
-	for bound := 3 * time.Second; ; bound *= 4 { // of which fermata itself has little, maybe too little for a busy machine
+	for bound := 750 * time.Millisecond; ; bound *= 4 { // of which fermata itself has little, maybe too little for a busy machine
 		sc := v.scene(t)
 		sc.spec.Bound = bound
 		c, err := s.Start(t.Context(), sc.spec, nil)
@@ -234,7 +240,7 @@ func TestNothingSurvivesKillOfFermata(t *testing.T) {
 				if v.killsShim {
 					t.Skip("see TestReclaim")
 				}
-				v.sideBySide(t)
+				v.sideBySide(t, mode)
 				sc := v.scene(t)
 				mode.apply(t, &sc.spec)
 				a := startAgent(t, agentJob{Spec: sc.spec, Warm: true})
