@@ -25,7 +25,7 @@ func onBoth(t *testing.T, args []string, play func(t *testing.T, pl *place, c *a
 			t.Errorf("exit code %d\n%s", code, c.server.err.String())
 		}
 		eventually(t, "nothing runs any more", func() bool { return len(traces(pl.dir)) == 0 })
-		pl.must("fsck")
+		pl.fsck()
 	})
 	t.Run("socket", func(t *testing.T) {
 		t.Parallel()
@@ -44,7 +44,7 @@ func onBoth(t *testing.T, args []string, play func(t *testing.T, pl *place, c *a
 			t.Errorf("the socket is left behind: %v", err)
 		}
 		eventually(t, "nothing runs any more", func() bool { return len(traces(s.dir)) == 0 })
-		s.must("fsck")
+		s.fsck()
 	})
 }
 

@@ -28,13 +28,19 @@ const patience = 10 * time.Minute
 // eventually waits until cond is true. It looks less often the longer it waits: to look costs more than to wait.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
+	eventuallyWithin(t, 100*time.Millisecond, what, cond)
+}
+
+// eventuallyWithin waits until cond is true and looks at least once in a time.
+func eventuallyWithin(t testing.TB, often time.Duration, what string, cond func() bool) {
+	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	pause := 5 * time.Millisecond
+	pause := min(10*time.Millisecond, often)
 	for !cond() {
 		select {
 		case <-time.After(pause):
-			pause = min(pause*5/4, 100*time.Millisecond)
+			pause = min(pause*3/2, often)
 		case <-deadline.C:
 			t.Fatalf("waited in vain: %s", what)
 		}
@@ -243,8 +249,32 @@ func (pl *place) awaitText(id, text string) {
 func (pl *place) sound(id string) string {
 	pl.t.Helper()
 	told := pl.must("exec", "resume", id, "what happened?")
-	pl.must("fsck", id)
+	pl.fsck(id)
 	return told
+}
+
+// fsck checks conversations, all of them if none is named, as the command of that name does.
+func (pl *place) fsck(ids ...string) {
+	pl.t.Helper()
+	e := pl.reader()
+	if len(ids) == 0 {
+		for _, archived := range []bool{false, true} {
+			for s, err := range app.All(context.Background(), e, engine.ListOptions{Archived: archived}) {
+				if err != nil {
+					pl.t.Fatalf("list: %v", err)
+				}
+				ids = append(ids, string(s.ID))
+			}
+		}
+	}
+	if len(ids) == 0 {
+		pl.t.Fatal("fsck: there is no conversation")
+	}
+	for _, id := range ids {
+		if r, err := e.Check(context.Background(), p.ConversationID(id)); err != nil || len(r.Problems) > 0 {
+			pl.t.Fatalf("fsck %s: %v %q", id, err, r.Problems)
+		}
+	}
 }
 
 func contains(t *testing.T, what, text string, parts ...string) {

@@ -94,7 +94,7 @@ func TestSecondWriterWaitsForAnOwnerThatEnds(t *testing.T) {
 		contains(t, "stderr", second.err.String(), "not delivered: what happened?")
 	}
 	owner.code()
-	pl.must("fsck", id)
+	pl.fsck(id)
 }
 
 func TestSignalWhileWaitingForTheOwner(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
@@ -72,7 +73,10 @@ func (s station) sandboxed(t *testing.T, pl *place, mode, script string, flags .
 	return string(out)
 }
 
-const dial = `perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "$!\n"; print $s "x"; print "connected\n"' `
+// dial connects to each of its arguments. Those of the form from:to are links to make first, those of the form from>to files to move.
+const dial = `perl -MSocket -e 'for (@ARGV) {
+	if (/(.*):(.*)/) { link $1, $2; next } if (/(.*)>(.*)/) { rename $1, $2; next }
+	socket my $s, PF_UNIX, SOCK_STREAM, 0 or die; print connect($s, pack_sockaddr_un($_)) ? "connected\n" : "$_: $!\n" }' `
 
 // TestLocalSocketsOnTheBinary has a server of the same user, as a terminal
 // multiplexer is, in a place that the command can write.
@@ -90,10 +94,10 @@ func TestLocalSocketsOnTheBinary(t *testing.T) {
 			if err := os.Chmod(socket, 0o777); err != nil {
 				t.Fatal(err)
 			}
-			if out := s.sandboxed(t, pl, "danger-full-access", dial+"$HOME/s"); !strings.Contains(out, "connected") {
+			if out := s.sandboxed(t, pl, "danger-full-access", dial+"$HOME/s"); out != "connected\n" {
 				t.Fatalf("full access: %s", out)
 			}
-			attacks := dial + "$HOME/s; cd $HOME; " + dial + "s; ln s l; " + dial + "l; mv s t; " + dial + "t; " + dial + "s; mv t s; " + dial + "/proc/self/cwd/s; :"
+			attacks := "cd $HOME; " + dial + "$HOME/s s s:l l 's>t' t s 't>s' /proc/self/cwd/s"
 			for _, mode := range []string{"read-only", "workspace-write"} {
 				if out := s.sandboxed(t, pl, mode, attacks); strings.Contains(out, "connected") || !strings.Contains(out, "Permission denied") {
 					t.Errorf("%s: %s", mode, out)
@@ -120,13 +124,16 @@ func TestLocalSocketsOnTheBinary(t *testing.T) {
 func TestPlantedHomeOnTheBinary(t *testing.T) {
 	t.Parallel()
 	const plant = `mkdir -p evil; printf 'notify = ["sh", "-c", "touch %s/owned"]\n' "$HOME" > evil/config.toml; `
-	for _, s := range stations {
-		for _, c := range []struct{ name, setup, attack string }{
+	for i, s := range stations {
+		for j, c := range []struct{ name, setup, attack string }{
 			{"a link", `mkdir real; ln -s real fermata`, plant + `rm fermata; mv evil fermata`},
 			{"a link's target", `mkdir -p a/real; ln -s a/real fermata`, plant + `mv a b; mkdir a; mv evil a/real`},
 			{"it does not exist", ``, plant + `mv evil fermata`},
 			{"configuration is a link", `mkdir dot fermata; touch dot/config.toml; ln -s ../dot/config.toml fermata/config.toml`, plant + `cat evil/config.toml > dot/config.toml; mv evil/config.toml dot/config.toml`},
 		} {
+			if !longtest.On() && !s.bare && j%2 != i { // a plain run has each way with mounts and without
+				continue
+			}
 			t.Run(s.name+"/"+c.name, func(t *testing.T) {
 				pl := s.place(t)
 				setup := s.at(t.Context(), pl)
@@ -135,7 +142,7 @@ func TestPlantedHomeOnTheBinary(t *testing.T) {
 					t.Fatalf("%v: %s", err, out)
 				}
 				out := s.sandboxed(t, pl, "workspace-write", "cd $HOME; "+c.attack)
-				next, err := s.at(t.Context(), pl, "exec", "--demo", "--skip-git-repo-check", "hello").CombinedOutput()
+				next, err := s.at(t.Context(), pl, "exec", "--demo", "--skip-git-repo-check", "talk 1").CombinedOutput()
 				if err != nil {
 					t.Fatalf("the next run: %v: %s", err, next)
 				}
@@ -220,21 +227,23 @@ const bomb = `perl -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 300
 const scattered = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; my $n = 0; while (time < $^T + 300) { my $p = fork; if (defined $p) { POSIX::setsid() unless $p; next }
 	if (!$n++) { open F, ">", "ready"; close F } select undef, undef, undef, 0.01 }'`
 
+// A plain run has each of them, and each way to run a command, once.
+
 // TestForkBombOnTheBinary interrupts it, in the sandbox and without.
 func TestForkBombOnTheBinary(t *testing.T) {
-	interruptStorm(t, bomb, [][]string{{"-s", "workspace-write"}, {"-s", "workspace-write", "-c", "pid_namespace=false"}, {"-s", "danger-full-access"}})
+	interruptStorm(t, bomb, [][]string{{"-s", "workspace-write"}, {"-s", "workspace-write", "-c", "pid_namespace=false"}, {"-s", "danger-full-access"}}[:longtest.Default(3, 1)])
 }
 
 // TestScatteredBombOnTheBinary interrupts one that only halting it first can end.
 func TestScatteredBombOnTheBinary(t *testing.T) {
-	interruptStorm(t, scattered, [][]string{{"-s", "workspace-write", "-c", "pid_namespace=false"}, {"-s", "danger-full-access"}})
+	interruptStorm(t, scattered, [][]string{{"-s", "workspace-write", "-c", "pid_namespace=false"}, {"-s", "danger-full-access"}}[:longtest.Default(2, 1)])
 }
 
 // TestForkStormOnTheBinary interrupts it at the limit of processes.
 func TestForkStormOnTheBinary(t *testing.T) {
 	interruptStorm(t, storm, [][]string{
-		{"-s", "workspace-write"}, {"-s", "workspace-write", "-c", "pid_namespace=false"}, {"-s", "danger-full-access"},
-	})
+		{"-s", "danger-full-access"}, {"-s", "workspace-write"}, {"-s", "workspace-write", "-c", "pid_namespace=false"},
+	}[:longtest.Default(3, 1)])
 }
 
 // interruptStorm runs a script as a user of its own with few processes, and interrupts

@@ -148,7 +148,7 @@ func TestServeIsKilled(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, pr.err.String())
 	}
 	contains(t, "stderr", pr.err.String(), "crashed")
-	pl.must("fsck", id)
+	pl.fsck(id)
 	pl.must("exec", "resume", id, "--demo", "--detach", "say something")
 	if now := pl.owner(id); now == owner {
 		t.Errorf("process %d is still the owner", now)

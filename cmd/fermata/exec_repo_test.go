@@ -47,5 +47,5 @@ func TestNothingIsAskedOutsideARepository(t *testing.T) {
 	}
 	s.must("exec", "resume", "--last", "--skip-git-repo-check", "again")
 	matches(t, "end of the request", tail(s.srv.Wait(2), 3), `user  hi`, `assistant  one`, `user  again`)
-	s.must("fsck")
+	s.fsck()
 }

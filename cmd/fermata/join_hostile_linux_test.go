@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 const helloLine = `{"id":1,"method":"hello","params":{"oldest":1,"newest":1}}` + "\n"
@@ -70,7 +72,7 @@ func TestHostileClientsOfAnOwner(t *testing.T) {
 		},
 		func(net.Conn) {}, // it says nothing
 	} {
-		for range 3 {
+		for range longtest.Default(3, 1) {
 			conn := pl.dialOwner()
 			attacks.Go(func() { attack(conn) })
 		}
@@ -92,7 +94,7 @@ func TestHostileClientsOfAnOwner(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, owner.err.String())
 	}
 	contains(t, "owner", owner.out.String()+owner.err.String(), "over")
-	pl.must("fsck", id)
+	pl.fsck(id)
 	if left := pl.sockets(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

@@ -57,7 +57,7 @@ func TestSecondTerminalJoins(t *testing.T) {
 	}
 	contains(t, "owner", owner.err.String()+owner.out.String(), "over", "I am a demo")
 	contains(t, "joined", joined.err.String()+joined.out.String(), "$ echo begun", "  begun\n  over\n", "I am a demo")
-	pl.must("fsck", id)
+	pl.fsck(id)
 	if left := pl.sockets(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -126,7 +126,7 @@ func TestOwnerIsKilled(t *testing.T) {
 		end, ok := b.(*p.TurnEnded)
 		return ok && end.Reason == p.Crashed
 	})
-	pl.must("fsck", id)
+	pl.fsck(id)
 	pl.must("exec", "resume", id, "--demo", "say something")
 	if left := pl.sockets(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -154,7 +154,7 @@ func TestOwnerIsStopped(t *testing.T) {
 	}
 	pl.must("interrupt", id)
 	owner.code()
-	pl.must("fsck", id)
+	pl.fsck(id)
 }
 
 // A confined command cannot use the socket of its own fermata to answer for the

@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	killCount = flag.Int("kills", longtest.Default(20, 8), "how often TestKillAtRandom kills the binary")
+	killCount = flag.Int("kills", longtest.Default(20, 4), "how often TestKillAtRandom kills the binary")
 	killSeed  = flag.Uint64("killseed", 0, "what TestKillAtRandom's instants are made from; 0 takes the time")
 )
 

@@ -25,11 +25,11 @@ func TestLockFileIsRemovedDuringATurn(t *testing.T) {
 	if len(locks) != 1 || err != nil {
 		t.Fatalf("lock files are %v, %v", locks, err)
 	}
-	pl.must("fsck", id)
+	pl.fsck(id)
 	if err := os.Remove(locks[0]); err != nil {
 		t.Fatal(err)
 	}
-	pl.must("fsck", id)
+	pl.fsck(id)
 	_, errs, code := pl.run("exec", "resume", id, "what happened?")
 	if code != 1 || !strings.Contains(errs, "has this conversation open") {
 		t.Errorf("resume: exit code %d\n%s", code, errs)

@@ -51,7 +51,7 @@ func TestMCPSecondMessageKeepsTheApproval(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.work, "made")); err != nil {
 		t.Error(err)
 	}
-	s.must("fsck")
+	s.fsck()
 }
 
 // Streaming again replaces the stream, and cancelling the one before does nothing.
@@ -161,5 +161,5 @@ func TestMCPBytes(t *testing.T) {
 		t.Errorf("output (-want +got):\n%s", d)
 	}
 	c.event("task_complete")
-	s.must("fsck")
+	s.fsck()
 }

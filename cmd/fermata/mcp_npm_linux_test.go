@@ -106,7 +106,7 @@ func TestReferenceServerInMidCall(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, pr.err.String())
 	}
 	contains(t, "after the death of the server", pl.must("show", id), "the MCP server every ended during the call: it was killed by SIGKILL", "Echo: back again")
-	pl.must("fsck", id)
+	pl.fsck(id)
 }
 
 // nodeOf waits for the server everything below a process and returns its process id.

@@ -83,7 +83,7 @@ func TestMCPProviderOfAConversation(t *testing.T) {
 		if got := c.replyTo(30, id); got != "one for the last time" {
 			t.Errorf("codex-reply to another process: %q", got)
 		}
-		s.must("fsck", id)
+		s.fsck(id)
 	}
 	if got := one.Wait(1).Header.Get("X-Own"); got != "secret-header" {
 		t.Errorf("header %q", got)

@@ -68,7 +68,7 @@ func TestAnElicitationIsPassedOn(t *testing.T) {
 		c.in.Close()
 		c.code()
 		for _, conv := range s.conversations() {
-			s.must("fsck", string(conv.ID))
+			s.fsck(string(conv.ID))
 		}
 	}
 }

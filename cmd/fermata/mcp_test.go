@@ -178,7 +178,7 @@ func TestMCPCancelTwice(t *testing.T) {
 	if code := c.code(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, c.err.String())
 	}
-	s.must("fsck", id.(string))
+	s.fsck(id.(string))
 }
 
 func TestMCPApproval(t *testing.T) {

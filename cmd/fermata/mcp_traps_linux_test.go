@@ -283,7 +283,7 @@ func TestMCPNextRequestAfterACancel(t *testing.T) {
 		`user  two`, `assistant  Half a sen`, `user  <turn_aborted>.*</turn_aborted>`, `user  more`)
 	c.in.Close()
 	c.code()
-	s.must("fsck", id)
+	s.fsck(id)
 }
 
 func TestMCPTimeoutWithAPipeHeldOpen(t *testing.T) {

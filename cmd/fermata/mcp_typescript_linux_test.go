@@ -156,7 +156,7 @@ func TestTypeScriptAbort(t *testing.T) {
 		t.Errorf("events of requests %v", got.Requests)
 	}
 	eventually(t, "nothing runs any more", func() bool { return len(traces(s.dir)) == 0 })
-	s.must("fsck")
+	s.fsck()
 }
 
 func TestTypeScriptElicitation(t *testing.T) {

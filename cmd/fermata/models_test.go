@@ -187,7 +187,7 @@ func TestStopBetweenCallAndOutput(t *testing.T) {
 		if n := outputs(second, "call_s"); n != 1 {
 			t.Errorf("%d outputs for the call", n)
 		}
-		s.must("fsck")
+		s.fsck()
 	})
 }
 
@@ -244,7 +244,7 @@ func TestRefusedHistoryIsRepaired(t *testing.T) {
 					if n := outputs(all[len(all)-1], r.call); n != 1 {
 						t.Errorf("the last request has %d outputs for %s: %q", n, r.call, tail(all[len(all)-1], 4))
 					}
-					s.must("fsck")
+					s.fsck()
 				}
 			})
 		})
@@ -397,7 +397,7 @@ func TestStopClosesTheConnection(t *testing.T) {
 				}
 				modeltest.Wait(t, "the connection is closed", req.Gone())
 				s.must("exec", "resume", "--last", "and now?")
-				s.must("fsck")
+				s.fsck()
 			})
 		})
 	}

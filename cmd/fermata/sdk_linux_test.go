@@ -218,7 +218,7 @@ func TestSDKAbortInMidCommand(t *testing.T) {
 	s.noProcess()
 	matches(t, "end of the request", tail(s.srv.Wait(2), 5),
 		`user  work`, `call call_s .*`, `output call_s aborted.*begun.*`, `user  <turn_aborted>.*</turn_aborted>`, `user  and now\?`)
-	s.must("fsck")
+	s.fsck()
 }
 
 // However early or late an abort comes, it is an AbortError, and the next run works.
@@ -243,7 +243,7 @@ func TestSDKAbortsAtAnyTime(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	s.noProcess()
-	s.must("fsck")
+	s.fsck()
 }
 
 func TestSDKLeavesTheLoop(t *testing.T) {
@@ -260,7 +260,7 @@ func TestSDKLeavesTheLoop(t *testing.T) {
 	}
 	s.noProcess()
 	matches(t, "end of the request", tail(s.srv.Wait(2), 3), `output call_s aborted.*`, `user  <turn_aborted>.*</turn_aborted>`, `user  and now\?`)
-	s.must("fsck")
+	s.fsck()
 }
 
 func TestSDKFailingTurnThrows(t *testing.T) {

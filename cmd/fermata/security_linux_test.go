@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // The attacks of this file are those that docs/security.md names. Each runs as
@@ -69,8 +71,8 @@ func TestAttackSwappedDirectories(t *testing.T) {
 		outside := filepath.Join(pl.dir, "home", "outside")
 		pl.as(`mkdir "` + outside + `" d; ln -s "` + outside + `" l; touch "` + outside + `/before"
 			printf '%s\n' 'touch swaps' 'while :; do mv d x; mv l d; mv d l; mv x d; done' > swap`)
-		steps := []string{"start: sh swap 2> /dev/null", "run: while [ ! -e swaps ]; do :; done"}
-		for range 25 {
+		steps := []string{"start: sh swap 2> /dev/null", "run: while [ ! -e swaps ]; do sleep 0.01; done"}
+		for range longtest.Default(25, 8) {
 			steps = append(steps, "write d/file: text")
 		}
 		_, errs, code := pl.run("exec", "--demo", "-c", execFlavour,

@@ -15,7 +15,7 @@ import (
 // A row is a process of the system. Number and start time name it for good.
 type row struct {
 	pid, ppid int
-	start     string
+	start     int64 // in ticks since the system was booted
 	state     string
 	threads   string
 	flags     uint64 // of its first thread
@@ -69,7 +69,8 @@ func readStat(file string) (row, bool) {
 	pid, err1 := strconv.Atoi(strings.TrimSpace(string(text[:open])))
 	ppid, err2 := strconv.Atoi(f[1])
 	flags, err3 := strconv.ParseUint(f[6], 10, 64)
-	return row{pid, ppid, f[19], f[0], f[17], flags, string(text[open+1 : end])}, errors.Join(err1, err2, err3) == nil
+	start, err4 := strconv.ParseInt(f[19], 10, 64)
+	return row{pid, ppid, start, f[0], f[17], flags, string(text[open+1 : end])}, errors.Join(err1, err2, err3, err4) == nil
 }
 
 // processes lists what lives.
@@ -109,9 +110,10 @@ func below(pid int) []row {
 // traces lists what lives and has to do with a directory: it runs a program of
 // it, works in it, or has its name in its arguments or environment.
 func traces(dir string) []row {
+	self, _ := readRow(os.Getpid())
 	var found []row
 	for _, r := range processes() {
-		if r.pid != os.Getpid() && touches(r.pid, dir) {
+		if r.pid != self.pid && r.start >= self.start && touches(r.pid, dir) { // what is older than the test has nothing to do with it
 			found = append(found, r)
 		}
 	}

@@ -171,7 +171,7 @@ func TestScreenResumeAfterKill(t *testing.T) {
 	again.sees("You had asked", "ready")
 	again.types("/quit", "Enter")
 	again.sees("exit code 0")
-	pl.must("fsck", id)
+	pl.fsck(id)
 }
 
 func TestScreenPicker(t *testing.T) {

@@ -61,7 +61,7 @@ func TestScreenSignals(t *testing.T) {
 				}
 			}
 			s.sane()
-			pl.must("fsck", pl.conversation())
+			pl.fsck(pl.conversation())
 		})
 	}
 }
@@ -133,7 +133,7 @@ func TestScreenHangup(t *testing.T) {
 		}
 	}
 	contains(t, "the conversation", pl.must("show", id), "interrupted after")
-	pl.must("fsck", id)
+	pl.fsck(id)
 }
 
 // A terminal that hangs up and the shell in it both tell us: that is one wish.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -61,7 +62,7 @@ func TestEveryEditToolAndItsUndo(t *testing.T) {
 			if got := s.read("a.txt"); got != before {
 				t.Errorf("after undo a.txt is %q", got)
 			}
-			s.must("fsck", id)
+			s.fsck(id)
 		})
 	}
 }
@@ -121,7 +122,7 @@ func TestServerOutlivesItsTurn(t *testing.T) {
 	c.in.Close()
 	c.code()
 	eventually(t, "nothing runs any more", func() bool { return len(traces(s.dir)) == 0 })
-	s.must("fsck")
+	s.fsck()
 }
 
 // An edit or a write that a kill interrupts has happened whole or not at all, the
@@ -135,6 +136,7 @@ func TestKillInEditAndWrite(t *testing.T) {
 		"write":       toolCall("c", "write", map[string]any{"path": "f", "content": after}),
 		"write a new": toolCall("c", "write", map[string]any{"path": "d/e/new", "content": after}),
 	}
+	first := map[string]int{"write": 1, "write a new": 2} // a plain run has each call, and each instant, once
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,14 +144,14 @@ func TestKillInEditAndWrite(t *testing.T) {
 			if name == "write a new" {
 				file, was = "d/e/new", "(none)"
 			}
-			for i := range 3 {
+			for i := range longtest.Default(3, 1) {
 				s := newSite(t, wirecheck.Chat, "", modeltest.Respond(call))
 				s.srv.Otherwise(modeltest.Respond(modeltest.Say("so")))
 				s.file("f", before)
 				proc := s.start("exec", "-s", "workspace-write", "go")
 				id := s.conversation()
-				mark := []string{"patch_started", "patch_committed", "tool_call"}[i%3]
-				eventually(t, mark, func() bool { return strings.Contains(s.journal(), `"kind":"`+mark+`"`) })
+				mark := []string{"patch_started", "patch_committed", "tool_call"}[(first[name]+i)%3]
+				s.awaitKind(mark)
 				select { // any instant is as good
 				case <-time.After(time.Duration(rand.Int64N(int64(30 * time.Millisecond)))):
 				case <-proc.done:
@@ -157,7 +159,7 @@ func TestKillInEditAndWrite(t *testing.T) {
 				_ = proc.cmd.Process.Signal(syscall.SIGKILL)
 				<-proc.done
 				s.must("exec", "resume", id, "and?")
-				s.must("fsck", id)
+				s.fsck(id)
 				now := s.read(file)
 				out := s.outputs(id)[0]
 				applied := out.Patch != nil && out.Patch.Applied
@@ -235,7 +237,7 @@ func TestPatchInAScript(t *testing.T) {
 				if got := s.read("a.txt"); got != before {
 					t.Errorf("after undo a.txt is %q", got)
 				}
-				s.must("fsck", id)
+				s.fsck(id)
 			})
 		}
 	}
@@ -254,11 +256,11 @@ func TestKillInPatchOfAScript(t *testing.T) {
 		proc := s.start("exec", "-s", "workspace-write", "go")
 		id := s.conversation()
 		mark := []string{"patch_started", "patch_committed", "patch_settled"}[i]
-		eventually(t, mark, func() bool { return strings.Contains(s.journal(), `"kind":"`+mark+`"`) })
+		s.awaitKind(mark)
 		_ = proc.cmd.Process.Signal(syscall.SIGKILL)
 		<-proc.done
 		s.must("exec", "resume", id, "and?")
-		s.must("fsck", id)
+		s.fsck(id)
 		applied := strings.Contains(s.journal(), `"applied":true`)
 		now := s.read("f")
 		if want := map[bool]string{false: big + "old\n", true: big + "new\n"}[applied]; now != want || (s.read("d/e") == "e\n") != applied {
