@@ -2,6 +2,7 @@ package setupcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,8 +35,11 @@ func doctorCommand(o Options) *cobra.Command {
 }
 
 func doctor(ctx context.Context, o Options, load func() (app.Loaded, error)) error {
+	var unprinted error // the first error of stdout
 	line := func(what, format string, args ...any) {
-		fmt.Fprintf(o.Out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
+		if _, err := fmt.Fprintf(o.Out, "%-12s %s\n", what, fmt.Sprintf(format, args...)); unprinted == nil {
+			unprinted = err
+		}
 	}
 	line("version", "%s", o.Version)
 	l, err := load()
@@ -68,7 +72,8 @@ func doctor(ctx context.Context, o Options, load func() (app.Loaded, error)) err
 	if len(cfg.Notify) > 0 {
 		line("notify", "%s", runnable(cfg.Notify[0]))
 	}
-	return mcpcmd.Doctor(ctx, l, line)
+	err = mcpcmd.Doctor(ctx, l, line)
+	return errors.Join(unprinted, err)
 }
 
 // keyFrom says where the key of a provider comes from; nothing if it needs none.

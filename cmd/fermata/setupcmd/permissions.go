@@ -2,6 +2,7 @@ package setupcmd
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,18 +64,20 @@ func listPermissions(o Options, dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "%s: %s\n", app.Tilde(project.Dir(l.Options.Cwd)), trustWord(l.Projects.Trust(l.Options.Cwd)))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", app.Tilde(project.Dir(l.Options.Cwd)), trustWord(l.Projects.Trust(l.Options.Cwd)))
 	for _, perm := range l.Projects.Permissions(l.Options.Cwd) {
 		if len(perm.Prefix) > 0 {
-			fmt.Fprintf(o.Out, "  %s …  (%s)\n", perm, strings.TrimSpace(where(perm)))
+			fmt.Fprintf(&b, "  %s …  (%s)\n", perm, strings.TrimSpace(where(perm)))
 		} else {
-			fmt.Fprintf(o.Out, "  MCP tool %s%s\n", perm, where(perm))
+			fmt.Fprintf(&b, "  MCP tool %s%s\n", perm, where(perm))
 		}
 	}
 	for _, rule := range l.Projects.FileRules() {
-		fmt.Fprintf(o.Out, "  %s …  (%s, by rules/*.rules)\n", rule, rule.Decision)
+		fmt.Fprintf(&b, "  %s …  (%s, by rules/*.rules)\n", rule, rule.Decision)
 	}
-	return nil
+	_, err = io.WriteString(o.Out, b.String())
+	return err
 }
 
 // where is where a permission holds, in words.
