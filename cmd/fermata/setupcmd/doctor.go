@@ -134,7 +134,11 @@ func writable(home string) string {
 	if err != nil {
 		return fmt.Sprintf(" (not writable: %v)", err)
 	}
-	f.Close()
+	_, err = f.Write(make([]byte, 4096)) // a full disk takes an empty file
+	err = errors.Join(err, f.Close())
 	os.Remove(f.Name())
+	if err != nil {
+		return fmt.Sprintf(" (not writable: %v)", err)
+	}
 	return ""
 }
