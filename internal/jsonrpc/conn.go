@@ -64,7 +64,8 @@ type Options struct {
 	// peer has said something and closed. It is for streams whose directions end together, such as sockets.
 	ReadToEnd bool
 
-	// Reply is given the answers to what Send sent, and others that nobody waits for. It is called like a handler. May be nil.
+	// Reply is given the answers to what Send sent, and others that nobody waits for. It is called like a handler. While MaxCalls
+	// of them are under way nothing is read. May be nil.
 	Reply func(id json.RawMessage, result json.RawMessage, err error)
 }
 
@@ -76,6 +77,7 @@ type Conn struct {
 	ending  context.Context         // ended when the peer will say nothing more
 	end     context.CancelCauseFunc // of ending
 	serving sync.WaitGroup          // handlers
+	replies chan struct{}           // holds one for each call of Options.Reply; nil is no bound
 
 	mu      sync.Mutex
 	calls   map[string]*inflight // by idKey: what the peer asked; guarded by mu
@@ -101,6 +103,9 @@ func New(ctx context.Context, o Options) *Conn {
 	c := &Conn{
 		o: o, methods: map[string]Method{}, out: newQueue(o.MaxQueue),
 		calls: map[string]*inflight{}, pending: map[int64]*Question{}, lanes: map[string]*inflight{},
+	}
+	if o.MaxCalls > 0 {
+		c.replies = make(chan struct{}, o.MaxCalls)
 	}
 	for _, m := range o.Methods {
 		if !m.Ours {
@@ -235,7 +240,7 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 			case l.err != nil:
 				return fmt.Errorf("read: %w", l.err)
 			default:
-				c.take(base, l.line)
+				c.take(ctx, base, l.line)
 			}
 			if c.o.MaxCalls > 0 { // what a peer asks takes room only while it reads the answers
 				_ = c.out.room(ctx) // the end is seen below
@@ -251,8 +256,8 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 	}
 }
 
-// take deals with one line.
-func (c *Conn) take(base context.Context, line []byte) {
+// take deals with one line. What it waits for ends with ctx, handlers with base.
+func (c *Conn) take(ctx, base context.Context, line []byte) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
@@ -270,7 +275,7 @@ func (c *Conn) take(base context.Context, line []byte) {
 		case m.invalid != nil:
 			answer(c.response(m.id, nil, m.invalid))
 		case m.reply:
-			c.takeReply(m)
+			c.takeReply(ctx, m)
 		case m.id == nil && m.method == c.o.Cancel:
 			c.cancel(m.params)
 		case m.id == nil:

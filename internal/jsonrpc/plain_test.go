@@ -47,6 +47,32 @@ func TestPlain(t *testing.T) {
 	})
 }
 
+// A peer that answers faster than its answers are taken is not read meanwhile, and none of them is lost.
+func TestTooManyReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sent, most = 10, 3
+		taken, hold := make(chan struct{}, sent), make(chan struct{})
+		w := serve(t, Options{MaxCalls: most, Reply: func(json.RawMessage, json.RawMessage, error) {
+			taken <- struct{}{}
+			<-hold
+		}})
+		go func() { // ends when all are read
+			for range sent {
+				_, _ = w.in.Write([]byte(`{"id":"mine","result":{}}` + "\n"))
+			}
+		}()
+		synctest.Wait()
+		if n := len(taken); n != most {
+			t.Errorf("%d answers are taken at once, want %d", n, most)
+		}
+		close(hold)
+		synctest.Wait()
+		if n := len(taken); n != sent {
+			t.Errorf("%d answers were taken, want %d", n, sent)
+		}
+	})
+}
+
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -75,7 +75,7 @@ func (c *Conn) Call(ctx context.Context, method string, params any) (json.RawMes
 	return nil, context.Cause(ctx)
 }
 
-func (c *Conn) takeReply(m message) {
+func (c *Conn) takeReply(ctx context.Context, m message) {
 	var id int64
 	known := json.Unmarshal(m.id, &id) == nil
 	c.mu.Lock()
@@ -85,13 +85,7 @@ func (c *Conn) takeReply(m message) {
 	}
 	c.mu.Unlock()
 	if (!known || q == nil) && c.o.Reply != nil {
-		c.Go(func() {
-			if m.failure != nil {
-				c.o.Reply(m.id, nil, m.failure)
-				return
-			}
-			c.o.Reply(m.id, m.result, nil)
-		})
+		c.passOn(ctx, m)
 		return
 	}
 	if !known || q == nil {
@@ -104,6 +98,29 @@ func (c *Conn) takeReply(m message) {
 			return
 		}
 		q.answer(m.result, nil)
+	})
+}
+
+// passOn gives an answer to Options.Reply. It waits while there are too many.
+func (c *Conn) passOn(ctx context.Context, m message) {
+	if c.replies != nil {
+		select {
+		case c.replies <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+	c.Go(func() {
+		defer func() {
+			if c.replies != nil {
+				<-c.replies
+			}
+		}()
+		if m.failure != nil {
+			c.o.Reply(m.id, nil, m.failure)
+			return
+		}
+		c.o.Reply(m.id, m.result, nil)
 	})
 }
 
