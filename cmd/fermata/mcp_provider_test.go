@@ -259,7 +259,7 @@ func TestMCPConfigThatHasNoEffect(t *testing.T) {
 	s := newMCPSite(t, "never", modeltest.Respond(modeltest.Say("ok")), modeltest.Respond(modeltest.Say("ok")))
 	c := s.connect("-c", "mistyped=1")
 	heard := func(request, name, arguments string) (remarks []string) {
-		c.send(`{"id":%s,"method":"tools/call","params":{"name":%q,"arguments":{"prompt":"hi",%s}}}`, request, name, arguments)
+		c.send(`{"id":%s,"method":"tools/call","params":{"name":%q,"arguments":{%s}}}`, request, name, arguments)
 		c.await("an answer", func(m map[string]any) bool {
 			if m["method"] == "notifications/message" {
 				got, _ := json.Marshal(m["params"])
@@ -278,7 +278,7 @@ func TestMCPConfigThatHasNoEffect(t *testing.T) {
 		remark("approval_polcy: unknown key; did you mean approval_policy?"),
 		remark("model_providers.x.bse_url: unknown key; did you mean model_providers.x.base_url?"),
 	}
-	config := `"config":{"mcp_servers":{"mine":{"command":"true"}},"shell_environment_policy.inherit":"none","approval_polcy":"untrusted","model_providers.x":{"bse_url":"u"}}`
+	config := `"prompt":"hi","config":{"mcp_servers":{"mine":{"command":"true"}},"shell_environment_policy.inherit":"none","approval_polcy":"untrusted","model_providers.x":{"bse_url":"u"}}`
 	if d := cmp.Diff(want, heard("1", "codex", config)); d != "" {
 		t.Errorf("remarks (-want +got):\n%s", d)
 	}

@@ -19,7 +19,9 @@ import (
 
 // newTool makes a tool of a function with typed arguments.
 func newTool[A any](name, title, about string, fn func(context.Context, *jsonrpc.Request, callParams, A) (toolResult, error)) tool {
-	return tool{name, title, about, jsonrpc.SchemaOf(reflect.TypeFor[A]()), func(ctx context.Context, r *jsonrpc.Request, in callParams) (toolResult, error) {
+	takes := reflect.TypeFor[A]()
+	unknown := func(arguments json.RawMessage) []string { return jsonrpc.Unknown(arguments, takes) }
+	return tool{name, title, about, jsonrpc.SchemaOf(takes), unknown, func(ctx context.Context, r *jsonrpc.Request, in callParams) (toolResult, error) {
 		var args A
 		if err := jsonrpc.Decode(in.Arguments, &args); err != nil {
 			return failed(err.Error()), nil

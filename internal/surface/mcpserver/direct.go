@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -17,20 +18,29 @@ import (
 // directMethods are the requests that clients make without MCP.
 func (s *Server) directMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{
-		jsonrpc.Handle("newConversation", s.newConversation),
-		jsonrpc.Handle("sendUserMessage", s.sendUserMessage).InLane(directLane),
-		jsonrpc.Handle("sendUserTurn", s.sendUserTurn).InLane(directLane),
-		jsonrpc.Handle("interruptConversation", s.interruptConversation).InLane(directLane),
-		jsonrpc.Handle("addConversationListener", s.addListener).InLane(directLane),
-		jsonrpc.Handle("removeConversationListener", s.removeListener),
-		jsonrpc.Handle("listConversations", s.listConversations),
-		jsonrpc.Handle("resumeConversation", s.resumeConversation),
-		jsonrpc.Handle("archiveConversation", s.archiveConversation).InLane(directLane),
-		jsonrpc.Handle("getUserAgent", s.userAgent),
-		jsonrpc.Handle("loginChatGpt", noLogin),
-		jsonrpc.Handle("cancelLoginChatGpt", noLogin),
-		jsonrpc.Handle("logoutChatGpt", noLogin),
+		handle(s, "newConversation", s.newConversation),
+		handle(s, "sendUserMessage", s.sendUserMessage).InLane(directLane),
+		handle(s, "sendUserTurn", s.sendUserTurn).InLane(directLane),
+		handle(s, "interruptConversation", s.interruptConversation).InLane(directLane),
+		handle(s, "addConversationListener", s.addListener).InLane(directLane),
+		handle(s, "removeConversationListener", s.removeListener),
+		handle(s, "listConversations", s.listConversations),
+		handle(s, "resumeConversation", s.resumeConversation),
+		handle(s, "archiveConversation", s.archiveConversation).InLane(directLane),
+		handle(s, "getUserAgent", s.userAgent),
+		handle(s, "loginChatGpt", noLogin),
+		handle(s, "cancelLoginChatGpt", noLogin),
+		handle(s, "logoutChatGpt", noLogin),
 	}
+}
+
+// handle is jsonrpc.Handle, with a warning of each member that nobody knows.
+func handle[P, R any](s *Server, name string, fn func(context.Context, *jsonrpc.Request, P) (R, error)) jsonrpc.Method {
+	takes := reflect.TypeFor[P]()
+	return jsonrpc.Handle(name, func(ctx context.Context, r *jsonrpc.Request, in P) (R, error) {
+		s.remarkUnknown(ctx, name, jsonrpc.Unknown(r.Params, takes))
+		return fn(ctx, r, in)
+	})
 }
 
 type conversationResult struct {

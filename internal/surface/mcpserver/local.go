@@ -33,11 +33,11 @@ type Local interface {
 // localMethods are the requests about the machine.
 func (s *Server) localMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{
-		jsonrpc.Handle("execOneOffCommand", s.runOnce),
-		jsonrpc.Handle("gitDiffToRemote", s.diffToRemote),
-		jsonrpc.Handle("getUserSavedConfig", s.savedConfig),
-		jsonrpc.Handle("getConfigToml", s.configToml),
-		jsonrpc.Handle("getAuthStatus", s.authStatus),
+		handle(s, "execOneOffCommand", s.runOnce),
+		handle(s, "gitDiffToRemote", s.diffToRemote),
+		handle(s, "getUserSavedConfig", s.savedConfig),
+		handle(s, "getConfigToml", s.configToml),
+		handle(s, "getAuthStatus", s.authStatus),
 	}
 }
 

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
@@ -26,6 +27,18 @@ type logMessage struct {
 	Level  string `json:"level"`
 	Logger string `json:"logger"`
 	Data   string `json:"data"`
+}
+
+// maxNamed is how many unknown members of requests are named at most.
+const maxNamed = 100
+
+// remarkUnknown warns once of each member of a request that nobody knows.
+func (s *Server) remarkUnknown(ctx context.Context, request string, members []string) {
+	for _, name := range members {
+		if name != "_meta" && s.named.addUpTo(maxNamed, request+" "+name) {
+			s.remark(ctx, []string{fmt.Sprintf("%s: %q is unknown and has no effect", request, name)})
+		}
+	}
 }
 
 // remark warns people of what of a request has no effect: ours, and those of a client that speaks MCP.

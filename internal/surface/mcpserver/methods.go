@@ -28,6 +28,7 @@ func (s *Server) methods() []jsonrpc.Method {
 type tool struct {
 	name, title, about string
 	schema             map[string]any
+	unknown            func(arguments json.RawMessage) []string // those that it does not take
 	call               func(context.Context, *jsonrpc.Request, callParams) (toolResult, error)
 }
 
@@ -86,6 +87,7 @@ func (s *Server) listTools(context.Context, *jsonrpc.Request, empty) (listedTool
 func (s *Server) callTool(ctx context.Context, r *jsonrpc.Request, in callParams) (toolResult, error) {
 	for _, t := range s.tools() {
 		if t.name == in.Name {
+			s.remarkUnknown(ctx, t.name, t.unknown(in.Arguments))
 			return t.call(ctx, r, in)
 		}
 	}

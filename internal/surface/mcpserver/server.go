@@ -61,6 +61,7 @@ type Server struct {
 
 	known     table[p.ConversationID, *conversation]
 	listeners table[string, *listener] // by subscription
+	named     table[string, struct{}]  // unknown members that the client was warned of
 }
 
 // cancelMethod cancels a request, in both directions.

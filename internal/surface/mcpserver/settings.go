@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -37,13 +38,18 @@ func camel(name string) string {
 	return strings.Join(parts, "")
 }
 
-// withSettings adds a request for settings to the arguments of a tool, as it spells them.
+// withSettings adds a request for settings to the arguments of a tool, as it spells them. Any spelling is understood.
 func (t tool) withSettings(spelling func(string) string) tool {
 	own := t.schema["properties"].(map[string]any)
-	for name, s := range jsonrpc.SchemaOf(reflect.TypeFor[app.SettingsRequest]())["properties"].(map[string]any) {
+	settings := jsonrpc.SchemaOf(reflect.TypeFor[app.SettingsRequest]())["properties"].(map[string]any)
+	for name, s := range settings {
 		if _, ok := own[spelling(name)]; !ok {
 			own[spelling(name)] = s
 		}
+	}
+	unknown := t.unknown
+	t.unknown = func(arguments json.RawMessage) []string {
+		return slices.DeleteFunc(unknown(arguments), func(name string) bool { return settings[camel(name)] != nil })
 	}
 	return t
 }

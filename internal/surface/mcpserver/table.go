@@ -40,6 +40,21 @@ func (t *table[K, V]) add(key K, v V) (V, bool) {
 	return v, false
 }
 
+// addUpTo adds a key with the zero value, unless it is there or there are n already. It reports whether it did.
+func (t *table[K, V]) addUpTo(n int, key K) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.m[key]; ok || len(t.m) >= n {
+		return false
+	}
+	if t.m == nil {
+		t.m = map[K]V{}
+	}
+	var zero V
+	t.m[key] = zero
+	return true
+}
+
 // remove takes a value out, and returns it, and whether there was one.
 func (t *table[K, V]) remove(key K) (V, bool) {
 	t.mu.Lock()

@@ -271,6 +271,26 @@ func TestEndOfAClientThatCannotBeAsked(t *testing.T) {
 	})
 }
 
+// What nobody knows of a request is named once; it may be a limit that the client believes in.
+func TestUnknownMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, noAsks)
+		remark := func(text string) {
+			c.want(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"fermata","data":"` + text + `"}}`)
+		}
+		c.tool("1", "conversationCreate", `{"prompt":"","cwd":"/w","approvalPolicy":"never","sandbo":"read-only"}`)
+		remark(`conversationCreate: \"sandbo\" is unknown and has no effect`)
+		c.skip("1")
+		c.send(`{"id":2,"method":"newConversation","params":{"cwd":"/w","_meta":{},"modle":"x"}}`)
+		remark(`newConversation: \"modle\" is unknown and has no effect`)
+		c.skip("2")
+		c.tool("3", "conversationCreate", `{"prompt":"","cwd":"/w","sandbo":"read-only"}`)
+		if _, h := c.next(); bare(h.ID) != "3" {
+			t.Errorf("a second warning: %+v", h)
+		}
+	})
+}
+
 func TestLogging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, noAsks)
