@@ -2,6 +2,8 @@ package app
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -45,6 +47,13 @@ func TestServersWithLimitsDoNotJoin(t *testing.T) {
 
 // Whoever joins brings overrides and variables, which define no provider where those are limited.
 func TestLimitsOfLaunches(t *testing.T) {
+	t.Setenv("TENANT", "ours")
+	t.Setenv("REGION", "ours")
+	home := t.TempDir()
+	text := "[model_providers.one]\nbase_url = 'https://example.com/{REGION}/v1'\nwire_api = 'chat'\n[model_providers.two]\nbase_url = 'https://example.com/{TENANT}/v1'\nwire_api = 'chat'\n"
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	w := &shared{limits: limits.Limiter{Limits: policy.Limits{Providers: []string{"openai"}}}}
 	for _, c := range []struct {
 		name    string
@@ -58,8 +67,11 @@ func TestLimitsOfLaunches(t *testing.T) {
 		{"the short key", launch{Overrides: []string{`openai_base_url="http://127.0.0.1:1/v1"`}}, true},
 		{"a variable", launch{Env: []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}}, true},
 		{"a port", launch{Env: []string{"CODEX_OSS_PORT=1"}}, true},
+		{"a part of an address", launch{Env: []string{"AZURE_RESOURCE_NAME=mine"}}, true},
+		{"a part of a configured address", launch{Env: []string{"REGION=mine"}}, true},
+		{"a part of an address that is the owner's", launch{Env: []string{"TENANT=ours"}}, false},
 	} {
-		c.from.Env = append(c.from.Env, "FERMATA_HOME="+t.TempDir(), "OPENAI_API_KEY=k")
+		c.from.Env = append(c.from.Env, "FERMATA_HOME="+home, "OPENAI_API_KEY=k")
 		loaded, err := load(Options{Dir: t.TempDir(), Overrides: c.from.Overrides}, c.from.getenv)
 		if err != nil {
 			t.Fatal(err)

@@ -186,7 +186,7 @@ func (w *shared) forClient(brings any) (conversation.Config, error) {
 func (w *shared) allowLaunch(from launch, loaded Loaded) error {
 	defined := definesProvider(from.Overrides)
 	for _, name := range loaded.Config.ProviderVariables() {
-		if from.getenv(name) != os.Getenv(name) {
+		if value := from.getenv(name); value != "" && value != os.Getenv(name) {
 			defined = append(defined, name)
 		}
 	}

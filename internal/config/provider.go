@@ -141,11 +141,17 @@ func (c *Config) splitModel(name string) (provider, model string, ok bool) {
 	return provider, model, ok
 }
 
-// address is the base URL with the variables that it names filled in.
-func (p *Provider) address(env func(string) string) (string, error) {
-	before, rest, ok := strings.Cut(p.BaseURL, "{")
+// splitAddress takes a base URL apart that names a variable in braces.
+func splitAddress(base string) (before, name, after string, ok bool) {
+	before, rest, opened := strings.Cut(base, "{")
 	name, after, closed := strings.Cut(rest, "}")
-	if !ok || !closed {
+	return before, name, after, opened && closed
+}
+
+// address is the base URL with the variable that it names filled in.
+func (p *Provider) address(env func(string) string) (string, error) {
+	before, name, after, ok := splitAddress(p.BaseURL)
+	if !ok {
 		return p.BaseURL, nil
 	}
 	value := strings.TrimSpace(env(name))
@@ -250,13 +256,25 @@ func (c *Config) KeyVariables() []string {
 	return slices.Compact(names)
 }
 
-// ProviderVariables returns the names of the variables that say where model providers are.
+// ProviderVariables returns the names of the variables that say where model providers are: those
+// that are set in place of a base URL, and those that a base URL names.
 func (c *Config) ProviderVariables() []string {
 	var names []string
 	for _, s := range c.settings {
 		if s.path[0] == "model_providers" && s.source.Kind == FromEnvironment {
 			names = append(names, s.source.Name)
 		}
+	}
+	named := func(base string) {
+		if _, name, _, ok := splitAddress(base); ok {
+			names = append(names, name)
+		}
+	}
+	for _, p := range c.providers {
+		named(p.BaseURL)
+	}
+	for _, p := range catalogue.Providers() {
+		named(p.BaseURL)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
