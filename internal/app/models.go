@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -161,10 +162,10 @@ func (m *Models) newClient(c config.Choice) (model.Client, error) {
 	return nil, &p.Error{Kind: p.ErrorInternal, Message: fmt.Sprintf("provider %s: wire_api %q is not supported", pr.ID, pr.WireAPI)}
 }
 
-// probeTime is how long a server on this machine may take to say that it is there.
+// probeTime is how long a server that needs no key may take to say that it is there.
 const probeTime = 300 * time.Millisecond
 
-// Probe asks a local server which models it has.
+// Probe asks a server that needs no key which models it has.
 func Probe(baseURL string) ([]string, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
@@ -208,8 +209,8 @@ func (m *Models) Usable(context.Context) ([]ModelRow, error) {
 			continue // it has no key
 		}
 		row := ModelRow{Provider: id, Model: choice.ModelBeside(configured), Note: choice.Provider.Name}
-		local := len(choice.Provider.EnvKeys) == 0 && choice.Provider.BaseURL != ""
-		if !local {
+		lists := len(choice.Provider.EnvKeys) == 0 && choice.Provider.BaseURL != "" // without a key
+		if !lists {
 			rows = append(rows, row)
 			continue
 		}
@@ -219,10 +220,18 @@ func (m *Models) Usable(context.Context) ([]ModelRow, error) {
 			rows = append(rows, row)
 		}
 		for _, name := range names {
-			rows = append(rows, ModelRow{Provider: id, Model: name, Note: "on this machine"})
+			rows = append(rows, ModelRow{Provider: id, Model: name, Note: place(choice.Provider)})
 		}
 	}
 	return rows, nil
+}
+
+// place says where the models are that a provider lists.
+func place(pr config.Provider) string {
+	if pr.IsLocal() {
+		return "on this machine"
+	}
+	return cmp.Or(pr.Name, pr.ID)
 }
 
 // ProbeOllama says which models an Ollama on this machine has.

@@ -37,6 +37,9 @@ func usable(t *testing.T, file string, keys ...string) []string {
 	var got []string
 	for _, r := range rows {
 		got = append(got, r.Provider+"/"+r.Model)
+		if r.Provider == "local" && r.Model == "other" && r.Note != "on this machine" {
+			t.Errorf("%s is %q", r.Model, r.Note)
+		}
 	}
 	return got
 }
@@ -80,5 +83,20 @@ func TestConfiguredLocalModelIsUsable(t *testing.T) {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// Only what is served here is on this machine.
+func TestPlaceOfModels(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://localhost:1/v1": "on this machine", "http://127.0.0.1:1": "on this machine", "http://[::1]:1": "on this machine",
+		"http://models.example.com/v1": "Mine", "http://10.0.0.1:1": "Mine", "http://localhost.example.com": "Mine",
+	} {
+		if got := place(config.Provider{ID: "mine", Name: "Mine", BaseURL: address}); got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
+	}
+	if got := place(config.Provider{ID: "mine", BaseURL: "http://10.0.0.1"}); got != "mine" {
+		t.Errorf("without a name: %q", got)
 	}
 }

@@ -125,7 +125,7 @@ func (c *Config) withProviderOfModel(env func(string) string) *Config {
 // with the address may be there for other programs: without a key it counts only if none is needed.
 func (c *Config) hasOwnAddress() bool {
 	address := c.Source("model_providers.openai.base_url")
-	return address.Kind > FromEnvironment || address.Kind == FromEnvironment && c.providers["openai"].isLocal()
+	return address.Kind > FromEnvironment || address.Kind == FromEnvironment && c.providers["openai"].IsLocal()
 }
 
 func (c *Config) pick(env func(string) string, probe Probe) (*Provider, Source, error) {
@@ -146,7 +146,7 @@ func (c *Config) pick(env func(string) string, probe Probe) (*Provider, Source, 
 			return p, Source{Kind: FromEnvironment, Name: name}, nil
 		}
 	}
-	if ollama.isLocal() {
+	if ollama.IsLocal() {
 		if _, ok := probe(ollama.BaseURL); ok {
 			return ollama, Source{}, nil
 		}
@@ -186,7 +186,7 @@ func (c *Config) keyOf(p *Provider, env func(string) string) (Secret, error) {
 	}
 	// A stand-in for a service, running on this machine, seldom wants the
 	// service's key; but what somebody asked for by env_key has to be there.
-	if len(p.EnvKeys) == 0 || p.isLocal() && !p.ownKey {
+	if len(p.EnvKeys) == 0 || p.IsLocal() && !p.ownKey {
 		return Secret{}, nil
 	}
 	return Secret{}, &MissingKeyError{

@@ -216,8 +216,8 @@ func (p *Provider) defaultModel() string {
 	return ""
 }
 
-// isLocal reports whether the provider is on this machine.
-func (p *Provider) isLocal() bool {
+// IsLocal reports whether the provider is on this machine.
+func (p *Provider) IsLocal() bool {
 	u, err := url.Parse(p.BaseURL)
 	if err != nil {
 		return false
@@ -229,7 +229,7 @@ func (p *Provider) isLocal() bool {
 // hasLocalModels reports whether which models there are depends on what this
 // machine's owner has downloaded.
 func (p *Provider) hasLocalModels() bool {
-	return p.isLocal() && (p.ID == "ollama" || p.ID == "oss" || p.ID == "lmstudio" || p.defaultModel() == "")
+	return p.IsLocal() && (p.ID == "ollama" || p.ID == "oss" || p.ID == "lmstudio" || p.defaultModel() == "")
 }
 
 // StorePassword and StoreToken are the variables with the key to the servers of [store].
