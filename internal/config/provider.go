@@ -141,16 +141,9 @@ func (c *Config) splitModel(name string) (provider, model string, ok bool) {
 	return provider, model, ok
 }
 
-// splitAddress takes a base URL apart that names a variable in braces.
-func splitAddress(base string) (before, name, after string, ok bool) {
-	before, rest, opened := strings.Cut(base, "{")
-	name, after, closed := strings.Cut(rest, "}")
-	return before, name, after, opened && closed
-}
-
 // address is the base URL with the variable that it names filled in.
 func (p *Provider) address(env func(string) string) (string, error) {
-	before, name, after, ok := splitAddress(p.BaseURL)
+	before, name, after, ok := catalogue.SplitAddress(p.BaseURL)
 	if !ok {
 		return p.BaseURL, nil
 	}
@@ -219,11 +212,7 @@ func (p *Provider) defaultModel() string {
 // IsLocal reports whether the provider is on this machine.
 func (p *Provider) IsLocal() bool {
 	u, err := url.Parse(p.BaseURL)
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
 // hasLocalModels reports whether which models there are depends on what this
@@ -265,17 +254,10 @@ func (c *Config) ProviderVariables() []string {
 			names = append(names, s.source.Name)
 		}
 	}
-	named := func(base string) {
-		if _, name, _, ok := splitAddress(base); ok {
-			names = append(names, name)
-		}
-	}
 	for _, p := range c.providers {
-		named(p.BaseURL)
+		names = append(names, catalogue.AddressVariables(p.BaseURL)...)
 	}
-	for _, p := range catalogue.Providers() {
-		named(p.BaseURL)
-	}
+	names = append(names, catalogue.AddressVariables(catalogue.Addresses()...)...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -40,3 +40,30 @@ func FindProvider(id string) (Provider, bool) {
 	}
 	return list[i], true
 }
+
+// Addresses returns the base URLs of the services.
+func Addresses() []string {
+	var list []string
+	for _, p := range allProviders() {
+		list = append(list, p.BaseURL)
+	}
+	return list
+}
+
+// SplitAddress takes a base URL apart that names a variable in braces.
+func SplitAddress(base string) (before, name, after string, ok bool) {
+	before, rest, opened := strings.Cut(base, "{")
+	name, after, closed := strings.Cut(rest, "}")
+	return before, name, after, opened && closed
+}
+
+// AddressVariables returns the variables that base URLs name.
+func AddressVariables(bases ...string) []string {
+	var names []string
+	for _, base := range bases {
+		if _, name, _, ok := SplitAddress(base); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
