@@ -27,7 +27,10 @@ var changes = []func(s *site, r *rand.Rand){
 		s.plain(s.root, "commit", "-q", "--allow-empty", "-m", "all")
 	},
 	func(s *site, _ *rand.Rand) { s.plain(s.root, "reset", "-q", "--hard") },
-	func(s *site, _ *rand.Rand) { s.plain(s.root, "gc", "-q") },
+	func(s *site, _ *rand.Rand) {
+		s.plain(s.root, "pack-refs", "--all")
+		s.plain(s.root, "repack", "-q", "-a", "-d")
+	},
 	func(s *site, _ *rand.Rand) { s.plain(s.root, "update-index", "-q", "--refresh") },
 	func(s *site, r *rand.Rand) { os.Chmod(s.some(r), 0o644|os.FileMode(r.IntN(2)*0o111)) },
 	func(s *site, r *rand.Rand) {
@@ -51,7 +54,7 @@ func TestDirtyIsWhatGitSays(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", s.dir)
 	t.Setenv("HOME", s.dir)
 	r := rand.New(rand.NewPCG(1, 2))
-	sure, rounds := map[bool]int{}, longtest.Default(120, 60)
+	sure, rounds := map[bool]int{}, longtest.Default(120, 40)
 	for i := range rounds {
 		for range 1 + r.IntN(3) {
 			changes[r.IntN(len(changes))](s, r)

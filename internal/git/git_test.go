@@ -29,6 +29,7 @@ func newSite(t *testing.T) *site {
 	s := &site{t, dir, filepath.Join(dir, "work tree"), filepath.Join(dir, "scratch"), filepath.Join(dir, "canary")}
 	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(dir, "gitconfig"))
 	t.Setenv("GIT_CONFIG_SYSTEM", "/dev/null")
+	t.Setenv("GIT_TEMPLATE_DIR", "") // no examples of hooks
 	// What it is given to convert, it passes on: git is not to notice.
 	s.write(s.program, "#!/bin/sh\necho \"$0 $*\" >> '"+filepath.Join(dir, "marks")+"'\n[ \"$1\" = quit ] || cat\n")
 	if err := os.Chmod(s.program, 0o755); err != nil {
@@ -59,7 +60,8 @@ func (s *site) plain(dir string, args ...string) string {
 }
 
 func (s *site) try(dir string, args ...string) (string, error) {
-	cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
+	settings := []string{"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "maintenance.auto=false", "-c", "core.fsync=none"}
+	cmd := exec.Command("git", append(settings, args...)...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err

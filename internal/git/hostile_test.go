@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,10 +83,8 @@ func (s *site) poison(gitDir string, more string) {
 	}
 }
 
-// hostile makes the repository one that names the canary wherever git would
-// look for a program: in its configuration, an included one, hooks, attributes, and
-// in a submodule.
-func (s *site) hostile(settings string) {
+// withModule gives the repository attributes and a submodule.
+func (s *site) withModule() {
 	s.t.Helper()
 	s.write(filepath.Join(s.root, ".gitattributes"), "* filter=evil diff=evil merge=evil\n")
 	s.plain(s.root, "add", ".")
@@ -93,6 +92,20 @@ func (s *site) hostile(settings string) {
 	s.plain(s.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", s.root, "module")
 	s.plain(s.root, "config", "-f", ".gitmodules", "submodule.module.ignore", "none")
 	s.plain(s.root, "commit", "-q", "-am", "module")
+}
+
+// hostile makes the repository one that names the canary wherever git would
+// look for a program: in its configuration, an included one, hooks, attributes, and
+// in a submodule.
+func (s *site) hostile(settings string) {
+	s.t.Helper()
+	s.withModule()
+	s.poisonAll(settings)
+}
+
+// poisonAll is what hostile does to a repository that has a submodule.
+func (s *site) poisonAll(settings string) {
+	s.t.Helper()
 	included := filepath.Join(s.dir, "included")
 	s.write(included, settings)
 	s.poison(filepath.Join(s.root, ".git/modules/module"), settings)
@@ -120,29 +133,39 @@ func TestNothingThatARepositoryNamesIsRun(t *testing.T) {
 
 // The attacks work: a plain git falls for each.
 func TestThePlainGitRunsThem(t *testing.T) {
+	s := newSite(t)
+	s.withModule()
+	fresh := filepath.Join(s.dir, "fresh")
+	if err := os.Rename(s.root, fresh); err != nil {
+		t.Fatal(err)
+	}
 	for name, attack := range map[string]struct {
 		settings string
-		args     []string
+		commands []string // each falls for it
 	}{
-		"filter":     {"[filter \"evil\"]\n\tclean = CANARY\n", []string{"add", "new"}},
-		"textconv":   {"[diff \"evil\"]\n\ttextconv = CANARY\n", []string{"diff", "a"}},
-		"driver":     {"[diff \"evil\"]\n\tcommand = CANARY\n", []string{"diff", "a"}},
-		"external":   {"[diff]\n\texternal = CANARY\n", []string{"diff", "a"}},
-		"fsmonitor":  {"[core]\n\tfsmonitor = CANARY\n", []string{"status"}},
-		"submodules": {"[core]\n\tfsmonitor = CANARY\n", []string{"-c", "core.fsmonitor=false", "diff", "HEAD"}},
-		"add -A":     {"[core]\n\tfsmonitor = CANARY\n", []string{"-c", "core.fsmonitor=false", "add", "-A"}},
-		"hook":       {"", []string{"add", "new"}},
+		"filter":   {"[filter \"evil\"]\n\tclean = CANARY\n", []string{"add new"}},
+		"textconv": {"[diff \"evil\"]\n\ttextconv = CANARY\n", []string{"diff a"}},
+		"driver":   {"[diff \"evil\"]\n\tcommand = CANARY\n", []string{"diff a"}},
+		"external": {"[diff]\n\texternal = CANARY\n", []string{"diff a"}},
+		// Without it there still are the submodules.
+		"fsmonitor": {"[core]\n\tfsmonitor = CANARY\n", []string{"status", "-c core.fsmonitor=false diff HEAD", "-c core.fsmonitor=false add -A"}},
+		"hook":      {"", []string{"add new"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			s.hostile(strings.ReplaceAll(attack.settings, "CANARY", s.program))
+			s := &site{t, s.dir, s.root, s.scratch, s.program}
+			if err := errors.Join(os.RemoveAll(s.root), os.CopyFS(s.root, os.DirFS(fresh))); err != nil {
+				t.Fatal(err)
+			}
+			s.poisonAll(strings.ReplaceAll(attack.settings, "CANARY", s.program))
 			// A file of the submodule with another time makes git write the index, and run the hook for that.
 			if err := os.Chtimes(filepath.Join(s.root, "module/.gitattributes"), time.Time{}, time.Unix(1, 0)); err != nil {
 				t.Fatal(err)
 			}
-			out, err := s.try(s.root, attack.args...)
-			if s.marks() == "" {
-				t.Errorf("nothing was run, so that this attack proves nothing: %v\n%s", err, out)
+			for _, command := range attack.commands {
+				out, err := s.try(s.root, strings.Fields(command)...)
+				if s.marks() == "" {
+					t.Errorf("nothing was run by %s, so that this attack proves nothing: %v\n%s", command, err, out)
+				}
 			}
 			if _, err := s.everything(s.root); err != nil {
 				t.Error(err)
