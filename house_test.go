@@ -81,7 +81,7 @@ var parseAll = sync.OnceValues(func() ([]source, error) {
 		if !strings.HasSuffix(name, ".go") {
 			return nil
 		}
-		f, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+		f, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}

@@ -26,10 +26,10 @@ const (
 
 // Every key that is accepted is read by something, or gives a warning that it has no
 // effect. testdata/fields.txt says where each key is stored; a reader is an expression, anywhere in the
-// module, of which the type checker says that it is the value of that field.
+// program, of which the type checker says that it is the value of that field.
 func TestEveryKeyHasAReaderOrAWarning(t *testing.T) {
 	if testing.Short() {
-		t.Skip("type-checks the whole module")
+		t.Skip("type-checks the whole program")
 	}
 	fields, err := os.ReadFile("testdata/fields.txt")
 	if err != nil {
@@ -91,13 +91,15 @@ func readFields(t *testing.T) map[string]bool {
 	fset := token.NewFileSet()
 	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	read := map[string]bool{}
-	for _, p := range list {
-		if p.ImportPath != ownPath && (p.Standard || !slices.Contains(p.Deps, ownPath)) {
+	needs := map[string]bool{ownPath: true}
+	for _, p := range list { // each after those that it imports
+		if !needs[p.ImportPath] && !slices.ContainsFunc(p.Imports, func(path string) bool { return needs[path] }) {
 			continue
 		}
+		needs[p.ImportPath] = true
 		var files []*ast.File
 		for _, name := range p.GoFiles {
-			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0)
+			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,14 +159,13 @@ func addFields(read map[string]bool, s *types.Selection) {
 
 type listedPackage struct {
 	ImportPath, Dir, Export string
-	Standard                bool
-	GoFiles, Deps           []string
+	GoFiles, Imports        []string
 }
 
-// listPackages has the go command compile the module, which it has done already where other tests run.
+// listPackages has the go command compile the program, which it has done already where other tests run.
 func listPackages(t *testing.T) (list []listedPackage) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,Standard,GoFiles,Deps", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Imports", "./cmd/fermata")
 	cmd.Dir = "../.."
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -59,7 +59,7 @@ func TestCrashDuringRecovery(t *testing.T) {
 	case testing.Short():
 		stride = 7
 	case !longtest.On():
-		stride = 3
+		stride = 6
 	}
 	for k := 0; k < total; k += stride {
 		for j := 0; ; j++ {
@@ -230,7 +230,8 @@ func TestErrorAtEveryStep(t *testing.T) {
 func TestCrashDuringRetreat(t *testing.T) {
 	w := newTwenty(t)
 	retreats := 0
-	for seed := range 1500 {
+	seeds := longtest.Default(1500, 400)
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
 		broken := 0
 		s, err := w.run(t, t.Context(), func(s *attemptState, _, _, _ string) error {
@@ -261,7 +262,7 @@ func TestCrashDuringRetreat(t *testing.T) {
 		}
 		w.expect(t, fmt.Sprintf("seed %d (%v)", seed, err), s.mem, applied)
 	}
-	if retreats < 50 {
+	if retreats < seeds/30 {
 		t.Errorf("only %d broken retreats: the test does not reach them", retreats)
 	}
 }

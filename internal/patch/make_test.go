@@ -10,6 +10,8 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // makePatch returns the sections of a patch that turn the files before into the
@@ -137,7 +139,7 @@ func randomChange(r *rand.Rand, text string) string {
 }
 
 func TestMadePatchGivesTarget(t *testing.T) {
-	rounds := 3000
+	rounds := longtest.Default(3000, 1000)
 	if testing.Short() {
 		rounds = 300
 	}

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 func TestPowerCutAtEveryStep(t *testing.T) {
 	w := newTwenty(t)
 	total := w.steps(t)
-	rounds := 8
+	rounds := longtest.Default(8, 4)
 	if testing.Short() {
 		rounds = 4
 	}

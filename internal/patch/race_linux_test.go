@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
-var swaps = flag.Int("swaps", longtest.Default(10000, 500), "how often TestSwappedDirectories swaps, at least")
+var swaps = flag.Int("swaps", longtest.Default(10000, 300), "how often TestSwappedDirectories swaps, at least")
 
 // A swapper exchanges a directory and a symbolic link all the time, as a command
 // of the model could.

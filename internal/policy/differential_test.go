@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // recorder stands in for every program: it notes its name and arguments.
@@ -31,7 +33,7 @@ var pieces = []string{
 // the analysis saw. What the parser understands differently from a shell shows
 // up here: a comment that ends in a backslash did.
 func TestShellsRunWhatTheAnalysisSaw(t *testing.T) {
-	seed, n := uint64(1), 60
+	seed, n := uint64(1), longtest.Default(60, 30)
 	if s := os.Getenv("POLICY_SEED"); s != "" { // for a longer search
 		v, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {

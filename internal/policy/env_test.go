@@ -95,6 +95,7 @@ func TestHardenKeepsTheRest(t *testing.T) {
 // What git does behind one's back, it does not do hardened. Each trap is sprung
 // once without, to know that it works.
 func TestHardenStopsGit(t *testing.T) {
+	fresh := workplace(t)
 	for _, c := range []struct {
 		name    string
 		trap    func(t *testing.T, dir, evil string) string // returns where to run git
@@ -136,7 +137,10 @@ func TestHardenStopsGit(t *testing.T) {
 			}
 			// Each in a place of its own: some traps go off only once.
 			ran := func(change func([]string) []string) (bool, []byte) {
-				dir, aside := workplace(t), t.TempDir()
+				dir, aside := t.TempDir(), t.TempDir()
+				if err := os.CopyFS(dir, os.DirFS(fresh)); err != nil {
+					t.Fatal(err)
+				}
 				mark, evil := filepath.Join(aside, "mark"), filepath.Join(aside, "evil")
 				write(t, evil, "#!/bin/sh\ntouch "+mark+"\n")
 				at := c.trap(t, dir, evil)
