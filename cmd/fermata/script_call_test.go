@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -141,6 +142,8 @@ func (c *callProcess) start(ts *testscript.TestScript) {
 }
 
 var (
+	inputForCall = regexp.MustCompile(`(?m)^(?:\[.*\] *)?(?:stdin|ttyin) .*\n(?:\[.*\] *)?call `)
+
 	envLine = regexp.MustCompile(`(?m)^(?:\[.*\] *)?env .*$`)
 	envName = regexp.MustCompile(`[ '](\w+)=`)
 )
@@ -155,10 +158,16 @@ func newCallProcess(env *testscript.Env) (*callProcess, error) {
 	}
 	script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
 	text, err := os.ReadFile(filepath.Join("testdata", "script", script+".txtar"))
+	if err != nil {
+		return nil, err
+	}
+	if line := inputForCall.Find(text); line != nil {
+		return nil, fmt.Errorf("call reads no input, use exec or exits: %q", line)
+	}
 	for _, line := range envLine.FindAllString(string(text), -1) {
 		for _, m := range envName.FindAllStringSubmatch(line, -1) {
 			c.names = append(c.names, m[1])
 		}
 	}
-	return c, err
+	return c, nil
 }
