@@ -106,7 +106,7 @@ func execCommand(s cli.Streams) *cobra.Command {
 func (f *execFlags) register(fs *pflag.FlagSet) {
 	f.RunFlags.Register(fs)
 	f.registerOutput(fs)
-	fs.BoolVar(&f.last, "last", false, "resume the conversation that was changed last in this directory")
+	fs.BoolVar(&f.last, "last", false, "resume (or fork) the conversation that was changed last in this directory")
 	fs.BoolVar(&f.all, "all", false, "with --last: look in all directories")
 	fs.BoolVar(&f.json, "experimental-json", false, "same as --json")
 	fs.BoolVar(&f.Detach, "detach", false, "run the turn in fermata serve: it continues if the terminal is closed; fermata attach joins it")

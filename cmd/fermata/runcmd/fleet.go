@@ -33,8 +33,8 @@ type fleetFlags struct {
 
 func (f *fleetFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.on, "fleet", false, "let a machine of the fleet run the turn (fermata serve --node); it continues if the terminal is closed")
-	fs.StringVar(&f.label, "label", "", "with --fleet: one with the label `L`")
-	fs.DurationVar(&f.wait, "wait", -1, "with --fleet: give up if none begins within this `TIME`, such as 10m; 0 gives up if there is none")
+	fs.StringVar(&f.label, "label", "", "with --fleet: only a machine with the label `L`")
+	fs.DurationVar(&f.wait, "wait", -1, "with --fleet: give up if no machine begins the turn within this `TIME`, such as 10m; 0 gives up at once if there is none")
 	fs.StringVar(&f.dir, "node-dir", "", "with --fleet: work in the directory `DIR` of that machine, instead of one of the same name as here")
 	fs.StringVar(&f.git.URL, "repo", "", "with --fleet: work in a checkout of the repository at `URL`, which that machine makes; what the turn changes is kept")
 	fs.StringVar(&f.git.Ref, "commit", "", "with --repo: check out this `COMMIT`, branch or tag, instead of the HEAD of the repository")

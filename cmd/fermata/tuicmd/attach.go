@@ -47,6 +47,7 @@ func attachCommand(s cli.Streams) *cobra.Command {
 		},
 	}
 	t.flags.register(cmd.Flags())
+	_ = cmd.Flags().MarkHidden("detach") // it is refused: see checkAttach
 	cmd.Flags().BoolVar(&readOnly, "read-only", false, "only watch")
 	return cmd
 }
@@ -70,7 +71,7 @@ func attachTo(ctx context.Context, s cli.Streams, live []managecmd.Live, named [
 		_, id, err := cli.Find(ctx, named[0])
 		return id, err
 	}
-	live = slices.DeleteFunc(live, func(r managecmd.Live) bool { return r.PID == 0 })
+	live = slices.DeleteFunc(live, func(r managecmd.Live) bool { return r.PID == 0 || r.Err != nil })
 	switch len(live) {
 	case 0:
 		return "", &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("no conversation is open"), Hint: "fermata resume resumes one"}

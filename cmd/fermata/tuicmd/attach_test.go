@@ -1,11 +1,24 @@
 package tuicmd
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
+	"github.com/fermata-agent/fermata/cmd/fermata/managecmd"
+	p "github.com/fermata-agent/fermata/protocol"
 )
+
+// Without an ID attach joins the only conversation that is open. A process that cannot be asked, and a turn that no process
+// runs, are none.
+func TestAttachToTheOnlyOne(t *testing.T) {
+	live := []managecmd.Live{{PID: 7, Err: errors.New("it is stopped")}, {Snapshot: p.Snapshot{ID: "a"}}, {Snapshot: p.Snapshot{ID: "b"}, PID: 8}}
+	id, err := attachTo(t.Context(), cli.NewStreams(nil, nil, nil), live, nil)
+	if id != "b" || err != nil {
+		t.Errorf("%q, %v, want b", id, err)
+	}
+}
 
 // attach refuses flags that would mean nothing.
 func TestAttachRefusesFlags(t *testing.T) {
