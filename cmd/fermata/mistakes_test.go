@@ -54,7 +54,8 @@ func TestMistakesWithFlags(t *testing.T) {
 func TestMistakesWithCommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"exce x":              `unknown command "exce"; a prompt of several words needs quotes#did you mean exec? see fermata --help`,
-		"lst":                 `unknown command "lst"#did you mean list or ps? see fermata --help; to use it as a prompt: fermata -- lst`,
+		"lst":                 `unknown command "lst"#did you mean list? see fermata --help; to use it as a prompt: fermata -- lst`,
+		"hi":                  `unknown command "hi"#see fermata --help; to use it as a prompt: fermata -- hi`,
 		"exec resmue x":       `exec has no command "resmue"#did you mean fermata exec resume?`,
 		"exec one two":        `exec: wrong number of arguments: 2; usage: fermata exec [PROMPT|-]#see fermata exec --help`,
 		"mcp lst":             `mcp has no command "lst"#did you mean fermata mcp list?`,

@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/suggest"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
@@ -83,12 +84,17 @@ func rootHint(cmd *cobra.Command, word string) string {
 
 // near asks whether a command was meant that is spelt nearly so.
 func near(cmd *cobra.Command, word string) string {
-	cmd.SuggestionsMinimumDistance = 2
-	list := cmd.SuggestionsFor(word)
-	if len(list) == 0 {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	name := suggest.Nearest(word, names)
+	if name == "" {
 		return ""
 	}
-	return "did you mean " + strings.Join(list, " or ") + "? "
+	return "did you mean " + name + "? "
 }
 
 // noTerminal says why there can be no conversation in the terminal; empty if
