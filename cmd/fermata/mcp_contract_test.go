@@ -45,8 +45,8 @@ func TestMCPSecondMessageKeepsTheApproval(t *testing.T) {
 	ask := next.await("the question", func(m map[string]any) bool { return m["method"] == "elicitation/create" })
 	next.send(`{"jsonrpc":"2.0","id":%v,"result":{"decision":"approved"}}`, ask["id"])
 	next.exactly("task_complete", `{"msg":{"last_agent_message":"made it","type":"task_complete"}}`)
-	if last := s.srv.Requests()[1]; !strings.Contains(fmt.Sprint(last.Body), "carefully") {
-		t.Errorf("the model was not told the second message: %v", last.Body)
+	if last := s.srv.Requests()[1]; !strings.Contains(fmt.Sprint(last.Body()), "carefully") {
+		t.Errorf("the model was not told the second message: %v", last.Body())
 	}
 	if _, err := os.Stat(filepath.Join(s.work, "made")); err != nil {
 		t.Error(err)

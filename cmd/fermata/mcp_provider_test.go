@@ -230,12 +230,12 @@ func TestMCPChangeOfAConversation(t *testing.T) {
 		{fmt.Sprintf(`,"config":{"model":"by-config","model_reasoning_effort":"high"},"cwd":%q`, s.work), "by-config"},
 	} {
 		turn(10+i, x.more)
-		if got := s.srv.Wait(i + 1).Body["model"]; got != x.model {
+		if got := s.srv.Wait(i + 1).Body()["model"]; got != x.model {
 			t.Errorf("%s: the model is %v, want %s", x.more, got, x.model)
 		}
 	}
 	turn(20, fmt.Sprintf(`,"config":{"model_providers.mock_provider.base_url":%q}`, other.URL()))
-	if got := other.Wait(1).Body["model"]; got != "by-config" {
+	if got := other.Wait(1).Body()["model"]; got != "by-config" {
 		t.Errorf("at the other provider the model is %v", got)
 	}
 	for more, want := range map[string]string{

@@ -60,8 +60,8 @@ func TestMCPModelOfAConversation(t *testing.T) {
 	}
 	for n, want := range []string{"by request", "by tool"} {
 		r := s.srv.Wait(n + 1)
-		if r.Body["model"] != "o3" || r.Body["stream"] != true {
-			t.Errorf("model %v, stream %v", r.Body["model"], r.Body["stream"])
+		if r.Body()["model"] != "o3" || r.Body()["stream"] != true {
+			t.Errorf("model %v, stream %v", r.Body()["model"], r.Body()["stream"])
 		}
 		matches(t, "the user's own words come last", tail(r, 1), `user  `+want)
 	}

@@ -41,8 +41,8 @@ func worksWithNothingConfigured(t *testing.T, pl *place, srv *modeltest.Server, 
 		t.Errorf("answer %q", out)
 	}
 	for _, r := range srv.Requests() {
-		if r.Body["model"] != "qwen3-coder:30b" {
-			t.Errorf("request %d asks for %v, which is not there", r.Number, r.Body["model"])
+		if r.Body()["model"] != "qwen3-coder:30b" {
+			t.Errorf("request %d asks for %v, which is not there", r.Number, r.Body()["model"])
 		}
 		if key := r.Header.Get("Authorization"); key != "" {
 			t.Errorf("a key was sent: %q", key)

@@ -290,8 +290,8 @@ func TestSDKArguments(t *testing.T) {
 		t.Errorf("answers %q", got.Answers)
 	}
 	first, second := s.srv.Wait(1), s.srv.Wait(2)
-	if first.Body["model"] != "their-model" {
-		t.Errorf("model %v", first.Body["model"])
+	if first.Body()["model"] != "their-model" {
+		t.Errorf("model %v", first.Body()["model"])
 	}
 	raw := string(first.Raw)
 	contains(t, "request", raw, `"effort":"high"`, `look\n\nclosely`, `"type":"json_schema"`, `"properties":{"n":{"type":"integer"}}`, `<sandbox_mode>workspace-write`)

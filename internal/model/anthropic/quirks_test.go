@@ -90,7 +90,7 @@ func TestOutputFitsIntoTheWindow(t *testing.T) {
 		if _, err := anthropic.New(anthropic.Options{BaseURL: "http://model.test/v1", HTTP: s.Transport()}).Stream(t.Context(), p, &modeltest.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Wait(1).Body["max_tokens"]; got != want {
+		if got := s.Wait(1).Body()["max_tokens"]; got != want {
 			t.Errorf("window %d: max_tokens %v, want %v", window, got, want)
 		}
 	}

@@ -26,7 +26,7 @@ func (s *Server) Limit(l Limits) {
 // Tokens is how many tokens a request has.
 func (r *Request) Tokens() int64 {
 	n := int64(len(r.Raw)) / 4
-	if most, ok := r.Body["max_tokens"].(float64); ok && r.Wire == wirecheck.Anthropic {
+	if most, ok := r.head.MaxTokens.(float64); ok && r.Wire == wirecheck.Anthropic {
 		n += int64(most)
 	}
 	return n

@@ -148,7 +148,7 @@ func TestTheScriptIsFollowedAndRecorded(t *testing.T) {
 	}
 	req := s.Wait(1)
 	Wait(t, "the request to be finished", req.Finished())
-	if req.Number != 1 || req.Path != "/v1/responses" || req.Query.Get("a") != "b" || string(req.Raw) != question || req.Body["model"] != "m" || req.Wire != wirecheck.Responses {
+	if req.Number != 1 || req.Path != "/v1/responses" || req.Query.Get("a") != "b" || string(req.Raw) != question || req.Body()["model"] != "m" || req.Wire != wirecheck.Responses {
 		t.Errorf("request is %+v", req)
 	}
 	if d := cmp.Diff([]wirecheck.Item{{Kind: wirecheck.User, Text: "hi"}}, req.Items); d != "" {

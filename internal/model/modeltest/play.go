@@ -48,7 +48,7 @@ func (e responsesEncoder) incomplete(reason string, usage *protocol.Usage) []str
 }
 
 func newEncoder(req *Request) encoder {
-	model, _ := req.Body["model"].(string)
+	model, _ := req.head.Model.(string)
 	switch req.Wire {
 	case wirecheck.Chat:
 		return &chatEncoder{number: req.Number, model: model}

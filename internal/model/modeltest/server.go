@@ -154,15 +154,25 @@ type Request struct {
 	Query  url.Values
 	Header http.Header
 	Raw    []byte
-	Body   map[string]any
 	Items  []wirecheck.Item // the history
 	Fault  *wirecheck.Fault // why it was refused, if it was
 
 	TooLong bool // it was refused for its length
 
+	body     func() map[string]any // decoded when it is looked at: it may be long
+	head     head
 	gone     chan struct{}
 	finished chan struct{}
 }
+
+// A head is what the server itself looks at in the body of a request.
+type head struct {
+	Model     any `json:"model"`
+	MaxTokens any `json:"max_tokens"`
+}
+
+// Body is the body of the request, decoded.
+func (r *Request) Body() map[string]any { return r.body() }
 
 // Gone is closed when the client hung up before it was answered in full.
 func (r *Request) Gone() <-chan struct{} { return r.gone }
@@ -173,7 +183,7 @@ func (r *Request) Finished() <-chan struct{} { return r.finished }
 // List returns the member of the body with the given name as a list of objects,
 // for example input, messages or tools.
 func (r *Request) List(name string) []map[string]any {
-	list, _ := r.Body[name].([]any)
+	list, _ := r.Body()[name].([]any)
 	var out []map[string]any
 	for _, v := range list {
 		m, _ := v.(map[string]any)
@@ -239,7 +249,11 @@ func wireOf(r *http.Request) (wirecheck.Wire, bool) {
 
 // take records a request, judges it and picks its reply.
 func (s *Server) take(req *Request) (reply Reply) {
-	bad := json.Unmarshal(req.Raw, &req.Body)
+	bad := json.Unmarshal(req.Raw, &req.head)
+	req.body = sync.OnceValue(func() (body map[string]any) {
+		_ = json.Unmarshal(req.Raw, &body)
+		return body
+	})
 	items, err := wirecheck.Parse(req.Wire, req.Raw)
 	req.Items = items
 	var limits *Limits

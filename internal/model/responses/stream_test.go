@@ -289,7 +289,7 @@ func TestTheReasoningItself(t *testing.T) {
 		if got := strings.Join(rec.Summary(), " "); !strings.Contains(got, tt.want) {
 			t.Errorf("raw %t: %s, want %s", tt.raw, got, tt.want)
 		}
-		if got := s.Requests()[0].Body["max_output_tokens"]; got != 77.0 {
+		if got := s.Requests()[0].Body()["max_output_tokens"]; got != 77.0 {
 			t.Errorf("the limit of the response is %v", got)
 		}
 	}

@@ -3,6 +3,7 @@ package wirecheck
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -38,74 +39,85 @@ func isText(data []byte) bool {
 	return len(data) > 0 && (data[0] == '"' || data[0] == 'n')
 }
 
-// content is a text, or a list of parts that may have one.
-type content string
+// A reader takes the texts out of contents, and keeps the first error.
+type reader struct{ err error }
 
-func (c *content) UnmarshalJSON(data []byte) error {
-	var text string
-	if isText(data) {
-		err := json.Unmarshal(data, &text)
-		*c = content(text)
-		return err
+// text returns a content's text: itself, or the texts of its parts. A content is decoded as any with what it stands in: to
+// decode it by itself takes several times as long.
+func (r *reader) text(content any) string {
+	switch c := content.(type) {
+	case nil:
+	case string:
+		return c
+	case []any:
+		var all strings.Builder
+		for _, part := range c {
+			fields, ok := part.(map[string]any)
+			text, isText := fields["text"].(string)
+			if r.err == nil && (!ok && part != nil || !isText && fields["text"] != nil) {
+				r.err = fmt.Errorf("a part without a text: %.100v", part)
+			}
+			all.WriteString(text)
+		}
+		return all.String()
+	default:
+		if r.err == nil {
+			r.err = fmt.Errorf("a content that is neither text nor parts: %.100v", c)
+		}
 	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if err := json.Unmarshal(data, &parts); err != nil {
-		return err
-	}
-	for _, p := range parts {
-		text += p.Text
-	}
-	*c = content(text)
-	return nil
+	return ""
 }
 
 type responsesItem struct {
-	Type      string  `json:"type"`
-	ID        string  `json:"id"`
-	Role      string  `json:"role"`
-	CallID    string  `json:"call_id"`
-	Name      string  `json:"name"`
-	Arguments string  `json:"arguments"`
-	Input     string  `json:"input"`
-	Content   content `json:"content"`
-	Summary   content `json:"summary"`
-	Output    content `json:"output"`
+	Type      string `json:"type"`
+	ID        string `json:"id"`
+	Role      string `json:"role"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	Input     string `json:"input"`
+	Content   any    `json:"content"`
+	Summary   any    `json:"summary"`
+	Output    any    `json:"output"`
 }
 
 func parseResponses(body []byte) ([]Item, error) {
 	var req struct {
-		Input json.RawMessage `json:"input"`
+		Input *[]responsesItem `json:"input"`
 	}
 	if err := json.Unmarshal(body, &req); err != nil {
+		var plain struct {
+			Input *string `json:"input"`
+		}
+		if json.Unmarshal(body, &plain) == nil && plain.Input != nil {
+			return []Item{{Kind: User, Text: *plain.Input}}, nil
+		}
 		return nil, fmt.Errorf("request: %w", err)
 	}
-	var text string
-	if isText(req.Input) && json.Unmarshal(req.Input, &text) == nil {
-		return []Item{{Kind: User, Text: text}}, nil
+	if req.Input == nil {
+		return nil, errors.New("request without input")
 	}
-	var in []responsesItem
-	if err := json.Unmarshal(req.Input, &in); err != nil {
-		return nil, fmt.Errorf("request input: %w", err)
-	}
-	out := make([]Item, len(in))
-	for i, it := range in {
-		out[i] = it.item()
+	var r reader
+	out := make([]Item, len(*req.Input))
+	for i, it := range *req.Input {
+		out[i] = it.item(&r)
 		out[i].At = i
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("request input: %w", r.err)
 	}
 	return out, nil
 }
 
-func (it responsesItem) item() Item {
+func (it responsesItem) item(r *reader) Item {
 	switch it.Type {
 	case "message", "":
 		if it.Role == "assistant" {
-			return Item{Kind: Assistant, Text: string(it.Content)}
+			return Item{Kind: Assistant, Text: r.text(it.Content)}
 		}
-		return Item{Kind: User, Text: string(it.Content)}
+		return Item{Kind: User, Text: r.text(it.Content)}
 	case "reasoning":
-		return Item{Kind: Reasoning, ID: it.ID, Text: string(it.Summary)}
+		return Item{Kind: Reasoning, ID: it.ID, Text: r.text(it.Summary)}
 	case "function_call":
 		return Item{Kind: Call, Call: protocol.CallFunction, ID: it.CallID, Name: it.Name, Text: it.Arguments}
 	case "custom_tool_call":
@@ -117,11 +129,11 @@ func (it responsesItem) item() Item {
 		}
 		return Item{Kind: Call, Call: protocol.CallLocalShell, ID: id, Name: it.Type}
 	case "function_call_output":
-		return Item{Kind: Output, Call: protocol.CallFunction, ID: it.CallID, Text: string(it.Output)}
+		return Item{Kind: Output, Call: protocol.CallFunction, ID: it.CallID, Text: r.text(it.Output)}
 	case "custom_tool_call_output":
-		return Item{Kind: Output, Call: protocol.CallCustom, ID: it.CallID, Text: string(it.Output)}
+		return Item{Kind: Output, Call: protocol.CallCustom, ID: it.CallID, Text: r.text(it.Output)}
 	case "local_shell_call_output":
-		return Item{Kind: Output, Call: protocol.CallLocalShell, ID: it.CallID, Text: string(it.Output)}
+		return Item{Kind: Output, Call: protocol.CallLocalShell, ID: it.CallID, Text: r.text(it.Output)}
 	}
 	return Item{Kind: Assistant, Text: it.Type} // what the service itself did
 }
@@ -129,9 +141,9 @@ func (it responsesItem) item() Item {
 func parseChat(body []byte) ([]Item, error) {
 	var req struct {
 		Messages []struct {
-			Role       string  `json:"role"`
-			Content    content `json:"content"`
-			ToolCallID string  `json:"tool_call_id"`
+			Role       string `json:"role"`
+			Content    any    `json:"content"`
+			ToolCallID string `json:"tool_call_id"`
 			ToolCalls  []struct {
 				ID       string `json:"id"`
 				Type     string `json:"type"`
@@ -146,12 +158,14 @@ func parseChat(body []byte) ([]Item, error) {
 		return nil, fmt.Errorf("request: %w", err)
 	}
 	var out []Item
+	var r reader
 	for at, m := range req.Messages {
+		said := r.text(m.Content)
 		switch m.Role {
 		case "assistant":
 			// Text first: on this wire a call and the text beside it are one message.
-			if m.Content != "" || len(m.ToolCalls) == 0 {
-				out = append(out, Item{Kind: Assistant, Text: string(m.Content), At: at})
+			if said != "" || len(m.ToolCalls) == 0 {
+				out = append(out, Item{Kind: Assistant, Text: said, At: at})
 			}
 			for i, c := range m.ToolCalls {
 				out = append(out, Item{
@@ -160,10 +174,13 @@ func parseChat(body []byte) ([]Item, error) {
 				})
 			}
 		case "tool":
-			out = append(out, Item{Kind: Output, Call: protocol.CallFunction, ID: m.ToolCallID, Text: string(m.Content), At: at})
+			out = append(out, Item{Kind: Output, Call: protocol.CallFunction, ID: m.ToolCallID, Text: said, At: at})
 		default:
-			out = append(out, Item{Kind: User, Text: string(m.Content), At: at})
+			out = append(out, Item{Kind: User, Text: said, At: at})
 		}
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("request messages: %w", r.err)
 	}
 	return out, nil
 }
@@ -176,7 +193,7 @@ type block struct {
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
 	ToolUseID string          `json:"tool_use_id"`
-	Content   content         `json:"content"`
+	Content   any             `json:"content"`
 }
 
 func parseAnthropic(body []byte) ([]Item, error) {
@@ -198,21 +215,25 @@ func parseAnthropic(body []byte) ([]Item, error) {
 		} else if err := json.Unmarshal(m.Content, &blocks); err != nil {
 			return nil, fmt.Errorf("request message %d: %w", at, err)
 		}
+		var r reader
 		for i, b := range blocks {
-			it := b.item(m.Role)
+			it := b.item(m.Role, &r)
 			it.At, it.Part = at, i
 			out = append(out, it)
+		}
+		if r.err != nil {
+			return nil, fmt.Errorf("request message %d: %w", at, r.err)
 		}
 	}
 	return out, nil
 }
 
-func (b block) item(role string) Item {
+func (b block) item(role string, r *reader) Item {
 	switch b.Type {
 	case "tool_use":
 		return Item{Kind: Call, Call: protocol.CallFunction, ID: b.ID, Name: b.Name, Text: string(b.Input)}
 	case "tool_result":
-		return Item{Kind: Output, Call: protocol.CallFunction, ID: b.ToolUseID, Text: string(b.Content)}
+		return Item{Kind: Output, Call: protocol.CallFunction, ID: b.ToolUseID, Text: r.text(b.Content)}
 	case "thinking", "redacted_thinking":
 		return Item{Kind: Reasoning, Text: b.Thinking}
 	}

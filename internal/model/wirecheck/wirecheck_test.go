@@ -327,11 +327,16 @@ func TestJudgeRefusesWhatIsNoRequest(t *testing.T) {
 		body string
 	}{
 		{Responses, `[]`},
+		{Responses, `{}`},
 		{Responses, `{"input":5}`},
+		{Responses, `{"input":[{"content":5}]}`},
+		{Responses, `{"input":[{"content":[5]}]}`},
+		{Responses, `{"input":[{"content":[{"text":5}]}]}`},
 		{Chat, `{"messages":5}`},
 		{Chat, `{"messages":[{"content":5}]}`},
 		{Anthropic, `x`},
 		{Anthropic, `{"messages":[{"content":5}]}`},
+		{Anthropic, `{"messages":[{"content":[{"type":"tool_result","content":5}]}]}`},
 		{"smoke", `{}`},
 	} {
 		if _, err := Judge(tt.wire, []byte(tt.body)); err == nil {
