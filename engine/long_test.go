@@ -27,6 +27,9 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
+// wireNames are the wires in an order, in which a plain run shares variants out among them.
+var wireNames = []string{"responses", "chat", "anthropic"}
+
 // The wires, by name.
 var wires = map[string]func(http.RoundTripper) model.Client{
 	"responses": func(rt http.RoundTripper) model.Client {
@@ -158,13 +161,13 @@ func (r *longRun) events() []p.Event {
 	return all
 }
 
-func (r *longRun) compactions() (n int) {
+func (r *longRun) compactions() (all []*p.Compacted) {
 	for _, e := range r.events() {
-		if _, ok := e.Body.(*p.Compacted); ok {
-			n++
+		if c, ok := e.Body.(*p.Compacted); ok {
+			all = append(all, c)
 		}
 	}
-	return n
+	return all
 }
 
 func (r *longRun) close() {
@@ -178,52 +181,62 @@ func TestLongWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it computes for long; TestRandomLongConversations has the same goroutines")
 	}
-	for wire := range wires {
-		calls := map[int64]int{16_000: 60} // by window: the time goes with both
+	for _, wire := range wireNames {
+		calls := map[int64]int{16_000: 48} // by window: the time goes with both
 		switch {
 		case longtest.On():
 			calls = map[int64]int{32_000: 100, 50_000: 200}
 		case wire == "anthropic": // where what may be answered takes a part of the window
-			calls = map[int64]int{32_000: 100}
+			calls = map[int64]int{32_000: 96}
 		}
 		for window, calls := range calls {
-			for name, tt := range map[string]struct {
+			for _, tt := range []struct {
+				name   string
 				limits modeltest.Limits
 				known  int64
+				plain  string // the wire that has it in a plain run too: "" is each
 			}{
-				"known":          {modeltest.Limits{}, window},
-				"unknown":        {modeltest.Limits{}, 0},
-				"unnamed":        {modeltest.Limits{Unnamed: true}, 0},
-				"no usage":       {modeltest.Limits{NoUsage: true}, window},
-				"no usage known": {modeltest.Limits{NoUsage: true, Unnamed: true}, 0},
-				"overstated":     {modeltest.Limits{}, 4 * window},
-				"strict proxy":   {modeltest.Limits{Strict: true}, window},
+				{"known", modeltest.Limits{}, window, ""},
+				{"unknown", modeltest.Limits{}, 0, ""},
+				{"unnamed", modeltest.Limits{Unnamed: true}, 0, "responses"},
+				{"no usage", modeltest.Limits{NoUsage: true}, window, "chat"},
+				{"no usage known", modeltest.Limits{NoUsage: true, Unnamed: true}, 0, "chat"},
+				{"overstated", modeltest.Limits{}, 4 * window, "responses"},
+				{"strict proxy", modeltest.Limits{Strict: true}, window, "responses"},
 			} {
-				t.Run(fmt.Sprintf("%s/%d/%s", wire, window, name), func(t *testing.T) {
+				if !longtest.On() && tt.plain != "" && tt.plain != wire {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%d/%s", wire, window, tt.name), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						tt.limits.Window = window
-						work := &worker{left: calls, size: func() int { return 4000 }}
-						r := newLongRun(t, wire, tt.limits, p.Settings{ContextWindow: tt.known}, work)
-						defer r.close()
-						r.completes("make many calls")
-						if work.left != 0 || r.compactions() < calls*1000/int(window)-1 {
-							t.Errorf("%d calls left, %d compactions", work.left, r.compactions())
-						}
-						if tt.known == window && r.srv.Refusals() > 0 {
-							t.Errorf("%d requests were refused although the window is known", r.srv.Refusals())
-						}
-						for _, e := range r.events() {
-							if c, ok := e.Body.(*p.Compacted); ok && c.Local {
-								t.Error("a summary was made from the records: the request for it was never made short enough")
-							}
-						}
-						r.completes("and now?")
-						t.Logf("%d requests, %d compactions, %d refused", len(r.srv.Requests()), r.compactions(), r.srv.Refusals())
+						testLongWork(t, wire, tt.limits, tt.known, calls)
 					})
 				})
 			}
 		}
 	}
+}
+
+func testLongWork(t *testing.T, wire string, limits modeltest.Limits, known int64, calls int) {
+	work := &worker{left: calls, size: func() int { return 4000 }}
+	r := newLongRun(t, wire, limits, p.Settings{ContextWindow: known}, work)
+	defer r.close()
+	r.completes("make many calls")
+	compactions := r.compactions()
+	if work.left != 0 || len(compactions) < calls*1000/int(limits.Window)-1 {
+		t.Errorf("%d calls left, %d compactions", work.left, len(compactions))
+	}
+	if known == limits.Window && r.srv.Refusals() > 0 {
+		t.Errorf("%d requests were refused although the window is known", r.srv.Refusals())
+	}
+	for _, c := range compactions {
+		if c.Local {
+			t.Error("a summary was made from the records: the request for it was never made short enough")
+		}
+	}
+	r.completes("and now?")
+	t.Logf("%d requests, %d compactions, %d refused", len(r.srv.Requests()), len(r.compactions()), r.srv.Refusals())
 }
 
 // A message that is many times what fits is shortened in the request, and answered.
@@ -270,11 +283,11 @@ func TestResumeNearlyFull(t *testing.T) {
 // Stopped or killed at any instant of a compaction, the history is what it was before or
 // after it, nothing of the summary is a message, and the conversation goes on.
 func TestStopsInACompaction(t *testing.T) {
-	for wire := range wires {
+	for i, wire := range wireNames {
 		for _, how := range []string{"stop", "crash"} {
 			for at := range 12 {
-				if testing.Short() && at%3 != 0 {
-					continue
+				if (testing.Short() || !longtest.On()) && at%len(wireNames) != i {
+					continue // another wire has this instant
 				}
 				t.Run(fmt.Sprintf("%s/%s/%d", wire, how, at), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
@@ -330,15 +343,14 @@ func waitForSummary(r *longRun) {
 	}
 }
 
-var longWalks = flag.Int("long", longtest.Default(40, 10), "how many random long conversations to run")
+var longWalks = flag.Int("long", longtest.Default(40, 6), "how many random long conversations to run")
 
 // Whatever the window, the sizes, the stops and the crashes: a short message can be
 // answered in the end.
 func TestRandomLongConversations(t *testing.T) {
 	for seed := range uint64(*longWalks) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		names := []string{"responses", "chat", "anthropic"}
-		wire := names[rnd.IntN(3)]
+		wire := wireNames[rnd.IntN(3)]
 		window := int64(6000 + rnd.IntN(60_000))
 		limits := modeltest.Limits{Window: window, Unnamed: rnd.IntN(2) == 0, NoUsage: rnd.IntN(2) == 0, Strict: rnd.IntN(2) == 0}
 		known := []int64{0, window, window * 3, window / 2}[rnd.IntN(4)]
@@ -374,7 +386,7 @@ func TestRandomLongConversations(t *testing.T) {
 
 // After several compactions the model can look up what was said and printed before the first.
 func TestRecallAfterCompactions(t *testing.T) {
-	facts := 50
+	facts := longtest.Default(50, 20)
 	if testing.Short() {
 		facts = 20
 	}
@@ -388,7 +400,7 @@ func TestRecallAfterCompactions(t *testing.T) {
 				for n := range facts {
 					r.completes(strings.Repeat("some words ", 100) + fact(n))
 				}
-				for r.compactions() < 3 {
+				for len(r.compactions()) < 3 {
 					work.left = 20
 					r.completes("work")
 				}
