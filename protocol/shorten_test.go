@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 func omitted(n, of int) string { return fmt.Sprintf("[... omitted %d of %d bytes ...]\n", n, of) }
@@ -80,7 +82,7 @@ func checkShortened(t *testing.T, in, got string, n int) {
 func TestShortenAnyText(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	runes := []rune("ab é世🙂")
-	many := 300
+	many := longtest.Default(300, 100)
 	if testing.Short() {
 		many = 50
 	}

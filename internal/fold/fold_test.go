@@ -65,7 +65,7 @@ func checkCuts(t *testing.T, seed uint64, log []p.Event, reached map[string]bool
 	t.Helper()
 	every := uint64(1)
 	if !longtest.On() {
-		every = 3
+		every = 6
 	}
 	want := foldAll(log)
 	state := New()

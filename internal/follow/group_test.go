@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/follow"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -272,7 +273,7 @@ func TestClosedConversation(t *testing.T) {
 // Random followers that join, dawdle and leave at any time each get every event once and in order,
 // and text that adds up.
 func TestRandomFollowers(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(longtest.Default(200, 80)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			e := enginetest.New(t, enginetest.Options{})

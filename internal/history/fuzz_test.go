@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/history"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -129,7 +130,7 @@ func FuzzPrompt(f *testing.F) {
 // The same with random bytes, so that every test run tries some.
 func TestAnyEvents(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	for range 20000 {
+	for range longtest.Default(20_000, 7000) {
 		data := make([]byte, 2*(4+r.IntN(26)))
 		for i := range data {
 			data[i] = byte(r.Uint32())

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/history"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -365,7 +366,8 @@ func (w *walk) check() {
 // begins with the one before it.
 func TestRandomConversations(t *testing.T) {
 	prompts := 0
-	for seed := range uint64(600) {
+	seeds := longtest.Default(600, 200)
+	for seed := range uint64(seeds) {
 		w := newWalk(t, seed)
 		for range 80 {
 			w.step()
@@ -373,7 +375,7 @@ func TestRandomConversations(t *testing.T) {
 		w.check()
 		prompts += len(w.kept)
 	}
-	if prompts < 1500 {
+	if prompts < seeds*5/2 {
 		t.Errorf("only %d prompts were looked at", prompts)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // The pieces that make trouble: controls, wide characters, characters that join
@@ -23,7 +25,7 @@ func randomText(r *rand.Rand, most int) string {
 
 func TestRandomText(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
+	for range longtest.Default(20_000, 6000) {
 		check(t, randomText(r, 30), 1+r.IntN(9))
 		if t.Failed() {
 			return

@@ -163,6 +163,8 @@ func check(t *testing.T, s string, width int) {
 	}
 }
 
+var spaces = strings.NewReplacer(" ", "", "\n", "")
+
 func checkOne(t *testing.T, s string, width int) {
 	t.Helper()
 	c, w := Clean(s), max(2, width)
@@ -174,8 +176,7 @@ func checkOne(t *testing.T, s string, width int) {
 			t.Errorf("%q: %q is %d wide, want %d", s, line, Width(line), w)
 		}
 	}
-	squeeze := func(s string) string { return strings.NewReplacer(" ", "", "\n", "").Replace(s) }
-	if got := squeeze(strings.Join(Wrap(c, w), "\n")); got != squeeze(c) {
+	if got := spaces.Replace(strings.Join(Wrap(c, w), "\n")); got != spaces.Replace(c) {
 		t.Errorf("wrapping %q lost text: %q", c, got)
 	}
 	if shown := Show(s); !isClean(shown) || strings.Count(shown, "\n") != strings.Count(s, "\n") {

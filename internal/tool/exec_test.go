@@ -245,16 +245,16 @@ func TestSessionPutsLineEndsAndCharactersTogether(t *testing.T) {
 func TestExecMuchOutput(t *testing.T) {
 	for name, tty := range map[string]bool{"terminal": true, "pipes": false} {
 		t.Run(name, func(t *testing.T) {
-			out := terminal(t).Run(t.Context(), on(&termHost{}, t.TempDir(), "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last", params{"yield_time_ms": 300_000, "tty": tty})).Output
+			out := terminal(t).Run(t.Context(), on(&termHost{}, t.TempDir(), "head -c 17000000 /dev/zero | tr '\\0' x; echo; echo last", params{"yield_time_ms": 300_000, "tty": tty})).Output
 			c := out.Command
 			if c == nil || c.Background != 0 {
 				t.Fatalf("output %.200q", out.Output)
 			}
-			if n := len(c.Output); n > 16<<20+100 || n < 16<<20 || c.Omitted != 20_000_006-16<<20 || !strings.HasSuffix(c.Output, "last\n") {
+			if n := len(c.Output); n > 16<<20+100 || n < 16<<20 || c.Omitted != 17_000_006-16<<20 || !strings.HasSuffix(c.Output, "last\n") {
 				t.Errorf("kept %d bytes, omitted %d", n, c.Omitted)
 			}
 			_, text := told(t, out)
-			if !strings.Contains(text, "of 20000") || !strings.Contains(text, "last\n[To read the omitted part, call read_file with path \"output:1.1.0\"") || len(text) > 40_300 {
+			if !strings.Contains(text, "of 17000") || !strings.Contains(text, "last\n[To read the omitted part, call read_file with path \"output:1.1.0\"") || len(text) > 40_300 {
 				t.Errorf("told %d bytes, ends %q", len(text), text[max(0, len(text)-200):])
 			}
 		})

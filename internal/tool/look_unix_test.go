@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // A pipe in the place of a file holds nobody up.
@@ -53,7 +55,7 @@ func TestReadFileIsNotLedAstray(t *testing.T) {
 		}
 	}()
 	read := 0
-	for range 20_000 {
+	for range longtest.Default(20_000, 6000) {
 		c := call(&fakeHost{}, dir, nil)
 		c.Arguments = `{"path":"d/f"}`
 		out := r.Run(t.Context(), c).Output.Output

@@ -18,5 +18,18 @@ func TestMain(m *testing.M) {
 	if applypatch.IsCommand() {
 		syscall.Exit(applypatch.Main())
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+// run runs the tests with a home of their own, so that login shells and git do not read that of whoever runs them.
+func run(m *testing.M) int {
+	home, err := os.MkdirTemp("", "home")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(home)
+	if err := os.Setenv("HOME", home); err != nil {
+		panic(err)
+	}
+	return m.Run()
 }

@@ -18,7 +18,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-var walks = flag.Int("walks", longtest.Default(defaultWalks, 4000), "how many random walks to take")
+var walks = flag.Int("walks", longtest.Default(defaultWalks, 2000), "how many random walks to take")
 
 // A walk lets anything happen to a conversation, sense or nonsense.
 type walk struct {

@@ -10,17 +10,19 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // The file is removed and made anew all the time; there is never more than one
 // owner all the same.
 func TestLockHasOneOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
+	times := int32(longtest.Default(600, 200))
 	var owners, taken atomic.Int32
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for taken.Load() < 600 {
+			for taken.Load() < times {
 				l, err := lock(OS{}, path, journal.Self(""))
 				var locked *journal.LockedError
 				if errors.As(err, &locked) {

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // A promise is what a process was told before its power was cut.
@@ -62,7 +63,7 @@ func cutEverywhere(t *testing.T, disk *disktest.Disk, before promise, process fu
 				t.Fatalf("undisturbed: %v", err)
 			}
 			p.check(t, fmt.Sprintf("killed at %d", k), d.Clone())
-			for seed := range uint64(12) {
+			for seed := range uint64(longtest.Default(12, 5)) {
 				r := rand.New(rand.NewPCG(uint64(k), seed))
 				p.check(t, fmt.Sprintf("power cut at %d, seed %d", k, seed), d.PowerCut(r))
 			}
@@ -89,7 +90,7 @@ func (p *promise) continueAfterKill(t *testing.T, what string, d *disktest.Disk)
 	q.records = kindsOf(recs) // whatever it was shown
 	must(t, q.add(j, "next"))
 	must(t, j.Close())
-	for seed := range uint64(12) {
+	for seed := range uint64(longtest.Default(12, 5)) {
 		q.check(t, fmt.Sprint(what, ", seed ", seed), d.PowerCut(rand.New(rand.NewPCG(seed, seed))))
 	}
 }
@@ -221,7 +222,7 @@ func TestPowerCutAfterKilledCreate(t *testing.T) {
 			must(t, err)
 			must(t, p.add(j, "a"))
 			must(t, j.Close())
-			for seed := range uint64(12) {
+			for seed := range uint64(longtest.Default(12, 5)) {
 				p.check(t, fmt.Sprintf("killed at %d, seed %d", k, seed), next.PowerCut(rand.New(rand.NewPCG(uint64(k), seed))))
 			}
 		})

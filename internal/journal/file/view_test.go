@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // A kind is found wherever its letters stand, also across two pieces that are
 // read, and not in a text that talks of it.
 func TestHas(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	for shift := -40; shift <= 40; shift++ {
+	far := longtest.Default(40, 18) // more than what is looked for is long
+	for shift := -far; shift <= far; shift++ {
 		text := append(bytes.Repeat([]byte(" "), readBytes+shift), `"kind":"renamed"`...)
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 	"github.com/fermata-agent/fermata/protocol"
@@ -206,8 +207,11 @@ func conformDrops(t *testing.T, a Adapter) {
 	whole := []string{`think "hm"`, `text "some é"`, "call call_1 shell " + nested, `call call_2 shell {"command":["ls"]}`}
 	body := record(t, a, steps)
 	step := 1
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		step = 11
+	case !longtest.On():
+		step = 3
 	}
 	for name, end := range map[string]error{"cut": io.ErrUnexpectedEOF, "ended": io.EOF} {
 		t.Run(name+" at every byte", func(t *testing.T) {

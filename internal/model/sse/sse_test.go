@@ -97,10 +97,10 @@ func TestALineThatIsTooLong(t *testing.T) {
 			if _, err := readAll(t, strings.NewReader(prefix+strings.Repeat("x", MaxLine)+end)); !errors.Is(err, ErrTooLong) && end != "" {
 				t.Errorf("%s %q: %v", name, end, err)
 			}
-			long := io.MultiReader(strings.NewReader(prefix), io.LimitReader(endless{}, 1<<30))
-			if _, err := NewReader(long).Next(); !errors.Is(err, ErrTooLong) {
-				t.Errorf("%s without end: %v", name, err)
-			}
+		}
+		long := io.MultiReader(strings.NewReader(prefix), io.LimitReader(endless{}, 1<<30))
+		if _, err := NewReader(long).Next(); !errors.Is(err, ErrTooLong) {
+			t.Errorf("%s without end: %v", name, err)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (x *site) slow(ctx context.Context, id string) {
 // A hundred clients attach, leave and come back at random to ten conversations that run, beside one that reads a byte a
 // second: nobody misses anything or gets it twice, no turn waits for a client, and what waits for each client is bounded.
 func TestCrowd(t *testing.T) {
-	clients, rounds := longtest.Default(100, 40), longtest.Default(6, 4)
+	clients, rounds := longtest.Default(100, 20), longtest.Default(6, 3)
 	if testing.Short() {
 		clients, rounds = 20, 3
 	}

@@ -19,7 +19,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-var runs = flag.Int("runs", longtest.Default(50, 20), "how many random sessions TestRandomClients plays")
+var runs = flag.Int("runs", longtest.Default(50, 10), "how many random sessions TestRandomClients plays")
 
 // A talker is a model that talks, calls a tool and sometimes breaks, at random.
 type talker struct{ r *rand.Rand }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // most is what a connection may hold for a client that does not read: a full queue and one that is being written,
@@ -48,7 +49,8 @@ func TestSlowClient(t *testing.T) {
 		for !strings.Contains(answer, `"id":2`) {
 			answer, _ = slow.ReadString('\n')
 		}
-		const turns, pieces = 6, 20
+		const pieces = 20
+		turns := longtest.Default(6, 4)
 		piece := strings.Repeat("wörd ", 10_000)
 		for range turns {
 			c.say("more")

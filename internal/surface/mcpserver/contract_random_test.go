@@ -21,7 +21,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-var contracts = flag.Int("contracts", longtest.Default(1000, 100), "how many random clients TestContract plays")
+var contracts = flag.Int("contracts", longtest.Default(1000, 40), "how many random clients TestContract plays")
 
 // TestContract plays random clients and holds every line that they get against the contract.
 func TestContract(t *testing.T) {

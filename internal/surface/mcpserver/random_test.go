@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	conv "github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -207,7 +208,7 @@ func (c *randomClient) settled() {
 }
 
 func TestRandomClients(t *testing.T) {
-	for seed := range uint64(25) {
+	for seed := range uint64(longtest.Default(25, 8)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { randomRun(t, &dice{r: rand.New(rand.NewPCG(seed, 8))}) })
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
 	owner "github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	wire "github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -28,7 +29,7 @@ import (
 
 var (
 	seed  = flag.Uint64("seed", 0, "of the random test; 0 takes a few fixed ones")
-	storm = flag.Int("storm", 10_000, "how many things happen in the random test")
+	storm = flag.Int("storm", longtest.Default(10_000, 4000), "how many things happen in the random test")
 )
 
 // A dice is shared by what runs at the same time.

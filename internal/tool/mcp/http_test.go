@@ -43,7 +43,7 @@ func TestAServerOverHTTP(t *testing.T) {
 	if testing.Short() || !longtest.On() { // 10 MB take long; TestALongResultIsShortenedAndRecordedWhole has them over a pipe
 		return
 	}
-	if whole, _ := tool.MCPContent(r.call(t.Context(), t, "good__big", "{}").Output.MCP.Result); len(whole) != 10<<20 {
+	if whole, _ := tool.MCPContent(r.call(t.Context(), t, "good__big", `{"Bytes":10485760}`).Output.MCP.Result); len(whole) != 10<<20 {
 		t.Errorf("%d bytes of a long result were recorded", len(whole))
 	}
 }

@@ -88,8 +88,8 @@ func newTestServer() *sdk.Server {
 		syscall.Exit(9)
 		return nil, nil, nil
 	})
-	sdk.AddTool(s, &sdk.Tool{Name: "big", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
-		return text(strings.Repeat("0123456789abcde\n", 10<<16)), nil, nil
+	sdk.AddTool(s, &sdk.Tool{Name: "big", Annotations: readOnly}, func(_ context.Context, _ *sdk.CallToolRequest, in struct{ Bytes int }) (*sdk.CallToolResult, any, error) {
+		return text(strings.Repeat("0123456789abcde\n", in.Bytes/16)), nil, nil
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "fails", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
 		return nil, nil, errors.New("no such thing")

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/protocol"
@@ -182,9 +184,10 @@ func TestALongResultIsShortenedAndRecordedWhole(t *testing.T) {
 	}
 	r := open(t, map[string]config.MCPServer{"s": self(t, "plain")})
 	r.start(t)
-	out := r.call(t.Context(), t, "s__big", "{}").Output
+	size := longtest.Default(10, 3) << 20
+	out := r.call(t.Context(), t, "s__big", fmt.Sprintf(`{"Bytes":%d}`, size)).Output
 	whole, _ := tool.MCPContent(out.MCP.Result)
-	if len(whole) != 10<<20 {
+	if len(whole) != size {
 		t.Errorf("%d bytes were recorded", len(whole))
 	}
 	if len(out.Output) > 50_000 || !strings.Contains(out.Output, `call read_file with path "output:`) {

@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -106,7 +107,7 @@ func FuzzCell(f *testing.F) {
 
 func TestRandomItems(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 3000 {
+	for range longtest.Default(3000, 1000) {
 		var b strings.Builder
 		for range r.IntN(20) {
 			b.WriteString(pieces[r.IntN(len(pieces))])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -135,7 +136,7 @@ func (n *naive) key(name string, busy bool) {
 
 func TestComposerEqualsNaiveOne(t *testing.T) {
 	keys := strings.Fields("a b c a b c space ctrl+j left right home backspace up up up down down enter enter ctrl+s tab alt+enter")
-	for seed := range uint64(100) {
+	for seed := range uint64(longtest.Default(100, 40)) {
 		rnd := rand.New(rand.NewPCG(seed, 4))
 		d := newDesk(t, "old", "two\nlines", "old")
 		d.c.View(10_000, 50)

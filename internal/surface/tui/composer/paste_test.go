@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -14,7 +15,7 @@ import (
 // but for control characters, and never reaches the screen raw.
 func TestAnyPasteIsSentWhole(t *testing.T) {
 	pieces := []string{"word ", "漢字", "\n", "\r\n", "\x1b[31m", "\x1b]0;t\x07", "\x00", "\xff", "👨‍👩‍👧", "e\u0301", "\t", "\u202e", "\U00108000", "x"}
-	for seed := range uint64(400) {
+	for seed := range uint64(longtest.Default(400, 150)) {
 		rnd := rand.New(rand.NewPCG(seed, 21))
 		d := newDesk(t)
 		d.write("<")

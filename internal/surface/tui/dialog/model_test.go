@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -80,7 +81,7 @@ func (n *naive) key(key string) Action {
 func TestApprovalEqualsNaiveOne(t *testing.T) {
 	keys := strings.Fields("y a n n n s enter up down tab esc esc esc x 字 space backspace ctrl+j ctrl+c pgdown")
 	ended := map[p.Decision]int{}
-	for seed := range uint64(2000) {
+	for seed := range uint64(longtest.Default(2000, 800)) {
 		rnd := rand.New(rand.NewPCG(seed, 8))
 		m, n := NewApproval(noColour, command("make")), &naive{}
 		m.View(80, 24)

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -149,7 +150,7 @@ func TestRandomKeysAndSizes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
 	keys := strings.Fields("up down left right tab pgup pgdown home end j k space n n esc x 字 👍 backspace ctrl+w ctrl+j ctrl+c enter y a s")
 	var m *Model
-	for range 10_000 {
+	for range longtest.Default(10_000, 4000) {
 		if m == nil {
 			m = states[rnd.IntN(len(states))].make(noColour)
 			m.guard.on = false

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // blocks are whole top-level blocks, as people and models write them.
@@ -48,7 +50,7 @@ func join(r *rand.Rand) string {
 // parser alone it is the same.
 func TestSplittingDoesNotShow(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
-	for range 2000 {
+	for range longtest.Default(2000, 700) {
 		src, width := join(r), 20+r.IntN(60)
 		want := drawBlock(src, width, colours)
 		if d := cmp.Diff(want, Render(src, width, colours)); d != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/safetext"
 )
 
@@ -32,7 +33,7 @@ func randomText(r *rand.Rand, most int) string {
 func TestStreamEqualsRender(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	texts := []string{sample(t)}
-	for range 300 {
+	for range longtest.Default(300, 100) {
 		texts = append(texts, randomText(r, 60))
 	}
 	for _, src := range texts {
@@ -116,7 +117,7 @@ func checkText(t *testing.T, src string, width int) {
 
 func TestRandomText(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
-	for range 4000 {
+	for range longtest.Default(4000, 1500) {
 		checkText(t, randomText(r, 40), 1+r.IntN(60))
 	}
 }

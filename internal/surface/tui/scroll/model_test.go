@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/cell"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -182,7 +183,7 @@ func (w *walk) put(i int) string {
 }
 
 func TestEqualsNaive(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range uint64(longtest.Default(150, 50)) {
 		w := &walk{rand.New(rand.NewPCG(seed, 1)), New(mono), &naive{w: 80, h: 24, now: now, differs: map[string]bool{}, follow: true}}
 		w.v.now = now
 		var steps []string
