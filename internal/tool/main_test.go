@@ -31,5 +31,9 @@ func run(m *testing.M) int {
 	if err := os.Setenv("HOME", home); err != nil {
 		panic(err)
 	}
-	return m.Run()
+	code := m.Run()
+	if sp, err := spawner(); err == nil {
+		sp.Close()
+	}
+	return code
 }

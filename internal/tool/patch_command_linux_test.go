@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/patch"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -52,6 +53,9 @@ func TestApplyPatchInAScript(t *testing.T) {
 	needSandbox(t)
 	for _, mode := range []protocol.SandboxMode{protocol.SandboxFullAccess, protocol.SandboxWorkspaceWrite} {
 		for _, pids := range []bool{false, true} {
+			if !longtest.On() && pids != (mode == protocol.SandboxWorkspaceWrite) {
+				continue // a plain run has each of both once
+			}
 			t.Run(fmt.Sprintf("%s, own pids %v", mode, pids), func(t *testing.T) {
 				dir, h := realDir(t), &termHost{}
 				if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {

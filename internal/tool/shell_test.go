@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -60,13 +61,15 @@ func (h *fakeHost) Keep(_ context.Context, b protocol.BackgroundStarted, job Bac
 
 func shell(t *testing.T) *Shell {
 	t.Helper()
-	sp, err := proc.NewSpawner()
+	sp, err := spawner()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(sp.Close)
 	return &Shell{Spawner: sp}
 }
+
+// spawner is one for all tests, as a process has one: the shim that it keeps ready is then used by the next test.
+var spawner = sync.OnceValues(proc.NewSpawner)
 
 func call(h Host, dir string, args any) Call {
 	b, _ := json.Marshal(args)
