@@ -119,7 +119,7 @@ func directLane(params json.RawMessage) string {
 	return in.ConversationID
 }
 
-func (s *Server) tools() []tool {
+func (s *Server) makeTools() []tool {
 	return append([]tool{
 		newTool("codex", "Codex", "Begin a conversation with a coding agent and let it work on a prompt.", s.codex).withSettings(kebab),
 		newTool("codex-reply", "Codex Reply", "Continue a conversation. While a turn runs, the prompt steers it.", s.codexReply),

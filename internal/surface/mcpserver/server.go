@@ -52,8 +52,9 @@ type Options struct {
 
 // A Server serves one client.
 type Server struct {
-	o    Options
-	conn *jsonrpc.Conn
+	o     Options
+	conn  *jsonrpc.Conn
+	tools func() []tool // made once: their schemas take long to make
 
 	initialized atomic.Bool
 	elicits     atomic.Bool  // the client can be asked
@@ -72,9 +73,15 @@ func New(ctx context.Context, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o}
+	s := newServer(o)
 	s.level.Store(levelWarning)
 	s.conn = jsonrpc.New(ctx, jsonrpc.Options{Methods: s.methods(), Cancel: cancelMethod, Log: o.Log})
+	return s
+}
+
+func newServer(o Options) *Server {
+	s := &Server{o: o}
+	s.tools = sync.OnceValue(s.makeTools)
 	return s
 }
 
@@ -88,7 +95,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 // Schema describes everything that is answered and sent, and the arguments of the tools,
 // in JSON Schema.
 func Schema() map[string]any {
-	s := &Server{}
+	s := newServer(Options{})
 	schema := jsonrpc.Schema(s.methods())
 	tools := map[string]any{}
 	for _, t := range s.tools() {
