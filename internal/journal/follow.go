@@ -24,7 +24,7 @@ type seen struct {
 // Next implements Follower.
 func (f *follower) Next(ctx context.Context) ([]Record, []Chunk, error) {
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return nil, nil, err
 		}
 		recs, chunks, wait, err := f.poll(ctx)

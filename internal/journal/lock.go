@@ -28,7 +28,7 @@ func WaitForLock(ctx context.Context, try func() error) error {
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }

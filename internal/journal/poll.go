@@ -39,7 +39,7 @@ func (p *poller) Next(ctx context.Context) ([]Record, []Chunk, error) {
 		select {
 		case <-time.After(PollEvery):
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return nil, nil, context.Cause(ctx)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (j *fileJournal) Checkpoint(ctx context.Context, seq uint64, state []byte) 
 	select {
 	case j.checkpointing <- struct{}{}: // one at a time: they share a temporary file
 	case <-ctx.Done():
-		return fmt.Errorf("checkpoint at record %d: %w", seq, ctx.Err())
+		return fmt.Errorf("checkpoint at record %d: %w", seq, context.Cause(ctx))
 	}
 	defer func() { <-j.checkpointing }()
 	ck, err := j.checkpointAt(seq)

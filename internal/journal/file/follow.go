@@ -33,7 +33,7 @@ func (v *fileView) Follow(after uint64) journal.Follower {
 // Next implements Follower.
 func (f *follower) Next(ctx context.Context) ([]journal.Record, []journal.Chunk, error) {
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return nil, nil, err
 		}
 		recs, err := f.read(ctx)
@@ -93,7 +93,7 @@ func (f *follower) read(ctx context.Context) ([]journal.Record, error) {
 			f.add(sp.chunk())
 		}
 	}
-	return recs, ctx.Err()
+	return recs, context.Cause(ctx)
 }
 
 // add takes what is new of a chunk.

@@ -64,7 +64,7 @@ func idTime(id string) (time.Time, bool) {
 
 // find returns the path of a conversation's journal, wherever it is.
 func (s *Store) find(ctx context.Context, id string) (path string, err error) {
-	if err := ctx.Err(); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
 	if !journal.ValidID(id) {
@@ -153,7 +153,7 @@ func (s *Store) walk(ctx context.Context, f func(path, id string, archived bool,
 
 func (s *Store) walkDir(ctx context.Context, dir string, entries []fs.DirEntry, f func(path, id string, e fs.DirEntry)) error {
 	for _, e := range entries {
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		path := filepath.Join(dir, e.Name())

@@ -73,7 +73,7 @@ func New(home string, o Options) *Store {
 
 // Create implements Store.
 func (s *Store) Create(ctx context.Context, id string, at time.Time) (journal.Journal, error) {
-	if err := ctx.Err(); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	j, err := s.create(id, at)

@@ -63,7 +63,7 @@ func (v *fileView) scan(ctx context.Context, from int64, f func(*span) bool) err
 		if !f(&sp) {
 			return nil
 		}
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 	}

@@ -393,9 +393,10 @@ func secondWriterIsRefused(e *env) {
 
 func secondWriterGivesUp(e *env) {
 	j := e.create()
-	ctx, cancel := context.WithTimeout(e.Context(), time.Second)
+	reason := errors.New("waited for long enough")
+	ctx, cancel := context.WithTimeoutCause(e.Context(), time.Second, reason)
 	defer cancel()
-	if _, err := e.Other.Open(ctx, e.id); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := e.Other.Open(ctx, e.id); !errors.Is(err, reason) {
 		e.Errorf("Open = %v", err)
 	}
 	e.must(j.Close())

@@ -174,22 +174,25 @@ func batchIsVisibleAsOne(e *env) {
 	e.must(j.Close())
 }
 
+// What ended a context is what those who waited are told, not only that it ended.
 func nextEndsWithContext(e *env) {
 	j := e.create()
-	ctx, cancel := context.WithCancel(e.Context())
+	reason := errors.New("no longer wanted")
+	ctx, cancel := context.WithCancelCause(e.Context())
+	defer cancel(nil)
 	done := make(chan error)
 	go func() {
 		_, _, err := j.Follow(0).Next(ctx)
 		done <- err
 	}()
 	e.sleep(time.Second)
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
+	cancel(reason)
+	if err := <-done; !errors.Is(err, reason) {
 		e.Errorf("Next = %v", err)
 	}
 	j.Append(entry("a", 1))
 	e.settle()
-	if _, _, err := j.Follow(0).Next(ctx); !errors.Is(err, context.Canceled) {
+	if _, _, err := j.Follow(0).Next(ctx); !errors.Is(err, reason) {
 		e.Errorf("Next with an ended context = %v", err)
 	}
 	e.must(j.Close())

@@ -276,7 +276,7 @@ type follower struct {
 // Next implements Follower.
 func (f *follower) Next(ctx context.Context) ([]journal.Record, []journal.Chunk, error) {
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return nil, nil, err
 		}
 		wake, err := f.view.watch()
@@ -285,7 +285,7 @@ func (f *follower) Next(ctx context.Context) ([]journal.Record, []journal.Chunk,
 		}
 		recs, err := f.read(ctx)
 		if ctx.Err() != nil {
-			return nil, nil, ctx.Err()
+			return nil, nil, context.Cause(ctx)
 		}
 		if err != nil || len(recs) > 0 {
 			return recs, nil, f.view.store.explain(err)

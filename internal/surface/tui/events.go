@@ -48,7 +48,7 @@ func (m *model) onBatch(b feed.Batch) tea.Cmd {
 	if m.leaving != nil {
 		return tea.Quit // this was the last there is to see
 	}
-	if !errors.Is(b.Err, context.Canceled) {
+	if m.ctx.Err() == nil && !errors.Is(b.Err, context.Canceled) {
 		cmds = append(cmds, m.ShowError(b.Err))
 	}
 	return tea.Batch(cmds...)

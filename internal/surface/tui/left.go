@@ -1,8 +1,6 @@
 package tui
 
 import (
-	"context"
-	"errors"
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
@@ -64,7 +62,7 @@ func (m *model) releaseUnused(id p.ConversationID) tea.Cmd {
 func (m *model) release(id p.ConversationID) tea.Cmd {
 	ctx, e := m.ctx, m.o.Engine
 	return func() tea.Msg {
-		if err := e.Release(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
+		if err := e.Release(ctx, id); err != nil && ctx.Err() == nil {
 			return host.Done{Then: func() tea.Cmd { return m.ShowError(err) }}
 		}
 		return nil
