@@ -83,7 +83,7 @@ func disconnect(list []Process) {
 
 // lookAt asks the process behind an address what it has open. One that has ended has no number.
 func lookAt(ctx context.Context, address, version string) Process {
-	e, err := remote.Dial(ctx, address, remote.Options{Client: clientName(""), Program: version})
+	e, err := remote.Dial(ctx, address, remote.Options{Client: clientName(""), Program: version, Looks: true})
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
 		return Process{}
 	}

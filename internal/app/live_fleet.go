@@ -29,7 +29,7 @@ func OtherProcesses(ctx context.Context, version string) ([]Process, func(), err
 		shared.Close()
 		return nil, nil, err
 	}
-	o := remote.Options{Client: clientName(""), Program: version, Reach: shared.Reach}
+	o := remote.Options{Client: clientName(""), Program: version, Looks: true, Reach: shared.Reach}
 	var list []Process
 	for _, n := range nodes {
 		ours := n.IsNear() && filepath.Dir(n.Address) == filepath.Join(home, runDir)

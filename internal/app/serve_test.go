@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/remote"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -71,5 +72,23 @@ func TestServeEndsWhenIdle(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Whoever lists what runs is no client of what is listed.
+func TestListingIsNoUse(t *testing.T) {
+	t.Setenv("FERMATA_HOME", t.TempDir())
+	a := openDemo(t, limits.Options{})
+	address, err := a.host.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := lookAt(t.Context(), address, "test")
+	if x.Err != nil {
+		t.Fatal(x.Err)
+	}
+	defer disconnect([]Process{x})
+	if n := a.host.Clients(); n != 0 {
+		t.Errorf("it has %d clients", n)
 	}
 }

@@ -34,6 +34,7 @@ var _ engine.Engine = (*Engine)(nil)
 type Options struct {
 	Client  string // its name, for people
 	Program string // the version of its program
+	Looks   bool   // it only looks what the owner has open, and is no client for which an owner keeps running
 
 	// Brings, if it is not nil, returns JSON that the owner is given for the turns which this client starts,
 	// such as its environment: see conversation.Config.For. It is never recorded.
@@ -136,7 +137,7 @@ func (e *Engine) PID() int { return e.welcome.PID }
 
 // greet says who we are, and learns who the other process is.
 func (e *Engine) greet(ctx context.Context, o Options) error {
-	h := hello{Oldest: oldestVersion, Newest: newestVersion, Client: o.Client, Program: o.Program}
+	h := hello{Oldest: oldestVersion, Newest: newestVersion, Client: o.Client, Program: o.Program, Looks: o.Looks}
 	if o.Brings != nil {
 		var err error
 		if h.Brings, err = o.Brings(); err != nil {

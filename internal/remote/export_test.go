@@ -25,3 +25,6 @@ func (h *Host) Die() {
 	h.listener.Close()
 	h.server.Close()
 }
+
+// OnChange has f called when clients come and go.
+func (s *Server) OnChange(f func()) { s.changed = f }

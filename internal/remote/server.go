@@ -127,14 +127,24 @@ func (s *Server) enter(c *client, cancel context.CancelFunc) error {
 		c.sayLeaving()
 	}
 	s.done.Add(1)
-	s.notice()
 	return nil
+}
+
+// count makes c one of the clients, unless it only looks.
+func (s *Server) count(c *client, h hello) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.counts = !h.Looks; c.counts {
+		s.notice()
+	}
 }
 
 func (s *Server) exit(c *client) {
 	s.mu.Lock()
 	delete(s.clients, c)
-	s.notice()
+	if c.counts {
+		s.notice()
+	}
 	s.mu.Unlock()
 	s.done.Done()
 }
@@ -145,11 +155,16 @@ func (s *Server) notice() {
 	}
 }
 
-// Clients is how many are connected.
-func (s *Server) Clients() int {
+// Clients is how many are connected and have not only come to look.
+func (s *Server) Clients() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.clients)
+	for c := range s.clients {
+		if c.counts {
+			n++
+		}
+	}
+	return n
 }
 
 // A client is one that is served.
@@ -159,6 +174,7 @@ type client struct {
 	rpc     *jsonrpc.Conn
 	name    string // of hello; set before greeted
 	brings  any    // nil if nothing; set before greeted
+	counts  bool   // it is one of Server.Clients; guarded by Server.mu
 	greeted atomic.Bool
 	leaving atomic.Bool // it was notified that we leave
 
@@ -224,6 +240,7 @@ func (c *client) methods() []jsonrpc.Method {
 				c.brings = h.Brings
 			}
 			c.greeted.Store(true)
+			c.server.count(c, h)
 			return welcome{Version: version, PID: os.Getpid(), Program: c.server.program}, nil
 		}),
 		act(c, "ping", func(context.Context, nothing) error { return nil }),

@@ -240,3 +240,36 @@ func TestOwnerEndsAfterALongSilence(t *testing.T) {
 		}
 	})
 }
+
+// Whoever only looks what there is does not count as a client, whether it is there or leaves: a process
+// that is listed often still ends when it is idle.
+func TestLookingIsNoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := remote.NewServer(enginetest.New(t, enginetest.Options{}), "test")
+		defer s.Close()
+		changes := 0
+		s.OnChange(func() { changes++ })
+		for _, tc := range []struct {
+			looks            bool
+			clients, changes int
+		}{{true, 0, 0}, {false, 1, 2}, {true, 0, 2}} {
+			ours, theirs := net.Pipe()
+			go func() { _ = s.ServeConn(context.WithoutCancel(t.Context()), ours) }() // ends with the connection
+			e, err := remote.Connect(t.Context(), theirs, remote.Options{Looks: tc.looks})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Live(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if got := s.Clients(); got != tc.clients {
+				t.Errorf("looks %v: %d clients, want %d", tc.looks, got, tc.clients)
+			}
+			e.Close()
+			synctest.Wait()
+			if changes != tc.changes || s.Clients() != 0 {
+				t.Errorf("looks %v: %d changes, want %d; %d clients are left", tc.looks, changes, tc.changes, s.Clients())
+			}
+		}
+	})
+}

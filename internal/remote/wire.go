@@ -37,6 +37,7 @@ type hello struct {
 	Program string `json:"program,omitempty"` // the version of its program
 
 	Brings json.RawMessage `json:"brings,omitempty"` // what the turns that it starts are run with
+	Looks  bool            `json:"looks,omitempty"`  // it only looks what there is: it is no reason to keep running
 }
 
 // welcome is the answer to it.
