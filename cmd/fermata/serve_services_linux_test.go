@@ -43,14 +43,14 @@ func TestServeMistakes(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
 	for want, args := range map[string][]string{
-		"a token needs --app-server":   {"--ws-auth", "capability-token"},
-		"many are served":              {"--app-server", "stdio://"},
-		"needs a token":                {"--app-server", "ws://127.0.0.1:0"},
-		"--http-name needs --http":     {"--http-name", "x"},
-		"an address needs --http":      {"127.0.0.1:7"},
-		"--idle must not be negative":  {"--idle", "-1s"},
-		"the page has not been served": {"--link"},
-		"two addresses are given":      {"--http=127.0.0.1:1", "127.0.0.1:2"},
+		"a token needs --app-server":    {"--ws-auth", "capability-token"},
+		"many are served":               {"--app-server", "stdio://"},
+		"needs a token":                 {"--app-server", "ws://127.0.0.1:0"},
+		"--http-name needs --http":      {"--http-name", "x"},
+		"an address needs --http":       {"127.0.0.1:7"},
+		"--idle must not be negative":   {"--idle", "-1s"},
+		"--demo has no effect on links": {"--link"},
+		"two addresses are given":       {"--http=127.0.0.1:1", "127.0.0.1:2"},
 	} {
 		all := append([]string{"serve", "--demo"}, args...)
 		if args[0] == "--link" { // which serves nothing, so that no model is needed
