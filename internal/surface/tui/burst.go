@@ -24,6 +24,9 @@ type burst struct {
 	n       int       // counts the holds
 }
 
+// end says that a key came that is in no paste: what follows was typed.
+func (b *burst) end() { b.last, b.pasting = time.Time{}, false }
+
 // unhold says that nothing came after an Enter.
 type unhold struct{ n int }
 

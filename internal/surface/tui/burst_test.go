@@ -45,6 +45,12 @@ func TestPasteAsKeys(t *testing.T) {
 		if got, want := d.m.comp.Text(), "!rm x\nls\n"; got != want || d.m.Busy() {
 			t.Errorf("the composer holds %q, want %q", got, want)
 		}
+		d.m.comp.SetText("")
+		d.types("one\rtwo", 0)
+		d.press("right", "enter") // a key that no paste has: somebody is there
+		e.Request().Answer("yes")
+		d.wait(time.Second)
+		d.sees("› one", "yes")
 	})
 }
 

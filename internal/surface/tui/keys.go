@@ -32,6 +32,9 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 	if m.burst.held && !writes(msg) { // first things first
 		return tea.Batch(m.unhold(), m.input(msg))
 	}
+	if isKey && !writes(msg) {
+		m.burst.end()
+	}
 	if isKey {
 		if cmd, used := m.always(key); used {
 			return cmd
