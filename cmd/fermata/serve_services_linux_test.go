@@ -52,11 +52,7 @@ func TestServeMistakes(t *testing.T) {
 		"--demo has no effect on links": {"--link"},
 		"two addresses are given":       {"--http=127.0.0.1:1", "127.0.0.1:2"},
 	} {
-		all := append([]string{"serve", "--demo"}, args...)
-		if args[0] == "--link" { // which serves nothing, so that no model is needed
-			all = append([]string{"serve"}, args...)
-		}
-		_, stderr, code := pl.run(all...)
+		_, stderr, code := pl.run(append([]string{"serve", "--demo"}, args...)...)
 		if code == exitOK || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit code %d, want %q in\n%s", args, code, want, stderr)
 		}
