@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	length = flag.Duration("join-time", time.Duration(longtest.Default(5, 2))*time.Second, "how long processes share conversations")
+	length = flag.Duration("join-time", time.Duration(longtest.Default(5, 1))*time.Second, "how long processes share conversations")
 	seed   = flag.Uint64("join-seed", 0, "of what is done to the processes; 0 is another one each time")
 )
 

@@ -47,7 +47,6 @@ func pathOf(t *testing.T, s journal.Store, id string) string {
 
 // Whoever removes lock files does not get a second writer.
 func TestRemovedLockFileDoesNotUnlock(t *testing.T) {
-	t.Parallel()
 	home, s := lockedHome(t)
 	o := startOwner(t, "owner", home)
 	locks, err := filepath.Glob(pathOf(t, s, sampleID) + ".lock")
@@ -55,7 +54,7 @@ func TestRemovedLockFileDoesNotUnlock(t *testing.T) {
 	for _, l := range locks {
 		must(t, os.Remove(l))
 	}
-	_, err = s.Open(t.Context(), sampleID)
+	err = openLocked(t, home)
 	var locked *journal.LockedError
 	if len(locks) != 1 || !errors.As(err, &locked) || locked.PID != o.Process.Pid {
 		t.Errorf("after %v was removed: Open = %v, want that process %d has it open", locks, err, o.Process.Pid)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -111,11 +112,18 @@ func lockedHome(t *testing.T) (string, *file.Store) {
 	return home, s
 }
 
+// openLocked is the error of opening a conversation that another process has open. Open waits for it in a bubble, whose clock
+// does not wait.
+func openLocked(t *testing.T, home string) (err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { _, err = file.New(home, file.Options{}).Open(t.Context(), sampleID) })
+	return err
+}
+
 func TestAnotherProcessOwnsIt(t *testing.T) {
-	t.Parallel()
 	home, s := lockedHome(t)
 	o := startOwner(t, "owner", home)
-	_, err := s.Open(t.Context(), sampleID)
+	err := openLocked(t, home)
 	var locked *journal.LockedError
 	if !errors.As(err, &locked) || locked.PID != o.Process.Pid {
 		t.Errorf("Open = %v, want an error that names %d", err, o.Process.Pid)

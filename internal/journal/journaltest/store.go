@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 func checkpointComesBack(e *env) {
@@ -320,7 +321,7 @@ func viewLast(e *env) {
 	j := e.create()
 	v, err := e.Other.View(e.Context(), e.id)
 	e.must(err)
-	for i := range 40 {
+	for i := range longtest.Default(40, 15) {
 		j.Append(journal.Entry{Kind: "long", Body: json.RawMessage(`"` + strings.Repeat("x", 1<<16+i*997) + `"`)})
 		kind := fmt.Sprintf("seldom_%d_", i)
 		j.Append(entry(kind, i), entry("often", i))
