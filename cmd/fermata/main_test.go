@@ -93,6 +93,7 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("FERMATA_HOME", home+"/fermata")
 	env.Setenv("CODEX_HOME", "")
 	env.Setenv("CODEX_OSS_BASE_URL", nowhere)
+	env.Setenv("NO_OLLAMA", "model_providers.ollama.base_url="+nowhere) // for -c
 	calls, err := newCallProcess(env)
 	if err != nil {
 		return err

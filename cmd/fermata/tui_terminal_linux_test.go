@@ -263,7 +263,7 @@ func TestScreenResize(t *testing.T) {
 func TestScreenFirstRun(t *testing.T) {
 	t.Parallel()
 	pl := screenPlace(t)
-	s := newScreen(t, pl, pl.bin+"; echo exit code $?; exec sleep 600")
+	s := newScreen(t, pl, pl.bin+" -c model_providers.ollama.base_url="+nowhere+"; echo exit code $?; exec sleep 600")
 	s.sees("No model is set up yet", "Ollama does not answer")
 	s.golden("first_run")
 	s.keys("1")
