@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,9 @@ type termHost struct {
 
 func (h *termHost) Write(_ protocol.DeltaKind, text string) {
 	h.mu.Lock()
+	if cap(h.shown)-len(h.shown) < len(text) {
+		h.shown = slices.Grow(h.shown, len(h.shown)+len(text)) // twice as much: there may be many megabytes
+	}
 	h.shown = append(h.shown, text...)
 	h.mu.Unlock()
 	if h.onShow != nil {

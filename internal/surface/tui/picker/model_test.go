@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // naive is what a picker should be: a list that is looked through for every key.
@@ -87,7 +89,7 @@ func (n *naive) set(rows []Row) {
 
 func TestPickerEqualsNaiveOne(t *testing.T) {
 	keys := strings.Fields("up down down pgup pgdown home end backspace esc enter space a b C")
-	for seed := range uint64(60) {
+	for seed := range uint64(longtest.Default(60, 25)) {
 		rnd := rand.New(rand.NewPCG(seed, 12))
 		m, n := newPicker(), &naive{}
 		for i := range 200 {

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
@@ -254,7 +255,7 @@ func TestRandomKeysAndSizes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	keys := strings.Fields("up down pgup pgdown home end a e space 字 👍 backspace ctrl+w ctrl+u ctrl+y left right ctrl+_ esc enter ctrl+c tab")
 	m := newPicker()
-	for i := range 10_000 {
+	for i := range longtest.Default(10_000, 4000) {
 		switch rnd.IntN(40) {
 		case 0:
 			m.Append(conversations()...)

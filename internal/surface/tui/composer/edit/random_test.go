@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
@@ -31,7 +32,7 @@ func offset(b *Buffer) int {
 }
 
 func TestEditorEqualsReference(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(longtest.Default(60, 25)) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		b, r := &Buffer{}, &reference{}
 		var trail []string
@@ -62,7 +63,7 @@ func TestEditorEqualsReference(t *testing.T) {
 }
 
 func TestUndoTakesEverythingBack(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(longtest.Default(40, 20)) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		b := &Buffer{}
 		seen := map[string]bool{"": true}

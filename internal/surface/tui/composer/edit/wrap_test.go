@@ -4,13 +4,15 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // What wrapping promises: nothing is lost, nothing is too wide, a word is broken
 // only if it does not fit by itself, and no row ends before it has to.
 func TestWrapKeepsItsPromises(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 6))
-	for range 3000 {
+	for range longtest.Default(3000, 1000) {
 		var words []string
 		for range rnd.IntN(12) {
 			words = append(words, strings.Repeat([]string{"a", "漢", "👍🏽", "e\u0301"}[rnd.IntN(4)], rnd.IntN(14)))

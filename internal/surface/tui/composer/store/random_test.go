@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // Whatever is in the file, and wherever a write was cut off: all whole lines are
 // read, in their order, and nothing in front of them is changed by an Add.
 func TestAnyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")
-	for seed := range uint64(300) {
+	for seed := range uint64(longtest.Default(300, 100)) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		var data bytes.Buffer
 		var want []string
