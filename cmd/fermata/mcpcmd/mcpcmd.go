@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
 )
 
@@ -79,6 +80,10 @@ func find(l app.Loaded, name string) (config.MCPServer, error) {
 		return def, nil
 	}
 	hint := "see fermata mcp add --help"
+	named, _ := l.ProjectMCPServers()
+	if slices.ContainsFunc(named, func(n servers.Named) bool { return n.Name == name }) {
+		return def, &app.Error{Err: fmt.Errorf("the MCP server %s is not in the configuration: a file of this project names it", name), Hint: "fermata mcp trust shows it", Usage: true}
+	}
 	if known := slices.Sorted(maps.Keys(l.Config.MCPServers)); len(known) > 0 {
 		hint = "there are " + strings.Join(known, ", ")
 	}

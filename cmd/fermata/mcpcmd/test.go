@@ -113,11 +113,14 @@ func shorten(s string, n int) string {
 // Doctor starts the servers that are enabled and reports, with line, which of them work.
 func Doctor(ctx context.Context, l app.Loaded, line func(what, format string, args ...any)) error {
 	defs, warnings, err := l.MCPServers()
-	if err != nil || len(l.Config.MCPServers) == 0 {
+	if err != nil {
 		return err
 	}
 	for _, w := range warnings {
 		line("warning", "%v", w)
+	}
+	if len(defs) == 0 {
+		return nil
 	}
 	list, err := l.CheckMCPServers(ctx, defs)
 	if err != nil {
