@@ -52,8 +52,8 @@ func worksWithNothingConfigured(t *testing.T, pl *place, srv *modeltest.Server, 
 		`user  what does notes say\?`, `call call_1 .*cat notes.*`, `output call_1 .*hello.*`, `assistant  It says hello\.`, `user  again\?`)
 }
 
+// It runs alone: while it does, other tests would find a model where they expect none.
 func TestLocalServerNeedsNoConfiguration(t *testing.T) {
-	t.Parallel()
 	l, err := net.Listen("tcp", "localhost:11434")
 	if err != nil {
 		t.Skipf("Ollama's address is taken: %v", err)
