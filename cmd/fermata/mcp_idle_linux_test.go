@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 )
 
-var conversationCount = flag.Int("conversations", 60, "how many conversations TestMCPManyConversations has")
+var conversationCount = flag.Int("conversations", longtest.Default(60, 40), "how many conversations TestMCPManyConversations has")
 
 // A server that may open few files serves any number of conversations, also followed ones, and leaves those in which
 // nothing goes on to others.

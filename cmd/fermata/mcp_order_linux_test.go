@@ -4,17 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 )
 
 // rounds is how often the tests of order interrupt a turn.
-const rounds = 50
+var rounds = longtest.Default(50, 15)
 
 // The answers to an interrupt and to a call come behind the end of the turn, whoever of the client follows it.
 func TestTypeScriptOrder(t *testing.T) {
@@ -25,7 +27,7 @@ func TestTypeScriptOrder(t *testing.T) {
 		Late []any
 		Ends []int
 	}
-	s.typeScript(&got, "order", "50")
+	s.typeScript(&got, "order", fmt.Sprint(rounds))
 	if len(got.Late) > 0 || len(got.Ends) != 3 || got.Ends[0] != rounds || got.Ends[1] != rounds || got.Ends[2] != rounds {
 		t.Errorf("answers before ends: %v; ends told to call, stream and listener: %v", got.Late, got.Ends)
 	}
@@ -102,8 +104,9 @@ func TestGoClientOrder(t *testing.T) {
 			answered <- res
 		}()
 		eventually(t, "the turn has started", func() bool {
-			id = conversationIn(log.all(t))
-			return countOf(log.all(t), "task_started") == round
+			all := log.all(t)
+			id = conversationIn(all)
+			return countOf(all, "task_started") == round
 		})
 		res, err := mcp.CallCustomMethod[*interruptParams, *interruptAnswer](ctx, session, "interruptConversation", &interruptParams{ConversationID: id})
 		if err != nil || res.AbortReason != "interrupted" {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -27,6 +28,16 @@ func onEveryWire(t *testing.T, f func(t *testing.T, w wirecheck.Wire)) {
 			f(t, w)
 		})
 	}
+}
+
+// onWires is onEveryWire for one variant of many: a plain run has each variant on one wire, and each wire for some variant.
+func onWires(t *testing.T, variant int, f func(t *testing.T, w wirecheck.Wire)) {
+	onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {
+		if !longtest.On() && w != wires[variant%len(wires)] {
+			t.Skip(longtest.ErrOff)
+		}
+		f(t, w)
+	})
 }
 
 // A site is a place whose configuration names a scripted model service.
@@ -216,11 +227,15 @@ func TestRefusedHistoryIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
 			onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {
 				if w == wirecheck.Anthropic && r.call == "call_never" {
 					t.Skip("this service keeps nothing between requests")
 				}
 				for _, json := range []bool{false, true} {
+					if !longtest.On() && json != (w == wirecheck.Responses) {
+						continue
+					}
 					s := newSite(t, w, "") // no retries at all
 					r.serve(w, s.srv)
 					args := []string{"exec", "work on it"}
@@ -284,9 +299,10 @@ var failures = []struct {
 
 func TestFailureComesWithAdvice(t *testing.T) {
 	t.Parallel()
-	for _, f := range failures {
+	for i, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
-			onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {
+			t.Parallel()
+			onWires(t, i, func(t *testing.T, w wirecheck.Wire) {
 				s := newSite(t, w, "request_max_retries = 3\nstream_max_retries = 3\n", modeltest.Status(f.status, f.body), modeltest.Status(f.status, f.body))
 				out, errs, code := s.run("exec", "work on it")
 				if code != 1 || out != "" {
@@ -380,15 +396,18 @@ func TestStopInBackOff(t *testing.T) {
 // A stop closes the connection, whatever the service is about to do.
 func TestStopClosesTheConnection(t *testing.T) {
 	t.Parallel()
-	stalls := map[string]modeltest.Reply{
-		"before the headers": modeltest.Respond(modeltest.Stall()),
-		"in a message":       modeltest.Respond(modeltest.SayCut("half an ans"), modeltest.Stall()),
-		"in arguments":       modeltest.Respond(modeltest.CallCut("call_c", "shell", `{"command":["touch","never`), modeltest.Stall()),
-	}
-	for name, reply := range stalls {
-		t.Run(name, func(t *testing.T) {
-			onEveryWire(t, func(t *testing.T, w wirecheck.Wire) {
-				s := newSite(t, w, "", reply, modeltest.Respond(modeltest.Say("going on")))
+	for i, stall := range []struct {
+		name  string
+		reply modeltest.Reply
+	}{
+		{"before the headers", modeltest.Respond(modeltest.Stall())},
+		{"in a message", modeltest.Respond(modeltest.SayCut("half an ans"), modeltest.Stall())},
+		{"in arguments", modeltest.Respond(modeltest.CallCut("call_c", "shell", `{"command":["touch","never`), modeltest.Stall())},
+	} {
+		t.Run(stall.name, func(t *testing.T) {
+			t.Parallel()
+			onWires(t, i, func(t *testing.T, w wirecheck.Wire) {
+				s := newSite(t, w, "", stall.reply, modeltest.Respond(modeltest.Say("going on")))
 				pr := s.start("exec", "work on it")
 				req := s.srv.Wait(1)
 				pr.signal(syscall.SIGINT)

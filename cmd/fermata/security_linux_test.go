@@ -11,10 +11,16 @@ import (
 )
 
 // The attacks of this file are those that docs/security.md names. Each runs as
-// the user of the tests and, if that is root, as an ordinary user as well.
+// the user of the tests and, if that is root, as an ordinary user as well; a plain
+// run then has the latter only.
 func asEachUser(t *testing.T, attack func(t *testing.T, pl *place)) {
 	t.Helper()
-	t.Run("own", func(t *testing.T) { attack(t, newPlace(t)) })
+	t.Run("own", func(t *testing.T) {
+		if os.Getuid() == 0 {
+			longtest.Only(t)
+		}
+		attack(t, newPlace(t))
+	})
 	t.Run("nobody", func(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("only root can become another user")

@@ -179,8 +179,9 @@ func asUsers(t *testing.T, test func(t *testing.T, pl *place)) {
 
 func TestNothingSurvivesAStop(t *testing.T) {
 	t.Parallel()
-	for _, stop := range stops {
+	for _, stop := range stops[:longtest.Default(len(stops), 1)] { // TestSignalStopsTheTurn has the others
 		t.Run(stop.name, func(t *testing.T) {
+			t.Parallel()
 			asUsers(t, func(t *testing.T, pl *place) {
 				c := gather(t, pl, deaf, daemon, foreground)
 				c.signal(stop.signal)
@@ -255,6 +256,7 @@ func TestLeftoversAreReclaimed(t *testing.T) {
 	}
 	for name, open := range opens {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			asUsers(t, func(t *testing.T, pl *place) {
 				c := gatherWith(t, pl, []string{"-c", "pid_namespace=false"}, deaf, foreground)
 				c.killWithShims()
