@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fsck"
@@ -72,6 +73,10 @@ type Report struct {
 	Turns    p.TurnID         `json:"turns"`
 	Problems []string         `json:"problems"` // one line each; none if all is well
 	Lost     []string         `json:"lost"`     // what was damaged and set aside, and what follows from it
+
+	// NeverBegun says that whoever created it was killed before its first event was recorded, so that nobody
+	// can know of it.
+	NeverBegun bool `json:"never_begun,omitempty"`
 }
 
 // Check reads a whole conversation and says which promises are not kept. It
@@ -113,6 +118,9 @@ func (l *Local) check(ctx context.Context, id p.ConversationID, r *Report) error
 		return err
 	}
 	running := before || after
+	if r.NeverBegun = !running && r.Events == 0 && l.neverBegun(ctx, id, faults); r.NeverBegun {
+		return nil
+	}
 	for i, f := range faults {
 		if running && f.AtEnd && i == len(faults)-1 {
 			continue
@@ -131,6 +139,21 @@ func (l *Local) check(ctx context.Context, id p.ConversationID, r *Report) error
 		*to = append(*to, problem.String())
 	}
 	return nil
+}
+
+// createTime is longer than it takes to record the first event of a conversation.
+const createTime = time.Minute
+
+// neverBegun reports whether a conversation without events was being created when its process was killed: at most
+// the first event is there, unfinished, and nothing has changed since. One that was emptied later is damaged.
+func (l *Local) neverBegun(ctx context.Context, id p.ConversationID, faults []journal.Fault) bool {
+	for _, f := range faults {
+		if !f.AtEnd {
+			return false
+		}
+	}
+	in, err := l.storeOf(id).Stat(ctx, string(id))
+	return err == nil && in.Modified.Sub(id.Time()).Abs() < createTime
 }
 
 func describeFault(f journal.Fault) string {

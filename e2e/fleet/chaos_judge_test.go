@@ -200,6 +200,8 @@ func (w *world) fsck(all []*chaosClient) {
 		last := len(bad) - 1
 		switch {
 		case strings.HasPrefix(line, "CONVERSATION"), strings.HasSuffix(line, " ok\n"):
+		case strings.HasSuffix(line, " never begun\n") && !known[strings.Fields(line)[0]]:
+			w.logf("created, and then nothing: %s", line)
 		case line == "  start: the conversation is empty\n" && last >= 0 && !known[strings.Fields(bad[last])[0]]:
 			w.logf("created, and then nothing: %s", bad[last])
 			bad = bad[:last]

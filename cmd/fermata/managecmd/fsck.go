@@ -77,6 +77,9 @@ func fsckAll(ctx context.Context, e *engine.Local, s cli.Streams, ids []p.Conver
 			r.Problems = append(r.Problems, err.Error())
 		}
 		state := "ok"
+		if r.NeverBegun {
+			state = "never begun"
+		}
 		if len(r.Lost) > 0 {
 			state = "ok, with data lost"
 		}
