@@ -31,7 +31,7 @@ type appAddress struct {
 func (f *appAddress) register(fs *pflag.FlagSet, name, address, help string) {
 	fs.StringVar(&f.listen, name, address, help)
 	fs.StringVar(&f.auth, "ws-auth", "", "`KIND` of token that clients of ws:// must show: capability-token")
-	fs.StringVar(&f.tokenFile, "ws-token-file", "", "`FILE` with the token")
+	fs.StringVar(&f.tokenFile, "ws-token-file", "", "`FILE` with the token, at least 16 characters")
 	fs.StringVar(&f.tokenID, "ws-token-sha256", "", "SHA-256 of the token in `HEX`, in place of the token")
 }
 
