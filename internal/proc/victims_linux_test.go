@@ -49,11 +49,11 @@ var victims = []victim{
 	},
 	{
 		name: "fork storm", program: "perl", storm: true,
-		script: `perl -e '$SIG{TERM} = "IGNORE"; for (1..4) { fork or do { fork and exit while time < $^T + 60; exit } } select undef, undef, undef, 0.1; open F, ">", $ENV{READY}; sleep 100' $MARK`,
+		script: `perl -e '$SIG{TERM} = "IGNORE"; for (1..4) { fork or do { fork and exit while time < $^T + 60; exit } } select undef, undef, undef, 0.05; open F, ">", $ENV{READY}; sleep 100' $MARK`,
 	},
 	{
 		name: "fork storm over sessions", program: "perl", storm: true, sessions: true,
-		script: `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; for (1..3) { fork or do { while (time < $^T + 60) { POSIX::setsid(); fork and exit } exit } } select undef, undef, undef, 0.1; open F, ">", $ENV{READY}; sleep 100' $MARK`,
+		script: `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; for (1..3) { fork or do { while (time < $^T + 60) { POSIX::setsid(); fork and exit } exit } } select undef, undef, undef, 0.05; open F, ">", $ENV{READY}; sleep 100' $MARK`,
 	},
 	{
 		name: "halted grandchild", least: 2,
@@ -83,8 +83,13 @@ func (v victim) scene(t *testing.T) scene {
 	mark := newMark()
 	t.Cleanup(func() { killMarked(t, mark) })
 	ready := filepath.Join(t.TempDir(), "ready")
+	grace := defaultGrace
+	if v.storm {
+		grace /= 5 // it is deaf, and takes all that others could have
+	}
 	return scene{mark: mark, ready: ready, spec: Spec{
-		Argv: []string{"sh", "-c", v.script, mark},
+		Grace: grace,
+		Argv:  []string{"sh", "-c", v.script, mark},
 		Env: []string{
 			"PATH=" + os.Getenv("PATH"), "MARK=" + mark, "READY=" + ready, "RESPAWN=" + respawn,
 		},
