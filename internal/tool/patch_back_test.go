@@ -179,7 +179,7 @@ func noted(t *testing.T, u protocol.Undo, dir string) string {
 func TestWayBackIsSmall(t *testing.T) {
 	dir := realDir(t)
 	var b strings.Builder
-	for range 100_000 {
+	for range 20_000 {
 		b.WriteString("a line\n")
 	}
 	put(t, dir, "big", b.String()+"last\n")

@@ -184,7 +184,7 @@ func TestALongResultIsShortenedAndRecordedWhole(t *testing.T) {
 	}
 	r := open(t, map[string]config.MCPServer{"s": self(t, "plain")})
 	r.start(t)
-	size := longtest.Default(10, 3) << 20
+	size := longtest.Default(10, 2) << 20
 	out := r.call(t.Context(), t, "s__big", fmt.Sprintf(`{"Bytes":%d}`, size)).Output
 	whole, _ := tool.MCPContent(out.MCP.Result)
 	if len(whole) != size {
