@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 )
 
@@ -12,7 +13,9 @@ type progress struct {
 	s     *Server
 	ctx   context.Context // ends when the call is cancelled: then nothing more is sent
 	token json.RawMessage // nil: nobody asks
-	count chan int        // how often it was sent; whoever has it sends
+
+	mu   sync.Mutex // held while it is sent, so that the numbers arrive in order
+	sent int        // how often; guarded by mu
 }
 
 type progressParams struct {
@@ -26,11 +29,10 @@ type progressParams struct {
 const silence = 15 * time.Second
 
 func (s *Server) newProgress(ctx context.Context, in callParams) *progress {
-	pr := &progress{s: s, ctx: ctx, token: in.Meta.ProgressToken, count: make(chan int, 1)}
+	pr := &progress{s: s, ctx: ctx, token: in.Meta.ProgressToken}
 	if string(pr.token) == "null" { // as clients write what they leave out
 		pr.token = nil
 	}
-	pr.count <- 0
 	return pr
 }
 
@@ -38,9 +40,10 @@ func (pr *progress) send(message string) {
 	if pr.token == nil {
 		return
 	}
-	n := <-pr.count + 1
-	_ = pr.s.conn.Notify(pr.ctx, "notifications/progress", progressParams{pr.token, n, message}) // if it fails nobody waits for it
-	pr.count <- n
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.sent++
+	_ = pr.s.conn.Notify(pr.ctx, "notifications/progress", progressParams{pr.token, pr.sent, message}) // if it fails nobody waits for it
 }
 
 // beat reports that the call is alive, until the function that it returns is called.
