@@ -92,6 +92,10 @@ func parseResponses(body []byte) ([]Item, error) {
 		if json.Unmarshal(body, &plain) == nil && plain.Input != nil {
 			return []Item{{Kind: User, Text: *plain.Input}}, nil
 		}
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, fmt.Errorf("request %s: unexpected %s", wrong.Field, wrong.Value)
+		}
 		return nil, fmt.Errorf("request: %w", err)
 	}
 	if req.Input == nil {
