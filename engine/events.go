@@ -23,8 +23,10 @@ func newEvents(yield func(p.Event, error) bool) events {
 func (g *events) give(recs []journal.Record, chunks []journal.Chunk) bool {
 	for _, r := range recs {
 		e := event(r)
-		if rest, ok := g.rest(e); ok && !g.yield(rest, nil) {
-			return false
+		for _, rest := range g.rest(e) {
+			if !g.yield(rest, nil) {
+				return false
+			}
 		}
 		if !g.yield(e, nil) {
 			return false
@@ -63,34 +65,46 @@ func (g *events) delta(c journal.Chunk) (p.Event, bool) {
 
 // rest is what a subscriber that has been given the beginning of an item has not
 // yet been given of it when it is finished, so that the deltas of an item always add up.
-func (g *events) rest(e p.Event) (p.Event, bool) {
+func (g *events) rest(e p.Event) []p.Event {
 	var id p.ItemID
 	var kind p.DeltaKind
 	var text string
+	var stderr [][2]int
 	switch b := e.Body.(type) {
 	case *p.AssistantMessage:
 		id, kind, text = b.Item, p.DeltaMessage, b.Text
 	case *p.Reasoning:
 		id, kind, text = b.Item, p.DeltaReasoning, b.Text
 	case *p.ToolOutput:
-		if b.Command == nil || b.Command.Omitted > 0 {
-			delete(g.seen, b.Call)
-			return p.Event{}, false
+		id, kind = b.Call, p.DeltaStdout
+		if b.Command != nil && b.Command.Omitted == 0 {
+			text, stderr = b.Command.Output, b.Command.Stderr
 		}
-		id, kind, text = b.Call, p.DeltaStdout, b.Command.Output
 	case *p.BackgroundEnded:
-		if b.Result.Omitted > 0 {
-			delete(g.seen, b.ID.Item())
-			return p.Event{}, false
+		id, kind = b.ID.Item(), p.DeltaStdout
+		if b.Result.Omitted == 0 {
+			text, stderr = b.Result.Output, b.Result.Stderr
 		}
-		id, kind, text = b.ID.Item(), p.DeltaStdout, b.Result.Output
 	default:
-		return p.Event{}, false
+		return nil
 	}
 	seen, ok := g.seen[id]
 	delete(g.seen, id)
-	if !ok || seen >= int64(len(text)) {
-		return p.Event{}, false
+	if !ok {
+		return nil
 	}
-	return p.Event{Turn: id.Turn, Body: &p.Delta{Item: id, Kind: kind, Offset: seen, Text: text[seen:]}}, true
+	var list []p.Event
+	at := int(seen)
+	give := func(kind p.DeltaKind, end int) {
+		if end = min(end, len(text)); at < end {
+			list = append(list, p.Event{Turn: id.Turn, Body: &p.Delta{Item: id, Kind: kind, Offset: int64(at), Text: text[at:end]}})
+			at = end
+		}
+	}
+	for _, r := range stderr {
+		give(kind, r[0])
+		give(p.DeltaStderr, r[1])
+	}
+	give(kind, len(text))
+	return list
 }
