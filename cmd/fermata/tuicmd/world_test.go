@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -96,7 +97,12 @@ func TestProcessName(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	if got := processName(cmd.Process.Pid); got != "sleep 600" {
+	got := processName(cmd.Process.Pid)
+	for got == "" { // the kernel is about to start the program: it has no arguments yet
+		runtime.Gosched()
+		got = processName(cmd.Process.Pid)
+	}
+	if got != "sleep 600" {
 		t.Errorf("the name is %q", got)
 	}
 	if got := processName(1 << 30); got != "" {
