@@ -182,6 +182,9 @@ func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 	if err == nil && other != nil {
 		err = other
 	}
+	if err != nil && ctx.Err() != nil { // the library does not say why
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open conversation %s: %w", id, s.explain(err))
 	}
