@@ -52,8 +52,14 @@ type Options struct {
 }
 
 // Run notifies until ctx ends.
-func Run(ctx context.Context, o Options) {
-	n := &notifier{Options: o, since: time.Now(), follows: map[p.ConversationID]*follow{}, events: make(chan happened)}
+func Run(ctx context.Context, o Options) { newNotifier(o).run(ctx) }
+
+// newNotifier makes one that notifies of what happens from now on.
+func newNotifier(o Options) *notifier {
+	return &notifier{Options: o, since: time.Now(), follows: map[p.ConversationID]*follow{}, events: make(chan happened)}
+}
+
+func (n *notifier) run(ctx context.Context) {
 	queue := make(chan Message, 256) // a webhook that is slow delays others, not conversations
 	sent := make(chan struct{})
 	go func() { // ends with ctx

@@ -65,13 +65,14 @@ func newRig(t *testing.T) *rig {
 // run notifies until the test ends.
 func (r *rig) run(hook *Webhook, push *Push) {
 	ctx, cancel := context.WithCancel(r.t.Context())
+	n := newNotifier(Options{ // before what the test begins, whenever its goroutine gets to run
+		Engine: r.engine, Lobby: live.NewLobby(ctx, r.engine), Access: r.access, Origin: "http://page", Hook: hook, Push: push,
+		Failed: func(err error) { r.failed <- err },
+	})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Run(ctx, Options{
-			Engine: r.engine, Lobby: live.NewLobby(ctx, r.engine), Access: r.access, Origin: "http://page", Hook: hook, Push: push,
-			Failed: func(err error) { r.failed <- err },
-		})
+		n.run(ctx)
 	}()
 	r.t.Cleanup(func() { cancel(); <-done })
 }
