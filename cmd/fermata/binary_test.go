@@ -34,7 +34,7 @@ func eventually(t testing.TB, what string, cond func() bool) {
 // eventuallyWithin waits until cond is true and looks at least once in a time.
 func eventuallyWithin(t testing.TB, often time.Duration, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(untilDeadline(t))
 	defer deadline.Stop()
 	pause := min(10*time.Millisecond, often)
 	for !cond() {
@@ -45,6 +45,16 @@ func eventuallyWithin(t testing.TB, often time.Duration, what string, cond func(
 			t.Fatalf("waited in vain: %s", what)
 		}
 	}
+}
+
+// untilDeadline is how long a test may wait: it ends before the whole run does, to say what it waited for.
+func untilDeadline(t testing.TB) time.Duration {
+	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, ok := d.Deadline(); ok {
+			return min(patience, time.Until(end)-10*time.Second)
+		}
+	}
+	return patience
 }
 
 // binaryDir is where the binary was built, if a test needed it.

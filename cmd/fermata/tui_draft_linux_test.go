@@ -19,25 +19,31 @@ func TestScreenDraftSurvives(t *testing.T) {
 			pl := screenPlace(t)
 			s := newScreen(t, pl, pl.demo()+"; exec sleep 600")
 			s.sees("ready")
-			s.types("a thought", "Left")
-			s.sees("› a thought")
-			eventually(t, "the draft is kept", func() bool {
-				files, _ := filepath.Glob(filepath.Join(pl.dir, "home", "fermata", "drafts", "*.txt"))
-				text := []byte{}
-				if len(files) == 1 {
-					text, _ = os.ReadFile(files[0]) // not yet
-				}
-				return string(text) == "a thought"
-			})
+			s.drafts("a thought")
 			it, _ := readRow(s.fermata())
 			end(s)
-			eventually(t, "its number is free", func() bool { return syscall.Kill(it.pid, 0) != nil }) // until then the draft counts as its own
+			eventually(t, "its number is free", func() bool { return syscall.Kill(it.pid, 0) != nil }) // until then the draft is its own
 			again := newScreenAgain(s, pl.demo())
 			again.sees("› a thought")
 			again.keys("Enter")
 			again.sees("I understand")
 		})
 	}
+}
+
+// drafts writes a text and waits until it is kept.
+func (s *screen) drafts(text string) {
+	s.t.Helper()
+	s.types(text, "Left")
+	s.sees("› " + text)
+	eventually(s.t, "the draft is kept", func() bool {
+		files, _ := filepath.Glob(filepath.Join(s.pl.dir, "home", "fermata", "drafts", "*.txt"))
+		kept := []byte{}
+		if len(files) == 1 {
+			kept, _ = os.ReadFile(files[0]) // not yet
+		}
+		return string(kept) == text
+	})
 }
 
 // Keys do what the screen says of them.

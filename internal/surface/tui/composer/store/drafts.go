@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,34 +9,43 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 )
 
-// Drafts keeps what was written and not sent, one file for each conversation. A
-// draft of a conversation that has not begun belongs to the directory and to the
-// process: the next one that starts there takes it over when that process is gone.
+// Drafts keeps what was written and not sent, one file for each conversation and
+// process: of two that show one conversation, each has its own. The file is locked
+// as long as its process lives; the next one that opens the conversation, or starts
+// in the directory if it has not begun, takes over a draft that nobody holds.
 type Drafts struct {
 	dir  string // where the files are
 	next string // how those begin that belong to no conversation yet
-	pid  int
+	own  string // how those end that belong to this process
+	held map[string]*os.File
 }
 
 // NewDrafts returns the drafts in a directory, for a process that works in cwd.
 // Nothing is touched yet.
 func NewDrafts(dir, cwd string) *Drafts {
 	sum := sha256.Sum256([]byte(cwd))
-	return &Drafts{dir: dir, next: "new-" + hex.EncodeToString(sum[:6]) + "-", pid: os.Getpid()}
+	return &Drafts{
+		dir:  dir,
+		next: "new-" + hex.EncodeToString(sum[:6]),
+		own:  "-" + rand.Text()[:8] + ".txt",
+		held: map[string]*os.File{},
+	}
 }
 
-// path is the file of a conversation; id is empty for the one that has not begun.
-func (d *Drafts) path(id string) string {
+// begin is how the names of a conversation's drafts begin; id is empty for the one that has not begun.
+func (d *Drafts) begin(id string) string {
 	if id == "" {
-		id = d.next + strconv.Itoa(d.pid)
+		return d.next
 	}
-	return filepath.Join(d.dir, filepath.Base(id)+".txt")
+	return filepath.Base(id)
 }
+
+// path is this process's draft of a conversation.
+func (d *Drafts) path(id string) string { return filepath.Join(d.dir, d.begin(id)+d.own) }
 
 // Save keeps a draft in place of the one before; an empty one is removed. A program
 // that dies while it saves leaves the one or the other.
@@ -45,28 +55,55 @@ func (d *Drafts) Save(id, text string) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the draft: %w", err)
 		}
+		d.keep(path, nil)
 		return nil
 	}
-	if err := os.MkdirAll(d.dir, 0o700); err != nil {
-		return fmt.Errorf("save the draft: %w", err)
-	}
-	tmp := fmt.Sprintf("%s.%d", path, d.pid)
-	err := os.WriteFile(tmp, []byte(text), 0o600)
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp)
+	if err := d.write(path, text); err != nil {
 		return fmt.Errorf("save the draft: %w", err)
 	}
 	return nil
 }
 
-// Load returns the draft of a conversation, or, if id is empty, one that a process
-// left that has ended.
+func (d *Drafts) write(path, text string) error {
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = lock(f, syscall.LOCK_NB) // before others can see it
+	}
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		_, _ = f.Close(), os.Remove(tmp)
+		return err
+	}
+	d.keep(path, f)
+	return nil
+}
+
+// keep keeps the file of a draft open, and so locked, in place of the one before.
+func (d *Drafts) keep(path string, f *os.File) {
+	if before := d.held[path]; before != nil {
+		_ = before.Close() // what was written to it is replaced
+	}
+	delete(d.held, path)
+	if f != nil {
+		d.held[path] = f
+	}
+}
+
+// Load returns the draft of a conversation that this process wrote, or else one that
+// a process left that has ended.
 func (d *Drafts) Load(id string) (string, error) {
-	if id == "" {
-		if err := d.inherit(); err != nil {
+	if d.held[d.path(id)] == nil {
+		if err := d.inherit(id); err != nil {
 			return "", fmt.Errorf("look for a draft: %w", err)
 		}
 	}
@@ -80,35 +117,33 @@ func (d *Drafts) Load(id string) (string, error) {
 	return string(text), nil
 }
 
-// inherit makes the draft of a process that has ended this one's own, unless it has one.
-func (d *Drafts) inherit() error {
-	own := d.path("")
-	if _, err := os.Stat(own); err == nil {
-		return nil
-	}
+// inherit makes a draft that nobody holds this process's own.
+func (d *Drafts) inherit(id string) error {
 	entries, err := os.ReadDir(d.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
-		rest, ok := strings.CutPrefix(e.Name(), d.next)
-		pid, err := strconv.Atoi(strings.TrimSuffix(rest, ".txt"))
-		if !ok || err != nil || pid <= 0 || alive(pid) {
+		if !strings.HasPrefix(e.Name(), d.begin(id)) || !strings.HasSuffix(e.Name(), ".txt") {
 			continue
 		}
-		// Of two that start at once, one gets it.
-		if err := os.Rename(filepath.Join(d.dir, e.Name()), own); err == nil {
+		if f := take(filepath.Join(d.dir, e.Name()), d.path(id)); f != nil {
+			d.keep(d.path(id), f)
 			return nil
 		}
 	}
 	return nil
 }
 
-// alive reports whether a process runs, also somebody else's.
-func alive(pid int) bool {
-	err := syscall.Kill(pid, 0)
-	return err == nil || errors.Is(err, syscall.EPERM)
+// take renames a draft that nobody holds and returns its file, locked, or nil.
+func take(from, to string) *os.File {
+	f, err := os.Open(from)
+	if err != nil {
+		return nil // gone, or not ours
+	}
+	if lock(f, syscall.LOCK_NB) == nil && isAt(f, from) && os.Rename(from, to) == nil { // what its process replaced is not locked
+		return f
+	}
+	_ = f.Close()
+	return nil
 }

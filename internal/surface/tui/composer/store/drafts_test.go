@@ -1,9 +1,9 @@
 package store
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -27,21 +27,97 @@ func TestDraftsOfConversations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	end(d)
 	later := NewDrafts(dir, "/elsewhere")
 	if got := draftOf(t, later, "c1"); got != "one\ntwo" {
 		t.Errorf("draft of c1: %q", got)
 	}
-	if err := d.Save("c1", ""); err != nil {
+	if got := draftOf(t, later, "c1"); got != "one\ntwo" {
+		t.Errorf("it is ours now, but gives %q", got)
+	}
+	if err := later.Save("c1", ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := draftOf(t, later, "c1"); got != "" {
 		t.Errorf("after it was sent: %q", got)
 	}
-	if err := d.Save("c1", ""); err != nil {
+	if err := later.Save("c1", ""); err != nil {
 		t.Errorf("removing what is gone: %v", err)
 	}
-	if got := draftOf(t, d, "c2"); got != "other" {
+	if got := draftOf(t, later, "c2"); got != "other" {
 		t.Errorf("draft of c2: %q", got)
+	}
+}
+
+// end is what the end of a process does to its drafts.
+func end(d *Drafts) {
+	for path := range d.held {
+		d.keep(path, nil)
+	}
+}
+
+// Each of two windows that show one conversation keeps its own draft: neither takes
+// that of the other while it lives, replaces it, or removes it; each is there when they are gone.
+func TestTwoWindowsHaveTwoDrafts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "drafts")
+	one, two := NewDrafts(dir, "/w"), NewDrafts(dir, "/w")
+	for i, text := range []string{"a", "ab", "abc"} { // each replaces the file
+		if err := one.Save("c", text); err != nil {
+			t.Fatal(err)
+		}
+		if got := draftOf(t, two, "c"); got != "" {
+			t.Errorf("save %d: the other window has %q", i, got)
+		}
+	}
+	for _, text := range []string{"x", "", "xy"} {
+		if err := two.Save("c", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end(one)
+	end(two)
+	later := []*Drafts{NewDrafts(dir, "/w"), NewDrafts(dir, "/w"), NewDrafts(dir, "/w")}
+	var got []string
+	for _, d := range later {
+		got = append(got, draftOf(t, d, "c"))
+	}
+	slices.Sort(got)
+	if want := []string{"", "abc", "xy"}; !slices.Equal(got, want) {
+		t.Errorf("the next three windows have %q, want %q", got, want)
+	}
+	for _, d := range later {
+		end(d)
+	}
+}
+
+// A draft that its process replaces while another one looks at it is not taken.
+func TestDraftIsReplacedWhileItIsTaken(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "drafts")
+	writer, reader := NewDrafts(dir, "/w"), NewDrafts(dir, "/w")
+	if err := writer.Save("c", "0"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 500 {
+			if err := writer.Save("c", strconv.Itoa(i)); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		if got := draftOf(t, reader, "c"); got != "" {
+			t.Fatalf("the draft of a window that lives was taken: %q", got)
+		}
+	}
+	if got := draftOf(t, writer, "c"); got != "499" {
+		t.Errorf("the window has %q", got)
 	}
 }
 
@@ -49,21 +125,14 @@ func TestDraftsOfConversations(t *testing.T) {
 // that directory, once, and not while its own process runs.
 func TestDraftIsInherited(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "drafts")
-	ended := exec.Command("true")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
-	}
-	gone := NewDrafts(dir, "/w")
-	gone.pid = ended.Process.Pid
-	running := NewDrafts(dir, "/w")
-	running.pid = os.Getppid()
-	elsewhere := NewDrafts(dir, "/v")
-	elsewhere.pid = ended.Process.Pid
+	gone, running, elsewhere := NewDrafts(dir, "/w"), NewDrafts(dir, "/w"), NewDrafts(dir, "/v")
 	for d, text := range map[*Drafts]string{gone: "from the dead", running: "still written", elsewhere: "another directory"} {
 		if err := d.Save("", text); err != nil {
 			t.Fatal(err)
 		}
 	}
+	end(gone)
+	end(elsewhere)
 	d := NewDrafts(dir, "/w")
 	if got := draftOf(t, d, ""); got != "from the dead" {
 		t.Errorf("inherited %q", got)
@@ -77,4 +146,5 @@ func TestDraftIsInherited(t *testing.T) {
 	if got := draftOf(t, d, ""); got != "" {
 		t.Errorf("the draft of a process that runs was taken: %q", got)
 	}
+	end(running)
 }

@@ -118,7 +118,7 @@ func (h *History) open() (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := lock(f); err != nil {
+		if err := lock(f, 0); err != nil {
 			f.Close()
 			return nil, fmt.Errorf("lock %s: %w", h.path, err)
 		}
@@ -129,7 +129,8 @@ func (h *History) open() (*os.File, error) {
 	}
 }
 
-func lock(f *os.File) error {
+// lock locks a file for as long as it is open. With LOCK_NB it fails if another process has it.
+func lock(f *os.File, how int) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func lock(f *os.File) error {
 	var lockErr error
 	err = conn.Control(func(fd uintptr) {
 		for {
-			lockErr = syscall.Flock(int(fd), syscall.LOCK_EX)
+			lockErr = syscall.Flock(int(fd), syscall.LOCK_EX|how)
 			if lockErr != syscall.EINTR {
 				return
 			}
