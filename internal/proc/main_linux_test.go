@@ -3,6 +3,7 @@ package proc
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"syscall"
@@ -19,6 +20,10 @@ func TestMain(m *testing.M) {
 	}
 	if part := os.Getenv(helperVariable); part != "" {
 		os.Exit(helperMain(part))
+	}
+	// The tests wait more than they compute.
+	if err := flag.Set("test.parallel", "8"); err != nil { // unless the command line says otherwise
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
