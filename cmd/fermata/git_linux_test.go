@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -11,16 +10,14 @@ import (
 // A commit that is cut takes its lock with it: the next one works.
 func TestInterruptedCommitLeavesNoLock(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip(err)
-	}
+	needsGit(t)
 	for name, sig := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "SIGKILL": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pl := newPlace(t)
-			git := pl.repository()
+			pl.repository()
 			lock := filepath.Join(pl.work, ".git", "index.lock")
-			git("add", "file")
+			pl.git("add", "file")
 			pl.file("file", "changed\n")
 			pr := pl.start("exec", "--demo", "-s", "danger-full-access", "run: git commit -a -m slow")
 			id := pl.conversation()
@@ -35,28 +32,19 @@ func TestInterruptedCommitLeavesNoLock(t *testing.T) {
 			if exists(lock) {
 				t.Error("the lock is still there")
 			}
-			git("commit", "--no-verify", "-a", "-m", "quick")
+			pl.git("commit", "--no-verify", "-a", "-m", "quick")
 			pl.sound(id)
 		})
 	}
 }
 
 // repository makes the working directory a repository whose commits take long.
-func (pl *place) repository() (git func(args ...string)) {
-	git = func(args ...string) {
-		pl.t.Helper()
-		cmd := exec.Command("git", args...)
-		cmd.Dir, cmd.Env = pl.work, pl.env
-		if out, err := cmd.CombinedOutput(); err != nil {
-			pl.t.Fatalf("git %q: %v\n%s", args, err, out)
-		}
-	}
+func (pl *place) repository() {
 	pl.env = append(pl.env,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
-	git("init", "-q")
+	pl.git("init", "-q")
 	pl.file("file", "first\n")
 	pl.file(".git/hooks/pre-commit", "#!/bin/sh\ntouch hook-runs\nsleep 600\n")
-	return git
 }
 
 func exists(name string) bool {

@@ -45,6 +45,7 @@ func (pl *place) as(script string) {
 // of them run by snapshots, which fermata takes unconfined.
 func TestAttackRepositoryNamesPrograms(t *testing.T) {
 	t.Parallel()
+	needsGit(t)
 	asEachUser(t, func(t *testing.T, pl *place) {
 		mark := filepath.Join(pl.dir, "home", "mark") // where the sandbox lets nobody write
 		pl.as(`git init -q -b main; echo 1 > a; git add a; git commit -q -m first
@@ -141,6 +142,7 @@ func must1(b []byte, err error) []byte {
 // repository names.
 func TestAttackSafeGit(t *testing.T) {
 	t.Parallel()
+	needsGit(t)
 	asEachUser(t, func(t *testing.T, pl *place) {
 		pl.as(`git init -q -b main; echo 1 > a; git add a; git commit -q -m first; echo 2 > a
 			printf '#!/bin/sh\ntouch mark\n' > evil; chmod +x evil; git config diff.external "$PWD/evil"`)

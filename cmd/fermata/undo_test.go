@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,13 +12,7 @@ import (
 
 func (pl *place) git(args ...string) string {
 	pl.t.Helper()
-	cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t"}, args...)...)
-	cmd.Dir, cmd.Env = pl.work, pl.env
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		pl.t.Fatalf("git %q: %v\n%s", args, err, out)
-	}
-	return string(out)
+	return git(pl.t, pl.work, pl.env, args...)
 }
 
 // snapshotTurn runs a turn with snapshots in a new repository. On a busy
