@@ -257,13 +257,14 @@ func TestUserShell(t *testing.T) {
 // Where nobody is asked about a denial, the model is told of it, and how to ask.
 func TestDenialIsToldToTheModel(t *testing.T) {
 	needSandbox(t)
+	denied := "touch " + elsewhere(t) + "/x" // where its user may write
 	for _, tt := range []struct {
 		policy protocol.ApprovalPolicy
 		cmd    string
 		want   string
 	}{
-		{protocol.ApprovalOnRequest, "touch /usr/x", "call again with with_escalated_permissions"},
-		{protocol.ApprovalNever, "touch /usr/x", "it cannot be run outside"},
+		{protocol.ApprovalOnRequest, denied, "call again with with_escalated_permissions"},
+		{protocol.ApprovalNever, denied, "it cannot be run outside"},
 		{protocol.ApprovalNever, "exit 3", ""},
 		{protocol.ApprovalNever, "true", ""},
 	} {
