@@ -139,3 +139,22 @@ func TestStormIsOfTheCommand(t *testing.T) {
 		}
 	}
 }
+
+// The process of a command is named also if a daemon of it began in the same moment, in whatever order they are listed.
+func TestLeaderBelow(t *testing.T) {
+	shim := Process{PID: 10, PPID: 1, Session: 10, Start: 5}
+	command := Process{PID: 11, PPID: 10, Session: 11, Start: 7}
+	part := Process{PID: 12, PPID: 10, Session: 11, Start: 6} // leads nothing
+	daemon := Process{PID: 13, PPID: 10, Session: 13, Start: 7}
+	later := Process{PID: 9, PPID: 10, Session: 9, Start: 8}
+	table := []Process{shim, command, part, daemon, later}
+	for range 2 {
+		if got := leaderBelow(10, table); got != command {
+			t.Errorf("of %v it is %v", table, got)
+		}
+		slices.Reverse(table)
+	}
+	if got := leaderBelow(11, table); got != (Process{}) {
+		t.Errorf("below a process without children: %v", got)
+	}
+}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"syscall"
 	"time"
@@ -102,14 +103,23 @@ func CommandPID(id Identity) int {
 	if id.Leader != 0 || err != nil || !Running(id) {
 		return id.Leader
 	}
+	return leaderBelow(id.PID, table).PID
+}
+
+// leaderBelow is the process that a shim started. What it adopts may lead a session,
+// too, but is younger; of two that began at the same tick of the clock, so is the
+// one with the greater number.
+func leaderBelow(shim int, table []Process) Process {
 	var first Process
 	for _, p := range table {
-		// What the shim adopts may lead a session, too, but is younger.
-		if p.PPID == id.PID && p.Session == p.PID && (first.PID == 0 || p.Start < first.Start) {
+		if p.PPID != shim || p.Session != p.PID {
+			continue
+		}
+		if first.PID == 0 || cmp.Or(cmp.Compare(p.Start, first.Start), cmp.Compare(p.PID, first.PID)) < 0 {
 			first = p
 		}
 	}
-	return first.PID
+	return first
 }
 
 // awaitShim gives a living shim the time to end its Tree: its lifeline is cut.
