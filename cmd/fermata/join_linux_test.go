@@ -93,15 +93,18 @@ func TestSend(t *testing.T) {
 	if _, errs, code := pl.run("send", id, "say this"); code != 0 || !strings.Contains(errs, "steered into turn 1") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	if _, errs, code := pl.run("send", id, "say that", "--queue"); code != 0 || !strings.Contains(errs, "queued") {
+	if _, errs, code := pl.run("send", id, "run: sleep 0.1; touch queued", "--queue"); code != 0 || !strings.Contains(errs, "queued") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if _, errs, code := pl.run("send", id, "x", "--queue", "--steer"); code != exitUsage {
 		t.Errorf("both: exit code %d: %s", code, errs)
 	}
 	open()
-	owner.code()
-	contains(t, "show", pl.must("show", id), "> say this", "say that")
+	if code := owner.code(); code != 0 || !exists(filepath.Join(pl.work, "queued")) { // it stays for the turn that was queued
+		t.Errorf("the owner has exit code %d\n%s", code, owner.err.String())
+	}
+	contains(t, "what the owner says", owner.err.String(), "turn 2, which another process started, is running here")
+	contains(t, "show", pl.must("show", id), "> say this", "touch queued")
 	_, errs, code := pl.run("send", id, "anybody there?")
 	if code != exitFailed || !strings.Contains(errs, "no process has this conversation open") {
 		t.Errorf("to nobody: exit code %d: %s", code, errs)

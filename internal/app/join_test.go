@@ -1,9 +1,11 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -42,6 +44,47 @@ func TestServersWithLimitsDoNotJoin(t *testing.T) {
 	var locked *engine.LockedError
 	if _, err := openDemo(t, limits.Options{Clients: true, MaxSandbox: "read-only"}).Engine.Resume(t.Context(), id); !errors.As(err, &locked) {
 		t.Errorf("a server with limits: %v", err)
+	}
+}
+
+// A process that is done waits for the turns that others began in it, and for nothing else.
+func TestAwaitTurns(t *testing.T) {
+	t.Setenv("FERMATA_HOME", t.TempDir())
+	owner := openDemo(t, limits.Options{})
+	id, err := owner.Engine.Create(t.Context(), p.Settings{Cwd: t.TempDir(), Approval: p.ApprovalUntrusted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waited []p.TurnID
+	await := func(ctx context.Context, begin func()) {
+		t.Helper()
+		owner.AwaitTurns(ctx, func(turn p.TurnID) {
+			waited = append(waited, turn)
+			begin()
+		})
+	}
+	submit := func(op p.Op) {
+		t.Helper()
+		if _, err := owner.Engine.Submit(t.Context(), id, op); err != nil {
+			t.Error(err)
+		}
+	}
+	await(t.Context(), nil) // there is none
+
+	submit(p.UserTurn{Content: p.Text("wait 600")})
+	await(t.Context(), func() { submit(p.Interrupt{}) })
+	submit(p.UserTurn{Content: p.Text("wait 600")})
+	stopped, stop := context.WithCancel(t.Context())
+	await(stopped, stop)
+	submit(p.Interrupt{})
+	submit(p.UserTurn{Content: p.Text("run: touch x")}) // waits for a person
+	await(t.Context(), func() {})
+	if snap, err := owner.Engine.Resume(t.Context(), id); err != nil || !snap.Waiting {
+		t.Errorf("the last turn: %+v, %v", snap, err)
+	}
+	got := slices.Compact(waited) // the second one may still be stopping, and the third one have begun to wait
+	if len(got) < 2 || !slices.Equal(got, []p.TurnID{1, 2, 3}[:len(got)]) {
+		t.Errorf("waited for the turns %v", got)
 	}
 }
 

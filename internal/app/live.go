@@ -48,6 +48,39 @@ func (a *App) RunBy(id p.ConversationID) Owner {
 	return o
 }
 
+// AwaitTurns returns when no turn runs here, or ctx has ended. A process that is done with its own turn calls it
+// before Close, which would interrupt those that other processes began here meanwhile. A turn that waits for a
+// person or a limit does not need this process. begin is called for each turn that is waited for.
+func (a *App) AwaitTurns(ctx context.Context, begin func(p.TurnID)) {
+	last := p.TurnID(0)
+	for more := true; more; {
+		list := a.Engine.Live(ctx)
+		i := slices.IndexFunc(list, func(s p.Snapshot) bool { return s.Active && !s.Waiting || !s.Active && len(s.Inputs) > 0 })
+		if i < 0 {
+			return
+		}
+		if s := list[i]; s.Active && s.Turn != last { // else one is about to start
+			last = s.Turn
+			begin(s.Turn)
+		}
+		more = a.awaitChange(ctx, list[i])
+	}
+}
+
+// awaitChange returns when a turn starts, ends or begins to wait, and false if that will not be known.
+func (a *App) awaitChange(ctx context.Context, s p.Snapshot) bool {
+	for e, err := range a.Engine.Local.Subscribe(ctx, s.ID, s.Last) {
+		if err != nil {
+			return false
+		}
+		switch e.Body.(type) {
+		case *p.TurnStarted, *p.TurnEnded, *p.ApprovalRequested, *p.Held, *p.InputReturned:
+			return true
+		}
+	}
+	return false
+}
+
 // Processes returns the processes of this home and machine that listen, with what they have open.
 // The caller calls the returned function when it has done with them.
 func Processes(ctx context.Context, version string) ([]Process, func(), error) {

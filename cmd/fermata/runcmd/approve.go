@@ -68,6 +68,7 @@ func approve(ctx context.Context, s cli.Streams, f approveFlags, a []string) err
 	if err != nil {
 		return err
 	}
+	defer awaitOthers(ctx, s, r) // if another answer is first
 	snap, err := r.Engine.Resume(ctx, id)
 	if err != nil {
 		return cli.StoppedBy(stopped(), err)

@@ -281,6 +281,7 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	if f.attended(s) {
 		o.Ask = asking(s, r)
 	}
+	defer awaitOthers(ctx, s, r)
 	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
 		return cli.StoppedBy(stopped(), err)
 	}
@@ -315,6 +316,14 @@ func (f execFlags) check(name string) error {
 		return cli.Usagef("--now tries the turn again that waits; it sends no message, so leave out --returned")
 	}
 	return nil
+}
+
+// awaitOthers waits for turns that other processes began in this one, by a message that they queued or an answer that
+// they gave: the end of this process would interrupt them.
+func awaitOthers(ctx context.Context, s cli.Streams, r *app.App) {
+	r.AwaitTurns(ctx, func(turn p.TurnID) {
+		fmt.Fprintf(s.Err, "fermata: turn %d, which another process started, is running here; Ctrl-C interrupts it\n", turn)
+	})
 }
 
 // runTurn runs the turn and makes its end an exit code. The answer goes to the
