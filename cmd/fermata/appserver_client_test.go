@@ -127,7 +127,7 @@ func (c *appClient) send(line string) {
 // next reads a message.
 func (c *appClient) next(what string) map[string]any {
 	c.t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(untilDeadline(c.t))
 	defer timer.Stop()
 	select {
 	case line, ok := <-c.lines:

@@ -64,7 +64,7 @@ func TestScreenQuitAsks(t *testing.T) {
 	one.drafts("a thought")
 	two := one.window(pl.bin + " resume " + pl.conversation() + "; echo exit code $?; exec sleep 600")
 	two.sees("  begun", "working")
-	two.types("/quit", "Enter") // what the other terminal shows is not before it
+	two.types("/quit", "Enter") // the draft of the other terminal is not in front of it
 	two.sees("quit only this terminal")
 	two.answer("q")
 	two.sees("turn 1 continues in another process", "exit code 0")

@@ -103,7 +103,7 @@ func (c *mcpClient) send(format string, args ...any) {
 // await reads until a message is accepted.
 func (c *mcpClient) await(what string, accept func(map[string]any) bool) map[string]any {
 	c.t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(untilDeadline(c.t))
 	defer timer.Stop()
 	for {
 		select {

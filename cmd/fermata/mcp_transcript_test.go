@@ -218,7 +218,7 @@ func (tr *transcriber) line() (string, bool) {
 		tr.back = tr.back[1:]
 		return line, true
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(untilDeadline(tr.t))
 	defer timer.Stop()
 	select {
 	case line, ok := <-tr.lines:

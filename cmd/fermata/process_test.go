@@ -158,7 +158,7 @@ func (pr *process) signal(s os.Signal) {
 // code waits for the end and returns the exit code, -1 if a signal was the end.
 func (pr *process) code() int {
 	pr.t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(untilDeadline(pr.t))
 	defer timer.Stop()
 	select {
 	case <-pr.done:

@@ -49,7 +49,7 @@ func (a *App) RunBy(id p.ConversationID) Owner {
 }
 
 // AwaitTurns returns when no turn runs here, or ctx has ended. A process that is done with its own turn calls it
-// before Close, which would interrupt those that other processes began here meanwhile. A turn that waits for a
+// before Close, which would interrupt those that other processes started or resumed here meanwhile. A turn that waits for a
 // person or a limit does not need this process. begin is called for each turn that is waited for.
 func (a *App) AwaitTurns(ctx context.Context, begin func(p.TurnID)) {
 	last := p.TurnID(0)

@@ -318,11 +318,11 @@ func (f execFlags) check(name string) error {
 	return nil
 }
 
-// awaitOthers waits for turns that other processes began in this one, by a message that they queued or an answer that
-// they gave: the end of this process would interrupt them.
+// awaitOthers waits for turns that other processes started or resumed in this one, with a queued message or an
+// answer to an approval: the end of this process would interrupt them.
 func awaitOthers(ctx context.Context, s cli.Streams, r *app.App) {
 	r.AwaitTurns(ctx, func(turn p.TurnID) {
-		fmt.Fprintf(s.Err, "fermata: turn %d, which another process started, is running here; Ctrl-C interrupts it\n", turn)
+		fmt.Fprintf(s.Err, "fermata: waiting for turn %d, which another process is using; Ctrl-C interrupts it\n", turn)
 	})
 }
 
