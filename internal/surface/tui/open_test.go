@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -23,6 +24,7 @@ func conversationOf(e *enginetest.Engine, turns int) p.ConversationID {
 	for i := range turns {
 		e.Say(id, fmt.Sprintf("question %d.", i+1))
 		e.Request().Answer(fmt.Sprintf("answer %d.", i+1))
+		synctest.Wait() // for the end of the turn, which the next question would join
 	}
 	return id
 }
