@@ -204,18 +204,3 @@ func (o *owner) holdDue() {
 	}
 	o.step(turn.HoldDue{})
 }
-
-// tryNow ends a hold.
-func (o *owner) tryNow(op p.TryNow) error {
-	if o.state.Hold == nil {
-		return turn.ErrNoHold
-	}
-	try := turn.TryNow{}
-	if op.Overrides != nil {
-		changed := o.changed(*op.Overrides)
-		o.recordOutsideTurn(&p.Configured{Settings: changed})
-		try.Settings = &changed
-	}
-	stopTimer(&o.hold)
-	return o.stepErr(try)
-}
