@@ -26,6 +26,7 @@ type (
 		Number  int               `json:"number"`
 		Action  ElicitationAction `json:"action"`
 		Content json.RawMessage   `json:"content,omitempty"` // an object, if it was accepted
+		Cause   `json:"by,omitzero"`
 	}
 
 	// AnswerElicitation answers an open elicitation.

@@ -357,6 +357,12 @@ type (
 		Process json.RawMessage `json:"process,omitempty"` // how to find it after a crash
 	}
 
+	// BackgroundStopRequested says that a client wants it to end.
+	BackgroundStopRequested struct {
+		ID    BackgroundID `json:"id"`
+		Cause `json:"by,omitzero"`
+	}
+
 	// BackgroundEnded says that nothing of it runs any more, always and exactly
 	// once. The reason is completed if it ended by itself, interrupted if it was
 	// stopped, crashed if it was found when the conversation was opened.
@@ -488,45 +494,46 @@ const (
 	DeltaProgress  DeltaKind = "progress" // a line about how far a call is, which is no part of its output
 )
 
-func (*ConversationStarted) isBody() {}
-func (*Configured) isBody()          {}
-func (*Renamed) isBody()             {}
-func (*Reverted) isBody()            {}
-func (*Compacted) isBody()           {}
-func (*HistoryReduced) isBody()      {}
-func (*Held) isBody()                {}
-func (*HoldEnded) isBody()           {}
-func (*Undone) isBody()              {}
-func (*Notice) isBody()              {}
-func (*Damaged) isBody()             {}
-func (*TurnStarted) isBody()         {}
-func (*InputAccepted) isBody()       {}
-func (*InputEdited) isBody()         {}
-func (*InputReturned) isBody()       {}
-func (*UserMessage) isBody()         {}
-func (*ModelRequested) isBody()      {}
-func (*AssistantMessage) isBody()    {}
-func (*Reasoning) isBody()           {}
-func (*ToolCall) isBody()            {}
-func (*ModelEnded) isBody()          {}
-func (*ModelRetry) isBody()          {}
-func (*CallStarted) isBody()         {}
-func (*ApprovalRequested) isBody()   {}
-func (*ApprovalResolved) isBody()    {}
-func (*CommandStarted) isBody()      {}
-func (*ServerCallStarted) isBody()   {}
-func (*PatchStarted) isBody()        {}
-func (*PatchCommitted) isBody()      {}
-func (*PatchSettled) isBody()        {}
-func (*TurnDiff) isBody()            {}
-func (*PlanUpdated) isBody()         {}
-func (*ToolOutput) isBody()          {}
-func (*HistoryRepaired) isBody()     {}
-func (*StopRequested) isBody()       {}
-func (*TurnEnded) isBody()           {}
-func (*BackgroundStarted) isBody()   {}
-func (*BackgroundEnded) isBody()     {}
-func (*Delta) isBody()               {}
+func (*ConversationStarted) isBody()     {}
+func (*Configured) isBody()              {}
+func (*Renamed) isBody()                 {}
+func (*Reverted) isBody()                {}
+func (*Compacted) isBody()               {}
+func (*HistoryReduced) isBody()          {}
+func (*Held) isBody()                    {}
+func (*HoldEnded) isBody()               {}
+func (*Undone) isBody()                  {}
+func (*Notice) isBody()                  {}
+func (*Damaged) isBody()                 {}
+func (*TurnStarted) isBody()             {}
+func (*InputAccepted) isBody()           {}
+func (*InputEdited) isBody()             {}
+func (*InputReturned) isBody()           {}
+func (*UserMessage) isBody()             {}
+func (*ModelRequested) isBody()          {}
+func (*AssistantMessage) isBody()        {}
+func (*Reasoning) isBody()               {}
+func (*ToolCall) isBody()                {}
+func (*ModelEnded) isBody()              {}
+func (*ModelRetry) isBody()              {}
+func (*CallStarted) isBody()             {}
+func (*ApprovalRequested) isBody()       {}
+func (*ApprovalResolved) isBody()        {}
+func (*CommandStarted) isBody()          {}
+func (*ServerCallStarted) isBody()       {}
+func (*PatchStarted) isBody()            {}
+func (*PatchCommitted) isBody()          {}
+func (*PatchSettled) isBody()            {}
+func (*TurnDiff) isBody()                {}
+func (*PlanUpdated) isBody()             {}
+func (*ToolOutput) isBody()              {}
+func (*HistoryRepaired) isBody()         {}
+func (*StopRequested) isBody()           {}
+func (*TurnEnded) isBody()               {}
+func (*BackgroundStarted) isBody()       {}
+func (*BackgroundStopRequested) isBody() {}
+func (*BackgroundEnded) isBody()         {}
+func (*Delta) isBody()                   {}
 
 // kinds gives each kind of event its name on the wire and in the journal.
 var kinds = []struct {
@@ -572,6 +579,7 @@ var kinds = []struct {
 	{"stop_requested", func() Body { return new(StopRequested) }},
 	{"turn_ended", func() Body { return new(TurnEnded) }},
 	{"background_started", func() Body { return new(BackgroundStarted) }},
+	{"background_stop_requested", func() Body { return new(BackgroundStopRequested) }},
 	{"background_ended", func() Body { return new(BackgroundEnded) }},
 	{"delta", func() Body { return new(Delta) }},
 }

@@ -74,16 +74,6 @@ func (o *owner) makeRoom() error {
 	return fmt.Errorf("there are %d background commands already", maxBackground)
 }
 
-func (o *owner) killBackground(id p.BackgroundID) error {
-	for _, b := range o.state.Background {
-		if b.ID == id {
-			o.stopBackground([]p.BackgroundStarted{b}, &StoppedError{p.Interrupted})
-			return nil
-		}
-	}
-	return turn.ErrNoBackground
-}
-
 func (o *owner) stopBackground(list []p.BackgroundStarted, cause error) {
 	for _, b := range list {
 		if job := o.background[b.ID]; job != nil { // after a crash there is none

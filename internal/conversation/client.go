@@ -71,10 +71,3 @@ func (o *owner) use(brings *Config) {
 		o.cfg = o.own.with(*brings)
 	}
 }
-
-// uncaused is called before what no client has asked for. The returned function ends that.
-func (o *owner) uncaused() func() {
-	cause := o.cause
-	o.cause = p.Cause{}
-	return func() { o.cause = cause }
-}

@@ -9,7 +9,7 @@ import (
 )
 
 // prepare does what must not wait for the disk: making room for a turn, and
-// stopping one.
+// stopping one, or a background command.
 func (o *owner) prepare(b p.Body) {
 	switch b := b.(type) {
 	case *p.TurnStarted:
@@ -17,6 +17,10 @@ func (o *owner) prepare(b p.Body) {
 		o.makeTools()
 	case *p.StopRequested:
 		o.stopWorkers(b.Reason)
+	case *p.BackgroundStopRequested:
+		o.stopBackground([]p.BackgroundStarted{{ID: b.ID}}, &StoppedError{p.Interrupted})
+	case *p.HoldEnded:
+		stopTimer(&o.hold)
 	case *p.TurnEnded:
 		o.endTurn()
 	}

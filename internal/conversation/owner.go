@@ -24,8 +24,7 @@ type owner struct {
 
 	state *fold.State // the fold of the events, and nothing else
 
-	// The client of the op that is being taken, and what clients brought.
-	cause     p.Cause
+	// What clients brought.
 	brought   bool   // a client has started a turn, or resumed one, since the conversation was opened
 	bringNext func() // takes up what the client of a waiting message brought; nil if none waits
 
@@ -162,8 +161,6 @@ func (o *owner) kill() {
 
 // take answers one op.
 func (o *owner) take(r request) {
-	o.cause = p.Cause{Client: r.from.Name, Op: r.from.Op}
-	defer func() { o.cause = p.Cause{} }()
 	switch op := r.op.(type) {
 	case snapshotOp:
 		o.looked = op.look
@@ -184,7 +181,7 @@ func (o *owner) take(r request) {
 		r.answer <- answer{}
 		return
 	case p.Interrupt:
-		o.interrupt(op, r.answer)
+		o.interrupt(r)
 		return
 	}
 	switch {
@@ -197,9 +194,8 @@ func (o *owner) take(r request) {
 	}
 	receipt, done := o.state.Done(r.from.Op)
 	if !done {
-		receipt = p.Receipt{Turn: o.state.Turn, Seq: o.state.Seq}
-		o.bring(r)
-		if err := o.takeOp(r.op, &receipt); err != nil {
+		var err error
+		if receipt, err = o.accept(r); err != nil {
 			r.answer <- answer{err: err}
 			return
 		}
@@ -221,17 +217,23 @@ func (o *owner) show(to chan<- answer) {
 	o.durable()
 }
 
-// interrupt stops the turn that is active now. It is answered at once.
-func (o *owner) interrupt(op p.Interrupt, to chan answer) {
-	receipt := p.Receipt{Turn: o.state.Turn, Seq: o.state.Seq}
-	err := o.stepErr(turn.Stop{Turn: op.Turn, Reason: op.Reason})
-	if errors.Is(err, turn.ErrStopping) {
-		err = nil // it will end as this one wants
+// interrupt stops the turn that is active now. It is answered at once. One that was recorded before, by its
+// name, must not stop the next turn.
+func (o *owner) interrupt(r request) {
+	receipt, done := o.state.Done(r.from.Op)
+	if done {
+		r.answer <- answer{receipt: receipt}
+		return
 	}
-	if err != nil {
-		receipt.Turn = 0
+	before := p.Receipt{Turn: o.state.Turn, Seq: o.state.Seq}
+	receipt, err := o.accept(r)
+	switch {
+	case errors.Is(err, turn.ErrStopping): // it will end as this one wants
+		receipt, err = before, nil
+	case err != nil:
+		receipt = p.Receipt{Seq: before.Seq}
 	}
-	to <- answer{receipt: receipt, err: err}
+	r.answer <- answer{receipt: receipt, err: err}
 }
 
 func (o *owner) stopTurn(because *p.Error) {
@@ -336,12 +338,11 @@ func (o *owner) next() {
 		o.step(turn.ReturnAll{}) // nobody will start it
 		return
 	}
-	defer o.uncaused()()
 	if o.bringNext != nil {
 		o.bringNext()
 	}
-	o.configure(o.state.Pending[0].Overrides)
-	o.step(turn.Next{})
+	events, _ := o.decideWith(o.configured(o.state.Pending[0].Overrides), turn.Next{}) // idle, with a message: it fits
+	o.commit(events)
 }
 
 // retries is how often a failed request may be made again.

@@ -2,7 +2,6 @@ package conversation
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,35 +72,4 @@ func (o *owner) recordEach(events []p.Body) {
 	for _, b := range events {
 		o.recordOutsideTurn(b)
 	}
-}
-
-var (
-	// errUndo is the answer to an Undo without a step.
-	errUndo = errors.New("undo: exactly one step must be set")
-	// errNotUndoing is the answer to a commit that comes too late: the conversation was opened again since the undo
-	// started, which has removed what was prepared.
-	errNotUndoing = errors.New("the undo took too long and was rolled back; try again")
-)
-
-// undo records a step of an undo, which the client carries out.
-func (o *owner) undo(op p.Undo) error {
-	if o.state.Active {
-		return turn.ErrBusy
-	}
-	switch {
-	case op.Started != nil:
-		o.recordOutsideTurn(op.Started)
-	case op.Committed != nil:
-		if !slices.ContainsFunc(o.state.Patches, func(open fold.OpenPatch) bool { return open.Patch == op.Committed.Patch }) {
-			return errNotUndoing
-		}
-		o.recordOutsideTurn(op.Committed)
-	case op.Settled != nil:
-		o.recordOutsideTurn(op.Settled)
-	case op.Done != nil:
-		o.recordOutsideTurn(op.Done)
-	default:
-		return errUndo
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package conversation
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -16,15 +17,40 @@ func (o *owner) step(in turn.Input) {
 }
 
 func (o *owner) stepErr(in turn.Input) error {
-	events, err := o.state.Decide(o.env(), in)
+	events, err := o.decide(in)
+	if err == nil {
+		o.commit(events)
+	}
+	return err
+}
+
+// decide returns the events that follow from an input.
+func (o *owner) decide(in turn.Input) ([]p.Event, error) { return o.state.Decide(o.env(), in) }
+
+// decideWith is decide for an input that comes with settings, nil if they do not change: they are recorded
+// before what follows from it, in the same batch.
+func (o *owner) decideWith(settings *p.Configured, in turn.Input) ([]p.Event, error) {
+	if settings == nil {
+		return o.decide(in)
+	}
+	env := o.env()
+	env.Room = o.requestRoom(settings.Settings)
+	events, err := o.state.Decide(env, in)
 	if err != nil || len(events) == 0 {
-		return err
+		return nil, err
+	}
+	return slices.Concat(outsideTurn(settings), events), nil
+}
+
+// commit records what was decided as one batch.
+func (o *owner) commit(events []p.Event) {
+	if len(events) == 0 {
+		return
 	}
 	o.sumUp(events)
 	o.record(events...)
 	o.dropEffects()
 	o.durable()
-	return nil
 }
 
 // sumUp makes the end of a turn say what the conversation has taken so far.
@@ -47,7 +73,7 @@ func (o *owner) sumUp(events []p.Event) {
 func (o *owner) env() turn.Env {
 	return turn.Env{
 		Now: time.Now(), ReadOnly: o.readOnly, Retries: o.retries, Wait: o.wait,
-		MaxWait: o.cfg.MaxWait, OnLimit: o.state.TurnSettings.OnLimit, Room: o.requestRoom(),
+		MaxWait: o.cfg.MaxWait, OnLimit: o.state.TurnSettings.OnLimit, Room: o.requestRoom(o.state.SettingsNow()),
 	}
 }
 
@@ -55,9 +81,6 @@ func (o *owner) env() turn.Env {
 func (o *owner) record(events ...p.Event) {
 	entries := make([]journal.Entry, len(events))
 	for i, e := range events {
-		if b, ok := e.Body.(p.Caused); ok && o.cause != (p.Cause{}) {
-			b.SetCause(o.cause)
-		}
 		data, err := json.Marshal(e.Body)
 		if err != nil {
 			panic(fmt.Sprintf("encode %s event: %v", p.Kind(e.Body), err)) // our own types: a defect
@@ -77,7 +100,7 @@ func (o *owner) record(events ...p.Event) {
 }
 
 // recordOutsideTurn records an event that belongs to no turn.
-func (o *owner) recordOutsideTurn(b p.Body) { o.record(p.Event{Body: b}) }
+func (o *owner) recordOutsideTurn(b p.Body) { o.record(outsideTurn(b)...) }
 
 // closes names the open items that an event finishes.
 func closes(e p.Event) string {
@@ -100,7 +123,6 @@ func closes(e p.Event) string {
 
 // durable carries out what has become durable, and answers those who waited for it.
 func (o *owner) durable() {
-	defer o.uncaused()()
 	n, err := o.journal.Durable()
 	if err != nil && o.failed == nil {
 		o.fail(err)

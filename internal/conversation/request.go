@@ -121,9 +121,9 @@ const summarise = "Summarise this conversation so that you can continue it from 
 	"what the user wants, what was decided and why, what was done and found, which files matter, what is left to do. " +
 	"Be exact about names, paths and values. Call no tool. Answer with the summary only."
 
-// requestRoom is what is known of how long requests are, and may be.
-func (o *owner) requestRoom() turn.Room {
-	window := o.state.Window()
+// requestRoom is what is known of how long requests are, and may be with some settings.
+func (o *owner) requestRoom(s p.Settings) turn.Room {
+	window := o.state.WindowOf(s)
 	if window == 0 {
 		window = o.cfg.DefaultWindow
 	}

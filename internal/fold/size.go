@@ -10,7 +10,7 @@ import (
 // measure takes what a response says of the size of the history, and of how much its
 // service takes.
 func (s *State) measure(b *p.ModelEnded) {
-	key := s.modelKey()
+	key := modelKey(s.SettingsNow())
 	if u := b.Usage; u != nil {
 		s.Usage = s.Usage.Add(*u)
 		if u.Total > u.Output { // some services count the output only
@@ -36,22 +36,23 @@ func (s *State) learn(model string, window int64) {
 	s.Windows[model] = window
 }
 
-func (s *State) settingsNow() p.Settings {
+// SettingsNow returns the settings of the turn that runs, or of the next one.
+func (s *State) SettingsNow() p.Settings {
 	if s.Active {
 		return s.TurnSettings
 	}
 	return s.Settings
 }
 
-func (s *State) modelKey() string {
-	now := s.settingsNow()
-	return now.Provider + "/" + now.Model
-}
+func modelKey(s p.Settings) string { return s.Provider + "/" + s.Model }
 
-// Window is how many tokens the model takes: what is configured or known of it, and not
+// Window is how many tokens the model takes.
+func (s *State) Window() int64 { return s.WindowOf(s.SettingsNow()) }
+
+// WindowOf is how many tokens the model of some settings takes: what is configured or known of it, and not
 // more than its service has said. It is 0 if nothing is known.
-func (s *State) Window() int64 {
-	window, learnt := s.settingsNow().ContextWindow, s.Windows[s.modelKey()]
+func (s *State) WindowOf(settings p.Settings) int64 {
+	window, learnt := settings.ContextWindow, s.Windows[modelKey(settings)]
 	if window == 0 || learnt > 0 && learnt < window {
 		return learnt
 	}
