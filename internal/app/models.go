@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/model/chat"
 	"github.com/fermata-agent/fermata/internal/model/demo"
 	"github.com/fermata-agent/fermata/internal/model/responses"
+	"github.com/fermata-agent/fermata/internal/model/wire"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -137,27 +137,21 @@ func (m *Models) newClient(c config.Choice) (model.Client, error) {
 	for name, value := range c.Headers {
 		headers[name] = value.Reveal()
 	}
-	pr, key := c.Provider, c.Key.Reveal()
-	agent, maxTokens := "fermata/"+m.version, m.config.MaxOutputTokens
+	pr := c.Provider
+	service := wire.Service{
+		BaseURL: pr.BaseURL, Key: c.Key.Reveal(), Headers: headers, Query: pr.QueryParams, IdleTimeout: pr.StreamIdleTimeout,
+		UserAgent: "fermata/" + m.version, MaxTokens: m.config.MaxOutputTokens,
+		Originator: m.config.Originator, Version: m.version, RawThought: m.config.ShowRawReasoning,
+	}
 	switch {
 	case pr.ID == config.Demo:
 		return demo.New(), nil
 	case pr.WireAPI == config.WireResponses:
-		return responses.New(responses.Options{
-			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams,
-			Originator: m.config.Originator, Version: m.version, IdleTimeout: pr.StreamIdleTimeout,
-			MaxTokens: maxTokens, RawThought: m.config.ShowRawReasoning,
-		}), nil
+		return responses.New(service), nil
 	case pr.WireAPI == config.WireChat:
-		return chat.New(chat.Options{
-			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams, UserAgent: agent, IdleTimeout: pr.StreamIdleTimeout,
-			MaxTokens: maxTokens,
-		}), nil
+		return chat.New(service), nil
 	case pr.WireAPI == config.WireAnthropic:
-		return anthropic.New(anthropic.Options{
-			BaseURL: pr.BaseURL, Key: key, Headers: headers, Query: pr.QueryParams, UserAgent: agent, IdleTimeout: pr.StreamIdleTimeout,
-			MaxTokens: int(min(maxTokens, math.MaxInt32)),
-		}), nil
+		return anthropic.New(service), nil
 	}
 	return nil, &p.Error{Kind: p.ErrorInternal, Message: fmt.Sprintf("provider %s: wire_api %q is not supported", pr.ID, pr.WireAPI)}
 }

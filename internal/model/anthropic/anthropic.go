@@ -7,14 +7,8 @@
 package anthropic
 
 import (
-	"context"
-	"errors"
-	"net/http"
-	"time"
-
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/model/wire"
-	"github.com/fermata-agent/fermata/protocol"
 )
 
 // Wire is the name under which this wire keeps raw items.
@@ -27,75 +21,40 @@ const DefaultBaseURL = "https://api.anthropic.com/v1"
 const Version = "2023-06-01"
 
 // Options say which service is used, and how. The zero value is Anthropic without a key.
-type Options struct {
-	BaseURL     string            // without the last element, /messages
-	Key         string            // sent as x-api-key; none if empty
-	Headers     map[string]string // added to every request
-	Query       map[string]string // added to the address
-	HTTP        http.RoundTripper // nil is the default transport
-	UserAgent   string            // how we introduce ourselves
-	MaxTokens   int               // most that a response may have; 0 is what the model can do
-	IdleTimeout time.Duration     // longest silence of the service; 0 is 300 s
-}
+type Options = wire.Service
 
-type client struct {
-	caller    *wire.Caller
-	bad       error // why there is no caller
+// format implements [wire.Format].
+type format struct {
+	wire.Memory
 	headers   map[string]string
-	maxTokens int
-	head      wire.Head
-	refused   wire.Optionals
+	maxTokens int64
 }
 
 // New returns a client of a Messages service. A BaseURL that is not one is
 // reported by every Stream.
-func New(o Options) model.Client {
-	if o.BaseURL == "" {
-		o.BaseURL = DefaultBaseURL
-	}
+func New(o Options) model.Client { return wire.NewClient(o, newFormat(o)) }
+
+func newFormat(o Options) *format {
 	if o.UserAgent == "" {
 		o.UserAgent = "fermata"
 	}
-	c := &client{maxTokens: o.MaxTokens, headers: map[string]string{"User-Agent": o.UserAgent, "anthropic-version": Version}}
+	f := &format{maxTokens: o.MaxTokens, headers: map[string]string{"User-Agent": o.UserAgent, "anthropic-version": Version}}
 	if o.Key != "" {
-		c.headers["x-api-key"] = o.Key
+		f.headers["x-api-key"] = o.Key
 	}
-	c.caller, c.bad = wire.NewCaller(wire.Options{
-		URL: wire.Address(o.BaseURL, "messages"), Headers: o.Headers, Query: o.Query, Secrets: []string{o.Key}, HTTP: o.HTTP, Idle: o.IdleTimeout,
-	})
-	return c
+	return f
 }
 
-// Stream implements [model.Client].
-func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (model.End, error) {
-	if c.bad != nil {
-		return model.End{}, &protocol.Error{Kind: protocol.ErrorRequest, Message: c.bad.Error(), Hint: "check base_url of this provider"}
-	}
-	if ctx.Err() != nil {
-		return model.End{}, context.Cause(ctx)
-	}
+// Endpoint implements [wire.Format].
+func (f *format) Endpoint() (base, element string) { return DefaultBaseURL, "messages" }
 
-	var b *builder
-	s, err := c.caller.PostWithout(ctx, &c.refused, func() wire.Request {
-		b = c.build(p)
-		return wire.Request{Header: c.headers, Body: b.body, Optional: b.optional}
-	})
-	if err != nil {
-		return model.End{}, b.rename(err)
-	}
-	defer s.Close()
-	answer := &wire.Answer{Sink: sink}
-	end, err := answer.End(read(s, p.Tools, answer))
-	return end, wire.Streaming(b.rename(err))
+// Build implements [wire.Format].
+func (f *format) Build(p model.Prompt) wire.Request {
+	b := f.build(p)
+	return wire.Request{Header: f.headers, Body: b.body, Optional: b.Sent(), CallIDs: b.original}
 }
 
-// rename makes an error about a call name it as we do.
-func (b *builder) rename(err error) error {
-	var e *protocol.Error
-	if errors.As(err, &e) && e.Call != nil {
-		if id, ok := b.original[e.Call.WireID]; ok {
-			e.Call.WireID = id
-		}
-	}
-	return err
+// Read implements [wire.Format].
+func (f *format) Read(s *wire.Stream, p model.Prompt, sink model.Sink) (model.End, error) {
+	return read(s, p.Tools, sink)
 }

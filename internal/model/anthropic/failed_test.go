@@ -11,7 +11,7 @@ import (
 // The service is told which results are errors.
 func TestFailedOutputIsAnError(t *testing.T) {
 	for failed, want := range map[bool]int{false: 0, true: 1} {
-		body := string((&client{}).build(model.Prompt{Model: "claude", Items: []*protocol.PromptItem{
+		body := string((&format{}).build(model.Prompt{Model: "claude", Items: []*protocol.PromptItem{
 			{Kind: protocol.PromptUser, Content: protocol.Text("go")},
 			{Kind: protocol.PromptCall, WireID: "c", Name: "f", Arguments: "{}", CallKind: protocol.CallFunction},
 			{Kind: protocol.PromptOutput, WireID: "c", Text: "no", CallKind: protocol.CallFunction, Failed: failed},

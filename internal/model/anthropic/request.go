@@ -3,6 +3,7 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -39,8 +40,7 @@ type builder struct {
 	last     map[string]string   // and the last that had one
 	original map[string]string   // from the id on this wire to ours
 
-	refused  *wire.Optionals
-	optional []wire.Optional // members that it has and can do without
+	wire.Extras
 }
 
 // The members that some services refuse.
@@ -51,20 +51,11 @@ var (
 	cacheMember    = wire.Optional{Name: "cache_control"}
 )
 
-// may reports whether an optional member can be sent, and notes that it is.
-func (b *builder) may(o wire.Optional) bool {
-	if b.refused.Refused(o.Name) {
-		return false
-	}
-	b.optional = append(b.optional, o)
-	return true
-}
-
 // build makes the body of a request. What was encoded for an earlier one is
 // copied.
-func (c *client) build(p model.Prompt) *builder {
-	head := c.head.Get(p, encodeHead)
-	b := &builder{used: map[string]bool{}, open: map[string][]string{}, last: map[string]string{}, original: map[string]string{}, refused: &c.refused}
+func (f *format) build(p model.Prompt) *builder {
+	head := f.Head.Get(p, encodeHead)
+	b := &builder{used: map[string]bool{}, open: map[string][]string{}, last: map[string]string{}, original: map[string]string{}, Extras: f.Extras()}
 	size := len(head.Instructions) + len(head.Tools) + len(p.OutputSchema) + 1024
 	for _, it := range p.Items {
 		b.item(it)
@@ -76,13 +67,13 @@ func (c *client) build(p model.Prompt) *builder {
 	b.body = make([]byte, 0, size)
 	b.body = append(b.body, `{"model":`...)
 	b.body = wire.AppendString(b.body, p.Model)
-	most := c.outputLimit(p, size)
+	most := f.outputLimit(p, size)
 	b.body = strconv.AppendInt(append(b.body, `,"max_tokens":`...), int64(most), 10)
 	b.body = append(b.body, head.Tools...)
-	if p.NoCalls && len(p.Tools) > 0 && b.may(choiceMember) {
+	if p.NoCalls && len(p.Tools) > 0 && b.May(choiceMember) {
 		b.body = append(b.body, `,"tool_choice":{"type":"none"}`...)
 	}
-	if b.may(cacheMember) {
+	if b.May(cacheMember) {
 		b.body = append(b.body, head.Instructions...)
 	} else {
 		b.body = append(b.body, strings.ReplaceAll(string(head.Instructions), cacheMark+`}]`, `}]`)...)
@@ -102,8 +93,8 @@ const bytesPerToken = 3
 
 // outputLimit is how much the model may write. The service wants that to fit into the
 // window together with a request of the given size.
-func (c *client) outputLimit(p model.Prompt, size int) int {
-	most := c.maxTokens
+func (f *format) outputLimit(p model.Prompt, size int) int {
+	most := int(min(f.maxTokens, math.MaxInt32))
 	if most <= 0 {
 		most = mostTokens(p.Model)
 	}
@@ -151,13 +142,13 @@ func (b *builder) thinking(p model.Prompt, most int) {
 	switch {
 	case budget == 0 || !b.mayThink():
 	case adaptive(p.Model):
-		if b.may(thinkingMember) {
+		if b.May(thinkingMember) {
 			b.body = append(b.body, `,"thinking":{"type":"adaptive"}`...)
 		}
-		if b.may(effortMember) {
+		if b.May(effortMember) {
 			config = wire.AppendString([]byte(`"effort":`), p.Effort)
 		}
-	case budget < most && b.may(thinkingMember):
+	case budget < most && b.May(thinkingMember):
 		b.body = strconv.AppendInt(append(b.body, `,"thinking":{"type":"enabled","budget_tokens":`...), int64(budget), 10)
 		b.body = append(b.body, '}')
 	}
@@ -233,7 +224,7 @@ func (b *builder) messages() {
 // the ends of the last two messages of the user. The next request finds the later one.
 func (b *builder) marked() map[int]bool {
 	marks := map[int]bool{}
-	if b.refused.Refused(cacheMember.Name) {
+	if b.Refused(cacheMember) {
 		return marks
 	}
 	after := ""

@@ -13,9 +13,9 @@ import (
 	"github.com/fermata-agent/fermata/protocol"
 )
 
-func newClient(t testing.TB) *client {
+func newClient(t testing.TB) *format {
 	t.Helper()
-	return New(Options{BaseURL: "http://model.test/v1"}).(*client)
+	return newFormat(Options{BaseURL: "http://model.test/v1"})
 }
 
 func user(text string) *protocol.PromptItem {
@@ -137,7 +137,7 @@ func TestBody(t *testing.T) {
 	if got := string(newClient(t).build(model.Prompt{Model: "m"}).body); got != `{"model":"m","max_tokens":32000,"messages":[],"stream":true}` {
 		t.Errorf("the least: %s", got)
 	}
-	c := New(Options{MaxTokens: 77}).(*client)
+	c := newFormat(Options{MaxTokens: 77})
 	if got := c.build(model.Prompt{}).body; !bytes.Contains(got, []byte(`"max_tokens":77`)) {
 		t.Errorf("told: %s", got)
 	}

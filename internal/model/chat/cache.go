@@ -20,7 +20,7 @@ const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 // markCache marks the instructions and the last two messages that are not the
 // model's own, if the model is a Claude.
 func (b *builder) markCache(model string) {
-	if !strings.Contains(strings.ToLower(model), "claude") || len(b.contents) == 0 || !b.may(cacheMember) {
+	if !strings.Contains(strings.ToLower(model), "claude") || len(b.contents) == 0 || !b.May(cacheMember) {
 		return
 	}
 	places := slices.Clone(b.contents)

@@ -20,7 +20,7 @@ func TestCacheMarks(t *testing.T) {
 		{Kind: protocol.PromptOutput, WireID: "c", Text: `an "output","content":"x"`, CallKind: protocol.CallFunction},
 	}
 	for name, want := range map[string]int{"anthropic/claude-sonnet-4.5": 3, "qwen3-coder": 0} {
-		body := (&client{}).build(model.Prompt{Model: name, Instructions: "be", Items: items}).body
+		body := (&format{}).build(model.Prompt{Model: name, Instructions: "be", Items: items}).body
 		var req struct {
 			Messages []struct {
 				Role    string

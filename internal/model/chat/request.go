@@ -20,7 +20,7 @@ type request struct {
 	ids   []string // by message: the call that a tool message answers, else ""
 	items []*protocol.PromptItem
 
-	optional []wire.Optional // members that it has and can do without
+	wire.Extras
 }
 
 // The members that some servers refuse.
@@ -39,7 +39,6 @@ var (
 // one message: its reasoning, its text and its calls.
 type builder struct {
 	request
-	refused   *wire.Optionals
 	reasoning []byte   // members of the open message, each with a comma behind it
 	users     [][]byte // what the user said since the last other message
 	texts     [][]byte // of the open message, as JSON strings
@@ -51,13 +50,13 @@ type builder struct {
 
 // build makes the body of a request. What was encoded for an earlier one is
 // copied.
-func (c *client) build(p model.Prompt) request {
-	head := c.head.Get(p, encodeHead)
+func (f *format) build(p model.Prompt) request {
+	head := f.Head.Get(p, encodeHead)
 	size := len(head.Instructions) + len(head.Tools) + len(p.OutputSchema) + 1024
 	for _, it := range p.Items {
 		size += len(encoded(it)) + 64
 	}
-	b := &builder{request: request{body: make([]byte, 0, size), items: p.Items}, refused: &c.refused}
+	b := &builder{request: request{body: make([]byte, 0, size), items: p.Items, Extras: f.Extras()}}
 	b.body = append(b.body, `{"model":`...)
 	b.body = wire.AppendString(b.body, p.Model)
 	b.body = append(b.body, `,"messages":[`...)
@@ -80,32 +79,21 @@ func (c *client) build(p model.Prompt) request {
 	b.flush()
 	b.markCache(p.Model)
 	b.body = append(b.body, `],"stream":true`...)
-	if b.may(streamOptions) {
+	if b.May(streamOptions) {
 		b.body = append(b.body, `,"stream_options":{"include_usage":true}`...)
 	}
 	if len(p.Tools) > 0 {
 		b.body = append(append(b.body, `,"tools":`...), head.Tools...)
-		if p.NoCalls && b.may(toolChoice) {
+		if p.NoCalls && b.May(toolChoice) {
 			b.body = append(b.body, `,"tool_choice":"none"`...)
 		}
 	}
-	if c.most > 0 {
-		b.body = strconv.AppendInt(append(b.body, `,"max_tokens":`...), c.most, 10)
+	if f.maxTokens > 0 {
+		b.body = strconv.AppendInt(append(b.body, `,"max_tokens":`...), f.maxTokens, 10)
 	}
 	b.settings(p)
 	b.body = append(b.body, '}')
 	return b.request
-}
-
-// may reports whether an optional member can be sent, and notes that it is.
-func (b *builder) may(o wire.Optional) bool {
-	if b.refused.Refused(o.Name) {
-		return false
-	}
-	if !slices.ContainsFunc(b.optional, func(has wire.Optional) bool { return has.Name == o.Name }) {
-		b.optional = append(b.optional, o)
-	}
-	return true
 }
 
 func encodeHead(p model.Prompt) wire.Encoded {
@@ -123,10 +111,10 @@ func encodeHead(p model.Prompt) wire.Encoded {
 }
 
 func (b *builder) settings(p model.Prompt) {
-	if p.Effort != "" && b.may(effort) {
+	if p.Effort != "" && b.May(effort) {
 		b.body = wire.AppendString(append(b.body, `,"reasoning_effort":`...), p.Effort)
 	}
-	if p.Verbosity != "" && b.may(verbosity) {
+	if p.Verbosity != "" && b.May(verbosity) {
 		b.body = wire.AppendString(append(b.body, `,"verbosity":`...), p.Verbosity)
 	}
 	if len(p.OutputSchema) > 0 {
@@ -183,7 +171,7 @@ func (b *builder) say(it *protocol.PromptItem) {
 	case protocol.PromptReasoning:
 		// A response begins with its reasoning. Behind a call it belongs to the
 		// same message, which must not be split from the outputs, and has no place there.
-		if r := encoded(it); len(r) > 0 && len(b.calls) == 0 && b.may(reasoning) {
+		if r := encoded(it); len(r) > 0 && len(b.calls) == 0 && b.May(reasoning) {
 			b.closeMessage()
 			b.reasoning = r
 		}
@@ -243,7 +231,7 @@ func (b *builder) closeMessage() {
 	b.body = append(b.body, `{"role":"assistant",`...)
 	b.body = append(b.body, b.reasoning...)
 	b.body = append(b.body, `"content":`...)
-	if len(b.texts) == 0 && b.may(nullContent) {
+	if len(b.texts) == 0 && b.May(nullContent) {
 		b.body = append(b.body, `null`...)
 	} else {
 		b.body = appendTexts(b.body, b.texts)

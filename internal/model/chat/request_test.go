@@ -14,9 +14,9 @@ import (
 	"github.com/fermata-agent/fermata/protocol"
 )
 
-func newClient(t testing.TB) *client {
+func newClient(t testing.TB) *format {
 	t.Helper()
-	return New(Options{BaseURL: "http://model.test/v1"}).(*client)
+	return newFormat(Options{BaseURL: "http://model.test/v1"})
 }
 
 func user(text string) *protocol.PromptItem {
@@ -227,7 +227,7 @@ func BenchmarkBody(b *testing.B) {
 }
 
 func TestLimitOfTheResponse(t *testing.T) {
-	c := New(Options{BaseURL: "http://model.test/v1", MaxTokens: 77}).(*client)
+	c := newFormat(Options{BaseURL: "http://model.test/v1", MaxTokens: 77})
 	if body := string(c.build(model.Prompt{Model: "m"}).body); !strings.Contains(body, `,"max_tokens":77`) {
 		t.Error(body)
 	}

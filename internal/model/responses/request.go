@@ -30,26 +30,16 @@ var (
 
 // A builder writes the body of a request.
 type builder struct {
-	body     []byte
-	refused  *wire.Optionals
-	optional []wire.Optional // members that it has and can do without
-}
-
-// may reports whether an optional member can be sent, and notes that it is.
-func (b *builder) may(o wire.Optional) bool {
-	if b.refused.Refused(o.Name) {
-		return false
-	}
-	b.optional = append(b.optional, o)
-	return true
+	wire.Extras
+	body []byte
 }
 
 // build makes the body of a request. What was encoded for an earlier request is
 // copied.
-func (c *client) build(p model.Prompt) *builder {
-	b := &builder{refused: &c.refused}
+func (f *format) build(p model.Prompt) *builder {
+	b := &builder{Extras: f.Extras()}
 	p.Tools = b.tools(p.Tools)
-	head := c.head.Get(p, encodeHead)
+	head := f.Head.Get(p, encodeHead)
 	items := make([][]byte, 0, len(p.Items)+len(p.UnknownCalls))
 	size := len(head.Instructions) + len(head.Tools) + 1024 + len(p.OutputSchema)
 	unknown := wire.UnknownCallsPlace(p)
@@ -79,8 +69,8 @@ func (c *client) build(p model.Prompt) *builder {
 		b.body = append(b.body, it...)
 	}
 	b.body = append(b.body, ']')
-	if c.most > 0 {
-		b.body = strconv.AppendInt(append(b.body, `,"max_output_tokens":`...), c.most, 10)
+	if f.maxTokens > 0 {
+		b.body = strconv.AppendInt(append(b.body, `,"max_output_tokens":`...), f.maxTokens, 10)
 	}
 	b.settings(p)
 	return b
@@ -89,7 +79,7 @@ func (c *client) build(p model.Prompt) *builder {
 // tools are the tools as the service takes them: functions where it refuses others.
 func (b *builder) tools(list []model.ToolSpec) []model.ToolSpec {
 	custom := slices.ContainsFunc(list, func(t model.ToolSpec) bool { return t.Kind == protocol.CallCustom })
-	if !custom || b.may(customTools) {
+	if !custom || b.May(customTools) {
 		return list
 	}
 	functions := slices.Clone(list)
@@ -103,26 +93,26 @@ func (b *builder) tools(list []model.ToolSpec) []model.ToolSpec {
 }
 
 func (b *builder) settings(p model.Prompt) {
-	if b.may(choiceMember) {
+	if b.May(choiceMember) {
 		choice := "auto"
 		if p.NoCalls {
 			choice = "none"
 		}
 		b.body = append(b.body, `,"tool_choice":"`+choice+`"`...)
 	}
-	if b.may(parallelMember) {
+	if b.May(parallelMember) {
 		b.body = append(b.body, `,"parallel_tool_calls":true`...)
 	}
 	b.reasoning(p)
-	if b.may(storeMember) {
+	if b.May(storeMember) {
 		b.body = append(b.body, `,"store":false`...)
 	}
 	b.body = append(b.body, `,"stream":true,"include":[`...)
-	if reasons(p) && b.may(encryptedMember) {
+	if reasons(p) && b.May(encryptedMember) {
 		b.body = append(b.body, `"reasoning.encrypted_content"`...)
 	}
 	b.body = append(b.body, ']')
-	if p.CacheKey != "" && b.may(cacheKeyMember) {
+	if p.CacheKey != "" && b.May(cacheKeyMember) {
 		b.body = wire.AppendString(append(b.body, `,"prompt_cache_key":`...), p.CacheKey)
 	}
 	b.text(p)
@@ -132,10 +122,10 @@ func (b *builder) settings(p model.Prompt) {
 // reasoning adds how much the model shall think, and what it shall say of it.
 func (b *builder) reasoning(p model.Prompt) {
 	var members [][]byte
-	if p.Effort != "" && b.may(reasoningMember) {
+	if p.Effort != "" && b.May(reasoningMember) {
 		members = append(members, wire.AppendString([]byte(`"effort":`), p.Effort))
 	}
-	if p.Summary != "" && b.may(summaryMember) {
+	if p.Summary != "" && b.May(summaryMember) {
 		members = append(members, wire.AppendString([]byte(`"summary":`), p.Summary))
 	}
 	if len(members) > 0 {
@@ -147,7 +137,7 @@ func (b *builder) reasoning(p model.Prompt) {
 // text adds how long and in which form the model should write.
 func (b *builder) text(p model.Prompt) {
 	var members [][]byte
-	if p.Verbosity != "" && b.may(verbosityMember) {
+	if p.Verbosity != "" && b.May(verbosityMember) {
 		members = append(members, wire.AppendString([]byte(`"verbosity":`), p.Verbosity))
 	}
 	if len(p.OutputSchema) > 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/fermata-agent/fermata/protocol"
 )
 
-func newClient(t testing.TB) *client {
+func newClient(t testing.TB) *format {
 	t.Helper()
-	return New(Options{BaseURL: "http://model.test/v1"}).(*client)
+	return newFormat(Options{BaseURL: "http://model.test/v1"})
 }
 
 func user(text string) *protocol.PromptItem {
@@ -191,7 +191,7 @@ func TestThePrefixIsStable(t *testing.T) {
 	first := c.build(p).body
 	at := bytes.Index(first, []byte(`],"tool_choice"`))
 	p.Items = append(p.Items, user("more"))
-	for _, other := range []*client{c, newClient(t)} {
+	for _, other := range []*format{c, newClient(t)} {
 		if second := other.build(p).body; !bytes.HasPrefix(second, first[:at]) {
 			t.Errorf("prefix differs:\n%s\n%s", first, second)
 		}

@@ -6,15 +6,11 @@
 package responses
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"runtime"
-	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/model/wire"
-	"github.com/fermata-agent/fermata/protocol"
 )
 
 // Wire is the name under which this wire keeps raw items.
@@ -27,79 +23,54 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 const DefaultOriginator = "fermata"
 
 // Options say which service is used, and how. The zero value is OpenAI without a key.
-type Options struct {
-	BaseURL     string            // without the last element, /responses
-	Key         string            // sent as a bearer token; none if empty
-	Headers     map[string]string // added to every request
-	Query       map[string]string // added to the address
-	HTTP        http.RoundTripper // nil is the default transport
-	Originator  string            // who asks; DefaultOriginator if empty
-	Version     string            // of the program, for the User-Agent
-	MaxTokens   int64             // most that a response may have; 0: the service decides
-	RawThought  bool              // prefer the reasoning itself to its summary
-	IdleTimeout time.Duration     // longest silence of the service; 0 is 300 s
-}
+type Options = wire.Service
 
-type client struct {
-	caller  *wire.Caller
-	bad     error // why there is no caller
-	headers map[string]string
-	head    wire.Head
-	refused wire.Optionals
-	most    int64
-	raw     bool
+// format implements [wire.Format].
+type format struct {
+	wire.Memory
+	headers   map[string]string
+	maxTokens int64
+	raw       bool // prefer the reasoning itself to its summary
 }
 
 // New returns a client of a Responses service. A BaseURL that is not one is
 // reported by every Stream.
-func New(o Options) model.Client {
-	if o.BaseURL == "" {
-		o.BaseURL = DefaultBaseURL
-	}
+func New(o Options) model.Client { return wire.NewClient(o, newFormat(o)) }
+
+func newFormat(o Options) *format {
 	if o.Originator == "" {
 		o.Originator = DefaultOriginator
 	}
 	if o.Version == "" {
 		o.Version = "0"
 	}
-	c := &client{most: o.MaxTokens, raw: o.RawThought, headers: map[string]string{
+	f := &format{maxTokens: o.MaxTokens, raw: o.RawThought, headers: map[string]string{
 		"Originator": o.Originator,
 		"User-Agent": fmt.Sprintf("%s/%s (%s; %s)", o.Originator, o.Version, runtime.GOOS, runtime.GOARCH),
 	}}
 	if o.Key != "" {
-		c.headers["Authorization"] = "Bearer " + o.Key
+		f.headers["Authorization"] = "Bearer " + o.Key
 	}
-	c.caller, c.bad = wire.NewCaller(wire.Options{
-		URL: wire.Address(o.BaseURL, "responses"), Headers: o.Headers, Query: o.Query, Secrets: []string{o.Key}, HTTP: o.HTTP, Idle: o.IdleTimeout,
-	})
-	return c
+	return f
 }
 
-// Stream implements [model.Client].
-func (c *client) Stream(ctx context.Context, p model.Prompt, sink model.Sink) (model.End, error) {
-	if c.bad != nil {
-		return model.End{}, &protocol.Error{Kind: protocol.ErrorRequest, Message: c.bad.Error(), Hint: "check base_url of this provider"}
-	}
-	if ctx.Err() != nil {
-		return model.End{}, context.Cause(ctx)
-	}
+// Endpoint implements [wire.Format].
+func (f *format) Endpoint() (base, element string) { return DefaultBaseURL, "responses" }
 
-	s, err := c.caller.PostWithout(ctx, &c.refused, func() wire.Request {
-		b := c.build(p)
-		return wire.Request{Header: c.requestHeaders(p), Body: b.body, Optional: b.optional}
-	})
-	if err != nil {
-		return model.End{}, err
-	}
-	defer s.Close()
-	answer := &wire.Answer{Sink: sink}
-	end, err := answer.End(read(s, p.Tools, answer, c.raw))
-	return end, wire.Streaming(err)
+// Build implements [wire.Format].
+func (f *format) Build(p model.Prompt) wire.Request {
+	b := f.build(p)
+	return wire.Request{Header: f.requestHeaders(p), Body: b.body, Optional: b.Sent()}
 }
 
-func (c *client) requestHeaders(p model.Prompt) map[string]string {
+// Read implements [wire.Format].
+func (f *format) Read(s *wire.Stream, p model.Prompt, sink model.Sink) (model.End, error) {
+	return read(s, p.Tools, sink, f.raw)
+}
+
+func (f *format) requestHeaders(p model.Prompt) map[string]string {
 	h := map[string]string{"OpenAI-Beta": "responses=experimental"}
-	for k, v := range c.headers {
+	for k, v := range f.headers {
 		h[k] = v
 	}
 	if p.CacheKey != "" {

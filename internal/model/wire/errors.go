@@ -44,6 +44,11 @@ func (s *Stream) refusal(status int, header http.Header, body []byte) *protocol.
 // optional member it is about.
 func (s *Stream) classify(c Complaint) *protocol.Error {
 	e := c.Error()
+	if e.Call != nil {
+		if id, ok := s.callIDs[e.Call.WireID]; ok {
+			e.Call.WireID = id
+		}
+	}
 	if e.Kind != protocol.ErrorRequest && e.Kind != protocol.ErrorModel && e.Part != protocol.PartReasoning {
 		return e
 	}

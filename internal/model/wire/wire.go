@@ -123,13 +123,16 @@ type Request struct {
 	// Fault, if set, finds the call that a refusal is about when the refusal
 	// itself does not name it. It returns nil if it is about something else.
 	Fault func(Complaint) *protocol.CallFault
+
+	// CallIDs, if set, has our ids of calls by those that this request gives them.
+	CallIDs map[string]string
 }
 
 // Post sends a request and returns the stream of events that answers it. The
 // caller closes the stream. Every error but the context's cause is a *protocol.Error.
 func (c *Caller) Post(ctx context.Context, r Request) (*Stream, error) {
 	inner, cancel := context.WithCancelCause(ctx)
-	s := &Stream{caller: c, ctx: ctx, inner: inner, cancel: cancel, fault: r.Fault, optional: r.Optional}
+	s := &Stream{caller: c, ctx: ctx, inner: inner, cancel: cancel, fault: r.Fault, optional: r.Optional, callIDs: r.CallIDs}
 	s.timer = time.AfterFunc(c.idle, func() { cancel(errIdle) })
 	if err := s.open(r); err != nil {
 		s.Close()
@@ -149,6 +152,7 @@ type Stream struct {
 	events *sse.Reader
 	fault  func(Complaint) *protocol.CallFault
 
+	callIDs  map[string]string // see Request
 	optional []Optional
 	unwanted string        // the optional member that was refused, if one was
 	whole    []byte        // an answer in one piece, where a stream was asked for
@@ -167,23 +171,6 @@ func (e *UnwantedError) Error() string { return e.Err.Message }
 
 // Unwrap returns what the service said.
 func (e *UnwantedError) Unwrap() error { return e.Err }
-
-// PostWithout is Post, and Post again without the optional members that the service
-// refuses, which are remembered. It asks build for the request each time.
-func (c *Caller) PostWithout(ctx context.Context, known *Optionals, build func() Request) (*Stream, error) {
-	for tries := 0; ; tries++ {
-		r := build()
-		s, err := c.Post(ctx, r)
-		var unwanted *UnwantedError
-		if !errors.As(err, &unwanted) {
-			return s, err
-		}
-		if tries >= len(r.Optional) || known.Refused(unwanted.Member) {
-			return nil, unwanted.Err
-		}
-		known.Remember(unwanted.Member)
-	}
-}
 
 func (s *Stream) open(r Request) error {
 	req, err := http.NewRequestWithContext(withRequest(s.inner), http.MethodPost, s.caller.url, bytes.NewReader(r.Body))
