@@ -124,7 +124,10 @@ func restart(entries []journal.Entry, fork, from p.ConversationID) (p.Conversati
 
 // appendAll writes entries to a new journal and waits until they are durable.
 func appendAll(ctx context.Context, j journal.Journal, entries []journal.Entry) error {
-	last := j.Append(entries...)
+	var last uint64
+	for _, e := range entries { // one by one: together they are no batch
+		last = j.Append(e)
+	}
 	for {
 		n, err := j.Durable()
 		if err != nil {

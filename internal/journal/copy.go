@@ -54,15 +54,13 @@ func copyRecords(ctx context.Context, src View, dst Journal) error {
 		if len(recs) == 0 {
 			break
 		}
-		var entries []Entry
 		for _, r := range recs {
 			if r.Seq != after+1 {
 				return fmt.Errorf("record %d is missing: fermata fsck --repair says more", after+1)
 			}
 			after = r.Seq
-			entries = append(entries, Entry{Turn: r.Turn, Kind: r.Kind, Body: r.Body, Time: r.Time})
+			dst.Append(Entry{Turn: r.Turn, Kind: r.Kind, Body: r.Body, Time: r.Time}) // one by one: together they are no batch
 		}
-		dst.Append(entries...)
 	}
 	if open, err := dst.OpenItems(ctx); err != nil || len(open) > 0 {
 		return err // they were copied before

@@ -76,6 +76,9 @@ func (s *MemoryStore) Crash(id string, mode CrashMode, r *rand.Rand) {
 	if j.err == nil {
 		last += r.Uint64N(j.last - j.saved + 1)
 	}
+	for last > j.saved && j.recent.entries[last-j.recent.first].More {
+		last-- // of a batch all is there or nothing
+	}
 	j.mu.Unlock()
 	now := time.Now()
 	c.log = j.rest(last, func(it *Item) int64 {

@@ -3,7 +3,8 @@
 //
 // What it guarantees:
 //   - Append numbers records 1, 2, 3 … without gaps and never waits for the disk.
-//     A writer of the journal's own makes them durable, in groups.
+//     A writer of the journal's own makes them durable, in groups. What one call
+//     appends is a batch: a crash leaves all of it or nothing.
 //   - A record becomes visible to readers when it is durable, not before: what a
 //     reader has seen, no crash takes back. After a write error the journal is
 //     failed: what is appended from then on is visible at once, marked Unsaved.
@@ -85,7 +86,8 @@ type Journal interface {
 	Reader
 
 	// Append numbers the entries and queues them to be made durable together and
-	// in order. It returns the last number given. It never waits for the disk.
+	// in order: they are one batch, of which a crash leaves all or none. It
+	// returns the last number given. It never waits for the disk.
 	// The bodies must be JSON and must not be changed afterwards. A journal that
 	// is closed, or being closed, ignores them.
 	Append(entries ...Entry) uint64
@@ -147,7 +149,7 @@ type Recovery struct {
 	Checkpoint    []byte // as given to Journal.Checkpoint, or nil
 	CheckpointSeq uint64
 	Last          uint64   // number of the last record
-	Torn          int64    // bytes of an unfinished last line that were set aside
+	Torn          int64    // bytes of an unfinished last line, or batch, that were set aside
 	Damaged       []Damage // what else was set aside
 }
 
@@ -289,5 +291,5 @@ type Fault struct {
 	Line   int // 1-based; 0 if it concerns the whole
 	Offset int64
 	Text   string // one line, for people
-	AtEnd  bool   // the last line is unfinished: a writer may be about to finish it
+	AtEnd  bool   // the last line or batch is unfinished: a writer may be about to finish it
 }

@@ -81,6 +81,7 @@ func (l *Log) Append(entries ...Entry) uint64 {
 		l.recent.push(Pending{
 			Record: Record{Seq: l.last, Time: at, Turn: e.Turn, Kind: e.Kind, Body: bodies[i], Unsaved: l.err != nil},
 			Closes: e.Closes,
+			More:   i+1 < len(entries),
 		})
 		l.markClosed(e.Closes, l.last)
 	}
@@ -101,7 +102,7 @@ func oneLine(body json.RawMessage) json.RawMessage {
 	if len(body) == 0 {
 		return json.RawMessage("null")
 	}
-	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, 0) < 0 {
+	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, 0) < 0 && body[0] != ' ' {
 		return body
 	}
 

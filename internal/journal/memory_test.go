@@ -49,7 +49,8 @@ func TestMemoryCrash(t *testing.T) {
 				j.Append(Entry{Kind: "first"})
 				time.Sleep(time.Second)
 				synctest.Wait()
-				j.Append(Entry{Kind: "second"}, Entry{Kind: "third"})
+				j.Append(Entry{Kind: "second"})
+				j.Append(Entry{Kind: "third"})
 				sc.Write("i", "message", "|ß")
 				s.Crash("a", mode, rand.New(rand.NewPCG(seed, 0)))
 

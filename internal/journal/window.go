@@ -4,6 +4,7 @@ package journal
 type Pending struct {
 	Record
 	Closes string // as in Entry
+	More   bool   // the next record is of the same batch: a crash leaves both or none
 }
 
 // entryBytes is about what an entry costs besides its body.

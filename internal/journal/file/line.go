@@ -25,6 +25,9 @@ import (
 // another conversation, and of two writers, can be distinguished. Where a text is not
 // UTF-8, there is "bytes" in base64 instead. Lines of earlier
 // versions have neither.
+//
+// A space before the body says that the next record is of the same batch, which is there whole or
+// not at all. (Versions that do not know this read the line as they always did.)
 const (
 	timeForm   = "2006-01-02T15:04:05.000000Z"
 	ofPrefix   = `,"of":"`
@@ -70,6 +73,9 @@ func appendRecord(b []byte, e *journal.Pending, l link) ([]byte, uint32) {
 		b = appendString(b, e.Closes)
 	}
 	b = append(b, `,"body":`...)
+	if e.More {
+		b = append(b, ' ')
+	}
 	b = append(b, e.Body...)
 	return appendEnd(b, from, l)
 }
@@ -137,6 +143,7 @@ type line struct {
 	turn      int64
 	name      []byte // its kind
 	closes    []byte
+	more      bool // the next record is of the same batch
 	body      []byte
 	item, tag []byte // of a piece of an open item
 	at        int64
@@ -226,6 +233,7 @@ func (p *parser) record(l *line) {
 		l.closes = p.quoted()
 	}
 	p.want(`,"body":`)
+	l.more = p.skip(" ")
 	l.body = p.rest
 	p.ok = p.ok && n > 0 && len(l.body) > 0 && len(l.time) == len(timeForm)
 }

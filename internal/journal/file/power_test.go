@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -285,6 +286,76 @@ func TestPowerCutDuringRepair(t *testing.T) {
 			})
 			if n < test.min && !t.Failed() {
 				t.Errorf("only %d operations on the disk", n)
+			}
+		})
+	}
+}
+
+// A batch that a power cut left unfinished is set aside, also if the power fails again meanwhile.
+func TestPowerCutDuringRepairOfUnfinishedBatch(t *testing.T) {
+	d, p := emptyDisk(), promise{}
+	synctest.Test(t, func(t *testing.T) {
+		j, err := modelStore(d).Create(t.Context(), sampleID, time.Now())
+		must(t, err)
+		must(t, p.add(j, "alone"))
+		j.Append(e("first"), e("middle"), e("last"))
+		must(t, j.Close())
+		infos, err := modelStore(d).List(t.Context())
+		must(t, err)
+		data, err := d.ReadFile(infos[0].Path)
+		must(t, err)
+		lines := bytes.SplitAfter(data, []byte("\n"))
+		d.Put(infos[0].Path, string(bytes.Join(lines[:3], nil)), 0o600)
+		p.aside = slices.Concat(lines[1], lines[2])
+
+		v, err := modelStore(d).View(t.Context(), sampleID)
+		must(t, err)
+		defer v.Close()
+		faults, err := v.Check(t.Context())
+		must(t, err)
+		if len(faults) != 1 || faults[0].Line != 2 || faults[0].Text != "unfinished batch of records" || !faults[0].AtEnd {
+			t.Errorf("faults are %+v", faults)
+		}
+		c, err := modelStore(d.Clone()).Open(t.Context(), sampleID)
+		must(t, err)
+		if rec := c.Recovery(); rec.Last != 1 || rec.Torn != int64(len(p.aside)) || len(rec.Damaged) > 0 {
+			t.Errorf("recovery is %+v", rec)
+		}
+		must(t, c.Close())
+	})
+	cutEverywhere(t, d, p, func(ctx context.Context, s *file.Store, q *promise) error {
+		q.records = slices.Clone(q.records)
+		return openAndAdd()(ctx, s, q)
+	})
+}
+
+// A power cut while a batch is written leaves all of it or nothing.
+func TestPowerCutDuringBatch(t *testing.T) {
+	d, p := written(t, unchanged)
+	size := len(p.records)
+	for k := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			d, n := d.Clone(), 0
+			d.Hook = func(disktest.Op) error {
+				if n == k {
+					d.Kill()
+				}
+				n++
+				return nil
+			}
+			if j, err := modelStore(d).Open(t.Context(), sampleID); err == nil {
+				j.Append(e("first"), e("middle"), e("last"))
+				j.Close()
+			}
+			for seed := range uint64(longtest.Default(200, 40)) {
+				j, err := modelStore(d.PowerCut(rand.New(rand.NewPCG(uint64(k), seed)))).Open(t.Context(), sampleID)
+				must(t, err)
+				recs, err := j.Read(t.Context(), 0, 100)
+				must(t, err)
+				if n := len(recs); n != size && n != size+3 {
+					t.Errorf("power cut at %d, seed %d: %q", k, seed, kindsOf(recs))
+				}
+				must(t, j.Close())
 			}
 		})
 	}

@@ -107,7 +107,7 @@ func survey(f File, of uint32, ck checkpoint) (found, bool, error) {
 		}
 		kinds.set([]byte(kind), off)
 	}
-	next := from.next
+	next, unfinished := from.next, false // unfinished: the batch of the last record
 	sc := newScanner(f, of, from.off, fnd.size)
 	for {
 		sp, err := sc.next()
@@ -124,11 +124,12 @@ func survey(f File, of uint32, ck checkpoint) (found, bool, error) {
 			fnd.index.add(sp.seq, sp.off)
 			kinds.set(sp.name, sp.off)
 			fnd.sum = sp.sumForNext()
+			unfinished = sp.more
 			next++
 		}
 		fnd.note(&sp, next)
 	}
-	if next <= ck.Seq {
+	if next <= ck.Seq || unfinished {
 		return found{}, false, nil
 	}
 	fnd.last = next - 1

@@ -25,6 +25,8 @@ type part struct {
 	linked    bool
 	prev      uint32
 	lost      bool // a record that stands for a lost one
+	more      bool // the next record is of the same batch
+	torn      bool // it is of a batch that was not finished
 }
 
 // A plan says what a repair will do.
@@ -69,13 +71,7 @@ func (s *Store) repair(h *held, ck *checkpoint, rec *journal.Recovery) error {
 	if p.inPlace {
 		return p.cutEnd(h.file)
 	}
-	f, err := s.rewrite(path, h.file, p)
-	if err != nil {
-		return fmt.Errorf("repair journal: %w", err)
-	}
-	h.file.Close()
-	h.file = f
-	return nil
+	return s.rewrite(h, func(to File) error { return p.copyTo(to, h.file, filepath.Base(path+damagedSuffix)) })
 }
 
 func makePlan(f File, of uint32, from position) (*plan, error) {
@@ -93,7 +89,7 @@ func makePlan(f File, of uint32, from position) (*plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}
-		pt := part{off: sp.off, size: sp.size, kind: sp.kind, ended: sp.ended, seq: sp.seq, sum: sp.sum, linked: sp.linked, prev: sp.prev}
+		pt := part{off: sp.off, size: sp.size, kind: sp.kind, ended: sp.ended, seq: sp.seq, sum: sp.sum, linked: sp.linked, prev: sp.prev, more: sp.more}
 		if sp.kind == recordLine {
 			pt.time = sp.decode().Time.UnixMicro()
 			pt.lost = string(sp.name) == kindDamaged
@@ -102,6 +98,7 @@ func makePlan(f File, of uint32, from position) (*plan, error) {
 		p.parts = append(p.parts, pt)
 	}
 	p.chooseRecords(st.Size())
+	p.dropUnfinishedBatch()
 	p.chooseProgress()
 	p.assess()
 	return p, nil
@@ -196,6 +193,21 @@ func (c *chooser) set(i, before int) {
 	}
 }
 
+// dropUnfinishedBatch drops the records at the end whose batch was not finished: whoever appended
+// them was told nothing, and may append them again.
+func (p *plan) dropUnfinishedBatch() {
+	for i := range slices.Backward(p.parts) {
+		pt := &p.parts[i]
+		if !pt.keep {
+			continue // also text, which is chosen later
+		}
+		if !pt.more {
+			return
+		}
+		pt.keep, pt.torn = false, true
+	}
+}
+
 // chooseProgress keeps what was written to open items, unless it was by a writer
 // whose records are not kept.
 func (p *plan) chooseProgress() {
@@ -258,10 +270,10 @@ func (p *plan) lose(i, gap int, first uint64) {
 	p.lost[i] = l
 }
 
-// tear takes the unfinished last line out of the damage.
+// tear takes the unfinished last line, or batch, out of the damage.
 func (p *plan) tear() {
 	for _, pt := range slices.Backward(p.parts[p.kept:]) {
-		if pt.ended {
+		if pt.ended && !pt.torn {
 			break
 		}
 		p.torn += pt.size
@@ -327,15 +339,25 @@ func (p *plan) cutEnd(f File) error {
 	return nil // settle makes it durable
 }
 
-// rewrite puts a whole file in the place of the damaged one, and returns it. It
+// rewrite puts a whole file in the place of the damaged one. It
 // is locked before anybody else can find it.
-func (s *Store) rewrite(path string, f File, p *plan) (File, error) {
+func (s *Store) rewrite(h *held, write func(to File) error) error {
+	f, err := s.replace(h.path, write)
+	if err != nil {
+		return fmt.Errorf("repair journal: %w", err)
+	}
+	h.file.Close()
+	h.file = f
+	return nil
+}
+
+func (s *Store) replace(path string, write func(to File) error) (File, error) {
 	temp := path + tempSuffix
 	to, err := s.fs.OpenFile(temp, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(to.Lock(), p.copyTo(to, f, filepath.Base(path+damagedSuffix)), to.Sync())
+	err = errors.Join(to.Lock(), write(to), to.Sync())
 	if err == nil {
 		err = s.fs.Rename(temp, path)
 	}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -196,15 +197,16 @@ func (s *Store) setAsideAfter(ctx context.Context, id string, after uint64) erro
 		return err
 	}
 	end := int64(0)
+	var last span
 	if after > 0 {
-		sp, err := locate(h.file, idSum(id), after, 0)
+		last, err = locate(h.file, idSum(id), after, 0)
 		if errors.Is(err, errNoRecord) {
 			return nil // there is nothing after it
 		}
 		if err != nil {
 			return err
 		}
-		end = sp.off + sp.size
+		end = last.off + last.size
 	}
 	if end == st.Size() {
 		return nil
@@ -216,7 +218,20 @@ func (s *Store) setAsideAfter(ctx context.Context, id string, after uint64) erro
 	if err := s.fs.Remove(h.path + checkpointSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if last.more {
+		return s.rewrite(h, func(to File) error { return copyEndingWith(to, h.file, &last) })
+	}
 	return errors.Join(p.cutEnd(h.file), h.file.Sync())
+}
+
+// copyEndingWith copies a journal up to a record within a batch, which ends with that record in the copy.
+func copyEndingWith(to, from File, last *span) error {
+	line, _ := appendRecord(nil, &journal.Pending{Record: last.decode(), Closes: unquote(last.closes)}, last.link)
+	if _, err := io.Copy(to, io.NewSectionReader(from, 0, last.off)); err != nil {
+		return err
+	}
+	_, err := to.Write(line)
+	return err
 }
 
 // Owner implements Store.

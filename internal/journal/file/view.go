@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -231,18 +232,28 @@ func (v *fileView) Check(ctx context.Context) ([]journal.Fault, error) {
 	}
 	var faults []journal.Fault
 	n, next, sum := 1, uint64(1), v.of
+	var unfinished journal.Fault // the batch of the last record, if it is
 	err := v.scan(ctx, 0, func(sp *span) bool {
 		if text := fault(sp, next, sum); text != "" {
 			faults = append(faults, journal.Fault{Line: n, Offset: sp.off, Text: text, AtEnd: !sp.ended})
 		}
+		if sp.kind == recordLine && sp.seq >= next {
+			next, sum = sp.seq+1, sp.sumForNext()
+			switch {
+			case !sp.more:
+				unfinished = journal.Fault{}
+			case unfinished.Line == 0:
+				unfinished = journal.Fault{Line: n, Offset: sp.off, Text: "unfinished batch of records", AtEnd: true}
+			}
+		}
 		if sp.ended {
 			n++
 		}
-		if sp.kind == recordLine && sp.seq >= next {
-			next, sum = sp.seq+1, sp.sumForNext()
-		}
 		return true
 	})
+	if unfinished.Line > 0 && !slices.ContainsFunc(faults, func(f journal.Fault) bool { return f.Offset >= unfinished.Offset }) {
+		faults = append(faults, unfinished)
+	}
 	return faults, err
 }
 

@@ -64,6 +64,7 @@ func Run(t *testing.T, open func(t *testing.T, o Options) Harness) {
 		{"ReopenContinues", reopenContinues},
 		{"OpenItemsSurviveReopen", openItemsSurviveReopen},
 		{"CrashKeepsWhatWasSeen", crashKeepsWhatWasSeen},
+		{"CrashLeavesNoPartOfABatch", crashLeavesNoPartOfABatch},
 		{"KillKeepsProgress", killKeepsProgress},
 		{"PowerCutKeepsWhatIsASecondOld", powerCutKeepsWhatIsASecondOld},
 		{"DeadJournalIsDead", deadJournalIsDead},

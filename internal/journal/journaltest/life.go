@@ -237,6 +237,36 @@ func crashKeepsWhatWasSeen(e *env) {
 	e.must(j.Close())
 }
 
+// What one Append gave is there whole after a crash, or not at all.
+func crashLeavesNoPartOfABatch(e *env) {
+	r := rand.New(rand.NewPCG(3, 4))
+	j := e.create()
+	e.syncTime = 10 * time.Millisecond
+	for round := range 60 {
+		for range 1 + r.IntN(3) {
+			if r.IntN(3) == 0 {
+				j.Open(fmt.Sprint(round)).Write(fmt.Sprint(round, ".1.0"), "message", "text")
+			}
+			j.Append(entry("first", round), entry("middle", round), entry("last", round))
+			e.sleep(time.Duration(r.IntN(8)) * time.Millisecond)
+		}
+		e.Crash(e.id, journal.CrashMode(round%2), r)
+		j = e.open()
+		recs := e.read(j, 0, 1000)
+		if len(recs)%3 != 0 {
+			e.Fatalf("round %d: %d records: a part of a batch is left", round, len(recs))
+		}
+		for i := 0; i < len(recs); i += 3 {
+			switch kinds := recs[i].Kind + " " + recs[i+1].Kind + " " + recs[i+2].Kind; kinds {
+			case "first middle last", "damaged damaged damaged":
+			default:
+				e.Fatalf("round %d: a part of a batch is left: %s", round, kinds)
+			}
+		}
+	}
+	e.must(j.Close())
+}
+
 // What was written to an open item is there after a power cut a second later.
 func powerCutKeepsWhatIsASecondOld(e *env) {
 	r := rand.New(rand.NewPCG(5, 6))
