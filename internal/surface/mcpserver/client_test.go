@@ -29,6 +29,7 @@ type client struct {
 	ended chan error
 	stop  context.CancelCauseFunc
 	back  []string // read too early
+	last  string   // the answer that take has found
 	id    string   // of the first conversation it hears of; C in what is compared
 	local fakeLocal
 }
@@ -175,7 +176,7 @@ func (c *client) take(id string) {
 	for {
 		line, h := c.next()
 		if h.Method == "" && bare(h.ID) == id {
-			c.back = append(before, c.back...)
+			c.back, c.last = append(before, c.back...), line
 			return
 		}
 		before = append(before, line)

@@ -81,6 +81,9 @@ func (f *Fold) call(e p.Event, id p.CallID) *item {
 	it := f.cur.byID[name]
 	if it == nil {
 		it = &item{id: name, shown: f.cur.shown.Item(name)}
+		if it.shown == nil { // the record of the call was lost
+			it.shown = &transcript.Item{ID: name, Kind: transcript.Call}
+		}
 		f.start(e, it)
 	}
 	return it
@@ -196,9 +199,11 @@ func (f *Fold) output(e p.Event, b *p.ToolOutput) {
 	}
 }
 
-// form is a call as clients know it; b is nil until it is over.
+// form is an item that is not a text, as clients know it; b is nil until a call is over.
 func (f *Fold) form(it *item, b *p.ToolOutput) wire.Item {
 	switch {
+	case it.of.Of != nil: // it is no call, and does not change
+		return it.of
 	case it.server != nil:
 		return wire.Item{Of: it.serverForm(b)}
 	case len(it.shown.Command) > 0:

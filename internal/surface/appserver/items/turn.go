@@ -76,12 +76,11 @@ func (f *Fold) start(e p.Event, it *item) {
 	if it.start = e.Time; it.start.IsZero() { // pieces of a text have none
 		it.start = f.Updated
 	}
-	shown := it.of
-	if shown.Of == nil {
-		shown = f.form(it, nil)
-	}
+	var shown wire.Item
 	if it.isText() {
 		shown = it.empty()
+	} else {
+		shown = f.form(it, nil)
 	}
 	f.note("item/started", wire.ItemStarted{ThreadID: f.thread(), TurnID: f.cur.name, Item: shown, StartedAtMs: it.start.UnixMilli()})
 }
