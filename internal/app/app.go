@@ -23,6 +23,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fleet/pipe"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
+	"github.com/fermata-agent/fermata/internal/panics"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -97,7 +98,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	}
 	host := remote.NewHost(ctx, filepath.Join(l.Config.Home, runDir), o.Version, func(err error) { warn(err.Error() + "; other terminals cannot join") })
 	uses := newUses()
-	host.Changed = uses.notice
+	host.Changed, host.Panicked = uses.notice, panics.ToFile(l.Config.Home)
 	// Limits of this process hold for what is run here. An owner that is joined would not keep them.
 	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Member: o.Member, Address: host.Address, Join: !w.limits.Own, Warn: warn, Accept: func(l *pipe.Listener) { host.Accept(l) }, Renewed: w.spawner.Lease}
 	cfg := w.engineConfig(r)
@@ -148,7 +149,7 @@ func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
 // openEngine makes an engine over the store of a place. A node that can no longer be
 // sure of its conversations stops what it runs.
 func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Choosing, store.Opened) {
-	e.Config.Panicked = logPanics(kept.Home)
+	e.Config.Panicked = panics.ToFile(kept.Home)
 	var local *engine.Local
 	kept.Lost = func() { local.StopAll(ctx, lostLease) } // nothing is opened before local is set
 	journals := store.Open(ctx, kept)
@@ -168,18 +169,8 @@ var lostLease = p.Error{
 	Hint: "check the servers with fermata doctor, then resume; what was recorded before is safe",
 }
 
-// logPanics keeps stacks for bug reports: what is recorded of a panic in a model or
-// a tool is only that there was one.
-func logPanics(home string) func(any, []byte) {
-	return func(v any, stack []byte) {
-		f, err := os.OpenFile(filepath.Join(home, "panics.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			return // the turn has reported the panic itself
-		}
-		defer f.Close()
-		fmt.Fprintf(f, "%s %v\n%s\n", time.Now().UTC().Format(time.RFC3339), v, stack)
-	}
-}
+// Panicked keeps the traces of defects, for bug reports.
+func (a *App) Panicked() panics.Log { return panics.ToFile(a.Config.Home) }
 
 // shutdownBound is how long the end of the program may take.
 const shutdownBound = 3 * time.Second

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/panics"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -81,9 +82,10 @@ type Config struct {
 	Ended func(TurnSummary)
 	Waits func(TurnSummary)
 
-	// Panicked is notified of a model or a tool that panicked, from its goroutine. The
-	// turn only records that there was an internal error. May be nil.
-	Panicked func(value any, stack []byte)
+	// Panicked keeps the trace of a model or a tool that panicked: the turn only records that there was an
+	// internal error. A panic of the owner ends its conversation as a crash of the process would, and the next
+	// op recovers it. If it is nil, that panic ends the process.
+	Panicked panics.Log
 
 	// ID and Settings are those of a new conversation, and of one whose first
 	// record is lost.
@@ -273,8 +275,11 @@ func (c *Conversation) ask(ctx context.Context, op any) (answer, error) {
 	case a := <-r.answer: // it was answered on the way out
 		return a, a.err
 	default:
-		return answer{}, ErrClosed
 	}
+	if broken := (*panics.Error)(nil); errors.As(c.err, &broken) {
+		return answer{}, broken // again it would do the same
+	}
+	return answer{}, ErrClosed
 }
 
 // A Snapshot is the state of a conversation.

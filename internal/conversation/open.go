@@ -16,7 +16,8 @@ import (
 
 // Start begins a new conversation in an empty journal. It returns when that is
 // durable. ctx gives values only; its end does not end the conversation.
-func Start(ctx context.Context, cfg Config, j journal.Journal) (*Conversation, error) {
+func Start(ctx context.Context, cfg Config, j journal.Journal) (_ *Conversation, err error) {
+	defer cfg.failOpening(j, &err)
 	o := newOwner(ctx, cfg, j)
 	o.recordOutsideTurn(&p.ConversationStarted{ID: o.cfg.ID, Version: o.cfg.Version, Settings: o.cfg.Settings})
 	return o.begin(ctx)
@@ -24,14 +25,28 @@ func Start(ctx context.Context, cfg Config, j journal.Journal) (*Conversation, e
 
 // Open resumes a conversation: it ends what a crash left open, records what had
 // to be repaired, and starts the owner.
-func Open(ctx context.Context, cfg Config, j journal.Journal) (*Conversation, error) {
+func Open(ctx context.Context, cfg Config, j journal.Journal) (_ *Conversation, err error) {
+	defer cfg.failOpening(j, &err)
 	o := newOwner(ctx, cfg, j)
-	if err := o.replay(); err != nil {
+	if err = o.replay(); err != nil {
 		j.Close()
 		return nil, err
 	}
 	o.recover(ctx)
 	return o.begin(ctx)
+}
+
+// failOpening makes a panic while a conversation is opened an error of that, and releases the journal.
+func (cfg Config) failOpening(j journal.Journal, err *error) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	if cfg.Panicked == nil {
+		panic(value)
+	}
+	*err = cfg.Panicked.Caught(value)
+	j.Close()
 }
 
 func newOwner(ctx context.Context, cfg Config, j journal.Journal) *owner {

@@ -83,6 +83,7 @@ var errQuit = errors.New("the program ends")
 
 func (o *owner) run() {
 	defer o.finish()
+	defer o.crash()
 	defer stopTimer(&o.idle)
 	defer stopTimer(&o.hold)
 	for !o.over() {
@@ -157,6 +158,20 @@ func (o *owner) kill() {
 		o.cancel(errQuit)
 	}
 	o.stopBackground(o.state.Background, errQuit)
+}
+
+// crash, when the owner panics, ends the conversation as a crash of the process would: what is recorded stays, and whoever
+// opens the conversation next recovers it. Other conversations run on.
+func (o *owner) crash() {
+	value := recover()
+	if value == nil {
+		return
+	}
+	if o.own.Panicked == nil {
+		panic(value)
+	}
+	o.failed = o.own.Panicked.Caught(value)
+	_ = o.own.Panicked.Run(o.kill)
 }
 
 // take answers one op.

@@ -3,9 +3,7 @@ package conversation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"runtime/debug"
 
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/turn"
@@ -126,10 +124,7 @@ func (o *owner) guard(report func(*p.Error)) {
 	if v == nil {
 		return
 	}
-	if o.cfg.Panicked != nil {
-		o.cfg.Panicked(v, debug.Stack())
-	}
-	report(&p.Error{Kind: p.ErrorInternal, Message: fmt.Sprintf("internal error: %v", v)})
+	report(&p.Error{Kind: p.ErrorInternal, Message: o.cfg.Panicked.Caught(v).Error()})
 }
 
 // asError makes an error one that can be recorded.

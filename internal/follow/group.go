@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/panics"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -23,6 +24,8 @@ import (
 type Group struct {
 	engine engine.Engine
 	id     p.ConversationID
+
+	Panicked panics.Log // keeps the trace if reading panics, which ends the followers with an error; set before the first Join; may be nil
 
 	mu     sync.Mutex
 	reader *reader // nil while nobody follows; guarded by mu
@@ -147,7 +150,7 @@ func (g *Group) enter(ctx context.Context) *reader {
 		}
 	}
 	if g.reader == nil {
-		g.reader, g.count = newReader(context.WithoutCancel(ctx), g.engine, g.id), 0
+		g.reader, g.count = newReader(context.WithoutCancel(ctx), g), 0
 	}
 	g.count++
 	return g.reader
@@ -177,6 +180,8 @@ type reader struct {
 	waits  chan *wait
 	done   chan struct{} // closed when it gives nothing more
 	err    error         // why; set before done is closed
+
+	panicked panics.Log
 
 	followers []*Follower
 	early     []*Follower // those that know a later event than was given
@@ -217,18 +222,22 @@ func (t *text) add(more string) {
 	t.text = slices.Clone(t.text[from:])
 }
 
-func newReader(ctx context.Context, e engine.Engine, id p.ConversationID) *reader {
+func newReader(ctx context.Context, g *Group) *reader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &reader{
-		engine: e, id: id, ctx: ctx, cancel: cancel, joins: make(chan *Follower), waits: make(chan *wait), done: make(chan struct{}),
+		engine: g.engine, id: g.id, panicked: g.Panicked, ctx: ctx, cancel: cancel, joins: make(chan *Follower), waits: make(chan *wait), done: make(chan struct{}),
 	}
-	go r.run() // ends with ctx, or when the conversation can no longer be read
+	go func() { // ends with ctx, or when the conversation can no longer be read
+		defer close(r.done)
+		defer r.cancel()
+		if err := r.panicked.Run(r.run); err != nil {
+			r.err = err
+		}
+	}()
 	return r
 }
 
 func (r *reader) run() {
-	defer close(r.done)
-	defer r.cancel()
 	r.err = errEnded
 	snap, err := r.engine.Resume(r.ctx, r.id)
 	if err != nil {
@@ -240,9 +249,13 @@ func (r *reader) run() {
 		r.ended--
 	}
 	events := make(chan delivery)
-	go r.read(snap.Last, events) // ends with ctx
-	var joins chan *Follower     // nil until the text of open items has been read
-	var waits chan *wait         // likewise
+	go func() { // ends with ctx
+		if err := r.panicked.Run(func() { r.read(snap.Last, events) }); err != nil {
+			r.send(events, delivery{err: err})
+		}
+	}()
+	var joins chan *Follower // nil until the text of open items has been read
+	var waits chan *wait     // likewise
 	for {
 		select {
 		case d := <-events:
@@ -269,18 +282,19 @@ func (r *reader) run() {
 
 // read passes on what happens after the cursor.
 func (r *reader) read(after p.Cursor, events chan<- delivery) {
-	send := func(d delivery) bool {
-		select {
-		case events <- d:
-			return true
-		case <-r.ctx.Done():
-			return false
-		}
-	}
-	for e, err := range r.engine.Attach(r.ctx, r.id, after, func() { send(delivery{live: true}) }) {
-		if !send(delivery{event: e, err: err}) {
+	for e, err := range r.engine.Attach(r.ctx, r.id, after, func() { r.send(events, delivery{live: true}) }) {
+		if !r.send(events, delivery{event: e, err: err}) {
 			return
 		}
+	}
+}
+
+func (r *reader) send(events chan<- delivery, d delivery) bool {
+	select {
+	case events <- d:
+		return true
+	case <-r.ctx.Done():
+		return false
 	}
 }
 

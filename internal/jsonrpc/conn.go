@@ -5,7 +5,7 @@
 // cancels its handler's context and takes its answer away. Nothing on the wire ends the
 // connection but its end: what is not JSON, not UTF-8, too long or unfinished is answered
 // and gone past. Each handler has a goroutine of its own and no request waits for an earlier one,
-// except those that a [Method] puts into one lane. A handler may answer early and run on, and can
+// except those that a [Method] puts into one lane. A handler that panics is answered with an error, and nothing else ends. A handler may answer early and run on, and can
 // be cancelled as long as it runs. Lines go out in the order they were put, from one queue
 // with its own goroutine, so that a peer who does not read holds up nobody but those who ask for room.
 //
@@ -22,6 +22,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/panics"
 )
 
 // ErrClosed is what calls and notifications get when the connection has ended.
@@ -55,6 +57,7 @@ type Options struct {
 	Full     *Error        // what a request is refused with when there are MaxCalls; nil is a CodeRequest
 	Drain    time.Duration // how long the end waits for handlers, and again for the peer to read; 0 is 3 s
 	Log      *slog.Logger  // nil: nowhere
+	Panicked panics.Log    // keeps the trace of a handler that panicked; nil: nowhere
 
 	// Plain leaves the member "jsonrpc" out of what is sent, and stamps notifications with emittedAtMs,
 	// as the clients of an app-server expect.
@@ -318,7 +321,7 @@ func (c *Conn) notice(base context.Context, m message) {
 		return
 	}
 	req := &Request{Method: m.method, Params: m.params, Conn: c}
-	c.serving.Go(func() {
+	c.Go(func() {
 		if _, err := method.serve(base, req); err != nil {
 			c.o.Log.Warn("notification", "method", m.method, "error", err)
 		}

@@ -124,9 +124,15 @@ func (c *Conn) passOn(ctx context.Context, m message) {
 	})
 }
 
-// Go runs fn like a handler: the end of the connection waits for it. It may be called by a handler
-// and by what Go runs.
-func (c *Conn) Go(fn func()) { c.serving.Go(fn) }
+// Go runs fn like a handler: the end of the connection waits for it, and its panic ends nothing else. It may be called by
+// a handler and by what Go runs.
+func (c *Conn) Go(fn func()) {
+	c.serving.Go(func() {
+		if err := c.o.Panicked.Run(fn); err != nil {
+			c.o.Log.Error("connection", "error", err)
+		}
+	})
+}
 
 // failPending ends every question of ours: nobody will answer.
 func (c *Conn) failPending() {

@@ -53,7 +53,10 @@ func (c *Conn) begin(base context.Context, m message, answer func([]byte)) {
 	serve := func() {
 		defer c.leave(in)
 		in.waitTurn()
-		req.Reply(method.serve(ctx, req))
+		if err := c.o.Panicked.Run(func() { req.Reply(method.serve(ctx, req)) }); err != nil {
+			c.o.Log.Error("request", "method", m.method, "error", err)
+			req.Reply(nil, err)
+		}
 	}
 	if method.First {
 		serve()

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/panics"
 )
 
 // A Host lets other processes join the conversations of this one. It listens from the
@@ -19,6 +20,8 @@ type Host struct {
 	// Changed is called when clients come and go. It must not block, and is set before anything
 	// is opened. May be nil.
 	Changed func()
+
+	Panicked panics.Log // keeps the traces of requests that panicked; set likewise; may be nil
 
 	mu       sync.Mutex
 	server   *Server        // guarded by mu
@@ -45,7 +48,7 @@ func (h *Host) serve(e engine.Engine) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.server = NewServer(e, h.program)
-	h.server.changed = h.Changed
+	h.server.changed, h.server.Panicked = h.Changed, h.Panicked
 }
 
 // Address listens, and returns where; empty if that fails.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/panics"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -42,7 +43,10 @@ type Server struct {
 	program string // its version
 	leaving atomic.Bool
 	changed func() // called when clients come and go; may be nil
-	room    *jsonrpc.Room
+
+	Panicked panics.Log // keeps the traces of requests that panicked; set before anything is served; may be nil
+
+	room *jsonrpc.Room
 
 	mu      sync.Mutex
 	clients map[*client]context.CancelFunc // guarded by mu
@@ -95,7 +99,7 @@ func (s *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer cancel()
 	c := &client{server: s, streams: map[int64]*stream{}}
 	c.ctx = ctx
-	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{Methods: c.methods(), Cancel: cancelMethod, MaxLine: maxLine, Room: c.server.room, MaxCalls: maxCalls})
+	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{Methods: c.methods(), Cancel: cancelMethod, Panicked: s.Panicked, MaxLine: maxLine, Room: c.server.room, MaxCalls: maxCalls})
 	if err := s.enter(c, cancel); err != nil {
 		return err
 	}

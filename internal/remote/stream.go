@@ -46,28 +46,24 @@ func (c *client) attach(_ context.Context, params attachParams) error {
 		return errStreams
 	}
 	c.streams[params.Stream] = st
-	c.running.Go(func() { st.run(ctx, c.server, params) }) // ends with ctx, which the end of the connection and detach end
+	c.running.Go(func() { // ends with ctx, which the end of the connection and detach end
+		defer close(st.ready)
+		if err := c.server.Panicked.Run(func() { st.run(ctx, c.server, params) }); err != nil {
+			st.put(ctx, piece{err: err})
+		}
+	})
 	return nil
 }
 
 // run follows the conversation.
 func (st *stream) run(ctx context.Context, s *Server, params attachParams) {
-	defer close(st.ready)
-	put := func(x piece) bool {
-		select {
-		case st.ready <- x:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
 	gone := false
-	live := func() { gone = !put(piece{live: true}) }
+	live := func() { gone = !st.put(ctx, piece{live: true}) }
 	for e, err := range s.engine.Attach(ctx, params.ID, params.After, live) {
 		if err == nil {
 			var text json.RawMessage
 			if text, err = json.Marshal(e); err == nil {
-				if gone || !put(piece{event: text}) {
+				if gone || !st.put(ctx, piece{event: text}) {
 					return
 				}
 				continue
@@ -79,8 +75,18 @@ func (st *stream) run(ctx context.Context, s *Server, params attachParams) {
 		if errors.Is(err, engine.ErrClosed) && s.leaving.Load() {
 			err = errors.Join(err, ErrLeaving)
 		}
-		put(piece{err: err})
+		st.put(ctx, piece{err: err})
 		return
+	}
+}
+
+// put makes a piece ready, unless ctx ends.
+func (st *stream) put(ctx context.Context, x piece) bool {
+	select {
+	case st.ready <- x:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -102,7 +102,7 @@ func (a *appService) Serve(ctx context.Context, r *app.App) error {
 	}
 	log := slog.New(slog.NewTextHandler(a.s.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	server := appserver.New(ctx, appserver.Options{
-		Engine: r.Engine, Version: cli.Version(), Home: r.Config.Home, Cwd: r.Cwd, Settings: r.Settings, Change: r.Change, Allow: r.Projects.Allow, Local: r, Log: log,
+		Engine: r.Engine, Version: cli.Version(), Home: r.Config.Home, Cwd: r.Cwd, Settings: r.Settings, Change: r.Change, Allow: r.Projects.Allow, Local: r, Log: log, Panicked: r.Panicked(),
 	})
 	defer server.Close()
 	if at.Stdio {

@@ -80,7 +80,7 @@ func serveMCP(ctx context.Context, s cli.Streams, f cli.RunFlags) error {
 	f.Client = "mcp-server"
 	return runServer(ctx, s, f, func(ctx context.Context, r *app.App) error {
 		server := mcpserver.New(ctx, mcpserver.Options{
-			Engine: r.Engine, Version: cli.Version(), Settings: r.Settings, Change: r.Change, Local: r,
+			Engine: r.Engine, Version: cli.Version(), Settings: r.Settings, Change: r.Change, Local: r, Panicked: r.Panicked(),
 			Log: slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 		return server.Serve(ctx, s.In, s.RawOut)

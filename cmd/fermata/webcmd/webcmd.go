@@ -147,7 +147,7 @@ func Serve(ctx context.Context, f Flags, o Options) error {
 	}
 	server := web.New(ctx, web.Options{
 		Engine: o.App.Engine, Access: store, Origins: at.Origins, Version: o.Version, Dir: o.App.Cwd, Settings: o.App.Settings, Cost: o.App.Models.Cost,
-		Push: push, Hook: hook, Failed: func(err error) { fmt.Fprintf(o.Err, "fermata: %v\n", err) },
+		Push: push, Hook: hook, Panicked: o.App.Panicked(), Failed: func(err error) { fmt.Fprintf(o.Err, "fermata: %v\n", err) },
 		Undo: func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error) {
 			return app.PlanUndo(ctx, o.App.Engine, id, turn)
 		},

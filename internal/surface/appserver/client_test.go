@@ -32,6 +32,8 @@ type site struct {
 	e *enginetest.Engine
 	s *Server
 
+	defect bool // a panic is expected
+
 	mu       sync.Mutex
 	allowed  []string // what may run unasked; guarded by mu
 	cantSave error    // if nothing more can be allowed; guarded by mu
@@ -47,12 +49,19 @@ func (x *site) allow(perm project.Permission) error {
 	return x.cantSave
 }
 
+// panicked fails the test, unless it expects a panic.
+func (x *site) panicked(value any, stack []byte) {
+	if !x.defect {
+		x.t.Errorf("%v\n%s", value, stack)
+	}
+}
+
 func newSite(t *testing.T) *site { return newSiteWith(t, enginetest.New(t, enginetest.Options{})) }
 
 func newSiteWith(t testing.TB, e *enginetest.Engine) *site {
 	t.Helper()
 	x := &site{t: t, e: e}
-	x.s = New(t.Context(), Options{Engine: e, Version: "1.2.3", Home: t.TempDir(), Cwd: "/w", Settings: puppetSettings, Change: puppetChange, Allow: x.allow, Local: fakeLocal{}})
+	x.s = New(t.Context(), Options{Engine: e, Version: "1.2.3", Home: t.TempDir(), Cwd: "/w", Settings: puppetSettings, Change: puppetChange, Allow: x.allow, Local: fakeLocal{}, Panicked: x.panicked})
 	t.Cleanup(x.s.Close)
 	return x
 }

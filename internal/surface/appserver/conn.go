@@ -48,7 +48,7 @@ func (s *Server) newConn(ctx context.Context, kind Kind) *conn {
 	c := &conn{s: s, kind: kind, late: make(chan items.Note, maxLate), warned: map[string]bool{}, open: map[p.ConversationID]*thread{}}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{
-		Methods: c.methods(), Plain: true, Reply: c.reply, Log: s.o.Log,
+		Methods: c.methods(), Plain: true, Reply: c.reply, Log: s.o.Log, Panicked: s.o.Panicked,
 		MaxQueue: maxQueue, MaxCalls: maxCalls, MaxLine: maxLine,
 		Full: jsonrpc.Errorf(codeOverloaded, "Server overloaded; retry later."),
 	})
@@ -173,6 +173,7 @@ func (c *conn) thread(id p.ConversationID) *thread {
 	t := c.open[id]
 	if t == nil {
 		t = &thread{id: id, group: follow.New(c.s.o.Engine, id), gate: make(chan struct{}, 1)}
+		t.group.Panicked = c.s.o.Panicked
 		t.use()
 		c.open[id] = t
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/follow"
+	"github.com/fermata-agent/fermata/internal/panics"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -42,7 +43,10 @@ func (c *conn) subscribe(ctx context.Context, t *thread, answer func(*items.Fold
 	c.rpc.Go(func() {
 		defer c.s.exit(t.id)
 		defer sub.cancel()
-		sub.run(joined)
+		defer joined.Leave()
+		if err := c.s.o.Panicked.Run(func() { sub.run(joined) }); err != nil {
+			sub.broke(err)
+		}
 	})
 	if c.kind == Only {
 		c.rpc.Go(sub.finishAtEnd)
@@ -83,8 +87,8 @@ func (sub *subscription) run(joined *follow.Follower) {
 	for {
 		used := *sub.t.used.Load()
 		err := sub.take(joined)
-		if !sub.isLive {
-			sub.begun <- err
+		if defect := (*panics.Error)(nil); !sub.isLive || errors.As(err, &defect) {
+			sub.broke(err)
 			return
 		}
 		if sub.ctx.Err() != nil || errors.Is(err, engine.ErrNotFound) {
@@ -111,16 +115,33 @@ func (sub *subscription) take(joined *follow.Follower) error {
 		if len(notes) == 0 {
 			continue
 		}
-		leave, err := sub.t.enter(sub.ctx)
-		if err != nil {
+		if err := sub.pass(notes); err != nil {
 			return err
 		}
-		if sub.t.following.Load() == sub { // another one may have taken over
-			sub.send(notes)
-		}
-		leave()
 	}
 	return errors.New("the events have ended")
+}
+
+// pass sends what there is to say about an event.
+func (sub *subscription) pass(notes []items.Note) error {
+	leave, err := sub.t.enter(sub.ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if sub.t.following.Load() == sub { // another one may have taken over
+		sub.send(notes)
+	}
+	return nil
+}
+
+// broke ends a subscription that cannot go on: the request that began it fails, or the client is warned.
+func (sub *subscription) broke(err error) {
+	if !sub.isLive {
+		sub.begun <- err
+		return
+	}
+	sub.c.remark(sub.t.id, []string{"this thread is no longer followed; resume it to follow it again: " + err.Error()})
 }
 
 // send sends what there is to say. If it fails the client has gone.

@@ -201,7 +201,11 @@ func (s *Server) drive(id p.ConversationID, q *queue.Queue) {
 			if !ok {
 				return
 			}
-			if err := s.sendNext(id, q, e); err != nil {
+			var err error
+			if broken := s.o.Panicked.Run(func() { err = s.sendNext(id, q, e) }); broken != nil {
+				err = broken
+			}
+			if err != nil {
 				s.o.Log.Warn("queue", "error", err)
 				q.Stop()
 				return

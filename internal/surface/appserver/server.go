@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/oneoff"
 	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/panics"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/queue"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -46,6 +47,8 @@ type Options struct {
 
 	Local Local        // what can be asked about the machine
 	Log   *slog.Logger // nil: nowhere
+
+	Panicked panics.Log // keeps the traces of requests that panicked; may be nil
 }
 
 // A Local is what can be asked about the machine and the configuration.

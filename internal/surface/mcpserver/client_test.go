@@ -105,7 +105,7 @@ func attach(t *testing.T, e *enginetest.Engine) *client {
 	outR, outW := io.Pipe()
 	ctx, stop := context.WithCancelCause(t.Context())
 	c := &client{t: t, e: e, in: inW, lines: make(chan string, 10000), ended: make(chan error, 1), stop: stop}
-	s := New(ctx, Options{Engine: c.e, Version: "1.2.3", Settings: puppetSettings, Change: puppetChange, Local: &c.local})
+	s := New(ctx, Options{Engine: c.e, Version: "1.2.3", Settings: puppetSettings, Change: puppetChange, Local: &c.local, Panicked: c.panicked})
 	go func() {
 		c.ended <- s.Serve(ctx, inR, outW)
 		outW.Close()
@@ -124,6 +124,9 @@ func attach(t *testing.T, e *enginetest.Engine) *client {
 	t.Cleanup(func() { stop(nil); inW.Close(); outR.Close() })
 	return c
 }
+
+// panicked fails the test.
+func (c *client) panicked(value any, stack []byte) { c.t.Errorf("%v\n%s", value, stack) }
 
 // send writes a line; C in it stands for the conversation.
 func (c *client) send(format string, args ...any) {

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -52,6 +53,12 @@ func (f *follower) join(ctx context.Context) {
 func (f *follower) run(ctx context.Context) {
 	defer close(f.done)
 	defer f.asks.close()
+	if err := f.s.o.Panicked.Run(func() { f.follow(ctx) }); err != nil {
+		f.s.remark(ctx, []string{fmt.Sprintf("conversation %s is no longer followed: %v", f.c.id, err)})
+	}
+}
+
+func (f *follower) follow(ctx context.Context) {
 	translator := event.New(f.window)
 	for {
 		used := *f.c.used.Load() // by those that come after this, of whom one may put it aside

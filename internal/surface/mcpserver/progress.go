@@ -59,7 +59,7 @@ func (pr *progress) beat() (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				pr.send("working")
+				_ = pr.s.o.Panicked.Run(func() { pr.send("working") }) // the call goes on
 			case <-over:
 				return
 			}

@@ -30,6 +30,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
+	"github.com/fermata-agent/fermata/internal/panics"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -48,6 +49,8 @@ type Options struct {
 	Local Local // what can be asked about the machine
 
 	Log *slog.Logger // nil: nowhere
+
+	Panicked panics.Log // keeps the traces of requests that panicked; may be nil
 }
 
 // A Server serves one client.
@@ -75,7 +78,7 @@ func New(ctx context.Context, o Options) *Server {
 	}
 	s := newServer(o)
 	s.level.Store(levelWarning)
-	s.conn = jsonrpc.New(ctx, jsonrpc.Options{Methods: s.methods(), Cancel: cancelMethod, Log: o.Log})
+	s.conn = jsonrpc.New(ctx, jsonrpc.Options{Methods: s.methods(), Cancel: cancelMethod, Log: o.Log, Panicked: o.Panicked})
 	return s
 }
 
@@ -130,6 +133,7 @@ type conversation struct {
 
 func (s *Server) remember(id p.ConversationID) *conversation {
 	c := &conversation{id: id, group: follow.New(s.o.Engine, id), desk: newDesk(s, id), reporters: map[p.TurnID]*turnCall{}}
+	c.group.Panicked = s.o.Panicked
 	c.use()
 	return c
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/panics"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/live"
 	"github.com/fermata-agent/fermata/internal/surface/web/notify"
@@ -32,6 +33,8 @@ type Options struct {
 	Push   *notify.Push    // nil if browsers cannot be notified
 	Hook   *notify.Webhook // nil if there is none
 	Failed func(error)     // called when a notification could not be sent; may be nil
+
+	Panicked panics.Log // keeps the traces of requests that panicked; may be nil
 
 	// Settings makes those of a new conversation, with remarks for people.
 	Settings func(app.SettingsRequest) (p.Settings, []string, error)
@@ -73,10 +76,10 @@ const (
 func New(ctx context.Context, o Options) *Server {
 	s := &Server{
 		o: o, ctx: ctx, mux: http.NewServeMux(), origins: map[string]string{}, streams: make(chan struct{}, maxStreams), ping: pingEvery, pushes: make(chan struct{}, 1),
-		lobby: live.NewLobby(ctx, o.Engine), sent: map[string]*submission{},
+		lobby: live.NewLobby(ctx, live.Options{Engine: o.Engine, Panicked: o.Panicked}), sent: map[string]*submission{},
 		wrong: limiters{rate: wrongPerIP, burst: wrongBurst}, pace: limiters{rate: requestRate, burst: requestBurst},
 	}
-	s.hub = live.NewHub(ctx, live.Options{Engine: o.Engine, Cost: o.Cost, Changed: s.lobby.Kick})
+	s.hub = live.NewHub(ctx, live.Options{Engine: o.Engine, Cost: o.Cost, Changed: s.lobby.Kick, Panicked: o.Panicked})
 	for _, origin := range o.Origins {
 		s.origins[hostOf(origin)] = origin
 	}
@@ -140,8 +143,44 @@ func routes() []route {
 	}
 }
 
-// ServeHTTP serves the page and the API.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guard(w, r) }
+// ServeHTTP serves the page and the API. A request that panics is answered with an error, or if it was answered in part its
+// connection ends.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := &answerWriter{ResponseWriter: w}
+	defer func() {
+		value := recover()
+		if value == http.ErrAbortHandler {
+			panic(value)
+		}
+		err := s.o.Panicked.Caught(value)
+		if err != nil && answer.begun {
+			panic(http.ErrAbortHandler)
+		}
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, "internal", err.Error())
+		}
+	}()
+	s.guard(answer, r)
+}
+
+// An answerWriter knows whether something was answered.
+type answerWriter struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (w *answerWriter) WriteHeader(status int) {
+	w.begun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *answerWriter) Write(b []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Notify reports to those who do not look what goes on, until ctx ends.
 func (s *Server) Notify(ctx context.Context) {
@@ -160,6 +199,6 @@ func (s *Server) Notify(ctx context.Context) {
 		failed = func(error) {}
 	}
 	notify.Run(ctx, notify.Options{
-		Engine: s.o.Engine, Lobby: s.lobby, Access: s.o.Access, Origin: s.o.Origins[0], Hook: s.o.Hook, Push: s.o.Push, Failed: failed,
+		Engine: s.o.Engine, Lobby: s.lobby, Access: s.o.Access, Origin: s.o.Origins[0], Hook: s.o.Hook, Push: s.o.Push, Failed: failed, Panicked: s.o.Panicked,
 	})
 }

@@ -52,7 +52,9 @@ func (s *Server) stream(w http.ResponseWriter, r *request, produce func(context.
 	produced := make(chan struct{})
 	go func() { // ends with ctx
 		defer close(produced)
-		produce(ctx, messages)
+		if err := s.o.Panicked.Run(func() { produce(ctx, messages) }); err != nil {
+			push(ctx, messages, message{event: "problem", data: problemOf(err), last: true})
+		}
 	}()
 	defer func() { cancel(); <-produced }()
 	ping := time.NewTicker(s.ping)
@@ -205,8 +207,11 @@ func (s *Server) view(w http.ResponseWriter, r *request) {
 		listed := make(chan struct{})
 		go func() { // ends with ctx
 			defer close(listed)
-			if in.List {
-				s.viewList(ctx, to)
+			if !in.List {
+				return
+			}
+			if err := s.o.Panicked.Run(func() { s.viewList(ctx, to) }); err != nil {
+				push(ctx, to, message{event: "problem", data: problemOf(err), last: true})
 			}
 		}()
 		if in.Conversation != "" {

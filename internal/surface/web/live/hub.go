@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/panics"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -22,6 +23,8 @@ type Options struct {
 
 	// Changed is called when a turn begins, waits or ends. It must not block. May be nil.
 	Changed func()
+
+	Panicked panics.Log // keeps the trace of what panicked; may be nil
 }
 
 // A Hub has the rooms. Its methods may be called from any goroutine.
@@ -177,5 +180,15 @@ func inRoom[T any](ctx context.Context, h *Hub, id p.ConversationID, f func(*roo
 	case <-ctx.Done():
 		return zero, context.Cause(ctx)
 	}
-	return <-reply, nil
+	select {
+	case got := <-reply:
+		return got, nil
+	case <-v.room.done:
+	}
+	select {
+	case got := <-reply: // it was the last thing that the room did
+		return got, nil
+	default:
+		return zero, v.room.err
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/panics"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -18,7 +19,10 @@ type Row struct {
 
 // A Lobby knows what goes on in all conversations. It looks only while somebody wants to know.
 type Lobby struct {
-	e    engine.Engine
+	e engine.Engine
+
+	panicked panics.Log
+
 	ctx  context.Context
 	asks chan *lobbyAsk
 	kick chan struct{} // has room for one
@@ -56,8 +60,8 @@ const (
 )
 
 // NewLobby makes a lobby, which ends with ctx.
-func NewLobby(ctx context.Context, e engine.Engine) *Lobby {
-	l := &Lobby{e: e, ctx: ctx, asks: make(chan *lobbyAsk), kick: make(chan struct{}, 1), known: map[p.ConversationID]knownPhase{}}
+func NewLobby(ctx context.Context, o Options) *Lobby {
+	l := &Lobby{e: o.Engine, panicked: o.Panicked, ctx: ctx, asks: make(chan *lobbyAsk), kick: make(chan struct{}, 1), known: map[p.ConversationID]knownPhase{}}
 	go l.run() // ends with ctx
 	return l
 }
@@ -97,12 +101,12 @@ func (l *Lobby) run() {
 		select {
 		case a := <-l.asks:
 			if a.ver == 0 && time.Since(l.at) > time.Second/2 {
-				l.look()
+				l.tryLook()
 			}
 			waiting = append(waiting, a)
 		case <-tick:
 			tick = nil
-			l.look()
+			l.tryLook()
 		case <-l.kick:
 			if len(waiting) == 0 {
 				continue
@@ -111,7 +115,7 @@ func (l *Lobby) run() {
 				tick = time.After(wait)
 				continue
 			}
-			l.look()
+			l.tryLook()
 		case <-l.ctx.Done():
 			return
 		}
@@ -127,6 +131,9 @@ func (l *Lobby) run() {
 		}
 	}
 }
+
+// tryLook reads the list. If that panics, the next try may succeed.
+func (l *Lobby) tryLook() { _ = l.panicked.Run(l.look) }
 
 // look reads the list.
 func (l *Lobby) look() {

@@ -75,7 +75,13 @@ func newRoom(ctx context.Context, o Options, id p.ConversationID) *room {
 		o: o, id: id, ctx: ctx, cancel: cancel, asks: make(chan *ask), calls: make(chan func()), done: make(chan struct{}),
 		byItem: map[*transcript.Item]*row{}, diffs: map[p.TurnID]string{},
 	}
-	go r.run() // ends with ctx, or when the conversation cannot be read any more
+	go func() { // ends with ctx, or when the conversation cannot be read any more
+		defer close(r.done)
+		defer r.cancel()
+		if err := o.Panicked.Run(r.run); err != nil {
+			r.err = err
+		}
+	}()
 	return r
 }
 
@@ -98,13 +104,15 @@ type delivery struct {
 var errEnded = errors.New("the conversation is no longer followed")
 
 func (r *room) run() {
-	defer close(r.done)
-	defer r.cancel()
 	r.err = errEnded
 	events := make(chan delivery, 256) // so that a burst is folded before pages are answered
-	go r.read(events)                  // ends with ctx
-	var asks chan *ask                 // nil until all that there was has been read
-	var calls chan func()              // likewise
+	go func() {                        // ends with ctx
+		if err := r.o.Panicked.Run(func() { r.read(events) }); err != nil {
+			send(r.ctx, events, delivery{err: err})
+		}
+	}()
+	var asks chan *ask    // nil until all that there was has been read
+	var calls chan func() // likewise
 	for {
 		select {
 		case d := <-events:
@@ -165,7 +173,9 @@ func (r *room) revive() {
 		return
 	}
 	go func() { // ends with ctx
-		_, _ = r.o.Engine.Resume(r.ctx, r.id) // another process that has it open is the good case
+		_ = r.o.Panicked.Run(func() { // what it is like is seen by following it
+			_, _ = r.o.Engine.Resume(r.ctx, r.id) // another process that has it open is the good case
+		})
 	}()
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/panics"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/live"
@@ -49,6 +50,8 @@ type Options struct {
 	Hook   *Webhook
 	Push   *Push // nil is none
 	Failed func(error)
+
+	Panicked panics.Log // keeps the trace of what panicked; may be nil
 }
 
 // Run notifies until ctx ends.
@@ -74,16 +77,25 @@ func (n *notifier) run(ctx context.Context) {
 		case r := <-rows:
 			n.see(ctx, r.Rows)
 		case h := <-n.events:
-			if m, ok := n.message(h); ok {
-				select {
-				case queue <- m:
-				default:
-					n.Failed(fmt.Errorf("a notification is lost: too many wait"))
-				}
+			if err := n.Panicked.Run(func() { n.happened(h, queue) }); err != nil {
+				n.Failed(err)
 			}
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// happened queues what people want to know of an event.
+func (n *notifier) happened(h happened, queue chan<- Message) {
+	m, ok := n.message(h)
+	if !ok {
+		return
+	}
+	select {
+	case queue <- m:
+	default:
+		n.Failed(fmt.Errorf("a notification is lost: too many wait"))
 	}
 }
 
@@ -142,11 +154,23 @@ func (n *notifier) see(ctx context.Context, rows []live.Row) {
 		case f.cancel == nil && (changed || !over):
 			to, cancel := context.WithCancel(ctx)
 			f.cancel = cancel
-			go n.follow(to, row.ID, f.cursor) // ends with its context
+			go n.tryFollow(to, row.ID, f.cursor) // ends with its context
 		case f.cancel != nil && over && !changed && !f.ended.IsZero() && time.Since(f.ended) > linger:
 			f.cancel()
 			f.cancel = nil
 		}
+	}
+}
+
+// tryFollow follows a conversation. A panic is the end of that.
+func (n *notifier) tryFollow(ctx context.Context, id p.ConversationID, after p.Cursor) {
+	err := n.Panicked.Run(func() { n.follow(ctx, id, after) })
+	if err == nil {
+		return
+	}
+	select {
+	case n.events <- happened{following: ctx, id: id, err: err}:
+	case <-ctx.Done():
 	}
 }
 
@@ -225,7 +249,9 @@ func (n *notifier) send(ctx context.Context, queue <-chan Message) {
 	for {
 		select {
 		case m := <-queue:
-			n.deliver(ctx, m)
+			if err := n.Panicked.Run(func() { n.deliver(ctx, m) }); err != nil {
+				n.Failed(err)
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -66,7 +66,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) run(hook *Webhook, push *Push) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	n := newNotifier(Options{ // before what the test begins, whenever its goroutine gets to run
-		Engine: r.engine, Lobby: live.NewLobby(ctx, r.engine), Access: r.access, Origin: "http://page", Hook: hook, Push: push,
+		Engine: r.engine, Lobby: live.NewLobby(ctx, live.Options{Engine: r.engine}), Access: r.access, Origin: "http://page", Hook: hook, Push: push,
 		Failed: func(err error) { r.failed <- err },
 	})
 	done := make(chan struct{})
