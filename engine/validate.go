@@ -55,6 +55,10 @@ func checkOp(op p.Op) error {
 		}
 	case p.Configure:
 		return checkSettings("Configure.Overrides", op.Overrides.Apply(p.Settings{}))
+	case p.TryNow:
+		if op.Overrides != nil {
+			return checkSettings("TryNow.Overrides", op.Overrides.Apply(p.Settings{}))
+		}
 	case p.Interrupt:
 		if !slices.Contains([]p.EndReason{"", p.Interrupted, p.Replaced, p.Failed}, op.Reason) {
 			return &FieldError{"Interrupt.Reason", fmt.Sprintf("%q is not interrupted, replaced or failed", op.Reason)}

@@ -34,6 +34,7 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 			"UserTurn.Overrides.Approval":      p.UserTurn{Content: p.Text("x"), Overrides: &p.Overrides{Approval: &bad}},
 			"UserTurn.WhenBusy":                &p.UserTurn{Content: p.Text("x"), WhenBusy: "wait"},
 			"Configure.Overrides.OutputSchema": p.Configure{Overrides: p.Overrides{OutputSchema: json.RawMessage("nul")}},
+			"TryNow.Overrides.Approval":        p.TryNow{Overrides: &p.Overrides{Approval: &bad}},
 			"Interrupt.Reason":                 p.Interrupt{Reason: "completed"},
 		} {
 			_, err := e.Submit(t.Context(), id, op)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/fold"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -137,5 +138,52 @@ func TestCheckpointOfAWaitingTurn(t *testing.T) {
 		run.Finish("made")
 		e.Request().Answer("done")
 		w.Expect("tool_output 1.1.0 made", "turn_ended completed")
+	})
+}
+
+// A checkpoint that is of another event than the journal says is not used: events would be missing, or be
+// folded twice.
+func TestCheckpointOfAnotherEventIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := journal.NewMemoryStore(journal.MemoryOptions{})
+		one := enginetest.New(t, enginetest.Options{Store: store})
+		id := one.Begin()
+		one.Must(id, p.Rename{Title: "old"})
+		one.Must(id, p.Rename{Title: "new"})
+		if err := one.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		j, err := store.Open(t.Context(), string(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs, err := j.Read(t.Context(), 0, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := fold.New()
+		for _, r := range recs {
+			body, err := p.DecodeBody(r.Kind, r.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state.Evolve(p.Event{Seq: p.Seq(r.Seq), Time: r.Time, Body: body})
+		}
+		data, err := state.Save()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Checkpoint(t.Context(), 3, data); err != nil { // it is of event 2
+			t.Fatal(err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		two := enginetest.New(t, enginetest.Options{Store: store})
+		snap, err := two.Resume(t.Context(), id)
+		if err != nil || snap.Title != "new" || snap.Last != 3 {
+			t.Errorf("resumed with %v: the title is %q, the last event %d, want \"new\" and 3", err, snap.Title, snap.Last)
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -90,5 +91,29 @@ func TestCallOfAnInterruptedTurnIsNeverRun(t *testing.T) {
 		time.Sleep(time.Minute)
 		e.Idle()
 		w.Nothing()
+	})
+}
+
+// A tool that has returned writes nothing any more, although its call has no output yet: what it wrote late would
+// be shown to clients, and be in no output.
+func TestReturnedToolWritesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *slowDisk) {
+		run := runCall(e, id)
+		run.Print("seen\n")
+		run.Ask("make")
+		synctest.Wait()
+		run.Print("late\n")
+		var shown []string
+		for ev, err := range e.Read(t.Context(), id) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, ok := ev.Body.(*p.Delta); ok {
+				shown = append(shown, d.Text)
+			}
+		}
+		if want := []string{"seen\n"}; !slices.Equal(shown, want) {
+			t.Errorf("clients are shown %q, want %q", shown, want)
+		}
 	})
 }

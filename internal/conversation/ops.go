@@ -26,22 +26,37 @@ func (o *owner) accept(r request) (p.Receipt, error) {
 		return p.Receipt{}, err
 	}
 
-	cause := p.Cause{Client: r.from.Name, Op: r.from.Op}
-	for _, e := range events {
-		if b, ok := e.Body.(p.Caused); ok && cause != (p.Cause{}) {
-			b.SetCause(cause)
-		}
-	}
-	o.commit(events)
-	return o.receipt(r.op, receipt, busy), nil
+	o.sign(events, p.Cause{Client: r.from.Name, Op: r.from.Op})
+	o.record(events...)
+	receipt = o.receipt(r.op, receipt, busy) // before what follows from the events, which may start the next turn
+	o.recorded()
+	return receipt, nil
 }
 
-// receipt completes the receipt of an op when its events are recorded.
+// sign says in the events of an op who caused them. A message that waited and is delivered because of the op
+// is that of another op.
+func (o *owner) sign(events []p.Event, by p.Cause) {
+	if by == (p.Cause{}) {
+		return
+	}
+	for _, e := range events {
+		message, ok := e.Body.(*p.UserMessage)
+		if ok && slices.ContainsFunc(o.state.Pending, func(in turn.PendingInput) bool { return in.ID == message.Input }) {
+			continue
+		}
+		if b, ok := e.Body.(p.Caused); ok {
+			b.SetCause(by)
+		}
+	}
+}
+
+// receipt completes the receipt of an op whose events are recorded. The fold makes the same of them,
+// for an op that is submitted again.
 func (o *owner) receipt(op any, r p.Receipt, busy bool) p.Receipt {
 	switch op.(type) {
-	case p.Compact, p.UserShell:
+	case p.Compact:
 		r.Turn = o.state.Turn
-	case p.UserTurn:
+	case p.UserTurn, p.UserShell:
 		r.Input, r.Turn, r.State = o.state.LastInput, o.state.Turn, p.TakenStarted
 		if busy {
 			r.State = p.TakenQueued

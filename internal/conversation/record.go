@@ -44,11 +44,14 @@ func (o *owner) decideWith(settings *p.Configured, in turn.Input) ([]p.Event, er
 
 // commit records what was decided as one batch.
 func (o *owner) commit(events []p.Event) {
-	if len(events) == 0 {
-		return
+	if len(events) > 0 {
+		o.record(events...)
+		o.recorded()
 	}
-	o.sumUp(events)
-	o.record(events...)
+}
+
+// recorded deals with the effects of what was recorded.
+func (o *owner) recorded() {
 	o.dropEffects()
 	o.durable()
 }
@@ -79,6 +82,7 @@ func (o *owner) env() turn.Env {
 
 // record appends events to the journal as one batch and folds them.
 func (o *owner) record(events ...p.Event) {
+	o.sumUp(events)
 	entries := make([]journal.Entry, len(events))
 	for i, e := range events {
 		data, err := json.Marshal(e.Body)
