@@ -22,11 +22,24 @@ const probeTime = 300 * time.Millisecond
 type answer struct {
 	Window int64     `json:"window"`
 	Asked  time.Time `json:"asked"`
+	Failed bool      `json:"failed,omitempty"` // there was no answer, or an error
 }
 
-// askAgain is how long an answer is believed: servers are started anew with other
-// windows, and a refusal corrects one that is too large.
-const askAgain = time.Hour
+// How long an answer is believed: servers are started anew with other windows, and
+// a refusal corrects one that is too large. A failure is remembered for a shorter
+// time: the server may be about to start, or be busy.
+const (
+	askAgain            = time.Hour
+	askAgainAfterFailed = time.Minute
+)
+
+func (a answer) isFresh() bool {
+	age, limit := time.Since(a.Asked), askAgain
+	if a.Failed {
+		limit = askAgainAfterFailed
+	}
+	return age >= 0 && age < limit
+}
 
 // Of returns the window of a model as its server says, or said within the hour. Answers are kept in dir. It is 0
 // if the server does not say.
@@ -34,32 +47,27 @@ func Of(dir, baseURL, key, model string) int64 {
 	sum := sha256.Sum256([]byte(baseURL + "\x00" + model))
 	file := filepath.Join(dir, hex.EncodeToString(sum[:8])+".json")
 	var kept answer
-	if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &kept) == nil {
-		if age := time.Since(kept.Asked); age >= 0 && age < askAgain {
-			return kept.Window
-		}
+	if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &kept) == nil && kept.isFresh() {
+		return kept.Window
 	}
 	said, answered := ask(baseURL, key, model)
-	if answered {
-		data, _ := json.Marshal(answer{said, time.Now()}) // of a number and a time
-		if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
-			_ = os.WriteFile(file, data, 0o600) // half of it is asked for again
-		}
+	data, _ := json.Marshal(answer{said, time.Now(), !answered}) // of a number, a time and a truth value
+	if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
+		_ = os.WriteFile(file, data, 0o600) // half of it is asked for again
 	}
 	return said
 }
 
 // ask asks a server for the window of a model, in the ways of llama.cpp, LM Studio,
-// Ollama and vLLM. It is 0 if the server does not say. It reports whether there is
-// a server.
+// Ollama and vLLM. It is 0 if the server does not say. It reports whether the server
+// answered with a list of models, which all of these have: any other server is asked nothing more.
 func ask(baseURL, key, model string) (window int64, answered bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	base := strings.TrimSuffix(baseURL, "/")
 	root := strings.TrimSuffix(base, "/v1")
 	get := func(method, address string, body any, into any) bool {
-		data, _ := json.Marshal(body) // of strings
-		req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(data))
+		req, err := newRequest(ctx, method, address, body)
 		if err != nil {
 			return false
 		}
@@ -71,27 +79,44 @@ func ask(baseURL, key, model string) (window int64, answered bool) {
 			return false
 		}
 		defer resp.Body.Close()
-		answered = true
 		return resp.StatusCode == http.StatusOK && json.NewDecoder(resp.Body).Decode(into) == nil
 	}
 
-	if window = askList(get, base+"/models", model); window == 0 { // vLLM
+	window, answered = askList(get, base+"/models", model) // vLLM
+	if window == 0 && answered {
 		window = askOthers(get, root, model)
 	}
 	return window, answered
 }
 
+// newRequest makes a request. One without a body has none at all: strict proxies refuse a GET that has one.
+func newRequest(ctx context.Context, method, address string, body any) (*http.Request, error) {
+	if body == nil {
+		return http.NewRequestWithContext(ctx, method, address, nil)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(data))
+	if err == nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, err
+}
+
 // A request asks a server for something, and reports whether it got it.
 type request func(method, address string, body, into any) bool
 
-func askList(get request, address, model string) int64 {
+// askList reads the window of a model from a list of models. It reports whether there is such a list.
+func askList(get request, address, model string) (window int64, listed bool) {
 	var list struct {
 		Data []modelAnswer `json:"data"`
 	}
 	if !get(http.MethodGet, address, nil, &list) {
-		return 0
+		return 0, false
 	}
-	return windowOf(list.Data, model)
+	return windowOf(list.Data, model), true
 }
 
 func askOthers(get request, root, model string) int64 {
@@ -103,7 +128,7 @@ func askOthers(get request, root, model string) int64 {
 	if get(http.MethodGet, root+"/props", nil, &props) && props.Settings.Context > 0 { // llama.cpp
 		return props.Settings.Context
 	}
-	if n := askList(get, root+"/api/v0/models", model); n > 0 { // LM Studio
+	if n, _ := askList(get, root+"/api/v0/models", model); n > 0 { // LM Studio
 		return n
 	}
 	return askOllama(get, root, model)
