@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -58,7 +61,9 @@ func ParseComplaint(body []byte) Complaint {
 		Detail  json.RawMessage `json:"detail"`
 	}
 	if json.Unmarshal(obj, &outer) != nil {
-		c.Message = shorten(string(body))
+		if !isEmpty(body) {
+			c.Message = shorten(string(body))
+		}
 		return c
 	}
 	var inner complaintError
@@ -71,7 +76,7 @@ func ParseComplaint(body []byte) Complaint {
 	default:
 		c.Message, c.Type, c.Code = outer.Message, outer.Type, word(outer.Code)
 	}
-	if c.Message == "" {
+	if c.Message == "" && !isEmpty(body) {
 		c.Message = shorten(string(body))
 	}
 	if n, err := strconv.Atoi(c.Code); err == nil && n >= http.StatusBadRequest && n < 600 {
@@ -79,6 +84,14 @@ func ParseComplaint(body []byte) Complaint {
 	}
 	return c
 }
+
+// isEmpty reports whether JSON says nothing, however it is nested: {}, {"error":null}, [{"error":{"message":""}}].
+func isEmpty(body []byte) bool {
+	return len(bytes.Trim(emptyJSON().ReplaceAll(body, nil), " \t\r\n")) == 0
+}
+
+// emptyJSON matches what JSON is made of when it says nothing: brackets, nulls, empty texts and the names of members.
+var emptyJSON = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"[a-z_]*"\s*:|null|""|[{}\[\],]`) })
 
 func (c *Complaint) take(in complaintError) {
 	c.Message, c.Type, c.Code, c.Param = in.Message, word(in.Type), word(in.Code), word(in.Param)

@@ -22,21 +22,55 @@ func TestParseComplaint(t *testing.T) {
 		`{"error":{"message":"m","code":402}}`:                                                {Status: 402, Message: "m", Code: "402"},
 		`{"type":"error","error":{"type":"overloaded_error","message":"m"},"request_id":"r"}`: {Message: "m", Type: "overloaded_error"},
 		`{"error":{"type":"usage_limit_reached","message":"m","resets_in_seconds":90}}`:       {Message: "m", Type: "usage_limit_reached", Resets: 90 * time.Second},
-		`{"error":"text"}`:              {Message: "text"},
-		`{"detail":"text"}`:             {Message: "text"},
-		`{"message":"text"}`:            {Message: "text"},
-		`{"message":"text","type":"t"}`: {Message: "text", Type: "t"},
-		`[{"error":{"message":"m"}}]`:   {Message: "m"},
-		`{"error":null}`:                {Message: `{"error":null}`},
-		`{"detail":[{"msg":"x"}]}`:      {Message: `{"detail":[{"msg":"x"}]}`},
-		"plain text\n":                  {Message: "plain text"},
-		``:                              {},
-		`[]`:                            {Message: "[]"},
+		`{"error":"text"}`:                      {Message: "text"},
+		`{"detail":"text"}`:                     {Message: "text"},
+		`{"message":"text"}`:                    {Message: "text"},
+		`{"message":"text","type":"t"}`:         {Message: "text", Type: "t"},
+		`[{"error":{"message":"m"}}]`:           {Message: "m"},
+		`{"error":null}`:                        {},
+		`{}`:                                    {},
+		"null\n":                                {},
+		`{"error":{"message":"", "code":null}}`: {},
+		`[ {} ]`:                                {},
+		`{"error":{},"code":7}`:                 {Message: `{"error":{},"code":7}`},
+		`{"detail":[{"msg":"x"}]}`:              {Message: `{"detail":[{"msg":"x"}]}`},
+		"plain text\n":                          {Message: "plain text"},
+		``:                                      {},
+		`[]`:                                    {},
 	}
 	for body, want := range tests {
 		want.Body = []byte(body)
 		if d := cmp.Diff(want, ParseComplaint([]byte(body))); d != "" {
 			t.Errorf("%s (-want +got):\n%s", body, d)
+		}
+	}
+}
+
+// A limit is reported with its end, whatever the body says.
+func TestLimitsAreExplained(t *testing.T) {
+	const status = "the model service answered 429 Too Many Requests"
+	for _, tt := range []struct {
+		status        int
+		body, after   string
+		message, hint string
+	}{
+		{429, ``, "7200", status, "the limit is lifted in 2h0m0s"},
+		{429, `{}`, "7200", status, "the limit is lifted in 2h0m0s"},
+		{429, `{"error":{}}`, "90", status, "the limit is lifted in 1m30s"},
+		{429, `<h1>go away</h1>`, "7200", status + ": <h1>go away</h1>", "the limit is lifted in 2h0m0s"},
+		{429, `{"error":{"message":"slow down","type":"tokens"}}`, "7200", "slow down", "the limit is lifted in 2h0m0s"},
+		{429, `{}`, "", status, ""},
+		{402, `{}`, "7200", "the model service answered 402 Payment Required", "the limit is lifted in 2h0m0s"},
+		{503, `{}`, "7200", "the model service answered 503 Service Unavailable", "the service can be tried again in 2h0m0s"},
+		{400, `{}`, "7200", "the model service answered 400 Bad Request", ""},
+	} {
+		header := http.Header{}
+		if tt.after != "" {
+			header.Set("Retry-After", tt.after)
+		}
+		e := new(Stream).refusal(tt.status, header, []byte(tt.body))
+		if e.Message != tt.message || e.Hint != tt.hint {
+			t.Errorf("%d %s: %q, hint %q, want %q, %q", tt.status, tt.body, e.Message, e.Hint, tt.message, tt.hint)
 		}
 	}
 }

@@ -26,7 +26,19 @@ func (c Complaint) Error() *protocol.Error {
 	if !e.Retry && e.Kind != protocol.ErrorUsageLimit {
 		e.After = 0
 	}
+	if e.Hint == "" && e.After > 0 {
+		e.Hint = "the service can be tried again in " + e.After.Round(time.Second).String()
+	}
 	return e
+}
+
+// withStatus puts the status before a message that names neither type nor code: such a text often is a proxy's,
+// and does not say what is wrong.
+func (c Complaint) withStatus(message string) string {
+	if c.Status == 0 || c.Message == "" || c.Type != "" || c.Code != "" && c.Code != fmt.Sprint(c.Status) {
+		return message
+	}
+	return fmt.Sprintf("the model service answered %d %s: %s", c.Status, http.StatusText(c.Status), message)
 }
 
 // kind is what a rule with a fixed outcome does.
@@ -66,6 +78,10 @@ var rules = []rule{
 			if e.After == 0 {
 				e.After = waitIn(c.Message)
 			}
+			if e.After > 0 {
+				e.Hint = liftedIn(e.After)
+			}
+			e.Message = c.withStatus(e.Message)
 		},
 	},
 	{
@@ -97,9 +113,7 @@ var rules = []rule{
 		},
 		func(c Complaint, e *protocol.Error) {
 			e.Kind, e.Retry = protocol.ErrorModel, true
-			if c.Status != 0 && len(c.Body) > 0 && c.Type == "" && (c.Code == "" || c.Code == fmt.Sprint(c.Status)) {
-				e.Message = fmt.Sprintf("the model service answered %d: %s", c.Status, e.Message)
-			}
+			e.Message = c.withStatus(e.Message)
 		},
 	},
 	{func(Complaint) bool { return true }, kind(protocol.ErrorRequest, "")},
@@ -126,8 +140,15 @@ func usageLimit(c Complaint, e *protocol.Error) {
 		e.After = 0
 	}
 	if e.After > 0 {
-		e.Hint = "the limit is lifted in " + e.After.Round(time.Second).String()
+		e.Hint = liftedIn(e.After)
 	}
+	if c.Status == http.StatusTooManyRequests || c.Status == http.StatusPaymentRequired {
+		e.Message = c.withStatus(e.Message)
+	}
+}
+
+func liftedIn(wait time.Duration) string {
+	return "the limit is lifted in " + wait.Round(time.Second).String()
 }
 
 func (c Complaint) noSuchModel() bool {
