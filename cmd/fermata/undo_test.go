@@ -75,3 +75,18 @@ func TestUndoOfCommandsAfterLaterEdits(t *testing.T) {
 	_, errs, _ = pl.run("undo", id, "--yes")
 	contains(t, "undo when the repository is gone", errs, "not in a git repository")
 }
+
+// Undo in a running turn says that it runs, and the command that it hints at works.
+func TestUndoInARunningTurn(t *testing.T) {
+	t.Parallel()
+	pl := newPlace(t)
+	pl.start("exec", "--demo", "wait 600")
+	id := pl.conversation()
+	pl.awaitEvent(id, "the turn", func(b p.Body) bool { _, ok := b.(*p.ModelRequested); return ok })
+	_, errs, code := pl.run("undo", id, "--yes")
+	contains(t, "undo", errs, "turn 1 is running", "fermata interrupt "+id)
+	if code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	pl.must("interrupt", id)
+}

@@ -45,10 +45,7 @@ func Plan(ctx context.Context, e Conversations, home string, id p.ConversationID
 		return nil, err
 	}
 	if snap.Active {
-		return nil, &hint.Error{
-			Err:  fmt.Errorf("turn %d is waiting for approval", snap.Turn),
-			Hint: fmt.Sprintf("fermata approve %s --deny ends it", id),
-		}
+		return nil, notYet(snap)
 	}
 	log, err := readChanges(ctx, e, id)
 	if err != nil {
@@ -75,6 +72,21 @@ func Plan(ctx context.Context, e Conversations, home string, id p.ConversationID
 		return nil
 	}
 	return u, nil
+}
+
+// notYet says why nothing can be undone while a turn has not ended, and how to end it.
+func notYet(snap p.Snapshot) error {
+	stop := fmt.Sprintf("fermata interrupt %s interrupts it", snap.ID)
+	switch {
+	case len(snap.PendingApprovals) > 0:
+		return &hint.Error{
+			Err:  fmt.Errorf("turn %d is waiting for approval; undo works when it has ended", snap.Turn),
+			Hint: fmt.Sprintf("fermata approve %s answers it, %s", snap.ID, stop),
+		}
+	case snap.Hold != nil:
+		return &hint.Error{Err: fmt.Errorf("turn %d waits for a limit of the model service; undo works when it has ended", snap.Turn), Hint: stop}
+	}
+	return &hint.Error{Err: fmt.Errorf("turn %d is running; undo works when it has ended", snap.Turn), Hint: "wait, or " + stop}
 }
 
 // Snapshots are those of a home.

@@ -2,16 +2,35 @@ package undo
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/app/hint"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 func trees(before, after string) *p.TurnDiff {
 	return &p.TurnDiff{Trees: &p.TreeRange{Root: "/w", Before: before, After: after}}
+}
+
+// Undo in a turn that has not ended says what the turn does, and hints at a command that ends it.
+func TestNotYet(t *testing.T) {
+	for want, snap := range map[string]p.Snapshot{
+		"turn 3 is running; undo works when it has ended: wait, or fermata interrupt ID interrupts it":                                    {},
+		"turn 3 is waiting for approval; undo works when it has ended: fermata approve ID answers it, fermata interrupt ID interrupts it": {Waiting: true, PendingApprovals: []p.CallID{{Turn: 3}}},
+		"turn 3 waits for a limit of the model service; undo works when it has ended: fermata interrupt ID interrupts it":                 {Waiting: true, Hold: &p.Held{}},
+		"turn 3 is running; undo works when it has ended: wait, or fermata interrupt ID interrupts it ":                                   {Inputs: []p.ReturnedInput{{}}},
+	} {
+		snap.ID, snap.Turn, snap.Active = "ID", 3, true
+		var e *hint.Error
+		if err := notYet(snap); !errors.As(err, &e) || e.Err.Error()+": "+e.Hint != strings.TrimSpace(want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 }
 
 func TestChangeLog(t *testing.T) {
