@@ -103,7 +103,7 @@ func TestSend(t *testing.T) {
 	if code := owner.code(); code != 0 || !exists(filepath.Join(pl.work, "queued")) { // it stays for the turn that was queued
 		t.Errorf("the owner has exit code %d\n%s", code, owner.err.String())
 	}
-	contains(t, "what the owner says", owner.err.String(), "waiting for turn 2, which another process is using")
+	contains(t, "what the owner says", owner.err.String(), "waiting for turn 2, which still runs in this process")
 	contains(t, "show", pl.must("show", id), "> say this", "touch queued")
 	_, errs, code := pl.run("send", id, "anybody there?")
 	if code != exitFailed || !strings.Contains(errs, "no process has this conversation open") {

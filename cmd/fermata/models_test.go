@@ -84,6 +84,19 @@ func (s *site) configure(text string) {
 	}
 }
 
+// prepend puts settings before what is in the configuration file, whose last lines are in a table.
+func (pl *place) prepend(settings string) {
+	pl.t.Helper()
+	name := filepath.Join(pl.dir, "home", "fermata", "config.toml")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		pl.t.Fatal(err)
+	}
+	if err := os.WriteFile(name, append([]byte(settings), text...), 0o600); err != nil {
+		pl.t.Fatal(err)
+	}
+}
+
 // secretKept checks that the key is neither in the given texts nor in any file
 // of the home.
 func (s *site) secretKept(printed ...string) {

@@ -88,7 +88,6 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 	}
 	docs, more := config.Instructions(cfg.Home, load.Cwd, cfg.ProjectDocMaxBytes, cfg.ProjectDocFallbacks...)
 	s := cfg.Settings(choice, load.Cwd, withSkills(docs.Text, cfg.Home, load.Cwd))
-	s.OnLimit = cfg.UnattendedOnLimit()
 	if req.BaseInstructions != "" {
 		s.Instructions = req.BaseInstructions
 	}

@@ -85,8 +85,9 @@ var descriptions = map[string]string{
 	"store.memory":        "Keep everything in the memory of the servers, when the stream is made.",
 	"store.lease_ms":      "After how long without a sign of life others may take the conversations of a process over, when the stream is made.",
 	"compact_keep_tokens": "Tokens of your own messages that a compaction keeps word for word, the newest first; the first message is always kept.",
-	"on_limit": "What becomes of a turn when a limit of the model service is reached: it waits until somebody acts, until the limit is lifted, or fails. " +
-		"Unless set: hold in the terminal, fail in exec (see --hold) and for MCP clients.",
+	"on_limit": "What becomes of a turn when a limit of the model service is reached: it waits until a user acts, until the limit is lifted, or fails. " +
+		"Unless set: hold in the terminal, fail in exec (see --hold) and for clients of servers. " +
+		"A turn that waits until the limit is lifted continues then if a process has its conversation open, else as soon as one opens it.",
 	"notify_webhook.url":    "An address to which `fermata web` and `fermata serve --http` post what you may want to know: an approval is asked, a turn is held at a limit or has ended, a crash was recovered.",
 	"notify_webhook.secret": "The key that signs these posts, as Standard Webhooks do.",
 

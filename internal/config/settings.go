@@ -36,38 +36,21 @@ func (c *Config) Settings(choice Choice, cwd, userInstructions string) protocol.
 	return s
 }
 
-// ExecSettings are Settings for a run that nobody watches: nobody is asked,
-// unless this very run says otherwise with a flag, -c or a profile named by one
-// of them. The file's policy is meant for somebody who sits there. To be asked when
-// a command has failed is no use to anybody then: the refusal would only hide what
-// it printed.
+// ExecSettings are Settings for a run without a user: nothing is asked, unless this
+// very run says otherwise with a flag, -c or a profile named by one of them. The
+// file's policy is meant for a user at a terminal. Asking after a command has failed
+// is of no use then: the refusal would only hide what it printed.
 func (c *Config) ExecSettings(choice Choice, cwd, userInstructions string) protocol.Settings {
 	s := c.Settings(choice, cwd, userInstructions)
 	if !c.givenForThisRun("approval_policy") || s.Approval == protocol.ApprovalOnFailure {
 		s.Approval = protocol.ApprovalNever
 	}
-	s.OnLimit = c.UnattendedOnLimit()
 	return s
 }
 
-// AttendedExecSettings are Settings for a run in a terminal, where somebody can be asked.
-func (c *Config) AttendedExecSettings(choice Choice, cwd, userInstructions string) protocol.Settings {
-	s := c.Settings(choice, cwd, userInstructions)
-	s.OnLimit = c.UnattendedOnLimit()
-	return s
-}
-
-// UnattendedOnLimit is what becomes of a turn at a limit when nobody watches: it fails,
-// unless this very run says otherwise.
-func (c *Config) UnattendedOnLimit() protocol.OnLimit {
-	if c.givenForThisRun("on_limit") {
-		return c.OnLimit
-	}
-	return ""
-}
-
-// AttendedOnLimit is what becomes of it when somebody does: it waits, unless the
-// configuration says otherwise.
+// AttendedOnLimit is what becomes of a turn at a limit while a user watches it: it
+// waits, unless the configuration says otherwise. Elsewhere OnLimit counts as it is,
+// and without it the turn fails.
 func (c *Config) AttendedOnLimit() protocol.OnLimit {
 	if c.OnLimit == "" {
 		return protocol.OnLimitHold

@@ -68,6 +68,26 @@ func TestSettingsByDefault(t *testing.T) {
 	}
 }
 
+// What the file says of limits counts with and without a user; only the default differs.
+func TestOnLimit(t *testing.T) {
+	for _, tt := range []struct {
+		text          string
+		run, attended protocol.OnLimit
+	}{
+		{"", "", protocol.OnLimitHold},
+		{"on_limit = 'hold'", protocol.OnLimitHold, protocol.OnLimitHold},
+		{"on_limit = 'resume'", protocol.OnLimitResume, protocol.OnLimitResume},
+		{"on_limit = 'fail'", protocol.OnLimitFail, protocol.OnLimitFail},
+		{"profile = 'p'\n[profiles.p]\non_limit = 'resume'", protocol.OnLimitResume, protocol.OnLimitResume},
+	} {
+		c := load(t, tt.text, Options{})
+		run, exec := c.Settings(Choice{}, "/w", "").OnLimit, c.ExecSettings(Choice{}, "/w", "").OnLimit
+		if run != tt.run || exec != tt.run || c.AttendedOnLimit() != tt.attended {
+			t.Errorf("%q: %q, exec %q, with a user %q", tt.text, run, exec, c.AttendedOnLimit())
+		}
+	}
+}
+
 func TestExecAsksOnlyIfThisRunSaysSo(t *testing.T) {
 	const file = "approval_policy = 'on-failure'\n[profiles.p]\napproval_policy = 'untrusted'\n[profiles.q]\n"
 	for name, c := range map[string]struct {

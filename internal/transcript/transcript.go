@@ -465,7 +465,7 @@ func HoldText(b *p.Held) string {
 		text += "; it is lifted at " + b.Until.Local().Format(time.DateTime)
 	}
 	if b.Resume && !b.Until.IsZero() {
-		return text + ", and the turn resumes then"
+		return text + ", and the turn resumes then, or when a process opens the conversation later"
 	}
 	return text
 }

@@ -318,11 +318,11 @@ func (f execFlags) check(name string) error {
 	return nil
 }
 
-// awaitOthers waits for turns that other processes started or resumed in this one, with a queued message or an
-// answer to an approval: the end of this process would interrupt them.
+// awaitOthers waits for turns that run in this process and that it did not follow: other processes started or resumed
+// them, with a queued message or an answer to an approval. The end of this process would interrupt them.
 func awaitOthers(ctx context.Context, s cli.Streams, r *app.App) {
 	r.AwaitTurns(ctx, func(turn p.TurnID) {
-		fmt.Fprintf(s.Err, "fermata: waiting for turn %d, which another process is using; Ctrl-C interrupts it\n", turn)
+		fmt.Fprintf(s.Err, "fermata: waiting for turn %d, which still runs in this process; Ctrl-C interrupts it\n", turn)
 	})
 }
 
@@ -412,11 +412,8 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 // conversation finds the conversation to resume, or begins one.
 func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, name string, schema json.RawMessage, o *exec.Options) error {
 	from := r.Config.ExecSettings
-	switch {
-	case f.park: // somebody will answer, so what the configuration says of asking is meant
+	if f.park || o.Ask != nil { // a user will answer, so what the configuration says of asking counts
 		from = r.Config.Settings
-	case o.Ask != nil:
-		from = r.Config.AttendedExecSettings
 	}
 	if name == "" && !f.last {
 		settings, err := r.NewSettings(from)
@@ -453,9 +450,9 @@ func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, 
 		over.Plan = new(false)
 	}
 	if f.now {
-		return f.tryNow(r, snap, over, o)
+		return f.tryNow(ctx, s, r, snap, over, o)
 	}
-	if wanted := r.Config.UnattendedOnLimit(); snap.Settings.OnLimit != wanted && snap.Hold == nil {
+	if wanted := r.Config.OnLimit; snap.Settings.OnLimit != wanted && snap.Hold == nil {
 		over.OnLimit = &wanted
 	}
 	if over.Approval != nil { // it means what it means in a new conversation
@@ -477,19 +474,6 @@ func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, 
 		_ = r.Engine.Delete(ctx, snap.ID) // nobody has heard of it
 	}
 	return err
-}
-
-// tryNow makes the run end a hold, with other settings if some are asked for.
-func (f execFlags) tryNow(r *app.App, snap engine.Snapshot, over p.Overrides, o *exec.Options) error {
-	if snap.Hold == nil {
-		return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("--now: the conversation does not wait for a limit"), Hint: "give a prompt instead"}
-	}
-	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
-	o.TryNow = &p.TryNow{}
-	if settingsText(over.Apply(snap.Settings)) != settingsText(snap.Settings) {
-		o.TryNow.Overrides = &over
-	}
-	return f.guard(r.Config, over.Apply(snap.Settings), o)
 }
 
 // offerReturned sends messages again that were not delivered, or says that there
@@ -530,10 +514,13 @@ func (f execFlags) open(ctx context.Context, r *app.App, name string) (engine.Sn
 	return r.Engine.Resume(ctx, id)
 }
 
-// notices are the warnings of the configuration, for who reads lines and not stderr.
+// notices are the warnings of the configuration for programs that read lines and not stderr. A setting that only has no
+// effect here is left out: its line would be an item of type error, and nothing has failed.
 func notices(warnings []config.Warning) (words []string) {
 	for _, w := range warnings {
-		words = append(words, w.String())
+		if !w.Ineffective && !w.Foreign {
+			words = append(words, w.String())
+		}
 	}
 	return words
 }

@@ -70,7 +70,7 @@ func TestTranslate(t *testing.T) {
 		"no tokens":         {nil, &p.ModelEnded{Usage: &p.Usage{}}, ``},
 		"retry":             {nil, &p.ModelRetry{Attempt: 1, Max: 5, Wait: time.Second, Reason: "cut"}, `{"type":"stream_error","message":"attempt 1 of 5 in 1s: cut"}`},
 		"notice":            {nil, &p.Notice{Text: "n"}, `{"type":"background_event","message":"n"}`},
-		"held":              {nil, &p.Held{Error: p.Error{Message: "used up"}, Until: time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local), Resume: true}, `{"type":"background_event","message":"waiting: a limit of the model service is reached (used up); it is lifted at 2030-01-02 03:04:05, and the turn resumes then"}`},
+		"held":              {nil, &p.Held{Error: p.Error{Message: "used up"}, Until: time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local), Resume: true}, `{"type":"background_event","message":"waiting: a limit of the model service is reached (used up); it is lifted at 2030-01-02 03:04:05, and the turn resumes then, or when a process opens the conversation later"}`},
 		"hold over":         {nil, &p.HoldEnded{}, `{"type":"background_event","message":"trying again"}`},
 		"compacted":         {nil, &p.Compacted{}, `{"type":"background_event","message":"the conversation was compacted"}`},
 		"damaged":           {nil, &p.Damaged{File: "f"}, `{"type":"background_event","message":"a part of the conversation could not be read and was set aside in f"}`},
