@@ -71,10 +71,20 @@ func load(o Options, getenv func(string) string) (Loaded, error) {
 	if err != nil {
 		return l, err
 	}
-	if n := len(l.Warnings); o.Strict && n > 0 {
+	if n := countWrong(l.Warnings); o.Strict && n > 0 {
 		return l, &Error{Err: fmt.Errorf("%s in the configuration", plural.Of(n, "warning")), Hint: "leave out --strict-config to start all the same"}
 	}
 	return l, nil
+}
+
+// countWrong counts the warnings of which a user should know before anything is run.
+func countWrong(warnings []config.Warning) (n int) {
+	for _, w := range warnings {
+		if !w.Foreign {
+			n++
+		}
+	}
+	return n
 }
 
 // Models are those of the configuration.

@@ -198,6 +198,10 @@ func (l *loader) walk(in layer, b *branch, n *node, path, names []string) {
 		if len(path) == 0 && len(in.prefix) == 0 && name == "profiles" {
 			continue
 		}
+		if next == nil && isCodexKey(at) {
+			l.warnings = append(l.warnings, Warning{Problem: in.problem(at, child.at, codexText), Foreign: true})
+			continue
+		}
 		if next == nil {
 			l.warnAt(in, child, at, "unknown key"+l.meant(in, b, path, name))
 			continue

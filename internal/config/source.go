@@ -101,6 +101,15 @@ func (p Problem) compare(q Problem) int {
 type Warning struct {
 	Problem
 	Ineffective bool // the value is a good one, and has no effect here
+	Foreign     bool // it is about a setting of Codex that fermata does not have
+}
+
+// Level is the word to print before it: "note" if nothing is wrong.
+func (w Warning) Level() string {
+	if w.Foreign {
+		return "note"
+	}
+	return "warning"
 }
 
 // An Error is a problem that cannot.

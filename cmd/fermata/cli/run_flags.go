@@ -87,7 +87,7 @@ func (f *RunFlags) options(s Streams) app.Options {
 func (f *RunFlags) Load(s Streams) (app.Loaded, error) { return app.Load(f.options(s)) }
 
 // Warn prints a warning of the configuration.
-func Warn(s Streams, w config.Warning) { fmt.Fprintf(s.Err, "fermata: warning: %v\n", w) }
+func Warn(s Streams, w config.Warning) { fmt.Fprintf(s.Err, "fermata: %s: %v\n", w.Level(), w) }
 
 // Open opens what turns are run with.
 func (f *RunFlags) Open(ctx context.Context, s Streams) (*app.App, error) {

@@ -68,7 +68,7 @@ func (o Options) command(cmd *cobra.Command) *command {
 func (c *command) read() (app.Loaded, error) {
 	l, err := c.load()
 	for _, w := range l.Warnings {
-		fmt.Fprintf(c.Err, "fermata: warning: %v\n", w)
+		fmt.Fprintf(c.Err, "fermata: %s: %v\n", w.Level(), w)
 	}
 	return l, err
 }

@@ -33,7 +33,7 @@ func trustCommand(o Options) *cobra.Command {
 		}
 		named, warnings := l.ProjectMCPServers()
 		for _, w := range warnings {
-			fmt.Fprintf(c.Err, "fermata: warning: %v\n", w)
+			fmt.Fprintf(c.Err, "fermata: %s: %v\n", w.Level(), w)
 		}
 		if len(a) == 0 {
 			return c.listProject(named)

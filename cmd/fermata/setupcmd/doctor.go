@@ -44,7 +44,7 @@ func doctor(ctx context.Context, o Options, load func() (app.Loaded, error)) err
 	line("version", "%s", o.Version)
 	l, err := load()
 	for _, w := range l.Warnings {
-		line("warning", "%v", w)
+		line(w.Level(), "%v", w)
 	}
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func Commands(o Options) []*cobra.Command {
 	}
 }
 
-func (o Options) warn(w config.Warning) { fmt.Fprintf(o.Err, "fermata: warning: %v\n", w) }
+func (o Options) warn(w config.Warning) { fmt.Fprintf(o.Err, "fermata: %s: %v\n", w.Level(), w) }
 
 func (o Options) reportWaiting() {
 	fmt.Fprintln(o.Err, "fermata: reading from stdin until it is closed; use </dev/null if there is no input")

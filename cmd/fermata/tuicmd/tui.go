@@ -218,7 +218,7 @@ func (w *warnings) take() []string {
 func (w *warnings) notices() []string {
 	lines := w.take()
 	for i := range lines {
-		lines[i] = strings.TrimPrefix(lines[i], "fermata: warning: ")
+		lines[i] = strings.TrimPrefix(strings.TrimPrefix(lines[i], "fermata: warning: "), "fermata: note: ")
 	}
 	return lines
 }
