@@ -164,7 +164,9 @@ func TestTryNowWhileItRuns(t *testing.T) {
 	first := s.start("exec", "resume", id, "--now")
 	gate.Wait(t)
 	second := s.start("exec", "resume", id, "--now", "-m", "other")
-	eventually(t, "the second run", func() bool { return second.err.has("already running") && second.err.has("it continues with mock-model") })
+	eventually(t, "the second run", func() bool {
+		return second.err.has("already running") && second.err.has("it continues with mock-model")
+	})
 	gate.Open()
 	for _, r := range []*process{run, first, second} {
 		if code := r.code(); code != 0 || r.out.String() != "finished\n" {
