@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/config/codex"
 )
 
 // Keys of Codex are noted, not warned of, in every place; what only looks like one is an unknown key.
@@ -45,9 +47,9 @@ personality = "friendly"
 
 // A key that fermata knows is not one that it ignores.
 func TestCodexKeysAreUnknown(t *testing.T) {
-	for _, path := range codexKeys {
+	for _, name := range codex.Keys {
 		schema().each(func(k *key) {
-			if name := strings.Join(path, "."); k.name() == name || strings.HasPrefix(k.name(), name+".") {
+			if k.name() == name || strings.HasPrefix(k.name(), name+".") {
 				t.Errorf("%s is a setting of fermata: take %s out of the table", k.name(), name)
 			}
 		})

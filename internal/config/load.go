@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/config/codex"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/suggest"
 )
@@ -198,8 +199,8 @@ func (l *loader) walk(in layer, b *branch, n *node, path, names []string) {
 		if len(path) == 0 && len(in.prefix) == 0 && name == "profiles" {
 			continue
 		}
-		if next == nil && isCodexKey(at) {
-			l.warnings = append(l.warnings, Warning{Problem: in.problem(at, child.at, codexText), Foreign: true})
+		if next == nil && codex.Has(at) {
+			l.warnings = append(l.warnings, Warning{Problem: in.problem(at, child.at, codex.Text), Foreign: true})
 			continue
 		}
 		if next == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -19,7 +20,7 @@ func (f execFlags) tryNow(ctx context.Context, s cli.Streams, r *app.App, snap e
 		return err
 	}
 	o.Conversation, o.Before, o.Notices = snap.ID, snap.Usage, append(o.Notices, snap.Recovered...)
-	o.TryNow, o.Held = &p.TryNow{}, exec.HeldTurn{Turn: snap.Turn, Last: snap.Last}
+	o.TryNow, o.Held = &p.TryNow{}, follow.Held{Turn: snap.Turn, Last: snap.Last}
 	changed := settingsText(over.Apply(snap.Settings)) != settingsText(snap.Settings)
 	if changed {
 		o.TryNow.Overrides = &over

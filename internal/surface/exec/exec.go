@@ -29,11 +29,11 @@ import (
 type Options struct {
 	Conversation p.ConversationID
 	Turn         p.UserTurn
-	Approve      *p.Approve // instead of Turn: answer this, and resume its turn
-	TryNow       *p.TryNow  // instead of Turn: end the hold of a turn, and resume it
-	Held         HeldTurn   // with TryNow: the turn
-	Park         bool       // leave a turn that needs an approval, for somebody to answer later
-	Ask          *Asking    // if not nil, somebody at the terminal answers
+	Approve      *p.Approve  // instead of Turn: answer this, and resume its turn
+	TryNow       *p.TryNow   // instead of Turn: end the hold of a turn, and resume it
+	Held         follow.Held // with TryNow: the turn
+	Park         bool        // leave a turn that needs an approval, for somebody to answer later
+	Ask          *Asking     // if not nil, somebody at the terminal answers
 	Out          io.Writer
 	Err          io.Writer
 	OutTerminal  bool                          // Out is a terminal
@@ -204,42 +204,9 @@ func begin(ctx context.Context, e engine.Engine, o Options, fn func(p.Event)) (e
 		return end, err
 	}
 	if o.TryNow != nil {
-		return tryNow(ctx, e, o, fn)
+		return follow.TryNow(ctx, e, o.Conversation, *o.TryNow, o.Held, fn)
 	}
 	return engine.RunTurn(ctx, e, o.Conversation, o.Turn, fn)
-}
-
-// A HeldTurn is a turn that is held at a limit, or was when the conversation was opened.
-type HeldTurn struct {
-	Turn p.TurnID
-	Last p.Seq // of the conversation when it was opened
-}
-
-// tryNow ends a hold and follows the turn. Opening a conversation ends a hold whose
-// limit has passed, so the turn may run already, or be over: then it is only followed.
-func tryNow(ctx context.Context, e engine.Engine, o Options, fn func(p.Event)) (engine.TurnEnd, error) {
-	end, err := engine.RunHeld(ctx, e, o.Conversation, *o.TryNow, fn)
-	refused := err != nil && end.Turn == 0
-	if !refused || ctx.Err() != nil {
-		return end, err
-	}
-	life := context.WithoutCancel(ctx)
-	snap, failed := e.Resume(life, o.Conversation)
-	if failed != nil || snap.Hold != nil {
-		return end, err
-	}
-	for _, ev := range follow.CatchUp(life, e, o.Conversation, o.Held.Turn, o.Held.Last) {
-		fn(ev)
-	}
-	return followTurn(ctx, e, o.Conversation, o.Held.Turn, o.Held.Last, fn)
-}
-
-// followTurn follows a turn that another op started. When ctx ends the turn is interrupted.
-func followTurn(ctx context.Context, e engine.Engine, id p.ConversationID, turn p.TurnID, after p.Seq, fn func(p.Event)) (engine.TurnEnd, error) {
-	life := context.WithoutCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { _, _ = e.Submit(life, id, p.Interrupt{Turn: turn}) })
-	defer stop()
-	return engine.FollowTurn(life, e, id, turn, after, fn)
 }
 
 // queued follows the turn that a message started which waited for the one before to end. When ctx
@@ -249,7 +216,7 @@ func queued(ctx context.Context, e engine.Engine, id p.ConversationID, last engi
 	if err != nil || !snap.Active || snap.Turn <= last.Turn {
 		return last, false, err
 	}
-	end, err := followTurn(ctx, e, id, snap.Turn, last.Seq, fn)
+	end, err := follow.Turn(ctx, e, id, snap.Turn, last.Seq, fn)
 	return end, true, err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/follow"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -61,7 +62,7 @@ func TestTryNowFollowsATurnThatContinues(t *testing.T) {
 					defer close(r.done)
 					r.end, r.failed = Run(ctx, e, Options{
 						Conversation: snap.ID, JSON: tt.json, Out: &r.out, Err: &r.err,
-						TryNow: &p.TryNow{}, Held: HeldTurn{Turn: snap.Turn, Last: snap.Last},
+						TryNow: &p.TryNow{}, Held: follow.Held{Turn: snap.Turn, Last: snap.Last},
 					})
 				}()
 				synctest.Wait()
