@@ -3,6 +3,8 @@ package nats
 import (
 	"context"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
 // retryWait is the pause before something is tried again.
@@ -98,11 +100,11 @@ func (b *batch) settle(ctx context.Context, i int, s sent, err error) (uint64, e
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
-		if !transient(err) {
+		if !refusal.IsTransient(err) {
 			return 0, err
 		}
 		switch m, looked := b.look(ctx); {
-		case looked != nil && !transient(looked):
+		case looked != nil && !refusal.IsTransient(looked):
 			return 0, looked
 		case looked != nil:
 			err = looked
@@ -123,14 +125,14 @@ func (b *batch) settle(ctx context.Context, i int, s sent, err error) (uint64, e
 }
 
 func (b *batch) await(ctx context.Context, s sent) (uint64, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, refusal.ErrNoAnswer)
 	defer cancel()
 	return s.wait(ctx)
 }
 
 // look returns the last message of the subject.
 func (b *batch) look(ctx context.Context) (*stored, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, refusal.ErrNoAnswer)
 	defer cancel()
 	m, err := b.link.last(ctx, b.subject)
 	if err == errNoMessage {

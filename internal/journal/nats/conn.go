@@ -132,13 +132,6 @@ func expect(m *nats.Msg, last uint64) *nats.Msg {
 	return m
 }
 
-// isConflict reports whether a message was refused because of expect.
-func isConflict(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) &&
-		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
-}
-
 // A stored message is one that the stream has.
 type stored struct {
 	meta

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
 // Auth is how this process proves to the servers who it is. Empty fields are not used.
@@ -110,7 +112,7 @@ func (s *Store) dial(ctx context.Context) (_ *link, err error) {
 		nc, err = nats.Connect(s.o.URL, options...)
 	}
 	if err != nil {
-		return nil, &ConnectError{URL: s.o.URL, Cert: s.o.Auth.Cert != "", Err: err}
+		return nil, &refusal.ConnectError{URL: s.o.URL, Cert: s.o.Auth.Cert != "", Err: err}
 	}
 	defer func() {
 		if err != nil {
@@ -209,7 +211,7 @@ func (s *Store) stream(ctx context.Context, l *link, c jetstream.StreamConfig) (
 		return err
 	})
 	if err != nil {
-		return nil, &StreamError{Name: c.Name, Err: err}
+		return nil, &refusal.StreamError{Name: c.Name, Err: err}
 	}
 	return stream, nil
 }
@@ -236,7 +238,7 @@ func (s *Store) bucket(ctx context.Context, l *link, what string, replicas int, 
 		return err
 	})
 	if err != nil {
-		return nil, &StreamError{Name: name, Err: err}
+		return nil, &refusal.StreamError{Name: name, Err: err}
 	}
 	return kv, nil
 }
@@ -247,7 +249,7 @@ func bucketTTL(ctx context.Context, kv jetstream.KeyValue) (time.Duration, error
 		return 0, err
 	}
 	if st.TTL() < time.Second || st.TTL() > time.Hour {
-		return 0, &StreamError{Name: kv.Bucket(), Err: fmt.Errorf("its time to live is %v, want between 1s and 1h", st.TTL())}
+		return 0, &refusal.StreamError{Name: kv.Bucket(), Err: fmt.Errorf("its time to live is %v, want between 1s and 1h", st.TTL())}
 	}
 	return st.TTL(), nil
 }
@@ -271,7 +273,7 @@ func checkStream(c jetstream.StreamConfig, name string) error {
 	default:
 		return nil
 	}
-	return &StreamError{Name: name, Err: errors.New("it was not made for conversations: " + wrong)}
+	return &refusal.StreamError{Name: name, Err: errors.New("it was not made for conversations: " + wrong)}
 }
 
 // purge deletes the messages of a subject before a sequence, or all if that is 0.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
 // Describe says, in lines for people, where conversations are kept and what is wrong
@@ -14,10 +16,10 @@ func (s *Store) Describe(ctx context.Context) []string {
 	if err != nil {
 		return []string{"problem: " + s.explain(err).Error()}
 	}
-	lines := []string{fmt.Sprintf("NATS %s at %s", l.nc.ConnectedServerVersion(), redact(l.nc.ConnectedUrl()))}
+	lines := []string{fmt.Sprintf("NATS %s at %s", l.nc.ConnectedServerVersion(), refusal.Redact(l.nc.ConnectedUrl()))}
 	stream, err := l.js.Stream(ctx, s.o.Name)
 	if err != nil {
-		return append(lines, "problem: "+(&StreamError{s.o.Name, err}).Error())
+		return append(lines, "problem: "+(&refusal.StreamError{Name: s.o.Name, Err: err}).Error())
 	}
 	info := stream.CachedInfo()
 	c := info.Config

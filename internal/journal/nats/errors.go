@@ -2,108 +2,15 @@ package nats
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
-
-// A ConnectError says why there is no connection to the servers.
-type ConnectError struct {
-	URL  string
-	Cert bool // the client has a certificate
-	Err  error
-}
-
-func (e *ConnectError) Error() string {
-	url := redact(e.URL)
-	switch {
-	case errors.Is(e.Err, nats.ErrAuthorization), errors.Is(e.Err, nats.ErrAuthExpired):
-		return fmt.Sprintf("the NATS server %s refused the credentials: check [store] user, password, token, nkey or creds", url)
-	case errors.Is(e.Err, nats.ErrNoServers), errors.Is(e.Err, nats.ErrTimeout):
-		return fmt.Sprintf("no NATS server answers at %s: is it running, and is [store] url right?", url)
-	case errors.Is(e.Err, nats.ErrSecureConnRequired), errors.Is(e.Err, nats.ErrSecureConnWanted):
-		return fmt.Sprintf("connect to NATS at %s: %v: use tls:// in [store] url, and set ca if the certificate is your own", url, e.Err)
-	case errors.As(e.Err, new(x509.UnknownAuthorityError)):
-		return fmt.Sprintf("the certificate of the NATS server %s is signed by an unknown authority: set [store] ca to the certificate of that authority", url)
-	case isClientCertError(e.Err) && e.Cert:
-		return fmt.Sprintf("the NATS server %s does not accept the certificate of this client: check [store] cert and key", url)
-	case isClientCertError(e.Err):
-		return fmt.Sprintf("the NATS server %s wants a certificate of this client: set [store] cert and key", url)
-	}
-	return fmt.Sprintf("connect to NATS at %s: %v", url, e.Err)
-}
-
-// isClientCertError reports whether a server refused this client's certificate, or that there was none. It says
-// so only after the handshake: if the connection is closed first, that is all that is known.
-func isClientCertError(err error) bool {
-	var alert tls.AlertError
-	var op *net.OpError
-	if errors.As(err, &alert) || errors.As(err, &op) && op.Op == "remote error" {
-		return true
-	}
-	return strings.Contains(err.Error(), "closed by remote after TLS handshake")
-}
-
-func (e *ConnectError) Unwrap() error { return e.Err }
-
-// redact removes passwords from URLs.
-func redact(urls string) string {
-	parts := strings.Split(urls, ",")
-	for i, p := range parts {
-		scheme, rest, ok := strings.Cut(p, "://")
-		if !ok {
-			scheme, rest = "", p
-		}
-		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-			rest = rest[at+1:]
-		}
-		if ok {
-			rest = scheme + "://" + rest
-		}
-		parts[i] = strings.TrimSpace(rest)
-	}
-	return strings.Join(parts, ",")
-}
-
-// A StreamError says why a stream or a bucket cannot be used.
-type StreamError struct {
-	Name string
-	Err  error
-}
-
-func (e *StreamError) Error() string {
-	var api *jetstream.APIError
-	switch {
-	case errors.Is(e.Err, jetstream.ErrJetStreamNotEnabled), errors.Is(e.Err, jetstream.ErrJetStreamNotEnabledForAccount),
-		errors.Is(e.Err, nats.ErrNoResponders), errors.Is(e.Err, jetstream.ErrNoStreamResponse):
-		return "the NATS server has no JetStream for this account: start it with -js, or give the account JetStream"
-	case errors.Is(e.Err, nats.ErrPermissionViolation), errors.As(e.Err, &api) && api.Code == 403:
-		return fmt.Sprintf("this user may not use the stream %s: %v", e.Name, e.Err)
-	case isLeaderless(e.Err):
-		return noLeader(e.Err).Error()
-	case errors.Is(e.Err, context.DeadlineExceeded):
-		return fmt.Sprintf("the NATS server does not answer for the stream %s: the user may lack permission for $JS.API.>, or its cluster has no leader", e.Name)
-	}
-	return fmt.Sprintf("use the stream %s: %v", e.Name, e.Err)
-}
-
-func (e *StreamError) Unwrap() error { return e.Err }
-
-// A FullError says that the servers have no room for more.
-type FullError struct{ Err error }
-
-func (e *FullError) Error() string {
-	return fmt.Sprintf("the stream is full (%v): raise its limit, or delete conversations", e.Err)
-}
-
-func (e *FullError) Unwrap() error { return e.Err }
 
 // A takenError says that another node has opened the conversation meanwhile.
 type takenError struct{ node string }
@@ -112,37 +19,9 @@ func (e *takenError) Error() string {
 	return "another node (" + e.node + ") has taken this conversation over: what was not saved until then is lost"
 }
 
-// Codes of errors that say that there is no room.
-var fullCodes = map[jetstream.ErrorCode]bool{
-	10002: true, // resource limits exceeded for account
-	10023: true, // insufficient resources
-	10028: true, // memory
-	10047: true, // storage
-	10077: true, // the stream's own limits
-}
-
-// transient reports whether what failed may work when it is tried again.
-func transient(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
-		return api.Code == 503 && !fullCodes[api.ErrorCode] || isConflict(err)
-	}
-	return !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, context.Canceled)
-}
-
-// isLeaderless reports whether servers refused because they have no leader, which they elect within seconds.
-func isLeaderless(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.Code == 503 && !fullCodes[api.ErrorCode]
-}
-
-func noLeader(err error) error {
-	return fmt.Errorf("the NATS servers have no leader (%w): try again in a moment; if that does not help, see that most of them run and reach each other", err)
-}
-
 // persist calls f until it works, as long as all that is missing is a leader and there is time.
 func persist(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, refusal.ErrNoAnswer)
 	defer cancel()
 	return untilLed(ctx, func() error {
 		err := f(ctx)
@@ -157,7 +36,7 @@ func persist(ctx context.Context, f func(context.Context) error) error {
 func untilLed(ctx context.Context, f func() error) error {
 	for {
 		err := f()
-		if !isLeaderless(err) {
+		if !refusal.IsLeaderless(err) {
 			return err
 		}
 		select {
@@ -170,19 +49,15 @@ func untilLed(ctx context.Context, f func() error) error {
 
 // explain gives an error the words that help.
 func (s *Store) explain(err error) error {
-	var api *jetstream.APIError
 	switch {
-	case errors.As(err, &api) && fullCodes[api.ErrorCode]:
-		return &FullError{err}
-	case isLeaderless(err):
-		return noLeader(err)
-	case errors.As(err, new(*ConnectError)), errors.As(err, new(*StreamError)):
+	case refusal.IsFull(err):
+		return &refusal.FullError{Err: err}
+	case refusal.IsLeaderless(err):
+		return refusal.NoLeader(err)
+	case errors.As(err, new(*refusal.ConnectError)), errors.As(err, new(*refusal.StreamError)):
 		return err
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, errNoAnswer):
-		return fmt.Errorf("the NATS servers at %s do not answer: %w", redact(s.o.URL), err)
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, refusal.ErrNoAnswer):
+		return fmt.Errorf("the NATS servers at %s do not answer: %w", refusal.Redact(s.o.URL), err)
 	}
 	return err
 }
-
-// errNoAnswer is the cause of a request's end.
-var errNoAnswer = errors.New("no answer in time")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
 // When text of open items is sent, and how much of one item.
@@ -172,7 +173,7 @@ func (j *natsJournal) run() {
 			j.w.purging = false
 		case j.w.again = <-again:
 		case <-giveUp.C:
-			j.cancel(errNoAnswer)
+			j.cancel(refusal.ErrNoAnswer)
 		}
 	}
 	if j.Status().Phase != journal.Dead {
@@ -339,7 +340,7 @@ func (j *natsJournal) sendTexts(st journal.Status, flush *time.Timer) {
 const ackTimeout = 2 * time.Second
 
 func awaitTexts(ctx context.Context, waits []sent, err error) textsSaved {
-	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, refusal.ErrNoAnswer)
 	defer cancel()
 	t := textsSaved{err: err}
 	for _, s := range waits {
@@ -362,7 +363,7 @@ func (j *natsJournal) textsEnded(t textsSaved) {
 	w := &j.w
 	w.texting = false
 	if t.err != nil {
-		w.resend = transient(t.err) && j.ctx.Err() == nil
+		w.resend = refusal.IsTransient(t.err) && j.ctx.Err() == nil
 		if !w.resend {
 			w.texts = nil
 			if j.ctx.Err() == nil {
@@ -409,7 +410,7 @@ func (j *natsJournal) purge(ctx context.Context, before uint64) {
 // release lets others open the conversation at once.
 func (j *natsJournal) release() {
 	w := &j.w
-	ctx, cancel := context.WithTimeoutCause(j.ctx, closeWait, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(j.ctx, closeWait, refusal.ErrNoAnswer)
 	defer cancel()
 	if w.textLeft > 0 && len(j.Places()) == 0 && j.Failure() == nil {
 		j.purge(ctx, w.textSeq+1)

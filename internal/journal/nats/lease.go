@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
 // DefaultLease is how long a node counts as alive after it last said so.
@@ -148,7 +149,7 @@ var errLapsed = errors.New("the lease of this node has ended")
 
 // put renews the lease once. It returns a time before the servers' one.
 func (le *lease) put(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, le.link.ttl/2, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, le.link.ttl/2, refusal.ErrNoAnswer)
 	defer cancel()
 	for {
 		began := time.Now()
@@ -157,7 +158,7 @@ func (le *lease) put(ctx context.Context) (time.Time, error) {
 			le.latest = revision
 			return began, nil
 		}
-		if !isConflict(err) {
+		if !refusal.IsConflict(err) {
 			return began, err
 		}
 		// An earlier renewal may have arrived without our knowing.
@@ -170,7 +171,7 @@ func (le *lease) put(ctx context.Context) (time.Time, error) {
 		case isEnded(entry.Value()):
 			return began, errLapsed
 		case entry.Revision() <= le.latest: // from a server that is behind
-			return began, errNoAnswer
+			return began, refusal.ErrNoAnswer
 		}
 		le.latest = entry.Revision()
 	}
@@ -192,7 +193,7 @@ func (le *lease) lapse(ctx context.Context) (time.Time, error) {
 	case <-ctx.Done():
 		return time.Time{}, context.Cause(ctx)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, le.link.ttl/2, errNoAnswer)
+	limited, cancel := context.WithTimeoutCause(ctx, le.link.ttl/2, refusal.ErrNoAnswer)
 	defer cancel()
 	revision, err := le.claim(limited)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
 // listBatch is how many conversations are fetched at once.
@@ -91,7 +92,7 @@ func fetch(ctx context.Context, c jetstream.Consumer, most int, take func(jetstr
 		case batch.Error() != nil:
 			return batch.Error()
 		}
-		return errNoAnswer
+		return refusal.ErrNoAnswer
 	})
 	return got, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
 // A Member is how a process takes part in the work of all that use the stream. The zero value is one
@@ -70,7 +71,7 @@ func (s *Store) listNodes(ctx context.Context) ([]Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, refusal.ErrNoAnswer)
 	defer cancel()
 	w, err := l.nodes.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *Store) listNodes(ctx context.Context) ([]Node, error) {
 		select {
 		case e, ok := <-w.Updates():
 			if !ok {
-				return nil, errNoAnswer
+				return nil, refusal.ErrNoAnswer
 			}
 			if e == nil { // that is all
 				slices.SortFunc(all, func(a, b Node) int {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
 // recover makes a journal of a conversation that was taken.
@@ -113,7 +114,7 @@ func (s *Store) behind(ctx context.Context, l *link, id string, after, to uint64
 
 // deliverAside keeps a copy of a message.
 func (l *link) deliverAside(ctx context.Context, subject string, m *stored) (uint64, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, refusal.ErrNoAnswer)
 	defer cancel()
 	sent, err := l.send(message(subject, m.meta, m.data))
 	if err != nil {

@@ -32,6 +32,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
 // Options say where conversations are kept, and by whom.
@@ -157,7 +158,7 @@ func (s *Store) create(ctx context.Context, id string) (*natsJournal, error) {
 	lapses := s.lapsed()
 	begin := meta{Epoch: 1, Node: s.node, Begin: true}
 	seq, err := l.deliver(ctx, s.records(id), begin, nil, 0)
-	if isConflict(err) || errors.As(err, new(*takenError)) {
+	if refusal.IsConflict(err) || errors.As(err, new(*takenError)) {
 		return nil, os.ErrExist
 	}
 	if err != nil {
@@ -206,7 +207,7 @@ func (s *Store) take(ctx context.Context, id string) (*natsJournal, error) {
 		begin := m.after()
 		begin.Epoch, begin.Node, begin.Begin, begin.Closed = m.Epoch+1, s.node, true, false
 		seq, err := l.deliver(ctx, s.records(id), begin, nil, m.seq)
-		if isConflict(err) || errors.As(err, new(*takenError)) {
+		if refusal.IsConflict(err) || errors.As(err, new(*takenError)) {
 			continue // somebody was faster
 		}
 		if err != nil {
