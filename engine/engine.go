@@ -159,20 +159,24 @@ func New(ctx context.Context, o Options) *Local {
 
 // Create begins a conversation.
 func (l *Local) Create(ctx context.Context, s p.Settings) (p.ConversationID, error) {
-	if err := ValidSettings(s); err != nil {
-		return "", fmt.Errorf("create conversation: %w", err)
+	id := p.NewConversationID(time.Now())
+	if err := l.CreateAs(ctx, id, s); err != nil {
+		return "", err // it says what could not be created
 	}
-	now := time.Now()
-	id := p.NewConversationID(now)
-	err := l.create(ctx, id, now, s.Ephemeral, func(_ context.Context, j journal.Journal) (*conversation.Conversation, error) {
+	return id, nil
+}
+
+// CreateAs is Create with an id that the caller has made with p.NewConversationID. The error is fs.ErrExist if there is such a
+// conversation.
+func (l *Local) CreateAs(ctx context.Context, id p.ConversationID, s p.Settings) error {
+	if err := ValidSettings(s); err != nil {
+		return fmt.Errorf("create conversation: %w", err)
+	}
+	return l.create(ctx, id, id.Time(), s.Ephemeral, func(_ context.Context, j journal.Journal) (*conversation.Conversation, error) {
 		cfg := l.cfg
 		cfg.ID, cfg.Settings = id, s
 		return conversation.Start(l.base, cfg, j)
 	})
-	if err != nil {
-		return "", err // it says what could not be created
-	}
-	return id, nil
 }
 
 // create makes a conversation and keeps it open. If that fails, or the caller

@@ -105,8 +105,8 @@ func (e *fakeEngine) Read(context.Context, p.ConversationID) iter.Seq2[p.Event, 
 func TestRecordedWorkIsKnown(t *testing.T) {
 	w := Worker{Local: &fakeEngine{}}
 	for name, want := range map[string]bool{"a": true, "b": true, "c": false} {
-		if got := w.isRecorded(t.Context(), Work{Name: name}); got != want {
-			t.Errorf("%s: %v", name, got)
+		if got, err := w.isRecorded(t.Context(), Work{Name: name}); got != want || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }

@@ -57,29 +57,6 @@ func (q *Queue) subject(label string) string {
 
 func (q *Queue) hints() string { return q.link.Name + ".hint-work" }
 
-// Put adds work for machines with a label, or for any if that is empty. It returns its number, when it is durable.
-func (q *Queue) Put(ctx context.Context, label string, w Work) (uint64, error) {
-	w.Version = dirVersion
-	if w.Git != nil {
-		w.Version = workVersion
-	}
-	data, err := json.Marshal(w)
-	if err != nil {
-		return 0, err
-	}
-	if room := int(q.link.Conn.MaxPayload()) - 1024; len(data) > room {
-		return 0, fmt.Errorf("the prompt has %d bytes, the NATS servers take %d: name files instead, or raise max_payload", len(data), room)
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	ack, err := q.link.JetStream.Publish(ctx, q.subject(label), data, jetstream.WithMsgID(w.Name))
-	if err != nil {
-		return 0, fmt.Errorf("submit the turn: %w", err)
-	}
-	_ = q.link.Conn.Publish(q.hints(), nil) // else it is found a moment later
-	return ack.Sequence, nil
-}
-
 // Withdraw removes work that has not been started. A machine may have taken it already.
 func (q *Queue) Withdraw(ctx context.Context, number uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)

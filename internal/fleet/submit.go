@@ -10,6 +10,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -21,8 +22,10 @@ type Submission struct {
 	Work  Work
 	Label string // of the machine; empty is any
 
-	Local  *engine.Local // looks at the conversation, and deletes it if it was not begun
+	Store  *nats.Store   // deletes the conversation if the turn was not begun
+	Local  *engine.Local // looks at the conversation
 	Engine engine.Engine // interrupts its turn
+	Again  bool          // the turn may have been submitted before, under the same name
 
 	Wait   time.Duration   // how long to wait for a machine to begin; negative is without end
 	Detach <-chan struct{} // if it closes, the work is left in the queue
@@ -33,7 +36,21 @@ type Submission struct {
 var (
 	ErrDetached  = errors.New("detached: the turn waits for a node")
 	ErrWithdrawn = errors.New("nothing has run")
+	errDeleted   = errors.New("the conversation was deleted while its turn waited for a node")
 )
+
+// An UnknownError says that a turn was perhaps submitted: the servers did not answer for so long that this could not be
+// found out.
+type UnknownError struct {
+	Conversation p.ConversationID
+	Err          error // why it was given up
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("%v; the turn may have been submitted: %s", e.Err, e.Conversation)
+}
+
+func (e *UnknownError) Unwrap() error { return e.Err }
 
 // A NoNodeError says that no machine takes such work.
 type NoNodeError struct{ Label string }
@@ -61,25 +78,68 @@ func (e *NoNodeError) serveHint() string {
 // Hint says what to do about it.
 func (e *NoNodeError) Hint() string { return "on a machine that is to run it: " + e.serveHint() }
 
-// How often a submission that waits looks which machines there are, and when it first says that it waits.
+// How often a submission that waits looks which machines there are, when it first says that it waits, and how long it tries to
+// find out what became of a turn that it gives up.
 const (
 	nodesAgain = 2 * time.Second
 	sayAfter   = time.Second
+	settleTime = 10 * time.Second
 )
 
 // Start submits the turn and waits until a machine has begun it. If that takes too long or ctx ends, the work is withdrawn and
-// the conversation deleted; if it was begun in the same moment, it is interrupted.
+// the conversation deleted; if it was begun in the same moment, it is interrupted. If the servers do not answer meanwhile, the
+// error is an UnknownError.
 func (s Submission) Start(ctx context.Context) (p.Receipt, error) {
-	missing, err := s.missing(ctx)
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	w := waiting{Submission: s, journal: s.watch(life)}
+	if s.Again {
+		if r, ok := s.recorded(ctx); ok {
+			return r, nil
+		}
+	}
+	if s.Wait == 0 {
+		missing, err := s.missing(ctx)
+		if err == nil && missing != nil {
+			err = missing
+		}
+		if err != nil {
+			return w.giveUp(life, err)
+		}
+	}
+	refusals, leave, err := w.listen()
 	if err != nil {
-		return p.Receipt{}, err
+		return w.giveUp(life, err)
 	}
-	if missing != nil && s.Wait == 0 {
-		return p.Receipt{}, errors.Join(missing, s.forget(ctx))
+	defer leave()
+	w.refusals, w.put = refusals, w.submit(life)
+	receipt, cause := w.await(ctx)
+	if cause == nil || errors.Is(cause, ErrDetached) {
+		return receipt, cause
 	}
+	return w.giveUp(life, cause)
+}
+
+// A waiting submission is one that no machine has begun.
+type waiting struct {
+	Submission
+	journal  journalWatch
+	refusals <-chan Refusal
+	put      <-chan putResult // nil when its result is known
+	number   uint64           // of the work in the queue; 0 if that is not known
+}
+
+type putResult struct {
+	number uint64
+	err    error
+}
+
+// listen receives what machines say that do not take the work, until leave is called.
+func (w *waiting) listen() (_ <-chan Refusal, leave func(), _ error) {
 	refusals := make(chan Refusal, 16) // more than that in one moment are not of interest
-	s.Work.Reply = s.Queue.link.Conn.NewInbox()
-	sub, err := s.Queue.link.Conn.Subscribe(s.Work.Reply, func(m *natsgo.Msg) {
+	conn := w.Queue.link.Conn
+	w.Work.Reply = conn.NewInbox()
+	sub, err := conn.Subscribe(w.Work.Reply, func(m *natsgo.Msg) {
 		var r Refusal
 		if json.Unmarshal(m.Data, &r) == nil {
 			select {
@@ -89,21 +149,20 @@ func (s Submission) Start(ctx context.Context) (p.Receipt, error) {
 		}
 	})
 	if err != nil {
-		return p.Receipt{}, err
+		return nil, nil, err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // else the connection has ended
-	number, err := s.Queue.Put(ctx, s.Label, s.Work)
-	if err != nil {
-		return p.Receipt{}, errors.Join(err, s.forget(ctx))
-	}
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	started := s.watch(life)
-	receipt, cause := s.await(ctx, started, refusals)
-	if cause == nil || errors.Is(cause, ErrDetached) {
-		return receipt, cause
-	}
-	return s.giveUp(life, number, cause, started)
+	return refusals, func() { _ = sub.Unsubscribe() }, nil // else the connection has ended
+}
+
+// submit puts the work into the queue.
+func (w *waiting) submit(ctx context.Context) <-chan putResult {
+	done := make(chan putResult, 1) // room for the only one: the turn may begin first
+	work, label := w.Work, w.Label
+	go func() { // ends with ctx
+		number, err := w.Queue.Put(ctx, label, work)
+		done <- putResult{number, err}
+	}()
+	return done
 }
 
 // missing returns an error if no machine takes such work now.
@@ -120,22 +179,48 @@ func (s Submission) missing(ctx context.Context) (*NoNodeError, error) {
 	return &NoNodeError{s.Label}, nil
 }
 
-// forget deletes a conversation that nobody has heard of.
-func (s Submission) forget(ctx context.Context) error {
-	return s.Local.Delete(context.WithoutCancel(ctx), s.Work.Conversation)
+// recorded returns the receipt of a turn that was begun before.
+func (s Submission) recorded(ctx context.Context) (p.Receipt, bool) {
+	for e, err := range s.Local.Read(ctx, s.Work.Conversation) {
+		if err != nil {
+			break // it is looked for again while it waits
+		}
+		if r, ok := s.receiptOf(e); ok {
+			return r, true
+		}
+	}
+	return p.Receipt{}, false
 }
 
-// watch looks at the journal, and gives the receipt when the op is in it.
-func (s Submission) watch(ctx context.Context) <-chan p.Receipt {
-	started := make(chan p.Receipt, 1) // room for the only one: nobody may wait for it any more
-	go func() {                        // ends with ctx
+// receiptOf returns the receipt of the turn if an event is the first of it. Before it the settings may be changed.
+func (s Submission) receiptOf(e p.Event) (p.Receipt, bool) {
+	if !isOf(e, s.Work) || e.Turn == 0 {
+		return p.Receipt{}, false
+	}
+	return p.Receipt{Turn: e.Turn, Seq: e.Seq - 1, State: p.TakenStarted}, true
+}
+
+// A journalWatch reports what is found in the journal.
+type journalWatch struct {
+	started chan p.Receipt // room for one: the op is recorded
+	deleted chan struct{}  // room for one: there is no such conversation any more
+}
+
+// watch looks at the journal until the op is in it.
+func (s Submission) watch(ctx context.Context) journalWatch {
+	w := journalWatch{make(chan p.Receipt, 1), make(chan struct{}, 1)}
+	go func() { // ends with ctx
 		for ctx.Err() == nil {
 			for e, err := range s.Local.Tail(ctx, s.Work.Conversation) {
+				if errors.Is(err, engine.ErrNotFound) {
+					w.deleted <- struct{}{}
+					return
+				}
 				if err != nil { // the servers may be away
 					break
 				}
-				if isOf(e, s.Work) && e.Turn > 0 { // before it the settings may be changed
-					started <- p.Receipt{Turn: e.Turn, Seq: e.Seq - 1, State: p.TakenStarted}
+				if r, ok := s.receiptOf(e); ok {
+					w.started <- r
 					return
 				}
 			}
@@ -145,78 +230,132 @@ func (s Submission) watch(ctx context.Context) <-chan p.Receipt {
 			}
 		}
 	}()
-	return started
+	return w
 }
 
 // await waits until the turn has begun, and says what it waits for.
-func (s Submission) await(ctx context.Context, started <-chan p.Receipt, refusals <-chan Refusal) (p.Receipt, error) {
-	var limit <-chan time.Time
-	if s.Wait > 0 {
-		timer := time.NewTimer(s.Wait)
+func (w *waiting) await(ctx context.Context) (p.Receipt, error) {
+	var limit, settled <-chan time.Time
+	if w.Wait > 0 {
+		timer := time.NewTimer(w.Wait)
 		defer timer.Stop()
 		limit = timer.C
 	}
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	notes, detach := w.look(looking), w.Detach
 	said := map[string]bool{}
 	say := func(line string) {
 		if !said[line] {
 			said[line] = true
-			s.Say(line)
+			w.Say(line)
 		}
 	}
-	look := func() {
-		missing, err := s.missing(ctx)
-		switch {
-		case err != nil: // the servers may be away
-		case missing != nil:
-			say(fmt.Sprintf("%v; waiting for one (%s)", missing, missing.serveHint()))
-		default:
-			say("waiting for a node that has time")
-		}
-	}
-	for wait := sayAfter; ; wait = nodesAgain {
+	for {
 		select {
-		case r := <-started:
+		case r := <-w.journal.started:
 			return r, nil
-		case r := <-refusals:
+		case <-w.journal.deleted:
+			return p.Receipt{}, errDeleted
+		case put := <-w.put:
+			if w.put, w.number = nil, put.number; put.err != nil {
+				return p.Receipt{}, w.Store.Explain(put.err)
+			}
+			if settled != nil {
+				return p.Receipt{}, ErrDetached
+			}
+		case r := <-w.refusals:
 			say(fmt.Sprintf("node %s did not take it: %s", r.Node, r.Why))
-		case <-time.After(wait):
-			look()
+		case line := <-notes:
+			say(line)
 		case <-limit:
-			look() // it may not have said yet why
-			return p.Receipt{}, &lateError{s.Wait}
-		case <-s.Detach:
-			return p.Receipt{}, ErrDetached
+			if w.put == nil {
+				say(w.note(ctx)) // it may not have said yet why
+			}
+			return p.Receipt{}, &lateError{w.Wait}
+		case <-detach:
+			if w.put == nil {
+				return p.Receipt{}, ErrDetached
+			}
+			settled, detach = time.After(settleTime), nil // it is not known yet whether there is something to leave
+		case <-settled:
+			return p.Receipt{}, &UnknownError{w.Work.Conversation, errNoAck}
 		case <-ctx.Done():
 			return p.Receipt{}, context.Cause(ctx)
 		}
 	}
 }
 
-// giveUp withdraws the work. A machine may have taken it: the conversation can be deleted only while nobody has it open, and
-// once it is deleted nobody can open it.
-func (s Submission) giveUp(ctx context.Context, number uint64, cause error, started <-chan p.Receipt) (p.Receipt, error) {
-	_ = s.Queue.Withdraw(ctx, number) // else it finds no conversation
+// look says from time to time what a submission waits for.
+func (w *waiting) look(ctx context.Context) <-chan string {
+	notes := make(chan string)
+	go func() { // ends with ctx
+		for wait := sayAfter; ; wait = nodesAgain {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case notes <- w.note(ctx):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return notes
+}
+
+// note says what a submission waits for.
+func (w *waiting) note(ctx context.Context) string {
+	switch missing, err := w.missing(ctx); {
+	case err != nil:
+		return "waiting for the NATS servers, which do not answer"
+	case missing != nil:
+		return fmt.Sprintf("%v; waiting for one (%s)", missing, missing.serveHint())
+	}
+	return "waiting for a node that has time"
+}
+
+// begun reports whether a record is part of a turn.
+func begun(r journal.Record) bool { return r.Turn > 0 }
+
+// giveUp withdraws the work. A machine may have taken it: the conversation is deleted only if no turn was begun, and
+// once it is deleted no machine can open it.
+func (w *waiting) giveUp(ctx context.Context, cause error) (p.Receipt, error) {
+	if errors.As(cause, new(*UnknownError)) {
+		return p.Receipt{}, cause
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	if w.number > 0 {
+		_ = w.Queue.Withdraw(ctx, w.number) // else it finds no conversation
+	}
 	for {
-		err := s.forget(ctx)
+		err := w.Store.DeleteUnless(ctx, string(w.Work.Conversation), begun)
 		if err == nil || errors.Is(err, engine.ErrNotFound) {
 			return p.Receipt{}, fmt.Errorf("%w: %w", cause, ErrWithdrawn)
 		}
-		if !errors.As(err, new(*engine.LockedError)) {
-			return p.Receipt{}, errors.Join(cause, fmt.Errorf("withdraw the turn: %w", err))
-		}
 		select {
-		case r := <-started:
-			if errors.As(cause, new(*lateError)) { // just in time
-				return r, nil
-			}
-			_, err := s.Engine.Submit(ctx, s.Work.Conversation, p.Interrupt{Turn: r.Turn})
-			if err != nil && !errors.Is(err, engine.ErrNothingToStop) {
-				return p.Receipt{}, errors.Join(cause, err)
-			}
-			return r, nil // whoever follows it sees how it ends
+		case r := <-w.journal.started:
+			return w.interrupt(ctx, r, cause)
 		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return p.Receipt{}, &UnknownError{w.Work.Conversation, cause}
 		}
 	}
+}
+
+// interrupt ends a turn that was begun while it was given up. Whoever follows it sees how it ends.
+func (w *waiting) interrupt(ctx context.Context, r p.Receipt, cause error) (p.Receipt, error) {
+	if errors.As(cause, new(*lateError)) { // just in time
+		return r, nil
+	}
+	_, err := w.Engine.Submit(ctx, w.Work.Conversation, p.Interrupt{Turn: r.Turn})
+	if err != nil && !errors.Is(err, engine.ErrNothingToStop) {
+		return p.Receipt{}, &UnknownError{w.Work.Conversation, errors.Join(cause, err)}
+	}
+	return r, nil
 }
 
 // Started returns an engine for whoever submits and follows a message as if it ran here: the first UserTurn is not

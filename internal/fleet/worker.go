@@ -127,16 +127,22 @@ func (w *Worker) start(ctx context.Context, t *task) (p.Receipt, error) {
 		return p.Receipt{}, t.err
 	}
 	defer t.hold()()
-	receipt, err := w.submit(ctx, t.Work)
+	// A conversation remembers only the latest ops by their names, so the whole of it is looked at: the work may have been
+	// put into the queue twice.
+	known, err := w.isRecorded(ctx, t.Work)
+	if known {
+		t.started(ctx)
+		return p.Receipt{}, nil
+	}
+	var receipt p.Receipt
+	if err == nil {
+		receipt, err = w.submit(ctx, t.Work)
+	}
 	switch {
 	case errors.Is(err, engine.ErrNotFound): // it was withdrawn
 		t.drop()
-	case errors.As(err, new(*engine.LockedError)): // it is not to run there; or it does, and that was not acknowledged
-		if w.isRecorded(ctx, t.Work) {
-			t.started(ctx)
-		} else {
-			t.postpone()
-		}
+	case errors.As(err, new(*engine.LockedError)): // it is not to run there; or it was started there meanwhile
+		t.postpone()
 	case err != nil && ctx.Err() == nil:
 		w.report("conversation %s: not started: %v", t.Conversation, err)
 		t.refuse(w.Member.Name, err)
@@ -161,16 +167,16 @@ func (w *Worker) submit(ctx context.Context, work Work) (p.Receipt, error) {
 }
 
 // isRecorded reports whether the op of some work is in the journal.
-func (w *Worker) isRecorded(ctx context.Context, work Work) bool {
+func (w *Worker) isRecorded(ctx context.Context, work Work) (bool, error) {
 	for e, err := range w.Local.Read(ctx, work.Conversation) {
 		if err != nil {
-			return false // it comes back
+			return false, err
 		}
 		if isOf(e, work) {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // isOf reports whether an event was caused by the op of some work.

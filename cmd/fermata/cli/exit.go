@@ -15,6 +15,7 @@ const (
 	ExitUsage       = 2
 	ExitWaiting     = 3 // for an approval, or for a limit of the service
 	ExitRefused     = 4 // the turn completed, but something was refused and nobody could be asked
+	ExitUnknown     = 5 // a turn of a fleet may have been submitted: what became of it is not known
 	ExitInterrupted = 130
 	ExitTerminated  = 143
 )
@@ -24,7 +25,7 @@ var ExitStdoutClosed = SignalCode(unix.SIGPIPE)
 
 // ExitCodes is what the help says about them.
 const ExitCodes = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waiting for approval or a limit, 4 completed but something was refused, " +
-	"129 interrupted by SIGHUP, 130 by SIGINT, 143 by SIGTERM, 141 stdout was closed."
+	"5 (--fleet) the turn may have been submitted, 129 interrupted by SIGHUP, 130 by SIGINT, 143 by SIGTERM, 141 stdout was closed."
 
 // An ExitError ends the program with a code. Without Err nothing is printed:
 // everything has been printed already.

@@ -281,6 +281,9 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	if f.attended(s) {
 		o.Ask = asking(s, r)
 	}
+	if err := f.fleet.reserve(ctx, r, o); err != nil {
+		return cli.StoppedBy(stopped(), err)
+	}
 	defer awaitOthers(ctx, s, r)
 	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
 		return cli.StoppedBy(stopped(), err)
@@ -293,7 +296,7 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	if !f.json { // programs read the items
 		o.Refused = left.add
 	}
-	err = runTurn(ctx, s, e, o, f.answerTo, stopped)
+	err = f.fleet.outcome(o, runTurn(ctx, s, e, o, f.answerTo, stopped))
 	if err == nil && len(left.list) > 0 {
 		left.explain(s, f.howToAllow(ctx, r, o.Conversation, &left))
 		if !left.only(p.RefusedQuestion) { // a no is an answer
@@ -425,7 +428,7 @@ func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, 
 		}
 		settings.Ephemeral, settings.OutputSchema = f.ephemeral, schema
 		o.Cost = func(u p.Usage) (float64, bool) { return r.Models.Cost(settings, u) }
-		o.Conversation, err = r.Engine.Create(ctx, settings)
+		o.Conversation, err = f.fleet.create(ctx, r, settings)
 		return err
 	}
 	snap, err := f.open(ctx, r, name)

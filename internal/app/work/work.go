@@ -83,6 +83,7 @@ type Options struct {
 	Wait   time.Duration   // how long to wait until one has begun; negative is without end
 	Git    *git.Source     // what the node checks out to work in; nil if it works in a directory that it has
 	Detach <-chan struct{} // if it closes, the turn is left to the fleet
+	Name   *Name           // under which it is submitted; nil is one that no other submission has
 	Say    func(string)    // a line for people
 }
 
@@ -97,8 +98,11 @@ func Submit(ctx context.Context, a *app.App, id p.ConversationID, dir string, tu
 		return nil, err
 	}
 	s := fleet.Submission{
-		Queue: queue, Nodes: shared.Nodes, Label: o.Label, Local: a.Engine.Local, Engine: a.Engine, Wait: o.Wait, Detach: o.Detach, Say: o.Say,
+		Queue: queue, Nodes: shared.Nodes, Store: shared, Label: o.Label, Local: a.Engine.Local, Engine: a.Engine, Wait: o.Wait, Detach: o.Detach, Say: o.Say,
 		Work: fleet.Work{Conversation: id, Op: p.OpJSON{Op: turn}, Name: rand.Text(), Client: a.Client, Dir: dir, Git: o.Git},
+	}
+	if o.Name != nil {
+		s.Work.Name, s.Again = o.Name.Op, o.Name.Again
 	}
 	receipt, err := s.Start(ctx)
 	if missing := (*fleet.NoNodeError)(nil); errors.As(err, &missing) {

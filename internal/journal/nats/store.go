@@ -367,38 +367,6 @@ func (s *Store) setArchived(ctx context.Context, id string, archived bool) error
 	return err
 }
 
-// Delete implements Store. A message that nobody else can follow fences it first.
-func (s *Store) Delete(ctx context.Context, id string) error {
-	if err := s.remove(ctx, id); err != nil {
-		return fmt.Errorf("delete conversation %s: %w", id, s.explain(err))
-	}
-	return nil
-}
-
-func (s *Store) remove(ctx context.Context, id string) error {
-	l, err := s.connect(ctx)
-	if err != nil {
-		return err
-	}
-	m, err := s.free(ctx, l, id)
-	if err != nil {
-		return err
-	}
-	next := m.after()
-	next.Epoch, next.Node, next.Begin, next.Closed = m.Epoch+1, s.node, true, true
-	if _, err := l.deliver(ctx, s.records(id), next, nil, m.seq); err != nil {
-		return err
-	}
-	s.forget(ctx, l, id)
-	s.forgetTree(ctx, l, id)
-	for _, subject := range []string{s.aside(id), s.both(id)} {
-		if err := l.purge(ctx, subject, 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Abandon leaves everything as the death of this process would, its lease included.
 // It is for tests of what comes after.
 func (s *Store) Abandon() {

@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -19,11 +20,17 @@ func (s *Store) Explain(err error) error { return s.explain(err) }
 
 // Bucket returns a key-value bucket of the name, and makes it if it is missing.
 func (s *Store) Bucket(ctx context.Context, what string) (jetstream.KeyValue, error) {
+	return s.BucketFor(ctx, what, 0)
+}
+
+// BucketFor is Bucket of which each value is forgotten after a time, or never if that is 0. The time matters when the
+// bucket is made.
+func (s *Store) BucketFor(ctx context.Context, what string, age time.Duration) (jetstream.KeyValue, error) {
 	l, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.bucket(ctx, l, what, l.replicas, 0)
+	return s.bucket(ctx, l, what, l.replicas, age)
 }
 
 // forgetTree deletes what is kept of the work tree of a conversation that is deleted. What cannot be deleted only takes room.
