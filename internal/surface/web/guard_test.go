@@ -152,7 +152,7 @@ func TestReadOnlyLink(t *testing.T) {
 func TestPathsLeadNowhere(t *testing.T) {
 	r := newRig(t)
 	for _, path := range []string{
-		"/../../etc/passwd", "/..%2f..%2fetc/passwd", "/page/page.js", "/api/v1/conversations/..%2f..%2fweb.json", "/api/v1/conversations/%2e%2e/events",
+		"/../../etc/passwd", "/..%2f..%2fetc/passwd", "/page/js/base.js", "/api/v1/conversations/..%2f..%2fweb.json", "/api/v1/conversations/%2e%2e/events",
 		"/api/v1/conversations/" + strings.Repeat("a", 36) + "/items/..%2f..", "/answer/..%2f..%2fweb.json", "/%00", "/.git/config", "//evil.example/", "/api/v1/conversations/x/diff",
 	} {
 		q, _ := http.NewRequestWithContext(t.Context(), "GET", r.http.URL, nil)

@@ -2,7 +2,7 @@ package web
 
 import (
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
 	"html"
 	"net/http"
@@ -18,8 +18,8 @@ var (
 	pageHTML string
 	//go:embed page/page.css
 	pageCSS string
-	//go:embed page/page.js
-	pageJS string
+	//go:embed page/js
+	scripts embed.FS
 	//go:embed page/sw.js
 	workerJS string
 	//go:embed page/icon.svg
@@ -30,8 +30,27 @@ var (
 	openAPIJSON string
 )
 
+// scriptParts are the files below page/js in the order in which the page has them. They share one scope.
+var scriptParts = []string{"base", "requests", "stream", "items", "list", "route", "composer", "dialogs", "approvals", "keys", "push", "session"}
+
+// script is that of the page.
+func script() string {
+	var b strings.Builder
+	b.WriteString("\"use strict\";\n(() => {\n")
+	for _, name := range scriptParts {
+		text, err := scripts.ReadFile("page/js/" + name + ".js")
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		b.Write(text)
+	}
+	b.WriteString("})();\n")
+	return b.String()
+}
+
 // document is the page with its policy, made when it is first needed.
 var document = sync.OnceValue(func() (d struct{ html, policy string }) {
+	pageJS := script()
 	d.html = strings.NewReplacer("/*STYLE*/", pageCSS, "/*SCRIPT*/", pageJS).Replace(pageHTML)
 	d.policy = "default-src 'none'; script-src " + sum(pageJS) + "; style-src " + sum(pageCSS) +
 		"; img-src 'self' data:; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'" +

@@ -61,7 +61,7 @@ func TestEventsFromACursor(t *testing.T) {
 	}
 }
 
-// A screen is what a page shows, as page.js does it.
+// A screen is what a page shows, as page/js does it.
 type screen struct {
 	have  live.Have
 	items map[string]*element

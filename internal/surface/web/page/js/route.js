@@ -1,0 +1,24 @@
+function route() {
+  const m = /^#\/c\/([0-9a-f-]{36})$/.exec(location.hash);
+  const id = m ? m[1] : "";
+  if (id === shown && state) return;
+  shown = id;
+  state = null;
+  editing = 0;
+  reset();
+  for (const name of ["approvals", "queue", "background"]) setList(name, "");
+  showReturned([]);
+  document.body.classList.toggle("one", !!id);
+  document.body.classList.remove("running", "attention");
+  $("tools").hidden = $("dock").hidden = !id;
+  $("form").hidden = !id;
+  $("empty").hidden = !!id;
+  $("title").textContent = id ? "…" : "fermata";
+  $("facts").textContent = $("status").textContent = "";
+  document.title = "fermata";
+  for (const el of document.querySelectorAll("#form button, #composer, [data-act=new], .tools button:not([data-act=diff])")) el.disabled = session.read_only;
+  mark();
+  connect();
+  if (id && matchMedia("(pointer:fine)").matches) $("composer").focus();
+}
+addEventListener("hashchange", route);
