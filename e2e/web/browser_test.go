@@ -25,6 +25,7 @@ import (
 
 var (
 	screenshots = flag.String("screenshots", "", "write screenshots to this `directory`")
+	bound       = flag.Duration("bound", 5*time.Minute, "how `long` to wait for what must come")
 	many        = flag.Bool("many", false, "run also with 200 pages, which takes minutes")
 )
 
@@ -168,7 +169,7 @@ func newBrowser(t *testing.T) *browser {
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(dir), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("ignore-certificate-errors", true),
-		chromedp.WSURLReadTimeout(bound),
+		chromedp.WSURLReadTimeout(*bound),
 	}
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), opts...)
 	t.Cleanup(cancel)
@@ -237,12 +238,9 @@ func (p *page) listen() {
 	}()
 }
 
-// bound is how long a test waits for what must come.
-const bound = 5 * time.Minute
-
 func (p *page) run(acts ...action) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, bound)
+	ctx, cancel := context.WithTimeout(p.ctx, *bound)
 	defer cancel()
 	if err := chromedp.Do(ctx, acts...); err != nil {
 		p.t.Fatalf("%v\non the page: %s", err, p.text())
@@ -254,7 +252,7 @@ func (p *page) text() string { return eval[string](p, `document.body ? document.
 // eval evaluates JavaScript. Without a value it is the zero value.
 func eval[T any](p *page, js string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, bound)
+	ctx, cancel := context.WithTimeout(p.ctx, *bound)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](js))
 	if err != nil && !errors.Is(err, chromedp.ErrJSUndefined) && !errors.Is(err, chromedp.ErrJSNull) {
@@ -270,7 +268,7 @@ func (p *page) until(js string) {
 	p.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(bound)
+	end := time.After(*bound)
 	for !eval[bool](p, "!!("+js+")") {
 		select {
 		case <-tick.C:
@@ -288,6 +286,14 @@ func has(text string) string { return fmt.Sprintf("document.body.innerText.inclu
 func (p *page) click(selector string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("!!document.querySelector(%q)", selector))
+	p.do(fmt.Sprintf("document.querySelector(%q).click()", selector))
+}
+
+// press clicks an answer when the page takes it: one that has just taken the place of another is not answered by accident.
+func (p *page) press(selector string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("!!document.querySelector(%q)", selector))
+	p.until(fmt.Sprintf("!document.querySelector(%q).disabled", selector))
 	p.do(fmt.Sprintf("document.querySelector(%q).click()", selector))
 }
 
@@ -356,7 +362,7 @@ func (p *page) shoot(name string) {
 	if *screenshots == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, bound)
+	ctx, cancel := context.WithTimeout(p.ctx, *bound)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {

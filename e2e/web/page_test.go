@@ -27,7 +27,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(bound)
+	end := time.After(*bound)
 	for !is() {
 		select {
 		case <-tick.C:
@@ -96,13 +96,13 @@ func TestApproveDenyUndo(t *testing.T) {
 	p.begin("run: echo approved-$((1+1)) > out.txt; cat out.txt")
 	p.sees("Allow this command?")
 	p.shoot("approval")
-	p.click(`[data-decision=approved]`)
+	p.press(`[data-decision=approved]`)
 	p.sees("approved-2")
 	p.ready()
 
 	p.say("run: touch denied", "#send")
 	p.sees("Allow this command?")
-	p.click(`[data-decision=denied]`)
+	p.press(`[data-decision=denied]`)
 	p.do(`document.querySelector("#approvals input").value = "not today"`)
 	p.click("#approvals .primary")
 	p.sees("declined")
@@ -160,7 +160,7 @@ func TestScreenshots(t *testing.T) {
 	p := b.open(s.link, desktop())
 	p.begin("write hello.go: package main // says hello")
 	p.sees("Allow these changes?")
-	p.click(`[data-decision=approved]`)
+	p.press(`[data-decision=approved]`)
 	p.ready()
 	story := "## What I found\n\nThe test fails because `Close` is called **twice**:\n\n```go\nfunc (c *Conn) Close() error {\n\tif c.closed { // second call\n\t\treturn ErrClosed\n\t}\n\tc.closed = true\n\treturn c.conn.Close()\n}\n```\n\n| file | change |\n|-|-|\n| conn.go | returns nil |\n| conn_test.go | a test for it |\n\n- [x] reproduce\n- [ ] mend\n"
 	if err := os.WriteFile(filepath.Join(s.work, "notes.md"), []byte(story), 0o600); err != nil {

@@ -57,7 +57,7 @@ func TestNothingHostileRuns(t *testing.T) {
 	for _, x := range []string{list[2], list[10], list[40]} {
 		p.say("run: touch -- '"+strings.ReplaceAll(x, "'", "")+"'", "#send") // a question
 		p.sees("Allow this command?")
-		p.click("[data-decision=denied]")
+		p.press("[data-decision=denied]")
 		p.until(`!!document.querySelector("#approvals input")`)
 		p.do(fmt.Sprintf(`document.querySelector("#approvals input").value = %q`, x))
 		p.click("#approvals .primary")
@@ -66,7 +66,7 @@ func TestNothingHostileRuns(t *testing.T) {
 	p.say("write x<img src=x onerror=alert(1)>.html: "+strings.ReplaceAll(file, "\n", " "), "#send") // a file's name and a diff
 	p.until(`document.body.classList.contains("attention") || document.getElementById("status").textContent === "ready"`)
 	if eval[bool](p, `!!document.querySelector("[data-decision=approved]")`) {
-		p.click("[data-decision=approved]")
+		p.press("[data-decision=approved]")
 	}
 	p.ready()
 	p.say("run: touch queued", "#send")

@@ -380,7 +380,11 @@ func waiting(s cli.Streams, o exec.Options, e *exec.ParkedError) error {
 	for _, what := range e.Asks {
 		fmt.Fprintf(s.Err, "  %s\n", safetext.Strip(what))
 	}
-	fmt.Fprintf(s.Err, "to answer: fermata approve %s [CALL] [--deny | --stop]\n", o.Conversation)
+	call := "CALL"
+	if len(e.Asks) == 1 { // named, so that the answer is for what is shown here and for no later one
+		call, _, _ = strings.Cut(e.Asks[0], ":")
+	}
+	fmt.Fprintf(s.Err, "to answer: fermata approve %s %s [--deny | --stop]\n", o.Conversation, call)
 	return &cli.ExitError{Code: cli.ExitWaiting}
 }
 

@@ -1,12 +1,19 @@
 package tui
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -89,5 +96,69 @@ func TestDialogWhileEarlierIsLoaded(t *testing.T) {
 		e.Request().Answer("well then")
 		d.wait(time.Second)
 		d.sees("well then")
+	})
+}
+
+// What is asked for in one conversation never reaches another that has come on the screen, although its turn and call have the
+// same numbers.
+func TestAnswersStayInTheirConversation(t *testing.T) {
+	call := p.CallID{Turn: 1, Response: 1}
+	for _, tt := range []struct {
+		name string
+		ask  func(*driver) tea.Cmd
+		want p.Op
+	}{
+		{"approval", func(d *driver) tea.Cmd { return d.m.approve(call, dialog.Action{Decision: p.Approved}, nil) }, p.Approve{Call: call, Decision: p.Approved}},
+		{"stop", func(d *driver) tea.Cmd { return d.m.interrupt(1) }, p.Interrupt{Turn: 1}},
+		{"question", func(d *driver) tea.Cmd {
+			return d.m.answerQuestion(&p.ElicitationRequested{Call: call, Number: 1}, p.ElicitationDecline, nil)
+		}, p.AnswerElicitation{Call: call, Number: 1, Action: p.ElicitationDecline}},
+		{"kill", func(d *driver) tea.Cmd { return d.m.send(outbox.For(p.KillBackground{ID: 1})) }, p.KillBackground{ID: 1}},
+		{"rename", func(d *driver) tea.Cmd { return d.m.send(outbox.For(p.Rename{Title: "a"})) }, p.Rename{Title: "a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, e *enginetest.Engine) {
+				from, to := conversationOf(e, 1), conversationOf(e, 1)
+				seen := &submitted{Engine: e}
+				d := drive(t, e, resuming(from), func(o *Options) { o.Engine = seen })
+				d.wait(time.Second)
+				d.m.out.Send(outbox.For(p.Compact{})) // it keeps what goes through the outbox waiting
+				cmd := tt.ask(d)
+				d.m.begin(to, engine.Snapshot{}, 0)
+				d.m.out.Done()
+				d.run(cmd)
+				d.run(d.m.flush())
+				d.wait(time.Second)
+				if want := []string{fmt.Sprintf("%s %+v", from, tt.want)}; !slices.Equal(seen.ops, want) {
+					t.Errorf("submitted were %q, want %q", seen.ops, want)
+				}
+			})
+		})
+	}
+}
+
+// A submitted engine notes what is submitted to which conversation.
+type submitted struct {
+	engine.Engine
+	ops []string
+}
+
+func (s *submitted) Submit(_ context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
+	s.ops = append(s.ops, fmt.Sprintf("%s %+v", id, op))
+	return p.Receipt{}, nil
+}
+
+// An answer that is refused after another conversation came on the screen does not open that one's approval again.
+func TestARefusedAnswerOfTheConversationBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		from, to := conversationOf(e, 1), conversationOf(e, 1)
+		d := drive(t, e, resuming(to))
+		d.wait(time.Second)
+		call := p.CallID{Turn: 1, Response: 1}
+		d.m.conv.answered[call] = true
+		d.send(approved{from, call, engine.ErrBusy})
+		if !d.m.conv.answered[call] {
+			t.Error("what was answered here is asked again")
+		}
 	})
 }

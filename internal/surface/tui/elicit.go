@@ -98,14 +98,15 @@ func (m *model) answer(text string) tea.Cmd {
 }
 
 func (m *model) answerQuestion(q *p.ElicitationRequested, action p.ElicitationAction, content []byte) tea.Cmd {
-	m.conv.answeredQuestions[elicit.IDOf(q)] = true
+	answered := m.conv.answeredQuestions // of this conversation, whichever is on the screen later
+	answered[elicit.IDOf(q)] = true
 	op := outbox.For(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: action, Content: content})
 	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case errors.Is(err, engine.ErrNoElicitation):
 			return m.Hint(theme.Accent, "that was answered elsewhere")
 		case err != nil:
-			delete(m.conv.answeredQuestions, elicit.IDOf(q)) // ask again
+			delete(answered, elicit.IDOf(q)) // ask again
 			return m.ShowError(err)
 		}
 		return nil

@@ -208,8 +208,9 @@ func (m *model) askFor(it *transcript.Item) tea.Cmd {
 
 // approved is the answer to an approval's answer.
 type approved struct {
-	call p.CallID
-	err  error
+	conversation p.ConversationID
+	call         p.CallID
+	err          error
 }
 
 func (m *model) approve(call p.CallID, a dialog.Action, remember func() error) tea.Cmd {
@@ -221,17 +222,20 @@ func (m *model) approve(call p.CallID, a dialog.Action, remember func() error) t
 	return func() tea.Msg {
 		if a.Always {
 			if err := remember(); err != nil {
-				return approved{call, fmt.Errorf("the permission was not saved, and nothing was approved: %w", err)}
+				return approved{id, call, fmt.Errorf("the permission was not saved, and nothing was approved: %w", err)}
 			}
 		}
 		_, err := e.Submit(ctx, id, p.Approve{Call: call, Decision: a.Decision, Message: a.Message})
-		return approved{call, err}
+		return approved{id, call, err}
 	}
 }
 
 func (m *model) onApproved(a approved) tea.Cmd {
 	if a.err == nil {
 		return nil
+	}
+	if a.conversation != m.conv.id { // what is on the screen was not answered
+		return m.ShowError(fmt.Errorf("an answer in the conversation before was not taken: %w", a.err))
 	}
 	m.stopTurn = 0
 	if errors.Is(a.err, engine.ErrNoApproval) {

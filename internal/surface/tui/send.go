@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,13 +18,13 @@ import (
 
 // send puts an op into the outbox.
 func (m *model) send(op *outbox.Op) tea.Cmd {
-	m.out.Put(op)
+	m.out.Put(op.For(m.conv.id, m.opening != nil))
 	return tea.Batch(m.flush(), m.spin())
 }
 
 // sendFirst puts an op before those that wait.
 func (m *model) sendFirst(op *outbox.Op) tea.Cmd {
-	m.out.PutFirst(op)
+	m.out.PutFirst(op.For(m.conv.id, m.opening != nil))
 	return m.flush()
 }
 
@@ -36,11 +37,12 @@ func (m *model) flush() tea.Cmd {
 	if op == nil {
 		return nil
 	}
-	if m.conv.id == "" && !op.Begins {
+	id := cmp.Or(op.Conversation, m.conv.id)
+	if id == "" && !op.Begins {
 		return m.answered(op, p.Receipt{}, errNoConversation)
 	}
 	m.out.Send(op)
-	ctx, o, id, requested, created := m.ctx, m.o, m.conv.id, m.requested, m.created
+	ctx, o, requested, created := m.ctx, m.o, m.requested, m.created
 	return func() tea.Msg {
 		return outbox.Submit(ctx, o.Engine, id, op, func(ctx context.Context) (p.ConversationID, error) {
 			id, err := create(ctx, o, requested)

@@ -24,12 +24,20 @@ func TestAnswerByLink(t *testing.T) {
 		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		q.Header.Set("Origin", r.http.URL)
 	}
+	var shown string
 	foreign := func(q *http.Request) { form(q); q.Header.Set("Origin", "https://evil.example") }
 	stranger := func(q *http.Request) { q.Header.Del("Authorization") }
 	for range 2 { // looking answers nothing
 		status, text, head := r.do("GET", "/answer/"+code, "", stranger)
 		if status != http.StatusOK || !strings.Contains(text, "&lt;script&gt;") || strings.Contains(text, "<script") || !strings.Contains(head.Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Fatalf("%d %s", status, text)
+		}
+		_, rest, _ := strings.Cut(text, `name="shown" value="`)
+		shown, _, _ = strings.Cut(rest, `"`)
+	}
+	for _, other := range []string{"", "&shown=x"} {
+		if status, text, _ := r.do("POST", "/answer/"+code, "decision=approved"+other, form); status != http.StatusConflict || !strings.Contains(text, "not what the page showed") {
+			t.Errorf("%q: %d %s", other, status, text)
 		}
 	}
 	if status, _, _ := r.do("GET", "/answer/x"+code, "", stranger); status != http.StatusForbidden {
@@ -41,7 +49,7 @@ func TestAnswerByLink(t *testing.T) {
 	if status, _, _ := r.do("POST", "/answer/"+code, "decision=approved_for_session", form); status != http.StatusBadRequest {
 		t.Errorf("for the session: %d", status)
 	}
-	if status, text, _ := r.do("POST", "/answer/"+code, "decision=approved", form); status != http.StatusOK {
+	if status, text, _ := r.do("POST", "/answer/"+code, "decision=approved&shown="+shown, form); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
 	}
 	a.until(t, stream, func() bool { return a.state.Phase == "ready" })

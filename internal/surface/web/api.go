@@ -173,7 +173,7 @@ func (s *Server) create(w http.ResponseWriter, r *request) {
 		refuse(w, http.StatusBadRequest, "settings", err.Error())
 		return
 	}
-	id, err := s.o.Engine.Create(r.Context(), settings)
+	id, err := s.once(r, func(ctx context.Context) (p.ConversationID, error) { return s.o.Engine.Create(ctx, settings) })
 	if err != nil {
 		failed(w, err)
 		return
@@ -181,7 +181,7 @@ func (s *Server) create(w http.ResponseWriter, r *request) {
 	s.lobby.Kick()
 	out := createAnswer{ID: id, Remarks: remarks}
 	if in.Prompt != "" {
-		receipt, err := s.o.Engine.Submit(r.Context(), id, p.UserTurn{Content: p.Text(in.Prompt)})
+		receipt, err := s.deliver(r, id, p.UserTurn{Content: p.Text(in.Prompt)})
 		if err != nil {
 			failed(w, err)
 			return
@@ -231,7 +231,7 @@ func (s *Server) fork(w http.ResponseWriter, r *request) {
 	if !ok || !body(w, r, &in) {
 		return
 	}
-	copied, err := s.o.Engine.Fork(r.Context(), id, in.UpTo)
+	copied, err := s.once(r, func(ctx context.Context) (p.ConversationID, error) { return s.o.Engine.Fork(ctx, id, in.UpTo) })
 	if err != nil {
 		failed(w, err)
 		return
@@ -285,14 +285,15 @@ type undoAnswer struct {
 	Diff  string   `json:"diff"`
 	HTML  string   `json:"html"`
 	Notes []string `json:"notes"` // what is not put back
+	Shown string   `json:"shown"` // the hash of all this, which the request to undo may repeat
 }
 
-func undoOf(u *app.Undo) undoAnswer {
+func undoOf(id p.ConversationID, u *app.Undo) undoAnswer {
 	notes := u.Notes
 	if notes == nil {
 		notes = []string{}
 	}
-	return undoAnswer{u.Turn, u.Files, u.Diff, render.Diff(u.Diff), notes}
+	return undoAnswer{u.Turn, u.Files, u.Diff, render.Diff(u.Diff), notes, render.ShownUndo(id, u.Turn, u.Diff)}
 }
 
 func (s *Server) previewUndo(w http.ResponseWriter, r *request) {
@@ -305,7 +306,7 @@ func (s *Server) previewUndo(w http.ResponseWriter, r *request) {
 		refusedUndo(w, err)
 		return
 	}
-	answer(w, http.StatusOK, undoOf(u))
+	answer(w, http.StatusOK, undoOf(id, u))
 }
 
 // undo puts the files of a turn back. The turn must be named, as the preview did.
@@ -323,13 +324,16 @@ func (s *Server) undo(w http.ResponseWriter, r *request) {
 	}
 	u, err := s.o.Undo(r.Context(), id, in.Turn)
 	if err == nil {
+		if !wasShown(w, r, render.ShownUndo(id, u.Turn, u.Diff)) {
+			return
+		}
 		err = u.Do(r.Context())
 	}
 	if err != nil {
 		refusedUndo(w, err)
 		return
 	}
-	answer(w, http.StatusOK, undoOf(u))
+	answer(w, http.StatusOK, undoOf(id, u))
 }
 
 // refusedUndo says why a turn is not undone, which is mostly that the files are not what the turn left.

@@ -31,7 +31,7 @@ var (
 )
 
 // scriptParts are the files below page/js in the order in which the page has them. They share one scope.
-var scriptParts = []string{"base", "requests", "stream", "items", "list", "route", "composer", "dialogs", "approvals", "keys", "push", "session"}
+var scriptParts = []string{"base", "requests", "stream", "items", "list", "route", "composer", "drafts", "dialogs", "approvals", "keys", "push", "session"}
 
 // script is that of the page.
 func script() string {
@@ -115,13 +115,13 @@ func (s *Server) answerPage(w http.ResponseWriter, r *request) {
 		s.strangerToAnswer(w, r)
 		return
 	}
-	question, err := s.hub.Pending(r.Context(), a.Conversation, a.Call)
-	if err != nil || question == "" {
+	question, err := s.hub.Approval(r.Context(), a.Conversation, a.Call)
+	if err != nil || question.HTML == "" {
 		s.plain(w, http.StatusOK, "Nobody is waiting any more", "The approval was answered, or the turn has ended.", "")
 		return
 	}
-	s.plain(w, http.StatusOK, "Allow this?", "", question+
-		`<form method="post" class="answers"><button name="decision" value="approved" class="yes">Yes</button> `+
+	s.plain(w, http.StatusOK, "Allow this?", "", question.HTML+
+		`<form method="post" class="answers"><input type="hidden" name="shown" value="`+question.Shown+`"><button name="decision" value="approved" class="yes">Yes</button> `+
 		`<button name="decision" value="denied">No</button> <button name="decision" value="abort" class="danger">Stop the turn</button></form>`)
 }
 
@@ -143,6 +143,11 @@ func (s *Server) answer(w http.ResponseWriter, r *request) {
 	decision := p.Decision(r.PostFormValue("decision"))
 	if decision != p.Approved && decision != p.Denied && decision != p.Abort {
 		refuse(w, http.StatusBadRequest, "decision", "decision must be approved, denied or abort")
+		return
+	}
+	question, err := s.hub.Approval(r.Context(), a.Conversation, a.Call)
+	if err == nil && question.HTML != "" && r.PostFormValue("shown") != question.Shown {
+		s.plain(w, http.StatusConflict, "Not answered", "This is not what the page showed. Open the link again.", "")
 		return
 	}
 	if _, err := s.o.Engine.Submit(r.Context(), a.Conversation, p.Approve{Call: a.Call, Decision: decision}); err != nil {

@@ -59,7 +59,7 @@ type Server struct {
 	pushes  chan struct{}     // has room for one: that a browser wants to be notified
 
 	mu   sync.Mutex
-	sent map[string]*submission // by session and key; guarded by mu
+	made map[string]*begun // by path and name; guarded by mu
 }
 
 // Limits that a person does not reach.
@@ -76,7 +76,7 @@ const (
 func New(ctx context.Context, o Options) *Server {
 	s := &Server{
 		o: o, ctx: ctx, mux: http.NewServeMux(), origins: map[string]string{}, streams: make(chan struct{}, maxStreams), ping: pingEvery, pushes: make(chan struct{}, 1),
-		lobby: live.NewLobby(ctx, live.Options{Engine: o.Engine, Panicked: o.Panicked}), sent: map[string]*submission{},
+		lobby: live.NewLobby(ctx, live.Options{Engine: o.Engine, Panicked: o.Panicked}), made: map[string]*begun{},
 		wrong: limiters{rate: wrongPerIP, burst: wrongBurst}, pace: limiters{rate: requestRate, burst: requestBurst},
 	}
 	s.hub = live.NewHub(ctx, live.Options{Engine: o.Engine, Cost: o.Cost, Changed: s.lobby.Kick, Panicked: o.Panicked})

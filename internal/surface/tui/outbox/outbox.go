@@ -18,12 +18,24 @@ type Op struct {
 	Text string                              // of a message: to return if it is refused
 	// Begins says that it is a message, which starts a conversation if there is none.
 	Begins bool
-	Then   func(p.Receipt, error) tea.Cmd // called by Update; nil shows the error
+	// Conversation is where it was asked for, which may not be on the screen any more when it is sent. Empty is the
+	// one on the screen then.
+	Conversation p.ConversationID
+	Then         func(p.Receipt, error) tea.Cmd // called by Update; nil shows the error
 }
 
 // For is an Op that is made already.
 func For(op p.Op) *Op {
 	return &Op{Make: func(context.Context) (p.Op, error) { return op, nil }}
+}
+
+// For has an op go to the conversation that is on the screen now, also if it waits and another one is shown when it is sent. A
+// message goes where its draft goes, and what is asked for while a conversation is being opened is meant for that one.
+func (op *Op) For(id p.ConversationID, opening bool) *Op {
+	if !op.Begins && !opening {
+		op.Conversation = id
+	}
+	return op
 }
 
 // An Outbox is a queue of ops of which one at most is on its way. The zero value is empty.

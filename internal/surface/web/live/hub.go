@@ -154,9 +154,14 @@ func (h *Hub) Whole(ctx context.Context, id p.ConversationID, item string) (stri
 	return inRoom(ctx, h, id, func(r *room) string { return r.whole(item) })
 }
 
-// Pending returns the HTML of what an approval is about; empty if nobody is asked any more.
-func (h *Hub) Pending(ctx context.Context, id p.ConversationID, call p.CallID) (string, error) {
-	return inRoom(ctx, h, id, func(r *room) string { return r.question(call) })
+// Approval returns what a pending approval is about.
+func (h *Hub) Approval(ctx context.Context, id p.ConversationID, call p.CallID) (Question, error) {
+	return inRoom(ctx, h, id, func(r *room) Question { return r.approval(call) })
+}
+
+// Elicitation returns the hash of what is shown of a question of an MCP server; empty if it does not wait any more.
+func (h *Hub) Elicitation(ctx context.Context, id p.ConversationID, call p.CallID, number int) (string, error) {
+	return inRoom(ctx, h, id, func(r *room) string { return r.elicitation(call, number) })
 }
 
 // Diff returns what a turn has changed in files, in git's format; turn 0 is the last one that did.

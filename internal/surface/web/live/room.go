@@ -289,10 +289,28 @@ func (r *room) whole(id string) string {
 	return render.Item(it, render.Options{Dir: r.tr.Settings.Cwd, Full: true})
 }
 
-func (r *room) question(call p.CallID) string {
+// A Question is something that waits for an answer, as pages show it.
+type Question struct {
+	HTML  string // empty if it does not wait any more
+	Shown string // the hash of what is shown, which an answer repeats
+}
+
+func (r *room) approval(call p.CallID) Question {
+	dir := r.tr.Settings.Cwd
 	for _, it := range r.asking() {
 		if it.Approval != nil && it.Approval.Call == call {
-			return render.Question(it, r.tr.Settings.Cwd)
+			return Question{render.Question(it, dir), render.ShownApproval(r.id, it, dir)}
+		}
+	}
+	return Question{}
+}
+
+func (r *room) elicitation(call p.CallID, number int) string {
+	for _, it := range r.asking() {
+		for _, q := range it.Questions {
+			if q.Call == call && q.Number == number {
+				return render.ShownElicitation(r.id, q)
+			}
 		}
 	}
 	return ""

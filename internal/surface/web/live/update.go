@@ -219,7 +219,7 @@ func (r *room) stateNow() *State {
 	st := &State{
 		Title: safetext.ShowLine(cmp.Or(tr.Title, r.first)), Cwd: safetext.ShowLine(s.Cwd), Model: safetext.ShowLine(strings.TrimSpace(s.Model + " " + s.Effort)),
 		Sandbox: string(s.Sandbox.Mode), Approval: string(s.Approval), Phase: phase(tr, len(asking)), Turn: tr.Turn,
-		Usage: tr.Usage, Changed: tr.LastChanged(), Dock: render.NewDock(tr, asking), Inputs: map[int]string{},
+		Usage: tr.Usage, Changed: tr.LastChanged(), Dock: render.NewDock(r.id, tr, asking), Inputs: map[int]string{},
 	}
 	if tr.Active {
 		st.Started = tr.Started

@@ -16,9 +16,9 @@ type Dock struct {
 	Background string `json:"background"`
 }
 
-// NewDock makes the dock of a transcript. asking are the items that wait for a person.
-func NewDock(tr *t.Transcript, asking []*t.Item) Dock {
-	return Dock{approvals(asking, tr.Settings.Cwd) + questions(asking), queue(tr.Inputs), background(tr.Running)}
+// NewDock makes the dock of a conversation. asking are the items that wait for a person.
+func NewDock(id p.ConversationID, tr *t.Transcript, asking []*t.Item) Dock {
+	return Dock{approvals(id, asking, tr.Settings.Cwd) + questions(id, asking), queue(tr.Inputs), background(tr.Running)}
 }
 
 // answers are those that the terminal UI offers as well.
@@ -34,7 +34,7 @@ var answers = []struct {
 	{p.Abort, "s", "Stop the turn", "danger"},
 }
 
-func approvals(asking []*t.Item, dir string) string {
+func approvals(id p.ConversationID, asking []*t.Item, dir string) string {
 	h := &builder{}
 	for i, it := range asking {
 		if it.Approval == nil {
@@ -42,6 +42,7 @@ func approvals(asking []*t.Item, dir string) string {
 		}
 		h.raw(`<section class="approval" role="group" aria-label="Approval"`)
 		h.attr("data-call", it.Approval.Call.String())
+		h.attr("data-shown", ShownApproval(id, it, dir))
 		h.raw(">")
 		title := "Allow this command?"
 		switch it.Approval.Kind {

@@ -21,21 +21,33 @@ type field struct {
 }
 
 // questions makes the HTML of what MCP servers ask.
-func questions(items []*t.Item) string {
+func questions(id p.ConversationID, items []*t.Item) string {
 	h := &builder{}
 	for _, it := range items {
 		for _, q := range it.Questions {
-			h.elicitation(q)
+			h.elicitation(id, q)
 		}
 	}
 	return h.String()
 }
 
-func (h *builder) elicitation(q *p.ElicitationRequested) {
+func (h *builder) elicitation(id p.ConversationID, q *p.ElicitationRequested) {
 	h.raw(`<section class="approval" role="group" aria-label="Question"`)
 	h.attr("data-call", q.Call.String())
 	h.attr("data-number", strconv.Itoa(q.Number))
-	h.raw("><h2>")
+	h.attr("data-shown", ShownElicitation(id, q))
+	h.raw(">")
+	h.asks(q)
+	h.raw(`<div class="answers">`)
+	h.button("elicit", "Answer", "data-action", string(p.ElicitationAccept))
+	h.button("elicit", "Decline", "data-action", string(p.ElicitationDecline))
+	h.button("elicit", "Cancel", "data-action", string(p.ElicitationCancel))
+	h.raw("</div></section>")
+}
+
+// asks adds what a server wants to know.
+func (h *builder) asks(q *p.ElicitationRequested) {
+	h.raw("<h2>")
 	h.text(safetext.ShowLine(q.Server) + " asks")
 	h.raw(`</h2><div class="judge" tabindex="0">`)
 	h.el("div", "text", safetext.Clean(q.Message))
@@ -45,11 +57,6 @@ func (h *builder) elicitation(q *p.ElicitationRequested) {
 	}
 	h.raw("</div>")
 	h.fields(q.Schema)
-	h.raw(`<div class="answers">`)
-	h.button("elicit", "Answer", "data-action", string(p.ElicitationAccept))
-	h.button("elicit", "Decline", "data-action", string(p.ElicitationDecline))
-	h.button("elicit", "Cancel", "data-action", string(p.ElicitationCancel))
-	h.raw("</div></section>")
 }
 
 // fields adds one for each property of a schema.

@@ -143,13 +143,13 @@ func TestNothingBecomesATag(tt *testing.T) {
 		check(tt, x, Diff("diff --git a/"+x+" b/"+x+"\n--- a\n+++ b\n@@ -1 +1 @@\n+"+x))
 		check(tt, x, Row(engine.Summary{ID: p.ConversationID(x), Title: x, Cwd: x, Ended: p.EndReason(x)}, "ended"))
 		tr := &t.Transcript{Inputs: []p.ReturnedInput{{Input: 1, Mode: p.WhenBusy(x), Content: p.Text(x)}}, Running: []p.BackgroundStarted{{ID: 1, Command: []string{x}}}}
-		d := NewDock(tr, []*t.Item{{Kind: t.Call, Approval: approval, Arguments: x}, {Kind: t.Call, Approval: &p.ApprovalRequested{Kind: p.ApprovePatch}, Changes: changes}})
+		d := NewDock("c", tr, []*t.Item{{Kind: t.Call, Approval: approval, Arguments: x}, {Kind: t.Call, Approval: &p.ApprovalRequested{Kind: p.ApprovePatch}, Changes: changes}})
 		check(tt, x, d.Approvals+d.Queue+d.Background)
 		schema, _ := json.Marshal(map[string]any{"properties": map[string]any{
 			x: map[string]any{"type": "string", "title": x, "description": x}, "e": map[string]any{"enum": []string{x}}, "b": map[string]string{"type": "boolean"}, "n": map[string]string{"type": "number"},
 		}})
 		asks := &p.ElicitationRequested{Server: x, Message: x, Schema: schema, URL: x, Number: 1}
-		form := NewDock(tr, []*t.Item{{Kind: t.Call, Questions: []*p.ElicitationRequested{asks}}}).Approvals
+		form := NewDock("c", tr, []*t.Item{{Kind: t.Call, Questions: []*p.ElicitationRequested{asks}}}).Approvals
 		check(tt, x, form)
 		if strings.Count(form, `class="field"`) != 4 || strings.Count(form, "data-action=") != 3 {
 			tt.Errorf("the form is %s", form)

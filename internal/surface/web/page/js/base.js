@@ -21,4 +21,5 @@ let state = null;
 let pictures = [];
 let known;
 const begun = new Promise(done => { known = done; }); // the page knows its session
+let swapped = 0;                     // when one approval took the place of another
 let editing = 0;                     // the waiting message that is in the composer

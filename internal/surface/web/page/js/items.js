@@ -90,8 +90,9 @@ function keepOpen(was, el) {
 async function earlier() {
   const first = $("items").firstElementChild;
   const n = first ? Number(first.dataset.n) : 0;
-  const got = await act("Show earlier items", () => call("GET", "/conversations/" + shown + "/items?before=" + n));
-  if (!got || !got.items) return;
+  const at = here();
+  const got = await act("Show earlier items", at, () => call("GET", path(at) + "/items?before=" + n));
+  if (!got || !got.items || at.id !== shown) return;
   const from = scroll.scrollHeight - scroll.scrollTop;
   placing = true;
   for (const p of got.items) if (!rows.has(p.id)) patch(p);
@@ -111,6 +112,7 @@ function setList(id, html) {
   const el = $(id);
   if (el.dataset.was === html) return;
   const focused = el.contains(document.activeElement);
+  if (id === "approvals" && el.childElementCount) swapped = Date.now();
   el.dataset.was = html;
   setHTML(el, html);
   if (focused) $("composer").focus();
@@ -130,6 +132,7 @@ function showState(s) {
   for (const b of document.querySelectorAll(".busy")) b.hidden = !busy || session.read_only;
   $("send").textContent = editing ? "Save" : busy ? "Steer" : "Send";
   if (!denying()) setList("approvals", session.read_only ? "" : s.dock.approvals);
+  guardAnswers();
   setList("queue", s.dock.queue);
   setList("background", s.dock.background);
   $("hold").hidden = !s.hold;

@@ -9,7 +9,7 @@ async function push() {
   } catch (e) {
     return toast("The browser cannot be notified: " + e.message);
   }
-  const ok = await act("Notify me", () => call("POST", "/push", sub.toJSON()));
+  const ok = await act("Notify me", nowhere, () => call("POST", "/push", sub.toJSON()));
   if (ok) toast("This browser will be notified.");
 }
 if (navigator.serviceWorker) navigator.serviceWorker.addEventListener("message", e => {

@@ -2,9 +2,12 @@ function route() {
   const m = /^#\/c\/([0-9a-f-]{36})$/.exec(location.hash);
   const id = m ? m[1] : "";
   if (id === shown && state) return;
+  keepDraft();
   shown = id;
   state = null;
-  editing = 0;
+  swapped = Date.now();
+  closeOthers();
+  takeDraft();
   reset();
   for (const name of ["approvals", "queue", "background"]) setList(name, "");
   showReturned([]);
