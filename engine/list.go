@@ -27,6 +27,10 @@ type Page struct {
 	Items []Summary
 	Next  string // empty on the last page
 	Total int    // how many there are in all directories
+
+	// Unread says what may be missing, and why, one line each: directories of the store that cannot be read, and, of a list of
+	// one working directory, conversations that cannot be read.
+	Unread []string
 }
 
 // A Summary is what a list shows of a conversation.
@@ -46,15 +50,41 @@ type Summary struct {
 	Provider  string           `json:"provider,omitempty"` // of the model
 	Usage     *p.Usage         `json:"usage,omitempty"`    // up to the end of the last turn; nil if it is not known
 	Path      string           `json:"path,omitempty"`
+
+	// Unreadable says why nothing but the id and the times is known. The title says it, too.
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
 // List returns conversations, those changed last first. It takes no lock and
-// repairs nothing.
+// repairs nothing. It fails if there are none but for what cannot be read.
 func (l *Local) List(ctx context.Context, o ListOptions) (Page, error) {
 	infos, err := l.store.List(ctx)
-	if err != nil {
+	var incomplete *journal.IncompleteError
+	if err != nil && !errors.As(err, &incomplete) {
 		return Page{}, fmt.Errorf("list conversations: %w", err)
 	}
+	page, err := l.page(ctx, infos, unread(incomplete, o.Archived), o)
+	if err == nil && o.Cursor == "" && len(page.Items) == 0 && len(page.Unread) > 0 {
+		err = fmt.Errorf("list conversations: %s", strings.Join(page.Unread, "; "))
+	}
+	return page, err
+}
+
+// unread returns what is missing among those that are archived, or among those that are not.
+func unread(e *journal.IncompleteError, archived bool) (lines []string) {
+	if e == nil {
+		return nil
+	}
+	for _, u := range e.Unread {
+		if u.Archived == archived {
+			lines = append(lines, u.String())
+		}
+	}
+	return lines
+}
+
+// page returns a page of the conversations that a store has.
+func (l *Local) page(ctx context.Context, infos []journal.Info, unread []string, o ListOptions) (Page, error) {
 	infos = slices.DeleteFunc(infos, func(in journal.Info) bool { return in.Archived != o.Archived })
 	slices.SortFunc(infos, newestFirst)
 	after, err := parseCursor(o.Cursor)
@@ -65,7 +95,7 @@ func (l *Local) List(ctx context.Context, o ListOptions) (Page, error) {
 	if limit <= 0 {
 		limit = 25
 	}
-	page := Page{Total: len(infos)}
+	page := Page{Total: len(infos), Unread: unread}
 	for _, in := range infos {
 		if o.Cursor != "" && newestFirst(in, after) <= 0 {
 			continue
@@ -74,7 +104,15 @@ func (l *Local) List(ctx context.Context, o ListOptions) (Page, error) {
 			return Page{}, context.Cause(ctx)
 		}
 		s, err := l.summary(ctx, in)
-		if err != nil || o.Cwd != "" && s.Cwd != o.Cwd { // deleted meanwhile, or unreadable
+		switch {
+		case errors.Is(err, journal.ErrNotFound): // deleted meanwhile
+			continue
+		case err != nil && o.Cwd != "": // perhaps it is of that directory
+			page.Unread = append(page.Unread, err.Error())
+			continue
+		case err != nil:
+			s = unreadable(in, err)
+		case o.Cwd != "" && s.Cwd != o.Cwd:
 			continue
 		}
 		if len(page.Items) == limit {
@@ -108,6 +146,21 @@ func parseCursor(s string) (journal.Info, error) {
 	return journal.Info{ID: id, Modified: time.Unix(0, n)}, nil
 }
 
+// unreadable is what a list shows of a conversation that cannot be read.
+func unreadable(in journal.Info, err error) Summary {
+	s := summaryOf(in)
+	s.Unreadable = err.Error()
+	s.Title = "cannot be read: " + s.Unreadable
+	return s
+}
+
+func summaryOf(in journal.Info) Summary {
+	return Summary{
+		ID: p.ConversationID(in.ID), Created: p.ConversationID(in.ID).Time(),
+		Updated: in.Modified, Archived: in.Archived, Path: in.Path,
+	}
+}
+
 // summary reads what a list shows of one conversation.
 func (l *Local) summary(ctx context.Context, in journal.Info) (Summary, error) {
 	v, err := l.view(ctx, p.ConversationID(in.ID))
@@ -115,10 +168,7 @@ func (l *Local) summary(ctx context.Context, in journal.Info) (Summary, error) {
 		return Summary{}, err
 	}
 	defer v.Close()
-	s := Summary{
-		ID: p.ConversationID(in.ID), Created: p.ConversationID(in.ID).Time(),
-		Updated: in.Modified, Archived: in.Archived, Path: in.Path,
-	}
+	s := summaryOf(in)
 	head, err := v.Read(ctx, 0, 16)
 	if err != nil {
 		return Summary{}, err

@@ -33,7 +33,7 @@ func FindAmong(ctx context.Context, e Conversations, name string, o engine.ListO
 	if name == "" {
 		return "", usage("%w", ErrWhich)
 	}
-	if id, err := p.ParseConversationID(name); err == nil && readable(ctx, e, id) {
+	if id, err := p.ParseConversationID(name); err == nil && exists(ctx, e, id) {
 		return id, nil // without a look at all the others, of which there may be thousands
 	}
 	var others, found []engine.Summary
@@ -65,11 +65,12 @@ func FindAmong(ctx context.Context, e Conversations, name string, o engine.ListO
 	}
 }
 
-func readable(ctx context.Context, e Conversations, id p.ConversationID) bool {
+// exists reports whether there is such a conversation. If it cannot be read, what is done with it says why.
+func exists(ctx context.Context, e Conversations, id p.ConversationID) bool {
 	first, stop := iter.Pull2(e.Read(ctx, id))
 	defer stop()
 	_, err, ok := first()
-	return ok && err == nil
+	return ok && !errors.Is(err, engine.ErrNotFound)
 }
 
 // nearest names the conversations whose id or title is most like name.
@@ -100,15 +101,27 @@ func beginning(s, name string) string {
 
 // All gives every conversation, page after page.
 func All(ctx context.Context, e engine.Engine, o engine.ListOptions) iter.Seq2[engine.Summary, error] {
+	return AllBut(ctx, e, o, func(string) {})
+}
+
+// AllBut is All that reports, once and in one line each, what could not be read and may be missing.
+func AllBut(ctx context.Context, e engine.Engine, o engine.ListOptions, report func(unread string)) iter.Seq2[engine.Summary, error] {
 	if o.Limit <= 0 {
 		o.Limit = 1000 // for each page all files are looked at
 	}
 	return func(yield func(engine.Summary, error) bool) {
+		reported := map[string]bool{}
 		for {
 			page, err := e.List(ctx, o)
 			if err != nil {
 				yield(engine.Summary{}, err)
 				return
+			}
+			for _, line := range page.Unread {
+				if !reported[line] {
+					report(line)
+				}
+				reported[line] = true
 			}
 			for _, s := range page.Items {
 				if !yield(s, nil) {

@@ -26,6 +26,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -244,7 +245,8 @@ type Store interface {
 	// descriptor, so that many conversations can be watched.
 	Stat(ctx context.Context, id string) (Info, error)
 
-	// List returns the conversations, archived ones too, in no particular order.
+	// List returns the conversations, archived ones too, in no particular order. With an
+	// *IncompleteError it returns those that it found.
 	List(ctx context.Context) ([]Info, error)
 
 	// Archive puts a conversation aside, Unarchive brings it back; Delete removes it and all its
@@ -252,6 +254,31 @@ type Store interface {
 	Archive(ctx context.Context, id string) error
 	Unarchive(ctx context.Context, id string) error
 	Delete(ctx context.Context, id string) error
+}
+
+// An IncompleteError says that there may be conversations that were not found, because something could not be
+// read.
+type IncompleteError struct {
+	Unread []Unread
+}
+
+// Unread is a directory that could not be read.
+type Unread struct {
+	Path     string
+	Archived bool // it would hold archived conversations
+	Err      error
+}
+
+func (u Unread) String() string {
+	return fmt.Sprintf("cannot read the conversations in %s: %v", u.Path, u.Err)
+}
+
+func (e *IncompleteError) Error() string {
+	texts := make([]string, len(e.Unread))
+	for i, u := range e.Unread {
+		texts[i] = u.String()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // Info is what a store knows of a conversation without reading it.

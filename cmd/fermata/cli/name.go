@@ -32,17 +32,18 @@ func FindOrLast(ctx context.Context, r *app.App, name string, all bool) (p.Conve
 	if !all {
 		o.Cwd = r.Cwd
 	}
-	page, err := r.Engine.List(ctx, o)
-	if err != nil {
-		return "", err
-	}
-	if len(page.Items) == 0 {
-		return "", &ExitError{
-			Code: ExitFailed, Err: fmt.Errorf("there is no conversation in %s", r.Cwd),
-			Hint: "use --last --all for the last one in any directory",
+	for s, err := range app.All(ctx, r.Engine, o) {
+		if err != nil {
+			return "", err
+		}
+		if s.Unreadable == "" {
+			return s.ID, nil
 		}
 	}
-	return page.Items[0].ID, nil
+	return "", &ExitError{
+		Code: ExitFailed, Err: fmt.Errorf("there is no conversation in %s", r.Cwd),
+		Hint: "use --last --all for the last one in any directory",
+	}
 }
 
 // TakesLast lets a command whose first argument is an ID take --last instead.

@@ -29,21 +29,31 @@ func fsckCommand(s cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ids, err := chosen(cmd.Context(), e.Local, names)
+			c := check{engine: e.Local, streams: s, repair: repair}
+			ids, err := c.chosen(cmd.Context(), names)
 			if err != nil {
 				return err
 			}
-			return fsckAll(cmd.Context(), e.Local, s, ids, repair)
+			return c.all(cmd.Context(), ids)
 		},
 	}
 	cmd.Flags().BoolVar(&repair, "repair", false, "repair, then check again; damaged bytes are kept beside the file")
 	return cmd
 }
 
-func chosen(ctx context.Context, e *engine.Local, names []string) ([]p.ConversationID, error) {
+// A check is one run of fsck.
+type check struct {
+	engine  *engine.Local
+	streams cli.Streams
+	repair  bool
+	unread  int // directories that could not be read
+}
+
+// chosen returns the conversations of these names, all if there are none.
+func (c *check) chosen(ctx context.Context, names []string) ([]p.ConversationID, error) {
 	var ids []p.ConversationID
 	for _, name := range names {
-		id, err := app.Find(ctx, e, name)
+		id, err := app.Find(ctx, c.engine, name)
 		if err != nil {
 			return nil, err
 		}
@@ -52,8 +62,12 @@ func chosen(ctx context.Context, e *engine.Local, names []string) ([]p.Conversat
 	if len(names) > 0 {
 		return ids, nil
 	}
+	warn := func(line string) {
+		c.unread++
+		fmt.Fprintf(c.streams.Err, "fermata: %s\n", line)
+	}
 	for _, archived := range []bool{false, true} {
-		for sum, err := range app.All(ctx, e, engine.ListOptions{Archived: archived, Limit: 1000}) {
+		for sum, err := range app.AllBut(ctx, c.engine, engine.ListOptions{Archived: archived, Limit: 1000}, warn) {
 			if err != nil {
 				return nil, err
 			}
@@ -63,15 +77,16 @@ func chosen(ctx context.Context, e *engine.Local, names []string) ([]p.Conversat
 	return ids, nil
 }
 
-func fsckAll(ctx context.Context, e *engine.Local, s cli.Streams, ids []p.ConversationID, repair bool) error {
+// all checks conversations and prints what it finds.
+func (c *check) all(ctx context.Context, ids []p.ConversationID) error {
 	const row = "%-36s  %6v  %5v  %s\n"
-	w := bufio.NewWriter(s.Out)
+	w := bufio.NewWriter(c.streams.Out)
 	fmt.Fprintf(w, row, "CONVERSATION", "EVENTS", "TURNS", "STATE")
 	bad := 0
 	for _, id := range ids {
-		r, err := e.Check(ctx, id)
-		if err == nil && repair && len(r.Problems) > 0 {
-			r, err = repaired(ctx, e, s, r)
+		r, err := c.engine.Check(ctx, id)
+		if c.repair && (err != nil || len(r.Problems) > 0) {
+			r, err = c.mend(ctx, r)
 		}
 		if err != nil {
 			r.Problems = append(r.Problems, err.Error())
@@ -95,23 +110,33 @@ func fsckAll(ctx context.Context, e *engine.Local, s cli.Streams, ids []p.Conver
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if bad > 0 {
+	return c.verdict(bad, len(ids))
+}
+
+// verdict is the error of a run that has found problems.
+func (c *check) verdict(bad, checked int) error {
+	switch {
+	case bad > 0 && c.repair:
+		return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%d of %s could not be repaired", bad, plural.Of(checked, "conversation"))}
+	case bad > 0:
 		return &cli.ExitError{
-			Code: cli.ExitFailed, Err: fmt.Errorf("problems in %d of %s", bad, plural.Of(len(ids), "conversation")),
+			Code: cli.ExitFailed, Err: fmt.Errorf("problems in %d of %s", bad, plural.Of(checked, "conversation")),
 			Hint: "fermata fsck --repair repairs them",
 		}
+	case c.unread > 0:
+		return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("not everything could be checked")}
 	}
 	return nil
 }
 
-// repaired repairs a conversation, says what it did, and checks again.
-func repaired(ctx context.Context, e *engine.Local, s cli.Streams, before engine.Report) (engine.Report, error) {
-	words, err := e.Repair(ctx, before.ID)
+// mend repairs a conversation, says what it did, and checks again.
+func (c *check) mend(ctx context.Context, before engine.Report) (engine.Report, error) {
+	words, err := c.engine.Repair(ctx, before.ID)
+	for _, word := range words {
+		fmt.Fprintf(c.streams.Err, "%s: %s\n", before.ID, word)
+	}
 	if err != nil {
 		return before, err
 	}
-	for _, word := range words {
-		fmt.Fprintf(s.Err, "%s: %s\n", before.ID, word)
-	}
-	return e.Check(ctx, before.ID)
+	return c.engine.Check(ctx, before.ID)
 }

@@ -86,7 +86,8 @@ func listedDir(dir string) (string, error) {
 func list(ctx context.Context, e *engine.Local, s cli.Streams, o engine.ListOptions, models *catalogue.Catalogue, asJSON bool) error {
 	limit, n := o.Limit, 0
 	t := table{width: cli.Columns(s.RawOut), rows: [][]string{{"ID", "AGE", "STATE", "USED", "DIRECTORY", "TITLE"}}}
-	for sum, err := range app.All(ctx, e, o) {
+	warn := func(unread string) { fmt.Fprintf(s.Err, "fermata: %s\n", unread) }
+	for sum, err := range app.AllBut(ctx, e, o, warn) {
 		if err != nil {
 			return err
 		}
@@ -154,6 +155,8 @@ func reportNone(s cli.Streams, o engine.ListOptions, asJSON bool) error {
 
 func ending(s engine.Summary) string {
 	switch {
+	case s.Unreadable != "":
+		return "unreadable"
 	case s.Turns == 0:
 		return "new"
 	case s.Ended == "":

@@ -202,7 +202,8 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(Copied
 		return ErrSame
 	}
 	infos, err := stores[0].List(ctx)
-	if err != nil {
+	var incomplete *journal.IncompleteError
+	if err != nil && !errors.As(err, &incomplete) {
 		return err
 	}
 	if _, err := stores[1].List(ctx); err != nil { // there may be nothing to copy
@@ -221,6 +222,9 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(Copied
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+	}
+	if incomplete != nil && len(ids) == 0 {
+		return incomplete
 	}
 	if failed > 0 {
 		return fmt.Errorf("not copied: %d", failed)

@@ -290,10 +290,16 @@ func TestLinesOfAnotherConversation(t *testing.T) {
 	})
 	mine := lines(own)
 	for name, mixed := range map[string][]string{
-		"appended":     slices.Concat(mine, foreign),
-		"its end":      slices.Concat(mine, foreign[4:]),
-		"in between":   slices.Concat(mine[:2], foreign[3:7], mine[2:]),
-		"in its place": slices.Concat(mine[:len(mine)-1], foreign[3:4], mine[len(mine)-1:]),
+		"appended":                       slices.Concat(mine, foreign),
+		"its end":                        slices.Concat(mine, foreign[4:]),
+		"in between":                     slices.Concat(mine[:2], foreign[3:7], mine[2:]),
+		"in its place":                   slices.Concat(mine[:len(mine)-1], foreign[3:4], mine[len(mine)-1:]),
+		"one in front":                   slices.Concat(foreign[:1], mine),
+		"all in front":                   slices.Concat(foreign, mine),
+		"its end in front":               slices.Concat(foreign[4:], mine),
+		"garbage and one in front":       slices.Concat([]string{"garbage\n"}, foreign[:1], mine),
+		"between all":                    {foreign[0], mine[0], foreign[1], mine[1], foreign[2], mine[2], foreign[3], mine[3], foreign[4], mine[4], foreign[5]},
+		"of an earlier version in front": slices.Concat([]string{withoutLink(foreign[0])}, mine),
 	} {
 		t.Run(name, func(t *testing.T) {
 			kinds, _, aside := opened(t, []byte(strings.Join(mixed, "")))
@@ -307,6 +313,12 @@ func TestLinesOfAnotherConversation(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withoutLink returns a line as earlier versions wrote it.
+func withoutLink(line string) string {
+	from, to := strings.LastIndex(line, `,"of":"`), strings.LastIndex(line, `,"sum":"`)
+	return string(resum([]byte(line[:from] + line[to:])))
 }
 
 // twoSwapped is a disk on which two conversations have each other's file.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 )
@@ -127,7 +128,7 @@ func (s *Store) saveCheckpoint(path string, ck checkpoint) error {
 	b = appendHex(b, checksum(b))
 
 	temp := path + checkpointSuffix + tempSuffix
-	f, err := s.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := openBeside(s.fs, temp, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -137,6 +138,15 @@ func (s *Store) saveCheckpoint(path string, ck checkpoint) error {
 		return err
 	}
 	return s.fs.Rename(temp, path+checkpointSuffix)
+}
+
+// dropCheckpoint removes the checkpoint of a journal. A directory in its place may stay: it is never read.
+func (s *Store) dropCheckpoint(path string) error {
+	err := s.fs.Remove(path + checkpointSuffix)
+	if st, lstatErr := s.fs.Lstat(path + checkpointSuffix); err == nil || errors.Is(lstatErr, fs.ErrNotExist) || lstatErr == nil && st.IsDir() {
+		return nil
+	}
+	return err
 }
 
 // maxCheckpoint is more than any checkpoint has.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -253,4 +254,73 @@ func TestCheckpointThatFailsKeepsTheOld(t *testing.T) {
 		t.Errorf("Recovery = %+v", rec)
 	}
 	must(t, k.Close())
+}
+
+// A checkpoint is of the record that it names, not of another one with the same number at the same place.
+func TestCheckpointOfAnotherRecordIsIgnored(t *testing.T) {
+	base := writeAfter(t, nil, "k1")
+	synctest.Test(t, func(t *testing.T) {
+		d := emptyDisk()
+		s := modelStore(d)
+		j, _ := begin(t, s, sampleID)
+		must(t, j.Close())
+		path := pathOf(t, s, sampleID)
+		var files [2][]byte
+		for i, kind := range []string{"one", "two"} {
+			d.Put(path, string(base), 0o600)
+			j, err := s.Open(t.Context(), sampleID)
+			must(t, err)
+			must(t, (&promise{}).add(j, kind))
+			if kind == "one" {
+				must(t, j.Checkpoint(t.Context(), 3, []byte("state of one")))
+			}
+			must(t, j.Close())
+			files[i], err = d.ReadFile(path)
+			must(t, err)
+		}
+		if len(files[0]) != len(files[1]) {
+			t.Fatalf("the two records are not of one length: %d and %d bytes", len(files[0]), len(files[1]))
+		}
+		for i, want := range []uint64{3, 0} {
+			d.Put(path, string(files[i]), 0o600)
+			j, err := s.Open(t.Context(), sampleID)
+			must(t, err)
+			if rec := j.Recovery(); rec.CheckpointSeq != want {
+				t.Errorf("file %d: the checkpoint is %q of record %d, want of %d", i, rec.Checkpoint, rec.CheckpointSeq, want)
+			}
+			must(t, j.Close())
+		}
+	})
+}
+
+// A checkpoint knows where the last record of each kind was when it was made. Those behind its own record may have been lost
+// since, and something else may be there.
+func TestKindsBehindTheCheckpointAreNotTrusted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := emptyDisk()
+		s := modelStore(d)
+		j, p := begin(t, s, sampleID, "renamed", "b")
+		must(t, p.add(j, "renamed"))
+		must(t, j.Checkpoint(t.Context(), 3, []byte("state")))
+		must(t, j.Close())
+		path := pathOf(t, s, sampleID)
+		data, err := d.ReadFile(path)
+		must(t, err)
+		d.Put(path, strings.Join(lines(data)[:3], ""), 0o600) // the second of the kind is lost
+
+		j, err = s.Open(t.Context(), sampleID)
+		must(t, err)
+		if seq := j.Recovery().CheckpointSeq; seq != 3 {
+			t.Fatalf("the checkpoint is of record %d", seq)
+		}
+		must(t, p.add(j, "other"))
+		must(t, j.Checkpoint(t.Context(), 4, []byte("state")))
+		must(t, j.Close())
+		v, err := s.View(t.Context(), sampleID)
+		must(t, err)
+		defer v.Close()
+		if rec, ok, err := v.Last(t.Context(), "renamed"); rec.Seq != 2 || !ok || err != nil {
+			t.Errorf("Last = record %d, %v, %v, want record 2", rec.Seq, ok, err)
+		}
+	})
 }

@@ -156,7 +156,7 @@ func (v *fileView) refresh(ctx context.Context) (File, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	f, err := v.store.fs.OpenFile(path, os.O_RDONLY, 0)
+	f, err := openFile(v.store.fs, path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, false, err
 	}

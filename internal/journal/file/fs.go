@@ -5,18 +5,23 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 )
 
 // FS is all that a file store needs of a file system, so that tests can bring
 // their own.
 type FS interface {
+	// OpenFile opens a regular file. It follows no symbolic link in the last component of the name, and
+	// never waits: whatever else is there is an error.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	Mkdir(name string, perm fs.FileMode) error
 	Rename(from, to string) error
 	Remove(name string) error
 	Lstat(name string) (fs.FileInfo, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
+	Readlink(name string) (string, error)
 	// IsEmpty reports whether there is nothing in a directory. It takes the same
 	// time for a large one.
 	IsEmpty(dir string) (bool, error)
@@ -45,14 +50,30 @@ type OS struct{}
 
 var _ FS = OS{}
 
+var errNotRegular = errors.New("not a regular file")
+
 // OpenFile implements FS. Files are opened close-on-exec, like everything that
-// package os opens, so that children do not keep a lock.
+// package os opens, so that children do not keep a lock. Without O_NONBLOCK, opening a
+// named pipe would wait for its other end.
 func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := os.OpenFile(name, flag, perm)
+	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, perm)
 	if err != nil {
 		return nil, err
 	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
 	return osFile{f}, nil
+}
+
+// openDir opens a directory. A named pipe in its place is an error, and nothing to wait for.
+func openDir(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 }
 
 // Mkdir implements FS.
@@ -68,11 +89,23 @@ func (OS) Remove(name string) error { return os.Remove(name) }
 func (OS) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 
 // ReadDir implements FS.
-func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (OS) ReadDir(name string) ([]fs.DirEntry, error) {
+	d, err := openDir(name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
+// Readlink implements FS.
+func (OS) Readlink(name string) (string, error) { return os.Readlink(name) }
 
 // IsEmpty implements FS.
 func (OS) IsEmpty(dir string) (bool, error) {
-	d, err := os.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		return false, err
 	}
@@ -90,7 +123,7 @@ func (OS) SameFile(a, b fs.FileInfo) bool { return os.SameFile(a, b) }
 // SyncDir implements FS. It is a full fsync: for a directory, fdatasync may
 // leave out just the names.
 func (OS) SyncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		return err
 	}
@@ -123,7 +156,7 @@ func (f osFile) Lock() error {
 
 // readFile returns the content of a file, at most limit bytes of it.
 func readFile(fsys FS, name string, limit int64) ([]byte, error) {
-	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	f, err := openFile(fsys, name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -287,7 +287,7 @@ func (j *fileJournal) Old(_ context.Context, after, upTo uint64, limit int) ([]j
 	}
 
 	// Readers may finish after Close, which knows nothing of them.
-	f, err := j.store.fs.OpenFile(j.path, os.O_RDONLY, 0)
+	f, err := openFile(j.store.fs, j.path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read closed journal: %w", err)
 	}

@@ -206,8 +206,7 @@ func TestCreateWithAFreshIDOverwritesNothing(t *testing.T) {
 	}
 }
 
-// What is not a journal is not listed, and a directory that cannot be read does
-// not hide the others.
+// What has not the name of a journal is not listed.
 func TestListPassesOverTheRest(t *testing.T) {
 	home := t.TempDir()
 	s := file.New(home, file.Options{})
@@ -219,7 +218,7 @@ func TestListPassesOverTheRest(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "2026-11-15T11-41-54-abc.jsonl"), 0o700))
-	must(t, os.Symlink("/nowhere", filepath.Join(dir, "2026-11-15T11-41-54-def.jsonl")))
+	must(t, os.Symlink("/nowhere", filepath.Join(dir, "notes")))
 	infos, err := s.List(t.Context())
 	if len(infos) != 1 || infos[0].ID != sampleID || err != nil {
 		t.Errorf("List = %+v, %v", infos, err)

@@ -22,10 +22,14 @@ type lockFile struct {
 	path string
 }
 
+// lockTries is how often a file is opened that is not at its path any more when it is locked. Others who lock
+// it and remove it cause a few of them.
+const lockTries = 1000
+
 // lock takes the lock at once or returns a *LockedError.
 func lock(fsys FS, path string, self journal.Owner) (*lockFile, error) {
-	for {
-		f, err := fsys.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	for range lockTries {
+		f, err := openBeside(fsys, path, os.O_RDWR|os.O_APPEND)
 		if err != nil {
 			return nil, err
 		}
@@ -38,6 +42,13 @@ func lock(fsys FS, path string, self journal.Owner) (*lockFile, error) {
 			return nil, err
 		}
 	}
+	return nil, replacedError(path)
+}
+
+// replacedError says that a file is never the one that was opened: another program replaces it all the time, or the file system
+// gives it no identity.
+func replacedError(path string) error {
+	return fmt.Errorf("lock %s: it was replaced %d times meanwhile", path, lockTries)
 }
 
 // lockOpened takes the lock of a file that was found at path. It returns nothing
@@ -71,7 +82,7 @@ type held struct {
 // hold locks a journal whose lock file we have. It returns nothing if it is not
 // at its path any more.
 func (s *Store) hold(id, path string, l *lockFile) (*held, error) {
-	f, err := s.fs.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	f, err := openFile(s.fs, path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

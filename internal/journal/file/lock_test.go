@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
+	"github.com/fermata-agent/fermata/internal/journal/journaltest"
 )
 
 // The test binary runs itself as another process that has a conversation open.
@@ -217,4 +219,62 @@ func alive(pid int) error {
 		return err
 	}
 	return p.Signal(syscall.Signal(0))
+}
+
+// A replacingFS lets another process put a new file in the place of a journal when it was just opened.
+type replacingFS struct {
+	file.FS
+	replace func()
+}
+
+func (r *replacingFS) OpenFile(name string, flag int, perm fs.FileMode) (file.File, error) {
+	f, err := r.FS.OpenFile(name, flag, perm)
+	if replace := r.replace; replace != nil && err == nil && strings.HasSuffix(name, ".jsonl") {
+		r.replace = nil
+		replace()
+	}
+	return f, err
+}
+
+// A journal that was replaced after it was opened and before it was locked, as by a repair, is not written to: the one that is
+// at its place now is.
+func TestOpenLocksTheFileAtItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := emptyDisk()
+		j, _ := begin(t, modelStore(d), sampleID, "a")
+		must(t, j.Close())
+		path := pathOf(t, modelStore(d), sampleID)
+		data, err := d.ReadFile(path)
+		must(t, err)
+		fsys := &replacingFS{FS: modelFS(d)}
+		s := file.New(journaltest.Home, file.Options{FS: fsys})
+		fsys.replace = func() { d.Put(path, string(data), 0o600) }
+		j, err = s.Open(t.Context(), sampleID)
+		must(t, err)
+		j.Append(e("b"))
+		if err := j.Close(); err != nil || fsys.replace != nil {
+			t.Errorf("Close = %v", err)
+		}
+		now, err := d.ReadFile(path)
+		must(t, err)
+		if !strings.Contains(string(now), `"kind":"b"`) {
+			t.Error("the record went to the file that was replaced")
+		}
+	})
+}
+
+// strangeFS is a file system on which no open file is the one that its name refers to.
+type strangeFS struct{ file.FS }
+
+func (strangeFS) SameFile(fs.FileInfo, fs.FileInfo) bool { return false }
+
+// However strange a file system is, opening ends.
+func TestOpenEndsWhereFilesHaveNoIdentity(t *testing.T) {
+	d := emptyDisk()
+	j, _ := begin(t, modelStore(d), sampleID, "a")
+	must(t, j.Close())
+	s := file.New(journaltest.Home, file.Options{FS: strangeFS{modelFS(d)}})
+	if _, err := s.Open(t.Context(), sampleID); err == nil || !strings.Contains(err.Error(), "it was replaced 1000 times") {
+		t.Errorf("Open = %v", err)
+	}
 }

@@ -3,8 +3,10 @@ package file
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +25,7 @@ const (
 	checkpointSuffix = ".ckpt"
 	tempSuffix       = ".tmp"
 	rescuedSuffix    = ".rescued" // and a number
+	movedSuffix      = ".moved"   // and a number
 	startForm        = "2006-01-02T15-04-05"
 )
 
@@ -36,17 +39,29 @@ func dayDir(root string, at time.Time) string {
 	return filepath.Join(root, filepath.FromSlash(at.UTC().Format("2006/01/02")))
 }
 
-// idOf takes the id out of a journal's file name.
+// idOf takes the id out of a journal's file name. File systems and programs that know no lower case may have
+// changed the name: it is the same conversation.
 func idOf(name string) (string, bool) {
-	name, ok := strings.CutSuffix(name, journalSuffix)
-	if !ok || len(name) < len(startForm)+2 || name[len(startForm)] != '-' {
+	n := len(name) - len(journalSuffix)
+	if n < len(startForm)+2 || !strings.EqualFold(name[n:], journalSuffix) || name[len(startForm)] != '-' {
 		return "", false
 	}
-	if _, err := time.Parse(startForm, name[:len(startForm)]); err != nil {
+	if _, ok := startOf(name); !ok {
 		return "", false
 	}
-	id := name[len(startForm)+1:]
+	id := name[len(startForm)+1 : n]
+	if lower := strings.ToLower(id); lower != id {
+		if _, ok := idTime(lower); ok {
+			id = lower
+		}
+	}
 	return id, journal.ValidID(id)
+}
+
+// startOf takes the time out of a journal's file name.
+func startOf(name string) (time.Time, bool) {
+	at, err := time.Parse(startForm, strings.ToUpper(name[:len(startForm)]))
+	return at, err == nil
 }
 
 // idTime takes the time out of a UUIDv7.
@@ -74,15 +89,19 @@ func (s *Store) find(ctx context.Context, id string) (path string, err error) {
 		return path, nil
 	}
 
-	err = s.walk(ctx, func(p, name string, _ bool, _ fs.DirEntry) {
-		if name == id {
-			path = p
-		}
-	})
-	if err == nil && path == "" {
-		err = journal.ErrNotFound
+	names, unread, err := s.walk(ctx)
+	if err != nil {
+		return "", err
 	}
-	return path, err
+	for _, n := range slices.Backward(names) { // of two, the later one
+		if n.id == id {
+			return n.path, nil
+		}
+	}
+	if len(unread) > 0 {
+		return "", &journal.IncompleteError{Unread: unread}
+	}
+	return "", journal.ErrNotFound
 }
 
 // findAt looks where the id says that the conversation began: at that second or the
@@ -134,43 +153,6 @@ func (s *Store) findIn(dir, id string) (string, bool) {
 	return "", false
 }
 
-// walk calls f for every journal. Directories that cannot be read are skipped:
-// one of them must not hide the others.
-func (s *Store) walk(ctx context.Context, f func(path, id string, archived bool, e fs.DirEntry)) error {
-	for _, root := range []string{activeDir, archivedDir} {
-		top := filepath.Join(s.home, root)
-		entries, err := s.fs.ReadDir(top)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		err = s.walkDir(ctx, top, entries, func(path, id string, e fs.DirEntry) { f(path, id, root == archivedDir, e) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) walkDir(ctx context.Context, dir string, entries []fs.DirEntry, f func(path, id string, e fs.DirEntry)) error {
-	for _, e := range entries {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		path := filepath.Join(dir, e.Name())
-		if e.IsDir() {
-			below, _ := s.fs.ReadDir(path)
-			if err := s.walkDir(ctx, path, below, f); err != nil {
-				return err
-			}
-			continue
-		}
-		if id, ok := idOf(e.Name()); ok && e.Type().IsRegular() {
-			f(path, id, e)
-		}
-	}
-	return nil
-}
-
 // mkdirs makes a directory and those above it, each durable in its parent before
 // there is anything in it. So one that is there and empty may not be durable: who
 // made it may have been killed, or is not done yet.
@@ -187,8 +169,12 @@ func (s *Store) mkdirs(dir string) error {
 		}
 	}
 	if err := s.fs.Mkdir(dir, 0o700); err != nil {
-		if !errors.Is(err, fs.ErrExist) { // else somebody was faster
+		if !errors.Is(err, fs.ErrExist) {
 			return err
+		}
+		// Another process was faster, or something else is there.
+		if _, err := s.fs.IsEmpty(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("%s is not a directory: %w", dir, err)
 		}
 	}
 	return s.fs.SyncDir(parent)

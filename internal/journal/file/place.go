@@ -2,9 +2,9 @@ package file
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -20,6 +20,9 @@ type MisplacedError struct {
 }
 
 func (e *MisplacedError) Error() string {
+	if e.Holds == "" {
+		return fmt.Sprintf("%s %s and nothing of its own: move it away", e.Path, e.what())
+	}
 	return fmt.Sprintf("%s %s: fermata fsck --repair puts files back in their places", e.Path, e.what())
 }
 
@@ -30,45 +33,58 @@ func (e *MisplacedError) what() string {
 	return "holds conversation " + e.Holds
 }
 
-// checkPlace returns a *MisplacedError if the file holds another conversation.
-// The first record of a conversation names it, and so does every line that is not
-// of an earlier version.
+// checkPlace returns a *MisplacedError if the file holds another conversation and
+// nothing of its own. The first record of a conversation names it, and so does every line that is
+// not of an earlier version. Lines of others before, between and behind its own are damage like any other.
 func checkPlace(f File, id, path string) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	sc := newScanner(f, idSum(id), 0, min(st.Size(), readBytes))
-	sc.all = make([]byte, 4<<10) // the first line is seldom longer
-	sp, err := sc.next()
-	if err != nil || sp.kind == badLine || sp.kind == progressLine || sp.seq > 1 {
+	of := idSum(id)
+	sc := newScanner(f, of, 0, st.Size())
+	sc.all = make([]byte, 4<<10) // in a file in good order, the first line is all that is read
+	foreign, holds := false, ""
+	for {
+		sp, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read journal: %w", err)
+		}
+		switch {
+		case sp.kind == foreignLine:
+			foreign = true
+			if started := sp.started(); holds == "" && journal.ValidID(started) && (!sp.linked || idSum(started) == sp.of) {
+				holds = started
+			}
+		case sp.kind != badLine && (sp.linked || sp.started() != ""):
+			return nil // its own
+		}
+	}
+	if !foreign {
 		return nil // what it is will be found out later
 	}
-	var body struct {
-		ID string `json:"id"`
-	}
-	_ = json.Unmarshal(sp.body, &body) // no id if it is something else
-	if sp.kind == recordLine && (string(sp.name) != kindStarted || body.ID == "" || body.ID == id) {
-		return nil
-	}
-	if sp.linked && idSum(body.ID) != sp.of || !journal.ValidID(body.ID) {
-		body.ID = ""
-	}
-	return &MisplacedError{Path: path, Holds: body.ID}
+	return &MisplacedError{Path: path, Holds: holds}
 }
 
 // freeName returns a path in the same directory, at which nothing is, for the
 // journal of another conversation.
 func (s *Store) freeName(path, id string) (string, error) {
-	start, err := time.Parse(startForm, filepath.Base(path)[:len(startForm)])
-	for err == nil {
+	start, ok := startOf(filepath.Base(path))
+	if !ok {
+		return "", fmt.Errorf("%s is not the name of a journal", path)
+	}
+	for {
 		free := filepath.Join(filepath.Dir(path), start.Format(startForm)+"-"+id+journalSuffix)
-		if _, err = s.fs.Lstat(free); errors.Is(err, fs.ErrNotExist) {
+		if _, err := s.fs.Lstat(free); errors.Is(err, fs.ErrNotExist) {
 			return free, nil
+		} else if err != nil {
+			return "", err
 		}
 		start = start.Add(time.Second)
 	}
-	return "", err
 }
 
 // putBack moves a file that holds another conversation to that one's place, and
@@ -106,8 +122,8 @@ func (s *Store) putBack(ctx context.Context, id string) error {
 	if err := checkPlace(o.file, o.id, o.path); !errors.As(err, &other) || other.Holds != id {
 		return fmt.Errorf("%s is a copy of conversation %s; its own records are not there", h.path, wrong.Holds)
 	}
-	for _, ckpt := range []string{h.path + checkpointSuffix, o.path + checkpointSuffix} {
-		if err := s.fs.Remove(ckpt); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range []string{h.path, o.path} {
+		if err := s.dropCheckpoint(path); err != nil {
 			return err
 		}
 	}

@@ -305,7 +305,7 @@ func (s *Store) setAside(path string, f File, p *plan) error {
 	if p.inPlace && !slices.ContainsFunc(p.parts, func(pt part) bool { return !pt.keep }) {
 		return nil
 	}
-	to, err := s.fs.OpenFile(path+damagedSuffix, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	to, err := openBeside(s.fs, path+damagedSuffix, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return err
 	}
@@ -353,7 +353,7 @@ func (s *Store) rewrite(h *held, write func(to File) error) error {
 
 func (s *Store) replace(path string, write func(to File) error) (File, error) {
 	temp := path + tempSuffix
-	to, err := s.fs.OpenFile(temp, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC, 0o600)
+	to, err := openBeside(s.fs, temp, os.O_RDWR|os.O_APPEND|os.O_TRUNC)
 	if err != nil {
 		return nil, err
 	}

@@ -130,9 +130,13 @@ func (s *Store) merge(h *held, fnd found) (bool, error) {
 	grown := false
 	for n := 1; n <= maxRescued && !grown; n++ {
 		name := rescuePath(h.path, n)
-		f, err := s.fs.OpenFile(name, os.O_RDONLY, 0)
+		f, err := openFile(s.fs, name, os.O_RDONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
+		}
+		var other *NotRegularError
+		if errors.As(err, &other) {
+			continue // not written by a rescue
 		}
 		if err != nil {
 			return false, err

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"slices"
@@ -69,7 +70,23 @@ func (s *scanner) next() (span, error) {
 func (l *line) disown(of uint32) {
 	if l.linked && l.of != of {
 		l.kind = foreignLine
+		return
 	}
+	if id := l.started(); !l.linked && id != "" && idSum(id) != of {
+		l.kind = foreignLine
+	}
+}
+
+// started returns the id of the conversation that begins with a record, or nothing if none does.
+func (l *line) started() string {
+	if l.kind == badLine || l.seq != 1 || string(l.name) != kindStarted {
+		return ""
+	}
+	var body struct {
+		ID string `json:"id"`
+	}
+	_ = json.Unmarshal(l.body, &body) // no id if it is something else
+	return body.ID
 }
 
 // raw takes the bytes up to a line break or the beginning or end of a run of zeros.

@@ -160,14 +160,20 @@ func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 
 // Repair implements Store.
 func (s *Store) Repair(ctx context.Context, id string) (journal.Recovery, error) {
-	if err := journal.WaitForLock(ctx, func() error { return s.putBack(ctx, id) }); err != nil {
+	err := journal.WaitForLock(ctx, func() error {
+		if err := s.replaceLink(ctx, id); err != nil {
+			return err
+		}
+		return s.putBack(ctx, id)
+	})
+	if err != nil {
 		return journal.Recovery{}, fmt.Errorf("repair conversation %s: %w", id, err)
 	}
 	path, err := s.find(ctx, id)
 	if err == nil {
-		err = s.fs.Remove(path + checkpointSuffix) // it may be lost at any time, so no lock is needed
+		err = s.dropCheckpoint(path) // it may be lost at any time, so no lock is needed
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return journal.Recovery{}, fmt.Errorf("repair conversation %s: %w", id, err)
 	}
 	j, err := s.Open(ctx, id)
@@ -215,7 +221,7 @@ func (s *Store) setAsideAfter(ctx context.Context, id string, after uint64) erro
 	if err := s.setAside(h.path, h.file, p); err != nil {
 		return err
 	}
-	if err := s.fs.Remove(h.path + checkpointSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.dropCheckpoint(h.path); err != nil {
 		return err
 	}
 	if last.more {
@@ -240,7 +246,7 @@ func (s *Store) Owner(ctx context.Context, id string) (journal.Owner, bool, erro
 	if err != nil {
 		return journal.Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, err)
 	}
-	f, err := s.fs.OpenFile(path, os.O_RDONLY, 0)
+	f, err := openFile(s.fs, path, os.O_RDONLY, 0)
 	if err != nil {
 		return journal.Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, err)
 	}
@@ -253,7 +259,7 @@ func (s *Store) Owner(ctx context.Context, id string) (journal.Owner, bool, erro
 		return journal.Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, err)
 	}
 	var owner journal.Owner
-	if l, err := s.fs.OpenFile(path+lockSuffix, os.O_RDONLY, 0); err == nil {
+	if l, err := openFile(s.fs, path+lockSuffix, os.O_RDONLY, 0); err == nil {
 		owner = readOwner(l)
 		l.Close()
 	}
@@ -265,8 +271,10 @@ func (s *Store) Owner(ctx context.Context, id string) (journal.Owner, bool, erro
 
 // lock takes the locks of a conversation.
 func (s *Store) lock(ctx context.Context, id string) (*held, error) {
-	for {
-		path, err := s.find(ctx, id)
+	var path string
+	for range lockTries {
+		var err error
+		path, err = s.find(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -283,6 +291,7 @@ func (s *Store) lock(ctx context.Context, id string) (*held, error) {
 			return nil, err
 		} // else it was archived, deleted or repaired before we had the lock: look again
 	}
+	return nil, replacedError(path)
 }
 
 // View implements Store.
@@ -291,7 +300,7 @@ func (s *Store) View(ctx context.Context, id string) (journal.View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
 	}
-	f, err := s.fs.OpenFile(path, os.O_RDONLY, 0)
+	f, err := openFile(s.fs, path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
 	}
@@ -320,16 +329,20 @@ func (s *Store) below(dir, path string) (string, bool) {
 
 // List implements Store.
 func (s *Store) List(ctx context.Context) ([]journal.Info, error) {
-	var infos []journal.Info
-	err := s.walk(ctx, func(path, id string, archived bool, e fs.DirEntry) {
-		st, err := e.Info()
-		if err != nil {
-			return // deleted meanwhile
-		}
-		infos = append(infos, journal.Info{ID: id, Path: path, Modified: st.ModTime(), Size: st.Size(), Archived: archived})
-	})
+	names, unread, err := s.walk(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list conversations: %w", err)
+	}
+	infos := make([]journal.Info, 0, len(names))
+	for _, n := range names {
+		st, err := n.entry.Info()
+		if err != nil {
+			continue // deleted meanwhile
+		}
+		infos = append(infos, journal.Info{ID: n.id, Path: n.path, Modified: st.ModTime(), Size: st.Size(), Archived: n.archived})
+	}
+	if len(unread) > 0 {
+		return infos, &journal.IncompleteError{Unread: unread}
 	}
 	return infos, nil
 }
@@ -434,17 +447,33 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 
 func (s *Store) delete(ctx context.Context, id string) error {
 	h, err := s.lock(ctx, id)
+	var other *NotRegularError
+	if errors.As(err, &other) && filepath.Ext(other.Path) == journalSuffix {
+		return s.deleteFiles(other.Path) // no process can have it open
+	}
 	if err != nil {
 		return err
 	}
 	defer h.release()
-	path := h.path
-	// The journal goes last: without it nobody finds the others.
+	return s.deleteFiles(h.path)
+}
+
+// deleteFiles removes the journal at a path, and all files beside it.
+func (s *Store) deleteFiles(path string) error {
 	suffixes := []string{damagedSuffix, checkpointSuffix, tempSuffix, checkpointSuffix + tempSuffix}
+	for n := range maxMoved {
+		for _, suffix := range []string{lockSuffix, damagedSuffix, tempSuffix, checkpointSuffix + tempSuffix} {
+			suffixes = append(suffixes, movedPath(suffix, n+1))
+		}
+	}
 	for n := range maxRescued {
 		suffixes = append(suffixes, rescuePath("", n+1))
 	}
+	// The journal goes last: without it the others are not found.
 	for _, suffix := range append(suffixes, "") {
+		if _, err := s.fs.Lstat(path + suffix); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err := s.fs.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -70,7 +70,7 @@ func (m *model) rows(list []engine.Summary) []picker.Row {
 	now := time.Now()
 	var rows []picker.Row
 	for _, c := range list {
-		if c.Turns == 0 { // nothing happened in it
+		if c.Turns == 0 && c.Unreadable == "" { // nothing happened in it
 			continue
 		}
 		rows = append(rows, picker.Row{
@@ -82,4 +82,9 @@ func (m *model) rows(list []engine.Summary) []picker.Row {
 }
 
 // ending says how the last turn ended.
-func ending(c engine.Summary) string { return string(cmp.Or(c.Ended, "open")) }
+func ending(c engine.Summary) string {
+	if c.Unreadable != "" {
+		return "unreadable"
+	}
+	return string(cmp.Or(c.Ended, "open"))
+}

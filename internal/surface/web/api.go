@@ -114,6 +114,7 @@ func (s *Server) logout(w http.ResponseWriter, r *request) {
 type listAnswer struct {
 	Conversations []engine.Summary `json:"conversations"`
 	Next          string           `json:"next,omitempty"`
+	Unread        []string         `json:"unread,omitempty"` // what may be missing, and why
 }
 
 func (s *Server) list(w http.ResponseWriter, r *request) {
@@ -137,7 +138,7 @@ func (s *Server) list(w http.ResponseWriter, r *request) {
 	if page.Items == nil {
 		page.Items = []engine.Summary{}
 	}
-	answer(w, http.StatusOK, listAnswer{page.Items, page.Next})
+	answer(w, http.StatusOK, listAnswer{page.Items, page.Next, page.Unread})
 }
 
 // number reads a number of a query; without one it is 0.

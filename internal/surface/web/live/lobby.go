@@ -163,7 +163,7 @@ func (l *Lobby) look() {
 // phaseOf says how far a conversation is. One whose process died in a turn is opened, which records that.
 func (l *Lobby) phaseOf(s engine.Summary) string {
 	switch {
-	case s.Ended != "":
+	case s.Ended != "" || s.Unreadable != "":
 		return "ended"
 	case s.Turns == 0:
 		return "new"

@@ -1,0 +1,127 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agent/fermata/internal/journal"
+)
+
+// A journalName is where the journal of a conversation is. It need not be a file: opening it tells.
+type journalName struct {
+	path     string
+	id       string
+	archived bool
+	linked   bool // a directory in its path is a symbolic link
+	entry    fs.DirEntry
+}
+
+// A walker collects the journals below a directory.
+type walker struct {
+	store    *Store
+	archived bool
+	names    []journalName
+	unread   []journal.Unread
+}
+
+// walk returns every journal, and what could not be read: one such directory must not hide the others.
+func (s *Store) walk(ctx context.Context) ([]journalName, []journal.Unread, error) {
+	w := walker{store: s}
+	for _, root := range []string{activeDir, archivedDir} {
+		w.archived = root == archivedDir
+		top := filepath.Join(s.home, root)
+		entries, err := s.fs.ReadDir(top)
+		if err != nil {
+			w.note(top, err)
+		}
+		if err := w.dir(ctx, top, entries, false); err != nil {
+			return nil, nil, err
+		}
+	}
+	return withoutRepeats(w.names), w.unread, nil
+}
+
+// note keeps in mind that a directory cannot be read. One that is not there is not missed, unless a link that leads nowhere
+// is in its place or in that of the home.
+func (w *walker) note(dir string, err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, lstatErr := w.store.fs.Lstat(dir); errors.Is(lstatErr, fs.ErrNotExist) {
+			_, lstatErr := w.store.fs.Lstat(w.store.home)
+			_, readErr := w.store.fs.ReadDir(w.store.home)
+			if lstatErr != nil || readErr == nil {
+				return
+			}
+		}
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	w.unread = append(w.unread, journal.Unread{Path: dir, Archived: w.archived, Err: err})
+}
+
+// dir looks at what is in a directory. Links to directories are followed, but not below another link: so it ends,
+// wherever they lead.
+func (w *walker) dir(ctx context.Context, dir string, entries []fs.DirEntry, linked bool) error {
+	for _, e := range entries {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		path := filepath.Join(dir, e.Name())
+		link := e.Type() == fs.ModeSymlink
+		if id, ok := idOf(e.Name()); ok && (!e.IsDir() || isTimed(id)) {
+			w.names = append(w.names, journalName{path, id, w.archived, linked, e})
+			continue
+		}
+		if !e.IsDir() && !link && !isDate(e.Name()) || link && linked {
+			continue
+		}
+		below, err := w.store.fs.ReadDir(path)
+		if err != nil && (isDate(e.Name()) || e.IsDir() && !errors.Is(err, fs.ErrNotExist)) {
+			w.note(path, err)
+		}
+		if err := w.dir(ctx, path, below, linked || link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isTimed reports whether an id is one that fermata makes: a directory that is called so is in the place of a journal.
+func isTimed(id string) bool {
+	_, ok := idTime(id)
+	return ok
+}
+
+// isDate reports whether a name can be that of a year, a month or a day.
+func isDate(name string) bool {
+	return name != "" && len(name) <= len("2006") && strings.Trim(name, "0123456789") == ""
+}
+
+// withoutRepeats leaves out journals that are found a second time through a link to a directory, and those beside which
+// there is one of the proper name.
+func withoutRepeats(names []journalName) []journalName {
+	if !slices.ContainsFunc(names, journalName.doubtful) {
+		return names
+	}
+	proper := make(map[string]bool)
+	for _, n := range names {
+		proper[n.id] = proper[n.id] || !n.doubtful()
+	}
+	seen := make(map[string]bool)
+	return slices.DeleteFunc(names, func(n journalName) bool {
+		again := n.doubtful() && (proper[n.id] || seen[n.id])
+		seen[n.id] = true
+		return again
+	})
+}
+
+// doubtful reports whether the same journal may be found at another path.
+func (n journalName) doubtful() bool {
+	name := filepath.Base(n.path)
+	return n.linked || name != strings.ToUpper(name[:len(startForm)])+"-"+n.id+journalSuffix
+}
