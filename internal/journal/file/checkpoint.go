@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+
+	"github.com/fermata-agent/fermata/internal/journal/file/disk"
 )
 
 // A checkpoint lets Open begin near the end of the file. The zero value is no
@@ -128,7 +130,7 @@ func (s *Store) saveCheckpoint(path string, ck checkpoint) error {
 	b = appendHex(b, checksum(b))
 
 	temp := path + checkpointSuffix + tempSuffix
-	f, err := openBeside(s.fs, temp, os.O_WRONLY|os.O_TRUNC)
+	f, err := disk.OpenBeside(s.fs, temp, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ const maxCheckpoint = 1 << 30
 // loadCheckpoint returns the checkpoint if it fits the journal's file, and none
 // if there is any doubt.
 func (s *Store) loadCheckpoint(path string, f File) checkpoint {
-	b, err := readFile(s.fs, path+checkpointSuffix, maxCheckpoint)
+	b, err := disk.ReadFile(s.fs, path+checkpointSuffix, maxCheckpoint)
 	if err != nil || len(b) < 8 {
 		return checkpoint{}
 	}

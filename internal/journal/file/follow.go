@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/disk"
 )
 
 // followBatch bounds how many records one Next returns.
@@ -149,14 +150,14 @@ func (f *follower) chunks() []journal.Chunk {
 func (v *fileView) refresh(ctx context.Context) (File, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if isAt(v.store.fs, v.file, v.path) {
+	if disk.IsAt(v.store.fs, v.file, v.path) {
 		return v.file, false, nil
 	}
 	path, err := v.store.find(ctx, v.id)
 	if err != nil {
 		return nil, false, err
 	}
-	f, err := openFile(v.store.fs, path, os.O_RDONLY, 0)
+	f, err := disk.Open(v.store.fs, path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, false, err
 	}

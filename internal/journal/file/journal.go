@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/disk"
 )
 
 // When bytes of open items are written, and how many of one item.
@@ -287,7 +288,7 @@ func (j *fileJournal) Old(_ context.Context, after, upTo uint64, limit int) ([]j
 	}
 
 	// Readers may finish after Close, which knows nothing of them.
-	f, err := openFile(j.store.fs, j.path, os.O_RDONLY, 0)
+	f, err := disk.Open(j.store.fs, j.path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read closed journal: %w", err)
 	}

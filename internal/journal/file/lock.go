@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/disk"
 )
 
 // A lockFile is a locked file beside the journal that says whose it is. The
@@ -29,7 +30,7 @@ const lockTries = 1000
 // lock takes the lock at once or returns a *LockedError.
 func lock(fsys FS, path string, self journal.Owner) (*lockFile, error) {
 	for range lockTries {
-		f, err := openBeside(fsys, path, os.O_RDWR|os.O_APPEND)
+		f, err := disk.OpenBeside(fsys, path, os.O_RDWR|os.O_APPEND)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +63,7 @@ func lockOpened(fsys FS, f File, path string, self journal.Owner) (*lockFile, er
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	if !isAt(fsys, f, path) {
+	if !disk.IsAt(fsys, f, path) {
 		return nil, nil
 	}
 	writeOwner(f, self)
@@ -82,7 +83,7 @@ type held struct {
 // hold locks a journal whose lock file we have. It returns nothing if it is not
 // at its path any more.
 func (s *Store) hold(id, path string, l *lockFile) (*held, error) {
-	f, err := openFile(s.fs, path, os.O_RDWR|os.O_APPEND, 0)
+	f, err := disk.Open(s.fs, path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -90,12 +91,12 @@ func (s *Store) hold(id, path string, l *lockFile) (*held, error) {
 		return nil, err
 	}
 	err = f.Lock()
-	if err == nil && isAt(s.fs, f, path) {
+	if err == nil && disk.IsAt(s.fs, f, path) {
 		return &held{id, path, l, f}, nil
 	}
 	defer f.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, &journal.LockedError{Owner: journal.Owner{PID: holder(f)}} // its lock file was removed
+		return nil, &journal.LockedError{Owner: journal.Owner{PID: disk.Holder(f)}} // its lock file was removed
 	}
 	return nil, err
 }

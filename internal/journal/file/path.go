@@ -25,7 +25,6 @@ const (
 	checkpointSuffix = ".ckpt"
 	tempSuffix       = ".tmp"
 	rescuedSuffix    = ".rescued" // and a number
-	movedSuffix      = ".moved"   // and a number
 	startForm        = "2006-01-02T15-04-05"
 )
 

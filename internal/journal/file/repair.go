@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/disk"
 )
 
 // A part is a span of a file that is to be repaired.
@@ -305,7 +306,7 @@ func (s *Store) setAside(path string, f File, p *plan) error {
 	if p.inPlace && !slices.ContainsFunc(p.parts, func(pt part) bool { return !pt.keep }) {
 		return nil
 	}
-	to, err := openBeside(s.fs, path+damagedSuffix, os.O_WRONLY|os.O_APPEND)
+	to, err := disk.OpenBeside(s.fs, path+damagedSuffix, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return err
 	}
@@ -353,7 +354,7 @@ func (s *Store) rewrite(h *held, write func(to File) error) error {
 
 func (s *Store) replace(path string, write func(to File) error) (File, error) {
 	temp := path + tempSuffix
-	to, err := openBeside(s.fs, temp, os.O_RDWR|os.O_APPEND|os.O_TRUNC)
+	to, err := disk.OpenBeside(s.fs, temp, os.O_RDWR|os.O_APPEND|os.O_TRUNC)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/fermata-agent/fermata/internal/journal/file/disk"
 )
 
 // A ChangedError says that another program has changed the file of a conversation
@@ -130,7 +132,7 @@ func (s *Store) merge(h *held, fnd found) (bool, error) {
 	grown := false
 	for n := 1; n <= maxRescued && !grown; n++ {
 		name := rescuePath(h.path, n)
-		f, err := openFile(s.fs, name, os.O_RDONLY, 0)
+		f, err := disk.Open(s.fs, name, os.O_RDONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
 		}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/disk"
 )
 
 // Options changes how a file store works. The zero value is right for
@@ -246,7 +247,7 @@ func (s *Store) Owner(ctx context.Context, id string) (journal.Owner, bool, erro
 	if err != nil {
 		return journal.Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, err)
 	}
-	f, err := openFile(s.fs, path, os.O_RDONLY, 0)
+	f, err := disk.Open(s.fs, path, os.O_RDONLY, 0)
 	if err != nil {
 		return journal.Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, err)
 	}
@@ -259,12 +260,12 @@ func (s *Store) Owner(ctx context.Context, id string) (journal.Owner, bool, erro
 		return journal.Owner{}, false, fmt.Errorf("look at conversation %s: %w", id, err)
 	}
 	var owner journal.Owner
-	if l, err := openFile(s.fs, path+lockSuffix, os.O_RDONLY, 0); err == nil {
+	if l, err := disk.Open(s.fs, path+lockSuffix, os.O_RDONLY, 0); err == nil {
 		owner = readOwner(l)
 		l.Close()
 	}
 	if owner.PID == 0 {
-		owner.PID = holder(f)
+		owner.PID = disk.Holder(f)
 	}
 	return owner, true, nil
 }
@@ -300,7 +301,7 @@ func (s *Store) View(ctx context.Context, id string) (journal.View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
 	}
-	f, err := openFile(s.fs, path, os.O_RDONLY, 0)
+	f, err := disk.Open(s.fs, path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
 	}
@@ -461,9 +462,9 @@ func (s *Store) delete(ctx context.Context, id string) error {
 // deleteFiles removes the journal at a path, and all files beside it.
 func (s *Store) deleteFiles(path string) error {
 	suffixes := []string{damagedSuffix, checkpointSuffix, tempSuffix, checkpointSuffix + tempSuffix}
-	for n := range maxMoved {
+	for n := range disk.MaxMoved {
 		for _, suffix := range []string{lockSuffix, damagedSuffix, tempSuffix, checkpointSuffix + tempSuffix} {
-			suffixes = append(suffixes, movedPath(suffix, n+1))
+			suffixes = append(suffixes, disk.MovedPath(suffix, n+1))
 		}
 	}
 	for n := range maxRescued {

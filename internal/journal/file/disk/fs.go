@@ -1,4 +1,6 @@
-package file
+// Package disk is the file system as a file store uses it. It opens regular files and nothing else: a named
+// pipe, a device or a symbolic link in the place of one is an error, and never something to wait for.
+package disk
 
 import (
 	"errors"
@@ -154,9 +156,9 @@ func (f osFile) Lock() error {
 	return errors.Join(err, lockErr)
 }
 
-// readFile returns the content of a file, at most limit bytes of it.
-func readFile(fsys FS, name string, limit int64) ([]byte, error) {
-	f, err := openFile(fsys, name, os.O_RDONLY, 0)
+// ReadFile returns the content of a file, at most limit bytes of it.
+func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
+	f, err := Open(fsys, name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -164,8 +166,8 @@ func readFile(fsys FS, name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(f, 0, limit))
 }
 
-// isAt reports whether the open file is what the name refers to.
-func isAt(fsys FS, f File, name string) bool {
+// IsAt reports whether the open file is what the name refers to.
+func IsAt(fsys FS, f File, name string) bool {
 	mine, err := f.Stat()
 	if err != nil {
 		return false

@@ -1,4 +1,4 @@
-package file
+package disk
 
 import (
 	"bufio"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// holder returns the process that has locked the file, or 0 if that is not known.
-func holder(f File) int {
+// Holder returns the process that has locked the file, or 0 if that is not known.
+func Holder(f File) int {
 	st, err := f.Stat()
 	if err != nil {
 		return 0
