@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/longtest"
 )
 
-var scenarios = flag.Int("scenarios", longtest.Default(300, 40), "how many random scenarios to run on each kind of journal")
+var scenarios = flag.Int("scenarios", longtest.Default(1000, 40), "how many random scenarios to run on each kind of journal")
 
 const stopBound = 1500 * time.Millisecond
 

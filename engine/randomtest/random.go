@@ -153,7 +153,7 @@ func (rd *reader) check(t testing.TB, ev p.Event) {
 type scenario struct {
 	t       *testing.T
 	r       *rand.Rand
-	disk    Disk
+	fuse    *fuse
 	weather *weather
 	world   *world
 	engine  *engine.Local
@@ -164,6 +164,7 @@ type scenario struct {
 	wg       sync.WaitGroup
 	ctx      context.Context
 	accepted map[p.InputID]bool // messages we have a receipt for
+	ops      outcomes
 	crashes  []time.Time
 }
 
@@ -176,9 +177,12 @@ func (s *scenario) start() {
 			}
 		},
 		StopBound: stopBound,
+		Environment: func(p.Settings) p.Environment { // some messages find another day
+			return p.Environment{Date: time.Now().Truncate(3 * time.Second).String()}
+		},
 	}
-	s.engine = engine.New(s.t.Context(), engine.Options{Store: s.disk.Store, Config: cfg})
-	s.ctx, s.stop = context.WithCancel(s.t.Context())
+	s.engine = engine.New(s.t.Context(), engine.Options{Store: s.fuse, Config: cfg})
+	s.ctx, s.stop = s.fuse.context(s.t.Context())
 }
 
 func (s *scenario) attach() {
@@ -205,7 +209,7 @@ func (s *scenario) visible() p.Seq {
 
 // events reads what is recorded, as somebody who only reads.
 func (s *scenario) events() []p.Event {
-	v, err := s.disk.Store.View(s.t.Context(), string(s.id))
+	v, err := s.fuse.View(s.t.Context(), string(s.id))
 	if err != nil {
 		s.t.Fatalf("view: %v", err)
 	}
@@ -230,17 +234,14 @@ func (s *scenario) events() []p.Event {
 }
 
 func (s *scenario) act() {
-	submit := func(op p.Op) p.Receipt {
-		rc, err := s.engine.Submit(s.ctx, s.id, op)
-		if err == nil && rc.Input != 0 {
-			s.accepted[rc.Input] = true
-		}
-		return rc
+	if s.fuse.isBlown() {
+		s.restart()
 	}
-	switch k := s.r.IntN(29); {
+	submit := s.submit
+	switch k := s.r.IntN(32); {
 	case k < 6:
 		mode := []p.WhenBusy{"", p.Steer, p.Queue, p.Replace}[s.r.IntN(4)]
-		submit(p.UserTurn{Content: p.Text("go"), WhenBusy: mode})
+		submit(p.UserTurn{WhenBusy: mode, Overrides: s.randomSettings()})
 	case k < 9:
 		submit(p.Interrupt{})
 	case k < 15:
@@ -259,12 +260,19 @@ func (s *scenario) act() {
 	case k < 22:
 		s.attach()
 	case k == 22 && s.r.IntN(2) == 0:
-		s.crash()
+		s.fuse.crash(string(s.id))
+		s.restart()
 	case k == 23 && s.r.IntN(3) == 0:
 		s.reopen()
 	case k == 24, k == 25:
 		submit(p.UserShell{Command: "ls"})
-	case k > 25:
+	case k == 26:
+		submit(p.TryNow{Overrides: s.randomSettings()})
+	case k == 27:
+		submit(p.Rename{Title: "title"})
+	case k == 28:
+		s.fuse.light()
+	case k > 28:
 		if snap, err := s.engine.Resume(s.ctx, s.id); err == nil && len(snap.Background) > 0 {
 			submit(p.KillBackground{ID: snap.Background[s.r.IntN(len(snap.Background))].ID})
 		}
@@ -280,43 +288,6 @@ func (s *scenario) approve(submit func(p.Op) p.Receipt) {
 		decisions := []p.Decision{p.Approved, p.Approved, p.ApprovedForSession, p.Denied, p.Abort}
 		submit(p.Approve{Call: call, Decision: decisions[s.r.IntN(len(decisions))]})
 	}
-}
-
-// crash pulls the plug and starts again.
-func (s *scenario) crash() {
-	mode := []journal.CrashMode{journal.CrashKill, journal.CrashPower}[s.r.IntN(2)]
-	at := time.Now()
-	s.crashes = append(s.crashes, at)
-	s.disk.Crash(string(s.id), mode, s.r)
-	s.engine.Kill()
-	s.end()
-	time.Sleep(time.Minute) // the machine is off: its processes die
-
-	s.start()
-	if _, err := s.engine.Resume(s.ctx, s.id); err != nil {
-		if errors.Is(err, errDisk) {
-			return
-		}
-		s.t.Fatalf("resume after a crash: %v", err)
-	}
-	after := s.events()
-	s.prefix(after)
-	s.nothingLost(after, at, mode)
-	known := map[p.CallID]bool{}
-	for _, e := range after {
-		if b, ok := e.Body.(*p.CommandStarted); ok {
-			known[b.Call] = true
-		}
-	}
-	for _, id := range s.world.ran {
-		if !known[id] {
-			s.t.Errorf("call %s ran, and the journal does not know it", id)
-		}
-	}
-	s.world.knownJobs(after)
-	s.readers = nil
-	s.watchEnds()
-	s.attach()
 }
 
 // prefix checks that nothing that a reader was given is taken back.
@@ -364,6 +335,10 @@ func (s *scenario) nothingLost(after []p.Event, at time.Time, mode journal.Crash
 
 // reopen closes the engine as it should be and starts again.
 func (s *scenario) reopen() {
+	if s.fuse.putOut() {
+		s.restart()
+		return
+	}
 	err := s.engine.Shutdown(s.t.Context())
 	if err != nil && !errors.Is(err, errDisk) {
 		s.t.Errorf("shutdown: %v", err)
@@ -390,6 +365,10 @@ func (s *scenario) end() {
 
 // settle brings the conversation to rest and checks everything.
 func (s *scenario) settle() {
+	if s.fuse.putOut() {
+		s.restart()
+		s.fuse.putOut()
+	}
 	for range 60 { // waiting messages start as their predecessors end
 		_, _ = s.engine.Submit(s.ctx, s.id, p.Interrupt{})
 		time.Sleep(4 * time.Second)
@@ -397,6 +376,7 @@ func (s *scenario) settle() {
 	synctest.Wait()
 	all := s.events()
 	s.audit(all)
+	s.auditOps(all)
 	for _, b := range ends(all) {
 		s.world.endings[b.Reason]++
 	}
@@ -459,21 +439,28 @@ func (s *scenario) crashedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(s.crashes, func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
 }
 
-func runScenario(t *testing.T, seed uint64, open func(*testing.T, Options) Disk, endings map[p.EndReason]int) {
+// A tally is what happened in all scenarios.
+type tally struct {
+	endings     map[p.EndReason]int // how background commands ended
+	resubmitted int                 // ops that were accepted when they were submitted to the next owner
+}
+
+func runScenario(t *testing.T, seed uint64, open func(*testing.T, Options) Disk, sum *tally) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Logf("seed %d", seed)
 		wth := &weather{r: rand.New(rand.NewPCG(seed, 3)), fails: seed%5 == 4}
 		s := &scenario{
-			t: t, r: rand.New(rand.NewPCG(seed, 1)), weather: wth, disk: open(t, Options{SyncDelay: wth.delay, SyncError: wth.error}),
-			accepted: map[p.InputID]bool{},
+			t: t, r: rand.New(rand.NewPCG(seed, 1)), weather: wth, accepted: map[p.InputID]bool{},
+			fuse: newFuse(open(t, Options{SyncDelay: wth.delay, SyncError: wth.error}), seed),
+			ops:  outcomes{done: map[string]p.Op{}, refused: map[string]error{}},
 			world: &world{
 				t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{},
-				jobs: map[p.BackgroundID]*randomJob{}, endings: endings,
+				jobs: map[p.BackgroundID]*randomJob{}, endings: sum.endings,
 			},
 		}
 		s.start()
 		var err error
-		if s.id, err = s.engine.Create(s.ctx, p.Settings{Cwd: "/w"}); err != nil {
+		if s.id, err = s.engine.Create(s.ctx, p.Settings{Cwd: "/w", OnLimit: p.OnLimitHold}); err != nil {
 			s.end()
 			return // the disk was broken from the start
 		}
@@ -490,6 +477,7 @@ func runScenario(t *testing.T, seed uint64, open func(*testing.T, Options) Disk,
 			}
 		}
 		s.settle()
+		sum.resubmitted += s.ops.resubmitted
 	})
 }
 
@@ -524,9 +512,9 @@ func (s *scenario) watchEnds() {
 
 // Run runs so many scenarios, each in a synctest bubble, on stores that open returns.
 func Run(t *testing.T, scenarios int, open func(*testing.T, Options) Disk) {
-	endings := map[p.EndReason]int{}
+	sum := tally{endings: map[p.EndReason]int{}}
 	for seed := range uint64(scenarios) {
-		runScenario(t, seed, open, endings)
+		runScenario(t, seed, open, &sum)
 		if t.Failed() {
 			return
 		}
@@ -535,10 +523,14 @@ func Run(t *testing.T, scenarios int, open func(*testing.T, Options) Disk) {
 		return // too few to expect each end
 	}
 	for _, reason := range []p.EndReason{p.Completed, p.Interrupted, p.Crashed} {
-		if n := endings[reason]; n < scenarios/20 {
+		if n := sum.endings[reason]; n < scenarios/20 {
 			t.Errorf("only %d background commands ended %s: the scenarios do not get there", n, reason)
 		}
 	}
+	if sum.resubmitted < scenarios/20 {
+		t.Errorf("only %d ops were submitted again and accepted: the scenarios do not get there", sum.resubmitted)
+	}
+	t.Logf("%d scenarios: %d ops were submitted again after a crash, and accepted", scenarios, sum.resubmitted)
 }
 
 // ends returns the ends of background commands.

@@ -87,6 +87,8 @@ func (w *world) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (m
 		index++
 	}
 	switch w.rnd(12) {
+	case 3:
+		return model.End{}, &p.Error{Kind: p.ErrorUsageLimit, Message: "no more today"}
 	case 0:
 		return model.End{}, &p.Error{Kind: p.ErrorConnection, Message: "broke", Retry: true}
 	case 1:

@@ -137,7 +137,7 @@ func (o *owner) durable() {
 		o.effects = o.effects[1:]
 		e.carryOut()
 	}
-	for len(o.replies) > 0 && o.replies[0].seq <= p.Seq(n) {
+	for len(o.replies) > 0 && (o.replies[0].seq <= p.Seq(n) || o.failed != nil) { // nothing will be durable any more
 		r := o.replies[0]
 		o.replies = o.replies[1:]
 		r.answer(o.failed)
