@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -149,7 +150,7 @@ func TestDeadlineThatIsOver(t *testing.T) {
 	d.set(leaseOver)
 	d.set(now() + time.Hour)
 	if !d.over.Load() {
-		t.Error("it was extended")
+		t.Fatal("it was extended")
 	}
 	<-d.ended
 }
@@ -168,4 +169,59 @@ func TestDeadlineIsTheLatest(t *testing.T) {
 	if !d.over.Load() {
 		t.Error("it has ended and is not over")
 	}
+}
+
+// A command that is started when the lease is over is over from its start, so that no later lease can release it. The shim alone
+// could not tell: it would be sent that one, too.
+func TestCommandOfALeaseThatIsOver(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		lease time.Duration
+		over  bool
+	}{
+		{"none", 0, false},
+		{"to come", now() + time.Hour, false},
+		{"not renewed in time", now() - time.Nanosecond, true},
+		{"ended", leaseOver, true},
+	} {
+		s, c := &Spawner{lease: test.lease}, &Command{leases: make(chan time.Duration, 1), over: make(chan struct{})}
+		if until := s.track(c); until != test.lease || c.isOver() != test.over {
+			t.Errorf("%s: until %v, over %v, want until %v, over %v", test.name, until, c.isOver(), test.lease, test.over)
+		}
+		s.Lease(time.Now().Add(time.Hour))
+		if c.isOver() != test.over {
+			t.Errorf("%s: after another lease over is %v", test.name, c.isOver())
+		}
+	}
+}
+
+// A command whose lease ended before it was released is told so instead, by name: no later time can be taken for it.
+func TestShimIsToldThatTheLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	c := &Command{
+		shim: &shim{control: to}, released: make(chan struct{}), over: make(chan struct{}), done: make(chan struct{}),
+		leases: make(chan time.Duration, 1),
+	}
+	close(c.over)
+	close(c.released)
+	sent := make(chan struct{})
+	go func() { c.send(); close(sent) }()
+	messages := json.NewDecoder(from)
+	var first order
+	var next release
+	if err := errors.Join(messages.Decode(&first), messages.Decode(&next)); err != nil {
+		t.Fatal(err)
+	}
+	if next != (release{Until: leaseOver}) {
+		t.Errorf("it was sent %+v", next)
+	}
+	close(c.done)
+	<-sent
+	to.Close()
 }

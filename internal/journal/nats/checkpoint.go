@@ -83,9 +83,16 @@ func (l *link) loadCheckpoint(ctx context.Context, subject string, last uint64) 
 	if err != nil {
 		return nil, 0, err
 	}
+	state, seq := usableCheckpoint(body, last)
+	return state, seq, nil
+}
+
+// usableCheckpoint returns a checkpoint unless it is damaged, or of records that there are not: a node may
+// have stored it that was no longer the owner.
+func usableCheckpoint(body []byte, last uint64) ([]byte, uint64) {
 	state, seq, err := decodeCheckpoint(body)
 	if err != nil || seq > last {
-		return nil, 0, nil
+		return nil, 0
 	}
-	return state, seq, nil
+	return state, seq
 }

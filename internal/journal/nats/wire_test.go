@@ -229,3 +229,17 @@ func TestLateTextIsNotOpen(t *testing.T) {
 		t.Errorf("open: %v", got)
 	}
 }
+
+// A checkpoint of records that there are not is not used.
+func TestCheckpointBeyondTheLastRecord(t *testing.T) {
+	body := encodeCheckpoint(5, []byte("state"))
+	for last, want := range map[uint64]uint64{4: 0, 5: 5, 6: 5} {
+		state, seq := usableCheckpoint(body, last)
+		if seq != want || (string(state) == "state") != (want != 0) {
+			t.Errorf("with %d records: %q of %d, want of %d", last, state, seq, want)
+		}
+	}
+	if state, seq := usableCheckpoint(body[1:], 9); state != nil || seq != 0 {
+		t.Errorf("damaged: %q of %d", state, seq)
+	}
+}
