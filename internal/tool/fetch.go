@@ -9,12 +9,10 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -107,22 +105,23 @@ var (
 // fetch gets a page. With open set every address may be reached; else only public
 // ones, and only on the host that was asked for.
 func fetch(ctx context.Context, u *url.URL, open bool) (string, error) {
-	dialer := &net.Dialer{Timeout: fetchTimeout, Control: func(_, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return err
-		}
-		if ip := to.Addr().Unmap(); !open && (!ip.IsGlobalUnicast() || ip.IsPrivate()) {
-			return errPrivate
-		}
-		return nil
-	}}
-	transport := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, Proxy: nil, TLSHandshakeTimeout: fetchTimeout}
+	dialer := &net.Dialer{Timeout: fetchTimeout}
 	if open {
-		transport.Proxy = http.ProxyFromEnvironment
+		return get(ctx, u, &http.Transport{DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment}, anyRedirect)
 	}
+	public := publicDialer{lookup: net.DefaultResolver.LookupNetIP, dial: dialer.DialContext}
+	return get(ctx, u, &http.Transport{DialContext: public.DialContext}, sameHost)
+}
+
+func anyRedirect(_, _ *url.URL) bool { return true }
+
+func sameHost(from, to *url.URL) bool { return from.Host == to.Host }
+
+// get gets a page. Each request has a connection of its own, so that the address of each is checked.
+func get(ctx context.Context, u *url.URL, transport *http.Transport, follow func(from, to *url.URL) bool) (string, error) {
+	transport.DisableKeepAlives, transport.TLSHandshakeTimeout = true, fetchTimeout
 	client := &http.Client{Transport: transport, Timeout: fetchTimeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) >= 5 || !open && r.URL.Host != u.Host {
+		if len(via) >= 5 || !follow(u, r.URL) {
 			return fmt.Errorf("%w to %s: fetch that, if you want it", errRedirect, r.URL)
 		}
 		return nil
