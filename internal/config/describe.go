@@ -107,7 +107,7 @@ var descriptions = map[string]string{
 	"projects.*.trust_level":         "Whether you trust a directory, and what is in it. In a trusted one `sandbox_mode` is workspace-write unless it is set, and `exec` runs also without a git repository.",
 	"projects.*.mcp_servers.*":       "An MCP server of the project that you trust: a checksum of its definition, written by `fermata mcp trust`.",
 	"projects.*.allowed_mcp_tools":   "Tools of such servers that are called without asking, each as `SERVER.TOOL`.",
-	"projects.*.allowed_commands":    "How commands begin that run in this directory, and below, without asking and outside the sandbox, such as \"go test\".",
+	"projects.*.allowed_commands":    "How commands begin that run in this directory, and below, without asking and outside the sandbox, such as \"go test\". Options behind it that write a file or run another program (`git log --output`, `sort -o`, `find -exec`) are asked about all the same.",
 	"web_search":                     "Whether the model may search the web.",
 	"tools.web_search":               "The older form of `web_search`.",
 	"tools.web_search_request":       "The older form of `web_search`.",

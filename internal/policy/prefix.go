@@ -43,7 +43,8 @@ func NewPrefix(words []string) PrefixRule {
 	return r
 }
 
-// fits reports whether a simple command begins with the words of the rule.
+// fits reports whether the rule is about a simple command: it begins with the words of the rule and, if the rule
+// allows it, has no option behind them that writes or runs something else.
 func (r PrefixRule) fits(words []word) bool {
 	if len(r.Pattern) == 0 || len(words) < len(r.Pattern) {
 		return false
@@ -58,7 +59,7 @@ func (r PrefixRule) fits(words []word) bool {
 			return false
 		}
 	}
-	return true
+	return r.Decision != PrefixAllow || !risky(words, len(r.Pattern))
 }
 
 // decidePrefix returns the rule that decides about a command, if one does. A script is allowed if each of
@@ -146,6 +147,7 @@ func OfferPrefix(argv []string) ([]string, bool) {
 			continue
 		}
 		cut, ok := cutPrefix(c.words)
+		ok = ok && !risky(c.words, 1) // what writes or runs something else is asked about each time
 		if !ok || offer != nil && !slices.Equal(offer, cut) {
 			return nil, false
 		}
