@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool/args"
+	"github.com/fermata-agent/fermata/internal/tool/publicnet"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -97,10 +98,7 @@ func (f *Fetch) clear(call Call, argv []string, open bool) *Result {
 	}}
 }
 
-var (
-	errPrivate  = errors.New("the address is on this machine or its own network, which is not allowed without network access")
-	errRedirect = errors.New("redirected")
-)
+var errRedirect = errors.New("redirected")
 
 // fetch gets a page. With open set every address may be reached; else only public
 // ones, and only on the host that was asked for.
@@ -109,7 +107,7 @@ func fetch(ctx context.Context, u *url.URL, open bool) (string, error) {
 	if open {
 		return get(ctx, u, &http.Transport{DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment}, anyRedirect)
 	}
-	public := publicDialer{lookup: net.DefaultResolver.LookupNetIP, dial: dialer.DialContext}
+	public := publicnet.Dialer{Lookup: net.DefaultResolver.LookupNetIP, Dial: dialer.DialContext}
 	return get(ctx, u, &http.Transport{DialContext: public.DialContext}, sameHost)
 }
 

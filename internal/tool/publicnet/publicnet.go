@@ -1,22 +1,28 @@
-package tool
+// Package publicnet connects to the public internet and to nothing else: not to this
+// machine, and not to networks that only it can reach.
+package publicnet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 )
 
-// A publicDialer connects to addresses of the public internet only. It resolves a
+// ErrPrivate is the error for an address that is not public.
+var ErrPrivate = errors.New("the address is on this machine or its own network, which is not allowed without network access")
+
+// A Dialer connects to addresses of the public internet only. It resolves a
 // name once for each connection and connects to an address that it has checked, so
 // that a name cannot mean something else a moment later.
-type publicDialer struct {
-	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+type Dialer struct {
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // DialContext is for http.Transport.
-func (d publicDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (d Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -26,33 +32,33 @@ func (d publicDialer) DialContext(ctx context.Context, network, address string) 
 		return nil, err
 	}
 	for _, a := range addresses { // all of them: which one would answer is not ours to choose
-		if !isPublic(a) {
-			return nil, errPrivate
+		if !IsPublic(a) {
+			return nil, ErrPrivate
 		}
 	}
 	for _, a := range addresses {
 		var conn net.Conn
-		if conn, err = d.dial(ctx, network, net.JoinHostPort(a.Unmap().String(), port)); err == nil {
+		if conn, err = d.Dial(ctx, network, net.JoinHostPort(a.Unmap().String(), port)); err == nil {
 			return conn, nil
 		}
 	}
 	return nil, err
 }
 
-func (d publicDialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+func (d Dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
 	}
-	list, err := d.lookup(ctx, "ip", host)
+	list, err := d.Lookup(ctx, "ip", host)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%s has no address", host)
 	}
 	return list, err
 }
 
-// isPublic reports whether an address belongs to the public internet. An IPv4
+// IsPublic reports whether an address belongs to the public internet. An IPv4
 // address inside an IPv6 one is judged as what it is.
-func isPublic(a netip.Addr) bool {
+func IsPublic(a netip.Addr) bool {
 	a = a.Unmap()
 	if nat64.Contains(a) { // on networks with IPv6 only, every site that has IPv4 only is there
 		bytes := a.As16()
