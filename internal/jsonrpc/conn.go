@@ -81,6 +81,7 @@ type Conn struct {
 	end     context.CancelCauseFunc // of ending
 	serving sync.WaitGroup          // handlers
 	replies chan struct{}           // holds one for each call of Options.Reply; nil is no bound
+	arrived []func()                // handlers that are about to begin; of the goroutine that reads
 
 	mu      sync.Mutex
 	calls   map[string]*inflight // by idKey: what the peer asked; guarded by mu
@@ -212,19 +213,19 @@ type readLine struct {
 // read takes lines until the end, in one goroutine, which owns the order in which requests
 // begin.
 func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan error) error {
-	lines, quit := make(chan readLine), make(chan struct{})
+	lines, quit := make(chan []readLine), make(chan struct{})
 	defer close(quit)
 	go func() { // ends with quit, or with the read that it is in
 		r := newLineReader(in, c.o.MaxLine, c.o.Room)
 		defer r.release()
 		for {
-			line, err := r.next()
+			batch := r.batch()
 			select {
-			case lines <- readLine{line, err}:
+			case lines <- batch:
 			case <-quit:
 				return
 			}
-			if err != nil && !errors.Is(err, errLong) {
+			if err := batch[len(batch)-1].err; err != nil && !errors.Is(err, errLong) {
 				return
 			}
 		}
@@ -232,18 +233,9 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 	var failed error // of a write
 	for {
 		select {
-		case l := <-lines:
-			switch {
-			case errors.Is(l.err, errLong):
-				c.out.put(c.response(nil, nil, c.tooLong()))
-			case failed != nil && l.err != nil:
-				return failed
-			case errors.Is(l.err, io.EOF), errors.Is(l.err, io.ErrClosedPipe):
-				return nil
-			case l.err != nil:
-				return fmt.Errorf("read: %w", l.err)
-			default:
-				c.take(ctx, base, l.line)
+		case batch := <-lines:
+			if over, err := c.takeBatch(ctx, base, batch, failed); over {
+				return err
 			}
 			if c.o.MaxCalls > 0 { // what a peer asks takes room only while it reads the answers
 				_ = c.out.room(ctx) // the end is seen below
@@ -257,6 +249,32 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// takeBatch deals with lines that came together: all of their requests have arrived when the first one is begun. failed is why
+// nothing can be written any more. It reports whether the stream is over, and why.
+func (c *Conn) takeBatch(ctx, base context.Context, batch []readLine, failed error) (over bool, err error) {
+	defer func() {
+		for _, begin := range c.arrived {
+			c.serving.Go(begin)
+		}
+		c.arrived = nil
+	}()
+	for _, l := range batch {
+		switch {
+		case errors.Is(l.err, errLong):
+			c.out.put(c.response(nil, nil, c.tooLong()))
+		case failed != nil && l.err != nil:
+			return true, failed
+		case errors.Is(l.err, io.EOF), errors.Is(l.err, io.ErrClosedPipe):
+			return true, nil
+		case l.err != nil:
+			return true, fmt.Errorf("read: %w", l.err)
+		default:
+			c.take(ctx, base, l.line)
+		}
+	}
+	return false, nil
 }
 
 // take deals with one line. What it waits for ends with ctx, handlers with base.

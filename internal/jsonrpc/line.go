@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"sync/atomic"
@@ -57,6 +58,27 @@ func (r *lineReader) release() {
 		r.room.left.Add(int64(r.used))
 		r.used = 0
 	}
+}
+
+// maxBatch is how many lines are taken together at most.
+const maxBatch = 32
+
+// batch returns the next line and those that came together with it. An error is in the last one.
+func (r *lineReader) batch() []readLine {
+	var lines []readLine
+	for {
+		line, err := r.next()
+		lines = append(lines, readLine{line, err})
+		if err != nil || r.used > 0 || len(lines) == maxBatch || !r.ready() {
+			return lines
+		}
+	}
+}
+
+// ready reports whether the next line has come already.
+func (r *lineReader) ready() bool {
+	next, _ := r.in.Peek(r.in.Buffered()) // so much is there
+	return bytes.IndexByte(next, '\n') >= 0
 }
 
 // next returns the next line without its end. The last one may lack an end;

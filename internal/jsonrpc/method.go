@@ -23,6 +23,10 @@ type Method struct {
 	// order they were read, each when the one before is over or calls Release. "" is none.
 	Lane func(params json.RawMessage) string
 
+	// Arrive, if set, is called when a request was read, before its handler runs or waits for its lane: in the order of the requests.
+	// The handler finds what it returns in Request.Arrived. over is called when the request was answered.
+	Arrive func(params json.RawMessage) (arrived any, over func())
+
 	First bool // it is answered before anything else is read: for what is quick, and needed to answer the rest
 
 	serve func(context.Context, *Request) (any, error)
@@ -71,6 +75,12 @@ func Notification[P any](name string) Method {
 // InLane returns m with a lane.
 func (m Method) InLane(lane func(json.RawMessage) string) Method {
 	m.Lane = lane
+	return m
+}
+
+// Arriving returns m with a function that is called when a request was read.
+func (m Method) Arriving(arrive func(json.RawMessage) (any, func())) Method {
+	m.Arrive = arrive
 	return m
 }
 

@@ -13,6 +13,8 @@ type Request struct {
 	Params json.RawMessage
 	Conn   *Conn
 
+	Arrived any // what Method.Arrive returned
+
 	in *inflight
 }
 
@@ -50,8 +52,13 @@ func (c *Conn) begin(base context.Context, m message, answer func([]byte)) {
 		return
 	}
 	req := &Request{Method: m.method, ID: m.id, Params: m.params, Conn: c, in: in}
+	over := func() {}
+	if method.Arrive != nil {
+		req.Arrived, over = method.Arrive(m.params)
+	}
 	serve := func() {
 		defer c.leave(in)
+		defer over()
 		in.waitTurn()
 		if err := c.o.Panicked.Run(func() { req.Reply(method.serve(ctx, req)) }); err != nil {
 			c.o.Log.Error("request", "method", m.method, "error", err)
@@ -62,7 +69,7 @@ func (c *Conn) begin(base context.Context, m message, answer func([]byte)) {
 		serve()
 		return
 	}
-	c.serving.Go(serve)
+	c.arrived = append(c.arrived, serve)
 }
 
 // enter registers a request, unless its id is that of one which is not answered

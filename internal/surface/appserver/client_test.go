@@ -193,6 +193,9 @@ func (c *client) ask(method, params string) (id int) {
 	return c.n
 }
 
+// turnName is the id of a turn of the thread.
+func (c *client) turnName(n p.TurnID) string { return items.TurnName(c.id, n) }
+
 // next reads the next message.
 func (c *client) next() map[string]any {
 	c.t.Helper()

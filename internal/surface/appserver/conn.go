@@ -26,6 +26,8 @@ type conn struct {
 	optOut atomic.Pointer[map[string]bool] // notifications that are not wanted; nil before initialize
 	late   chan items.Note                 // what later has to send; room for maxLate
 
+	interrupts follow.Interrupts
+
 	mu     sync.Mutex
 	warned map[string]bool              // members that were named in a warning; guarded by mu
 	open   map[p.ConversationID]*thread // guarded by mu

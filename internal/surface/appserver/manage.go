@@ -22,6 +22,7 @@ func (c *conn) remove(ctx context.Context, name, method string, how func(context
 	if err != nil {
 		return wire.None{}, err
 	}
+	turn := c.s.running(ctx, id)
 	if err := how(ctx, id); err != nil {
 		return wire.None{}, failed(err, noRollout, id)
 	}
@@ -29,11 +30,37 @@ func (c *conn) remove(ctx context.Context, name, method string, how func(context
 	loaded := c.s.loaded[id] != nil
 	delete(c.s.loaded, id)
 	c.s.mu.Unlock()
-	if loaded {
-		c.s.closed(nil, id)
+	c.thread(id).group.Ended(ctx, turn) // the answer does not overtake the end, nor do the notifications
+	for _, other := range c.s.connected() {
+		if other == c || other.follows(id) == nil {
+			other.removed(id, loaded, method)
+			continue
+		}
+		go func() { // ends when the end of the turn was sent, or with the connection
+			other.thread(id).group.Ended(other.life, turn)
+			other.removed(id, loaded, method)
+		}()
 	}
-	c.s.broadcast(nil, method, wire.ThreadRef{ThreadID: string(id)})
 	return wire.None{}, nil
+}
+
+// running is the turn of a thread that removing it ends; 0 if nobody follows it, or nothing runs.
+func (s *Server) running(ctx context.Context, id p.ConversationID) p.TurnID {
+	if !s.isLoaded(id) {
+		return 0
+	}
+	if snap, err := s.o.Engine.Resume(ctx, id); err == nil && snap.Active {
+		return snap.Turn
+	}
+	return 0
+}
+
+// removed notifies a client that a thread was taken away.
+func (c *conn) removed(id p.ConversationID, loaded bool, method string) {
+	if loaded {
+		c.closed(id)
+	}
+	c.later(method, wire.ThreadRef{ThreadID: string(id)})
 }
 
 func (c *conn) threadArchive(ctx context.Context, _ *jsonrpc.Request, in wire.ThreadName) (wire.None, error) {

@@ -68,7 +68,12 @@ func TestPanicOfASubscription(t *testing.T) {
 		c := x.connect()
 		c.start()
 		sub := c.x.s.connected()[0].follows(c.id)
+		leave, err := sub.t.enter(t.Context()) // nothing is sent meanwhile
+		if err != nil {
+			t.Fatal(err)
+		}
 		sub.fold, x.defect = nil, true
+		leave()
 		c.say("hi")
 		x.e.Request().Answer("hello")
 		got := c.until("warning")

@@ -174,8 +174,11 @@ func (s *Server) unload(id p.ConversationID, l *load) {
 		delete(s.loaded, id)
 	}
 	s.mu.Unlock()
-	if gone {
-		s.closed(nil, id)
+	if !gone {
+		return
+	}
+	for _, c := range s.connected() {
+		c.closed(id)
 	}
 }
 
@@ -202,10 +205,10 @@ func (s *Server) toOthers(id p.ConversationID, method string, params any) {
 	}
 }
 
-// closed notifies everybody but one that a thread is no longer loaded.
-func (s *Server) closed(except *conn, id p.ConversationID) {
-	s.broadcast(except, "thread/status/changed", wire.StatusChanged{ThreadID: string(id), Status: wire.NotLoaded})
-	s.broadcast(except, "thread/closed", wire.ThreadRef{ThreadID: string(id)})
+// closed notifies a client that a thread is no longer loaded.
+func (c *conn) closed(id p.ConversationID) {
+	c.later("thread/status/changed", wire.StatusChanged{ThreadID: string(id), Status: wire.NotLoaded})
+	c.later("thread/closed", wire.ThreadRef{ThreadID: string(id)})
 }
 
 // isLoaded reports whether somebody follows a thread, or did lately.

@@ -250,13 +250,19 @@ func orNull(s string) *string {
 	return &s
 }
 
-func (c *conn) threadUnsubscribe(_ context.Context, _ *jsonrpc.Request, in wire.ThreadName) (wire.Unsubscribed, error) {
+// threadUnsubscribe ends the subscription. After its answer nothing more of the thread is sent.
+func (c *conn) threadUnsubscribe(ctx context.Context, _ *jsonrpc.Request, in wire.ThreadName) (wire.Unsubscribed, error) {
 	id, err := parse(in.ThreadID, notFound)
 	if err != nil {
 		return wire.Unsubscribed{}, err
 	}
 	if sub := c.follows(id); sub != nil && sub.t.following.CompareAndSwap(sub, nil) {
 		sub.cancel()
+		leave, err := sub.t.enter(ctx) // what was being sent has been sent
+		if err != nil {
+			return wire.Unsubscribed{}, err
+		}
+		leave()
 		return wire.Unsubscribed{Status: "unsubscribed"}, nil
 	}
 	if c.s.isLoaded(id) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
@@ -119,6 +120,18 @@ func (c *conn) noTurn(ctx context.Context, id p.ConversationID, turn p.TurnID, n
 	return refuse("no active turn to %s", what)
 }
 
+// interruptArrives registers an interrupt when it is read.
+func (c *conn) interruptArrives(params json.RawMessage) (any, func()) {
+	id, err := p.ParseConversationID(threadLane(params))
+	if err != nil {
+		return nil, func() {} // its handler refuses it
+	}
+	i := c.interrupts.Arrive(id)
+	return i, i.Over
+}
+
+// turnInterrupt is answered after the end of the turn. So is one that comes when another one has stopped the turn already, and is
+// not answered yet.
 func (c *conn) turnInterrupt(ctx context.Context, r *jsonrpc.Request, in wire.TurnInterrupt) (wire.None, error) {
 	id, err := parse(in.ThreadID, notFound)
 	if err != nil {
@@ -131,18 +144,12 @@ func (c *conn) turnInterrupt(ctx context.Context, r *jsonrpc.Request, in wire.Tu
 			return wire.None{}, c.noTurn(ctx, id, 0, in.TurnID, "interrupt")
 		}
 	}
-	receipt, err := c.s.o.Engine.Submit(ctx, id, p.Interrupt{Turn: turn})
+	ctx = r.UntilEnd(ctx)
+	_, err = r.Arrived.(*follow.Interrupt).Stop(ctx, ctx, c.thread(id).group, turn, r.Release)
 	if errors.Is(err, engine.ErrNothingToStop) {
 		return wire.None{}, c.noTurn(ctx, id, turn, in.TurnID, "interrupt")
 	}
-	if err != nil {
-		return wire.None{}, failed(err, notFound, id)
-	}
-	r.Release()
-	if turn == 0 {
-		r.Reply(wire.None{}, nil)
-	}
-	return wire.None{}, failed(c.awaitEnd(r.UntilEnd(ctx), c.thread(id), receipt), notFound, id)
+	return wire.None{}, failed(err, notFound, id)
 }
 
 // threadLane keeps the requests that send something to a thread in order.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -28,9 +29,10 @@ type client struct {
 	lines chan string
 	ended chan error
 	stop  context.CancelCauseFunc
-	back  []string // read too early
-	last  string   // the answer that take has found
-	id    string   // of the first conversation it hears of; C in what is compared
+	back  []string        // read too early
+	last  string          // the answer that take has found
+	taken map[string]bool // all of those
+	id    string          // of the first conversation it hears of; C in what is compared
 	local fakeLocal
 }
 
@@ -101,11 +103,17 @@ func connect(t *testing.T, capabilities string) *client {
 // attach starts a server for one more client of an engine.
 func attach(t *testing.T, e *enginetest.Engine) *client {
 	t.Helper()
+	return attachTo(t, e, e)
+}
+
+// attachTo starts a server that sees the engine as another one.
+func attachTo(t *testing.T, e *enginetest.Engine, seen engine.Engine) *client {
+	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	ctx, stop := context.WithCancelCause(t.Context())
-	c := &client{t: t, e: e, in: inW, lines: make(chan string, 10000), ended: make(chan error, 1), stop: stop}
-	s := New(ctx, Options{Engine: c.e, Version: "1.2.3", Settings: puppetSettings, Change: puppetChange, Local: &c.local, Panicked: c.panicked})
+	c := &client{t: t, e: e, in: inW, lines: make(chan string, 10000), ended: make(chan error, 1), stop: stop, taken: map[string]bool{}}
+	s := New(ctx, Options{Engine: seen, Version: "1.2.3", Settings: puppetSettings, Change: puppetChange, Local: &c.local, Panicked: c.panicked})
 	go func() {
 		c.ended <- s.Serve(ctx, inR, outW)
 		outW.Close()
@@ -180,6 +188,7 @@ func (c *client) take(id string) {
 		line, h := c.next()
 		if h.Method == "" && bare(h.ID) == id {
 			c.back, c.last = append(before, c.back...), line
+			c.taken[line] = true
 			return
 		}
 		before = append(before, line)

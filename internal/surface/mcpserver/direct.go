@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -21,7 +22,7 @@ func (s *Server) directMethods() []jsonrpc.Method {
 		handle(s, "newConversation", s.newConversation),
 		handle(s, "sendUserMessage", s.sendUserMessage).InLane(directLane),
 		handle(s, "sendUserTurn", s.sendUserTurn).InLane(directLane),
-		handle(s, "interruptConversation", s.interruptConversation).InLane(directLane),
+		handle(s, "interruptConversation", s.interruptConversation).InLane(directLane).Arriving(s.interruptArrives),
 		handle(s, "addConversationListener", s.addListener).InLane(directLane),
 		handle(s, "removeConversationListener", s.removeListener),
 		handle(s, "listConversations", s.listConversations),
@@ -137,8 +138,18 @@ type interruptResult struct {
 	AbortReason *string `json:"abortReason"` // nil: there was nothing to stop
 }
 
+// interruptArrives registers an interrupt when it is read.
+func (s *Server) interruptArrives(params json.RawMessage) (any, func()) {
+	id, err := p.ParseConversationID(directLane(params))
+	if err != nil {
+		return nil, func() {} // its handler refuses it
+	}
+	i := s.interrupts.Arrive(id)
+	return i, i.Over
+}
+
 // interruptConversation is answered when the turn has ended and everybody who follows it for this
-// client has been sent it.
+// client has been sent it. So is one that comes when another one has stopped the turn already, and is not answered yet.
 func (s *Server) interruptConversation(ctx context.Context, r *jsonrpc.Request, in conversationName) (interruptResult, error) {
 	ctx = r.UntilEnd(ctx)
 	life := context.WithoutCancel(ctx)
@@ -146,8 +157,11 @@ func (s *Server) interruptConversation(ctx context.Context, r *jsonrpc.Request, 
 	if err != nil {
 		return interruptResult{}, requestError(err.Error())
 	}
-	receipt, err := s.o.Engine.Submit(life, id, p.Interrupt{}) // nothing is asked first: the turn might end meanwhile
-	r.Release()
+	group := follow.New(s.o.Engine, id) // this client follows nothing of it, unless it is known
+	if c, ok := s.known.get(id); ok {
+		group = c.group
+	}
+	end, err := r.Arrived.(*follow.Interrupt).Stop(ctx, life, group, 0, r.Release)
 	switch {
 	case errors.Is(err, engine.ErrNothingToStop):
 		return interruptResult{}, nil
@@ -156,17 +170,10 @@ func (s *Server) interruptConversation(ctx context.Context, r *jsonrpc.Request, 
 	case err != nil:
 		return interruptResult{}, err
 	}
-	end, err := engine.FollowTurn(life, s.o.Engine, id, receipt.Turn, receipt.Seq, func(p.Event) {})
-	if err != nil {
-		return interruptResult{}, err
-	}
-	if c, ok := s.known.get(id); ok { // else this client follows nothing of it
-		c.group.Ended(ctx, receipt.Turn)
-	}
-	if end.End.Reason == p.Completed || end.End.Reason == p.Failed {
+	if end.Reason == p.Completed || end.Reason == p.Failed {
 		return interruptResult{}, nil // it was over before
 	}
-	return interruptResult{new(event.AbortReason(end.End.Reason))}, nil
+	return interruptResult{new(event.AbortReason(end.Reason))}, nil
 }
 
 type subscription struct {

@@ -155,13 +155,21 @@ func (s *Server) archiveConversation(ctx context.Context, _ *jsonrpc.Request, in
 			return empty{}, jsonrpc.Errorf(jsonrpc.CodeRequest, "%s is kept elsewhere", id)
 		}
 	}
+	life := context.WithoutCancel(ctx)
+	var turn p.TurnID // that archiving ends
+	if snap, err := s.o.Engine.Resume(life, id); err == nil && snap.Active {
+		turn = snap.Turn
+	}
 	// Before it is closed: a follower that finds it closed, and known, opens it again.
 	c, ok := s.known.remove(id)
-	err = s.o.Engine.Archive(context.WithoutCancel(ctx), id)
+	err = s.o.Engine.Archive(life, id)
 	if errors.Is(err, engine.ErrNotFound) {
 		err = requestError((&unknownError{id}).Error())
 	}
 	if ok {
+		if err == nil { // the answer does not overtake the end
+			c.group.Ended(life, turn)
+		}
 		c.use() // so that its followers see that it is gone
 	}
 	return empty{}, err

@@ -19,7 +19,7 @@ func TestPanicIsAnErrorOfItsRequest(t *testing.T) {
 		e := enginetest.New(t, enginetest.Options{})
 		faulty := &enginetest.Faulty{Engine: e}
 		var traces atomic.Int32
-		c := &client{t: t, e: e, lines: make(chan string, 10000)}
+		c := &client{t: t, e: e, lines: make(chan string, 10000), taken: map[string]bool{}}
 		inR, inW := io.Pipe()
 		outR, outW := io.Pipe()
 		c.in = inW

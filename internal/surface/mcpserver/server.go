@@ -63,6 +63,8 @@ type Server struct {
 	elicits     atomic.Bool  // the client can be asked
 	level       atomic.Int32 // the least that is logged to the client
 
+	interrupts follow.Interrupts
+
 	known     table[p.ConversationID, *conversation]
 	listeners table[string, *listener] // by subscription
 	named     table[string, struct{}]  // unknown members that the client was warned of
