@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/queue"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/view"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -90,7 +91,7 @@ func (c *conn) queueAdd(ctx context.Context, _ *jsonrpc.Request, in wire.QueueAd
 	if err != nil {
 		return wire.QueuedOne{}, err
 	}
-	content, err := contents(in.Input, snap.Settings.Cwd)
+	content, err := view.Contents(in.Input, snap.Settings.Cwd)
 	if err != nil {
 		return wire.QueuedOne{}, err
 	}
@@ -108,7 +109,7 @@ func (c *conn) queueUpdate(ctx context.Context, _ *jsonrpc.Request, in wire.Queu
 	if err != nil {
 		return wire.QueuedOne{}, err
 	}
-	content, err := contents(in.Input, snap.Settings.Cwd)
+	content, err := view.Contents(in.Input, snap.Settings.Cwd)
 	if err != nil {
 		return wire.QueuedOne{}, err
 	}

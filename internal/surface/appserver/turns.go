@@ -2,19 +2,15 @@ package appserver
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
+	"github.com/fermata-agent/fermata/internal/surface/appserver/view"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/wire"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -46,7 +42,7 @@ func (c *conn) turnStart(ctx context.Context, r *jsonrpc.Request, in wire.TurnSt
 	if err != nil {
 		return none, failed(err, notFound, id)
 	}
-	content, err := contents(in.Input, snap.Settings.Cwd)
+	content, err := view.Contents(in.Input, snap.Settings.Cwd)
 	if err != nil {
 		return none, err
 	}
@@ -86,7 +82,7 @@ func (c *conn) turnSteer(ctx context.Context, r *jsonrpc.Request, in wire.TurnSt
 	if err != nil {
 		return none, failed(err, notFound, id)
 	}
-	content, err := contents(in.Input, snap.Settings.Cwd)
+	content, err := view.Contents(in.Input, snap.Settings.Cwd)
 	if err != nil {
 		return none, err
 	}
@@ -159,61 +155,4 @@ func threadLane(params json.RawMessage) string {
 	}
 	_ = json.Unmarshal(params, &in) // a bad one is refused by its handler
 	return strings.ToLower(in.ThreadID)
-}
-
-// maxImage is the most bytes that a file with an image may have.
-const maxImage = 20 << 20
-
-// contents is what a client says, in the words of the engine.
-func contents(input []wire.UserInput, cwd string) ([]p.Content, error) {
-	var list []p.Content
-	for i, in := range input {
-		switch in.Type {
-		case "text":
-			if in.Text == nil {
-				return nil, badParams("input[%d]: text is missing", i)
-			}
-			if *in.Text != "" {
-				list = append(list, p.Content{Type: p.ContentText, Text: *in.Text})
-			}
-		case "image":
-			list = append(list, p.Content{Type: p.ContentImage, ImageURL: in.URL})
-		case "localImage":
-			url, err := imageURL(in.Path, cwd)
-			if err != nil {
-				return nil, badParams("input[%d]: %v", i, err)
-			}
-			list = append(list, p.Content{Type: p.ContentImage, ImageURL: url})
-		case "skill", "mention":
-			list = append(list, p.Content{Type: p.ContentText, Text: fmt.Sprintf("(%s %s: %s)", in.Type, in.Name, in.Path)})
-		default:
-			return nil, badParams("input[%d]: the type %q is not supported", i, in.Type)
-		}
-	}
-	if len(list) == 0 {
-		return nil, refuse("input must not be empty")
-	}
-	return list, nil
-}
-
-// imageURL reads an image file.
-func imageURL(path, cwd string) (string, error) {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(cwd, path)
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return "", errors.New("the image cannot be read")
-	case !info.Mode().IsRegular():
-		return "", errors.New("the image is not a file")
-	case info.Size() > maxImage:
-		return "", fmt.Errorf("the image has more than %d bytes", maxImage)
-	}
-	data, err := os.ReadFile(path)
-	kind := http.DetectContentType(data)
-	if err != nil || !strings.HasPrefix(kind, "image/") {
-		return "", errors.New("the image cannot be read")
-	}
-	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data), nil
 }

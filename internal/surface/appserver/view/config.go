@@ -1,4 +1,4 @@
-// Package view puts what the application knows of the machine into the form that clients know.
+// Package view puts what the application knows of the machine into the form that clients know, and what clients send into the words of the engine.
 package view
 
 import (
