@@ -125,11 +125,11 @@ func (f *fuse) light() {
 
 // putOut keeps it from blowing, and reports whether it has blown already.
 func (f *fuse) putOut() bool {
-	time.Sleep(time.Millisecond) // it may be about to
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.left = 0
-	return f.blown
+	f.mu.Unlock()
+	time.Sleep(time.Millisecond) // it may be about to
+	return f.isBlown()
 }
 
 // crash blows it now, if it has not blown yet, and reports when it did, and how.
