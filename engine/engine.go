@@ -19,7 +19,7 @@ import (
 // goes in and comes out is plain values; errors are to be looked at with errors.Is and errors.As. A
 // context that has ended already has nothing recorded.
 type Engine interface {
-	// Create begins a conversation. It is durable when Create returns.
+	// Create begins a conversation. It is durable when Create returns. WithNewID sets its id.
 	Create(ctx context.Context, s p.Settings) (p.ConversationID, error)
 
 	// Resume opens a conversation if it is not open, which cleans up after a
@@ -41,7 +41,7 @@ type Engine interface {
 	Attach(ctx context.Context, id p.ConversationID, after p.Cursor, live func()) iter.Seq2[p.Event, error]
 
 	// Fork copies a conversation up to the end of the last turn that ended at or
-	// before the given event (0: all of it) into a new one.
+	// before the given event (0: all of it) into a new one. WithNewID sets its id.
 	Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (p.ConversationID, error)
 
 	// List returns conversations, those changed last first.
@@ -159,8 +159,12 @@ func New(ctx context.Context, o Options) *Local {
 
 // Create begins a conversation.
 func (l *Local) Create(ctx context.Context, s p.Settings) (p.ConversationID, error) {
-	id := p.NewConversationID(time.Now())
-	if err := l.CreateAs(ctx, id, s); err != nil {
+	id, err := newID(ctx)
+	if err != nil {
+		return "", fmt.Errorf("create conversation: %w", err)
+	}
+	err = l.once(ctx, id, 1, func() error { return l.CreateAs(ctx, id, s) })
+	if err != nil {
 		return "", err // it says what could not be created
 	}
 	return id, nil

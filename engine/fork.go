@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -22,21 +21,24 @@ func (l *Local) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (p.Co
 	if err != nil {
 		return "", fmt.Errorf("fork conversation %s: %w", id, err)
 	}
-	now := time.Now()
-	fork := p.NewConversationID(now)
+	fork, err := newID(ctx)
+	if err != nil {
+		return "", fmt.Errorf("fork conversation %s: %w", id, err)
+	}
 	begin, err := restart(entries, fork, id)
 	if err != nil {
 		return "", fmt.Errorf("fork conversation %s: %w", id, err)
 	}
 	entries = append(entries, endBackground(entries)...)
-	err = l.create(ctx, fork, now, begin.Settings.Ephemeral, func(ctx context.Context, j journal.Journal) (*conversation.Conversation, error) {
+	start := func(ctx context.Context, j journal.Journal) (*conversation.Conversation, error) {
 		if err := appendAll(ctx, j, entries); err != nil {
 			return nil, err
 		}
 		cfg := l.cfg
 		cfg.ID = fork
 		return conversation.Open(l.base, cfg, j)
-	})
+	}
+	err = l.once(ctx, fork, len(entries), func() error { return l.create(ctx, fork, fork.Time(), begin.Settings.Ephemeral, start) })
 	if err != nil {
 		return "", fmt.Errorf("fork conversation %s: %w", id, err)
 	}

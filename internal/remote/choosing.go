@@ -324,34 +324,6 @@ func (c *Choosing) Submit(ctx context.Context, id p.ConversationID, op p.Op) (re
 // opLength is how long the names of ops are: those of one conversation that were recorded last have to differ.
 const opLength = 12
 
-// Create implements engine.Engine.
-func (c *Choosing) Create(ctx context.Context, s p.Settings) (id p.ConversationID, err error) {
-	err = c.use(ctx, "", func(e engine.Engine) (err error) {
-		id, err = e.Create(ctx, s)
-		return err
-	})
-	return id, err
-}
-
-// Fork implements engine.Engine.
-func (c *Choosing) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (fork p.ConversationID, err error) {
-	err = c.use(ctx, "", func(e engine.Engine) (err error) {
-		fork, err = e.Fork(ctx, id, upTo)
-		return err
-	})
-	return fork, err
-}
-
-// Archive implements engine.Engine.
-func (c *Choosing) Archive(ctx context.Context, id p.ConversationID) error {
-	return c.use(ctx, id, func(e engine.Engine) error { return e.Archive(ctx, id) })
-}
-
-// Delete implements engine.Engine.
-func (c *Choosing) Delete(ctx context.Context, id p.ConversationID) error {
-	return c.use(ctx, id, func(e engine.Engine) error { return e.Delete(ctx, id) })
-}
-
 // Leave says that this process is about to end: other processes can no longer begin
 // anything here, and wait until they can take over.
 func (c *Choosing) Leave() {

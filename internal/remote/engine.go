@@ -235,7 +235,7 @@ func (e *Engine) Create(ctx context.Context, s p.Settings) (p.ConversationID, er
 	if err := engine.ValidSettings(s); err != nil { // here too: what is no JSON could not be sent
 		return "", fmt.Errorf("create conversation: %w", err)
 	}
-	return call[p.ConversationID](ctx, e, "create", createParams{s})
+	return call[p.ConversationID](ctx, e, "create", createParams{s, engine.NewIDOf(ctx)})
 }
 
 // Resume implements engine.Engine.
@@ -259,7 +259,7 @@ func (e *Engine) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Re
 
 // Fork implements engine.Engine.
 func (e *Engine) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (p.ConversationID, error) {
-	return call[p.ConversationID](ctx, e, "fork", forkParams{id, upTo})
+	return call[p.ConversationID](ctx, e, "fork", forkParams{id, upTo, engine.NewIDOf(ctx)})
 }
 
 // List implements engine.Engine.

@@ -249,12 +249,12 @@ func (c *client) methods() []jsonrpc.Method {
 		}),
 		act(c, "ping", func(context.Context, nothing) error { return nil }),
 		handle(c, "create", func(ctx context.Context, params createParams) (p.ConversationID, error) {
-			return e.Create(ctx, params.Settings)
+			return e.Create(engine.WithNewID(ctx, params.ID), params.Settings)
 		}),
 		handle(c, "resume", func(ctx context.Context, params about) (engine.Snapshot, error) { return e.Resume(ctx, params.ID) }),
 		handle(c, "submit", c.submit),
 		handle(c, "fork", func(ctx context.Context, params forkParams) (p.ConversationID, error) {
-			return e.Fork(ctx, params.ID, params.UpTo)
+			return e.Fork(engine.WithNewID(ctx, params.Fork), params.ID, params.UpTo)
 		}),
 		handle(c, "list", func(ctx context.Context, params listParams) (engine.Page, error) { return e.List(ctx, params.Options) }),
 		act(c, "archive", func(ctx context.Context, params about) error { return e.Archive(ctx, params.ID) }),

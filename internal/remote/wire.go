@@ -79,7 +79,8 @@ type (
 		ID p.ConversationID `json:"id"`
 	}
 	createParams struct {
-		Settings p.Settings `json:"settings"`
+		Settings p.Settings       `json:"settings"`
+		ID       p.ConversationID `json:"id,omitempty"` // see engine.WithNewID
 	}
 	submitParams struct {
 		ID     p.ConversationID `json:"id"`
@@ -90,6 +91,7 @@ type (
 	forkParams struct {
 		ID   p.ConversationID `json:"id"`
 		UpTo p.Seq            `json:"up_to,omitempty"`
+		Fork p.ConversationID `json:"fork,omitempty"` // see engine.WithNewID
 	}
 	listParams struct {
 		Options engine.ListOptions `json:"options"`
