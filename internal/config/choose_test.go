@@ -242,10 +242,7 @@ func TestProjectFilesAreNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(project)
-	env, _, err := WithDotEnv(home, environment("OPENAI_API_KEY", "k"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := environment("OPENAI_API_KEY", "k")
 	c := load(t, "", Options{Home: home, Cwd: project, Env: env})
 	choice, err := c.Choose(env, nil)
 	if err != nil {

@@ -158,15 +158,3 @@ func TestShowCanBeReadAgain(t *testing.T) {
 		t.Errorf("only %d archives were read", read)
 	}
 }
-
-func FuzzDotEnv(f *testing.F) {
-	f.Add("A=1\nexport B='x'\nC=\"\\n\"# c")
-	f.Fuzz(func(t *testing.T, text string) {
-		vars, _ := parseDotEnv("file", text)
-		for name := range vars {
-			if up := strings.ToUpper(name); name == "" || strings.HasPrefix(up, "CODEX_") || strings.HasPrefix(up, "FERMATA_") {
-				t.Fatalf("%q was taken", name)
-			}
-		}
-	})
-}
