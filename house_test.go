@@ -27,7 +27,7 @@ const module = "github.com/fermata-agent/fermata/"
 // belongs to its layer, and may import its relatives.
 var layers = [][]string{
 	{"protocol", "internal/panics"},
-	{"internal/safetext", "internal/suggest", "internal/plural", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/markup", "internal/model/catalogue"},
+	{"internal/safetext", "internal/suggest", "internal/plural", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/secrets", "internal/markup", "internal/model/catalogue"},
 	{
 		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
 		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck",
@@ -44,10 +44,10 @@ var layers = [][]string{
 
 // The rules that have exceptions, and the exceptions.
 var (
-	mayLock    = []string{"internal/journal", "internal/jsonrpc", "engine", "internal/proc", "internal/follow", "internal/remote", "internal/fleet", "internal/model/wire", "internal/tool/mcp", "internal/surface/mcpserver", "internal/surface/appserver", "internal/surface/web", "internal/app", "cmd/fermata"} // leaves only: nothing is called while one is held
-	mayRoot    = []string{"cmd/fermata", "internal/app", "examples", "e2e"}                                                                                                                                                                                                                                         // context.Background
-	mayStart   = []string{"cmd/fermata", "examples", "e2e", "tools"}                                                                                                                                                                                                                                                // goroutines without a race test: their tests run the binary
-	longTables = []string{"kinds"}                                                                                                                                                                                                                                                                                  // functions and files exempt by name
+	mayLock    = []string{"internal/journal", "internal/jsonrpc", "engine", "internal/proc", "internal/follow", "internal/remote", "internal/fleet", "internal/model/wire", "internal/secrets", "internal/tool/mcp", "internal/surface/mcpserver", "internal/surface/appserver", "internal/surface/web", "internal/app", "cmd/fermata"} // leaves only: nothing is called while one is held
+	mayRoot    = []string{"cmd/fermata", "internal/app", "examples", "e2e"}                                                                                                                                                                                                                                                             // context.Background
+	mayStart   = []string{"cmd/fermata", "examples", "e2e", "tools"}                                                                                                                                                                                                                                                                    // goroutines without a race test: their tests run the binary
+	longTables = []string{"kinds"}                                                                                                                                                                                                                                                                                                      // functions and files exempt by name
 )
 
 type source struct {
@@ -375,7 +375,7 @@ func TestSecurityClaimsAreTested(t *testing.T) {
 // A shim, which every command has, runs while the program is initialised, before the packages that it does not need.
 // Package net comes late in that order: with it, each shim would initialise nearly all of the program.
 func TestShimsDoNotNeedNet(t *testing.T) {
-	needed := []string{"internal/shim", "internal/proc", "internal/sandbox", "protocol"}
+	needed := []string{"internal/shim", "internal/proc", "internal/sandbox", "internal/secrets", "protocol"}
 	for _, s := range sources(t) {
 		if s.test || !under(s.pkg, needed) {
 			continue
