@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ type toolkit struct {
 // are carried out if it calls them all the same.
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
-	secret := secrets(k.config)
+	secret := secretFiles(k.config)
 	homes, guarded := config.Homes(os.Getenv), guarded(k.config, k.defs, k.dir)
 	patches := &tool.Patch{
 		Freeform: k.freeform(s), Home: k.config.Home, OtherHomes: homes, Guarded: guarded, Changes: changes, Secret: secret, NoEscalation: k.noEscalation,
@@ -84,7 +85,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 // guarded lists the files that fermata reads or executes, besides those in its home: what commands and
 // patches must not change.
 func guarded(cfg *config.Config, defs map[string]config.MCPServer, dir string) []string {
-	list := append(cfg.Files(), servers.Guarded(project.Dir(dir), cfg, os.Getenv, dir)...)
+	list := slices.Concat(cfg.Files(), cfg.SecretFiles(), servers.Guarded(project.Dir(dir), cfg, os.Getenv, dir))
 	for _, def := range defs {
 		list = append(list, servers.Programs(def, dir)...)
 	}
@@ -104,13 +105,14 @@ func canAsk(s p.Settings) bool {
 	return s.Approval != p.ApprovalNever && s.Sandbox.Mode != p.SandboxFullAccess
 }
 
-// secrets reports which files the tools that only look must not show: they run
+// secretFiles reports which files the tools that only look must not show: they run
 // in this process, unconfined. Those of the processes in /proc have its
 // environment, and those in the home, and others that the configuration names, have keys.
-func secrets(cfg *config.Config) func(path string) bool {
+func secretFiles(cfg *config.Config) func(path string) bool {
 	real, others := resolveDir(cfg.Home), cfg.SecretFiles()
+	homes := append([]string{cfg.Home}, config.Homes(os.Getenv)...)
 	return func(path string) bool {
-		if path == "/proc" || strings.HasPrefix(path, "/proc/") || sandbox.OffLimits(cfg.Home, path, others...) {
+		if path == "/proc" || strings.HasPrefix(path, "/proc/") || sandbox.OffLimits(homes, path, others...) {
 			return true
 		}
 		rel, err := filepath.Rel(real, path)

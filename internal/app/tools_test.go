@@ -1,10 +1,14 @@
 package app
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -58,11 +62,25 @@ func env(home string) func(string) string {
 // The tools that only look run in this process, which knows keys.
 func TestSecretFiles(t *testing.T) {
 	home := t.TempDir()
-	secret := secrets(&config.Config{Home: home})
+	secret := secretFiles(&config.Config{Home: home})
 	real := resolveDir(home)
 	for _, path := range []string{"/proc/self/environ", "/proc/1/environ", real + "/.env", real + "/config.toml", real + "/providers/x.json", real + "/auth.json"} {
 		if !secret(path) {
 			t.Errorf("%s may be read", path)
+		}
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	link, hard := token+"-link", token+"-hard"
+	err := errors.Join(os.WriteFile(token, []byte("sesame"), 0o600), os.Symlink(token, link), os.Link(token, hard))
+	if err != nil || secret(token) {
+		t.Fatalf("before it is registered: %v, secret %t", err, secret(token))
+	}
+	if _, err := secrets.Home(home).Read(token); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{token, link, hard} {
+		if !secret(path) {
+			t.Errorf("%s may be read although it is registered", path)
 		}
 	}
 	for _, path := range []string{"/process", "/etc/hosts", real + "/AGENTS.md", real + "/skills/x/.env", real + "/../.env"} {

@@ -76,7 +76,7 @@ type Confiner struct {
 	// Serve answers what the confinement leaves to the shim to decide. It runs in
 	// the shim, which is not confined and is the ancestor of all processes of the
 	// command, in a goroutine of its own until the shim ends. It may be nil.
-	Serve func(f *os.File)
+	Serve func(spec json.RawMessage, f *os.File)
 }
 
 // ShimMain is the main function of the processes between fermata and a command.
@@ -99,6 +99,9 @@ func ShimMain(c Confiner) int {
 	return 2
 }
 
+// serveFunc is Confiner.Serve.
+type serveFunc func(spec json.RawMessage, f *os.File)
+
 // supervisor is the shim: it owns one tree from beginning to end.
 type supervisor struct {
 	status *json.Encoder
@@ -112,14 +115,15 @@ type supervisor struct {
 	stop    chan struct{} // closed at the end of the lifeline, or when somebody asks for the end
 	failed  chan *failure // one value: nil when the stage became the command
 	reaper  *reaper
-	serve   func(*os.File) // may be nil
-	scoped  bool           // signals of this thread reach the tree only
+	serve   serveFunc            // may be nil
+	stages  chan json.RawMessage // one: the order of the stage, for serve
+	scoped  bool                 // signals of this thread reach the tree only
 	lease   deadline
 	group   *tree.Cgroup // holds the tree; may be nil
 }
 
 // superviseMain sets the stage up and supervises it.
-func superviseMain(k kind, serve func(*os.File)) int {
+func superviseMain(k kind, serve serveFunc) int {
 	asked := catchSignals()
 	if err := prepareShim(); err != nil {
 		return 1
@@ -153,6 +157,7 @@ func superviseMain(k kind, serve func(*os.File)) int {
 		failed:  make(chan *failure, 1),
 		reaper:  newReaper(leader),
 		serve:   serve,
+		stages:  make(chan json.RawMessage, 1),
 		scoped:  scoped,
 		group:   group,
 		lease:   deadline{ended: make(chan struct{})},
@@ -255,7 +260,7 @@ func (s *supervisor) readStage(from *os.File) {
 	for {
 		b, f, err := socket.Receive(from)
 		if f != nil && s.serve != nil {
-			go s.serve(f) // ended by the end of this process
+			go s.serveStage(f) // ended by the end of this process
 		}
 		if err != nil || len(b) == 0 {
 			break
@@ -268,6 +273,18 @@ func (s *supervisor) readStage(from *os.File) {
 		return
 	}
 	s.failed <- &f
+}
+
+// serveStage serves the confinement of the stage, of which f came.
+func (s *supervisor) serveStage(f *os.File) {
+	var o struct {
+		Confine json.RawMessage `json:"confine"`
+	}
+	if json.Unmarshal(<-s.stages, &o) != nil {
+		f.Close() // nothing is allowed that is left to us
+		return
+	}
+	s.serve(o.Confine, f)
 }
 
 // say reports to fermata. If it is dead nobody needs to know.
@@ -286,6 +303,7 @@ func (s *supervisor) supervise() {
 		return
 	}
 
+	s.stages <- o.Stage
 	go s.command(o.Stage)
 	select {
 	case <-s.release:

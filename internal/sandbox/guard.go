@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 // What fermata reads or executes unconfined must not be writable for a confined
@@ -30,10 +32,15 @@ func (l *layout) guard(place Place) {
 	for _, name := range place.Guarded {
 		l.guardPath(name, nil)
 	}
+	for _, home := range l.homes {
+		for _, name := range secrets.Home(home).Registered() { // who could change one would choose the next secret
+			l.guardPath(name, nil)
+		}
+	}
 	if l.home == "" {
 		return
 	}
-	for _, name := range secretDirs { // so that there is something to hide
+	for _, name := range secrets.Dirs { // so that there is something to hide
 		_ = os.Mkdir(filepath.Join(l.home, name), 0o700)
 	}
 }
@@ -86,6 +93,11 @@ func Guarded(place Place) []string {
 			for _, link := range linksIn(real) {
 				add(link)
 			}
+		}
+	}
+	for _, home := range place.homes() {
+		for _, name := range secrets.Home(resolved(home)).Registered() {
+			add(name)
 		}
 	}
 	for _, name := range place.Guarded {
@@ -144,60 +156,6 @@ func linksIn(home string) []string {
 		dirs = below
 	}
 	return links
-}
-
-// The secrets in fermata's home: keys and tokens, and the sockets of running
-// processes, by which a command could approve itself. No confined command sees
-// them. New ones belong into one of the directories: a directory stays hidden when
-// something in it is replaced, a file does not.
-var (
-	secretDirs   = []string{"run", "keys"}
-	otherSecrets = []string{"providers", ".env", "auth.json", ".credentials.json"}
-)
-
-// secrets lists the secrets that exist in a home, and others that are named, where they
-// really are.
-func secrets(home string, others ...string) []string {
-	var names []string
-	if home != "" {
-		for _, name := range slices.Concat(secretDirs, otherSecrets) {
-			names = append(names, filepath.Join(home, name))
-		}
-	}
-	var list []string
-	for _, name := range append(names, others...) {
-		if real := resolved(name); real != "" {
-			list = appendNew(list, real)
-		}
-	}
-	return list
-}
-
-// OffLimits reports whether name is, lies in, or leads to a secret of fermata's
-// home or one of the others: such files are for no tool to read, and for no command but
-// one with full access. What does not exist is judged by what does of its path.
-func OffLimits(home, name string, others ...string) bool {
-	real := resolvedParts(name)
-	home = resolved(home)
-	if real == "" || home == "" {
-		return false
-	}
-	info, err := os.Stat(real)
-	for _, secret := range slices.Concat(secretDirs, otherSecrets) {
-		if within(real, filepath.Join(home, secret)) {
-			return true
-		}
-	}
-	for _, secret := range secrets(home, others...) {
-		if within(real, secret) {
-			return true
-		}
-		// Another name of the same file.
-		if other, otherErr := os.Stat(secret); err == nil && otherErr == nil && os.SameFile(info, other) {
-			return true
-		}
-	}
-	return false
 }
 
 // resolvedParts resolves as much of an absolute name as exists.

@@ -155,14 +155,14 @@ func TestOffLimits(t *testing.T) {
 		"ws/link": true, "ws/hard": true, "ws/dir/run/s": true, "ws/dir/.credentials.json": true,
 		"home/config.toml": false, "home": false, "ws/file": false, "ws/new": false, "none/none": false,
 	} {
-		if got := OffLimits(filepath.Join(base, "home"), filepath.Join(base, name)); got != want {
+		if got := OffLimits([]string{filepath.Join(base, "home")}, filepath.Join(base, name)); got != want {
 			t.Errorf("%s: %t, want %t", name, got, want)
 		}
 	}
-	if !OffLimits(filepath.Join(base, "home"), filepath.Join(base, "ws/file"), filepath.Join(base, "ws/file")) {
+	if !OffLimits([]string{filepath.Join(base, "home")}, filepath.Join(base, "ws/file"), filepath.Join(base, "ws/file")) {
 		t.Error("a file that is named is not off limits")
 	}
-	if OffLimits("", filepath.Join(base, "home/.env")) || OffLimits(filepath.Join(base, "none"), "/etc/passwd") {
+	if OffLimits(nil, filepath.Join(base, "home/.env")) || OffLimits([]string{filepath.Join(base, "none")}, "/etc/passwd") {
 		t.Error("without a home nothing is off limits")
 	}
 }

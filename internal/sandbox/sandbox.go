@@ -85,6 +85,7 @@ func newWith(a Ability, policy protocol.SandboxPolicy, place Place) (*Confinemen
 	if a.Seatbelt { // which judges names, so what does not exist can be forbidden
 		l.protected, l.missing = append(l.protected, l.missing...), nil
 	}
+	hidden, notes := hiddenFrom(l.homes, place.Secrets)
 	c := &Confinement{
 		plan: plan{
 			Network:   policy.NetworkAccess,
@@ -93,13 +94,14 @@ func newWith(a Ability, policy protocol.SandboxPolicy, place Place) (*Confinemen
 			Roots:     paths(l.roots),
 			Own:       paths(l.own),
 			Protected: paths(l.protected),
-			Secret:    paths(secrets(l.home, place.Secrets...)),
+			Secret:    paths(hidden),
+			Homes:     paths(l.homes),
 			Shm:       policy.Mode == protocol.SandboxWorkspaceWrite,
 			Sockets:   a.Sockets,
 		},
 		pids:    place.PIDNamespace,
 		missing: l.missing,
-		notes:   append(a.limits(policy.Mode), l.notes...),
+		notes:   slices.Concat(a.limits(policy.Mode), l.notes, notes),
 	}
 	if c.plan.Mounts != mountsNone {
 		c.plan.Binds = l.binds()
@@ -157,6 +159,7 @@ type plan struct {
 	Own       []path `json:"own,omitempty"`       // those of them that are not for everybody
 	Protected []path `json:"protected,omitempty"` // read-only although in a root
 	Secret    []path `json:"secret,omitempty"`    // not even to be read
+	Homes     []path `json:"homes,omitempty"`     // whose servers must not be reached
 	Binds     []bind `json:"binds,omitempty"`     // outer ones first
 	Shm       bool   `json:"shm,omitempty"`       // with a /dev/shm
 	Sockets   bool   `json:"sockets,omitempty"`   // the shim serves local sockets

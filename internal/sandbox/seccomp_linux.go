@@ -114,12 +114,31 @@ func filterProgram(network, served bool) []unix.SockFilter {
 		f.ifNotEqual(unix.AF_UNIX, actDeny)
 		f.ifNotConnected(actDeny)
 	})
+	f.onlyConnect()
 	if served {
 		f.ifEqual(unix.SYS_CONNECT, actServe)
 		f.ifEqual(unix.SYS_LISTEN, actServe)
 	}
 	f.end(actAllow)
 	return f.prog
+}
+
+// onlyConnect leaves connect as the one way to make a connection: TCP Fast Open would connect when
+// something is sent, to an address that was not checked, or was checked long ago. Programs fall
+// back to connect, as on a kernel without it.
+func (f *filter) onlyConnect() {
+	for _, call := range []struct{ nr, flags uint32 }{
+		{unix.SYS_SENDTO, 3},
+		{unix.SYS_SENDMSG, 2},
+		{unix.SYS_SENDMMSG, 3},
+	} {
+		f.onCall(call.nr, call.flags, func() { f.ifAny(unix.MSG_FASTOPEN, actUnsupported) })
+	}
+	f.onCall(unix.SYS_SETSOCKOPT, 1, func() {
+		f.ifNotEqual(unix.IPPROTO_TCP, actAllow)
+		f.load(offsetArgs + 8*2)
+		f.ifEqual(unix.TCP_FASTOPEN_CONNECT, actUnsupported)
+	})
 }
 
 const tiocLinux = 0x541c // pastes into a console
@@ -131,6 +150,8 @@ const (
 	actDeny    = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	actMissing = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	actServe   = unix.SECCOMP_RET_USER_NOTIF
+
+	actUnsupported = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
 )
 
 // Where the kernel puts what a filter can see.

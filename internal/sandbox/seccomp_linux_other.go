@@ -2,7 +2,10 @@
 
 package sandbox
 
-import "os"
+import (
+	"encoding/json"
+	"os"
+)
 
 // haveFilter says that nobody wrote a filter for this architecture, so that New
 // refuses to confine.
@@ -12,4 +15,4 @@ func (p *plan) filterCalls() (*os.File, error) { return nil, ErrUnable }
 
 func canServeSockets() bool { return false }
 
-func serveSockets(*os.File) {}
+func serveSockets(json.RawMessage, *os.File) {}

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -33,8 +34,13 @@ import (
 // the kernel to read again, so that changing memory or descriptors meanwhile gains
 // nothing. Datagram sockets would need the same for each message; the filter
 // refuses them.
+//
+// With network access a command may connect to other machines, and to servers on this
+// one, but not to those of fermata (see package secrets): whoever can read a token or find
+// a hole there would leave the sandbox. So the shim makes these connections, too.
 type socketServer struct {
 	calls chan struct{} // holds a place for each call that is being served
+	homes []path        // whose servers must not be reached
 }
 
 // maxSocketCalls bounds how many calls are served at once; others wait.
@@ -42,12 +48,16 @@ const maxSocketCalls = 128
 
 // serveSockets answers the calls that come from f until no process of the command
 // is left.
-func serveSockets(f *os.File) {
+func serveSockets(raw json.RawMessage, f *os.File) {
+	var p plan
+	if json.Unmarshal(raw, &p) != nil {
+		return
+	}
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return
 	}
-	s := &socketServer{calls: make(chan struct{}, maxSocketCalls)}
+	s := &socketServer{calls: make(chan struct{}, maxSocketCalls), homes: p.Homes}
 	for {
 		var n notification
 		var end bool
@@ -93,7 +103,7 @@ func (s *socketServer) serve(listener int, n *notification) error {
 		return err
 	}
 	if family != unix.AF_UNIX {
-		return connectOther(socket, address)
+		return s.connectOther(socket, address)
 	}
 	return connectLocal(listener, n, socket, address)
 }
@@ -200,56 +210,6 @@ func (n *notification) connectSoon(listener, socket int, address []byte, once bo
 func peerIsOurs(socket int) bool {
 	peer, err := unix.GetsockoptUcred(socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	return err == nil && int(peer.Pid) == os.Getpid()
-}
-
-// connectOther connects a socket of another family, which only commands with
-// network access have.
-func connectOther(socket int, address []byte) error {
-	flags, err := unix.FcntlInt(uintptr(socket), unix.F_GETFL, 0)
-	if err != nil {
-		return err
-	}
-	if flags&unix.O_NONBLOCK != 0 {
-		return rawConnect(socket, address)
-	}
-
-	// Waiting must not take a thread. The flag is seen by the command, too, but
-	// only by threads that use the socket before it is connected.
-	if err := unix.SetNonblock(socket, true); err != nil {
-		return err
-	}
-	defer func() { _ = unix.SetNonblock(socket, false) }()
-	if err := rawConnect(socket, address); !errors.Is(err, unix.EINPROGRESS) {
-		return err
-	}
-	if err := awaitWritable(socket); err != nil {
-		return err
-	}
-	status, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_ERROR)
-	if err == nil && status != 0 {
-		err = unix.Errno(status)
-	}
-	return err
-}
-
-// awaitWritable waits until a connection is made, or has failed.
-func awaitWritable(socket int) error {
-	fd, err := unix.FcntlInt(uintptr(socket), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(fd), "socket")
-	defer f.Close()
-
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return conn.Write(func(fd uintptr) bool {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		n, err := unix.Poll(p, 0)
-		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
-	})
 }
 
 // open opens, as a place, what the command means by a path. Links such as those
