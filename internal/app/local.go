@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 // A RemoteDiff is the difference of a working tree to what a remote has.
@@ -128,7 +129,7 @@ func OpenGit(ctx context.Context, home, dir string) (*git.Repo, error) {
 }
 
 func gitOptions(home, dir string) git.Options {
-	return git.Options{Dir: dir, Scratch: filepath.Join(home, "tmp")}
+	return git.Options{Dir: dir, Scratch: filepath.Join(home, "tmp"), Without: secrets.Home(home).Registered()}
 }
 
 // SavedConfig reads what the configuration file says now.

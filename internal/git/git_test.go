@@ -152,6 +152,44 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// Files that are left out are in no diff and no tree, tracked or not; nothing of them is kept in the objects.
+func TestFilesThatAreLeftOut(t *testing.T) {
+	s := newSite(t)
+	s.write(filepath.Join(s.root, "a"), "sesame\n")
+	s.write(filepath.Join(s.root, "sub/[token]*"), "sesame\n")
+	s.write(filepath.Join(s.root, "sub/token"), "new\n")
+	r, err := Open(t.Context(), Options{
+		Dir: filepath.Join(s.root, "sub"), Scratch: s.scratch, Objects: s.scratch,
+		Without: []string{filepath.Join(s.root, "a"), filepath.Join(s.root, "sub/[token]*"), "/elsewhere"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	diff, err := r.Diff(t.Context(), "HEAD")
+	if err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	all, err := r.DiffAll(t.Context(), "HEAD", 0)
+	if err != nil || strings.Contains(all, "sesame") || !strings.Contains(all, "+new\n") {
+		t.Errorf("%v\n%s", err, all)
+	}
+	tree, err := r.WriteTree(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := r.Blob(t.Context(), tree+":a"); err != nil || text != "1\n" {
+		t.Errorf("a tracked file is %q in the tree, %v", text, err)
+	}
+	if paths, err := r.TreePaths(t.Context(), tree); err != nil || !slices.Equal(paths, []string{"a", "sub/token"}) {
+		t.Errorf("the tree holds %q, %v", paths, err)
+	}
+	sum := strings.TrimSpace(s.plain(s.root, "hash-object", "a"))
+	if _, err := r.Blob(t.Context(), sum); err == nil {
+		t.Error("the objects hold a file that is left out")
+	}
+}
+
 // Settings that say how to read a repository are taken over.
 func TestSettingsThatAreKept(t *testing.T) {
 	s := newSite(t)

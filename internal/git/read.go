@@ -17,7 +17,7 @@ func diff(command string, rest ...string) []string {
 
 // Diff compares the working tree with a commit, as git diff does.
 func (r *Repo) Diff(ctx context.Context, commit string) (string, error) {
-	return r.run(ctx, diff("diff", "--end-of-options", commit, "--")...)
+	return r.commandOnAll(diff("diff", "--end-of-options", commit)...).run(ctx)
 }
 
 // DiffAll compares the working tree with a commit. Files that are neither tracked
@@ -27,14 +27,13 @@ func (r *Repo) DiffAll(ctx context.Context, commit string, limit int) (string, e
 	if err := r.copyIndex(ctx); err != nil {
 		return "", err
 	}
-	c := r.command("add", "--intent-to-add", "--ignore-errors", "--", ".")
-	c.dir = r.Root
+	c := r.commandOnAll("add", "--intent-to-add", "--ignore-errors")
 	// A file that cannot be read is missing in the diff, and the others are not.
 	if _, err := c.run(ctx); err != nil && ctx.Err() != nil {
 		return "", err
 	}
-	c = r.command(diff("diff", "--end-of-options", commit, "--")...)
-	c.dir, c.max = r.Root, limit
+	c = r.commandOnAll(diff("diff", "--end-of-options", commit)...)
+	c.max = limit
 	return c.run(ctx)
 }
 
@@ -117,9 +116,7 @@ func (r *Repo) WriteTree(ctx context.Context) (string, error) {
 	if err := r.copyIndex(ctx); err != nil {
 		return "", err
 	}
-	c := r.command("add", "-A", "--", ".")
-	c.dir = r.Root
-	if _, err := c.run(ctx); err != nil {
+	if _, err := r.commandOnAll("add", "-A").run(ctx); err != nil {
 		return "", err
 	}
 	out, err := r.run(ctx, "write-tree", "--missing-ok")

@@ -17,6 +17,9 @@ type Options struct {
 	Dir     string // a directory in the working tree
 	Scratch string // a directory for our git directories, where commands cannot write; made if need be
 	Objects string // where new objects are kept; if empty, they are dropped at Close
+
+	// Without are files, by their absolute paths, that are left out of trees and diffs.
+	Without []string
 }
 
 // A Repo is a repository that is open for reading. Close it.
@@ -27,6 +30,8 @@ type Repo struct {
 	objects string // where new objects go
 	from    string // the directory that relative paths are seen from
 	index   string // a copy of the index, once there is one
+
+	without []string // files that are left out, from the root
 }
 
 // Open opens the repository that a directory is in. It fails with ErrNotFound if
@@ -44,7 +49,28 @@ func Open(ctx context.Context, o Options) (*Repo, error) {
 	if r.objects == "" {
 		r.objects = filepath.Join(shadow, "objects")
 	}
+	for _, name := range o.Without {
+		if rel, err := filepath.Rel(l.Root, name); err == nil && filepath.IsLocal(rel) {
+			r.without = append(r.without, filepath.ToSlash(rel))
+		}
+	}
 	return r, nil
+}
+
+// commandOnAll is a command on all files but those that are left out.
+func (r *Repo) commandOnAll(args ...string) command {
+	c := r.command(append(args, "--")...)
+	c.dir = r.Root
+	if len(r.without) == 0 {
+		c.args = append(c.args, ".")
+		return c
+	}
+	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=0")
+	c.args = append(c.args, ":(top)")
+	for _, name := range r.without {
+		c.args = append(c.args, ":(top,exclude,literal)"+name)
+	}
+	return c
 }
 
 // Close removes what was made for running git. Only objects are kept, if

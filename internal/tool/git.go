@@ -16,6 +16,9 @@ import (
 type Snapshots struct {
 	Dir   string        // where objects are kept, and commands cannot write; made if need be
 	Limit time.Duration // for one snapshot; 0 is 300 ms
+
+	// Secret lists files that are left out, because commands can read the objects. May be nil.
+	Secret func() []string
 }
 
 const snapshotLimit = 300 * time.Millisecond
@@ -25,7 +28,11 @@ func (s *Snapshots) open(ctx context.Context, dir string) (*git.Repo, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	return git.Open(ctx, git.Options{Dir: dir, Scratch: s.Dir, Objects: s.Dir})
+	o := git.Options{Dir: dir, Scratch: s.Dir, Objects: s.Dir}
+	if s.Secret != nil {
+		o.Without = s.Secret()
+	}
+	return git.Open(ctx, o)
 }
 
 // take takes a snapshot of the repository that dir is in, within the limit. The

@@ -49,10 +49,12 @@ func (v ViewImage) Run(_ context.Context, call Call) Result {
 		return failed(imageSchema.Error("path is empty"))
 	}
 	name := within(call.Settings.Cwd, a.String("path"))
-	if v.Secret != nil && v.Secret(name) {
-		return failed(name + " must not be read: it holds secrets")
-	}
-	image, err := ReadImage(name)
+	image, err := readImage(name, func(real string) error {
+		if v.Secret != nil && v.Secret(real) {
+			return errSecret
+		}
+		return nil
+	})
 	if err != nil {
 		return failed(err.Error())
 	}
@@ -63,8 +65,11 @@ func (v ViewImage) Run(_ context.Context, call Call) Result {
 const imageMax = 20 << 20
 
 // ReadImage makes content of an image file.
-func ReadImage(name string) (protocol.Content, error) {
-	f, err := rootfs.OpenRegular(name, nil)
+func ReadImage(name string) (protocol.Content, error) { return readImage(name, nil) }
+
+// readImage is ReadImage if check, which may be nil, allows the file.
+func readImage(name string, check func(real string) error) (protocol.Content, error) {
+	f, err := rootfs.OpenRegular(name, check)
 	if errors.Is(err, rootfs.ErrNotRegular) {
 		return protocol.Content{}, fmt.Errorf("image %s: not a file", name)
 	}

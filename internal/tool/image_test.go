@@ -83,3 +83,20 @@ func TestViewImageOfAFileWithoutEnd(t *testing.T) {
 		t.Error("reading it does not end")
 	}
 }
+
+// Which file an image is, links followed, is checked where it is opened.
+func TestViewImageKeepsSecrets(t *testing.T) {
+	dir := realDir(t)
+	put(t, dir, "key.png", "\x89PNG\r\n\x1a\nsecret")
+	if err := os.Symlink("key.png", filepath.Join(dir, "link.png")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"key.png", "link.png", filepath.Join(dir, "key.png")} {
+		for isSecret, secret := range map[bool]func(string) bool{false: nil, true: func(path string) bool { return path == filepath.Join(dir, "key.png") }} {
+			res := ViewImage{Secret: secret}.Run(t.Context(), call(&fakeHost{}, dir, map[string]string{"path": name}))
+			if res.Output.Failed != isSecret || isSecret != strings.Contains(res.Output.Output, "must not be read") {
+				t.Errorf("%s, secret %t: %+v", name, isSecret, res.Output)
+			}
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/hint"
 	"github.com/fermata-agent/fermata/internal/patch"
+	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -91,7 +92,7 @@ func notYet(snap p.Snapshot) error {
 
 // Snapshots are those of a home.
 func Snapshots(home string) *tool.Snapshots {
-	return &tool.Snapshots{Dir: filepath.Join(home, "snapshots")}
+	return &tool.Snapshots{Dir: filepath.Join(home, "snapshots"), Secret: secrets.Home(home).Registered}
 }
 
 // plan works out what has to be done: what is in snapshots from those, the rest

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/git"
+	"github.com/fermata-agent/fermata/internal/secrets"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -88,7 +89,7 @@ func (k *Keeper) keep(ctx context.Context, id p.ConversationID, turn p.TurnID, w
 // bundle returns what a work tree has beyond a commit.
 func (k *Keeper) bundle(ctx context.Context, id p.ConversationID, base string) (git.Bundle, error) {
 	dir := k.Dir(id)
-	repo, err := git.Open(ctx, git.Options{Dir: dir, Scratch: filepath.Join(k.Home, "tmp")})
+	repo, err := git.Open(ctx, git.Options{Dir: dir, Scratch: filepath.Join(k.Home, "tmp"), Without: secrets.Home(k.Home).Registered()})
 	if err != nil {
 		return git.Bundle{}, err
 	}
