@@ -336,6 +336,51 @@ func TestGitIsRunInOnePlace(t *testing.T) {
 	}
 }
 
+// A file with a secret is read by internal/secrets, which keeps commands from it. What reads such files by their name is
+// not called elsewhere, and the name of a secrets.File is not opened; internal/journal/nats reads what internal/app/store has registered.
+func TestSecretFilesAreReadInOnePlace(t *testing.T) {
+	readers := []string{"LoadX509KeyPair", "UserCredentials", "NkeyOptionFromSeed", "ClientCert"}
+	opens := []string{"os.ReadFile", "os.Open", "os.OpenFile", "rootfs.Open", "rootfs.OpenRegular", "rootfs.ReadFile"}
+	for _, s := range sources(t) {
+		if s.test || helper(s.pkg) || under(s.pkg, []string{"internal/secrets", "internal/journal/nats", "e2e", "examples"}) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			f, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			of, _ := f.X.(*ast.Ident)
+			if slices.Contains(readers, f.Sel.Name) || of != nil && slices.Contains(opens, of.Name+"."+f.Sel.Name) && isSecretName(call.Args[0]) {
+				t.Errorf("%s: read files with secrets by internal/secrets", s.at(n))
+			}
+			return true
+		})
+	}
+}
+
+// isSecretName reports whether an argument may be the name of a file with a secret: that of a flag or setting, or one that is
+// called so.
+func isSecretName(e ast.Expr) bool {
+	found := false
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			found = found || n.Sel.Name == "String"
+		case *ast.Ident:
+			found = found || regexp.MustCompile(`(?i)token|secret|nkey|creds|password`).MatchString(n.Name)
+		case *ast.BasicLit:
+			found = found || regexp.MustCompile(`(?i)auth\.json|credentials|\.pem|token|secret|web\.json`).MatchString(n.Value)
+		}
+		return true
+	})
+	return found
+}
+
 // docs/security.md claims nothing without a test: each row of its tables names
 // tests, and each test that it names exists.
 func TestSecurityClaimsAreTested(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/configfile"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 // A client may bring its own model provider with a conversation. Its settings then name the
@@ -79,7 +80,7 @@ func (m *Models) defined(provider string) (id string, values []string, err error
 	if !ok {
 		return id, nil, nil
 	}
-	text, err := os.ReadFile(m.definition(filepath.Base(key)))
+	text, err := secrets.Home(m.config.Home).Read(m.definition(filepath.Base(key)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return id, nil, fmt.Errorf("provider %s was defined by the client that began the conversation, and its definition is gone", id)
 	}

@@ -309,9 +309,35 @@ func (c *Config) String() string {
 // GoString is String.
 func (c *Config) GoString() string { return c.String() }
 
-// SecretFiles lists the files with keys that the configuration names.
+// SecretFiles lists the files with keys that the configuration names, and its own if there is a secret in it.
 func (c *Config) SecretFiles() []string {
-	return slices.DeleteFunc([]string{c.Store.NKey, c.Store.Creds, c.Store.Key}, func(name string) bool { return !filepath.IsAbs(name) })
+	var list []string
+	add := func(name string) {
+		if filepath.IsAbs(name) && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	for _, s := range c.settings {
+		switch {
+		case s.key.secretFile:
+			name, _ := s.value.(string)
+			add(name)
+		case s.holdsSecret() && s.source.Kind == FromFile:
+			add(c.File)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// holdsSecret reports whether the value itself is a secret: a password, a header, or an address with a password.
+func (s *setting) holdsSecret() bool {
+	if s.key.kind == secretKind {
+		return true
+	}
+	text, _ := s.value.(string)
+	_, rest, ok := strings.Cut(text, "://")
+	return ok && strings.Contains(rest, "@")
 }
 
 // Files lists the files outside the home that were read for this configuration, or

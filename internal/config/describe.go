@@ -69,6 +69,8 @@ var descriptions = map[string]string{
 	"mcp_servers.*.approval":             "Whether its tools may be called. Unless set, tools that it describes as read-only may, and others ask.",
 	"mcp_servers.*.tools.*.approval":     "The same for one tool.",
 
+	"store.commands_may_connect": "Let confined commands with network access connect to the NATS servers, where they could act as a member of the fleet.",
+
 	"store.url":           "Addresses of NATS servers with JetStream, separated by commas: conversations are kept there instead of in files, and any machine can resume them. See fleet.md.",
 	"store.stream":        "Name of the stream, and the first word of all its subjects. It is made if it does not exist.",
 	"store.user":          "User of the NATS servers.",

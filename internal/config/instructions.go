@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/internal/rootfs"
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 const (
@@ -35,7 +36,15 @@ type Docs struct {
 // In a directory of the project that has no AGENTS.md the first of the fallbacks
 // is read.
 func Instructions(home, cwd string, limit int64, fallbacks ...string) (Docs, []Warning) {
-	r := docReader{open: rootfs.OpenRegular, late: make(chan struct{})}
+	open := func(path string, check func(real string) error) (*os.File, error) {
+		return rootfs.OpenRegular(path, func(real string) error {
+			if secrets.Among(real, secrets.Home(home).Files()) {
+				return errors.New("it holds a secret")
+			}
+			return check(real)
+		})
+	}
+	r := docReader{open: open, late: make(chan struct{})}
 	timer := time.AfterFunc(slowest, func() { close(r.late) })
 	defer timer.Stop()
 	return r.all(home, cwd, limit, append([]string{instructionsName}, fallbacks...))

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 func TestInstructionsThatCannotBeRead(t *testing.T) {
@@ -58,6 +60,23 @@ func TestInstructionsThatLeadElsewhere(t *testing.T) {
 	}
 	if docs, warnings := Instructions(dir, filepath.Join(dir, "a"), 100); docs.Text != "" || len(warnings) != 1 {
 		t.Errorf("a device: %q, %v", docs.Text, warnings)
+	}
+}
+
+// A file of the project that fermata has registered as secret is not sent, whatever it is called.
+func TestInstructionsThatAreSecret(t *testing.T) {
+	root := tree(t, map[string]string{"repo/.git/": "", "repo/token": "sesame", "home/": ""})
+	if err := os.Symlink("token", filepath.Join(root, "repo/AGENTS.md")); err != nil {
+		t.Fatal(err)
+	}
+	if docs, _ := Instructions(filepath.Join(root, "home"), filepath.Join(root, "repo"), 100); docs.Text != "sesame" {
+		t.Fatalf("before it is registered: %q", docs.Text)
+	}
+	if err := secrets.Home(filepath.Join(root, "home")).Register(filepath.Join(root, "repo/token")); err != nil {
+		t.Fatal(err)
+	}
+	if docs, warnings := Instructions(filepath.Join(root, "home"), filepath.Join(root, "repo"), 100); docs.Text != "" || len(warnings) != 1 {
+		t.Errorf("got %q, %v", docs.Text, warnings)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 // A kind is what sort of value a key takes.
@@ -24,14 +26,15 @@ const (
 
 // A key is one thing that can be configured.
 type key struct {
-	path     []string // "*" stands for any name
-	kind     kind
-	allowed  []string // enumKind
-	min, max int64    // wholeKind
-	cap      int64    // wholeKind: more is taken as this
-	def      any      // nil: none
-	global   bool     // has no effect in a profile
-	lists    bool     // boolKind: a list is true if it names anything
+	path       []string // "*" stands for any name
+	kind       kind
+	allowed    []string // enumKind
+	min, max   int64    // wholeKind
+	cap        int64    // wholeKind: more is taken as this
+	def        any      // nil: none
+	global     bool     // has no effect in a profile
+	secretFile bool     // pathKind: the file holds a secret
+	lists      bool     // boolKind: a list is true if it names anything
 
 	// warning says why a value has no effect; a value among fine needs no warning.
 	warning string
@@ -86,6 +89,14 @@ func text[T ~string](path string, at place[T]) key {
 func secret(path string, at place[Secret]) key {
 	k := newKey(path, secretKind)
 	k.put = func(c *Config, names []string, v any) { *at(c, names) = v.(Secret) }
+	return k
+}
+
+// secretFile is a key that names a file with a secret. Commands cannot read it.
+func secretFile(path string, at place[secrets.File]) key {
+	k := newKey(path, pathKind)
+	k.secretFile = true
+	k.put = func(c *Config, names []string, v any) { *at(c, names) = secrets.NewFile(v.(string)) }
 	return k
 }
 

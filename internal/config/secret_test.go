@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,5 +116,48 @@ func TestRedactURL(t *testing.T) {
 		if got := RedactURL(address); got != want {
 			t.Errorf("RedactURL(%q) = %q, want %q", address, got, want)
 		}
+	}
+}
+
+// A key that names a file with a secret is marked, so that the file is hidden from commands.
+func TestKeysOfSecretFilesAreMarked(t *testing.T) {
+	marked := 0
+	for _, k := range slices.Concat(modelKeys(), providerKeys(), commandKeys(), otherKeys(), serverKeys(), storeKeys()) {
+		looks := slices.ContainsFunc([]string{"key", "creds", "token", "secret", "password", "seed"}, func(word string) bool { return strings.Contains(k.last(), word) })
+		if k.kind == pathKind && looks && !k.secretFile {
+			t.Errorf("%s: a file with a secret: use secretFile", k.name())
+		}
+		if k.secretFile {
+			marked++
+		}
+	}
+	if marked < 3 {
+		t.Errorf("only %d keys are marked", marked)
+	}
+}
+
+// The files that commands must not read: those with keys, and the configuration if there is a secret in it.
+func TestSecretFiles(t *testing.T) {
+	home := t.TempDir()
+	file := filepath.Join(home, FileName)
+	for text, want := range map[string][]string{
+		"model = 'm'":                                                    nil,
+		"[store]\ncreds = '/a'\nkey = '/b'":                              {"/a", "/b"},
+		"[store]\nnkey = '/c'\npassword = 'pw'":                          {"/c", file},
+		"[store]\nurl = 'nats://u:pw@host'":                              {file},
+		"[store]\nurl = 'nats://host'":                                   nil,
+		"[mcp_servers.s]\ncommand = 'x'\nenv = { KEY = 'v' }":            {file},
+		"[model_providers.p]\nbase_url = 'http://h/v1'\nenv_key = 'KEY'": nil,
+	} {
+		c := load(t, text, Options{Home: home})
+		got := c.SecretFiles()
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+	c := load(t, "model = 'm'", Options{Home: home, Overrides: []string{"store.password=pw", "store.key=/k"}})
+	if got := c.SecretFiles(); !slices.Equal(got, []string{"/k"}) {
+		t.Errorf("from the command line: %q", got)
 	}
 }

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/fermata-agent/fermata/internal/secrets"
+)
 
 // A Store says where conversations are kept.
 type Store struct {
@@ -9,16 +13,18 @@ type Store struct {
 	User     string
 	Password Secret
 	Token    Secret
-	NKey     string // file with the seed
-	Creds    string // file
+	NKey     secrets.File // with the seed
+	Creds    secrets.File
 	CA       string // file
 	Cert     string // file
-	Key      string // file
+	Key      secrets.File
 	Domain   string
 	Replicas int64 // when the stream is made
 	MaxBytes int64 // when the stream is made; 0 is no limit
 	Memory   bool  // when the stream is made
 	Lease    time.Duration
+
+	CommandsMayConnect bool // confined ones, with network access
 }
 
 // storeKeys say where conversations are kept.
@@ -35,15 +41,16 @@ func storeKeys() []key {
 		text("store.user", in(func(s *Store) *string { return &s.User })),
 		hidden("store.password", of(func(c *Config) *Secret { return &c.Store.Password })),
 		hidden("store.token", of(func(c *Config) *Secret { return &c.Store.Token })),
-		text("store.nkey", in(func(s *Store) *string { return &s.NKey })).as(pathKind),
-		text("store.creds", in(func(s *Store) *string { return &s.Creds })).as(pathKind),
+		secretFile("store.nkey", of(func(c *Config) *secrets.File { return &c.Store.NKey })),
+		secretFile("store.creds", of(func(c *Config) *secrets.File { return &c.Store.Creds })),
 		text("store.ca", in(func(s *Store) *string { return &s.CA })).as(pathKind),
 		text("store.cert", in(func(s *Store) *string { return &s.Cert })).as(pathKind),
-		text("store.key", in(func(s *Store) *string { return &s.Key })).as(pathKind),
+		secretFile("store.key", of(func(c *Config) *secrets.File { return &c.Store.Key })),
 		text("store.domain", in(func(s *Store) *string { return &s.Domain })),
 		whole("store.replicas", of(func(c *Config) *int64 { return &c.Store.Replicas })).within(1, 9).or(int64(1)),
 		whole("store.max_bytes", of(func(c *Config) *int64 { return &c.Store.MaxBytes })).or(int64(0)),
 		yesNo("store.memory", of(func(c *Config) *bool { return &c.Store.Memory })).or(false),
+		yesNo("store.commands_may_connect", of(func(c *Config) *bool { return &c.Store.CommandsMayConnect })).or(false),
 		millis("store.lease_ms", of(func(c *Config) *time.Duration { return &c.Store.Lease })).within(1000, 60*60*1000).or(int64(1500)),
 	}
 	for i := range keys {

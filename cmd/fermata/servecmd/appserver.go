@@ -16,22 +16,26 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/unreachable"
+	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/internal/surface/appserver"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/listen"
 )
 
 // appAddress is where an app-server listens, as flags say it.
 type appAddress struct {
-	listen             string
-	auth               string
-	tokenFile, tokenID string
+	listen    string
+	auth      string
+	tokenFile secrets.File
+	tokenID   string
 }
 
 // register adds the flags; name is that of the address.
 func (f *appAddress) register(fs *pflag.FlagSet, name, address, help string) {
 	fs.StringVar(&f.listen, name, address, help)
 	fs.StringVar(&f.auth, "ws-auth", "", "`KIND` of token that clients of ws:// must show: capability-token")
-	fs.StringVar(&f.tokenFile, "ws-token-file", "", "`FILE` with the token, at least 16 characters")
+	fs.Var(&f.tokenFile, "ws-token-file", "`FILE` with the token, at least 16 characters")
 	fs.StringVar(&f.tokenID, "ws-token-sha256", "", "SHA-256 of the token in `HEX`, in place of the token")
 }
 
@@ -83,7 +87,7 @@ type appService struct {
 }
 
 // service returns what the flags ask for.
-func (f appAddress) service(s cli.Streams) (*appService, error) {
+func (f *appAddress) service(s cli.Streams) (*appService, error) {
 	token, err := f.token()
 	if err != nil {
 		return nil, &app.Error{Err: err, Usage: true}
@@ -108,18 +112,26 @@ func (a *appService) Serve(ctx context.Context, r *app.App) error {
 	if at.Stdio {
 		return server.Serve(ctx, appserver.Only, a.s.In, a.s.RawOut)
 	}
-	return listenApp(ctx, a.s, at, listen.Options{Token: a.token, Log: log, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+	return listenApp(ctx, a.s, r.Config.Home, at, listen.Options{Token: a.token, Log: log, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer r.Busy()()
 		return server.Serve(ctx, appserver.Shared, in, out)
 	}})
 }
 
-func listenApp(ctx context.Context, s cli.Streams, at listen.Address, o listen.Options) error {
+func listenApp(ctx context.Context, s cli.Streams, home string, at listen.Address, o listen.Options) error {
+	if at.Path != "" {
+		if err := secrets.Home(home).Register(at.Path); err != nil {
+			return err
+		}
+	}
 	l, err := at.Open(ctx)
 	if errors.Is(err, listen.ErrInUse) {
 		return &app.Error{Err: err, Hint: "stop the server that is there, or choose another address"}
 	}
 	if err != nil {
+		return err
+	}
+	if l, err = unreachable.Listener(home, l); err != nil {
 		return err
 	}
 	where := "unix://" + at.Path
@@ -131,9 +143,9 @@ func listenApp(ctx context.Context, s cli.Streams, at listen.Address, o listen.O
 }
 
 // token is what clients must show; nil if nothing. Whoever can connect to a TCP address can run commands, so it needs one.
-func (f appAddress) token() (*listen.Token, error) {
+func (f *appAddress) token() (*listen.Token, error) {
 	at, err := listen.Parse(f.listen, "socket")
-	switch given := f.tokenFile != "" || f.tokenID != ""; {
+	switch given := f.tokenFile.IsSet() || f.tokenID != ""; {
 	case err != nil:
 		return nil, err
 	case f.auth != "" && f.auth != "capability-token":
@@ -144,10 +156,14 @@ func (f appAddress) token() (*listen.Token, error) {
 		return nil, nil
 	case f.auth == "" || !given:
 		return nil, errors.New("--listen ws:// needs a token: add --ws-auth capability-token and --ws-token-file FILE, or listen at unix://")
-	case f.tokenFile != "" && f.tokenID != "":
+	case f.tokenFile.IsSet() && f.tokenID != "":
 		return nil, errors.New("--ws-token-file and --ws-token-sha256: only one of them")
-	case f.tokenFile != "":
-		return listen.ReadToken(f.tokenFile)
+	case f.tokenFile.IsSet():
+		home, err := config.Home(os.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		return listen.ReadToken(secrets.Home(home), &f.tokenFile)
 	}
 	return listen.ParseHash(f.tokenID)
 }

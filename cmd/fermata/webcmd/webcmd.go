@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/internal/surface/web"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/notify"
@@ -24,11 +25,12 @@ import (
 
 // Flags are those of the page.
 type Flags struct {
-	Address   string
-	names     []string
-	cert, key string
-	plain     bool
-	readOnly  bool
+	Address  string
+	names    []string
+	cert     string
+	key      secrets.File
+	plain    bool
+	readOnly bool
 }
 
 // Default is where the page is served unless an address is given.
@@ -40,7 +42,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.Lookup("http").NoOptDefVal = withoutAddress
 	fs.StringArrayVar(&f.names, "http-name", nil, "another `NAME` of this machine by which the page is reached; may be repeated")
 	fs.StringVar(&f.cert, "tls-cert", "", "the certificate, a PEM `FILE`; without one, one is made where it is needed")
-	fs.StringVar(&f.key, "tls-key", "", "the key of the certificate, a PEM `FILE`")
+	fs.Var(&f.key, "tls-key", "the key of the certificate, a PEM `FILE`")
 	fs.BoolVar(&f.plain, "insecure-http", false, "serve without TLS beyond this machine, although others can then read and do everything")
 	fs.BoolVar(&f.readOnly, "read-only", false, "make the link one for reading only")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"github.com/fermata-agent/fermata/internal/app/configfile"
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 // A Place is where a key is saved.
@@ -40,6 +41,7 @@ type Ring interface {
 
 // A Store has the keys of one home directory.
 type Store struct {
+	home secrets.Home
 	dir  string // keys/VARIABLE is the key, keys/VARIABLE.keyring says that the keyring has it
 	ring Ring   // nil if there is none
 }
@@ -47,7 +49,7 @@ type Store struct {
 // Open returns the store of a home directory. Nothing is read, and no keyring is asked, before
 // a key is needed.
 func Open(home string) *Store {
-	s := &Store{dir: filepath.Join(home, "keys")}
+	s := &Store{home: secrets.Home(home), dir: filepath.Join(home, "keys")}
 	if hasKeyring() {
 		s.ring = system{}
 	}
@@ -76,7 +78,7 @@ func (s *Store) Get(name string) (key string, from Place, err error) {
 	if !variable().MatchString(name) {
 		return "", "", nil
 	}
-	text, err := os.ReadFile(filepath.Join(s.dir, name))
+	text, err := s.home.Read(filepath.Join(s.dir, name))
 	if err == nil {
 		return strings.TrimSpace(string(text)), File, nil
 	}

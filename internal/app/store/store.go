@@ -17,6 +17,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/unreachable"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/fleet/pipe"
 	"github.com/fermata-agent/fermata/internal/fleet/worktree"
@@ -24,6 +25,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/remote"
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 // A Place is where conversations are kept, and what a store needs to know of this process.
@@ -125,11 +127,32 @@ func natsOptions(p Place) nats.Options {
 		URL: c.URL, Name: c.Stream, Domain: c.Domain,
 		Auth: nats.Auth{
 			User: c.User, Password: orVariable(c.Password, config.StorePassword), Token: orVariable(c.Token, config.StoreToken),
-			NKey: c.NKey, Creds: c.Creds, CA: c.CA, Cert: c.Cert, Key: c.Key,
+			NKey: c.NKey.String(), Creds: c.Creds.String(), CA: c.CA, Cert: c.Cert, Key: c.Key.String(),
 		},
+		Connect:  keepFromCommands(secrets.Home(p.Home), c),
 		Replicas: int(c.Replicas), Memory: c.Memory, MaxBytes: c.MaxBytes, Lease: c.Lease,
 		Member: p.Member, Address: p.Address, Join: p.Join, Accept: accept(p), Renewed: p.Renewed, Lost: p.Lost,
 	}
+}
+
+// keepFromCommands registers what confined commands must not reach: the files with keys to the NATS servers, before
+// they are read, and their addresses, before they are connected to. Whoever may connect is a member of the fleet, and
+// can approve what a command asks for.
+func keepFromCommands(home secrets.Home, c config.Store) []natsgo.Option {
+	for _, file := range []secrets.File{c.NKey, c.Creds, c.Key} {
+		if !file.IsSet() {
+			continue
+		}
+		if err := home.Register(file.String()); err != nil {
+			return []natsgo.Option{func(*natsgo.Options) error { return err }}
+		}
+	}
+	if c.CommandsMayConnect {
+		return nil
+	}
+	d := &unreachable.Dialer{Home: home, URLs: strings.Split(c.URL, ","), DefaultPort: natsgo.DefaultPort}
+	others := func(nc *natsgo.Conn) { _ = d.Register(nc.Servers()...) } // which it names; those that are used are registered by Dial
+	return []natsgo.Option{natsgo.SetCustomDialer(d), natsgo.ConnectHandler(others), natsgo.DiscoveredServersHandler(others)}
 }
 
 // accept makes what begins to accept clients from other machines.

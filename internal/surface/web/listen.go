@@ -24,16 +24,21 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/app/unreachable"
+	"github.com/fermata-agent/fermata/internal/secrets"
+	"github.com/fermata-agent/fermata/internal/surface/web/access"
 )
 
 // An Address is where to serve.
 type Address struct {
-	Listen    string   // host:port; port 0 is LastPort if that is free, else any
-	LastPort  int      // where it was served before, so that pages find it again; may be 0
-	Names     []string // other names of this machine by which the page is reached
-	Cert, Key string   // files; empty is a certificate of our own, where one is needed
-	Plain     bool     // no TLS although others can listen on the way
-	Home      string   // where a certificate of our own is kept
+	Listen   string   // host:port; port 0 is LastPort if that is free, else any
+	LastPort int      // where it was served before, so that pages find it again; may be 0
+	Names    []string // other names of this machine by which the page is reached
+	Cert     string   // a file; empty is a certificate of our own, where one is needed
+	Key      secrets.File
+	Plain    bool   // no TLS although others can listen on the way
+	Home     string // where a certificate of our own is kept
 }
 
 // An Endpoint is a place that pages are served at.
@@ -57,7 +62,7 @@ func Listen(ctx context.Context, a Address) (*Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %q: want HOST:PORT, such as 127.0.0.1:7777", a.Listen)
 	}
-	if (a.Cert == "") != (a.Key == "") {
+	if (a.Cert != "") != a.Key.IsSet() {
 		return nil, errors.New("a certificate needs its key, and a key its certificate")
 	}
 	if a.Plain && a.Cert != "" {
@@ -65,6 +70,9 @@ func Listen(ctx context.Context, a Address) (*Endpoint, error) {
 	}
 	l, err := listen(ctx, host, port, a.LastPort)
 	if err != nil {
+		return nil, err
+	}
+	if l, err = unreachable.Listener(a.Home, l); err != nil {
 		return nil, err
 	}
 	at, _ := l.Addr().(*net.TCPAddr)
@@ -136,22 +144,38 @@ func hostNames(host string, ip net.IP, names []string) []string {
 // trust it goes on to.
 func (a Address) certificate(hosts []string) (cert tls.Certificate, own bool, err error) {
 	if a.Cert != "" {
-		cert, err = tls.LoadX509KeyPair(a.Cert, a.Key)
+		cert, err = a.keyPair()
 		return cert, false, err
 	}
-	file := filepath.Join(a.Home, "web-cert.pem")
-	if cert, err = tls.LoadX509KeyPair(file, file); err == nil && fits(cert, hosts) {
+	file, old, err := access.ReadSecret(a.Home, "web-cert.pem")
+	if err == nil {
+		cert, err = tls.X509KeyPair(old, old)
+	}
+	if err == nil && fits(cert, hosts) {
 		return cert, true, nil
 	}
 	text, err := newCertificate(hosts, time.Now())
 	if err != nil {
 		return cert, false, fmt.Errorf("make a certificate: %w", err)
 	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, text, 0o600)); err != nil {
 		return cert, false, fmt.Errorf("keep the certificate: %w", err)
 	}
 	cert, err = tls.X509KeyPair(text, text)
 	return cert, true, err
+}
+
+// keyPair reads the given certificate and its key.
+func (a Address) keyPair() (tls.Certificate, error) {
+	public, err := os.ReadFile(a.Cert)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("read the certificate: %w", err)
+	}
+	private, err := a.Key.Read(secrets.Home(a.Home))
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("read the key of the certificate: %w", err)
+	}
+	return tls.X509KeyPair(public, private)
 }
 
 // fits reports whether a certificate is for these names, and will be for a while.

@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 func TestListen(t *testing.T) {
@@ -26,8 +29,8 @@ func TestListen(t *testing.T) {
 		{"beyond loopback, forced", Address{Listen: "0.0.0.0:0", Plain: true}, "http"},
 		{"no port", Address{Listen: "127.0.0.1"}, ""},
 		{"a certificate without a key", Address{Listen: "127.0.0.1:0", Cert: "x"}, ""},
-		{"a certificate that is not there", Address{Listen: "127.0.0.1:0", Cert: "/nowhere/c", Key: "/nowhere/k"}, ""},
-		{"plain with a certificate", Address{Listen: "127.0.0.1:0", Plain: true, Cert: "c", Key: "k"}, ""},
+		{"a certificate that is not there", Address{Listen: "127.0.0.1:0", Cert: "/nowhere/c", Key: secrets.NewFile("/nowhere/k")}, ""},
+		{"plain with a certificate", Address{Listen: "127.0.0.1:0", Plain: true, Cert: "c", Key: secrets.NewFile("k")}, ""},
 	} {
 		e, err := Listen(t.Context(), tt.a)
 		if (err == nil) != (tt.scheme != "") {
@@ -42,7 +45,7 @@ func TestListen(t *testing.T) {
 		}
 		e.Close()
 	}
-	if info, err := os.Stat(filepath.Join(home, "web-cert.pem")); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(home, "keys", "web-cert.pem")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key's file: %v, %v", info, err)
 	}
 }
@@ -55,6 +58,9 @@ func TestListenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.LastPort = first.Port()
+	if got := secrets.Home(a.Home).Ports(); !slices.Equal(got, []uint16{uint16(first.Port())}) {
+		t.Errorf("ports that commands cannot reach: %d, want %d", got, first.Port())
+	}
 	first.Close()
 	second, err := Listen(t.Context(), a)
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 func TestParse(t *testing.T) {
@@ -144,7 +146,8 @@ func TestTCP(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("  correct horse battery\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	token, err := ReadToken(secret)
+	file := secrets.NewFile(secret)
+	token, err := ReadToken(secrets.Home(t.TempDir()), &file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 // A Token is what a client must know to connect. Only its hash is kept.
@@ -17,9 +18,10 @@ type Token struct{ sum [sha256.Size]byte }
 // minToken is the shortest token that is taken from a file.
 const minToken = 16
 
-// ReadToken reads a token from a file. Space around it does not count.
-func ReadToken(file string) (*Token, error) {
-	text, err := os.ReadFile(file)
+// ReadToken reads a token from a file, which commands of the home cannot read from then on. Space around it does
+// not count.
+func ReadToken(home secrets.Home, file *secrets.File) (*Token, error) {
+	text, err := file.Read(home)
 	if err != nil {
 		return nil, fmt.Errorf("read the token: %w", err)
 	}

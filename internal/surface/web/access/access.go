@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fermata-agent/fermata/internal/secrets"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -94,19 +95,45 @@ type VAPID struct {
 
 // A Store is the file. Its methods may be called from any goroutine.
 type Store struct {
+	home string
 	path string
 	now  func() time.Time
 }
 
 // Open returns the store of a home directory. Nothing is read yet.
 func Open(home string) *Store {
-	return &Store{filepath.Join(home, "web.json"), time.Now}
+	return &Store{home, filepath.Join(home, secretDir, "web.json"), time.Now}
+}
+
+// secretDir is the directory of a home that commands cannot look into, whatever is replaced there.
+const secretDir = "keys"
+
+// ReadSecret reads a file with secrets of the page. One from where earlier versions had it, at the top of the home, is
+// moved first. It returns the file's place, too.
+func ReadSecret(home, name string) (file string, text []byte, err error) {
+	file = filepath.Join(home, secretDir, name)
+	text, err = secrets.Home(home).Read(file)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return file, text, err
+	}
+	old := filepath.Join(home, name)
+	if _, gone := os.Lstat(old); gone != nil {
+		return file, nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return file, nil, err
+	}
+	if err := os.Rename(old, file); err != nil {
+		return file, nil, err
+	}
+	text, err = secrets.Home(home).Read(file)
+	return file, text, err
 }
 
 // Read returns what is valid now.
 func (s *Store) Read() (State, error) {
 	var st State
-	data, err := os.ReadFile(s.path)
+	_, data, err := ReadSecret(s.home, filepath.Base(s.path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return st, nil
 	}

@@ -3,6 +3,7 @@ package access
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,7 @@ func TestExpiryAndRevocation(t *testing.T) {
 	}
 	a, _ := s.Login(link(t, s, Everything), Client{})
 	b, _ := s.Login(link(t, s, Everything), Client{})
-	if n, err := Open(strings.TrimSuffix(s.path, "/web.json")).Revoke(a.Session.ID); n != 1 || err != nil { // another process
+	if n, err := Open(s.home).Revoke(a.Session.ID); n != 1 || err != nil { // another process
 		t.Errorf("revoke: %d, %v", n, err)
 	}
 	if _, err := s.Check(a.Token, ""); !errors.Is(err, ErrSession) {
@@ -136,5 +137,29 @@ func TestTheFileHoldsNoSecret(t *testing.T) {
 	}
 	if info, _ := os.Stat(s.path); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+// What an earlier version kept at the top of the home, where commands could read it, is moved and goes on being used.
+func TestSecretsAreMoved(t *testing.T) {
+	home := t.TempDir()
+	old := filepath.Join(home, "web.json")
+	if err := os.WriteFile(old, []byte(`{"port": 4711, "vapid": {"public": "a", "private": "b"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := Open(home)
+	st, err := s.Read()
+	if err != nil || st.Port != 4711 || st.VAPID == nil || st.VAPID.Private != "b" {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	if err := s.Change(func(st *State) error { st.Port++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := Open(home).Read(); err != nil || st.Port != 4712 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	entries, err := os.ReadDir(home)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "keys" {
+		t.Errorf("the home holds %v, %v", entries, err)
 	}
 }
