@@ -75,6 +75,7 @@ var (
 	ErrNoApproval    = turn.ErrNoApproval
 	ErrNoElicitation = turn.ErrNoElicitation
 	ErrNoInput       = turn.ErrNoInput
+	ErrNotReturned   = turn.ErrNotReturned
 	ErrBusy          = turn.ErrBusy
 	ErrEmpty         = turn.ErrEmpty
 	ErrWhenBusy      = turn.ErrWhenBusy

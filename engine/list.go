@@ -53,6 +53,9 @@ type Summary struct {
 
 	// Unreadable says why nothing but the id and the times is known. The title says it, too.
 	Unreadable string `json:"unreadable,omitempty"`
+
+	// Returned is how many messages were not delivered and wait to be sent, taken or dropped.
+	Returned int `json:"returned,omitempty"`
 }
 
 // List returns conversations, those changed last first. It takes no lock and
@@ -183,6 +186,9 @@ func (l *Local) summary(ctx context.Context, in journal.Info) (Summary, error) {
 	for _, r := range tail {
 		s.finish(event(r))
 	}
+	if s.Returned, err = countReturned(ctx, v, tail); err != nil {
+		return Summary{}, err
+	}
 	renamed, ok, err := v.Last(ctx, p.Kind(&p.Renamed{}))
 	if b, is := event(renamed).Body.(*p.Renamed); ok && is {
 		s.Name = b.Title
@@ -214,6 +220,40 @@ func (s *Summary) finish(e p.Event) {
 	case *p.UserMessage:
 		s.LastLine = lastLine(p.PlainText(b.Content))
 	}
+}
+
+// returnedCount returns how many messages are returned after an event, if it says so.
+func returnedCount(e p.Event) (n int, ok bool) {
+	switch b := e.Body.(type) {
+	case *p.InputReturned:
+		return b.Left, true
+	case *p.ReturnedResolved:
+		return b.Left, true
+	case *p.TurnEnded:
+		return b.Returned, true
+	}
+	return 0, false
+}
+
+// countReturned returns how many messages are returned at the end of a conversation, whose last records are given.
+// Only if a turn has run for long none of those says so.
+func countReturned(ctx context.Context, v journal.View, tail []journal.Record) (int, error) {
+	for _, r := range slices.Backward(tail) {
+		if n, ok := returnedCount(event(r)); ok {
+			return n, nil
+		}
+	}
+	count, last := 0, uint64(0)
+	for _, kind := range []p.Body{&p.InputReturned{}, &p.ReturnedResolved{}, &p.TurnEnded{}} {
+		r, ok, err := v.Last(ctx, p.Kind(kind))
+		if err != nil {
+			return 0, err
+		}
+		if n, says := returnedCount(event(r)); ok && says && r.Seq > last {
+			count, last = n, r.Seq
+		}
+	}
+	return count, nil
 }
 
 const lineLength = 100

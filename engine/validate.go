@@ -59,6 +59,13 @@ func checkOp(op p.Op) error {
 		if op.Overrides != nil {
 			return checkSettings("TryNow.Overrides", op.Overrides.Apply(p.Settings{}))
 		}
+	case p.ResolveReturned:
+		if op.As != p.ResolvedTaken && op.As != p.ResolvedDropped {
+			return &FieldError{"ResolveReturned.As", fmt.Sprintf("%q is not taken or dropped", op.As)}
+		}
+		if len(op.Inputs) == 0 {
+			return &FieldError{"ResolveReturned.Inputs", "no returned message is named"}
+		}
 	case p.Interrupt:
 		if !slices.Contains([]p.EndReason{"", p.Interrupted, p.Replaced, p.Failed}, op.Reason) {
 			return &FieldError{"Interrupt.Reason", fmt.Sprintf("%q is not interrupted, replaced or failed", op.Reason)}

@@ -119,9 +119,10 @@ type (
 		Cause   `json:"by,omitzero"`
 	}
 
-	// InputReturned returns waiting messages: they were not delivered.
+	// InputReturned returns waiting messages: they were not delivered. See ReturnedInput.
 	InputReturned struct {
 		Inputs []ReturnedInput `json:"inputs"`
+		Left   int             `json:"left,omitempty"` // how many messages are returned now; see ReturnedResolved
 		Cause  `json:"by,omitzero"`
 	}
 
@@ -340,6 +341,8 @@ type (
 		Repairs int           `json:"repairs,omitempty"` // made in calls that the model got wrong
 		Elapsed time.Duration `json:"elapsed"`           // nanoseconds
 		Usage   *Usage        `json:"usage,omitempty"`   // of the conversation so far, so that lists need not read all of it
+		// Returned is how many messages are returned, for the same reason.
+		Returned int `json:"returned,omitempty"`
 	}
 )
 
@@ -372,15 +375,6 @@ type (
 		Result CommandResult `json:"result"` // its output is what it printed since BackgroundStarted
 	}
 )
-
-// A ReturnedInput is a message that was not delivered.
-type ReturnedInput struct {
-	Input   InputID   `json:"input"`
-	Mode    WhenBusy  `json:"mode"`
-	Content []Content `json:"content"`
-	Deleted bool      `json:"deleted,omitempty"` // because a client took it back
-	Ref     string    `json:"ref,omitempty"`     // the client's own name for it
-}
 
 // A PlanStep is one line of a plan.
 type PlanStep struct {
@@ -552,6 +546,7 @@ var kinds = []struct {
 	{"input_accepted", func() Body { return new(InputAccepted) }},
 	{"input_edited", func() Body { return new(InputEdited) }},
 	{"input_returned", func() Body { return new(InputReturned) }},
+	{"returned_resolved", func() Body { return new(ReturnedResolved) }},
 	{"user_message", func() Body { return new(UserMessage) }},
 	{"model_requested", func() Body { return new(ModelRequested) }},
 	{"assistant_message", func() Body { return new(AssistantMessage) }},

@@ -121,3 +121,11 @@ func (u Usage) Add(v Usage) Usage {
 		u.Output + v.Output, u.Reasoning + v.Reasoning, u.Total + v.Total,
 	}
 }
+
+// Sub returns what u has more than v.
+func (u Usage) Sub(v Usage) Usage {
+	return Usage{
+		u.Input - v.Input, u.Cached - v.Cached, u.CacheWrite - v.CacheWrite,
+		u.Output - v.Output, u.Reasoning - v.Reasoning, u.Total - v.Total,
+	}
+}

@@ -12,6 +12,10 @@ type (
 		Overrides *Overrides `json:"overrides,omitempty"` // for the turn it starts and those after it
 		Ref       string     `json:"ref,omitempty"`       // the client's own name for it, which events repeat
 
+		// Returned are messages that were returned and that this one delivers: they are resolved as sent, in one
+		// batch with it. Without Content, theirs is sent. If one is no longer returned, nothing is sent.
+		Returned []InputID `json:"returned,omitempty"`
+
 		// Into, if set, restricts it to a running turn: a message that cannot join that turn is refused.
 		Into TurnID `json:"into,omitempty"`
 	}

@@ -25,6 +25,7 @@ var ops = []struct {
 	{"undo", Undo{}},
 	{"edit_input", EditInput{}},
 	{"delete_input", DeleteInput{}},
+	{"resolve_returned", ResolveReturned{}},
 }
 
 // An OpJSON is an op in the form {"kind", "body"}.

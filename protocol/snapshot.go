@@ -17,7 +17,7 @@ type Snapshot struct {
 
 	PendingApprovals []CallID            `json:"pending_approvals,omitempty"`
 	Inputs           []ReturnedInput     `json:"inputs,omitempty"`     // messages that wait
-	Returned         []ReturnedInput     `json:"returned,omitempty"`   // messages that were not delivered before the last turn ended
+	Returned         []ReturnedInput     `json:"returned,omitempty"`   // messages that were not delivered, until a client sends, takes or drops them
 	Background       []BackgroundStarted `json:"background,omitempty"` // commands that run
 	Recovered        []string            `json:"recovered,omitempty"`  // what opening it found and did, for people
 }

@@ -150,6 +150,8 @@ func Line(e p.Event) string {
 		for _, in := range b.Inputs {
 			add(p.PlainText(in.Content))
 		}
+	case *p.ReturnedResolved:
+		add(b.As)
 	case *p.AssistantMessage:
 		add(b.Text, partial(b.Partial))
 	case *p.Reasoning:

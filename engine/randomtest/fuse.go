@@ -186,6 +186,7 @@ func (s *scenario) restart() {
 	after := s.events()
 	s.prefix(after)
 	s.nothingLost(after, at, mode)
+	s.accounted(after)
 	known := map[p.CallID]bool{}
 	for _, e := range after {
 		if b, ok := e.Body.(*p.CommandStarted); ok {

@@ -238,7 +238,7 @@ func (s *scenario) act() {
 		s.restart()
 	}
 	submit := s.submit
-	switch k := s.r.IntN(32); {
+	switch k := s.r.IntN(35); {
 	case k < 6:
 		mode := []p.WhenBusy{"", p.Steer, p.Queue, p.Replace}[s.r.IntN(4)]
 		submit(p.UserTurn{WhenBusy: mode, Overrides: s.randomSettings()})
@@ -272,6 +272,8 @@ func (s *scenario) act() {
 		submit(p.Rename{Title: "title"})
 	case k == 28:
 		s.fuse.light()
+	case k > 31:
+		s.resolveReturned(submit)
 	case k > 28:
 		if snap, err := s.engine.Resume(s.ctx, s.id); err == nil && len(snap.Background) > 0 {
 			submit(p.KillBackground{ID: snap.Background[s.r.IntN(len(snap.Background))].ID})
@@ -380,6 +382,7 @@ func (s *scenario) settle() {
 	for _, b := range ends(all) {
 		s.world.endings[b.Reason]++
 	}
+	countResolved(all, s.world.resolved)
 	for i, rd := range s.readers {
 		rd.mu.Lock()
 		if want := all[min(int(rd.after), len(all)):]; len(rd.events) < len(want) && !rd.ended {
@@ -394,7 +397,6 @@ func (s *scenario) settle() {
 func (s *scenario) audit(all []p.Event) {
 	var c fsck.Checker
 	var started time.Time
-	seen := map[p.InputID]bool{}
 	for _, e := range all {
 		c.Apply(e)
 		switch b := e.Body.(type) {
@@ -406,22 +408,12 @@ func (s *scenario) audit(all []p.Event) {
 			if took := e.Time.Sub(started); b.Reason != p.Completed && !s.weather.fails && !s.crashedBetween(started, e.Time) && took > 2*stopBound {
 				s.t.Errorf("turn %d took %v to stop\n%s", e.Turn, took, around(all, e.Seq))
 			}
-		case *p.InputReturned:
-			for _, in := range b.Inputs {
-				seen[in.Input] = true
-			}
-		case *p.UserMessage:
-			seen[b.Input] = true
 		}
 	}
 	for _, problem := range c.End() {
 		s.t.Errorf("%v\n%s", problem, around(all, problem.Seq))
 	}
-	for id := range s.accepted {
-		if !seen[id] && !s.weather.fails {
-			s.t.Errorf("message %d was accepted, and neither delivered nor returned", id)
-		}
-	}
+	s.accounted(all)
 }
 
 // around shows the events near one.
@@ -441,8 +433,9 @@ func (s *scenario) crashedBetween(from, to time.Time) bool {
 
 // A tally is what happened in all scenarios.
 type tally struct {
-	endings     map[p.EndReason]int // how background commands ended
-	resubmitted int                 // ops that were accepted when they were submitted to the next owner
+	endings     map[p.EndReason]int  // how background commands ended
+	resolved    map[p.Resolution]int // what became of returned messages
+	resubmitted int                  // ops that were accepted when they were submitted to the next owner
 }
 
 func runScenario(t *testing.T, seed uint64, open func(*testing.T, Options) Disk, sum *tally) {
@@ -455,7 +448,7 @@ func runScenario(t *testing.T, seed uint64, open func(*testing.T, Options) Disk,
 			ops:  outcomes{done: map[string]p.Op{}, refused: map[string]error{}},
 			world: &world{
 				t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{},
-				jobs: map[p.BackgroundID]*randomJob{}, endings: sum.endings,
+				jobs: map[p.BackgroundID]*randomJob{}, endings: sum.endings, resolved: sum.resolved,
 			},
 		}
 		s.start()
@@ -512,7 +505,7 @@ func (s *scenario) watchEnds() {
 
 // Run runs so many scenarios, each in a synctest bubble, on stores that open returns.
 func Run(t *testing.T, scenarios int, open func(*testing.T, Options) Disk) {
-	sum := tally{endings: map[p.EndReason]int{}}
+	sum := tally{endings: map[p.EndReason]int{}, resolved: map[p.Resolution]int{}}
 	for seed := range uint64(scenarios) {
 		runScenario(t, seed, open, &sum)
 		if t.Failed() {
@@ -525,6 +518,11 @@ func Run(t *testing.T, scenarios int, open func(*testing.T, Options) Disk) {
 	for _, reason := range []p.EndReason{p.Completed, p.Interrupted, p.Crashed} {
 		if n := sum.endings[reason]; n < scenarios/20 {
 			t.Errorf("only %d background commands ended %s: the scenarios do not get there", n, reason)
+		}
+	}
+	for _, as := range []p.Resolution{p.ResolvedSent, p.ResolvedTaken, p.ResolvedDropped} {
+		if n := sum.resolved[as]; n < scenarios/10 {
+			t.Errorf("only %d returned messages were %s: the scenarios do not get there", n, as)
 		}
 	}
 	if sum.resubmitted < scenarios/20 {

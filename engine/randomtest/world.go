@@ -28,8 +28,9 @@ type world struct {
 
 	requests int // model requests under way, without those that cannot be stopped
 
-	jobs    map[p.BackgroundID]*randomJob // background commands that ever ran
-	endings map[p.EndReason]int           // how they ended, in all scenarios
+	jobs     map[p.BackgroundID]*randomJob // background commands that ever ran
+	endings  map[p.EndReason]int           // how they ended, in all scenarios
+	resolved map[p.Resolution]int          // how returned messages were resolved
 }
 
 func (w *world) rnd(n int) int { w.mu.Lock(); defer w.mu.Unlock(); return w.r.IntN(n) }

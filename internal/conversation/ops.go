@@ -131,6 +131,8 @@ func (o *owner) decideOp(op any) ([]p.Event, error) {
 		return o.decide(turn.Edit{Input: op.Input, Content: op.Content})
 	case p.DeleteInput:
 		return o.decide(turn.Delete{Input: op.Input})
+	case p.ResolveReturned:
+		return o.decide(turn.Resolve{Inputs: op.Inputs, As: op.As})
 	}
 	return nil, errors.New("unknown op")
 }
@@ -140,7 +142,7 @@ func outsideTurn(b p.Body) []p.Event { return []p.Event{{Body: b}} }
 
 // decideMessage decides what becomes of a message. If it starts a turn, the settings of that turn are part of it.
 func (o *owner) decideMessage(op p.UserTurn) ([]p.Event, error) {
-	in := turn.User{Content: op.Content, WhenBusy: op.WhenBusy, Overrides: op.Overrides, Ref: op.Ref, Into: op.Into}
+	in := turn.User{Content: op.Content, WhenBusy: op.WhenBusy, Overrides: op.Overrides, Ref: op.Ref, Into: op.Into, Returned: op.Returned}
 	if o.state.Active {
 		return o.decide(in)
 	}

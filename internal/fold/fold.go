@@ -39,8 +39,6 @@ type State struct {
 	Windows      map[string]int64 `json:",omitempty"` // tokens that models take, as their services' refusals say
 	Ended        p.EndReason      // how the last turn ended
 
-	Returned []p.ReturnedInput // messages that were not delivered, and no turn has begun since
-
 	Warned    map[string]bool   // warnings that were given
 	Grants    policy.Grants     // what was approved for the conversation
 	Processes []Process         // those whose end is not recorded
@@ -108,13 +106,6 @@ func (s *State) Evolve(e p.Event) {
 		s.TurnSettings = s.Settings.ForTurn() // what changes meanwhile is for the next turn
 		if b.Shell {
 			s.TurnSettings, s.TurnSettings.Plan = s.Settings, false // the user's own command is no part of a plan
-		}
-		s.Returned = nil
-	case *p.InputReturned:
-		for _, in := range b.Inputs {
-			if !in.Deleted { // else whoever took it back has it
-				s.Returned = append(slices.Clip(s.Returned), in)
-			}
 		}
 	case *p.ModelEnded:
 		s.measure(b)

@@ -82,7 +82,12 @@ func (w *walk) step() {
 
 // beside is what can happen at any time.
 func (w *walk) beside() {
-	switch w.r.IntN(6) {
+	switch w.r.IntN(7) {
+	case 6:
+		if n := len(w.state.Returned); n > 0 {
+			ids := []p.InputID{w.state.Returned[w.r.IntN(n)].Input}
+			w.input(pick[turn.Input](w.r, turn.Resolve{Inputs: ids, As: p.ResolvedTaken}, turn.User{Returned: ids}))
+		}
 	case 0:
 		w.record(&p.Configured{Settings: p.Settings{Cwd: fmt.Sprint("/", w.r.IntN(3)), Approval: p.ApprovalNever, ContextWindow: pick[int64](w.r, 1000, 10), Model: pick(w.r, "", "", "m")}})
 	case 1:

@@ -1,6 +1,6 @@
 // Package fsck checks that a recorded conversation keeps the promises: numbers
 // without gaps, turns that end exactly once, calls with exactly one output, approvals that are
-// resolved, messages that are delivered or returned.
+// resolved, messages that are delivered or returned, returned messages that are sent, taken or dropped at most once.
 //
 // It is a fold over the events, like everything that reads a conversation, and
 // knows nothing of how they came about: it is the judge of package turn, in
@@ -69,7 +69,12 @@ type call struct {
 	elicitations map[int]bool // those that are open
 }
 
-type input struct{ accepted, delivered, returned int }
+type input struct {
+	accepted, delivered, returned int
+	deleted                       bool // a client took it back
+	stays                         bool // it is returned until it is resolved
+	resolved                      int
+}
 
 // rules is the list of what is checked at each event, in order.
 var rules = []struct {
@@ -404,10 +409,13 @@ func (c *Checker) messages(e p.Event) string {
 		in := get(b.Input)
 		in.delivered++
 		return check(b.Input, in)
+	case *p.ReturnedResolved:
+		return c.resolved(b)
 	case *p.InputReturned:
 		for _, r := range b.Inputs {
 			in := get(r.Input)
 			in.returned++
+			in.deleted, in.stays = r.Deleted, r.Stays
 			if in.accepted == 0 {
 				return fmt.Sprintf("message %d is returned and was never accepted", r.Input)
 			}
@@ -417,6 +425,39 @@ func (c *Checker) messages(e p.Event) string {
 		}
 	}
 	return ""
+}
+
+// resolved checks that a returned message is sent, taken or dropped once, and that what was sent is there.
+func (c *Checker) resolved(b *p.ReturnedResolved) string {
+	for _, id := range b.Inputs {
+		in := c.inputs[id]
+		if in == nil || in.returned == 0 || in.deleted {
+			return fmt.Sprintf("message %d is %s and was not returned", id, b.As)
+		}
+		if in.resolved++; in.resolved > 1 {
+			return fmt.Sprintf("message %d is %s, and was sent, taken or dropped before", id, b.As)
+		}
+	}
+	by := c.inputs[b.Message]
+	switch {
+	case len(b.Inputs) == 0:
+		return "no returned message is named"
+	case b.As == p.ResolvedSent && (by == nil || slices.Contains(b.Inputs, b.Message)):
+		return fmt.Sprintf("returned messages are sent by message %d, which was not accepted", b.Message)
+	case b.As != p.ResolvedSent && b.Message != 0:
+		return fmt.Sprintf("returned messages are %s by message %d", b.As, b.Message)
+	}
+	return ""
+}
+
+// unresolved is how many messages are returned until they are sent, taken or dropped.
+func (c *Checker) unresolved() (n int) {
+	for _, in := range c.inputs {
+		if in.stays && in.resolved == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func (c *Checker) backgroundCommands(e p.Event) string {
@@ -465,6 +506,9 @@ func (c *Checker) ends(e p.Event) string {
 		if call.Turn == e.Turn && c.stop && b.Reason != p.Failed {
 			return fmt.Sprintf("turn %d was stopped and ended; background command %d, which it started, runs on", e.Turn, id)
 		}
+	}
+	if n := c.unresolved(); b.Returned != n && b.Returned != 0 { // earlier versions do not count
+		return fmt.Sprintf("turn %d counts %d returned messages, %d are", e.Turn, b.Returned, n)
 	}
 	if stopped := b.Reason != p.Completed; stopped != c.stop {
 		return fmt.Sprintf("turn %d ended %s, stop asked for: %t", e.Turn, b.Reason, c.stop)

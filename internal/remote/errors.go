@@ -29,6 +29,7 @@ var sentinels = []struct {
 	{"no_approval", engine.ErrNoApproval},
 	{"no_elicitation", engine.ErrNoElicitation},
 	{"no_input", engine.ErrNoInput},
+	{"not_returned", engine.ErrNotReturned},
 	{"busy", engine.ErrBusy},
 	{"empty", engine.ErrEmpty},
 	{"when_busy", engine.ErrWhenBusy},

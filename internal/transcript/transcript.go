@@ -99,7 +99,7 @@ type Transcript struct {
 	Running  []p.BackgroundStarted // background commands
 	Diff     string                // what the turn has changed in files so far
 	Inputs   []p.ReturnedInput     // messages that wait
-	Returned []p.ReturnedInput     // messages that the last stop returned
+	Returned []p.ReturnedInput     // messages that were not delivered; those that were deleted until the next turn
 	Changes  []*TurnChanges        // what turns did to files; only of those that did, or ran commands
 
 	byID    map[string]*Item
@@ -142,7 +142,8 @@ func (t *Transcript) Apply(e p.Event) []*Item {
 	case *p.Renamed:
 		t.Title = b.Title
 	case *p.TurnStarted:
-		t.Active, t.Stopping, t.Turn, t.Started, t.Returned, t.stats = true, false, e.Turn, e.Time, nil, stats{}
+		t.Active, t.Stopping, t.Turn, t.Started, t.stats = true, false, e.Turn, e.Time, stats{}
+		t.dropReturned(func(in p.ReturnedInput) bool { return !in.Stays })
 		t.Diff, t.diffed = "", false
 		if b.Compact {
 			return t.summing(e)
@@ -164,6 +165,8 @@ func (t *Transcript) Apply(e p.Event) []*Item {
 			t.dropInput(in.Input)
 		}
 		t.Returned = append(t.Returned, b.Inputs...)
+	case *p.ReturnedResolved:
+		t.dropReturned(func(in p.ReturnedInput) bool { return slices.Contains(b.Inputs, in.Input) })
 	default:
 		return t.applyItem(e)
 	}
@@ -456,6 +459,15 @@ func (t *Transcript) retrying(e p.Event, b *p.ModelRetry) []*Item {
 
 func (t *Transcript) dropInput(id p.InputID) {
 	t.Inputs = slices.DeleteFunc(t.Inputs, func(in p.ReturnedInput) bool { return in.Input == id })
+}
+
+func (t *Transcript) dropReturned(which func(p.ReturnedInput) bool) {
+	t.Returned = slices.DeleteFunc(slices.Clone(t.Returned), which)
+}
+
+// Undelivered returns the messages that were returned and that no client has sent, taken or dropped.
+func (t *Transcript) Undelivered() []p.ReturnedInput {
+	return slices.DeleteFunc(slices.Clone(t.Returned), func(in p.ReturnedInput) bool { return in.Deleted })
 }
 
 // HoldText says what a turn waits for that is held at a limit, and until when.

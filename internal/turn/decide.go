@@ -37,13 +37,19 @@ func (d *decision) takeIdle(in Input) error {
 		if in.Into != 0 {
 			return ErrNotSteerable
 		}
-		d.begin(PendingInput{ID: s.LastInput + 1, Content: in.Content, Ref: in.Ref})
+		in, err := s.withReturned(in)
+		if err != nil {
+			return err
+		}
+		d.begin(PendingInput{ID: s.LastInput + 1, Content: in.Content, Ref: in.Ref}, in.Returned...)
 	case Next:
 		if len(s.Pending) > 0 {
 			d.begin(s.Pending[0])
 		}
 	case ReturnAll:
 		d.returnAll()
+	case Resolve:
+		return d.takeResolve(in)
 	case Compact:
 		d.add(&p.TurnStarted{Compact: true})
 		d.request()
@@ -68,11 +74,12 @@ func (d *decision) takeIdle(in Input) error {
 	return nil
 }
 
-// begin starts a turn with a message.
-func (d *decision) begin(in PendingInput) {
+// begin starts a turn with a message, which may deliver returned ones.
+func (d *decision) begin(in PendingInput, returned ...p.InputID) {
 	d.add(&p.TurnStarted{})
 	full := d.full(in.Content)
 	d.add(&p.UserMessage{Item: p.ItemID{Turn: d.state.Turn}, Input: in.ID, Content: in.Content, Ref: in.Ref})
+	d.addResolved(returned, p.ResolvedSent, in.ID)
 	d.send(full, in.Content)
 }
 
@@ -101,7 +108,7 @@ func (d *decision) turnOf(b p.Body) p.TurnID {
 	switch b.(type) {
 	case *p.TurnStarted:
 		return d.state.Turn + 1
-	case *p.BackgroundStarted, *p.BackgroundEnded:
+	case *p.BackgroundStarted, *p.BackgroundEnded, *p.ReturnedResolved:
 		return 0 // they belong to the conversation
 	}
 	if !d.state.Active {
@@ -143,7 +150,9 @@ func (d *decision) take(in Input) error {
 			return ErrNoInput
 		}
 		w := d.state.Pending[i]
-		d.add(&p.InputReturned{Inputs: []p.ReturnedInput{{Input: w.ID, Mode: w.Mode, Content: w.Content, Deleted: true, Ref: w.Ref}}})
+		d.addReturned(p.ReturnedInput{Input: w.ID, Mode: w.Mode, Content: w.Content, Deleted: true, Ref: w.Ref})
+	case Resolve:
+		return d.takeResolve(in)
 	case ModelItem:
 		d.takeItem(in)
 	case ModelDone:
@@ -174,7 +183,7 @@ func (d *decision) take(in Input) error {
 // check says what is wrong with a message, whether or not a turn runs.
 func (in User) check() error {
 	switch {
-	case len(in.Content) == 0:
+	case len(in.Content) == 0 && len(in.Returned) == 0:
 		return ErrEmpty
 	case !slices.Contains([]p.WhenBusy{"", p.Steer, p.Queue, p.Replace}, in.WhenBusy):
 		return fmt.Errorf("when busy: %q: %w", in.WhenBusy, ErrWhenBusy)
@@ -190,6 +199,10 @@ func (d *decision) takeUser(in User) error {
 		return err
 	}
 	s := d.state
+	in, err := s.withReturned(in)
+	if err != nil {
+		return err
+	}
 	if in.Into != 0 && (in.Into != s.Turn || s.StopReason != "" || s.Compact || s.Shell) {
 		return ErrNotSteerable
 	}
@@ -202,7 +215,9 @@ func (d *decision) takeUser(in User) error {
 		}
 	case in.WhenBusy == p.Replace:
 		accepted.After = true
-		d.add(accepted, &p.StopRequested{Reason: p.Replaced})
+		d.add(accepted)
+		d.addResolved(in.Returned, p.ResolvedSent, accepted.Input)
+		d.add(&p.StopRequested{Reason: p.Replaced})
 		return nil
 	case in.WhenBusy == "" && in.Overrides == nil:
 		accepted.Mode = p.Steer
@@ -213,6 +228,7 @@ func (d *decision) takeUser(in User) error {
 		accepted.Mode = p.Queue // a compaction makes no request that it could join
 	}
 	d.add(accepted)
+	d.addResolved(in.Returned, p.ResolvedSent, accepted.Input)
 	return nil
 }
 
@@ -487,21 +503,15 @@ func (d *decision) end(reason p.EndReason) {
 	if d.crashed {
 		why = p.Crashed
 	}
-	if back := d.state.undelivered(why); len(back) > 0 {
-		d.add(&p.InputReturned{Inputs: back})
-	}
+	d.addReturned(d.state.undelivered(why)...)
 	d.add(&p.TurnEnded{
 		Reason: reason, Error: d.state.StopError, Killed: d.state.Killed, Repairs: d.state.Repairs,
-		Elapsed: max(0, d.env.Now.Sub(d.state.Started)),
+		Elapsed: max(0, d.env.Now.Sub(d.state.Started)), Returned: len(d.state.Returned),
 	})
 }
 
 // returnAll returns every message that waits.
-func (d *decision) returnAll() {
-	if back := d.state.undelivered(p.Crashed); len(back) > 0 {
-		d.add(&p.InputReturned{Inputs: back})
-	}
-}
+func (d *decision) returnAll() { d.addReturned(d.state.undelivered(p.Crashed)...) }
 
 // undelivered returns the messages that will not be delivered because the turn
 // ends for the given reason. Those that arrived after the stop start the next
@@ -515,7 +525,7 @@ func (s State) undelivered(reason p.EndReason) []p.ReturnedInput {
 		if in.After && reason != p.Crashed && !s.journalFailed() {
 			continue
 		}
-		back = append(back, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content, Ref: in.Ref})
+		back = append(back, p.ReturnedInput{Input: in.ID, Mode: in.Mode, Content: in.Content, Ref: in.Ref, Stays: true})
 	}
 	return back
 }

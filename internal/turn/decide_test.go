@@ -91,8 +91,8 @@ func TestClosingBatch(t *testing.T) {
 		&p.ApprovalResolved{Call: id(1, 1, 1), Decision: p.Cancelled},
 		notRun(id(1, 1, 1)),
 		notRun(id(1, 1, 2)),
-		&p.InputReturned{Inputs: []p.ReturnedInput{returned(2, p.Steer), returned(3, p.Queue)}},
-		ended(p.Interrupted),
+		&p.InputReturned{Inputs: []p.ReturnedInput{returned(2, p.Steer), returned(3, p.Queue)}, Left: 2},
+		endedReturning(p.Interrupted, 2),
 	}, decide(t, s, Stop{}))
 }
 

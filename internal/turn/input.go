@@ -16,8 +16,9 @@ type (
 		Content   []p.Content
 		WhenBusy  p.WhenBusy
 		Overrides *p.Overrides
-		Ref       string   // the client's own name for it
-		Into      p.TurnID // if set: the turn that it must join
+		Ref       string      // the client's own name for it
+		Into      p.TurnID    // if set: the turn that it must join
+		Returned  []p.InputID // returned messages that it delivers
 	}
 
 	// Shell is a command line of the user's own.
@@ -67,6 +68,12 @@ type (
 		Content []p.Content
 	}
 	Delete struct{ Input p.InputID }
+
+	// Resolve says what became of messages that were returned.
+	Resolve struct {
+		Inputs []p.InputID
+		As     p.Resolution
+	}
 
 	// ModelItem is an item that the model finished.
 	ModelItem struct {
@@ -132,6 +139,7 @@ func (Elicit) isInput()         {}
 func (Elicited) isInput()       {}
 func (Edit) isInput()           {}
 func (Delete) isInput()         {}
+func (Resolve) isInput()        {}
 func (ModelItem) isInput()      {}
 func (ModelDone) isInput()      {}
 func (RetryDue) isInput()       {}
@@ -192,6 +200,9 @@ var (
 	ErrNoApproval    = errors.New("that approval is no longer open")
 	ErrNoElicitation = errors.New("that question is no longer open")
 	ErrNoInput       = errors.New("that message is no longer waiting")
+	ErrNotReturned   = errors.New("that message is no longer returned: it was sent, taken or dropped")
+	ErrEmptyResolve  = errors.New("no returned message is named")
+	ErrResolution    = errors.New("not taken or dropped")
 	ErrBusy          = errors.New("a turn is running")
 	ErrEmpty         = errors.New("the message is empty")
 	ErrWhenBusy      = errors.New("not steer, queue or replace")

@@ -84,9 +84,9 @@ func TestReplace(t *testing.T) {
 	same(t, "end", []p.Body{
 		&p.ModelEnded{Response: 1},
 		&p.InputReturned{Inputs: []p.ReturnedInput{
-			{Input: 2, Mode: p.Steer, Content: p.Text("a")}, {Input: 3, Mode: p.Queue, Content: p.Text("b")},
-		}},
-		ended(p.Replaced),
+			{Input: 2, Mode: p.Steer, Content: p.Text("a"), Stays: true}, {Input: 3, Mode: p.Queue, Content: p.Text("b"), Stays: true},
+		}, Left: 2},
+		endedReturning(p.Replaced, 2),
 	}, events)
 	s, events = steps(t, s, Next{})
 	same(t, "next", []p.Body{
@@ -105,8 +105,8 @@ func TestMessagesAfterTheStop(t *testing.T) {
 	s, events := steps(t, s, ModelDone{Response: 1})
 	same(t, "end", []p.Body{
 		&p.ModelEnded{Response: 1},
-		&p.InputReturned{Inputs: []p.ReturnedInput{{Input: 2, Mode: p.Queue, Content: p.Text("a")}}},
-		ended(p.Interrupted),
+		&p.InputReturned{Inputs: []p.ReturnedInput{{Input: 2, Mode: p.Queue, Content: p.Text("a"), Stays: true}}, Left: 1},
+		endedReturning(p.Interrupted, 1),
 	}, events)
 	s, _ = steps(t, s, Next{})
 	want := []PendingInput{
@@ -122,9 +122,9 @@ func TestMessagesAfterTheStop(t *testing.T) {
 	same(t, "they are no longer new when that is stopped", []p.Body{
 		&p.ModelEnded{Response: 2},
 		&p.InputReturned{Inputs: []p.ReturnedInput{
-			{Input: 5, Mode: p.Queue, Content: p.Text("d")}, {Input: 6, Mode: p.Queue, Content: p.Text("e")},
-		}},
-		ended(p.Interrupted),
+			{Input: 5, Mode: p.Queue, Content: p.Text("d"), Stays: true}, {Input: 6, Mode: p.Queue, Content: p.Text("e"), Stays: true},
+		}, Left: 3},
+		endedReturning(p.Interrupted, 3),
 	}, events)
 }
 
@@ -132,7 +132,7 @@ func TestMessagesAfterTheStop(t *testing.T) {
 func TestEverythingIsHandedBack(t *testing.T) {
 	all := &p.InputReturned{Inputs: []p.ReturnedInput{
 		returned(2, p.Steer), returned(3, p.Queue), returned(4, p.Queue), returned(5, p.Steer),
-	}}
+	}, Left: 4}
 	waiting := []p.Body{accepted(2, p.Steer), accepted(3, p.Queue)}
 	after := []p.Body{acceptedAfter(4, p.Queue), acceptedAfter(5, p.Steer)}
 	given := func(stop *p.StopRequested) []p.Body { return with(with(with(started(), waiting...), stop), after...) }
@@ -151,7 +151,7 @@ func TestEverythingIsHandedBack(t *testing.T) {
 	} {
 		s, events := steps(t, fold(given(&tt.stop)...), tt.in)
 		same(t, tt.name, []p.Body{
-			&p.ModelEnded{Response: 1}, all, &p.TurnEnded{Reason: tt.stop.Reason, Error: tt.stop.Error, Elapsed: now.Sub(t0)},
+			&p.ModelEnded{Response: 1}, all, &p.TurnEnded{Reason: tt.stop.Reason, Error: tt.stop.Error, Elapsed: now.Sub(t0), Returned: 4},
 		}, events)
 		if len(s.Pending) != 0 {
 			t.Errorf("%s: %v still waits", tt.name, s.Pending)
@@ -168,8 +168,8 @@ func TestLostWorkersKeepWhatArrivedAfter(t *testing.T) {
 	s, events := steps(t, fold(stopped(with(toolRuns(), accepted(2, p.Queue)))...), say("", "b"), Lost{})
 	same(t, "lost", []p.Body{
 		cut(id(1, 1, 0), "the user stopped the turn"),
-		&p.InputReturned{Inputs: []p.ReturnedInput{returned(2, p.Queue)}},
-		ended(p.Interrupted),
+		&p.InputReturned{Inputs: []p.ReturnedInput{returned(2, p.Queue)}, Left: 1},
+		endedReturning(p.Interrupted, 1),
 	}, events)
 	if len(s.Pending) != 1 || s.Pending[0].ID != 3 {
 		t.Errorf("%v waits", s.Pending)
@@ -191,7 +191,7 @@ func TestEditAndDelete(t *testing.T) {
 		}
 		deleted, events := steps(t, s, Delete{Input: 2})
 		back := returned(2, p.Queue)
-		back.Deleted = true
+		back.Deleted, back.Stays = true, false
 		same(t, name+": delete", []p.Body{&p.InputReturned{Inputs: []p.ReturnedInput{back}}}, events)
 		if len(deleted.Pending) != len(s.Pending)-1 || deleted.input(2) >= 0 {
 			t.Errorf("%s: %v still waits", name, deleted.Pending)
@@ -247,7 +247,7 @@ func TestMessagesKeepTheirRef(t *testing.T) {
 		&p.ModelRequested{Response: 2},
 	}, events)
 	_, events = steps(t, s, Stop{}, ModelDone{Response: 1})
-	back := &p.InputReturned{Inputs: []p.ReturnedInput{{Input: 2, Mode: p.Steer, Content: p.Text("b"), Ref: "two"}}}
+	back := &p.InputReturned{Inputs: []p.ReturnedInput{{Input: 2, Mode: p.Steer, Content: p.Text("b"), Ref: "two", Stays: true}}, Left: 1}
 	same(t, "returned", []p.Body{back}, events[1:2])
 }
 

@@ -19,6 +19,8 @@ func (w *walk) step() {
 		_ = w.happen(Keep{*kept(0, pick(w.r, w.state.OpenCalls()...))}) // it may not be the one that runs
 	case k < 19 && w.state.any(running):
 		_ = w.happen(Elicit{p.ElicitationRequested{Call: pick(w.r, w.state.OpenCalls()...), Server: "s", Message: "who?"}})
+	case k < 23 && len(w.state.Returned) > 0:
+		_ = w.happen(w.resolve()) // it may name others as well
 	case !w.state.Active && k < 40:
 		w.happenOK(pick[Input](w.r, Next{}, Next{}, Next{}, Next{}, Next{}, ReturnAll{}))
 	case k < 22, !w.state.Active && k < 90:
@@ -67,6 +69,23 @@ func (w *walk) op() Input {
 		}
 	}
 	return User{Content: pick(w.r, texts...), WhenBusy: pick(w.r, "", p.Steer, p.Steer, p.Queue, p.Queue, p.Replace)}
+}
+
+// resolve is something that a client does with returned messages.
+func (w *walk) resolve() Input {
+	if w.r.IntN(2) == 0 {
+		return Resolve{Inputs: w.someReturned(), As: pick(w.r, p.ResolvedTaken, p.ResolvedDropped, p.ResolvedTaken, p.ResolvedDropped, p.ResolvedSent)}
+	}
+	return User{Content: pick(w.r, p.Text("again"), nil), WhenBusy: pick(w.r, "", p.Queue, p.Replace), Returned: w.someReturned()}
+}
+
+// someReturned are mostly messages that are returned.
+func (w *walk) someReturned() []p.InputID {
+	ids := inputsOf(w.state.Returned)
+	if len(ids) > 0 && w.r.IntN(6) > 0 {
+		return ids[w.r.IntN(len(ids)):]
+	}
+	return append(ids, p.InputID(w.r.IntN(5)))
 }
 
 // response is mostly the one that runs.

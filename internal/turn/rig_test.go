@@ -60,7 +60,7 @@ func turnOf(s State, b p.Body) p.TurnID {
 		return s.Turn + 1
 	}
 	switch b.(type) {
-	case *p.BackgroundStarted, *p.BackgroundEnded:
+	case *p.BackgroundStarted, *p.BackgroundEnded, *p.ReturnedResolved:
 		return 0
 	}
 	if !s.Active {
@@ -171,12 +171,15 @@ func acceptedAfter(input int, mode p.WhenBusy) *p.InputAccepted {
 }
 
 func returned(input int, mode p.WhenBusy) p.ReturnedInput {
-	return p.ReturnedInput{Input: p.InputID(input), Mode: mode, Content: p.Text(fmt.Sprint("m", input))}
+	return p.ReturnedInput{Input: p.InputID(input), Mode: mode, Content: p.Text(fmt.Sprint("m", input)), Stays: true}
 }
 
 // ended is the end of a turn of the tests, which always takes two seconds.
-func ended(reason p.EndReason) *p.TurnEnded {
-	return &p.TurnEnded{Reason: reason, Elapsed: 2 * time.Second}
+func ended(reason p.EndReason) *p.TurnEnded { return endedReturning(reason, 0) }
+
+// endedReturning is the end of a turn after which so many messages are returned.
+func endedReturning(reason p.EndReason, messages int) *p.TurnEnded {
+	return &p.TurnEnded{Reason: reason, Elapsed: 2 * time.Second, Returned: messages}
 }
 
 // notRun is the output of a call that was not run because the user stopped the turn.

@@ -16,18 +16,19 @@ import (
 // what only the machine knows (which tools only read, how often a request is
 // made again) and follows every message by what it says.
 type rules struct {
-	turn    p.TurnID
-	compact bool // the turn only compacts
-	summing bool // the latest request asks for a summary
-	summed  bool
-	again   bool // a request is about to be made once more
-	crash   bool // what happens now is what opening does after a crash
-	before  p.Body
-	stop    bool
-	failed  bool                // it stops because it failed: its background commands go on
-	lost    map[p.Seq]int       // processes that a Lost reported, by the number of the end it led to
-	waiting map[p.InputID]*mail // accepted, not yet delivered or handed back
-	last    p.InputID
+	turn     p.TurnID
+	compact  bool // the turn only compacts
+	summing  bool // the latest request asks for a summary
+	summed   bool
+	again    bool // a request is about to be made once more
+	crash    bool // what happens now is what opening does after a crash
+	before   p.Body
+	stop     bool
+	failed   bool                // it stops because it failed: its background commands go on
+	lost     map[p.Seq]int       // processes that a Lost reported, by the number of the end it led to
+	waiting  map[p.InputID]*mail // accepted, not yet delivered or handed back
+	returned map[p.InputID]bool  // handed back, and not yet sent, taken or dropped
+	last     p.InputID
 
 	order   []p.CallID // of this turn's open calls
 	tools   map[p.CallID]string
@@ -52,7 +53,7 @@ type mail struct {
 }
 
 func newRules(lost map[p.Seq]int) *rules {
-	return &rules{lost: lost, waiting: map[p.InputID]*mail{}, background: map[p.BackgroundID]p.CallID{}}
+	return &rules{lost: lost, waiting: map[p.InputID]*mail{}, returned: map[p.InputID]bool{}, background: map[p.BackgroundID]p.CallID{}}
 }
 
 func readOnly(tool string) bool { return strings.HasPrefix(tool, "look") }
@@ -104,7 +105,7 @@ func (r *rules) life(e p.Event) error {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
 		*r = rules{
-			lost: r.lost, waiting: r.waiting, last: r.last, turn: e.Turn, compact: b.Compact,
+			lost: r.lost, waiting: r.waiting, returned: r.returned, last: r.last, turn: e.Turn, compact: b.Compact,
 			grants: map[p.CallID]p.Decision{}, crash: r.crash,
 			shell: b.Shell, background: r.background, jobs: r.jobs,
 			tools: map[p.CallID]string{}, busy: map[p.CallID]bool{}, refused: map[p.CallID]bool{}, blamed: map[string]bool{},
@@ -130,6 +131,9 @@ func (r *rules) end(e p.Event, b *p.TurnEnded) error {
 		if r.stop && !r.failed && call.Turn == r.turn {
 			return fmt.Errorf("stopped, and background command %d of call %s runs", id, call)
 		}
+	}
+	if err := r.left(b.Returned); err != nil {
+		return err
 	}
 	r.stop, r.failed, r.turn = false, false, 0
 	if want := r.killed + r.lost[e.Seq]; b.Killed != want || b.Elapsed < 0 {
@@ -175,13 +179,31 @@ func (r *rules) mail(e p.Event) error {
 			if back.Deleted && back.Input == r.replace {
 				r.replace = 0
 			}
-			back.Deleted = false
+			if back.Deleted == back.Stays {
+				return fmt.Errorf("message %d is deleted: %t, and stays returned: %t", back.Input, back.Deleted, back.Stays)
+			}
+			if back.Stays {
+				r.returned[back.Input] = true
+			}
+			back.Deleted, back.Stays = false, false
 			m := r.waiting[back.Input]
 			if m == nil || !cmp.Equal(m.ReturnedInput, back) {
 				return fmt.Errorf("%v is handed back, %v waits", back, m)
 			}
 			delete(r.waiting, back.Input)
 		}
+		return r.left(b.Left)
+	case *p.ReturnedResolved:
+		for _, in := range b.Inputs {
+			if !r.returned[in] {
+				return fmt.Errorf("message %d is %s, and is not returned", in, b.As)
+			}
+			delete(r.returned, in)
+		}
+		if (b.As == p.ResolvedSent) != (b.Message == r.last && b.Message != 0) {
+			return fmt.Errorf("%s by message %d; the last one is %d", b.As, b.Message, r.last)
+		}
+		return r.left(b.Left)
 	case *p.UserMessage:
 		m := r.waiting[b.Input]
 		delete(r.waiting, b.Input)
@@ -195,6 +217,14 @@ func (r *rules) mail(e p.Event) error {
 			return fmt.Errorf("message %d says %v, accepted was %v", b.Input, b.Content, m.Content)
 		}
 		r.last = max(r.last, b.Input)
+	}
+	return nil
+}
+
+// left checks how many messages are said to be returned.
+func (r *rules) left(n int) error {
+	if n != len(r.returned) {
+		return fmt.Errorf("it counts %d returned messages, %d are", n, len(r.returned))
 	}
 	return nil
 }

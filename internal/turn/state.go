@@ -30,6 +30,7 @@ type State struct {
 	Turn   p.TurnID // the current turn, or the last one
 
 	Pending        []PendingInput        // messages accepted and not yet consumed, in order
+	Returned       []p.ReturnedInput     // messages that were not delivered and not resolved, in order
 	LastInput      p.InputID             // the last message that was accepted
 	Background     []p.BackgroundStarted // the background commands that run, in order
 	LastBackground p.BackgroundID        // the last background command there was
@@ -128,7 +129,7 @@ func (s State) Evolve(e p.Event) State {
 	case *p.TurnStarted:
 		s = State{
 			Active: true, Turn: e.Turn, Pending: slices.Clone(s.Pending), LastInput: s.LastInput,
-			Background: s.Background, LastBackground: s.LastBackground,
+			Returned: s.staying(), Background: s.Background, LastBackground: s.LastBackground,
 			Started: e.Time, Compact: b.Compact, Shell: b.Shell,
 		}
 		for i := range s.Pending { // they waited for this turn, and now wait like any other
@@ -143,9 +144,9 @@ func (s State) Evolve(e p.Event) State {
 			s.Pending[i].Content = b.Content
 		}
 	case *p.InputReturned:
-		for _, r := range b.Inputs {
-			s.dropInput(r.Input)
-		}
+		s.evolveReturned(b.Inputs)
+	case *p.ReturnedResolved:
+		s.Returned = slices.DeleteFunc(slices.Clone(s.Returned), func(in p.ReturnedInput) bool { return slices.Contains(b.Inputs, in.Input) })
 	case *p.UserMessage:
 		s.Messages++
 		s.LastInput = max(s.LastInput, b.Input)

@@ -73,7 +73,7 @@ func TestEventsThatChangeNothing(t *testing.T) {
 		&p.ConversationStarted{}, &p.Configured{}, &p.Renamed{}, &p.Reverted{}, &p.Notice{}, &p.Damaged{},
 		&p.CommandStarted{Call: id(1, 1, 0)}, &p.PlanUpdated{}, &p.Delta{}, &p.Unknown{},
 		&p.CallStarted{Call: id(9, 9, 9)}, &p.ApprovalRequested{Call: id(9, 9, 9)}, &p.ApprovalResolved{Call: id(9, 9, 9)},
-		&p.BackgroundEnded{ID: 9}, &p.ToolOutput{Call: id(9, 9, 9), Repaired: true}, &p.InputEdited{Input: 9}, &p.InputReturned{Inputs: []p.ReturnedInput{{Input: 9}}},
+		&p.BackgroundEnded{ID: 9}, &p.ToolOutput{Call: id(9, 9, 9), Repaired: true}, &p.InputEdited{Input: 9}, &p.InputReturned{Inputs: []p.ReturnedInput{{Input: 9, Deleted: true}}}, &p.ReturnedResolved{Inputs: []p.InputID{9}},
 	} {
 		if got := s.Evolve(p.Event{Turn: 1, Time: now, Body: b}); !reflect.DeepEqual(got, s) {
 			t.Errorf("%T changes the state to %+v", b, got)

@@ -81,7 +81,7 @@ func (w *walk) env() Env {
 // isOp reports whether a client asked for it: only such a one can be refused.
 func isOp(in Input) bool {
 	switch in.(type) {
-	case User, Compact, Shell, Keep, Stop, Approval, Elicit, Elicited, Edit, Delete, TryNow:
+	case User, Compact, Shell, Keep, Stop, Approval, Elicit, Elicited, Edit, Delete, Resolve, TryNow:
 		return true
 	}
 	return false
@@ -243,7 +243,8 @@ func (w *walk) apart(after State) {
 	for range 2 {
 		s := w.state
 		for _, b := range []p.Body{
-			&p.InputAccepted{Input: 99}, &p.ToolCall{Call: id(9, 9, 9)}, &p.HistoryRepaired{WireID: "zz", UnknownCall: true},
+			&p.InputAccepted{Input: 99}, &p.InputReturned{Inputs: []p.ReturnedInput{{Input: 99}}}, &p.ReturnedResolved{Inputs: w.someReturned()},
+			&p.ToolCall{Call: id(9, 9, 9)}, &p.HistoryRepaired{WireID: "zz", UnknownCall: true},
 			&p.CallStarted{Call: id(9, 9, 9)}, &p.AssistantMessage{Item: id(9, 9, 8)},
 			&p.ElicitationRequested{Call: w.someCall(), Number: 99}, &p.ElicitationResolved{Call: w.someCall(), Number: 1},
 			&p.BackgroundStarted{ID: 99}, &p.BackgroundEnded{ID: w.background()},
@@ -260,7 +261,7 @@ func (w *walk) apart(after State) {
 func freeze(s State) State {
 	s.Pending, s.Calls, s.Items = slices.Clone(s.Pending), slices.Clone(s.Calls), slices.Clone(s.Items)
 	s.RefusedCalls, s.UnknownCalls = slices.Clone(s.RefusedCalls), slices.Clone(s.UnknownCalls)
-	s.Background = slices.Clone(s.Background)
+	s.Background, s.Returned = slices.Clone(s.Background), slices.Clone(s.Returned)
 	for i := range s.Calls {
 		s.Calls[i].Elicitations = slices.Clone(s.Calls[i].Elicitations)
 	}
@@ -369,7 +370,7 @@ func (w *walk) decoded() {
 }
 
 func TestRandomWalks(t *testing.T) {
-	ends, beside, shells := map[p.EndReason]int{}, map[p.EndReason]int{}, 0
+	ends, beside, resolved, shells := map[p.EndReason]int{}, map[p.EndReason]int{}, map[p.Resolution]int{}, 0
 	for seed := range uint64(*walks) {
 		w := newWalk(t, seed)
 		for range 15 + w.r.IntN(40) {
@@ -388,6 +389,8 @@ func TestRandomWalks(t *testing.T) {
 				ends[b.Reason]++
 			case *p.BackgroundEnded:
 				beside[b.Reason]++
+			case *p.ReturnedResolved:
+				resolved[b.As]++
 			case *p.TurnStarted:
 				if b.Shell {
 					shells++
@@ -406,6 +409,11 @@ func TestRandomWalks(t *testing.T) {
 	for _, reason := range []p.EndReason{p.Completed, p.Interrupted, p.Crashed} {
 		if beside[reason] < *walks/100 {
 			t.Errorf("only %d background commands ended %s: the walks do not get there", beside[reason], reason)
+		}
+	}
+	for _, as := range []p.Resolution{p.ResolvedSent, p.ResolvedTaken, p.ResolvedDropped} {
+		if resolved[as] < *walks/50 {
+			t.Errorf("only %d returned messages were %s: the walks do not get there", resolved[as], as)
 		}
 	}
 	if shells < *walks/20 {

@@ -48,6 +48,7 @@ var kinds = []struct {
 	{engine.ErrNothingToStop, http.StatusConflict, "nothing_to_stop"},
 	{engine.ErrNoApproval, http.StatusConflict, "no_approval"},
 	{engine.ErrNoInput, http.StatusConflict, "no_input"},
+	{engine.ErrNotReturned, http.StatusConflict, "not_returned"},
 	{engine.ErrNoBackground, http.StatusConflict, "no_background"},
 	{engine.ErrBusy, http.StatusConflict, "busy"},
 	{engine.ErrRevert, http.StatusConflict, "revert"},
