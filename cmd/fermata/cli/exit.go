@@ -15,7 +15,8 @@ const (
 	ExitUsage       = 2
 	ExitWaiting     = 3 // for an approval, or for a limit of the service
 	ExitRefused     = 4 // the turn completed, but something was refused and nobody could be asked
-	ExitUnknown     = 5 // a turn of a fleet may have been submitted: what became of it is not known
+	ExitUnknown     = 5 // what became of a turn of a fleet, or of a message that send waits for, is not known
+	ExitReturned    = 6 // send --wait: the message was not delivered, and is returned
 	ExitInterrupted = 130
 	ExitTerminated  = 143
 )

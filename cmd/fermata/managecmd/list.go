@@ -1,5 +1,5 @@
 // Package managecmd holds the commands that manage conversations, whichever process runs them: list, show,
-// undo, ps, kill, send, interrupt, stop, rename, archive, delete and fsck.
+// undo, ps, kill, send, returned, interrupt, stop, rename, archive, delete and fsck.
 package managecmd
 
 import (
@@ -26,7 +26,7 @@ func Commands(s cli.Streams) []*cobra.Command {
 	return []*cobra.Command{
 		listCommand(s), last(showCommand(s)), last(undoCommand(s)), last(psCommand(s)), last(killCommand(s)), last(renameCommand(s)),
 		last(archiveCommand(s)), unarchiveCommand(s), last(deleteCommand(s)), fsckCommand(s),
-		last(sendCommand(s)), last(interruptCommand(s)), stopCommand(s),
+		last(sendCommand(s)), last(returnedCommand(s)), last(interruptCommand(s)), stopCommand(s),
 	}
 }
 
@@ -34,9 +34,10 @@ func listCommand(s cli.Streams) *cobra.Command {
 	var o engine.ListOptions
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List conversations, the most recent first",
-		Long:    "List conversations, the most recent first: their state, what they used and cost, their directory and title.",
+		Use:   "list",
+		Short: "List conversations, the most recent first",
+		Long: "List conversations, the most recent first: their state, what they used and cost, their directory and title.\n" +
+			"\"returned\" counts messages that were not delivered: fermata returned ID lists them.",
 		Example: "  fermata list\n  fermata list --cwd . -n 5",
 		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -154,15 +155,19 @@ func reportNone(s cli.Streams, o engine.ListOptions, asJSON bool) error {
 }
 
 func ending(s engine.Summary) string {
+	state := string(s.Ended)
 	switch {
 	case s.Unreadable != "":
 		return "unreadable"
 	case s.Turns == 0:
-		return "new"
+		state = "new"
 	case s.Ended == "":
-		return "open"
+		state = "open"
 	}
-	return string(s.Ended)
+	if s.Returned > 0 {
+		state += fmt.Sprintf(", %d returned", s.Returned)
+	}
+	return state
 }
 
 // took says what a conversation has taken, and returns what that costs at the price of its

@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/hint"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
@@ -156,7 +157,7 @@ func execResumeCommand(s cli.Streams, f *execFlags) *cobra.Command {
 	cmd.Flags().BoolVar(&f.now, "now", false, "retry a turn that is held at a limit of the service; with -m, with another model")
 	cmd.Flags().BoolVar(&f.plan, "accept-plan", false, "accept the plan of a conversation in plan mode (/plan): the turn may change files again")
 	cmd.Flags().IntVar((*int)(&f.revert), "revert", 0, "first revert turn `N` and later turns: the model no longer sees them")
-	cmd.Flags().BoolVar(&f.returned, "returned", false, "send the messages that were not delivered before the last turn ended, then PROMPT, if any")
+	cmd.Flags().BoolVar(&f.returned, "returned", false, "send the messages that were not delivered, then PROMPT, if any; fermata returned lists them")
 	return cmd
 }
 
@@ -488,26 +489,24 @@ func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, 
 func (f execFlags) offerReturned(s cli.Streams, snap engine.Snapshot, o *exec.Options) error {
 	if f.returned {
 		if len(snap.Returned) == 0 && len(o.Turn.Content) == 0 {
-			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("--returned: every message was delivered"), Hint: "give a prompt"}
+			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("--returned: no message is returned: each was delivered, taken or dropped"), Hint: "give a prompt"}
 		}
 		var content []p.Content
 		for _, in := range snap.Returned {
 			content = append(content, in.Content...)
+			o.Turn.Returned = append(o.Turn.Returned, in.Input)
 		}
 		o.Turn.Content = append(content, o.Turn.Content...)
 		return nil
 	}
 	for _, in := range snap.Returned {
-		text := p.PlainText(in.Content)
-		fmt.Fprintf(s.Err, "fermata: this message was not delivered before and is not part of this turn: %s\nto send it: fermata exec resume %s %s\n",
-			text, snap.ID, shellQuote(text))
-		o.Notices = append(o.Notices, "not delivered before: "+text)
+		o.Notices = append(o.Notices, "not delivered before: "+p.Written(in.Content))
+	}
+	if len(snap.Returned) > 0 {
+		fmt.Fprintf(s.Err, "fermata: messages that were not delivered before are not part of this turn:\n%s\n", hint.Returned(snap.ID, snap.Returned))
 	}
 	return nil
 }
-
-// shellQuote writes a text as one word of a shell.
-func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // open opens the conversation to resume, or a copy of it.
 func (f execFlags) open(ctx context.Context, r *app.App, name string) (engine.Snapshot, error) {

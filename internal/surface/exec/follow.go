@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/app/hint"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -60,10 +61,8 @@ func Show(o Options, t *transcript.Transcript) error {
 	for _, in := range t.Inputs {
 		pr.line("\nnot delivered yet: " + p.Written(in.Content))
 	}
-	for _, in := range t.Returned {
-		if !in.Deleted {
-			pr.line(fmt.Sprintf("\nnot delivered: %s\nto send it again: fermata exec resume %s --returned", p.Written(in.Content), o.Conversation))
-		}
+	if text := hint.Returned(o.Conversation, t.Undelivered()); text != "" {
+		pr.line("\n" + text)
 	}
 	return w.failed
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/app/hint"
 	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
@@ -336,8 +337,8 @@ func (pr *printer) endLine(end engine.TurnEnd) {
 			pr.colored(style.End(end.End.Reason), "fermata: "+it.Text)
 		}
 	}
-	for _, in := range pr.tr.Returned {
-		pr.line("not delivered: " + p.Written(in.Content))
+	if text := hint.Returned(pr.o.Conversation, pr.tr.Returned); text != "" {
+		pr.line(text)
 	}
 	if end.Unsaved {
 		pr.line("the end of the turn could not be saved")
