@@ -24,7 +24,9 @@ func (m *model) loadDraft() tea.Cmd {
 			m.comp.SetText(text)
 			return
 		}
-		m.Return(text)
+		if !m.conv.offers.Append(m.comp, text) {
+			m.Return(text)
+		}
 	})
 }
 

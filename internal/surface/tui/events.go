@@ -73,10 +73,10 @@ func (m *model) apply(e p.Event) {
 	if now := t.tr.Usage; now != before {
 		t.context = now.Input - before.Input + now.Output - before.Output
 	}
-	m.takeReturned(caught)
 	if !caught && t.caughtUp() {
 		m.onCaughtUp()
 	}
+	m.offerReturned()
 	if !t.tr.Active {
 		m.stopTurn = 0
 	}
@@ -99,54 +99,20 @@ func (m *model) show(it *transcript.Item) {
 	}
 }
 
-// takeReturned puts messages that a stop returned into the composer.
-// Those of long ago were dealt with then.
-func (m *model) takeReturned(caught bool) {
-	t := &m.conv
-	if len(t.tr.Returned) < t.returned { // a new turn has begun
-		t.returned = 0
-	}
-	news := t.tr.Returned[t.returned:]
-	t.returned = len(t.tr.Returned)
-	if caught {
-		m.Return(m.texts(news)...)
-	}
-}
-
-func (m *model) texts(inputs []p.ReturnedInput) []string {
-	var list []string
-	for _, in := range inputs {
-		if !in.Deleted { // else whoever deleted it has it
-			list = append(list, m.written(in.Content))
-		}
-	}
-	return list
-}
-
-// onCaughtUp is called when all that was there has been seen: what the last stop
-// or crash returned, and nobody has sent again, is put into the composer.
+// onCaughtUp is called when all that was there has been seen: what was returned, and not sent, taken or dropped,
+// is put into the composer.
 func (m *model) onCaughtUp() {
 	t := &m.conv
 	if t.from > 0 { // what is not loaded counts too
-		t.base = sub(t.found.Usage, t.tr.Usage)
-		t.tr.Running = slices.Clone(t.found.Background)
+		t.base = t.found.Usage.Sub(t.tr.Usage)
+		t.tr.Running, t.tr.Returned = slices.Clone(t.found.Background), slices.Clone(t.found.Returned)
 	}
 	if t.from > 0 && m.inline() {
 		m.note(false, "this is the end of a long conversation; fermata show %s prints all of it", t.id)
 	}
 	m.putNotes()
-	if texts := m.texts(t.tr.Returned); !t.tr.Active && len(texts) > 0 {
-		if !strings.HasPrefix(m.comp.Text(), strings.Join(texts, "\n\n")) { // else they were in the draft
-			m.Return(texts...)
-		}
+	if texts := m.offerReturned(); len(texts) > 0 {
 		m.note(false, "not delivered, and returned to the box below: %s", strings.Join(texts, " · "))
-	}
-}
-
-func sub(a, b p.Usage) p.Usage {
-	return p.Usage{
-		Input: a.Input - b.Input, Cached: a.Cached - b.Cached, CacheWrite: a.CacheWrite - b.CacheWrite,
-		Output: a.Output - b.Output, Reasoning: a.Reasoning - b.Reasoning, Total: a.Total - b.Total,
 	}
 }
 

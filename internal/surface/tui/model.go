@@ -267,7 +267,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if m.Busy() && !m.stopping() {
 		m.disarm() // Ctrl-C means something else now
 	}
-	return m, tea.Batch(cmd, m.ask(), m.spin(), m.keepDraft())
+	return m, tea.Batch(cmd, m.ask(), m.spin(), m.takeEdited(), m.keepDraft())
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/elicit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
+	"github.com/fermata-agent/fermata/internal/surface/tui/returned"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -33,7 +34,7 @@ type conversation struct {
 	answeredQuestions map[elicit.ID]bool // by this person
 	putOff            elicit.ID          // the question that the person wants to answer later
 	notes             []*transcript.Item // what this program has to say
-	returned          int                // how many of tr.Returned were seen
+	offers            returned.Offers    // returned messages that are in the composer
 	base              p.Usage            // of what is not loaded
 	context           int64              // tokens that the last request and its response took
 	loading           *atomic.Uint64     // how far the earlier part is read; nil if it is not being
@@ -50,7 +51,8 @@ func (t *conversation) caughtUp() bool { return t.last >= t.found.Last }
 // begin puts a conversation on the screen and follows it after the cursor.
 func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor) {
 	m.stopFollowing()
-	var notes []*transcript.Item // of the start, which belong to what comes
+	m.conv.offers.TakeOut(m.comp) // they are offered where they were returned
+	var notes []*transcript.Item  // of the start, which belong to what comes
 	if m.conv.id != "" {
 		m.before = m.conv.id
 	} else {
@@ -213,7 +215,7 @@ func (m *model) onLoaded(l loaded) tea.Cmd {
 	}
 	below := m.view.Below()
 	t.tr, t.last, t.from, t.base = l.Transcript, l.To, 0, p.Usage{}
-	t.returned, t.asks, t.questions = len(l.Transcript.Returned), nil, nil
+	t.asks, t.questions = nil, nil
 	m.view.Reset()
 	for _, it := range l.Transcript.Items {
 		m.show(it)

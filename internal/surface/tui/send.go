@@ -88,6 +88,7 @@ func (m *model) onSent(s outbox.Sent) tea.Cmd {
 func (m *model) answered(op *outbox.Op, r p.Receipt, err error) tea.Cmd {
 	if err != nil && op.Begins {
 		m.Return(op.Text)
+		m.offerReturned(op.Returned...)
 		m.stopNext = false
 	}
 	if op.Then != nil {
@@ -108,9 +109,10 @@ func (m *model) submit(a composer.Submit) tea.Cmd { return m.submitWith(a, nil) 
 // submitWith sends what was written, with changes of the settings for its turn and those after it.
 func (m *model) submitWith(a composer.Submit, o *p.Overrides) tea.Cmd {
 	m.view.Bottom()
-	load := m.image()
+	load := composer.ImageReader(m.o.Image)
+	returned := m.conv.offers.Send(a.Text)
 	return m.send(&outbox.Op{
-		Begins: true, Text: m.comp.WithImages(a.Text, a.Images),
+		Begins: true, Text: m.comp.WithImages(a.Text, a.Images), Returned: returned,
 		Make: func(ctx context.Context) (p.Op, error) {
 			content, err := m.o.expand(ctx, a.Text)
 			if err != nil {
@@ -123,35 +125,9 @@ func (m *model) submitWith(a composer.Submit, o *p.Overrides) tea.Cmd {
 				}
 				content = append(content, c)
 			}
-			return p.UserTurn{Content: content, WhenBusy: a.Mode, Overrides: o}, nil
+			return p.UserTurn{Content: content, WhenBusy: a.Mode, Overrides: o, Returned: returned}, nil
 		},
 	})
-}
-
-// image returns the function that makes content of the path of an image, or of its
-// URL, which those have that were returned.
-func (m *model) image() func(string) (p.Content, error) {
-	read := m.o.Image
-	return func(file string) (p.Content, error) {
-		if composer.IsURL(file) {
-			return p.Content{Type: p.ContentImage, ImageURL: file}, nil
-		}
-		if read == nil {
-			return p.Content{}, errors.New("images cannot be read here")
-		}
-		return read(file)
-	}
-}
-
-// written is a message as a text of which the composer makes what it was.
-func (m *model) written(content []p.Content) string {
-	var images []string
-	for _, c := range content {
-		if c.Type == p.ContentImage && c.Attached == "" {
-			images = append(images, c.ImageURL)
-		}
-	}
-	return m.comp.WithImages(p.Written(content), images)
 }
 
 // shell runs a command of the person's own.
@@ -180,12 +156,17 @@ func (m *model) Return(texts ...string) {
 }
 
 // recall returns what waits to be sent to the composer.
-func (m *model) recall() { m.Return(m.out.Recall()...) }
+func (m *model) recall() {
+	texts, returned := m.out.Recall()
+	m.Return(texts...)
+	m.offerReturned(returned...)
+}
 
 // editPending returns the last message that waits to the composer.
 func (m *model) editPending() tea.Cmd {
-	if text, ok := m.out.RecallLast(); ok {
-		m.Return(text)
+	if op := m.out.RecallLast(); op != nil {
+		m.Return(op.Text)
+		m.offerReturned(op.Returned...)
 		return nil
 	}
 	waiting := m.conv.tr.Inputs
@@ -201,7 +182,7 @@ func (m *model) editPending() tea.Cmd {
 		if err != nil {
 			return m.ShowError(err)
 		}
-		m.Return(m.written(in.Content))
+		m.Return(m.comp.Written(in.Content))
 		return nil
 	}
 	return m.send(op)

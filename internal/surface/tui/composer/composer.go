@@ -145,6 +145,9 @@ func (c *Composer) lasting(raw string) string {
 // Empty reports whether nothing is written.
 func (c *Composer) Empty() bool { return c.buf.Empty() }
 
+// Recalling reports whether something from the history is shown in place of what was written, which can be gone back to.
+func (c *Composer) Recalling() bool { return c.past.back > 0 || c.search != nil }
+
 // SetText replaces what is written; undo brings it back. Pastes that were folded
 // and are in text unchanged are folded again, and so are the labels of images:
 // a message that was sent and returned is what it was.

@@ -1,6 +1,7 @@
 package composer
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // A paste beyond one of these is folded.
@@ -128,4 +130,29 @@ func (c *Composer) message(raw string) (text string, images []string) {
 		return f.Label
 	})
 	return strings.TrimRight(strings.TrimLeft(text, "\n"), " \t\n"), images
+}
+
+// Written is a message as a text of which SetText makes what it was.
+func (c *Composer) Written(content []p.Content) string {
+	var images []string
+	for _, part := range content {
+		if part.Type == p.ContentImage && part.Attached == "" {
+			images = append(images, part.ImageURL)
+		}
+	}
+	return c.WithImages(p.Written(content), images)
+}
+
+// ImageReader returns the function that makes content of the path of an image, which read reads, or of its URL, which
+// those have that were returned.
+func ImageReader(read func(string) (p.Content, error)) func(string) (p.Content, error) {
+	return func(file string) (p.Content, error) {
+		if IsURL(file) {
+			return p.Content{Type: p.ContentImage, ImageURL: file}, nil
+		}
+		if read == nil {
+			return p.Content{}, errors.New("images cannot be read here")
+		}
+		return read(file)
+	}
 }

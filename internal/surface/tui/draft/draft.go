@@ -72,6 +72,23 @@ func (k *Keeper) Save(h host.Host, of p.ConversationID, text string) tea.Cmd {
 	})
 }
 
+// SaveThen is Save that calls then, in Update, when the text is saved. It does not if texts cannot be saved.
+func (k *Keeper) SaveThen(h host.Host, of p.ConversationID, text string, then func() tea.Cmd) tea.Cmd {
+	save := k.Save(h, of, text)
+	if save == nil {
+		return then()
+	}
+	return host.Do(func() func() tea.Cmd {
+		saved, _ := save().(host.Done)
+		return func() tea.Cmd {
+			if cmd := saved.Then(); k.failed {
+				return cmd
+			}
+			return then()
+		}
+	})
+}
+
 // Load is the command that loads what was written in the conversation on the screen. restore puts it into the composer.
 func (k *Keeper) Load(h host.Host, restore func(text string)) tea.Cmd {
 	if k.Store == nil {

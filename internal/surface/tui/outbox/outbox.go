@@ -21,6 +21,7 @@ type Op struct {
 	// Conversation is where it was asked for, which may not be on the screen any more when it is sent. Empty is the
 	// one on the screen then.
 	Conversation p.ConversationID
+	Returned     []p.InputID                    // of a message: the returned messages that it delivers
 	Then         func(p.Receipt, error) tea.Cmd // called by Update; nil shows the error
 }
 
@@ -92,22 +93,26 @@ func (b *Outbox) Unsent() []string {
 	return texts
 }
 
-// Recall takes all messages off the queue, and returns their texts.
-func (b *Outbox) Recall() []string {
-	texts := b.Unsent()
+// Recall takes all messages off the queue. It returns their texts, and the returned messages that they were to deliver.
+func (b *Outbox) Recall() (texts []string, returned []p.InputID) {
+	for _, op := range b.waiting {
+		if op.Begins {
+			texts, returned = append(texts, op.Text), append(returned, op.Returned...)
+		}
+	}
 	b.waiting = slices.DeleteFunc(b.waiting, func(op *Op) bool { return op.Begins })
-	return texts
+	return texts, returned
 }
 
-// RecallLast takes the last op off the queue if it is a message, and returns its text.
-func (b *Outbox) RecallLast() (text string, ok bool) {
+// RecallLast takes the last op off the queue if it is a message, and returns it, else nil.
+func (b *Outbox) RecallLast() *Op {
 	n := len(b.waiting)
 	if n == 0 || !b.waiting[n-1].Begins {
-		return "", false
+		return nil
 	}
 	op := b.waiting[n-1]
 	b.waiting = b.waiting[:n-1]
-	return op.Text, true
+	return op
 }
 
 // A Sent is what became of an op.

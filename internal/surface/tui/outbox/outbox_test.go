@@ -51,13 +51,13 @@ func TestRecall(t *testing.T) {
 	if got := b.Messages(); !slices.Equal(got, []string{"one", "two", "three"}) {
 		t.Errorf("not taken yet: %q", got)
 	}
-	if text, ok := b.RecallLast(); !ok || text != "three" {
-		t.Errorf("the last one is %q, %v", text, ok)
+	if op := b.RecallLast(); op == nil || op.Text != "three" {
+		t.Errorf("the last one is %+v", op)
 	}
-	if _, ok := b.RecallLast(); ok {
+	if b.RecallLast() != nil {
 		t.Error("a setting was recalled")
 	}
-	if got := b.Recall(); !slices.Equal(got, []string{"two"}) || !b.Waiting() {
+	if got, _ := b.Recall(); !slices.Equal(got, []string{"two"}) || !b.Waiting() {
 		t.Errorf("recalled %q; the setting waits: %v", got, b.Waiting())
 	}
 	if got := b.Messages(); !slices.Equal(got, []string{"one"}) {

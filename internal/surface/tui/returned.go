@@ -1,0 +1,42 @@
+package tui
+
+import (
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/returned"
+	p "github.com/fermata-agent/fermata/protocol"
+)
+
+// offerReturned puts returned messages into the composer while no turn runs, and returns their texts. Those
+// that it may offer again, because they were not sent after all, are given.
+func (m *model) offerReturned(again ...p.InputID) []string {
+	t := &m.conv
+	t.offers.Again(again)
+	if !t.caughtUp() {
+		return nil
+	}
+	var back []returned.Message
+	for _, in := range t.tr.Undelivered() {
+		back = append(back, returned.Message{ID: in.Input, Text: m.comp.Written(in.Content)})
+	}
+	t.offers.Withdraw(m.comp, back)
+	if t.tr.Active {
+		return nil
+	}
+	return t.offers.Offer(m.comp, back)
+}
+
+// takeEdited takes messages from the conversation that were offered and have been edited: then the draft has them,
+// which is saved first.
+func (m *model) takeEdited() tea.Cmd {
+	id, ids := m.conv.id, m.conv.offers.Edited(m.comp)
+	if len(ids) == 0 {
+		return nil
+	}
+	return m.draft.SaveThen(m, id, m.unsent(), func() tea.Cmd {
+		if m.conv.id != id { // it is offered again when the conversation is
+			return nil
+		}
+		return m.send(returned.Take(m, ids))
+	})
+}
