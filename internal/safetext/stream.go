@@ -53,3 +53,6 @@ func partialRune(b []byte) int {
 	}
 	return 0
 }
+
+// Whole is how much of a text that grows can be shown: not half a character.
+func Whole(s string) int { return len(s) - partialRune([]byte(s[max(0, len(s)-utf8.UTFMax):])) }

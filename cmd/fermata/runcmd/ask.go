@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -73,7 +74,7 @@ func (l *refusedCalls) explain(s cli.Streams, how string) {
 			fmt.Fprintf(s.Err, "  … and %d more\n", len(l.list)-i)
 			break
 		}
-		fmt.Fprintf(s.Err, "  %s\n", line)
+		fmt.Fprintf(s.Err, "  %s\n", strings.Join(safetext.FoldTo(shownRefusals, line, foldWidth), "\n    "))
 	}
 	fmt.Fprintf(s.Err, "hint: %s\n", how)
 }

@@ -379,7 +379,7 @@ func waiting(s cli.Streams, o exec.Options, e *exec.ParkedError) error {
 	}
 	fmt.Fprintf(s.Err, "fermata: conversation %s is waiting for approval\n", o.Conversation)
 	for _, what := range e.Asks {
-		fmt.Fprintf(s.Err, "  %s\n", safetext.Strip(what))
+		fmt.Fprintf(s.Err, "  %s\n", strings.Join(safetext.Fold(what, foldWidth), "\n    "))
 	}
 	call := "CALL"
 	if len(e.Asks) == 1 { // named, so that the answer is for what is shown here and for no later one
@@ -388,6 +388,9 @@ func waiting(s cli.Streams, o exec.Options, e *exec.ParkedError) error {
 	fmt.Fprintf(s.Err, "to answer: fermata approve %s %s [--deny | --stop]\n", o.Conversation, call)
 	return &cli.ExitError{Code: cli.ExitWaiting}
 }
+
+// foldWidth is where lines of a command are broken that waits for approval.
+const foldWidth = 160
 
 // unwritten is how a run ends whose stdout took no more. A reader that has left
 // has seen what it wanted: there is something to say only if the turn was stopped for it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/internal/safetext"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -128,11 +129,11 @@ func TestWholeCharacters(t *testing.T) {
 	for n := range len(text) + 1 {
 		cut := text[:n]
 		want := strings.ToValidUTF8(cut, "")
-		if got := cut[:whole(cut)]; got != want {
+		if got := cut[:safetext.Whole(cut)]; got != want {
 			t.Errorf("%q: %q, want %q", cut, got, want)
 		}
 	}
-	if n := whole("\x80\x80\x80\x80"); n != 4 {
+	if n := safetext.Whole("\x80\x80\x80\x80"); n != 4 {
 		t.Errorf("rubbish is held back: %d", n)
 	}
 }

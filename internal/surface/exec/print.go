@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
+	"github.com/fermata-agent/fermata/internal/surface/exec/questions"
 	"github.com/fermata-agent/fermata/internal/surface/exec/style"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -102,7 +102,7 @@ func (pr *printer) message(it *transcript.Item) {
 	if pr.live {
 		text := it.Text
 		if it.Status == transcript.Open {
-			text = text[:whole(text)]
+			text = text[:safetext.Whole(text)]
 		}
 		pr.text(safetext.Strip(text[min(pr.shown[it.ID], len(text)):]))
 		pr.shown[it.ID] = len(text)
@@ -120,19 +120,6 @@ func (pr *printer) message(it *transcript.Item) {
 	if pr.all { // whether it is the answer makes no difference
 		pr.flush()
 	}
-}
-
-// whole is how much of a text that grows can be shown: not half a character.
-func whole(s string) int {
-	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
-		if i := len(s) - n; utf8.RuneStart(s[i]) {
-			if !utf8.FullRuneInString(s[i:]) {
-				return i
-			}
-			break
-		}
-	}
-	return len(s)
 }
 
 // flush prints the message that turned out not to be the answer.
@@ -174,31 +161,41 @@ func (pr *printer) call(it *transcript.Item) {
 	pr.output(it)
 	switch {
 	case it.Status == transcript.Asking:
-		pr.colored(style.Yellow, "? waiting for approval: "+it.Approval.Reason)
+		pr.colored(style.Yellow, questions.Reason(wholeCall(it), it.Approval.Reason))
 	case it.Status != transcript.Open:
 		pr.callEnd(it)
 	}
 }
 
-// begin shows what a call is about to do.
+// begin shows what a call is about to do: all of it if it has to be judged.
 func (pr *printer) begin(it *transcript.Item) {
+	asking := it.Status == transcript.Asking
 	if len(it.Changes) == 0 {
-		pr.colored(style.Bold, "$ "+callLine(it))
+		text := callLine(it)
+		if asking {
+			text = questions.Whole(wholeCall(it))
+		}
+		pr.colored(style.Bold, "$ "+text)
 		return
 	}
 	pr.colored(style.Bold, "$ apply_patch")
 	for i, c := range it.Changes {
-		if i == shownLines && !pr.full {
+		if i == shownLines && !pr.full && !asking {
 			pr.line("  … " + plural.Of(len(it.Changes)-i, "more file"))
 			break
 		}
-		pr.line("  " + c.Line(it.Cwd))
+		pr.line("  " + safetext.ShowLine(c.Line(it.Cwd)))
 	}
 }
 
 // callLine is a call in one line, cut if it is a whole program.
-func callLine(it *transcript.Item) string {
-	return cut(cmp.Or(it.CommandLine(), transcript.RequestLine(it.Tool, it.Arguments), it.Tool+" "+it.Arguments))
+func callLine(it *transcript.Item) string { return cut(wholeCall(it)) }
+
+func wholeCall(it *transcript.Item) string {
+	if len(it.Changes) > 0 {
+		return "apply_patch"
+	}
+	return cmp.Or(it.CommandLine(), transcript.RequestLine(it.Tool, it.Arguments), it.Tool+" "+it.Arguments)
 }
 
 // indent sets a text off from the left.

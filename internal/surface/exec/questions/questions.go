@@ -35,23 +35,46 @@ func Of(e p.Event) (q Question, ends bool) {
 	return Question{}, true
 }
 
+// How much of a text of others is shown, and where its lines are broken: the rest of a question must stay on
+// the screen. A terminal that is narrower breaks them again.
+const (
+	shownLines = 20
+	lineWidth  = 160
+)
+
 // Text is what an MCP server wants to know, and how to answer.
 func (q Question) Text() string {
 	e := q.Elicitation
-	lines := []string{fmt.Sprintf("The MCP server %s asks: %s", safetext.Line(e.Server), safetext.Strip(e.Message))}
+	text := fmt.Sprintf("The MCP server %s asks: %s", safetext.ShowLine(e.Server), e.Message)
+	lines := safetext.FoldTo(shownLines, text, lineWidth)
 	fields := form.Fields(e.Schema)
 	for _, f := range fields {
-		lines = append(lines, safetext.Line(f.String()))
+		lines = append(lines, safetext.ShowLine(f.String()))
 	}
 	switch {
 	case e.URL != "":
-		lines = append(lines, "at "+safetext.Line(e.URL), "y done there · n no · s no answer")
+		lines = append(lines, "at "+safetext.ShowLine(e.URL), "y done there · n no · s no answer")
 	case len(fields) > 0:
-		lines = append(lines, safetext.Line(form.Template(fields))+" · n no · s no answer")
+		lines = append(lines, safetext.ShowLine(form.Template(fields))+" · n no · s no answer")
 	default:
 		lines = append(lines, "y yes · n no · s no answer")
 	}
 	return "  " + strings.Join(lines, "\n  ")
+}
+
+// Whole is a call that has to be judged: all of it, but for blank lines.
+func Whole(call string) string {
+	return strings.Join(safetext.Fold(call, lineWidth), "\n  ")
+}
+
+// Reason is why a call has to be judged. If the call is so long that its beginning may have left the screen, that
+// is repeated.
+func Reason(call, why string) string {
+	again := ""
+	if lines := safetext.Fold(call, lineWidth); len(lines) > shownLines {
+		again = fmt.Sprintf("  the call above has %d lines; it begins: %s\n", len(lines), lines[0])
+	}
+	return again + strings.Join(safetext.FoldTo(shownLines, "? waiting for approval: "+why, lineWidth), "\n  ")
 }
 
 var errWord = errors.New("type y, n or s")

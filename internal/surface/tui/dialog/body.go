@@ -1,7 +1,6 @@
 package dialog
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -126,22 +125,16 @@ func wrapped(t *theme.Theme, r theme.Role, s string, width int) []string {
 // could hide what follows them, are counted instead.
 func commandLines(t *theme.Theme, argv []string, width int) []string {
 	var lines []string
-	mark, blank := t.Paint(theme.Accent, "$ "), 0
-	flush := func() {
+	mark := t.Paint(theme.Accent, "$ ")
+	for _, l := range safetext.Fold(transcript.CommandLine(argv), width-2) {
 		switch {
-		case blank == 1:
+		case l == "":
 			lines = append(lines, "")
-		case blank > 1:
-			lines = append(lines, t.Paint(theme.Warn, fmt.Sprintf("  ⋮ %d blank lines", blank)))
-		}
-		blank = 0
-	}
-	for _, l := range safetext.Wrap(safetext.Show(transcript.CommandLine(argv)), max(width-2, 1)) {
-		if strings.TrimSpace(l) == "" {
-			blank++
+			continue
+		case strings.HasPrefix(l, safetext.FoldMark):
+			lines = append(lines, t.Paint(theme.Warn, "  "+l))
 			continue
 		}
-		flush()
 		lines = append(lines, mark+t.Paint(theme.Code, l))
 		mark = "  "
 	}
