@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fermata-agent/fermata/internal/journal/nats/provision"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
@@ -141,39 +142,24 @@ func (s *Store) jetStream(nc *nats.Conn) (jetstream.JetStream, string, error) {
 	return js, "$JS." + s.o.Domain + ".API.", err
 }
 
-func (s *Store) storage() jetstream.StorageType {
-	if s.o.Memory {
-		return jetstream.MemoryStorage
-	}
-	return jetstream.FileStorage
+// layout is how streams are made for this store.
+func (s *Store) layout() provision.Layout {
+	return provision.Layout{Name: s.o.Name, Replicas: s.o.Replicas, Memory: s.o.Memory, MaxBytes: s.o.MaxBytes}
 }
 
-// streamConfig is how a stream for conversations is made.
-func (s *Store) streamConfig() jetstream.StreamConfig {
-	c := jetstream.StreamConfig{
-		Name:        s.o.Name,
-		Description: "conversations of fermata",
-		Subjects:    []string{s.o.Name + ".c.>", s.o.Name + ".aside.>"},
-		Storage:     s.storage(),
-		Replicas:    max(s.o.Replicas, 1),
-		Discard:     jetstream.DiscardNew, // a full stream refuses; it does not forget
-		AllowDirect: true,
-		MaxBytes:    -1,
-	}
-	if s.o.MaxBytes > 0 {
-		c.MaxBytes = s.o.MaxBytes
-	}
-	return c
+// bucket returns a key-value bucket of this store.
+func (s *Store) bucket(ctx context.Context, l *link, what string, replicas int, age time.Duration) (jetstream.KeyValue, error) {
+	return provision.Bucket(ctx, l.js, provision.BucketConfig{Name: s.o.Name + "-" + what, Replicas: replicas, Storage: s.layout().Storage(), Age: age})
 }
 
 // provision looks for the stream and the buckets, and makes those that are missing.
 func (s *Store) provision(ctx context.Context, l *link) error {
-	stream, err := s.stream(ctx, l, s.streamConfig())
+	stream, err := provision.Stream(ctx, l.js, s.layout().Conversations())
 	if err != nil {
 		return err
 	}
 	info := stream.CachedInfo()
-	if err := checkStream(info.Config, s.o.Name); err != nil {
+	if err := provision.Check(info.Config, s.o.Name); err != nil {
 		return err
 	}
 	replicas := info.Config.Replicas
@@ -184,96 +170,18 @@ func (s *Store) provision(ctx context.Context, l *link) error {
 	if l.nodes, err = s.bucket(ctx, l, "nodes", replicas, s.o.Lease); err != nil {
 		return err
 	}
-	if l.ttl, err = bucketTTL(ctx, l.nodes); err != nil {
+	if l.ttl, err = provision.Age(ctx, l.nodes); err != nil {
 		return err
 	}
 	checkpoints := jetstream.StreamConfig{
 		Name: s.o.Name + "-checkpoints", Description: "what fermata can derive again", Subjects: []string{s.o.Name + ".k.>"},
 		Storage: info.Config.Storage, Replicas: replicas, Discard: jetstream.DiscardNew, AllowDirect: true, MaxBytes: -1,
 	}
-	if _, err := s.stream(ctx, l, checkpoints); err != nil {
+	if _, err := provision.Stream(ctx, l.js, checkpoints); err != nil {
 		return err
 	}
 	l.checkpoints = &conn{nc: l.nc, js: l.js, api: l.api, stream: checkpoints.Name} // only read from
 	return nil
-}
-
-// stream returns a stream, and makes it if it is missing.
-func (s *Store) stream(ctx context.Context, l *link, c jetstream.StreamConfig) (stream jetstream.Stream, err error) {
-	err = untilLed(ctx, func() error {
-		stream, err = l.js.Stream(ctx, c.Name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			stream, err = l.js.CreateStream(ctx, c)
-		}
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node was faster
-			stream, err = l.js.Stream(ctx, c.Name)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, &refusal.StreamError{Name: c.Name, Err: err}
-	}
-	return stream, nil
-}
-
-// bucket returns a key-value bucket. Unlike those that the library makes, it is
-// read from the leader only: a lease that a replica has not seen yet must not be missing. It
-// keeps two values of a key, because the server deletes the one before the last a moment
-// before it has the new one: with one value, a lease that is renewed would be missing then.
-func (s *Store) bucket(ctx context.Context, l *link, what string, replicas int, ttl time.Duration) (jetstream.KeyValue, error) {
-	name := s.o.Name + "-" + what
-	var kv jetstream.KeyValue
-	err := untilLed(ctx, func() (err error) {
-		if kv, err = l.js.KeyValue(ctx, name); !errors.Is(err, jetstream.ErrBucketNotFound) {
-			return err
-		}
-		_, err = l.js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 2, MaxAge: ttl,
-			Storage: s.storage(), Replicas: replicas, Discard: jetstream.DiscardNew,
-			AllowRollup: true, DenyDelete: true, MaxBytes: -1, MaxMsgs: -1,
-		})
-		if err == nil || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			kv, err = l.js.KeyValue(ctx, name)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, &refusal.StreamError{Name: name, Err: err}
-	}
-	return kv, nil
-}
-
-func bucketTTL(ctx context.Context, kv jetstream.KeyValue) (time.Duration, error) {
-	st, err := kv.Status(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if st.TTL() < time.Second || st.TTL() > time.Hour {
-		return 0, &refusal.StreamError{Name: kv.Bucket(), Err: fmt.Errorf("its time to live is %v, want between 1s and 1h", st.TTL())}
-	}
-	return st.TTL(), nil
-}
-
-// checkStream says why a stream cannot hold conversations.
-func checkStream(c jetstream.StreamConfig, name string) error {
-	wrong := ""
-	switch {
-	case !slices.Contains(c.Subjects, name+".c.>") || !slices.Contains(c.Subjects, name+".aside.>"):
-		wrong = fmt.Sprintf("its subjects are %v", c.Subjects)
-	case c.Retention != jetstream.LimitsPolicy:
-		wrong = fmt.Sprintf("its retention is %v", c.Retention)
-	case c.Discard != jetstream.DiscardNew:
-		wrong = "it discards old messages when it is full"
-	case c.MaxAge != 0 || c.MaxMsgsPerSubject > 0:
-		wrong = "it forgets messages"
-	case !c.AllowDirect:
-		wrong = "it does not allow direct access"
-	case c.NoAck:
-		wrong = "it does not acknowledge"
-	default:
-		return nil
-	}
-	return &refusal.StreamError{Name: name, Err: errors.New("it was not made for conversations: " + wrong)}
 }
 
 // purge deletes the messages of a subject before a sequence, or all if that is 0.

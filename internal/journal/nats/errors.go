@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,28 +22,13 @@ func (e *takenError) Error() string {
 func persist(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, refusal.ErrNoAnswer)
 	defer cancel()
-	return untilLed(ctx, func() error {
+	return refusal.UntilLed(ctx, func() error {
 		err := f(ctx)
 		if errors.Is(err, nats.ErrNoResponders) { // a stream that was there has nobody to speak for it
 			err = &jetstream.APIError{Code: 503, Description: "no responders"}
 		}
 		return err
 	})
-}
-
-// untilLed calls f until it does not fail for want of a leader, or ctx ends.
-func untilLed(ctx context.Context, f func() error) error {
-	for {
-		err := f()
-		if !refusal.IsLeaderless(err) {
-			return err
-		}
-		select {
-		case <-time.After(retryWait):
-		case <-ctx.Done():
-			return err
-		}
-	}
 }
 
 // explain gives an error the words that help.

@@ -44,7 +44,7 @@ func (s *Store) Link(ctx context.Context) (Link, error) {
 	if err != nil {
 		return Link{}, s.explain(err)
 	}
-	return Link{Conn: l.nc, JetStream: l.js, Name: s.o.Name, Lease: l.ttl, Replicas: l.replicas, Storage: s.storage()}, nil
+	return Link{Conn: l.nc, JetStream: l.js, Name: s.o.Name, Lease: l.ttl, Replicas: l.replicas, Storage: s.layout().Storage()}, nil
 }
 
 func (s *Store) nodeSubject() string { return s.o.Name + ".node." + s.node }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/provision"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
@@ -195,7 +196,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{&refusal.ConnectError{URL: s.o.URL, Err: nats.ErrAuthorization}, "the NATS server nats://a:4222,nats://b refused the credentials: check [store] user, password, token, nkey or creds"},
 		{&refusal.ConnectError{URL: s.o.URL, Err: nats.ErrNoServers}, "no NATS server answers at nats://a:4222,nats://b: is it running, and is [store] url right?"},
 		{&refusal.StreamError{Name: "x", Err: jetstream.ErrJetStreamNotEnabled}, "the NATS server has no JetStream for this account: start it with -js, or give the account JetStream"},
-		{checkStream(jetstream.StreamConfig{Subjects: []string{"orders.>"}}, "orders"), "use the stream orders: it was not made for conversations: its subjects are [orders.>]"},
+		{provision.Check(jetstream.StreamConfig{Subjects: []string{"orders.>"}}, "orders"), "use the stream orders: it was not made for conversations: its subjects are [orders.>]"},
 		{s.explain(busy), "the NATS servers have no leader (nats: API error: code=503 err_code=10008 description=JetStream system temporarily unavailable): try again in a moment; if that does not help, see that most of them run and reach each other"},
 		{s.explain(full), "the stream is full (nats: API error: code=503 err_code=10077 description=maximum bytes exceeded): raise its limit, or delete conversations"},
 	} {
@@ -203,7 +204,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, test.want)
 		}
 	}
-	if err := checkStream(s.streamConfig(), "fermata"); err != nil {
+	if err := provision.Check(s.layout().Conversations(), "fermata"); err != nil {
 		t.Errorf("our own stream is refused: %v", err)
 	}
 	if refusal.IsTransient(full) || !refusal.IsTransient(nats.ErrNoResponders) || !refusal.IsTransient(refusal.ErrNoAnswer) || refusal.IsTransient(nats.ErrConnectionClosed) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -149,3 +150,21 @@ func NoLeader(err error) error {
 
 // ErrNoAnswer is the cause of a request's end.
 var ErrNoAnswer = errors.New("no answer in time")
+
+// retryWait is the pause before something is tried again.
+const retryWait = 50 * time.Millisecond
+
+// UntilLed calls f until it does not fail for want of a leader, or ctx ends.
+func UntilLed(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if !IsLeaderless(err) {
+			return err
+		}
+		select {
+		case <-time.After(retryWait):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
