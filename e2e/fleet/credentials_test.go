@@ -27,10 +27,10 @@ type login struct {
 	config string
 	scheme string // of the address; "nats" if empty
 	right  []string
-	wrong  []refusal
+	wrong  []badLogin
 }
 
-type refusal struct {
+type badLogin struct {
 	settings []string
 	want     string // what is said
 }
@@ -68,7 +68,7 @@ func password() login {
 	return login{
 		name: "password", config: `authorization { user: bob, password: hunter2 }`,
 		right: []string{`user = "bob"`, `password = "hunter2"`},
-		wrong: []refusal{
+		wrong: []badLogin{
 			{nil, refused},
 			{[]string{`user = "bob"`, `password = "hunter22"`}, refused},
 			{[]string{`token = "hunter2"`}, refused},
@@ -81,7 +81,7 @@ func token() login {
 	return login{
 		name: "token", config: `authorization { token: hunter2 }`,
 		right: []string{`token = "hunter2"`},
-		wrong: []refusal{{nil, refused}, {[]string{`token = "hunter22"`}, refused}},
+		wrong: []badLogin{{nil, refused}, {[]string{`token = "hunter22"`}, refused}},
 	}
 }
 
@@ -121,7 +121,7 @@ func nkey(t *testing.T) login {
 	return login{
 		name: "nkey", config: fmt.Sprintf("authorization { users: [ { nkey: %s } ] }", public),
 		right: []string{setting("nkey", file)},
-		wrong: []refusal{
+		wrong: []badLogin{
 			{nil, refused},
 			{[]string{setting("nkey", keep(t, "other", other))}, refused},
 			{[]string{setting("nkey", missing)}, "read the nkey seed " + missing},
@@ -165,7 +165,7 @@ func credsFile(t *testing.T) login {
 		config: fmt.Sprintf("operator: %s\nresolver: MEMORY\nresolver_preload { %s: %s, %s: %s }", encode(oc, operator),
 			accountKey, encode(ac, operator), systemKey, encode(sc, operator)),
 		right: []string{setting("creds", file)},
-		wrong: []refusal{
+		wrong: []badLogin{
 			{nil, refused},
 			{[]string{setting("creds", user(stranger))}, refused},
 			{[]string{setting("creds", missing)}, missing},
@@ -231,7 +231,7 @@ func certificate(t *testing.T) login {
 		name: "certificate", scheme: "tls",
 		config: fmt.Sprintf("tls { cert_file: %q, key_file: %q }", cert, key),
 		right:  []string{setting("ca", ca.file)},
-		wrong: []refusal{
+		wrong: []badLogin{
 			{nil, "set [store] ca to the certificate of that authority"},
 			{[]string{setting("ca", other.file)}, "signed by an unknown authority"},
 			{[]string{setting("ca", missing)}, missing},
@@ -249,7 +249,7 @@ func clientCertificate(t *testing.T) login {
 		name: "client certificate", scheme: "tls",
 		config: fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", cert, key, ca.file),
 		right:  []string{trust, setting("cert", mine), setting("key", mineKey)},
-		wrong: []refusal{
+		wrong: []badLogin{
 			{[]string{trust}, "wants a certificate of this client: set [store] cert and key"},
 			{[]string{trust, setting("cert", strange), setting("key", strangeKey)}, "does not accept the certificate of this client: check [store] cert and key"},
 			{[]string{trust, setting("cert", mine), setting("key", strangeKey)}, "private key does not match"},

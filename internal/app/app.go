@@ -152,6 +152,7 @@ func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engi
 	e.Config.Panicked = panics.ToFile(kept.Home)
 	var local *engine.Local
 	kept.Lost = func() { local.StopAll(ctx, lostLease) } // nothing is opened before local is set
+	kept.Full = func(err error) { local.StopAll(ctx, fullStore(err)) }
 	journals := store.Open(ctx, kept)
 	e.Store = journals
 	journals.Keep(&e)
@@ -167,6 +168,15 @@ var lostLease = p.Error{
 	Message: "the NATS servers did not answer for so long that another machine may take this conversation over; " +
 		"the turn was stopped before that",
 	Hint: "check the servers with fermata doctor, then resume; what was recorded before is safe",
+}
+
+// fullStore is what turns end with when there is no room left to record more than their ends.
+func fullStore(err error) p.Error {
+	return p.Error{
+		Kind:    p.ErrorJournal,
+		Message: err.Error() + "; the turn was stopped so that its end could be recorded",
+		Hint:    "make room, then resume; what was recorded before is safe",
+	}
 }
 
 // Panicked keeps the traces of defects, for bug reports.

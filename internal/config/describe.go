@@ -83,9 +83,9 @@ var descriptions = map[string]string{
 	"store.key":           "File with the key of that certificate.",
 	"store.domain":        "Domain of JetStream, for leaf nodes.",
 	"store.replicas":      "How many servers keep each message, when the stream is made: 3 survive the loss of one.",
-	"store.max_bytes":     "How large the stream may become, when it is made; 0 is no limit. A full stream refuses, it does not forget.",
+	"store.max_bytes":     "How large the stream may become before turns are refused, when it is made (later: fermata store set); 0 is no limit. A full stream forgets nothing.",
 	"store.memory":        "Keep everything in the memory of the servers, when the stream is made.",
-	"store.lease_ms":      "After how long without a sign of life others may take the conversations of a process over, when the stream is made.",
+	"store.lease_ms":      "After how long without a sign of life others may take the conversations of a process over, when the stream is made (later: fermata store set).",
 	"compact_keep_tokens": "Tokens of your own messages that a compaction keeps word for word, the newest first; the first message is always kept.",
 	"on_limit": "What becomes of a turn when a limit of the model service is reached: it waits until a user acts, until the limit is lifted, or fails. " +
 		"Unless set: hold in the terminal, fail in exec (see --hold) and for clients of servers. " +

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agent/fermata/internal/app/store"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/plural"
 )
 
@@ -18,13 +20,41 @@ import (
 func Command(stdout, stderr io.Writer, usage func(format string, args ...any) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "store",
-		Short:   "Copy conversations between files and NATS",
-		Example: "  fermata store copy --from files --to nats://localhost:4222",
+		Short:   "Copy conversations between files and NATS, and change the stream on NATS",
+		Example: "  fermata store copy --from files --to nats://localhost:4222\n  fermata store set max_bytes 10000000000",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(copyCommand(stdout, stderr, usage))
+	cmd.AddCommand(copyCommand(stdout, stderr, usage), setCommand(stdout, usage))
 	return cmd
+}
+
+func setCommand(stdout io.Writer, usage func(string, ...any) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   "set max_bytes|lease_ms|replicas VALUE",
+		Short: "Change what was fixed when the stream was made",
+		Long: "Change a setting of the stream on NATS that [store] gives it only when it is made. max_bytes: how many bytes it may have, 0 is no limit. replicas:\n" +
+			"on how many servers everything is kept. lease_ms: after how long without a sign of life others may take the conversations of a process over; it is\n" +
+			"refused while a process has conversations open or serves as a node, because that relies on the lease it has.",
+		Example: "  fermata store set max_bytes 10000000000\n  fermata store set replicas 3",
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if len(a) != 2 {
+				return usage("store set: name a setting and its value")
+			}
+			value, err := strconv.ParseInt(a[1], 10, 64)
+			if err != nil {
+				return usage("store set: %q is not a whole number", a[1])
+			}
+			err = store.Set(cmd.Context(), a[0], value)
+			if errors.Is(err, nats.ErrSetting) {
+				return usage("store set: %w", err)
+			}
+			if err == nil {
+				fmt.Fprintf(stdout, "%s is %d now\n", a[0], value)
+			}
+			return err
+		},
+	}
 }
 
 func copyCommand(stdout, stderr io.Writer, usage func(string, ...any) error) *cobra.Command {

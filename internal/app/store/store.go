@@ -26,6 +26,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/secrets"
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // A Place is where conversations are kept, and what a store needs to know of this process.
@@ -44,6 +45,7 @@ type Place struct {
 
 	Renewed func(until time.Time) // as in nats.Options
 	Lost    func()
+	Full    func(error)
 }
 
 // An Opened store is one that the configuration names.
@@ -69,12 +71,48 @@ func Open(ctx context.Context, p Place) Opened {
 	return Opened{s, s, trees}
 }
 
-// Keep has an engine make and keep the work trees of its conversations.
+// Keep has an engine make and keep the work trees of its conversations, and begin no turn while the store is full.
 func (o Opened) Keep(e *engine.Options) {
+	if o.nats != nil {
+		e.Ready = o.ready
+	}
 	if o.Trees != nil {
-		e.Ready, e.Config.Ended, e.Config.Waits = o.Trees.Ready, o.Trees.Ended, o.Trees.Waits
+		e.Config.Ended, e.Config.Waits = o.Trees.Ended, o.Trees.Waits
 	}
 }
+
+func (o Opened) ready(ctx context.Context, s engine.Snapshot, op protocol.Op) (engine.Readiness, error) {
+	if op != nil {
+		if err := o.nats.Room(ctx); err != nil {
+			return engine.Readiness{}, err
+		}
+	}
+	if o.Trees == nil {
+		return engine.Readiness{}, nil
+	}
+	return o.Trees.Ready(ctx, s, op)
+}
+
+// Set changes what was fixed when the stream of the configured store was made, as fermata store set does.
+func Set(ctx context.Context, name string, value int64) error {
+	home, err := config.Home(os.Getenv)
+	if err != nil {
+		return err
+	}
+	settings, err := Settings(home)
+	if err != nil {
+		return err
+	}
+	if settings.URL == "" {
+		return ErrFiles
+	}
+	s := nats.New(ctx, natsOptions(Place{Home: home, Store: settings}))
+	defer s.Close()
+	return s.Set(ctx, name, value)
+}
+
+// ErrFiles says that conversations are in files, which have no settings.
+var ErrFiles = errors.New("conversations are in files: [store] url is not set")
 
 // Close ends what the store has open outside of this process.
 func (o Opened) Close() {
@@ -131,7 +169,7 @@ func natsOptions(p Place) nats.Options {
 		},
 		Connect:  keepFromCommands(secrets.Home(p.Home), c),
 		Replicas: int(c.Replicas), Memory: c.Memory, MaxBytes: c.MaxBytes, Lease: c.Lease,
-		Member: p.Member, Address: p.Address, Join: p.Join, Accept: accept(p), Renewed: p.Renewed, Lost: p.Lost,
+		Member: p.Member, Address: p.Address, Join: p.Join, Accept: accept(p), Renewed: p.Renewed, Lost: p.Lost, Full: p.Full,
 	}
 }
 

@@ -162,6 +162,8 @@ func (s *Store) provision(ctx context.Context, l *link) error {
 	if err := provision.Check(info.Config, s.o.Name); err != nil {
 		return err
 	}
+	l.room = provision.NewRoom()
+	l.room.Note(provision.LimitOf(info.Config), info.State.Bytes)
 	replicas := info.Config.Replicas
 	l.replicas = replicas
 	if l.index, err = s.bucket(ctx, l, "index", replicas, 0); err != nil {

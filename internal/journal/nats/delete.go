@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/provision"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
@@ -46,7 +47,11 @@ func (s *Store) remove(ctx context.Context, id string, begun func(journal.Record
 		}
 		next := m.after()
 		next.Epoch, next.Node, next.Begin, next.Closed = m.Epoch+1, s.node, true, true
-		_, err = l.deliver(ctx, s.records(id), next, nil, m.seq)
+		fence := func() error { _, err := l.deliver(ctx, s.records(id), next, nil, m.seq); return err }
+		if err = fence(); refusal.IsFull(err) {
+			s.forget(ctx, l, id) // the account may be full
+			err = provision.WithLoan(ctx, l.js, s.o.Name, fence)
+		}
 		if begun != nil && (refusal.IsConflict(err) || errors.As(err, new(*takenError))) {
 			continue // another process was faster
 		}

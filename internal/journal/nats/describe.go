@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fermata-agent/fermata/internal/journal/nats/provision"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
@@ -24,12 +25,12 @@ func (s *Store) Describe(ctx context.Context) []string {
 	info := stream.CachedInfo()
 	c := info.Config
 	lines = append(lines, fmt.Sprintf("stream %s: %d messages, %d bytes, %s", c.Name, info.State.Msgs, info.State.Bytes, replicas(c.Replicas)))
-	if c.MaxBytes > 0 {
-		lines = append(lines, fmt.Sprintf("%d %% of its %d bytes are used", info.State.Bytes*100/uint64(c.MaxBytes), c.MaxBytes))
+	if limit := provision.LimitOf(c); limit.Max > 0 {
+		lines = append(lines, fmt.Sprintf("%d %% of its %d bytes are used; %d more are kept for ending turns and deleting", info.State.Bytes*100/uint64(limit.Max), limit.Max, limit.Reserve))
 	}
 	lines = append(lines, warnings(c)...)
 	if l.ttl != s.o.Lease {
-		lines = append(lines, fmt.Sprintf("warning: leases last %v, as when the stream was made: [store] lease_ms has no effect", l.ttl))
+		lines = append(lines, fmt.Sprintf("warning: leases last %v, as the stream says: [store] lease_ms counts only when the stream is made (fermata store set lease_ms changes it)", l.ttl))
 	}
 	return lines
 }

@@ -34,6 +34,8 @@ func persist(ctx context.Context, f func(context.Context) error) error {
 // explain gives an error the words that help.
 func (s *Store) explain(err error) error {
 	switch {
+	case errors.As(err, new(*refusal.FullError)):
+		return err
 	case refusal.IsFull(err):
 		return &refusal.FullError{Err: err}
 	case refusal.IsLeaderless(err):

@@ -248,6 +248,7 @@ func (j *natsJournal) sendRecords(err error) {
 	j.mu.Unlock()
 	body := encodeRecords(w.batch)
 	next.Bytes += int64(len(body))
+	j.link.room.Add(len(body))
 	b := j.link.newBatch(j.store.records(j.id), next, w.Last, body, w.seq)
 	b.begin()
 	w.meta, w.sending = next, true
@@ -323,6 +324,7 @@ func (j *natsJournal) sendTexts(st journal.Status, flush *time.Timer) {
 	for _, body := range encodeTexts(w.texts) {
 		m := meta{Epoch: w.Epoch, Node: w.Node, Prev: w.seq, Last: w.Last, Archived: w.Archived}
 		w.Bytes += int64(len(body))
+		j.link.room.Add(len(body))
 		m.Bytes = w.Bytes
 		w.textLeft += len(body)
 		s, failed := j.link.send(message(j.store.texts(j.id), m, body))

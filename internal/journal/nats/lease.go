@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -228,6 +229,9 @@ func (le *lease) run(ctx context.Context, ttl time.Duration) {
 			le.timer.Stop()
 		}
 	}()
+	var room sync.WaitGroup
+	room.Go(func() { le.store.watchRoom(ctx, le.link) })
+	defer room.Wait()
 	tick := time.NewTicker(ttl * renewEvery / leaseParts)
 	defer tick.Stop()
 	for {

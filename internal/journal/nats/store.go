@@ -32,6 +32,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/provision"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
@@ -59,6 +60,8 @@ type Options struct {
 	// ended by then. Lost is called early enough before, if it could not be renewed. nil is fine.
 	Renewed func(until time.Time)
 	Lost    func()
+	// Full is called from time to time while the stream is full, and should end what writes to it. nil is fine.
+	Full func(error)
 
 	// Window is how many bytes of recent records to keep in memory; 4 MiB if 0.
 	Window int
@@ -102,6 +105,7 @@ type link struct {
 	lease       *lease // nil until something is opened; guarded by the store's mu
 	ttl         time.Duration
 	replicas    int // of the stream
+	room        *provision.Room
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -153,6 +157,9 @@ func (s *Store) create(ctx context.Context, id string) (*natsJournal, error) {
 	}
 	l, err := s.owner(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.hasRoom(ctx, l); err != nil {
 		return nil, err
 	}
 	lapses := s.lapsed()

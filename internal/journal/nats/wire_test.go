@@ -198,7 +198,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{&refusal.StreamError{Name: "x", Err: jetstream.ErrJetStreamNotEnabled}, "the NATS server has no JetStream for this account: start it with -js, or give the account JetStream"},
 		{provision.Check(jetstream.StreamConfig{Subjects: []string{"orders.>"}}, "orders"), "use the stream orders: it was not made for conversations: its subjects are [orders.>]"},
 		{s.explain(busy), "the NATS servers have no leader (nats: API error: code=503 err_code=10008 description=JetStream system temporarily unavailable): try again in a moment; if that does not help, see that most of them run and reach each other"},
-		{s.explain(full), "the stream is full (nats: API error: code=503 err_code=10077 description=maximum bytes exceeded): raise its limit, or delete conversations"},
+		{s.explain(full), "the stream is full (nats: API error: code=503 err_code=10077 description=maximum bytes exceeded): delete conversations, or raise its limit with fermata store set max_bytes"},
 	} {
 		if got := test.err.Error(); got != test.want {
 			t.Errorf("got  %s\nwant %s", got, test.want)

@@ -39,11 +39,8 @@ func (l Layout) Conversations() jetstream.StreamConfig {
 		Replicas:    max(l.Replicas, 1),
 		Discard:     jetstream.DiscardNew, // a full stream refuses; it does not forget
 		AllowDirect: true,
-		MaxBytes:    -1,
 	}
-	if l.MaxBytes > 0 {
-		c.MaxBytes = l.MaxBytes
-	}
+	newLimit(l.MaxBytes).apply(&c)
 	return c
 }
 

@@ -101,7 +101,7 @@ func (e *StreamError) Unwrap() error { return e.Err }
 type FullError struct{ Err error }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("the stream is full (%v): raise its limit, or delete conversations", e.Err)
+	return fmt.Sprintf("the stream is full (%v): delete conversations, or raise its limit with fermata store set max_bytes", e.Err)
 }
 
 func (e *FullError) Unwrap() error { return e.Err }
