@@ -14,6 +14,9 @@ import (
 // make the record durable before it returns nil. From then on the patch happens,
 // also if the process dies: see Recover.
 //
+// A process that is halted after the commit, for so long that another one settles the patch, changes nothing
+// when it continues; the error is an *IncompleteError then.
+//
 // A nil error means that everything is in place and durable. Any other error but
 // an *IncompleteError means that nothing was applied and nothing is left behind;
 // it is a *ChangedError if a file changed since Verify, and the context's cause
@@ -28,7 +31,11 @@ func Apply(ctx context.Context, fsys FS, p *Plan, rec Record, commit func(Record
 	}
 
 	for _, s := range rec.Steps {
-		if err := t.advance(s); err != nil {
+		err := t.advance(s)
+		if errors.Is(err, errSettled) {
+			return &IncompleteError{Err: err}
+		}
+		if err != nil {
 			return t.retreat(fmt.Errorf("write %s: %w", s.Path, err))
 		}
 	}

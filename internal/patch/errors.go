@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -95,6 +96,9 @@ type IncompleteError struct {
 }
 
 func (e *IncompleteError) Error() string {
+	if errors.Is(e.Err, errSettled) {
+		return e.Err.Error()
+	}
 	return fmt.Sprintf("patch cut short, recovery has to settle it: %v", e.Err)
 }
 

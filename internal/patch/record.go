@@ -108,16 +108,47 @@ func (t *transaction) sync() error {
 	return nil
 }
 
-// advance does one step.
+// errSettled says that another process has settled the patch, because this one was halted for so long that its
+// conversation was opened elsewhere. The files are no longer ours to change.
+var errSettled = errors.New("this process was halted, and another one has settled the patch meanwhile")
+
+// advance does one step, unless another process has: the new content can be renamed once, and the old content
+// has its second name until the patch is settled.
 func (t *transaction) advance(s Step) error {
-	if s.New != "" {
-		return t.fsys.Rename(s.New, s.Path)
+	if s.New == "" {
+		return t.remove(s)
 	}
-	err := t.fsys.Remove(s.Path)
-	if errors.Is(err, fs.ErrNotExist) {
+	err := t.fsys.Rename(s.New, s.Path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if there, lookErr := t.exists(s.New); lookErr != nil || there {
+		return err
+	}
+	return errSettled
+}
+
+// remove does a step that removes a file. What the user has written since is not removed.
+func (t *transaction) remove(s Step) error {
+	there, err := t.exists(s.Old)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return errSettled
+	}
+	switch now, err := t.digestAt(s.Path); {
+	case err != nil:
+		return err
+	case now == "":
 		return nil
+	case now != s.Before:
+		return &ChangedError{Path: s.Path, What: "was changed"}
 	}
-	return err
+	if err := t.fsys.Remove(s.Path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // tidy removes what a finished record leaves behind. Nothing depends on it any

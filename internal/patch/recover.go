@@ -1,6 +1,9 @@
 package patch
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Recover settles a record whose Apply did not return, because the process or
 // the machine died, or returned an *IncompleteError. If the record was not
@@ -73,7 +76,11 @@ func (t *transaction) survey() (findings, error) {
 // finish does what is left to do.
 func (t *transaction) finish(found findings) error {
 	for _, s := range found.pending {
-		if err := t.advance(s); err != nil {
+		err := t.advance(s)
+		if errors.Is(err, errSettled) {
+			return fmt.Errorf("recover %s: %w", s.Path, err)
+		}
+		if err != nil {
 			return t.retreat(fmt.Errorf("recover %s: %w", s.Path, err))
 		}
 	}
