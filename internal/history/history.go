@@ -120,6 +120,9 @@ func (h *History) Apply(e p.Event) {
 	case *p.Undone:
 		h.closeGroup()
 		h.add(0, 0, user(undoneText(b)))
+	case *p.Imported:
+		h.closeGroup()
+		h.add(0, 0, user(importedText(b)))
 	case *p.Compacted:
 		h.compact(e.Turn, b)
 	case *p.HistoryReduced:

@@ -61,3 +61,14 @@ func describe(call *p.PromptItem) string {
 	}
 	return s
 }
+
+// importedText is the message that the conversation so far was had with another agent.
+func importedText(b *p.Imported) string {
+	text := fmt.Sprintf("The conversation up to here was had with another agent, %s, and imported. "+
+		"Its calls were made with that agent's tools; call only the tools that you are offered now. "+
+		"Files may have changed since then: look before you rely on what you read above.", b.Agent)
+	if len(b.Losses) > 0 {
+		text += " Parts of it could not be read:\n- " + strings.Join(b.Losses, "\n- ")
+	}
+	return tag("imported_conversation", "\n"+text+"\n")
+}

@@ -217,6 +217,10 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 		})
 	case *p.Compacted:
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) { it.Text = "the conversation so far was summarised for the model" })
+	case *p.Imported:
+		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) {
+			it.Text = "the conversation up to here was imported from " + b.Agent + " (session " + b.Session + ")"
+		})
 	case *p.Reverted:
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) {
 			it.Text = "turn " + strconv.Itoa(int(b.Before)) + " and later turns were reverted"
