@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"internal/safetext", "internal/suggest", "internal/plural", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/secrets", "internal/markup", "internal/model/catalogue"},
 	{
 		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
-		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck",
+		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck", "internal/foreign",
 	},
 	{"internal/tool", "internal/shim", "internal/fold"},
 	{"internal/conversation"},
