@@ -1,7 +1,11 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +43,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		behind = string(pl.conversations()[0].ID)
 		return slices.ContainsFunc(pl.events(behind), func(e p.Event) bool { _, ok := e.Body.(*p.BackgroundStarted); return ok })
 	})
+	sessions := hostileSessions(t)
 	model := `model="` + strings.Trim(strings.ReplaceAll(hostile, "\x1b", `\u001b`), "\a\u009b") + `"`
 	cases := map[string][][]string{
 		"fermata exec":               {{"exec", "--demo", "run: printf '\\033]0;owned\\007' #" + hostile}, {"exec", "--color=" + hostile, "x"}},
@@ -53,6 +58,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata list":               {{"list"}, {"list", "--json"}, {"list", hostile}},
 		"fermata show":               {{"show", changed}, {"show", "--json", changed}, {"show", behind}, {"show", hostile}, {"show", "talk 1 twins" + hostile}},
 		"fermata export":             {{"export", changed}, {"export", "--format", "html", changed}, {"export", "--format", "json", changed}, {"export", hostile}, {"export", changed, "-o", hostile + ".md"}, {"export", changed, "-o", hostile}},
+		"fermata import":             {{"import", "codex", sessions}, {"import", "codex", sessions, "--check"}, {"import", "codex", sessions, "--all"}, {"import", "codex", sessions, "--json"}, {"import", hostile}, {"import", "codex", sessions, hostile}},
 		"fermata rename":             {{"rename", damaged, "new" + hostile}, {"rename", hostile, "x"}},
 		"fermata archive":            {{"archive", "new" + hostile}, {"archive", hostile}},
 		"fermata unarchive":          {{"unarchive", "new" + hostile}, {"unarchive", hostile}},
@@ -106,6 +112,22 @@ func (pl *place) runHostile(cases map[string][][]string) {
 	for path := range cases {
 		pl.t.Errorf("there is no command %s", path)
 	}
+}
+
+// hostileSessions makes a home of another agent whose names and texts want to steer the terminal.
+func hostileSessions(t *testing.T) string {
+	dir := filepath.Join(t.TempDir(), "sessions")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := json.Marshal(hostile)
+	lines := fmt.Sprintf(`{"type":"session_meta","payload":{"id":%s,"cwd":%s,"cli_version":%s}}`+"\n"+
+		`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":%s}]}}`+"\n"+
+		`{"type":"response_item","payload":{"type":"function_call","name":%s,"arguments":"{}","call_id":%s}}`+"\n"+`{"torn`, text, text, text, text, text, text)
+	if err := os.WriteFile(filepath.Join(dir, "rollout-2026-11-01T10-00-00-x.jsonl"), []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Dir(dir)
 }
 
 // converse runs the binary and returns the conversation that it began.

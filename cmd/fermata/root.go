@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/cmd/fermata/exportcmd"
+	"github.com/fermata-agent/fermata/cmd/fermata/importcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/managecmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/runcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/servecmd"
@@ -149,6 +150,7 @@ func addOthers(root *cobra.Command, s cli.Streams) {
 	addTo(root, groupRun, demoModelCommand(s))
 	addTo(root, groupManage, managecmd.Commands(s)...)
 	addTo(root, groupManage, exportcmd.Command(s))
+	addTo(root, groupManage, importcmd.Command(s))
 	addTo(root, groupManage, storecmd.Command(s.Out, s.Err, cli.Usagef))
 	addTo(root, groupMachine, setupcmd.Commands(setupcmd.For(s))...)
 	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), completionCommand(s), versionCommand(s))

@@ -142,15 +142,19 @@ func undoRefused(t transcript.TurnChanges, log *changeLog, err error) error {
 // patches kept of the files before.
 type changeLog struct {
 	transcript.Transcript
-	back map[p.Seq]json.RawMessage // by the PatchStarted
-	last p.TurnID
+	back     map[p.Seq]json.RawMessage // by the PatchStarted
+	last     p.TurnID
+	imported p.TurnID // the last turn that was had with another agent
 }
 
 func (l *changeLog) apply(e p.Event) {
 	l.Apply(e)
 	l.last = max(l.last, e.Turn)
-	if b, ok := e.Body.(*p.PatchStarted); ok {
+	switch b := e.Body.(type) {
+	case *p.PatchStarted:
 		l.back[e.Seq] = b.Back
+	case *p.Imported:
+		l.imported = b.Turns
 	}
 }
 
@@ -186,6 +190,8 @@ func (l *changeLog) choose(turn p.TurnID) (transcript.TurnChanges, error) {
 	}
 	t := l.ChangesOf(turn)
 	switch {
+	case turn <= l.imported:
+		return t, fmt.Errorf("turn %d cannot be undone: it was imported from another agent", turn)
 	case t.Gap:
 		return t, fmt.Errorf("turn %d cannot be undone: files were changed while it waited for an approval", turn)
 	case t.Undone:
@@ -200,6 +206,9 @@ func (l *changeLog) choose(turn p.TurnID) (transcript.TurnChanges, error) {
 
 // why says what there is that cannot be undone.
 func (l *changeLog) why() string {
+	if l.imported > 0 {
+		return "; what turns of another agent changed cannot be undone"
+	}
 	if slices.ContainsFunc(l.Changes, func(t *transcript.TurnChanges) bool { return t.Commands > 0 && !t.Undone }) {
 		return "; what commands changed cannot be undone without a snapshot"
 	}
