@@ -174,6 +174,7 @@ func TestOpenAPIHasTheOps(t *testing.T) {
 		p.Revert{},
 		p.EditInput{},
 		p.DeleteInput{},
+		p.ResolveReturned{},
 	} {
 		data, err := json.Marshal(p.OpJSON{Op: op})
 		if err != nil {

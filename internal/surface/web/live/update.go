@@ -62,9 +62,9 @@ type State struct {
 	Hold     string         `json:"hold,omitempty"`
 	Usage    p.Usage        `json:"usage"`
 	Cost     string         `json:"cost,omitempty"`
-	Changed  p.TurnID       `json:"changed,omitempty"` // the last turn whose changes to files can be undone
-	Returned []string       `json:"returned,omitempty"`
-	Inputs   map[int]string `json:"inputs,omitempty"` // the waiting messages, to be edited
+	Changed  p.TurnID       `json:"changed,omitempty"`  // the last turn whose changes to files can be undone
+	Inputs   map[int]string `json:"inputs,omitempty"`   // the waiting messages, to be edited
+	Returned map[int]string `json:"returned,omitempty"` // those that were not delivered, to be edited
 	Dock     render.Dock    `json:"dock"`
 }
 
@@ -219,7 +219,7 @@ func (r *room) stateNow() *State {
 	st := &State{
 		Title: safetext.ShowLine(cmp.Or(tr.Title, r.first)), Cwd: safetext.ShowLine(s.Cwd), Model: safetext.ShowLine(strings.TrimSpace(s.Model + " " + s.Effort)),
 		Sandbox: string(s.Sandbox.Mode), Approval: string(s.Approval), Phase: phase(tr, len(asking)), Turn: tr.Turn,
-		Usage: tr.Usage, Changed: tr.LastChanged(), Dock: render.NewDock(r.id, tr, asking), Inputs: map[int]string{},
+		Usage: tr.Usage, Changed: tr.LastChanged(), Dock: render.NewDock(r.id, tr, asking), Inputs: map[int]string{}, Returned: map[int]string{},
 	}
 	if tr.Active {
 		st.Started = tr.Started
@@ -235,10 +235,8 @@ func (r *room) stateNow() *State {
 	for _, in := range tr.Inputs {
 		st.Inputs[int(in.Input)] = p.Written(in.Content)
 	}
-	for _, in := range tr.Returned {
-		if text := p.Written(in.Content); !in.Deleted && text != "" {
-			st.Returned = append(st.Returned, text)
-		}
+	for _, in := range tr.Undelivered() {
+		st.Returned[int(in.Input)] = p.Written(in.Content)
 	}
 	return st
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
@@ -13,12 +14,13 @@ import (
 type Dock struct {
 	Approvals  string `json:"approvals"`
 	Queue      string `json:"queue"`
+	Returned   string `json:"returned"`
 	Background string `json:"background"`
 }
 
 // NewDock makes the dock of a conversation. asking are the items that wait for a person.
 func NewDock(id p.ConversationID, tr *t.Transcript, asking []*t.Item) Dock {
-	return Dock{approvals(id, asking, tr.Settings.Cwd) + questions(id, asking), queue(tr.Inputs), background(tr.Running)}
+	return Dock{approvals(id, asking, tr.Settings.Cwd) + questions(id, asking), queue(tr.Inputs), returned(tr.Undelivered()), background(tr.Running)}
 }
 
 // answers are those that the terminal UI offers as well.
@@ -123,6 +125,27 @@ func queue(inputs []p.ReturnedInput) string {
 		h.el("span", "words", safetext.Clean(p.Written(in.Content)))
 		h.button("edit-input", "Edit", "data-input", id)
 		h.button("delete-input", "Delete", "data-input", id)
+		h.end("li")
+	}
+	return h.String()
+}
+
+// returned makes the list of messages that were not delivered. One with images can only be sent as it is.
+func returned(inputs []p.ReturnedInput) string {
+	h := &builder{}
+	for _, in := range inputs {
+		id := strconv.Itoa(int(in.Input))
+		h.raw(`<li`)
+		h.attr("data-input", id)
+		h.raw(">")
+		h.el("span", "mode", "not delivered")
+		h.raw(" ")
+		h.el("span", "words", safetext.Clean(p.Written(in.Content)))
+		h.button("send-returned", "Send", "data-input", id)
+		if !slices.ContainsFunc(in.Content, func(c p.Content) bool { return c.Type == p.ContentImage }) {
+			h.button("edit-returned", "Edit", "data-input", id)
+		}
+		h.button("drop-returned", "Drop", "data-input", id)
 		h.end("li")
 	}
 	return h.String()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -31,6 +32,10 @@ func Row(s engine.Summary, phase string) string {
 	h.raw(`<span class="meta">`)
 	if word != "ended" && word != "new" {
 		h.el("em", "", word)
+		h.raw(" · ")
+	}
+	if s.Returned > 0 {
+		h.el("em", "", plural.Of(s.Returned, "message")+" returned")
 		h.raw(" · ")
 	}
 	h.text(safetext.ShowLine(s.Cwd))

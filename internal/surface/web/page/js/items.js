@@ -134,28 +134,13 @@ function showState(s) {
   if (!denying()) setList("approvals", session.read_only ? "" : s.dock.approvals);
   guardAnswers();
   setList("queue", s.dock.queue);
+  setList("returned", s.dock.returned);
   setList("background", s.dock.background);
   $("hold").hidden = !s.hold;
   $("hold").firstElementChild.textContent = s.hold || "";
-  showReturned(s.returned || []);
   for (const b of document.querySelectorAll("[data-act=undo]")) b.disabled = !s.changed || busy;
   tick();
   if (!before || before.phase !== s.phase) speak(phases[s.phase]);
-}
-
-function showReturned(list) {
-  const key = JSON.stringify(list);
-  const el = $("returned");
-  if (el.dataset.was === key) return;
-  el.dataset.was = key;
-  el.replaceChildren(...list.map(text => {
-    const li = make("li");
-    li.append(make("span", "not delivered", { class: "mode" }), make("span", text, { class: "words" }));
-    const use = make("button", "Edit and send", { type: "button" });
-    use.addEventListener("click", () => { setComposer(text); li.remove(); });
-    li.append(use);
-    return li;
-  }));
 }
 
 function tick() {

@@ -37,6 +37,14 @@ const acts = {
   kill: (b, at) => op("Kill", at, "kill_background", { id: Number(b.dataset.background) }),
   "delete-input": (b, at) => op("Delete", at, "delete_input", { input: Number(b.dataset.input) }),
   "edit-input": b => { editing = Number(b.dataset.input); setComposer(state.inputs[editing] || ""); $("send").textContent = "Save"; },
+  "send-returned": (b, at) => op("Send", at, "user_turn", { content: [], returned: [Number(b.dataset.input)], when_busy: "queue" }),
+  "drop-returned": (b, at) => op("Drop", at, "resolve_returned", { inputs: [Number(b.dataset.input)], as: "dropped" }),
+  // The draft has the text before the conversation gives it away.
+  "edit-returned": (b, at) => {
+    const id = Number(b.dataset.input), before = composer.value, text = state.returned[id] || "";
+    setComposer(before ? text + "\n\n" + before : text);
+    op("Edit", at, "resolve_returned", { inputs: [id], as: "taken" }).then(ok => { if (!ok && at.id === shown) setComposer(before); });
+  },
   whole: (b, at) => {
     const el = b.closest(".item");
     act("Show all", at, () => call("GET", path(at) + "/items/" + encodeURIComponent(b.dataset.item))).then(got => {

@@ -9,8 +9,7 @@ function route() {
   closeOthers();
   takeDraft();
   reset();
-  for (const name of ["approvals", "queue", "background"]) setList(name, "");
-  showReturned([]);
+  for (const name of ["approvals", "queue", "returned", "background"]) setList(name, "");
   document.body.classList.toggle("one", !!id);
   document.body.classList.remove("running", "attention");
   $("tools").hidden = $("dock").hidden = !id;
