@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/sandbox/sockdiag"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,7 +27,11 @@ import (
 //     the process that listens, and that note cannot be forged by anybody else.
 //   - connect: on a new socket that the command cannot reach. If the kernel says
 //     that the process at the other end is this shim, the new socket takes the
-//     place of the command's; otherwise it is closed and the call fails.
+//     place of the command's; otherwise it is closed and the call fails. So that
+//     others do not notice, the kernel is asked first whether the socket at that
+//     file or name is one of ours (see sockdiag.Own); where it does not know, or
+//     another one takes that place meanwhile, a listener sees a connection that
+//     is closed at once.
 //
 // What counts is who listens, not the name: it makes no difference whether a
 // socket was bound later, renamed, linked, is abstract, or is reached through a
@@ -41,6 +46,7 @@ import (
 type socketServer struct {
 	calls chan struct{} // holds a place for each call that is being served
 	homes []path        // whose servers must not be reached
+	own   sockdiag.Own
 }
 
 // maxSocketCalls bounds how many calls are served at once; others wait.
@@ -57,7 +63,7 @@ func serveSockets(raw json.RawMessage, f *os.File) {
 	if err != nil {
 		return
 	}
-	s := &socketServer{calls: make(chan struct{}, maxSocketCalls), homes: p.Homes}
+	s := &socketServer{calls: make(chan struct{}, maxSocketCalls), homes: p.Homes, own: sockdiag.NewOwn()}
 	for {
 		var n notification
 		var end bool
@@ -92,6 +98,7 @@ func (s *socketServer) serve(listener int, n *notification) error {
 	defer unix.Close(socket)
 
 	if n.data.nr == unix.SYS_LISTEN {
+		s.own.Add(socket) // before others can find it
 		return unix.Listen(socket, int(int32(n.data.args[1])))
 	}
 	address, err := n.address()
@@ -105,11 +112,11 @@ func (s *socketServer) serve(listener int, n *notification) error {
 	if family != unix.AF_UNIX {
 		return s.connectOther(socket, address)
 	}
-	return connectLocal(listener, n, socket, address)
+	return s.connectLocal(listener, n, socket, address)
 }
 
 // connectLocal connects to a socket of the command's own processes.
-func connectLocal(listener int, n *notification, old int, address []byte) error {
+func (s *socketServer) connectLocal(listener int, n *notification, old int, address []byte) error {
 	const head = 2 // the family
 	if len(address) <= head || len(address) > unix.SizeofSockaddrUnix || binary.NativeEndian.Uint16(address) != unix.AF_UNIX {
 		return unix.EINVAL
@@ -126,7 +133,14 @@ func connectLocal(listener int, n *notification, old int, address []byte) error 
 			return err
 		}
 		defer unix.Close(fd)
+		if file, err := sockdiag.FileOf(fd); err == nil && s.own.OthersListen(func(l sockdiag.Listener) bool { return l.File == file }) {
+			return unix.EACCES
+		}
 		address = append(address[:head:head], "/proc/self/fd/"+strconv.Itoa(fd)+"\x00"...)
+	}
+
+	if name[0] == 0 && s.own.OthersListen(func(l sockdiag.Listener) bool { return l.Name == string(name) }) {
+		return unix.EACCES
 	}
 
 	flags, err := unix.FcntlInt(uintptr(old), unix.F_GETFL, 0)

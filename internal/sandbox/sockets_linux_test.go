@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/sandbox/sockdiag"
 	"github.com/fermata-agent/fermata/protocol"
+	"golang.org/x/sys/unix"
 )
 
 // socketAttacks try to reach a socket of another process, which lies in $DIR/s,
@@ -219,4 +222,53 @@ func TestNoLocalSockets(t *testing.T) {
 	if notes := strings.Join(c.Notes(), "\n"); !strings.Contains(notes, "local sockets") {
 		t.Errorf("notes %q do not say so", notes)
 	}
+}
+
+// A program that listens does not notice that a command tried to connect to it: not even a connection that is
+// closed at once.
+func TestOthersNoticeNothing(t *testing.T) {
+	if _, err := sockdiag.Listeners(); err != nil {
+		t.Skip(err) // then they do
+	}
+	a := newAgent(t)
+	ability := canConfine(t)
+	if !ability.Sockets {
+		t.Skip("calls cannot be served here")
+	}
+	w := newWorld(t)
+	abstract := fmt.Sprintf("@fermata-notice-%d", os.Getpid())
+	var tried []func() bool
+	for _, name := range []string{filepath.Join(w.outside, "s"), abstract} {
+		l, err := net.Listen("unix", name)
+		must(t, err)
+		defer l.Close()
+		tried = append(tried, func() bool { return hasConnection(t, l) })
+	}
+	const script = `t dial unix $OUT/s; ln -s $OUT/s link; t dial unix link; t dial unix $NAME; echo over`
+	c := w.confinement(t, ability, onlyWorkspace())
+	if _, out := a.run(t, w, c, "", script, "NAME="+abstract); !strings.Contains(out, "over") {
+		t.Fatal(out)
+	}
+	for i, noticed := range tried {
+		if noticed() {
+			t.Errorf("listener %d was connected to", i)
+		}
+	}
+	if _, out := a.run(t, w, nil, "", script, "NAME="+abstract); !tried[0]() || !tried[1]() {
+		t.Errorf("without the sandbox nothing is noticed either: %s", out)
+	}
+}
+
+// hasConnection reports whether a connection waits to be accepted, and accepts it.
+func hasConnection(t *testing.T, l net.Listener) bool {
+	t.Helper()
+	conn, err := l.(*net.UnixListener).SyscallConn()
+	must(t, err)
+	fd := -1
+	must(t, conn.Control(func(listener uintptr) { fd, _, err = unix.Accept4(int(listener), unix.SOCK_CLOEXEC) }))
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(fd)
+	return true
 }
