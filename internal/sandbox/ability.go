@@ -98,7 +98,7 @@ func (a Ability) limits(mode protocol.SandboxMode) []string {
 			a.Landlock, landlockScopes))
 	}
 	if !a.Sockets {
-		list = append(list, "commands cannot use local sockets, not even their own: the kernel does not let system calls be served here (seccomp notifications, ptrace_scope)")
+		list = append(list, "commands cannot use local sockets, not even their own, and with network access they reach fermata's own servers: the kernel does not let system calls be served here (seccomp notifications, ptrace_scope)")
 	}
 	return list
 }

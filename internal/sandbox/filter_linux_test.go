@@ -134,6 +134,32 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// TestFilterLeavesOnlyConnect has the other ways to make a connection.
+func TestFilterLeavesOnlyConnect(t *testing.T) {
+	const high = 1 << 32 // garbage above what the kernel looks at
+	for _, c := range []struct {
+		name string
+		nr   uint32
+		args [6]uint64
+		want uint32
+	}{
+		{"send", unix.SYS_SENDTO, [6]uint64{0, 0, 0, unix.MSG_NOSIGNAL}, actAllow},
+		{"sendto that connects", unix.SYS_SENDTO, [6]uint64{0, 0, 0, high | unix.MSG_NOSIGNAL | unix.MSG_FASTOPEN}, actUnsupported},
+		{"sendmsg that connects", unix.SYS_SENDMSG, [6]uint64{0, 0, unix.MSG_FASTOPEN}, actUnsupported},
+		{"sendmmsg that connects", unix.SYS_SENDMMSG, [6]uint64{0, 0, 0, unix.MSG_FASTOPEN}, actUnsupported},
+		{"an option that connects later", unix.SYS_SETSOCKOPT, [6]uint64{0, high | unix.IPPROTO_TCP, high | unix.TCP_FASTOPEN_CONNECT}, actUnsupported},
+		{"an option of TCP", unix.SYS_SETSOCKOPT, [6]uint64{0, unix.IPPROTO_TCP, unix.TCP_NODELAY}, actAllow},
+		{"an option of another level", unix.SYS_SETSOCKOPT, [6]uint64{0, unix.SOL_SOCKET, unix.TCP_FASTOPEN_CONNECT}, actAllow},
+		{"io_uring", unix.SYS_IO_URING_SETUP, [6]uint64{}, actDeny},
+	} {
+		for _, served := range []bool{false, true} {
+			if got := judge(t, filterProgram(true, served), call{nativeArch, c.nr, c.args}); got != c.want {
+				t.Errorf("%s, served %v: got %#x, want %#x", c.name, served, got, c.want)
+			}
+		}
+	}
+}
+
 // TestFilterDeniesAll goes through the list, with and without network.
 func TestFilterDeniesAll(t *testing.T) {
 	for _, network := range []bool{false, true} {

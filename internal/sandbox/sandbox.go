@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -103,6 +104,11 @@ func newWith(a Ability, policy protocol.SandboxPolicy, place Place) (*Confinemen
 		missing: l.missing,
 		notes:   slices.Concat(a.limits(policy.Mode), l.notes, notes),
 	}
+	if a.Seatbelt && policy.NetworkAccess {
+		for _, home := range l.homes {
+			c.plan.Ports = append(c.plan.Ports, secrets.Home(home).Ports()...)
+		}
+	}
 	if c.plan.Mounts != mountsNone {
 		c.plan.Binds = l.binds()
 	} else if len(l.protected) > 0 && !a.Seatbelt {
@@ -152,17 +158,18 @@ func (c *Confinement) Appeared() []string {
 // All paths are absolute and free of symbolic links, except that the last
 // component of a protected one may be such a link.
 type plan struct {
-	Network   bool   `json:"network,omitempty"`
-	Mounts    mounts `json:"mounts,omitempty"`
-	Outside   string `json:"outside,omitempty"`   // the mount namespace that must not be touched
-	Roots     []path `json:"roots,omitempty"`     // may be written
-	Own       []path `json:"own,omitempty"`       // those of them that are not for everybody
-	Protected []path `json:"protected,omitempty"` // read-only although in a root
-	Secret    []path `json:"secret,omitempty"`    // not even to be read
-	Homes     []path `json:"homes,omitempty"`     // whose servers must not be reached
-	Binds     []bind `json:"binds,omitempty"`     // outer ones first
-	Shm       bool   `json:"shm,omitempty"`       // with a /dev/shm
-	Sockets   bool   `json:"sockets,omitempty"`   // the shim serves local sockets
+	Network   bool     `json:"network,omitempty"`
+	Mounts    mounts   `json:"mounts,omitempty"`
+	Outside   string   `json:"outside,omitempty"`   // the mount namespace that must not be touched
+	Roots     []path   `json:"roots,omitempty"`     // may be written
+	Own       []path   `json:"own,omitempty"`       // those of them that are not for everybody
+	Protected []path   `json:"protected,omitempty"` // read-only although in a root
+	Secret    []path   `json:"secret,omitempty"`    // not even to be read
+	Ports     []uint16 `json:"ports,omitempty"`     // of their servers now; for systems without a supervisor that asks
+	Homes     []path   `json:"homes,omitempty"`     // whose servers must not be reached
+	Binds     []bind   `json:"binds,omitempty"`     // outer ones first
+	Shm       bool     `json:"shm,omitempty"`       // with a /dev/shm
+	Sockets   bool     `json:"sockets,omitempty"`   // the shim serves local sockets
 }
 
 // mounts says where the mount namespace comes from.

@@ -80,7 +80,7 @@ func TestAbilityInWords(t *testing.T) {
 			"commands can cut the user's files short everywhere: Landlock has version 1, not 3",
 			"commands cannot move files from one directory to another: Landlock has version 1, not 2",
 			"commands can signal the user's other processes if they see them: Landlock has version 1, not 6",
-			"commands cannot use local sockets, not even their own: the kernel does not let system calls be served here (seccomp notifications, ptrace_scope)",
+			"commands cannot use local sockets, not even their own, and with network access they reach fermata's own servers: the kernel does not let system calls be served here (seccomp notifications, ptrace_scope)",
 		}},
 	} {
 		if d := cmp.Diff(c.want, c.ability.Lines()); d != "" {

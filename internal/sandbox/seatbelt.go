@@ -75,6 +75,9 @@ func (p *plan) seatbelt() (profile string, parameters []string) {
 	}
 	if p.Network {
 		text.WriteString(seatbeltNetwork)
+		for _, port := range p.Ports {
+			fmt.Fprintf(&text, "(deny network-outbound (remote ip \"*:%d\"))\n", port)
+		}
 	}
 	for _, name := range p.Secret {
 		place := define(name)

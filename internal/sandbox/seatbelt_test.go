@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/protocol"
 	"github.com/google/go-cmp/cmp"
 )
@@ -63,6 +64,21 @@ func TestSeatbeltModes(t *testing.T) {
 	for _, text := range []string{seatbeltBase, seatbeltNetwork} {
 		if strings.Count(text, "(") != strings.Count(text, ")") {
 			t.Errorf("parentheses do not match in %s", text)
+		}
+	}
+}
+
+// With network access the servers of the home that there are now cannot be reached.
+func TestSeatbeltServers(t *testing.T) {
+	home := t.TempDir()
+	_, err := secrets.Home(home).Listen(secrets.Address{Port: 4500})
+	check(t, err)
+	for network, want := range map[bool]bool{false: false, true: true} {
+		c, err := newWith(Ability{System: "darwin", Seatbelt: true}, protocol.SandboxPolicy{Mode: protocol.SandboxReadOnly, NetworkAccess: network}, Place{Cwd: "/", Home: home})
+		check(t, err)
+		profile, _ := c.plan.seatbelt()
+		if strings.Contains(profile, "(allow network*)") != want || strings.Contains(profile, "(deny network-outbound (remote ip \"*:4500\"))\n") != want {
+			t.Errorf("network %v: %s", network, profile)
 		}
 	}
 }
