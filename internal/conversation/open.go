@@ -146,7 +146,7 @@ func (o *owner) recover(ctx context.Context) {
 func DescribeRecovery(r journal.Recovery) []string {
 	var list []string
 	if r.Torn > 0 {
-		list = append(list, fmt.Sprintf("an unfinished last record of %d bytes was set aside", r.Torn))
+		list = append(list, fmt.Sprintf("an unfinished write of %d bytes at the end was set aside", r.Torn))
 	}
 	for _, d := range r.Damaged {
 		list = append(list, fmt.Sprintf("%d damaged bytes (%s) were set aside in %s", d.Bytes, plural.Of(d.Records, "record"), d.File))
