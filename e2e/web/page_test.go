@@ -196,9 +196,10 @@ func (p *page) firstContent(s *server) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own := map[string]bool{"/": true, "/icon.svg": true, "/app.webmanifest": true, "/api/v1/view": true, "/api/v1/session": true}
+	own := map[string]bool{"/": true, "/icon.svg": true, "/app.webmanifest": true, "/api/v1/view": true, "/api/v1/session": true, "/api/v1/hello": true}
 	for _, r := range p.requests {
 		path, _, _ := strings.Cut(strings.TrimPrefix(r, s.origin()), "#")
+		path, _, _ = strings.Cut(path, "?")
 		if !own[path] {
 			p.t.Errorf("the page asked for %s", r)
 		}

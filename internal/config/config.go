@@ -81,10 +81,11 @@ type Config struct {
 	Detach           bool          // turns are run by fermata serve, and outlive the terminal
 	Snapshots        bool          // in a git repository: what commands change can be undone
 
-	MCPServers map[string]MCPServer
-	Notify     []string // argv
-	NotifyWhen NotifyWhen
-	Webhook    Webhook
+	MCPServers   map[string]MCPServer
+	Notify       []string // argv
+	NotifyWhen   NotifyWhen
+	Webhook      Webhook
+	PushServices []string // hosts to which browsers may be notified, besides the known ones
 
 	// OnLimit says what becomes of a turn at a limit of the service; empty: what suits
 	// the surface.

@@ -91,6 +91,7 @@ var descriptions = map[string]string{
 		"Unless set: hold in the terminal, fail in exec (see --hold) and for clients of servers. " +
 		"A turn that waits until the limit is lifted continues then if a process has its conversation open, else as soon as one opens it.",
 	"notify_webhook.url":    "An address to which `fermata web` and `fermata serve --http` post what you may want to know: an approval is asked, a turn is held at a limit or has ended, a crash was recovered.",
+	"notify_push_services":  "Hosts that a browser may name as its push service, besides those of Chrome, Firefox, Edge and Safari; `.example.com` allows all below.",
 	"notify_webhook.secret": "The key that signs these posts, as Standard Webhooks do.",
 
 	"notify": "A program to run when a turn has ended or waits; it gets one more argument, a JSON object. `notify_when.…` say when.",

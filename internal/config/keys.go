@@ -96,6 +96,7 @@ func commandKeys() []key {
 		yesNo("notify_when.turn_ended", of(func(c *Config) *bool { return &c.NotifyWhen.TurnEnded })).or(true),
 		yesNo("notify_when.recovered", of(func(c *Config) *bool { return &c.NotifyWhen.Recovered })).or(true),
 		text("notify_webhook.url", of(func(c *Config) *string { return &c.Webhook.URL })).as(urlKind),
+		list("notify_push_services", of(func(c *Config) *[]string { return &c.PushServices })).or([]string{}),
 		secret("notify_webhook.secret", of(func(c *Config) *Secret { return &c.Webhook.Secret })),
 	}
 }

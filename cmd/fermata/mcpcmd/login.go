@@ -80,7 +80,9 @@ func (c *command) login(ctx context.Context, name string, f loginFlags) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, fmt.Errorf("nobody logged in within %v", loginTime))
 	defer cancel()
 	how.Pasted = c.pasted()
-	how.Show = func(address string) { c.show(address, how.Pasted != nil, f.noBrowser) }
+	opened := func() {}
+	how.Show = func(address string) { opened = c.show(address, how.Pasted != nil, f.noBrowser) }
+	defer func() { opened() }()
 	err = mcp.Login(ctx, name, def, mcp.Options{Getenv: l.Options.Env, Version: cli.Version(), Logins: l.Logins}, how)
 	if errors.Is(err, mcp.ErrNoLoginNeeded) {
 		_, err = fmt.Fprintf(c.Err, "%s needs no login.\n", name)
@@ -93,18 +95,20 @@ func (c *command) login(ctx context.Context, name string, f loginFlags) error {
 	return err
 }
 
-// show prints the address of a login, and opens it.
-func (c *command) show(address string, canPaste, noBrowser bool) {
+// show prints the address of a login, and opens it. done is called when the login is over.
+func (c *command) show(address string, canPaste, noBrowser bool) (done func()) {
 	fmt.Fprintf(c.Err, "Log in at this address:\n\n%s\n\n", address)
 	if canPaste {
 		fmt.Fprintln(c.Err, "If the browser is on another machine, paste here the address that it ends at.")
 	}
 	if noBrowser {
-		return
+		return func() {}
 	}
-	if err := cli.OpenBrowser(address); err != nil {
+	done, err := cli.OpenBrowser(address)
+	if err != nil {
 		fmt.Fprintf(c.Err, "fermata: the browser cannot be opened: %v\n", err)
 	}
+	return done
 }
 
 // pasted delivers the lines that the person types, nil where nobody can.

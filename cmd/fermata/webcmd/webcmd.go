@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/web"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/notify"
+	"github.com/fermata-agent/fermata/internal/surface/web/proof"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -117,27 +119,17 @@ func Serve(ctx context.Context, f Flags, o Options) error {
 	if _, unknown := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil || unknown != nil {
 		return cli.Usagef("the address must be HOST:PORT, such as 127.0.0.1:7777, not %q", f.Address)
 	}
-	home := o.App.Config.Home
-	store := access.Open(home)
-	st, err := store.Read()
+	store := access.Open(o.App.Config.Home)
+	key, err := store.Key()
 	if err != nil {
 		return err
 	}
-	at, err := web.Listen(ctx, web.Address{
-		Listen: f.Address, LastPort: st.Port, Names: f.names, Cert: f.cert, Key: f.key, Plain: f.plain, Home: home,
-	})
+	at, err := listen(ctx, store, key, f, o)
 	if err != nil {
-		return fmt.Errorf("serve the page: %w", err)
+		return err
 	}
 	defer at.Close()
-	err = store.Change(func(st *access.State) error {
-		st.Port, st.Origin = at.Port(), at.Origins[0]
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	push, err := notify.NewPush(store)
+	push, err := notify.NewPush(store, o.App.Config.PushServices)
 	if err != nil {
 		return err
 	}
@@ -148,7 +140,7 @@ func Serve(ctx context.Context, f Flags, o Options) error {
 		}
 	}
 	server := web.New(ctx, web.Options{
-		Engine: o.App.Engine, Access: store, Origins: at.Origins, Version: o.Version, Dir: o.App.Cwd, Settings: o.App.Settings, Cost: o.App.Models.Cost,
+		Engine: o.App.Engine, Access: store, Key: key, Origins: at.Origins, Version: o.Version, Dir: o.App.Cwd, Settings: o.App.Settings, Cost: o.App.Models.Cost,
 		Push: push, Hook: hook, Panicked: o.App.Panicked(), Failed: func(err error) { fmt.Fprintf(o.Err, "fermata: %v\n", err) },
 		Undo: func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error) {
 			return app.PlanUndo(ctx, o.App.Engine, id, turn)
@@ -161,33 +153,65 @@ func Serve(ctx context.Context, f Flags, o Options) error {
 		server.Notify(ctx)
 	}()
 	defer func() { cancel(); <-notified }()
-	if err := Link(store, f, o); err != nil {
+	opened, err := Link(store, f, o)
+	if err != nil {
 		return err
 	}
+	defer opened()
 	if at.Fingerprint != "" {
 		fmt.Fprintf(o.Err, "The browser will warn of the certificate, which fermata has made itself. Its SHA-256 is\n  %s\n", at.Fingerprint)
 	}
 	if strings.HasPrefix(at.Origins[0], "http:") && f.plain {
-		fmt.Fprintln(o.Err, "fermata: warning: served without TLS: whoever is on the way can read and do everything")
+		fmt.Fprintln(o.Err, "fermata: warning: served without TLS: whoever is on the way can read and do everything; browsers are refused, only programs can use it")
 	}
 	return at.Serve(ctx, server)
+}
+
+// listen listens where pages expect the server, if that is still free. Where another program listens there by now, the
+// sessions of browsers end: a page that it has sent could use them.
+func listen(ctx context.Context, store *access.Store, key proof.Key, f Flags, o Options) (*web.Endpoint, error) {
+	st, err := store.Read()
+	if err != nil {
+		return nil, err
+	}
+	at, err := web.Listen(ctx, web.Address{
+		Listen: f.Address, LastPort: st.Port, Names: f.names, Cert: f.cert, Key: f.key, Plain: f.plain, Home: o.App.Config.Home,
+	})
+	if st.Origin != "" && (err != nil || !slices.Contains(at.Origins, st.Origin)) && web.Foreign(ctx, st.Origin, key) {
+		n, ended := store.EndBrowsers()
+		if ended == nil && n > 0 {
+			fmt.Fprintf(o.Err, "fermata: another program listens at %s, where the page was served: browsers need a new link\n", st.Origin)
+		}
+		err = errors.Join(err, ended)
+	}
+	if err == nil {
+		err = store.Change(func(st *access.State) error {
+			st.Port, st.Origin = at.Port(), at.Origins[0]
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("serve the page: %w", err)
+	}
+	return at, nil
 }
 
 // ErrNotServed says that there is no page to make a link to.
 var ErrNotServed = errors.New("the page has not been served yet")
 
-// Link prints a new link to the page, which works once and soon.
-func Link(store *access.Store, f Flags, o Options) error {
+// Link prints a new link to the page, which works once and soon. opened is called when the browser has had time to open it.
+func Link(store *access.Store, f Flags, o Options) (opened func(), err error) {
+	opened = func() {}
 	st, err := store.Read()
 	if err != nil {
-		return err
+		return opened, err
 	}
 	if st.Origin == "" {
-		return ErrNotServed
+		return opened, ErrNotServed
 	}
 	code, err := store.NewLink(f.rights())
 	if err != nil {
-		return err
+		return opened, err
 	}
 	link := st.Origin + "/?link=" + code
 	fmt.Fprintln(o.Out, link)
@@ -200,11 +224,11 @@ func Link(store *access.Store, f Flags, o Options) error {
 		printQR(o.Err, link)
 	}
 	if o.Open {
-		if err := cli.OpenBrowser(link); err != nil { // the link has been printed
-			fmt.Fprintf(o.Err, "fermata: the browser cannot be opened: %v\n", err)
+		if opened, err = cli.OpenBrowser(link); err != nil { // the link has been printed
+			fmt.Fprintf(o.Err, "fermata: the browser was not opened: %v\n", err)
 		}
 	}
-	return nil
+	return opened, nil
 }
 
 // printQR prints a code that a phone reads: two rows of it in one line, light on dark and the other way round.
@@ -270,7 +294,7 @@ func (m *Manage) Do(home string, f Flags, o Options) error {
 		return err
 	}
 	if m.link {
-		if err := Link(store, f, o); err != nil {
+		if _, err := Link(store, f, o); err != nil {
 			return err
 		}
 	}

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/live"
-	"github.com/fermata-agent/fermata/internal/surface/web/notify"
+	"github.com/fermata-agent/fermata/internal/surface/web/proof"
 	"github.com/fermata-agent/fermata/internal/surface/web/render"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -48,7 +47,11 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) {
 		return
 	}
 	c := access.PushClient{Session: r.session.ID, Endpoint: in.Endpoint, Auth: in.Keys.Auth, P256dh: in.Keys.P256dh}
-	if err := notify.Subscribe(s.o.Access, c); err != nil {
+	if s.o.Push == nil {
+		refuse(w, http.StatusConflict, "subscription", "browsers are not notified here")
+		return
+	}
+	if err := s.o.Push.Subscribe(s.o.Access, c); err != nil {
 		refuse(w, http.StatusBadRequest, "subscription", err.Error())
 		return
 	}
@@ -60,34 +63,49 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) {
 }
 
 type loginAnswer struct {
-	Token   string      `json:"token"`
+	Token   string      `json:"token,omitempty"` // of a program
 	Session sessionInfo `json:"session"`
 }
 
-// login exchanges the code of a link for a session. A browser gets a cookie, too.
+// login exchanges the code of a link for a session. A browser sends its public key and signs the request with it; a program
+// gets a token.
 func (s *Server) login(w http.ResponseWriter, r *request) {
 	if !isJSON(r.Request) {
 		refuse(w, http.StatusUnsupportedMediaType, "content_type", "send application/json")
 		return
 	}
+	signed := r.Header.Get(proof.Header) != ""
+	if signed {
+		var err error
+		if r.claim, err = proof.Parse(r.Header.Get(proof.Header)); err != nil {
+			refuse(w, http.StatusForbidden, "proof", err.Error())
+			return
+		}
+		if !s.readClaimed(w, r, s.fresh.Check) { // the link works once, so that nothing need be remembered of who is not known
+			return
+		}
+	}
 	var in struct {
 		Code string `json:"code"`
 		Name string `json:"name"`
+		Key  string `json:"key"`
 	}
 	if !body(w, r, &in) {
 		return
 	}
 	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
-	c, err := s.o.Access.Login(in.Code, access.Client{Name: shorten(in.Name, 100), Browser: browser})
+	switch {
+	case browser && in.Key == "":
+		refuse(w, http.StatusForbidden, "proof", "a browser needs a key of its own: tokens are for programs")
+		return
+	case (in.Key != "") != signed || signed && !r.claim.SignedBy(in.Key):
+		refuse(w, http.StatusForbidden, "proof", "who logs in with a key signs the request with it")
+		return
+	}
+	c, err := s.o.Access.Login(in.Code, access.Client{Name: shorten(in.Name, 100), Key: in.Key, Origin: s.origins[r.Host]})
 	if err != nil {
 		s.refuseStranger(w, r.Request)
 		return
-	}
-	if browser {
-		http.SetCookie(w, &http.Cookie{
-			Name: s.cookieName(r.Request), Value: c.Cookie, Path: "/", HttpOnly: true, Secure: s.o.tls(),
-			SameSite: http.SameSiteLaxMode, MaxAge: int(access.SessionTTL / time.Second),
-		})
 	}
 	answer(w, http.StatusOK, loginAnswer{c.Token, s.info(c.Session)})
 }

@@ -1,17 +1,20 @@
 package web
 
 import (
-	"cmp"
+	"bytes"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
+	"github.com/fermata-agent/fermata/internal/surface/web/proof"
 )
 
 // guard looks at what every request must have: a Host that is ours, so that no name that somebody points at
@@ -41,7 +44,9 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "origin", "requests from other pages are refused")
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if c, err := proof.Parse(r.Header.Get(proof.Header)); err == nil { // whoever is refused knows by whom
+		head.Set(proof.AnswerHeader, s.key.Answer(c.ID, own))
+	}
 	if h, known := s.mux.Handler(r); known == "" && strings.HasPrefix(r.URL.Path, "/api/") {
 		h.ServeHTTP(&problemWriter{w}, r)
 		return
@@ -73,26 +78,34 @@ func sameSite(r *http.Request) bool {
 // admit lets a request through to its handler if it has the right that this needs.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) {
 	if to.right == anyone {
+		r.Body = http.MaxBytesReader(w, r.Body, strangerBody)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangerTime))
 		to.handle(s, w, &request{Request: r})
 		return
 	}
-	session, err := s.check(r)
+	q := &request{Request: r}
+	err := s.identify(q)
 	switch {
 	case errors.Is(err, access.ErrSession):
 		s.refuseStranger(w, r)
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, "internal", err.Error())
-	case !s.pace.allow(session.ID):
+	case !s.pace.allow(q.session.ID):
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusTooManyRequests, "rate", "too many requests: wait a second")
-	case session.Browser && to.right >= watches && !ownPage(r):
+	case !s.known(q):
+		w.Header().Set("Connection", "close")
+		refuse(w, http.StatusServiceUnavailable, "connections", "this session has too many connections")
+	case q.session.Browser() && to.right >= watches && !ownPage(r):
 		refuse(w, http.StatusForbidden, "origin", "a browser must say from which page it asks")
-	case to.right == writing && session.ReadOnly:
+	case to.right == writing && q.session.ReadOnly:
 		refuse(w, http.StatusForbidden, "read_only", "this link is for reading only")
 	case r.Method == http.MethodPost && !isJSON(r):
 		refuse(w, http.StatusUnsupportedMediaType, "content_type", "send application/json")
 	default:
-		to.handle(s, w, &request{r, session})
+		if s.checkProof(w, q) {
+			to.handle(s, w, q)
+		}
 	}
 }
 
@@ -102,15 +115,76 @@ func ownPage(r *http.Request) bool {
 	return r.Header.Get("Origin") != "" || r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "same-origin"
 }
 
-// check returns the session of a request: by a token in a header, for a browser's session also by its
-// cookie. A cookie alone is nobody: it is sent to every server on this host, whatever its port.
-func (s *Server) check(r *http.Request) (access.Session, error) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return access.Session{}, access.ErrSession
+// identify finds the session of a request: a program's by its token, a browser's by its signature.
+func (s *Server) identify(r *request) (err error) {
+	header := r.Header.Get(proof.Header)
+	if header == "" {
+		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok {
+			return access.ErrSession
+		}
+		r.session, err = s.o.Access.ByToken(token)
+		return err
 	}
-	return s.o.Access.Check(token, s.cookie(r))
+	if r.claim, err = proof.Parse(header); err != nil {
+		return access.ErrSession
+	}
+	if r.session, err = s.o.Access.ByID(r.claim.Session); err != nil {
+		return err
+	}
+	if !r.session.Browser() || !r.claim.SignedBy(r.session.Key) {
+		return access.ErrSession
+	}
+	if r.session.Origin != s.origins[r.Host] { // it logged in at another port or name
+		return access.ErrSession
+	}
+	return nil
 }
+
+// checkProof reads the body of a request that a browser has signed, and reports whether the claim is for this request and has
+// not been used before. It answers by itself if not.
+func (s *Server) checkProof(w http.ResponseWriter, r *request) bool {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if !r.session.Browser() {
+		return true
+	}
+	return s.readClaimed(w, r, s.fresh.Take)
+}
+
+// readClaimed reads the body of a request and checks its claim.
+func (s *Server) readClaimed(w http.ResponseWriter, r *request, take func(proof.Claim, time.Time) error) bool {
+	data, err := io.ReadAll(r.Body)
+	switch {
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "body", "read the request: "+err.Error())
+		return false
+	case r.claim.Method != r.Method || r.claim.URL != s.origins[r.Host]+r.URL.RequestURI() || !r.claim.Has(data):
+		refuse(w, http.StatusForbidden, "proof", "the proof is for another request")
+		return false
+	}
+	if err := take(r.claim, time.Now()); err != nil {
+		refuse(w, http.StatusForbidden, "proof", err.Error())
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(data))
+	return true
+}
+
+// hello shows who the server is, before a page sends it anything.
+func (s *Server) hello(w http.ResponseWriter, r *request) {
+	challenge := r.URL.Query().Get("challenge")
+	if len(challenge) < minChallenge || len(challenge) > maxChallenge {
+		refuse(w, http.StatusBadRequest, "field", "challenge must be a random text")
+		return
+	}
+	answer(w, http.StatusOK, s.key.Hello(challenge, s.origins[r.Host], s.fresh.Nonce, time.Now().Unix()))
+}
+
+// The length of a challenge, which nobody must be able to have an answer for beforehand.
+const (
+	minChallenge = 22
+	maxChallenge = 64
+)
 
 // refuseStranger refuses a request without a valid token, and soon all of those from there.
 func (s *Server) refuseStranger(w http.ResponseWriter, r *http.Request) {
@@ -150,20 +224,6 @@ func (l *limiters) allow(name string) bool {
 		l.byName[name] = rate.NewLimiter(l.rate, l.burst)
 	}
 	return l.byName[name].Allow()
-}
-
-// cookieName differs for servers on different ports, since browsers give a host's cookies to all.
-func (s *Server) cookieName(r *http.Request) string {
-	_, port, _ := net.SplitHostPort(r.Host)
-	return "fermata-" + cmp.Or(port, "0")
-}
-
-func (s *Server) cookie(r *http.Request) string {
-	c, err := r.Cookie(s.cookieName(r))
-	if err != nil {
-		return ""
-	}
-	return c.Value
 }
 
 func (o Options) tls() bool { return len(o.Origins) > 0 && strings.HasPrefix(o.Origins[0], "https:") }

@@ -1,27 +1,41 @@
 package web
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
+	"github.com/fermata-agent/fermata/internal/surface/web/proof"
 )
 
-// browser opens a session as the page does, and returns what its requests have.
-func (r *rig) browser(rights access.Rights) (token string, cookie *http.Cookie) {
+// A browser is a session with a key, as a page has one.
+type browser struct {
+	r       *rig
+	key     proof.Key
+	session string
+}
+
+// browser opens a session as the page does.
+func (r *rig) browser(rights access.Rights) *browser {
 	r.t.Helper()
 	code, err := r.access.NewLink(rights)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	status, text, head := r.do("POST", "/api/v1/login", `{"code":"`+code+`","name":"test"}`, func(q *http.Request) {
-		q.Header.Del("Authorization")
-		q.Header.Set("Origin", r.http.URL)
-	})
+	key, err := proof.NewKey()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	b := &browser{r: r, key: key}
+	body := `{"code":"` + code + `","name":"test","key":"` + key.Public() + `"}`
+	status, text, head := r.do("POST", "/api/v1/login", body, b.sign)
 	if status != http.StatusOK {
 		r.t.Fatalf("login: %d %s", status, text)
 	}
@@ -29,12 +43,43 @@ func (r *rig) browser(rights access.Rights) (token string, cookie *http.Cookie) 
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
 		r.t.Fatal(err)
 	}
-	res := http.Response{Header: head}
-	cookies := res.Cookies()
-	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteLaxMode || cookies[0].Path != "/" {
-		r.t.Fatalf("cookies %v", cookies)
+	if in.Token != "" || head.Get("Set-Cookie") != "" {
+		r.t.Fatalf("a browser was given a secret: %s %v", text, head)
 	}
-	return in.Token, cookies[0]
+	b.session = in.Session.ID
+	return b
+}
+
+// claim is that of a request as it is now.
+func (b *browser) claim(q *http.Request) proof.Claim {
+	return proof.Claim{
+		Session: b.session, Method: q.Method, URL: b.r.http.URL + q.URL.RequestURI(), Time: time.Now().Unix(), ID: rand.Text(), Nonce: b.r.server.fresh.Nonce,
+	}
+}
+
+// sign makes a request one of the page.
+func (b *browser) sign(q *http.Request) { b.signAs(q, func(*proof.Claim) {}) }
+
+// signAs signs a request with a claim that is changed before.
+func (b *browser) signAs(q *http.Request, change func(*proof.Claim)) {
+	q.Header.Del("Authorization")
+	q.Header.Set("Origin", b.r.http.URL)
+	c := b.claim(q)
+	change(&c)
+	q.Header.Set(proof.Header, b.key.Claim(c, bodyOf(b.r.t, q)))
+}
+
+func bodyOf(t *testing.T, q *http.Request) []byte {
+	t.Helper()
+	body, err := q.GetBody()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func set(name, value string) func(*http.Request) {
@@ -46,16 +91,11 @@ func host(name string) func(*http.Request) { return func(q *http.Request) { q.Ho
 func TestWhoIsLetIn(t *testing.T) {
 	r := newRig(t)
 	id := string(r.begin("hi"))
-	token, cookie := r.browser(access.Everything)
-	other, otherCookie := r.browser(access.Everything)
+	page := r.browser(access.Everything)
 	address := strings.TrimPrefix(r.http.URL, "http://")
 	_, port, _ := strings.Cut(address, ":")
 	ops, view, rename := "/api/v1/conversations/"+id+"/ops", "/api/v1/view", `{"kind":"rename","body":{"title":"x"}}`
-	browser := func(q *http.Request) {
-		q.Header.Set("Authorization", "Bearer "+token)
-		q.Header.Set("Origin", r.http.URL)
-		q.AddCookie(cookie)
-	}
+	browser := page.sign
 	with := func(f ...func(*http.Request)) func(*http.Request) {
 		return func(q *http.Request) {
 			browser(q)
@@ -72,15 +112,9 @@ func TestWhoIsLetIn(t *testing.T) {
 		{"a browser writes", "POST", ops, rename, browser, 200},
 		{"a browser reads", "GET", "/api/v1/conversations", "", with(del("Origin")), 200},
 		{"a program writes", "POST", ops, rename, nil, 200},
-		{"no token", "POST", ops, rename, with(del("Authorization")), 403},
-		{"cookie alone reads", "GET", "/api/v1/conversations", "", with(del("Authorization"), del("Origin")), 403},
-		{"cookie alone as a token", "POST", ops, rename, with(set("Authorization", "Bearer "+cookie.Value)), 403},
-		{"a browser's token without its cookie", "POST", ops, rename, with(del("Cookie")), 403},
-		{"another browser's cookie", "POST", ops, rename, with(set("Cookie", otherCookie.String())), 403},
-		{"another browser's token", "POST", ops, rename, with(set("Authorization", "Bearer "+other)), 403},
-		{"wrong token", "POST", ops, rename, with(set("Authorization", "Bearer x")), 403},
-		{"token in another scheme", "POST", ops, rename, with(set("Authorization", "Basic "+token)), 403},
-		{"token in the address", "GET", "/api/v1/conversations?token=" + token, "", with(del("Authorization")), 403},
+		{"wrong token", "POST", ops, rename, set("Authorization", "Bearer x"), 403},
+		{"token in another scheme", "POST", ops, rename, set("Authorization", "Basic "+r.session.Token), 403},
+		{"token in the address", "GET", "/api/v1/conversations?token=" + r.session.Token, "", del("Authorization"), 403},
 		{"another origin", "POST", ops, rename, with(set("Origin", "https://evil.example")), 403},
 		{"another port of this host", "POST", ops, rename, with(set("Origin", "http://127.0.0.1:1")), 403},
 		{"no port", "POST", ops, rename, with(set("Origin", "http://127.0.0.1")), 403},
@@ -103,9 +137,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		{"a form", "POST", ops, rename, with(set("Content-Type", "text/plain")), 415},
 		{"the page in a frame of another site", "GET", "/", "", with(del("Origin"), set("Sec-Fetch-Site", "cross-site"), set("Sec-Fetch-Mode", "navigate"), set("Sec-Fetch-Dest", "iframe")), 403},
 		{"a link to the page from another site", "GET", "/", "", with(del("Origin"), set("Sec-Fetch-Site", "cross-site"), set("Sec-Fetch-Mode", "navigate"), set("Sec-Fetch-Dest", "document")), 200},
-		{"the page by its cookie", "GET", "/", "", func(q *http.Request) { q.Header.Del("Authorization"); q.AddCookie(cookie) }, 200},
-		{"the page without anything", "GET", "/", "", del("Authorization"), 403},
-		{"the page with a wrong link", "GET", "/?link=x", "", del("Authorization"), 403},
+		{"the page without anything", "GET", "/", "", del("Authorization"), 200},
 	} {
 		status, text, head := r.do(tt.method, tt.path, tt.body, tt.set)
 		if status != tt.want {
@@ -122,6 +154,60 @@ func TestWhoIsLetIn(t *testing.T) {
 	}
 }
 
+// A browser signs each request, and each once.
+func TestProofsOfABrowser(t *testing.T) {
+	r := newRig(t)
+	page, other := r.browser(access.Everything), r.browser(access.Everything)
+	ops, rename := "/api/v1/conversations/"+string(r.begin("hi"))+"/ops", `{"kind":"rename","body":{"title":"x"}}`
+	browser := page.sign
+	claims := func(change func(*proof.Claim)) func(*http.Request) {
+		return func(q *http.Request) { page.signAs(q, change) }
+	}
+	used := ""
+	replay := func(q *http.Request) {
+		browser(q)
+		if used == "" {
+			used = q.Header.Get(proof.Header)
+		}
+		q.Header.Set(proof.Header, used)
+	}
+	for _, tt := range []struct {
+		name string
+		set  func(*http.Request)
+		want int
+	}{
+		{"no proof", func(q *http.Request) { browser(q); q.Header.Del(proof.Header) }, 403},
+		{"the id of the session as a token", func(q *http.Request) {
+			q.Header.Set("Authorization", "Bearer "+page.session)
+		}, 403},
+		{"a proof for another session", claims(func(c *proof.Claim) { c.Session = other.session }), 403},
+		{"a proof for no session", claims(func(c *proof.Claim) { c.Session = "" }), 403},
+		{"a proof for a program's session", claims(func(c *proof.Claim) { c.Session = r.session.Session.ID }), 403},
+		{"a proof for another method", claims(func(c *proof.Claim) { c.Method = "GET" }), 403},
+		{"a proof for another address", claims(func(c *proof.Claim) { c.URL += "?x" }), 403},
+		{"a proof for another port", claims(func(c *proof.Claim) { c.URL = "http://127.0.0.1:1" + ops }), 403},
+		{"a proof for another process", claims(func(c *proof.Claim) { c.Nonce = "x" }), 403},
+		{"a proof from before", claims(func(c *proof.Claim) { c.Time -= 120 }), 403},
+		{"a proof from later", claims(func(c *proof.Claim) { c.Time += 120 }), 403},
+		{"a proof for another body", func(q *http.Request) {
+			c := page.claim(q)
+			browser(q)
+			q.Header.Set(proof.Header, page.key.Claim(c, []byte(`{"kind":"rename","body":{"title":"y"}}`)))
+		}, 403},
+		{"a proof that somebody else signed", func(q *http.Request) {
+			browser(q)
+			q.Header.Set(proof.Header, other.key.Claim(page.claim(q), bodyOf(t, q)))
+		}, 403},
+		{"a proof that is used", replay, 200},
+		{"a proof that was used", replay, 403},
+		{"nonsense for a proof", set(proof.Header, "x.y"), 403},
+	} {
+		if status, text, _ := r.do("POST", ops, rename, tt.set); status != tt.want {
+			t.Errorf("%s: %d %s, want %d", tt.name, status, text, tt.want)
+		}
+	}
+}
+
 func TestReadOnlyLink(t *testing.T) {
 	r := newRig(t)
 	id := string(r.begin("hi"))
@@ -133,6 +219,7 @@ func TestReadOnlyLink(t *testing.T) {
 		"POST /api/v1/conversations/" + id + "/archive":   403,
 		"POST /api/v1/conversations/" + id + "/unarchive": 403,
 		"POST /api/v1/conversations/" + id + "/undo":      403,
+		"POST /api/v1/push":                               403,
 		"GET /api/v1/conversations/" + id:                 200,
 		"GET /api/v1/conversations/" + id + "/diff":       200,
 		"GET /api/v1/session":                             200,
@@ -145,6 +232,12 @@ func TestReadOnlyLink(t *testing.T) {
 	for _, to := range routes() { // whatever is added later
 		if to.right == writing && to.method == "GET" {
 			t.Errorf("%s writes by GET", to.path)
+		}
+		if to.right == writing || to.right == anyone || to.method == "GET" {
+			continue
+		}
+		if at := to.method + " " + to.path; at != "POST /api/v1/view" && at != "DELETE /api/v1/session" { // a stream; its own end
+			t.Errorf("a read-only session may %s", at)
 		}
 	}
 }
@@ -206,9 +299,8 @@ func TestRequestsOfASessionAreLimited(t *testing.T) {
 func TestThePageHoldsNothing(t *testing.T) {
 	r := newRig(t)
 	r.begin("a secret")
-	_, cookie := r.browser(access.Everything)
-	status, text, head := r.do("GET", "/", "", func(q *http.Request) { q.Header.Del("Authorization"); q.AddCookie(cookie) })
-	if status != http.StatusOK || strings.Contains(text, "secret") || strings.Contains(text, cookie.Value) {
+	status, text, head := r.do("GET", "/", "", del("Authorization"))
+	if status != http.StatusOK || strings.Contains(text, "secret") {
 		t.Errorf("%d, %d bytes", status, len(text))
 	}
 	if len(text) > 150_000 {

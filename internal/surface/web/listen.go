@@ -22,7 +22,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/app/unreachable"
@@ -130,9 +129,8 @@ func hostNames(host string, ip net.IP, names []string) []string {
 		add(name)
 		add("127.0.0.1")
 		add("localhost")
-	case ip.IsLoopback():
+	case ip.IsLoopback(): // not localhost: that is ::1 as well, where another program may listen and pass on what it is sent
 		add(ip.String())
-		add("localhost")
 	default:
 		add(host)
 		add(ip.String())
@@ -216,20 +214,27 @@ func newCertificate(hosts []string, now time.Time) ([]byte, error) {
 	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...), nil
 }
 
-// Limits for connections. Who sends slowly is cut off: it would hold one of them.
+// Limits of time. Who sends slowly is cut off.
 const (
-	maxConnections = 1024
-	headerTime     = 10 * time.Second
-	requestTime    = 60 * time.Second
-	idleTime       = 2 * time.Minute
+	headerTime  = 10 * time.Second
+	requestTime = 60 * time.Second
+	idleTime    = 2 * time.Minute
+)
+
+// What is read of a request before anything is known of its sender.
+const (
+	maxHeader = 16 << 10
+	maxHTTP2  = 100 // at a time on one connection of HTTP/2
+	maxAhead  = 256 << 10
 )
 
 // Serve serves until ctx ends. It closes the endpoint.
 func (e *Endpoint) Serve(ctx context.Context, h http.Handler) error {
 	srv := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: idleTime,
-		MaxHeaderBytes: 32 << 10, ErrorLog: log.New(io.Discard, "", 0), // what strangers do wrong is theirs to know
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0), // what strangers do wrong is theirs to know
+		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: withConnection,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxHTTP2, MaxReceiveBufferPerConnection: maxAhead, MaxReceiveBufferPerStream: maxAhead},
 	}
 	defer context.AfterFunc(ctx, func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -247,39 +252,3 @@ func (e *Endpoint) Serve(ctx context.Context, h http.Handler) error {
 
 // Close stops listening.
 func (e *Endpoint) Close() { _ = e.listener.Close() }
-
-// limited accepts no more connections than maxConnections at a time.
-func limited(l net.Listener) net.Listener { return &limiter{l, make(chan struct{}, maxConnections)} }
-
-type limiter struct {
-	net.Listener
-	open chan struct{} // holds one for each connection
-}
-
-func (l *limiter) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.open <- struct{}{}:
-			return &counted{Conn: c, open: l.open}, nil
-		default:
-			c.Close()
-		}
-	}
-}
-
-type counted struct {
-	net.Conn
-	open chan struct{}
-	done atomic.Bool
-}
-
-func (c *counted) Close() error {
-	if !c.done.Swap(true) {
-		<-c.open
-	}
-	return c.Conn.Close()
-}

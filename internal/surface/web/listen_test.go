@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/secrets"
+	"github.com/fermata-agent/fermata/internal/surface/web/access"
 )
 
 func TestListen(t *testing.T) {
@@ -172,27 +174,59 @@ func TestSlowRequestsAreCutOff(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreLimited(t *testing.T) {
-	l := pipes{make(chan net.Conn), make(chan struct{})}
-	lim := limited(l)
-	var first net.Conn
-	for range maxConnections {
-		go func() { a, _ := net.Pipe(); l.conns <- a }()
+// accepts has a listener accept connections in memory, and returns the other ends.
+func accepts(t *testing.T, l pipes, lim *connections, n int) (ours, theirs []net.Conn) {
+	t.Helper()
+	for range n {
+		a, b := net.Pipe()
+		go func() { l.conns <- b }()
 		c, err := lim.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		first = c
+		ours, theirs = append(ours, a), append(theirs, c)
 	}
-	ours, theirs := net.Pipe()
-	go func() { _, _ = lim.Accept() }()
-	l.conns <- theirs
-	if _, err := ours.Read(make([]byte, 1)); err == nil {
-		t.Error("one too many was accepted")
+	return ours, theirs
+}
+
+// Strangers have few connections, of which the oldest is closed for the newest; they take none of those of sessions, nor
+// can a session, or all that can only read, take all of them.
+func TestConnectionsAreLimited(t *testing.T) {
+	l := pipes{make(chan net.Conn), make(chan struct{})}
+	lim := limited(l)
+	belongs := func(c net.Conn, x access.Session) bool { return c.(*connection).belongs(x) }
+	ours, theirs := accepts(t, l, lim, maxStrangers)
+	if !belongs(theirs[0], access.Session{ID: "owner"}) {
+		t.Fatal("the owner has no room")
 	}
-	first.Close()
-	first.Close() // counts once
-	if n := len(lim.(*limiter).open); n != maxConnections-1 {
+	accepts(t, l, lim, 2)
+	if _, err := ours[1].Read(make([]byte, 1)); err == nil {
+		t.Error("the oldest stranger was not closed")
+	}
+	if n := len(lim.strangers); n != maxStrangers {
+		t.Errorf("%d strangers", n)
+	}
+	held := 0
+	for i := range 6 {
+		for range maxPerSession + 1 {
+			_, conns := accepts(t, l, lim, 1)
+			if belongs(conns[0], access.Session{ID: fmt.Sprint("reader", i), ReadOnly: true}) {
+				held++
+			}
+		}
+	}
+	if held != maxReaders {
+		t.Errorf("readers have %d connections", held)
+	}
+	for i := range maxPerSession + 1 {
+		_, conns := accepts(t, l, lim, 1)
+		if got := belongs(conns[0], access.Session{ID: "second"}); got != (i < maxPerSession) {
+			t.Errorf("connection %d of a session: %v", i, got)
+		}
+	}
+	theirs[0].Close()
+	theirs[0].Close() // counts once
+	if n := lim.known.taken; n != maxReaders+maxPerSession {
 		t.Errorf("%d are open", n)
 	}
 	l.Close()

@@ -112,6 +112,8 @@ func TestOpenAPIAnswers(t *testing.T) {
 	a.until(t, r.view(p.ConversationID(id), a), func() bool { return a.state != nil && a.state.Phase == "waiting" })
 	checked := map[string]bool{}
 	for _, tt := range []struct{ method, path, body string }{
+		{"GET", "/api/v1/hello?challenge=0123456789012345678901", ""},
+		{"GET", "/api/v1/hello?challenge=x", ""},
 		{"POST", "/api/v1/login", `{"code":"x"}`},
 		{"GET", "/api/v1/openapi.json", ""},
 		{"GET", "/api/v1/session", ""},

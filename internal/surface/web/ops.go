@@ -79,7 +79,7 @@ func (s *Server) matches(w http.ResponseWriter, r *request, id p.ConversationID,
 func wasShown(w http.ResponseWriter, r *request, want string) bool {
 	said := r.Header.Get(shownHeader)
 	switch {
-	case said == want || said == "" && !r.session.Browser:
+	case said == want || said == "" && !r.session.Browser():
 		return true
 	case said == "":
 		refuse(w, http.StatusBadRequest, "shown", "a page must say what it showed: the header "+shownHeader+" is missing")

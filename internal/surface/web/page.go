@@ -5,7 +5,9 @@ import (
 	"embed"
 	"encoding/base64"
 	"html"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -31,7 +33,7 @@ var (
 )
 
 // scriptParts are the files below page/js in the order in which the page has them. They share one scope.
-var scriptParts = []string{"base", "requests", "stream", "items", "list", "route", "composer", "drafts", "dialogs", "approvals", "keys", "push", "session"}
+var scriptParts = []string{"base", "proof", "requests", "stream", "items", "list", "route", "composer", "drafts", "dialogs", "approvals", "keys", "push", "session"}
 
 // script is that of the page.
 func script() string {
@@ -64,19 +66,27 @@ func sum(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(h[:]) + "'"
 }
 
-// page serves the page to who has a link or has used one. It holds nothing that is secret.
+// page serves the page. It holds nothing that is secret, and can do nothing without a link or a session. Where a browser gives
+// no page a key of its own, over plain HTTP beyond this machine, it is refused.
 func (s *Server) page(w http.ResponseWriter, r *request) {
-	if !s.o.Access.HasLink(r.URL.Query().Get("link")) && !s.o.Access.KnowsCookie(s.cookie(r.Request)) {
-		if !s.mayTry(r.Request) {
-			refuse(w, http.StatusTooManyRequests, "rate", "too many wrong links: wait a minute")
-			return
-		}
-		s.plain(w, http.StatusForbidden, "This link is not valid", "It was used, has expired or was revoked. Make a new one with: fermata web --link", "")
+	if insecure(s.origins[r.Host]) {
+		s.plain(w, http.StatusForbidden, "This page needs HTTPS", "Others on the way could do what you can do. Serve it with TLS: leave out --insecure-http. Or use 127.0.0.1 in place of a name, on the machine itself or through an SSH tunnel.", "")
 		return
 	}
 	w.Header().Set("Content-Security-Policy", document().policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write([]byte(document().html))
+}
+
+// insecure reports whether others could listen to what goes to an origin. localhost is one: it has two addresses, and another
+// program may have the other one.
+func insecure(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme == "https" {
+		return err != nil
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip == nil || !ip.IsLoopback()
 }
 
 func (s *Server) asset(w http.ResponseWriter, kind, text string) {

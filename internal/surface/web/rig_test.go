@@ -44,8 +44,12 @@ func newRig(t *testing.T) *rig {
 	r.http.Start()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() { cancel(); r.http.Close() })
+	key, err := r.access.Key()
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.server = New(ctx, Options{
-		Engine: e, Access: r.access, Origins: []string{r.http.URL}, Version: "test", Dir: "/w",
+		Engine: e, Access: r.access, Key: key, Origins: []string{r.http.URL}, Version: "test", Dir: "/w",
 		Settings: func(q app.SettingsRequest) (p.Settings, []string, error) {
 			if q.Model == "wrong" {
 				return p.Settings{}, nil, errors.New("there is no model wrong")

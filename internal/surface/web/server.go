@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/live"
 	"github.com/fermata-agent/fermata/internal/surface/web/notify"
+	"github.com/fermata-agent/fermata/internal/surface/web/proof"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -26,13 +27,15 @@ import (
 type Options struct {
 	Engine  engine.Engine
 	Access  *access.Store
-	Origins []string // under which it is reached, such as http://127.0.0.1:7777; at least one
+	Key     proof.Key // by which pages know the server
+	Origins []string  // under which it is reached, such as http://127.0.0.1:7777; at least one
 	Version string
 	Dir     string // where new conversations begin unless they say otherwise
 
-	Push   *notify.Push    // nil if browsers cannot be notified
-	Hook   *notify.Webhook // nil if there is none
-	Failed func(error)     // called when a notification could not be sent; may be nil
+	Push *notify.Push    // nil if browsers cannot be notified
+	Hook *notify.Webhook // nil if there is none
+
+	Failed func(error) // called when a notification could not be sent; may be nil
 
 	Panicked panics.Log // keeps the traces of requests that panicked; may be nil
 
@@ -51,8 +54,10 @@ type Server struct {
 	hub     *live.Hub
 	lobby   *live.Lobby
 	mux     *http.ServeMux
+	key     proof.Key
+	fresh   *proof.Fresh
 	origins map[string]string // by the Host header
-	streams chan struct{}     // holds one for each stream that is open
+	streams slots             // one for each stream that is open
 	wrong   limiters          // failed tries by address
 	pace    limiters          // requests by session
 	ping    time.Duration     // how often a stream shows that it lives
@@ -64,18 +69,22 @@ type Server struct {
 
 // Limits that a person does not reach.
 const (
-	maxStreams   = 512
-	maxBody      = 16 << 20 // an image may be in a message
-	wrongPerIP   = rate.Limit(0.2)
-	wrongBurst   = 20
-	requestRate  = rate.Limit(30)
-	requestBurst = 120
+	maxStreams     = 512
+	sessionStreams = 64
+	readerStreams  = 256      // of all sessions that can only read
+	maxBody        = 16 << 20 // an image may be in a message
+	strangerBody   = 4 << 10  // of who is not known yet
+	strangerTime   = 10 * time.Second
+	wrongPerIP     = rate.Limit(0.2)
+	wrongBurst     = 20
+	requestRate    = rate.Limit(30)
+	requestBurst   = 120
 )
 
 // New makes a server, whose streams end with ctx.
 func New(ctx context.Context, o Options) *Server {
 	s := &Server{
-		o: o, ctx: ctx, mux: http.NewServeMux(), origins: map[string]string{}, streams: make(chan struct{}, maxStreams), ping: pingEvery, pushes: make(chan struct{}, 1),
+		o: o, ctx: ctx, key: o.Key, fresh: proof.NewFresh(), mux: http.NewServeMux(), origins: map[string]string{}, streams: slots{most: maxStreams, perSession: sessionStreams, readers: readerStreams}, ping: pingEvery, pushes: make(chan struct{}, 1),
 		lobby: live.NewLobby(ctx, live.Options{Engine: o.Engine, Panicked: o.Panicked}), made: map[string]*begun{},
 		wrong: limiters{rate: wrongPerIP, burst: wrongBurst}, pace: limiters{rate: requestRate, burst: requestBurst},
 	}
@@ -110,6 +119,7 @@ type route struct {
 type request struct {
 	*http.Request
 	session access.Session
+	claim   proof.Claim // of a browser
 }
 
 func routes() []route {
@@ -121,6 +131,7 @@ func routes() []route {
 		{"GET", "/answer/{code}", anyone, (*Server).answerPage},
 		{"POST", "/answer/{code}", anyone, (*Server).answer},
 
+		{"GET", "/api/v1/hello", anyone, (*Server).hello},
 		{"POST", "/api/v1/login", anyone, (*Server).login},
 		{"GET", "/api/v1/openapi.json", reading, (*Server).openAPI},
 		{"GET", "/api/v1/session", reading, (*Server).session},
@@ -139,7 +150,7 @@ func routes() []route {
 		{"GET", "/api/v1/conversations/{id}/items", reading, (*Server).items},
 		{"GET", "/api/v1/conversations/{id}/items/{item}", reading, (*Server).item},
 		{"POST", "/api/v1/view", watches, (*Server).view},
-		{"POST", "/api/v1/push", watches, (*Server).subscribe},
+		{"POST", "/api/v1/push", writing, (*Server).subscribe},
 	}
 }
 

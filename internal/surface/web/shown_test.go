@@ -38,6 +38,7 @@ func TestAnAnswerIsForWhatWasShown(t *testing.T) {
 	if shownA == shownB {
 		t.Fatal("two conversations show the same")
 	}
+	page := r.browser(access.Everything)
 	const yes = `{"kind":"approve","body":{"call":"1.1.0","decision":"approved"}}`
 	answer := func(id p.ConversationID, shown string, browser bool) (int, string) {
 		t.Helper()
@@ -46,7 +47,7 @@ func TestAnAnswerIsForWhatWasShown(t *testing.T) {
 				q.Header.Set(shownHeader, shown)
 			}
 			if browser {
-				r.signed(q, yes)
+				page.sign(q)
 			}
 		})
 		return status, text
@@ -121,12 +122,4 @@ func TestAConversationIsMadeOnce(t *testing.T) {
 	if made[0].Receipt.Input != made[1].Receipt.Input {
 		t.Errorf("receipts %v, then %v", made[0].Receipt, made[1].Receipt)
 	}
-}
-
-// signed makes a request one of a page.
-func (r *rig) signed(q *http.Request, _ string) {
-	token, cookie := r.browser(access.Everything)
-	q.Header.Set("Authorization", "Bearer "+token)
-	q.Header.Set("Origin", r.http.URL)
-	q.AddCookie(cookie)
 }

@@ -34,13 +34,11 @@ type message struct {
 // stream sends messages until the client leaves, the session is revoked or the server ends. produce sends them to
 // the channel; it runs in a goroutine of its own and returns when its context ends.
 func (s *Server) stream(w http.ResponseWriter, r *request, produce func(context.Context, chan<- message)) {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
+	if !s.streams.take(r.session) {
 		refuse(w, http.StatusServiceUnavailable, "streams", "too many streams are open")
 		return
 	}
+	defer s.streams.release(r.session)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
@@ -75,7 +73,7 @@ func (s *Server) stream(w http.ResponseWriter, r *request, produce func(context.
 			}
 		case <-ping.C:
 			text = ": ping\n\n"
-			if _, err := s.check(r.Request); err != nil {
+			if _, err := s.o.Access.ByID(r.session.ID); err != nil {
 				return
 			}
 		case <-ctx.Done():

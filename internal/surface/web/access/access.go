@@ -1,5 +1,6 @@
 // Package access says who may use the page: links, which are used once, and the sessions that they
-// open. What it keeps in its file are hashes: who can read the file cannot get in.
+// open. What it keeps in its file of links and sessions are hashes and public keys: who can read them cannot get in. The
+// server's own private keys are there as well.
 //
 // Each call reads the file, and changes it under a lock between processes: so that a session that
 // another process revokes is refused with the next request. Start with [Store.Login].
@@ -18,11 +19,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/internal/secrets"
+	"github.com/fermata-agent/fermata/internal/surface/web/proof"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -47,10 +50,13 @@ type Session struct {
 	Created  time.Time `json:"created"`
 	Used     time.Time `json:"used"`
 	ReadOnly bool      `json:"read_only,omitempty"`
-	Browser  bool      `json:"browser,omitempty"` // it needs its cookie, too
-	Token    string    `json:"token_hash"`
-	Cookie   string    `json:"cookie_hash,omitempty"`
+	Token    string    `json:"token_hash,omitempty"` // of a program
+	Key      string    `json:"key,omitempty"`        // of a browser: its public key, by which it signs its requests
+	Origin   string    `json:"origin,omitempty"`     // of a browser: where it logged in, and nowhere else is it known
 }
+
+// Browser reports whether it signs its requests. A program has a token.
+func (s Session) Browser() bool { return s.Key != "" }
 
 // A Link opens one session.
 type Link struct {
@@ -85,6 +91,7 @@ type State struct {
 	Port     int          `json:"port,omitempty"`   // where it was served last, so that pages find it again
 	Origin   string       `json:"origin,omitempty"` // what links begin with
 	VAPID    *VAPID       `json:"vapid,omitempty"`
+	Key      string       `json:"key,omitempty"` // the server's own private key
 }
 
 // VAPID are the keys by which push services know this server.
@@ -151,7 +158,9 @@ func (s *Store) Read() (State, error) {
 func (st *State) expire(now time.Time) {
 	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool { return now.After(l.Expires) })
 	st.Answers = slices.DeleteFunc(st.Answers, func(a Answer) bool { return now.After(a.Expires) })
-	st.Sessions = slices.DeleteFunc(st.Sessions, func(s Session) bool { return now.Sub(s.Used) > SessionTTL })
+	st.Sessions = slices.DeleteFunc(st.Sessions, func(s Session) bool {
+		return now.Sub(s.Used) > SessionTTL || s.Key == "" && s.Token == "" // neither: of a page of an earlier version
+	})
 	st.Push = slices.DeleteFunc(st.Push, func(c PushClient) bool {
 		return !slices.ContainsFunc(st.Sessions, func(s Session) bool { return s.ID == c.Session })
 	})
@@ -237,36 +246,39 @@ const (
 	ReadOnly
 )
 
-// NewLink makes a link, and returns its code.
+// printMark is between the code of a link and the print of the server's key, which the page compares before it
+// sends the code.
+const printMark = "."
+
+// NewLink makes a link, and returns its code with the print of the server's key.
 func (s *Store) NewLink(r Rights) (code string, err error) {
+	key, err := s.Key()
+	if err != nil {
+		return "", err
+	}
 	code, hash := secret()
-	return code, s.Change(func(st *State) error {
+	return code + printMark + key.Print(), s.Change(func(st *State) error {
 		st.Links = append(st.Links, Link{ID: name(), Expires: s.now().Add(LinkTTL), ReadOnly: r == ReadOnly, Code: hash})
 		return nil
 	})
 }
 
-// HasLink reports whether the code is that of a valid link, which it leaves valid.
-func (s *Store) HasLink(code string) bool {
-	st, err := s.Read()
-	return err == nil && slices.ContainsFunc(st.Links, func(l Link) bool { return matches(l.Code, code) })
-}
-
 // A Client is who uses a link.
 type Client struct {
-	Name    string
-	Browser bool
+	Name   string
+	Key    string // a browser's public key; empty for a program, which gets a token
+	Origin string // with Key: where it logs in
 }
 
 // Credentials are what a session identifies itself by.
 type Credentials struct {
 	Session Session
-	Token   string
-	Cookie  string // for browsers
+	Token   string // for programs
 }
 
 // Login opens a session with a link, which is used up by that.
 func (s *Store) Login(code string, c Client) (Credentials, error) {
+	code, _, _ = strings.Cut(code, printMark)
 	var out Credentials
 	err := s.Change(func(st *State) error {
 		i := slices.IndexFunc(st.Links, func(l Link) bool { return matches(l.Code, code) })
@@ -274,10 +286,11 @@ func (s *Store) Login(code string, c Client) (Credentials, error) {
 			return ErrLink
 		}
 		now := s.now()
-		out.Session = Session{ID: name(), Name: c.Name, Created: now, Used: now, ReadOnly: st.Links[i].ReadOnly, Browser: c.Browser}
-		out.Token, out.Session.Token = secret()
-		if c.Browser {
-			out.Cookie, out.Session.Cookie = secret()
+		out.Session = Session{ID: name(), Name: c.Name, Created: now, Used: now, ReadOnly: st.Links[i].ReadOnly}
+		if c.Key != "" {
+			out.Session.Key, out.Session.Origin = c.Key, c.Origin
+		} else {
+			out.Token, out.Session.Token = secret()
 		}
 		st.Links = slices.Delete(st.Links, i, i+1)
 		st.Sessions = append(st.Sessions, out.Session)
@@ -286,28 +299,69 @@ func (s *Store) Login(code string, c Client) (Credentials, error) {
 	return out, err
 }
 
-// Check returns the session of a token. A browser's needs its cookie as well.
-func (s *Store) Check(token, cookie string) (Session, error) {
+// ByToken returns the session of a program.
+func (s *Store) ByToken(token string) (Session, error) {
+	return s.session(func(x Session) bool { return !x.Browser() && matches(x.Token, token) })
+}
+
+// ByID returns a session. Its id is no secret: whoever names it has to show that it is theirs.
+func (s *Store) ByID(id string) (Session, error) {
+	return s.session(func(x Session) bool { return x.ID == id })
+}
+
+func (s *Store) session(is func(Session) bool) (Session, error) {
 	st, err := s.Read()
 	if err != nil {
 		return Session{}, err
 	}
-	for _, x := range st.Sessions {
-		if !matches(x.Token, token) || x.Browser && !matches(x.Cookie, cookie) {
-			continue
-		}
-		if s.now().Sub(x.Used) > usedEvery {
-			_ = s.used(x.ID) // it is for people, and for the session's end in a month
-		}
-		return x, nil
+	i := slices.IndexFunc(st.Sessions, is)
+	if i < 0 {
+		return Session{}, ErrSession
 	}
-	return Session{}, ErrSession
+	x := st.Sessions[i]
+	if s.now().Sub(x.Used) > usedEvery {
+		_ = s.used(x.ID) // it is for people, and for the session's end in a month
+	}
+	return x, nil
 }
 
-// KnowsCookie reports whether a cookie is that of a session. That alone allows nothing.
-func (s *Store) KnowsCookie(cookie string) bool {
+// Key returns the server's own key, which it makes the first time.
+func (s *Store) Key() (proof.Key, error) {
 	st, err := s.Read()
-	return err == nil && slices.ContainsFunc(st.Sessions, func(x Session) bool { return x.Browser && matches(x.Cookie, cookie) })
+	if err != nil {
+		return proof.Key{}, err
+	}
+	if st.Key == "" {
+		err = s.Change(func(now *State) error {
+			if now.Key == "" {
+				key, err := proof.NewKey()
+				if err != nil {
+					return err
+				}
+				if now.Key, err = key.Text(); err != nil {
+					return err
+				}
+			}
+			st.Key = now.Key
+			return nil
+		})
+		if err != nil {
+			return proof.Key{}, err
+		}
+	}
+	return proof.ReadKey(st.Key)
+}
+
+// EndBrowsers ends the sessions of all browsers: what they are told to trust may not be ours any more.
+func (s *Store) EndBrowsers() (n int, err error) {
+	err = s.Change(func(st *State) error {
+		n = len(st.Sessions)
+		st.Sessions = slices.DeleteFunc(st.Sessions, Session.Browser)
+		n -= len(st.Sessions)
+		st.expire(s.now())
+		return nil
+	})
+	return n, err
 }
 
 func (s *Store) used(id string) error {

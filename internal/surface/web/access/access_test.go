@@ -31,45 +31,54 @@ func link(t *testing.T, s *Store, r Rights) string {
 func TestALinkIsUsedOnce(t *testing.T) {
 	s, _ := store(t)
 	code := link(t, s, ReadOnly)
-	if !s.HasLink(code) || s.HasLink("x") || s.HasLink("") {
-		t.Error("HasLink is wrong")
-	}
-	c, err := s.Login(code, Client{"phone", true})
-	if err != nil || !c.Session.ReadOnly || c.Token == "" || c.Cookie == "" {
+	c, err := s.Login(code, Client{Name: "phone"})
+	if err != nil || !c.Session.ReadOnly || c.Token == "" {
 		t.Fatalf("login: %+v, %v", c, err)
 	}
 	if _, err := s.Login(code, Client{}); !errors.Is(err, ErrLink) {
 		t.Errorf("second login: %v", err)
 	}
-	if s.HasLink(code) {
+	if st, _ := s.Read(); len(st.Links) != 0 {
 		t.Error("the link is still there")
 	}
 }
 
-func TestABrowserNeedsTokenAndCookie(t *testing.T) {
+func TestABrowserHasNoToken(t *testing.T) {
 	s, _ := store(t)
-	b, _ := s.Login(link(t, s, Everything), Client{"b", true})
-	other, _ := s.Login(link(t, s, Everything), Client{"o", true})
-	program, _ := s.Login(link(t, s, Everything), Client{"curl", false})
-	for _, tt := range []struct {
-		name, token, cookie string
-		ok                  bool
-	}{
-		{"both", b.Token, b.Cookie, true},
-		{"token alone", b.Token, "", false},
-		{"cookie alone", "", b.Cookie, false},
-		{"cookie as token", b.Cookie, b.Cookie, false},
-		{"another's cookie", b.Token, other.Cookie, false},
-		{"nothing", "", "", false},
-		{"a program's token", program.Token, "", true},
-		{"the hash", b.Session.Token, b.Session.Cookie, false},
-	} {
-		if _, err := s.Check(tt.token, tt.cookie); (err == nil) != tt.ok {
-			t.Errorf("%s: %v", tt.name, err)
+	b, _ := s.Login(link(t, s, Everything), Client{Name: "b", Key: "k", Origin: "http://127.0.0.1:1"})
+	program, _ := s.Login(link(t, s, Everything), Client{Name: "curl"})
+	if b.Token != "" || b.Session.Token != "" || !b.Session.Browser() || program.Session.Browser() {
+		t.Errorf("%+v, %+v", b, program)
+	}
+	for token, ok := range map[string]bool{program.Token: true, "": false, b.Session.ID: false, program.Session.Token: false, "k": false} {
+		if _, err := s.ByToken(token); (err == nil) != ok {
+			t.Errorf("%q: %v", token, err)
 		}
 	}
-	if !s.KnowsCookie(b.Cookie) || s.KnowsCookie("") || s.KnowsCookie(program.Token) {
-		t.Error("KnowsCookie is wrong")
+	if n, err := s.EndBrowsers(); n != 1 || err != nil {
+		t.Errorf("ended %d, %v", n, err)
+	}
+	if _, err := s.ByID(b.Session.ID); !errors.Is(err, ErrSession) {
+		t.Errorf("the browser's session: %v", err)
+	}
+	if _, err := s.ByID(program.Session.ID); err != nil {
+		t.Errorf("the program's session: %v", err)
+	}
+}
+
+// The key is made once, and links name it.
+func TestTheServersKeyIsKept(t *testing.T) {
+	s, _ := store(t)
+	one, err := s.Key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := s.Key()
+	if err != nil || one.Public() != two.Public() {
+		t.Errorf("%s, then %s, %v", one.Public(), two.Public(), err)
+	}
+	if code := link(t, s, Everything); !strings.HasSuffix(code, "."+one.Print()) {
+		t.Errorf("link %s, print %s", code, one.Print())
 	}
 }
 
@@ -85,19 +94,19 @@ func TestExpiryAndRevocation(t *testing.T) {
 	if n, err := Open(s.home).Revoke(a.Session.ID); n != 1 || err != nil { // another process
 		t.Errorf("revoke: %d, %v", n, err)
 	}
-	if _, err := s.Check(a.Token, ""); !errors.Is(err, ErrSession) {
+	if _, err := s.ByToken(a.Token); !errors.Is(err, ErrSession) {
 		t.Errorf("a revoked session: %v", err)
 	}
 	*now = now.Add(SessionTTL - time.Hour)
-	if _, err := s.Check(b.Token, ""); err != nil {
+	if _, err := s.ByToken(b.Token); err != nil {
 		t.Errorf("a session that is used: %v", err)
 	}
 	*now = now.Add(2 * time.Hour) // it was used
-	if _, err := s.Check(b.Token, ""); err != nil {
+	if _, err := s.ByToken(b.Token); err != nil {
 		t.Errorf("a session that was used: %v", err)
 	}
 	*now = now.Add(SessionTTL + time.Hour)
-	if _, err := s.Check(b.Token, ""); !errors.Is(err, ErrSession) {
+	if _, err := s.ByToken(b.Token); !errors.Is(err, ErrSession) {
 		t.Errorf("an expired session: %v", err)
 	}
 }
@@ -124,13 +133,13 @@ func TestAnswers(t *testing.T) {
 func TestTheFileHoldsNoSecret(t *testing.T) {
 	s, _ := store(t)
 	open := link(t, s, Everything)
-	c, _ := s.Login(link(t, s, Everything), Client{"b", true})
+	c, _ := s.Login(link(t, s, Everything), Client{Name: "b"})
 	answer, _ := s.NewAnswer("c", p.CallID{})
 	data, err := os.ReadFile(s.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{open, c.Token, c.Cookie, answer} {
+	for _, secret := range []string{open, c.Token, answer} {
 		if strings.Contains(string(data), secret) {
 			t.Errorf("the file holds %q", secret)
 		}

@@ -10,7 +10,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -239,7 +238,7 @@ func TestPush(t *testing.T) {
 	r := newRig(t)
 	b := newBrowser(t)
 	got := make(chan []byte, 10)
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	service := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Path == "/gone" {
 			w.WriteHeader(http.StatusGone)
 			return
@@ -253,25 +252,23 @@ func TestPush(t *testing.T) {
 	}))
 	defer service.Close()
 	code, _ := r.access.NewLink(access.Everything)
-	c, err := r.access.Login(code, access.Client{Name: "phone", Browser: true})
+	c, err := r.access.Login(code, access.Client{Name: "phone", Key: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	push, err := NewPush(r.access, []string{strings.TrimPrefix(service.URL, "https://")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	push.client.Transport = service.Client().Transport
 	enc := base64.RawURLEncoding.EncodeToString
 	for _, path := range []string{"/gone", "/here"} {
-		err := Subscribe(r.access, access.PushClient{Session: c.Session.ID, Endpoint: service.URL + path, Auth: enc(b.auth), P256dh: enc(b.key.PublicKey().Bytes())})
+		err := push.Subscribe(r.access, access.PushClient{Session: c.Session.ID, Endpoint: service.URL + path, Auth: enc(b.auth), P256dh: enc(b.key.PublicKey().Bytes())})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Subscribe(r.access, access.PushClient{Endpoint: "http://evil.example/", Auth: "a", P256dh: "b"}); !errors.Is(err, ErrEndpoint) {
-		t.Errorf("an endpoint without TLS: %v", err)
-	}
-	push, err := NewPush(r.access)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := NewPush(r.access); err != nil || again.Key() != push.Key() {
+	if again, err := NewPush(r.access, nil); err != nil || again.Key() != push.Key() {
 		t.Errorf("the key changed: %v", err)
 	}
 	r.run(nil, push)
@@ -292,5 +289,33 @@ func TestPush(t *testing.T) {
 	}
 	if st, _ := r.access.Read(); len(st.Push) != 0 {
 		t.Error("a revoked session is still notified")
+	}
+}
+
+// Notifications go to the push services of browsers and to those that the operator allows, not to whatever a client names.
+func TestPushServices(t *testing.T) {
+	push := &Push{others: []string{"push.example:8443", ".allowed.example"}}
+	for endpoint, want := range map[string]bool{
+		"https://fcm.googleapis.com/fcm/send/x":                true,
+		"https://updates.push.services.mozilla.com/wpush/v2/x": true,
+		"https://wns2-par02p.notify.windows.com/w/?token=x":    true,
+		"https://web.push.apple.com/x":                         true,
+		"https://push.example:8443/x":                          true,
+		"https://a.allowed.example/x":                          true,
+		"http://fcm.googleapis.com/x":                          false,
+		"https://fcm.googleapis.com:8080/x":                    false,
+		"https://fcm.googleapis.com@127.0.0.1/x":               false,
+		"https://evilfcm.googleapis.com.evil.example/x":        false,
+		"https://evilpush.services.mozilla.com/x":              false,
+		"https://push.example/x":                               false,
+		"https://127.0.0.1/x":                                  false,
+		"http://127.0.0.1:9/x":                                 false,
+		"https://[::1]/x":                                      false,
+		"file:///etc/passwd":                                   false,
+		"":                                                     false,
+	} {
+		if got := push.allowed(endpoint); got != want {
+			t.Errorf("%q: %v", endpoint, got)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	webpush "github.com/SherClockHolmes/webpush-go"
 
@@ -20,10 +21,12 @@ import (
 type Push struct {
 	keys   access.VAPID
 	client *http.Client
+	others []string // hosts that the operator allows besides the known services
 }
 
-// NewPush returns the means to push, with the keys of the store, which it makes the first time.
-func NewPush(store *access.Store) (*Push, error) {
+// NewPush returns the means to push, with the keys of the store, which it makes the first time. others are push services that
+// the operator allows besides those of the known browsers.
+func NewPush(store *access.Store, others []string) (*Push, error) {
 	st, err := store.Read()
 	if err != nil {
 		return nil, err
@@ -44,19 +47,32 @@ func NewPush(store *access.Store) (*Push, error) {
 			return nil, err
 		}
 	}
-	return &Push{*st.VAPID, client()}, nil
+	return &Push{*st.VAPID, client(), others}, nil
 }
 
 // Key is what a browser needs to subscribe.
 func (s *Push) Key() string { return s.keys.Public }
 
+// services are the push services of browsers: their hosts, and with a dot in front all hosts below.
+var services = []string{"fcm.googleapis.com", ".push.services.mozilla.com", ".notify.windows.com", ".push.apple.com"}
+
 // ErrEndpoint says that a subscription names no push service.
-var ErrEndpoint = errors.New("the endpoint must be an https address")
+var ErrEndpoint = errors.New("the endpoint must be an https address of a push service; notify_push_services in config.toml allows others")
+
+// allowed reports whether notifications may be sent to an address: to a push service that is known, or that the operator allows.
+func (s *Push) allowed(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "https" || u.User != nil {
+		return false
+	}
+	return slices.ContainsFunc(slices.Concat(services, s.others), func(known string) bool {
+		return u.Host == known || strings.HasPrefix(known, ".") && strings.HasSuffix(u.Host, known)
+	})
+}
 
 // Subscribe notes that the browser of a session wants to be notified.
-func Subscribe(store *access.Store, c access.PushClient) error {
-	u, err := url.Parse(c.Endpoint)
-	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) || u.Host == "" {
+func (s *Push) Subscribe(store *access.Store, c access.PushClient) error {
+	if !s.allowed(c.Endpoint) {
 		return ErrEndpoint
 	}
 	if c.Auth == "" || c.P256dh == "" {
@@ -89,6 +105,9 @@ func (s *Push) send(ctx context.Context, store *access.Store, m Message) error {
 	}
 	var problems []error
 	for _, c := range st.Push {
+		if !s.allowed(c.Endpoint) { // it was subscribed when it was
+			continue
+		}
 		problems = append(problems, s.one(ctx, store, c, data))
 	}
 	return errors.Join(problems...)

@@ -12,7 +12,6 @@ const make = (tag, text, attrs = {}) => {
   return el;
 };
 
-let token = localStorage.getItem("token");
 let session = { read_only: false, dir: "" };
 let shown = "";                      // the conversation on the page
 let have = { cursor: 0, open: {} };  // what the page has of it

@@ -2,15 +2,13 @@ class Refused extends Error {
   constructor(status, error) { super(error.message); this.status = status; this.code = error.code; this.hint = error.hint; }
 }
 
-const headers = () => ({ "Content-Type": "application/json", "Authorization": "Bearer " + token });
-
 // call makes a request. o.key names it, so that it is carried out once; o.shown is the hash of what it answers.
 async function call(method, path, body, o = {}) {
-  if (path !== "/login") await begun;
-  const h = headers();
-  if (o.key) h["Idempotency-Key"] = o.key;
-  if (o.shown) h["Fermata-Shown"] = o.shown;
-  const r = await fetch("/api/v1" + path, { method, headers: h, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin", cache: "no-store" });
+  await begun;
+  return answerOf(await signed(method, path, body, o));
+}
+
+async function answerOf(r) {
   if (r.status === 204) return null;
   let data = null;
   try { data = await r.json(); } catch { /* no JSON: below */ }

@@ -5,12 +5,15 @@ let heard = 0;
 
 function connect() {
   clearTimeout(retry);
+  if (!stream || Date.now() - heard > 15000) trusted = false; // who listens now?
   if (stream) stream.abort();
-  if (!token || document.hidden && failures === 0 && away) return;
+  if (!me || !me.id || document.hidden && failures === 0 && away) return;
   const mine = stream = new AbortController();
   run(mine).catch(e => {
     if (mine !== stream) return;
     stream = null;
+    trusted = false;
+    if (e instanceof Foreign) return;
     if (e instanceof Refused) {
       if (e.code === "token") return loggedOut();
       if (e.code === "not_found") return gone(e.message);
@@ -22,15 +25,8 @@ function connect() {
 async function run(mine) {
   heard = Date.now();
   const id = shown;
-  const r = await fetch("/api/v1/view", {
-    method: "POST", headers: headers(), signal: mine.signal, credentials: "same-origin", cache: "no-store",
-    body: JSON.stringify({ conversation: id || undefined, have: { cursor: have.cursor, open: have.open }, list: true }),
-  });
-  if (!r.ok) {
-    let e = { code: "http", message: "the server answered " + r.status };
-    try { e = (await r.json()).error; } catch { /* keep it */ }
-    throw new Refused(r.status, e);
-  }
+  const r = await signed("POST", "/view", { conversation: id || undefined, have: { cursor: have.cursor, open: have.open }, list: true }, { signal: mine.signal });
+  if (!r.ok) await answerOf(r);
   const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -70,6 +66,7 @@ function connected() {
 }
 
 function disconnected() {
+  trusted = false;
   failures++;
   const wait = Math.min(5000, 200 * 2 ** Math.min(failures, 5));
   if (failures > 1 || !navigator.onLine) {
@@ -93,7 +90,7 @@ document.addEventListener("visibilitychange", () => {
   clearTimeout(awayTimer);
   if (document.hidden) {
     // A browser gives a host six connections: those of pages that nobody looks at are returned.
-    awayTimer = setTimeout(() => { away = true; if (stream) stream.abort(); stream = null; clearTimeout(retry); }, 60000);
+    awayTimer = setTimeout(() => { away = true; trusted = false; if (stream) stream.abort(); stream = null; clearTimeout(retry); }, 60000);
     return;
   }
   away = false;
