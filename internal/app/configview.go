@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/config"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -54,6 +55,9 @@ func (a *App) SaveConfig(edits ...ConfigEdit) (string, error) {
 	}
 	return configPath(a.Config.Home), EditConfig(a.Config.Home, edits...)
 }
+
+// Limits decides what clients may raise.
+func (a *App) Limits() limits.Limiter { return a.limits }
 
 // Allowed are the sandbox modes and the approval policies that conversations may have here;
 // nil allows all.

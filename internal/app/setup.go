@@ -82,7 +82,7 @@ type shared struct {
 // configuration's rules.
 func (w *shared) newSetup(l Loaded, snapshot bool, env func() []string) *setup {
 	r := &setup{Loaded: l, models: l.Models(), notify: &notify.Program{Argv: l.Config.Notify, When: l.Config.NotifyWhen, Env: env, Starting: &w.starting}}
-	r.kit = &toolkit{config: l.Config, spawner: w.spawner, models: r.models, projects: l.Projects, noEscalation: w.limits.NoEscalation, env: env, dir: l.Options.Cwd}
+	r.kit = &toolkit{config: l.Config, spawner: w.spawner, models: r.models, projects: l.Projects, noEscalation: w.limits.NoEscalation, confineUser: w.limits.ConfineUser, env: env, dir: l.Options.Cwd}
 	if snapshot || l.Config.Snapshots {
 		r.kit.snapshots = undo.Snapshots(l.Config.Home)
 	}

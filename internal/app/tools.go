@@ -35,6 +35,7 @@ type toolkit struct {
 
 	snapshots    *tool.Snapshots // nil: what commands change is not looked at
 	noEscalation bool            // nothing may leave the sandbox, approved or not
+	confineUser  bool            // nor may a command line of a client's own
 }
 
 // tools returns the tools of a turn. The list depends on the settings and the
@@ -74,7 +75,9 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	if k.config.ViewImage {
 		offer(true, tool.ViewImage{Secret: secret})
 	}
-	offer(false, &tool.UserShell{Shell: shell})
+	user := *shell
+	user.NoEscalation = k.noEscalation || k.confineUser
+	offer(false, &tool.UserShell{Shell: &user})
 	if k.servers != nil {
 		offer(true, k.servers.Tools(s.Cwd, k.projects.ToolApproval)...)
 		offer(true, k.servers.ResourceTools(s.Cwd, k.projects.ToolApproval)...)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/app/unreachable"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/secrets"
@@ -106,7 +107,7 @@ func (a *appService) Serve(ctx context.Context, r *app.App) error {
 	}
 	log := slog.New(slog.NewTextHandler(a.s.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	server := appserver.New(ctx, appserver.Options{
-		Engine: r.Engine, Version: cli.Version(), Home: r.Config.Home, Cwd: r.Cwd, Settings: r.Settings, Change: r.Change, Allow: r.Projects.Allow, Local: r, Log: log, Panicked: r.Panicked(),
+		Engine: r.Engine, Version: cli.Version(), Home: r.Config.Home, Cwd: r.Cwd, Settings: r.Settings, Change: r.Change, Allow: savePermission(r), Local: r, Log: log, Panicked: r.Panicked(),
 	})
 	defer server.Close()
 	if at.Stdio {
@@ -166,6 +167,16 @@ func (f *appAddress) token() (*listen.Token, error) {
 		return listen.ReadToken(secrets.Home(home), &f.tokenFile)
 	}
 	return listen.ParseHash(f.tokenID)
+}
+
+// savePermission lets something run unasked from now on, because a client says so.
+func savePermission(r *app.App) func(project.Permission) error {
+	return func(perm project.Permission) error {
+		if err := r.Limits().AllowPermission(); err != nil {
+			return err
+		}
+		return r.Projects.Allow(perm)
+	}
 }
 
 // codexSocket is where Codex looks for its own server.

@@ -143,6 +143,9 @@ func Serve(ctx context.Context, f Flags, o Options) error {
 		Engine: o.App.Engine, Access: store, Key: key, Origins: at.Origins, Version: o.Version, Dir: o.App.Cwd, Settings: o.App.Settings, Cost: o.App.Models.Cost,
 		Push: push, Hook: hook, Panicked: o.App.Panicked(), Failed: func(err error) { fmt.Fprintf(o.Err, "fermata: %v\n", err) },
 		Undo: func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error) {
+			if err := o.App.Limits().AllowUndo(); err != nil {
+				return nil, err
+			}
 			return app.PlanUndo(ctx, o.App.Engine, id, turn)
 		},
 	})

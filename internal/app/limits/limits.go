@@ -1,5 +1,6 @@
 // Package limits knows what is allowed on this machine and to the clients of a server: the requirements of the
-// administrator, the flags of the server, and what these imply.
+// administrator, the flags of the server, and what these imply. It is the one place that decides what a client may raise:
+// whatever runs, writes or configures something for a client asks a [Limiter].
 package limits
 
 import (
@@ -55,6 +56,10 @@ type Limiter struct {
 	Own      bool // there are limits of this process, beside those of the machine
 	ShareKey bool // clients may ask for the key
 	Servers  servers.Limits
+
+	// ConfineUser says that a command line of a client's own runs in the sandbox of its conversation, or not at all: the command
+	// line of this server limits the sandbox. Without that limit it runs with all rights of the user, as it does in the terminal UI.
+	ConfineUser bool
 }
 
 // New puts the limits together: those of the machine, of the command line,
@@ -72,7 +77,7 @@ func New(file string, o Options, cfg *config.Config) (Limiter, error) {
 		line = line.And(impliedLimits(cfg))
 	}
 	return Limiter{
-		Limits: machine.And(line), Own: line.From != "", ShareKey: o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests),
+		Limits: machine.And(line), Own: line.From != "", ConfineUser: o.Clients && line.Sandbox != nil && !slices.Contains(line.Sandbox, p.SandboxFullAccess), ShareKey: o.ShareKey && (req.KeyRequests == nil || *req.KeyRequests),
 		Servers: servers.Limits{Servers: req.MCPServers, From: file},
 	}, nil
 }
@@ -193,6 +198,23 @@ func (l Limiter) Allow(s p.Settings) error {
 		s.Cwd = real
 	}
 	return l.Check(s)
+}
+
+// AllowUndo reports whether a client may have the files of a turn put back, which writes them.
+func (l Limiter) AllowUndo() error {
+	if !l.ConfineUser {
+		return nil
+	}
+	return l.CheckSandbox(p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite})
+}
+
+// AllowPermission reports whether a client may have something run unasked from now on, also by other processes: not if
+// approvals cannot lift the limits, or have limits themselves.
+func (l Limiter) AllowPermission() error {
+	if l.NoEscalation || l.Approval != nil {
+		return &policy.LimitError{What: "a lasting permission", Value: "of a client", From: l.From}
+	}
+	return nil
 }
 
 // Settle returns settings that are allowed: what somebody asked for must be, the

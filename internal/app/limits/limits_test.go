@@ -99,3 +99,31 @@ func TestImpliedLimits(t *testing.T) {
 		}
 	}
 }
+
+// What a client may raise beside the settings of a conversation: its own commands, undo, lasting permissions.
+func TestWhatClientsMayRaise(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for name, tt := range map[string]struct {
+		o                           Options
+		sandbox                     string // that the command line names
+		confined, undoes, permanent bool
+	}{
+		"no limits":            {Options{Clients: true}, "", false, true, true},
+		"read-only":            {Options{Clients: true}, "read-only", true, false, true},
+		"workspace-write":      {Options{Clients: true}, "workspace-write", true, true, true},
+		"full access":          {Options{Clients: true}, "danger-full-access", false, true, true},
+		"terminal UI":          {Options{}, "read-only", false, true, true},
+		"--max-sandbox":        {Options{Clients: true, MaxSandbox: "read-only"}, "", true, false, false},
+		"--max-sandbox, wider": {Options{Clients: true, MaxSandbox: "workspace-write"}, "", true, true, false},
+		"--min-approval":       {Options{Clients: true, MinApproval: "on-request"}, "", false, true, false},
+	} {
+		cfg, _, err := config.Load(config.Options{Home: t.TempDir(), Cwd: t.TempDir(), Env: func(string) string { return "" }, Flags: config.Flags{Sandbox: tt.sandbox}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := New(none, tt.o, cfg)
+		if err != nil || l.ConfineUser != tt.confined || (l.AllowUndo() == nil) != tt.undoes || (l.AllowPermission() == nil) != tt.permanent {
+			t.Errorf("%s: %v, confined %v, undo: %v, permission: %v", name, err, l.ConfineUser, l.AllowUndo(), l.AllowPermission())
+		}
+	}
+}

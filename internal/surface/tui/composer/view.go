@@ -118,7 +118,7 @@ func (c *Composer) hint(room int) string {
 	case c.search != nil:
 		long, short = c.search.hint()
 	case strings.HasPrefix(c.buf.Line(0), "!"):
-		long, short = "enter runs the command · the model sees its output", "enter runs the command"
+		long, short = "enter runs the command outside the sandbox · the model sees its output", "enter runs it outside the sandbox"
 	case c.busy:
 		long, short = "enter steer · tab queue · ctrl-s replace", "⏎ steer · tab queue · ^S replace"
 	case c.buf.Lines() > 1:
