@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -43,12 +45,14 @@ func TestServersAreOutOfReach(t *testing.T) {
 	l, err := net.Listen("tcp", ":0")
 	must(t, err)
 	defer l.Close()
+	var accepted atomic.Int64
 	go func() { // ends with l
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
+			accepted.Add(1)
 			conn.Close()
 		}
 	}()
@@ -66,6 +70,14 @@ func TestServersAreOutOfReach(t *testing.T) {
 	c := w.confinement(t, ability, policy) // made before anything is registered
 	forget, err := secrets.Home(w.home).Listen(secrets.Address{Port: uint16(at.Port)})
 	must(t, err)
+	served := func() int64 { // how many were accepted, when all that connected before were
+		conn, err := net.Dial("tcp", l.Addr().String())
+		must(t, err)
+		_, _ = conn.Read(make([]byte, 1))
+		conn.Close()
+		return accepted.Load()
+	}
+	before := served()
 	for i, code := range a.runAll(t, w, c, scripts, env...) {
 		if code <= 0 {
 			t.Errorf("%s: reached (exit %d)", serverAttacks[i].name, code)
@@ -76,6 +88,9 @@ func TestServersAreOutOfReach(t *testing.T) {
 		if i < 8 && confined[i] != free[i] {
 			t.Errorf("%s: a server that is not registered was not reached (exit %d)", serverAttacks[i].name, confined[i])
 		}
+	}
+	if n := served() - before - 1; n != 0 {
+		t.Errorf("the server noticed %d connections", n)
 	}
 	if free[0] != 0 || free[8] != 0 || confined[0] != 0 {
 		t.Errorf("the attacks prove nothing: without the sandbox %v, without registration %v", free, confined)
@@ -118,7 +133,11 @@ func TestRegisteredAddresses(t *testing.T) {
 		{"::1", 6222, true},
 		{"192.0.2.1", 6222, false},
 	} {
-		if got := s.refuses(fd, rawInternet(net.ParseIP(c.ip), c.port)); got != c.want {
+		ip := net.ParseIP(c.ip)
+		if !strings.Contains(c.ip, ":") {
+			ip = ip.To4()
+		}
+		if got := s.refuses(fd, rawInternet(ip, c.port)); got != c.want {
 			t.Errorf("%s port %d: refused %t, want %t", c.ip, c.port, got, c.want)
 		}
 	}
@@ -131,15 +150,11 @@ func TestRegisteredAddresses(t *testing.T) {
 
 // rawInternet is an address as the kernel has it.
 func rawInternet(ip net.IP, port uint16) []byte {
-	v4 := ip.To4()
-	b := binary.NativeEndian.AppendUint16(nil, unix.AF_INET)
-	if v4 == nil {
-		b = binary.NativeEndian.AppendUint16(nil, unix.AF_INET6)
+	if len(ip) == net.IPv4len {
+		b := binary.BigEndian.AppendUint16(binary.NativeEndian.AppendUint16(nil, unix.AF_INET), port)
+		return append(append(b, ip...), make([]byte, 8)...)
 	}
-	b = binary.BigEndian.AppendUint16(b, port)
-	if v4 != nil {
-		return append(append(b, v4...), make([]byte, 8)...)
-	}
+	b := binary.BigEndian.AppendUint16(binary.NativeEndian.AppendUint16(nil, unix.AF_INET6), port)
 	return append(append(append(b, 0, 0, 0, 0), ip...), 0, 0, 0, 0)
 }
 

@@ -74,7 +74,7 @@ func (h Home) Listen(a Address) (forget func(), err error) {
 
 func nobody([]byte) bool { return false }
 
-// Refuses reports whether a command must not connect to an address: a server has registered it. isOwn
+// Refuses reports whether a command must not connect to an address, whose IP is Plain: a server has registered it. isOwn
 // reports whether an IP address is one of this machine.
 func (h Home) Refuses(to Address, isOwn func(ip []byte) bool) bool {
 	entries, err := os.ReadDir(h.Dir())
@@ -91,7 +91,7 @@ func (h Home) Refuses(to Address, isOwn func(ip []byte) bool) bool {
 		if !live || err != nil {
 			continue
 		}
-		if len(ip) == 0 && isOwn(to.IP) || len(ip) > 0 && (bytes.Equal(ip, Plain(to.IP)) || isOwn(ip) && isOwn(to.IP)) {
+		if len(ip) == 0 && isOwn(to.IP) || len(ip) > 0 && (bytes.Equal(ip, to.IP) || isOwn(ip) && isOwn(to.IP)) {
 			return true
 		}
 	}
