@@ -143,7 +143,7 @@ func (t *Transcript) Apply(e p.Event) []*Item {
 		t.Title = b.Title
 	case *p.TurnStarted:
 		t.Active, t.Stopping, t.Turn, t.Started, t.stats = true, false, e.Turn, e.Time, stats{}
-		t.dropReturned(func(in p.ReturnedInput) bool { return !in.Stays })
+		t.Returned = Returned(t.Returned, b)
 		t.Diff, t.diffed = "", false
 		if b.Compact {
 			return t.summing(e)
@@ -164,9 +164,9 @@ func (t *Transcript) Apply(e p.Event) []*Item {
 		for _, in := range b.Inputs {
 			t.dropInput(in.Input)
 		}
-		t.Returned = append(t.Returned, b.Inputs...)
+		t.Returned = Returned(t.Returned, b)
 	case *p.ReturnedResolved:
-		t.dropReturned(func(in p.ReturnedInput) bool { return slices.Contains(b.Inputs, in.Input) })
+		t.Returned = Returned(t.Returned, b)
 	default:
 		return t.applyItem(e)
 	}
@@ -463,15 +463,6 @@ func (t *Transcript) retrying(e p.Event, b *p.ModelRetry) []*Item {
 
 func (t *Transcript) dropInput(id p.InputID) {
 	t.Inputs = slices.DeleteFunc(t.Inputs, func(in p.ReturnedInput) bool { return in.Input == id })
-}
-
-func (t *Transcript) dropReturned(which func(p.ReturnedInput) bool) {
-	t.Returned = slices.DeleteFunc(slices.Clone(t.Returned), which)
-}
-
-// Undelivered returns the messages that were returned and that no client has sent, taken or dropped.
-func (t *Transcript) Undelivered() []p.ReturnedInput {
-	return slices.DeleteFunc(slices.Clone(t.Returned), func(in p.ReturnedInput) bool { return in.Deleted })
 }
 
 // HoldText says what a turn waits for that is held at a limit, and until when.

@@ -226,7 +226,7 @@ func (s *Server) threadOf(f *items.Fold, turns []wire.Turn) wire.Thread {
 	t := s.newThread(f.ID)
 	t.Preview, t.Ephemeral, t.ModelProvider, t.Cwd = f.Preview, f.Settings.Ephemeral, f.Settings.Provider, f.Settings.Cwd
 	t.Model, t.ReasoningEffort, t.Name, t.Turns = orNull(f.Settings.Model), orNull(f.Settings.Effort), orNull(f.Title), turns
-	t.Status = f.Status()
+	t.Status, t.ReturnedInput = f.Status(), f.Returned()
 	t.UpdatedAt = f.Updated.Unix()
 	if f.Forked != nil {
 		t.ForkedFromID = orNull(string(f.Forked.ID))

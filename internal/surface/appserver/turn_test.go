@@ -194,8 +194,30 @@ func TestSteer(t *testing.T) {
 			t.Errorf("returned: %v", back)
 		}
 		c.say("next")
-		if got := strings.Join(x.e.Request().Inputs(), "|"); strings.Contains(got, "late") {
+		r = x.e.Request()
+		if got := strings.Join(r.Inputs(), "|"); strings.Contains(got, "late") {
 			t.Errorf("the model is sent %q", got)
+		}
+		r.Answer("third")
+		c.until("turn/completed U3 completed")
+
+		// It stays returned, and can be sent as it was, once.
+		thread := func() any { return c.result("thread/read", `{"threadId":"T"}`)["thread"] }
+		back, _ = at(thread(), "returnedInput").([]any)
+		if len(back) != 1 || at(back[0], "clientUserMessageId") != "s-late" {
+			t.Fatalf("a turn later, returned are %v", back)
+		}
+		send := fmt.Sprintf(`{"threadId":"T","input":[],"returnedInput":[%v]}`, at(back[0], "id"))
+		c.result("turn/start", send)
+		r = x.e.Request()
+		if got := r.Inputs(); got[len(got)-1] != "user late" {
+			t.Errorf("the model is sent %q", got)
+		}
+		if got := c.refused("turn/start", send); !strings.Contains(got, "no longer returned") {
+			t.Errorf("sent again: %s", got)
+		}
+		if got := at(thread(), "returnedInput"); got != nil {
+			t.Errorf("sent, and still returned: %v", got)
 		}
 	})
 }

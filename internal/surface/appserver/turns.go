@@ -42,9 +42,11 @@ func (c *conn) turnStart(ctx context.Context, r *jsonrpc.Request, in wire.TurnSt
 	if err != nil {
 		return none, failed(err, notFound, id)
 	}
-	content, err := view.Contents(in.Input, snap.Settings.Cwd)
-	if err != nil {
-		return none, err
+	var content []p.Content
+	if len(in.Input) > 0 || len(in.Returned) == 0 {
+		if content, err = view.Contents(in.Input, snap.Settings.Cwd); err != nil {
+			return none, err
+		}
 	}
 	if err := c.configure(ctx, id, snap.Settings, in.Overrides); err != nil {
 		return none, err
@@ -52,11 +54,18 @@ func (c *conn) turnStart(ctx context.Context, r *jsonrpc.Request, in wire.TurnSt
 	if err := c.outputSchema(ctx, id, snap.Settings, in.OutputSchema); err != nil {
 		return none, err
 	}
-	op := p.UserTurn{Content: content, WhenBusy: p.WhenBusy(in.WhenBusy), Ref: in.ClientID}
+	op := p.UserTurn{Content: content, WhenBusy: p.WhenBusy(in.WhenBusy), Ref: in.ClientID, Returned: inputIDs(in.Returned)}
 	err = c.begin(ctx, id, op, func(receipt p.Receipt) {
 		r.Reply(wire.TurnStarted{Turn: items.Started(id, receipt.Turn), State: string(receipt.State)}, nil)
 	})
 	return none, failed(err, notFound, id)
+}
+
+func inputIDs(numbers []int) (ids []p.InputID) {
+	for _, n := range numbers {
+		ids = append(ids, p.InputID(n))
+	}
+	return ids
 }
 
 // outputSchema sets the form of the last message for the turn that is about to start. That of an earlier turn is over.

@@ -48,6 +48,20 @@ type conversationResult struct {
 	ConversationID p.ConversationID `json:"conversationId"`
 	Model          string           `json:"model"`
 	Initial        []event.Msg      `json:"initialMessages,omitempty"`
+	Returned       []returnedItem   `json:"returned,omitempty"` // messages that were not delivered, until a client sends, takes or drops them
+}
+
+// A returnedItem is a message that was not delivered.
+type returnedItem struct {
+	ID   p.InputID `json:"id"` // for the returned of sendUserMessage and sendUserTurn
+	Text string    `json:"text"`
+}
+
+func returnedItems(list []p.ReturnedInput) (out []returnedItem) {
+	for _, in := range list {
+		out = append(out, returnedItem{in.Input, p.Written(in.Content)})
+	}
+	return out
 }
 
 func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in app.SettingsRequest) (conversationResult, error) {
@@ -59,9 +73,10 @@ func (s *Server) newConversation(ctx context.Context, _ *jsonrpc.Request, in app
 }
 
 type messageParams struct {
-	ConversationID string     `json:"conversationId"`
-	Items          []item     `json:"items"`
-	WhenBusy       p.WhenBusy `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that is waiting for approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default queue"`
+	ConversationID string      `json:"conversationId"`
+	Items          []item      `json:"items"`
+	Returned       []p.InputID `json:"returned,omitempty" doc:"ids of returned messages (see resumeConversation) that this one delivers; without items they are sent as they were"`
+	WhenBusy       p.WhenBusy  `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs, also one that is waiting for approval: steer (join the turn with its next model request), queue (start the next turn) or replace (interrupt the turn); default queue"`
 }
 
 func (s *Server) sendUserMessage(ctx context.Context, _ *jsonrpc.Request, in messageParams) (empty, error) {
@@ -103,8 +118,8 @@ func (s *Server) submitTurn(ctx context.Context, in messageParams, over *p.Overr
 	if in.WhenBusy == "" {
 		in.WhenBusy = p.Queue
 	}
-	_, err = s.o.Engine.Submit(life, c.id, p.UserTurn{Content: content, WhenBusy: in.WhenBusy, Overrides: over})
-	if errors.Is(err, engine.ErrEmpty) || errors.Is(err, engine.ErrSteerSettings) {
+	_, err = s.o.Engine.Submit(life, c.id, p.UserTurn{Content: content, WhenBusy: in.WhenBusy, Overrides: over, Returned: in.Returned})
+	if errors.Is(err, engine.ErrEmpty) || errors.Is(err, engine.ErrNotReturned) || errors.Is(err, engine.ErrSteerSettings) {
 		err = jsonrpc.Errorf(jsonrpc.CodeParams, "%v", err)
 	}
 	return empty{}, err

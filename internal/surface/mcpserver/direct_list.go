@@ -74,7 +74,7 @@ func (s *Server) resumeConversation(ctx context.Context, _ *jsonrpc.Request, in 
 	if err := s.conn.Notify(ctx, "codex/event", eventParams{Msg: event.Configured(c.id, settings.Model)}); err != nil {
 		return conversationResult{}, err
 	}
-	return conversationResult{c.id, settings.Model, initial}, nil
+	return conversationResult{c.id, settings.Model, initial, returnedItems(snap.Returned)}, nil
 }
 
 // byPath finds the conversation that is kept in a file.

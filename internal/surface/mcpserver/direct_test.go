@@ -441,3 +441,42 @@ func TestItems(t *testing.T) {
 		}
 	}
 }
+
+// A message that was not delivered is in the answer to resumeConversation until it is sent.
+func TestReturnedMessagesInResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := direct(t)
+		c.message("2", "go")
+		c.skip("2")
+		c.e.Request()
+		c.message("3", "late")
+		c.skip("3")
+		c.send(`{"id":4,"method":"interruptConversation","params":{"conversationId":"C"}}`)
+		c.skip("4")
+		c.message("5", "another")
+		c.skip("5")
+		c.e.Request().Answer("ok")
+		synctest.Wait()
+		c.send(`{"id":6,"method":"resumeConversation","params":{"conversationId":"C"}}`)
+		if got := c.skip("6"); !strings.Contains(got, `"returned":[{"id":2,"text":"late"}]`) {
+			t.Error(got)
+		}
+		const send = `{"id":%d,"method":"sendUserMessage","params":{"conversationId":"C","items":[],"returned":[2]}}`
+		c.send(send, 7)
+		c.skip("7")
+		r := c.e.Request()
+		if got := r.Inputs(); got[len(got)-1] != "user late" {
+			t.Errorf("the model is sent %q", got)
+		}
+		c.send(send, 8)
+		if got := c.skip("8"); !strings.Contains(got, "no longer returned") {
+			t.Error(got)
+		}
+		r.Answer("done")
+		synctest.Wait()
+		c.send(`{"id":9,"method":"resumeConversation","params":{"conversationId":"C"}}`)
+		if got := c.skip("9"); strings.Contains(got, "returned") {
+			t.Error(got)
+		}
+	})
+}

@@ -36,15 +36,16 @@ type Fold struct {
 	Seq      p.Seq // the last event
 	Ends     map[p.TurnID]p.Seq
 
-	live   bool
-	notes  []Note
-	turns  []wire.Turn // that have ended, until it is live
-	cur    *turn       // that runs
-	over   p.TurnID    // the last one that has ended
-	usage  p.Usage     // of all turns
-	last   p.Usage     // of the last request
-	status wire.ThreadStatus
-	asks   []ask
+	live     bool
+	notes    []Note
+	turns    []wire.Turn // that have ended, until it is live
+	cur      *turn       // that runs
+	over     p.TurnID    // the last one that has ended
+	usage    p.Usage     // of all turns
+	last     p.Usage     // of the last request
+	status   wire.ThreadStatus
+	returned []p.ReturnedInput // messages that were not delivered
+	asks     []ask
 }
 
 // An ask is an approval that nobody has given or refused, or a question that nobody has answered.
@@ -57,6 +58,18 @@ type ask struct {
 // New makes a fold of a conversation of which nothing is known.
 func New(id p.ConversationID) *Fold {
 	return &Fold{ID: id, status: wire.Idle, Ends: map[p.TurnID]p.Seq{}}
+}
+
+// Returned are the messages of the thread that were not delivered, and not sent, taken or dropped since.
+func (f *Fold) Returned() []wire.ReturnedInput {
+	return returnedInput(transcript.Undelivered(f.returned))
+}
+
+func returnedInput(list []p.ReturnedInput) (out []wire.ReturnedInput) {
+	for _, in := range list {
+		out = append(out, wire.ReturnedInput{ID: int(in.Input), ClientID: text(in.Ref), Input: Inputs(in.Content)})
+	}
+	return out
 }
 
 // Status is what the thread is doing.
@@ -105,6 +118,7 @@ func (f *Fold) Apply(e p.Event) []Note {
 	if e.Turn != 0 && e.Turn <= f.over {
 		return nil // its end was not recorded, and it has ended once more
 	}
+	f.returned = transcript.Returned(f.returned, e.Body)
 	switch b := e.Body.(type) {
 	case *p.ConversationStarted:
 		f.Settings, f.Forked = b.Settings, b.Fork

@@ -19,9 +19,7 @@ func (f *Fold) applyTurn(e p.Event) {
 	case *p.UserMessage:
 		f.userMessage(e, b)
 	case *p.InputReturned:
-		for _, in := range b.Inputs {
-			t.returned = append(t.returned, wire.ReturnedInput{ClientID: text(in.Ref), Input: Inputs(in.Content)})
-		}
+		t.returned = append(t.returned, returnedInput(b.Inputs)...)
 	case *p.ModelRequested:
 		if t.summary = 0; b.Compact {
 			t.summary = b.Response

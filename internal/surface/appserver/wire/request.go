@@ -257,6 +257,7 @@ type TurnStart struct {
 	ClientID     string          `json:"clientUserMessageId,omitempty"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	WhenBusy     string          `json:"whenBusy,omitempty" enum:"steer,queue,replace" doc:"what becomes of it while a turn runs; default steer"`
+	Returned     []int           `json:"returnedInput,omitempty" doc:"ids of messages of the thread's returnedInput that this one delivers; without input they are sent as they were"`
 	Context      json.RawMessage `json:"additionalContext,omitempty" doc:"has no effect"`
 	ToolOutput   json.RawMessage `json:"toolOutput,omitempty" doc:"has no effect"`
 }

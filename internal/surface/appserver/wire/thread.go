@@ -35,6 +35,10 @@ type Thread struct {
 	Section         *string      `json:"section"`
 	CanAcceptInput  *bool        `json:"canAcceptDirectInput"`
 	Turns           []Turn       `json:"turns"`
+
+	// ReturnedInput are messages that were accepted and not delivered, until a client sends, takes or drops them. In lists
+	// of threads it is left out.
+	ReturnedInput []ReturnedInput `json:"returnedInput,omitempty"`
 }
 
 // GitInfo is what is known of a thread's repository.
@@ -86,6 +90,7 @@ type Turn struct {
 
 // A ReturnedInput is a message that was accepted and not delivered.
 type ReturnedInput struct {
+	ID       int         `json:"id"` // for the returnedInput of turn/start
 	ClientID *string     `json:"clientUserMessageId"`
 	Input    []UserInput `json:"input"`
 }
