@@ -68,6 +68,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata attach":             {{"attach", hostile}},
 		"fermata ps":                 {{"ps"}, {"ps", behind}, {"ps", behind, "1"}, {"ps", behind, hostile}},
 		"fermata kill":               {{"kill", behind, hostile}, {"kill", behind, "1"}},
+		"fermata returned":           {{"returned", changed}, {"returned", hostile}, {"returned", changed, hostile}},
 		"fermata send":               {{"send", behind, hostile}, {"send", hostile, "x"}, {"send", changed, "x"}},
 		"fermata interrupt":          {{"interrupt", hostile}, {"interrupt", changed}},
 		"fermata fsck":               {{"fsck", damaged}, {"fsck", "--repair", damaged}, {"fsck", hostile}},

@@ -76,18 +76,19 @@ func chosen(l app.Loaded, names []string) (map[string]config.MCPServer, error) {
 	return map[string]config.MCPServer{names[0]: def}, nil
 }
 
-// printReport prints what servers say of themselves, made safe for a terminal: also a pipe may lead to one.
+// printReport prints what servers say of themselves, made safe for a terminal: also a pipe may lead to one. Names
+// are shown with all that is in them: a carriage return must not make one look like another.
 func printReport(out io.Writer, list []mcp.Status) error {
 	for _, s := range list {
 		if s.State != mcp.Running {
-			fmt.Fprintf(out, "%s: %s: %s\n", s.Name, s.State, safetext.Clean(s.Error))
+			fmt.Fprintf(out, "%s: %s: %s\n", s.Name, s.State, safetext.Show(s.Error))
 			continue
 		}
-		fmt.Fprintf(out, "%s: %s, started in %s, %s%s\n", s.Name, safetext.Line(s.Program), s.Took, plural.Of(len(s.Tools), "tool"), loggedIn(s))
+		fmt.Fprintf(out, "%s: %s, started in %s, %s%s\n", s.Name, safetext.ShowLine(s.Program), s.Took, plural.Of(len(s.Tools), "tool"), loggedIn(s))
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, t := range s.Tools {
 			first, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", safetext.Line(t.Name), t.Approval, shorten(safetext.Line(first), 100))
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", safetext.ShowLine(t.Name), t.Approval, shorten(safetext.ShowLine(first), 100))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -132,7 +133,7 @@ func Doctor(ctx context.Context, l app.Loaded, line func(what, format string, ar
 			what = "MCP servers"
 		}
 		if s.State != mcp.Running {
-			text = s.State + ": " + s.Error
+			text = s.State + ": " + safetext.ShowLine(s.Error)
 		}
 		line(what, "%s: %s", s.Name, text)
 	}

@@ -22,7 +22,7 @@ func (f execFlags) attended(s cli.Streams) bool {
 func asking(s cli.Streams, r *app.App) *exec.Asking {
 	return &exec.Asking{In: s.In, Offer: func(ask *p.ApprovalRequested) (string, func() error, bool) {
 		if ask.MCP != nil {
-			what := fmt.Sprintf("don't ask again for %s of the MCP server %s", ask.MCP.Name, ask.MCP.Server)
+			what := fmt.Sprintf("don't ask again for %s of the MCP server %s", safetext.ShowLine(ask.MCP.Name), safetext.ShowLine(ask.MCP.Server))
 			return what, func() error { return r.Projects.Allow(r.Projects.OfferTool(*ask.MCP, ask.Cwd)) }, true
 		}
 		if ask.Kind != p.ApproveCommand {

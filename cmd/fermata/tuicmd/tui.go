@@ -276,7 +276,7 @@ func serverPrompts(r *app.App) func() []composer.Command {
 		var list []composer.Command
 		for _, of := range r.Messages().Prompts() {
 			name := strings.ToLower(of.Server + "." + of.Name)
-			list = append(list, composer.Command{Name: safetext.Line(name), Args: safetext.Line(of.Usage()), Help: safetext.Line(of.Description)})
+			list = append(list, composer.Command{Name: safetext.ShowLine(name), Args: safetext.ShowLine(of.Usage()), Help: safetext.ShowLine(of.Description)})
 		}
 		return list
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/internal/surface/web"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
@@ -319,7 +320,7 @@ func list(store *access.Store, o Options) error {
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	for _, s := range st.Sessions {
-		fmt.Fprintf(w, "%s\tsession%s\tused %s\t%s\n", s.ID, readOnly(s.ReadOnly), s.Used.Local().Format(time.DateTime), s.Name)
+		fmt.Fprintf(w, "%s\tsession%s\tused %s\t%s\n", s.ID, readOnly(s.ReadOnly), s.Used.Local().Format(time.DateTime), safetext.ShowLine(s.Name))
 	}
 	for _, l := range st.Links {
 		fmt.Fprintf(w, "%s\tlink%s\tuntil %s\n", l.ID, readOnly(l.ReadOnly), l.Expires.Local().Format(time.DateTime))

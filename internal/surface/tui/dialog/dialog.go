@@ -14,6 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -109,7 +110,7 @@ func NewApproval(t *theme.Theme, a Approval) *Model {
 
 // NewConfirm returns the dialog of a question.
 func NewConfirm(t *theme.Theme, c Confirm) *Model {
-	m := &Model{theme: t, title: c.Title, choices: c.Choices}
+	m := &Model{theme: t, title: safetext.ShowLine(c.Title), choices: c.Choices}
 	m.at = min(max(c.Default, 0), max(len(c.Choices)-1, 0))
 	m.body = confirmBody(t, c)
 	return m

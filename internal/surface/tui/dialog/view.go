@@ -139,7 +139,7 @@ func (m *Model) wordsFoot(width, maxHeight int) foot {
 func (m *Model) column(width int) []string {
 	lines := make([]string, 0, len(m.choices))
 	for i, c := range m.choices {
-		text := fmt.Sprintf("%s  %s", c.Key, safetext.Line(c.Label))
+		text := fmt.Sprintf("%s  %s", c.Key, safetext.ShowLine(c.Label))
 		if i == m.at {
 			text = safetext.Cut("› "+text+" ", width)
 			lines = append(lines, m.theme.Paint(theme.Selected, text))
@@ -155,7 +155,7 @@ func (m *Model) row(width int) []string {
 	var lines []string
 	line, col := "", 0
 	for i, c := range m.choices {
-		label := safetext.Line(c.Label)
+		label := safetext.ShowLine(c.Label)
 		if m.approval {
 			label = short(c)
 		}
@@ -212,7 +212,7 @@ func (m *Model) edge(from, to, left, right string, width int, words theme.Role) 
 		room -= safetext.Width(right)
 	}
 	if left != "" {
-		left = " " + safetext.Cut(safetext.Line(left), max(room-2, 0)) + " "
+		left = " " + safetext.Cut(safetext.ShowLine(left), max(room-2, 0)) + " "
 		room -= safetext.Width(left)
 	}
 	line := func(s string) string { return m.theme.Paint(theme.Accent, s) }

@@ -66,6 +66,17 @@ var states = []struct {
 var hidden = "echo hello" + strings.Repeat("\n", 40) + strings.Repeat("echo more\n", 30) + strings.Repeat(" \t\n", 200) + "rm -rf ~\n\n\n"
 
 // However a command hides its end, and in whatever room, the end is seen.
+// A name in the title or in a choice is shown whole: nothing prints over the rest.
+func TestNamesAreShownWhole(t *testing.T) {
+	c := Confirm{Title: "The MCP server bad\rgood asks", Choices: []Choice{{ID: "a", Key: "y", Label: "always allow delete\rread\n"}}}
+	for _, size := range [][2]int{{80, 18}, {80, 4}} {
+		got := draw(t, NewConfirm(noColour, c), size[0], size[1])
+		if !strings.Contains(got, "bad␍good") || !strings.Contains(got, "delete␍read␊") {
+			t.Errorf("in %v:\n%s", size, got)
+		}
+	}
+}
+
 func TestTheEndOfACommandIsSeen(t *testing.T) {
 	for _, s := range []string{
 		hidden,

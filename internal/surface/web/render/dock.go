@@ -100,7 +100,7 @@ func (h *builder) Question(it *t.Item, dir string) {
 		h.el("div", "cwd", "in "+safetext.ShowLine(a.Cwd))
 	}
 	if a.Reason != "" {
-		h.el("div", "why", "why: "+safetext.Clean(a.Reason))
+		h.el("div", "why", "why: "+safetext.Show(a.Reason))
 	}
 }
 

@@ -50,7 +50,7 @@ func (h *builder) asks(q *p.ElicitationRequested) {
 	h.raw("<h2>")
 	h.text(safetext.ShowLine(q.Server) + " asks")
 	h.raw(`</h2><div class="judge" tabindex="0">`)
-	h.el("div", "text", safetext.Clean(q.Message))
+	h.el("div", "text", safetext.Show(q.Message))
 	if q.URL != "" {
 		w := &writer{h: h}
 		w.link(q.URL, func() { h.text(safetext.ShowLine(q.URL)) })

@@ -218,4 +218,15 @@ func TestAQuestionIsWhole(tt *testing.T) {
 			tt.Errorf("%d bytes, without the end", len(html))
 		}
 	}
+	// Nothing prints over the rest of a reason or of a server's question.
+	overprinted := &t.Item{
+		Approval: &p.ApprovalRequested{Command: []string{"make"}, Reason: "bad\rgood"},
+	}
+	if html := Question(overprinted, ""); !strings.Contains(html, "bad␍good") {
+		tt.Errorf("the reason: %s", html)
+	}
+	h := &builder{}
+	if h.asks(&p.ElicitationRequested{Server: "s", Message: "bad\rgood"}); !strings.Contains(h.String(), "bad␍good") {
+		tt.Errorf("the question: %s", h.String())
+	}
 }
