@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/foreign/convert"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -25,23 +26,33 @@ import (
 type conversation struct {
 	id p.ConversationID
 	*transcript.Transcript
+	rollout *convert.Rollout
 }
 
 // formats write a conversation, by the ending of the file.
 var formats = map[string]func(io.Writer, conversation) error{
 	".md": writeMarkdown, ".markdown": writeMarkdown,
-	".json": writeJSON,
+	".json": writeJSON, ".jsonl": writeRollout,
 	".html": writeHTML, ".htm": writeHTML,
 }
+
+// named are the formats that --format names.
+var named = map[string]func(io.Writer, conversation) error{
+	"": writeMarkdown, "markdown": writeMarkdown, "json": writeJSON, "html": writeHTML, "codex": writeRollout,
+}
+
+// writeRollout writes a conversation as Codex keeps its own.
+func writeRollout(w io.Writer, c conversation) error { return c.rollout.Write(w) }
 
 // Command returns fermata export.
 func Command(s cli.Streams) *cobra.Command {
 	var file, format string
 	cmd := &cobra.Command{
 		Use:   "export ID",
-		Short: "Write a conversation to a file, as Markdown, HTML or JSON",
+		Short: "Write a conversation to a file, as Markdown, HTML or JSON, or for Codex",
 		Long: "Write a conversation as a document: Markdown, HTML (one file, without scripts) or JSON, by the ending of FILE. Without -o it is\n" +
-			"printed, as Markdown or in the format that --format names. A file that exists is not overwritten.",
+			"printed, as Markdown or in the format that --format names. A file that exists is not overwritten.\n\n" +
+			"With --format codex, or a FILE that ends in .jsonl, it is a rollout that Codex resumes. docs/import.md says where Codex looks for it.",
 		Example:           "  fermata export --last -o conversation.html\n  fermata export 01a1df48 --format json | jq '.items[].kind'",
 		ValidArgsFunction: cli.CompleteIDs(false),
 		Args:              cli.Args(cobra.ExactArgs(1)),
@@ -52,12 +63,9 @@ func Command(s cli.Streams) *cobra.Command {
 			if _, err := formatOf(file); file != "" && err != nil {
 				return cli.Usagef("%w", err)
 			}
-			write := formats["."+format]
-			if format == "markdown" || format == "" {
-				write = writeMarkdown
-			}
-			if write == nil || format == "md" || format == "htm" {
-				return cli.Usagef("--format is markdown, html or json, not %q", format)
+			write, ok := named[format]
+			if !ok {
+				return cli.Usagef("--format is markdown, html, json or codex, not %q", format)
 			}
 			e, id, err := cli.Find(cmd.Context(), a[0])
 			if err != nil {
@@ -77,8 +85,8 @@ func Command(s cli.Streams) *cobra.Command {
 			return write(s.Out, c)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE`, which ends in .md, .html or .json")
-	cmd.Flags().StringVar(&format, "format", "", "print in `FORMAT`: markdown, html or json")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE`, which ends in .md, .html, .json or .jsonl")
+	cmd.Flags().StringVar(&format, "format", "", "print in `FORMAT`: markdown, html, json or codex")
 	return cli.TakesLast(cmd)
 }
 
@@ -87,16 +95,17 @@ func formatOf(file string) (func(io.Writer, conversation) error, error) {
 	if write := formats[ending]; write != nil {
 		return write, nil
 	}
-	return nil, fmt.Errorf("%s: the name must end in .md, .html or .json", file)
+	return nil, fmt.Errorf("%s: the name must end in .md, .html, .json or .jsonl", file)
 }
 
 func read(ctx context.Context, e *engine.Local, id p.ConversationID) (conversation, error) {
-	c := conversation{id, &transcript.Transcript{}}
+	c := conversation{id, &transcript.Transcript{}, &convert.Rollout{}}
 	for ev, err := range e.Read(ctx, id) {
 		if err != nil {
 			return c, err
 		}
 		c.Apply(ev)
+		c.rollout.Add(ev)
 	}
 	return c, nil
 }

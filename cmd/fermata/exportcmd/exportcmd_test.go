@@ -23,7 +23,7 @@ func sample() conversation {
 		{Kind: transcript.User, Turn: 2, Status: transcript.Done, Text: "again"},
 		{Kind: transcript.Call, Turn: 2, Status: transcript.Open, Tool: "exec_command", Command: []string{"sleep", "9"}, Output: "still here"},
 	}
-	return conversation{"01a1", &transcript.Transcript{Items: items, Turn: 2, Title: "A <title>", Settings: p.Settings{Cwd: "/w", Model: "demo"}}}
+	return conversation{"01a1", &transcript.Transcript{Items: items, Turn: 2, Title: "A <title>", Settings: p.Settings{Cwd: "/w", Model: "demo"}}, nil}
 }
 
 func written(t *testing.T, ending string) string {
