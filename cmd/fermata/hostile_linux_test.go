@@ -79,6 +79,7 @@ func TestHostileTextDoesNotSteerTheTerminal(t *testing.T) {
 		"fermata permissions allow":  {{"permissions", "allow", "a" + hostile, "b"}, {"permissions", "allow", hostile + ";"}, {"permissions", "allow", "--tool", hostile}},
 		"fermata permissions revoke": {{"permissions", "revoke", "a" + hostile}, {"permissions", "revoke", "--tool", "a." + hostile}},
 		"fermata store":              {{"store", hostile}, {"store"}},
+		"fermata store set":          {{"store", "set", hostile}, {"store", "set"}},
 		"fermata store copy":         {{"store", "copy", hostile}, {"store", "copy"}},
 		"fermata trust":              {{"trust"}, {"trust", hostile}},
 		"fermata version":            {{"version"}, {"version", hostile}},
