@@ -26,6 +26,7 @@ const module = "github.com/fermata-agent/fermata/"
 // those of lower layers only. A package below a listed one (such as internal/journal/file)
 // belongs to its layer, and may import its relatives.
 var layers = [][]string{
+	{"internal/regular"},
 	{"protocol", "internal/panics"},
 	{"internal/safetext", "internal/suggest", "internal/plural", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/secrets", "internal/markup", "internal/model/catalogue"},
 	{

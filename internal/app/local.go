@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/internal/secrets"
 )
@@ -136,7 +137,7 @@ func gitOptions(home, dir string) git.Options {
 func (a *App) SavedConfig() (SavedConfig, error) {
 	saved := SavedConfig{Profiles: map[string]SavedProfile{}}
 	file := configPath(a.Config.Home)
-	text, err := os.ReadFile(file)
+	text, err := regular.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return saved, nil
 	}

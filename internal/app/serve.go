@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/remote"
 )
 
@@ -144,7 +145,7 @@ func startServe(home string) (ended func() error, err error) {
 		return nil, err
 	}
 	name := filepath.Join(home, "serve.log")
-	log, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	log, err := regular.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +30,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/config/programs"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -242,7 +242,7 @@ func Load(o Options) (*Config, []Warning, error) {
 	}
 	l := &loader{options: o, home: home, file: filepath.Join(home, FileName)}
 
-	text, err := os.ReadFile(l.file)
+	text, err := regular.ReadFile(l.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		l.file = ""

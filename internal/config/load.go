@@ -3,12 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/config/codex"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/suggest"
 )
 
@@ -365,7 +365,7 @@ func (l *loader) readInstructions(c *Config) {
 	if file == "" {
 		return
 	}
-	text, err := os.ReadFile(file)
+	text, err := regular.ReadFile(file)
 	if err == nil && strings.TrimSpace(string(text)) == "" {
 		err = errors.New(file + " is empty")
 	}

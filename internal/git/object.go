@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // headTree returns the tree of the last commit, or nothing before the first.
@@ -69,7 +71,7 @@ func isHash(s string) (string, error) {
 // commit returns the beginning of a commit.
 func (l Location) commit(hash string) (string, error) {
 	objects := filepath.Join(l.Common, "objects")
-	if f, err := os.Open(filepath.Join(objects, hash[:2], hash[2:])); err == nil {
+	if f, err := regular.Open(filepath.Join(objects, hash[:2], hash[2:])); err == nil {
 		defer f.Close()
 		text, err := inflate(f)
 		_, text, ok := strings.Cut(text, "\x00")
@@ -108,7 +110,7 @@ const (
 
 // packedCommit returns the beginning of a commit that is whole in a pack.
 func packedCommit(indexName, hash string) (string, error) {
-	f, err := os.Open(indexName)
+	f, err := regular.Open(indexName)
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +144,7 @@ func packedCommit(indexName, hash string) (string, error) {
 }
 
 func packedAt(name string, offset uint32) (string, error) {
-	f, err := os.Open(name)
+	f, err := regular.Open(name)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // Options say where a repository is opened.
@@ -161,11 +163,11 @@ func copyIndex(from, to string) (modules bool, err error) {
 	if !info.Mode().IsRegular() {
 		return false, fmt.Errorf("%s: not a regular file", from)
 	}
-	data, err := os.ReadFile(from)
+	data, err := regular.ReadFile(from)
 	if err != nil {
 		return false, err
 	}
-	if err := os.WriteFile(to, data, 0o600); err != nil {
+	if err := regular.WriteFile(to, data, 0o600); err != nil {
 		return false, err
 	}
 	return bytes.Contains(data, moduleMode), os.Chtimes(to, info.ModTime(), info.ModTime())

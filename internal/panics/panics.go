@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // A Log keeps the trace of a panic. nil keeps none. It may be called from any goroutine.
@@ -57,7 +59,7 @@ func ToFile(home string) Log {
 		if info, err := os.Stat(name); err == nil && info.Size() > maxFile {
 			mode = os.O_TRUNC
 		}
-		f, err := os.OpenFile(name, mode|os.O_CREATE|os.O_WRONLY, 0o600)
+		f, err := regular.OpenFile(name, mode|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return // those who wait have the error
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // ErrServed says that another process serves this home already.
@@ -31,7 +33,7 @@ func ClaimServe(dir, address string) (leave func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(servePath(dir), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := regular.OpenFile(servePath(dir), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +73,7 @@ func FindServe(dir string) (Served, bool) {
 	if !ok {
 		return Served{}, false
 	}
-	f, err := os.Open(servePath(dir))
+	f, err := regular.Open(servePath(dir))
 	if err != nil {
 		return Served{}, false
 	}
@@ -84,7 +86,7 @@ func FindServe(dir string) (Served, bool) {
 
 // lastServed returns the process that said last that it serves. It may have died.
 func lastServed(dir string) (s Served, ok bool) {
-	text, err := os.ReadFile(servePath(dir))
+	text, err := regular.ReadFile(servePath(dir))
 	if err != nil || json.Unmarshal(text, &s) != nil || s.Address == "" {
 		return Served{}, false
 	}

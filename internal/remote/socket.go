@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // maxSocketName is how long the name of a socket may be: the least that systems
@@ -103,7 +105,7 @@ func machine() string {
 
 // removeDead removes the sockets that nobody listens on.
 func removeDead(dir string) {
-	entries, _ := os.ReadDir(dir) // what cannot be read stays
+	entries, _ := regular.ReadDir(dir) // what cannot be read stays
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
 		ours := strings.HasPrefix(e.Name(), machine()+"-") && strings.HasSuffix(e.Name(), suffix)
@@ -199,7 +201,7 @@ func dial(address string) (conn *net.UnixConn, err error) {
 func Addresses(dir string) []string {
 	removeDead(dir)
 	var list []string
-	entries, _ := os.ReadDir(dir) // what cannot be read has nobody
+	entries, _ := regular.ReadDir(dir) // what cannot be read has nobody
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), machine()+"-") && strings.HasSuffix(e.Name(), suffix) {
 			list = append(list, filepath.Join(dir, e.Name()))

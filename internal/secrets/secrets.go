@@ -31,6 +31,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // Home is the registry of a home directory. The empty Home has no entries, and none are
@@ -62,7 +64,7 @@ func (h Home) Read(name string) ([]byte, error) {
 	if err := h.Register(name); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(name)
+	return regular.ReadFile(name)
 }
 
 // Register makes a file secret, by its name and by the one that symbolic links lead to. It
@@ -184,7 +186,7 @@ func (h Home) prune(most int) {
 		used time.Time
 	}
 	var list []aged
-	entries, _ := os.ReadDir(h.Dir()) // what cannot be read stays
+	entries, _ := regular.ReadDir(h.Dir()) // what cannot be read stays
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -271,12 +273,12 @@ func (h Home) Registered() []string {
 	}
 	var files []string
 	whole := true
-	entries, _ := os.ReadDir(dir)
+	entries, _ := regular.ReadDir(dir)
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), filePrefix) {
 			continue
 		}
-		name, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		name, err := regular.ReadFile(filepath.Join(dir, e.Name()))
 		switch {
 		case len(name) > 0:
 			files = append(files, string(name))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/config/tomledit"
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // An Edit changes one key or table of the configuration file.
@@ -33,7 +34,7 @@ func Update(home string, decide func(saved *config.Config) ([]Edit, error)) erro
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
-	dir, err := os.Open(home)
+	dir, err := regular.OpenDir(home)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func fileToReplace(home string) (string, error) {
 }
 
 func read(file string) (string, fs.FileMode, error) {
-	text, err := os.ReadFile(file)
+	text, err := regular.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", 0o600, nil
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"github.com/fermata-agent/fermata/internal/app/configfile"
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
@@ -147,7 +148,7 @@ func (s *Store) Delete(name string) (bool, error) {
 
 // Names are the variables of the saved keys.
 func (s *Store) Names() []string {
-	entries, _ := os.ReadDir(s.dir) // without one there are none
+	entries, _ := regular.ReadDir(s.dir) // without one there are none
 	var names []string
 	for _, e := range entries {
 		if name := strings.TrimSuffix(e.Name(), inKeyring); !e.IsDir() && variable().MatchString(name) {

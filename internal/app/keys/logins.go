@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // Logins are what services gave for the person's logins to MCP servers, saved where keys are.
@@ -46,7 +48,7 @@ func (l *Logins) Update(ctx context.Context, name, url string, decide func(saved
 	if err := os.MkdirAll(l.store.dir, 0o700); err != nil {
 		return err
 	}
-	lock, err := os.OpenFile(filepath.Join(l.store.dir, key+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := regular.OpenFile(filepath.Join(l.store.dir, key+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("lock the login to %s: %w", name, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/policy"
+	"github.com/fermata-agent/fermata/internal/regular"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -86,7 +86,7 @@ func New(file string, o Options, cfg *config.Config) (Limiter, error) {
 // that is not understood must not become none.
 func readRequirements(file string) (policy.Limits, requirements, error) {
 	var r requirements
-	text, err := os.ReadFile(file)
+	text, err := regular.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return policy.Limits{}, r, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/configfile"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/policy"
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // A Trust is what a person has said of a directory.
@@ -68,7 +69,7 @@ func readRules(dir string) ([]policy.PrefixRule, []config.Warning, error) {
 	var rules []policy.PrefixRule
 	var warnings []config.Warning
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		text, err := regular.ReadFile(name)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read rules: %w", err)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/protocol"
@@ -217,7 +218,7 @@ func orVariable(s config.Secret, name string) string {
 // Settings reads what the configuration says of the store. A file that says
 // nothing of it is not parsed: most commands need nothing else of it.
 func Settings(home string) (config.Store, error) {
-	text, err := os.ReadFile(filepath.Join(home, config.FileName))
+	text, err := regular.ReadFile(filepath.Join(home, config.FileName))
 	if err != nil || !bytes.Contains(text, []byte("store")) {
 		return config.Store{}, nil // whoever needs the rest says what is wrong with it
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // probeTime is how long a server may take to answer.
@@ -47,13 +49,13 @@ func Of(dir, baseURL, key, model string) int64 {
 	sum := sha256.Sum256([]byte(baseURL + "\x00" + model))
 	file := filepath.Join(dir, hex.EncodeToString(sum[:8])+".json")
 	var kept answer
-	if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &kept) == nil && kept.isFresh() {
+	if data, err := regular.ReadFile(file); err == nil && json.Unmarshal(data, &kept) == nil && kept.isFresh() {
 		return kept.Window
 	}
 	said, answered := ask(baseURL, key, model)
 	data, _ := json.Marshal(answer{said, time.Now(), !answered}) // of a number, a time and a truth value
 	if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
-		_ = os.WriteFile(file, data, 0o600) // half of it is asked for again
+		_ = regular.WriteFile(file, data, 0o600) // half of it is asked for again
 	}
 	return said
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/rootfs"
 )
 
@@ -50,7 +51,7 @@ var agentDirs = []string{".fermata", ".agents", ".claude", ".codex"}
 func Find(home, user, cwd string) []Skill {
 	var list []Skill
 	add := func(dir, root string, project bool) {
-		entries, _ := os.ReadDir(dir)
+		entries, _ := regular.ReadDir(dir)
 		for _, e := range entries {
 			s, ok := readSkill(filepath.Join(dir, e.Name(), "SKILL.md"), root)
 			s.Project = project
@@ -106,7 +107,7 @@ func Text(list []Skill) string {
 func Prompts(home, cwd string) []Prompt {
 	var list []Prompt
 	add := func(dir, root string) {
-		entries, _ := os.ReadDir(dir)
+		entries, _ := regular.ReadDir(dir)
 		for _, e := range entries {
 			name, ok := strings.CutSuffix(e.Name(), ".md")
 			if !ok || name == "" || strings.ContainsAny(name, " \t\n/") || slices.ContainsFunc(list, func(o Prompt) bool { return o.Name == name }) {

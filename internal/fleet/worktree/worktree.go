@@ -18,6 +18,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/git"
+	"github.com/fermata-agent/fermata/internal/regular"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -95,7 +96,7 @@ func (k *Keeper) markerFile(id p.ConversationID) string {
 // marked returns the marker of the work tree here, an empty one if there is none here.
 func (k *Keeper) marked(id p.ConversationID) marker {
 	var m marker
-	text, err := os.ReadFile(k.markerFile(id))
+	text, err := regular.ReadFile(k.markerFile(id))
 	if err != nil || json.Unmarshal(text, &m) != nil {
 		return marker{}
 	}
@@ -114,7 +115,7 @@ func (k *Keeper) mark(id p.ConversationID, m marker) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
+	if err := regular.WriteFile(file+".new", text, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(file+".new", file)

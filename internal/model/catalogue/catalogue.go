@@ -14,12 +14,12 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -99,7 +99,7 @@ func Open(home string) *Catalogue {
 		if home == "" {
 			return embedded, nil
 		}
-		text, err := os.ReadFile(File(home))
+		text, err := regular.ReadFile(File(home))
 		if errors.Is(err, fs.ErrNotExist) {
 			return embedded, nil
 		}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/app/unreachable"
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 )
@@ -156,7 +157,7 @@ func (a Address) certificate(hosts []string) (cert tls.Certificate, own bool, er
 	if err != nil {
 		return cert, false, fmt.Errorf("make a certificate: %w", err)
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, text, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), regular.WriteFile(file, text, 0o600)); err != nil {
 		return cert, false, fmt.Errorf("keep the certificate: %w", err)
 	}
 	cert, err = tls.X509KeyPair(text, text)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // A listed tool is what a server says of one of its tools, as far as it is used. Lists are kept
@@ -75,7 +77,7 @@ func (s *server) loadList() (o offer, old bool) {
 	if err != nil || info.Size() > maxListing {
 		return offer{}, false
 	}
-	text, err := os.ReadFile(file)
+	text, err := regular.ReadFile(file)
 	if err != nil {
 		return offer{}, false
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/fermata-agent/fermata/internal/regular"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -52,7 +53,7 @@ type Queue struct {
 // Open reads the queue of a thread. One that was left with messages in it is paused: whatever sent them has gone.
 func Open(dir string, id p.ConversationID) (*Queue, error) {
 	q := &Queue{file: filepath.Join(dir, string(id)+".json")}
-	text, err := os.ReadFile(q.file)
+	text, err := regular.ReadFile(q.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return q, nil
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // Drafts keeps what was written and not sent, one file for each conversation and
@@ -69,7 +71,7 @@ func (d *Drafts) write(path, text string) error {
 		return err
 	}
 	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := regular.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (d *Drafts) Load(id string) (string, error) {
 			return "", fmt.Errorf("look for a draft: %w", err)
 		}
 	}
-	text, err := os.ReadFile(d.path(id))
+	text, err := regular.ReadFile(d.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -119,7 +121,7 @@ func (d *Drafts) Load(id string) (string, error) {
 
 // inherit makes a draft that nobody holds this process's own.
 func (d *Drafts) inherit(id string) error {
-	entries, err := os.ReadDir(d.dir)
+	entries, err := regular.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -137,7 +139,7 @@ func (d *Drafts) inherit(id string) error {
 
 // take renames a draft that nobody holds and returns its file, locked, or nil.
 func take(from, to string) *os.File {
-	f, err := os.Open(from)
+	f, err := regular.Open(from)
 	if err != nil {
 		return nil // gone, or not ours
 	}

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // A History is a file of JSON lines to which any number of processes append, each
@@ -69,7 +71,7 @@ func (h *History) Load() ([]string, error) {
 
 // tail reads the end of the file, as much as it should ever hold.
 func (h *History) tail() ([]byte, error) {
-	f, err := os.Open(h.path)
+	f, err := regular.Open(h.path)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +110,16 @@ func (h *History) Add(text string) error {
 	return err
 }
 
+// openTries is how often open follows a file that is replaced.
+const openTries = 1000
+
 // open returns the file that is at the path, locked. Closing it unlocks it.
 func (h *History) open() (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
 		return nil, err
 	}
-	for {
-		f, err := os.OpenFile(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	for range openTries {
+		f, err := regular.OpenFile(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return nil, err
 		}
@@ -125,8 +130,9 @@ func (h *History) open() (*os.File, error) {
 		if isAt(f, h.path) {
 			return f, nil
 		}
-		f.Close() // somebody shortened it meanwhile: that was the old one
+		f.Close() // another process shortened it meanwhile: that was the old one
 	}
+	return nil, fmt.Errorf("%s was replaced %d times meanwhile", h.path, openTries)
 }
 
 // lock locks a file for as long as it is open. With LOCK_NB it fails if another process has it.
@@ -192,7 +198,7 @@ func (h *History) shorten() error {
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(target)
+	data, err := regular.ReadFile(target)
 	if err != nil {
 		return err
 	}

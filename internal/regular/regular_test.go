@@ -1,0 +1,69 @@
+package regular
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Whatever is in the place of a file, nothing waits; a file and a link to one work as with package os.
+func TestNothingWaits(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		os.WriteFile(at("file"), []byte("text"), 0o600), os.Symlink("file", at("link")), syscall.Mkfifo(at("pipe"), 0o600),
+		os.Symlink("pipe", at("link to pipe")), os.Symlink("/dev/zero", at("zero")), os.Symlink("self", at("self")), os.Mkdir(at("dir"), 0o700),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{
+		"file": nil, "link": nil, "pipe": ErrNotRegular, "link to pipe": ErrNotRegular, "zero": ErrNotRegular, "dir": ErrNotRegular,
+		"self": syscall.ELOOP, "missing": fs.ErrNotExist,
+	} {
+		text, err := ReadFile(at(name))
+		if !errors.Is(err, want) || err == nil && string(text) != "text" {
+			t.Errorf("read %s: %q, %v, want %v", name, text, err, want)
+		}
+		if want == nil || want == fs.ErrNotExist {
+			continue
+		}
+		if err := WriteFile(at(name), []byte("text"), 0o600); err == nil {
+			t.Errorf("%s was written to", name)
+		}
+		if f, err := OpenFile(at(name), os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+			t.Errorf("%s was opened for writing", name)
+			f.Close()
+		}
+	}
+	if err := WriteFile(at("link"), []byte("other"), 0o600); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(at("file")); string(text) != "other" || err != nil {
+		t.Errorf("written: %q, %v", text, err)
+	}
+	for name, want := range map[string]error{".": nil, "dir": nil, "pipe": syscall.ENOTDIR, "zero": syscall.ENOTDIR, "file": syscall.ENOTDIR} {
+		entries, err := ReadDir(at(name))
+		if !errors.Is(err, want) || name == "." && len(entries) != 7 {
+			t.Errorf("read directory %s: %d entries, %v, want %v", name, len(entries), err, want)
+		}
+	}
+}
+
+// A file that is larger than any of ours is not read into memory.
+func TestFileThatIsTooLarge(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "sparse")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(1 << 40); err != nil {
+		t.Skip(err)
+	}
+	if _, err := ReadFile(name); err == nil {
+		t.Error("it was read")
+	}
+}
