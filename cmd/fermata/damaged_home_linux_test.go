@@ -237,7 +237,7 @@ func (pl *place) expectEnd(damage string, args []string) {
 		pl.t.Errorf("%s: fermata %q did not end: %v\n%s", damage, args, err, text)
 	case strings.Contains(text, "goroutine "):
 		pl.t.Errorf("%s: fermata %q panics:\n%s", damage, args, text)
-	case args[0] == "list" && len(args) == 1 && strings.Contains(text, "no conversations"):
+	case args[0] == "list" && len(args) == 1 && !strings.HasSuffix(damage, "link above") && strings.Contains(text, "no conversations"): // a link above leads to a directory that can be read and has none
 		pl.t.Errorf("%s: fermata list says that there is nothing:\n%s", damage, text)
 	case code != 0 && strings.TrimSpace(text) == "":
 		pl.t.Errorf("%s: fermata %q fails without a word", damage, args)

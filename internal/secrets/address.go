@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // An Address is where a server listens that commands must not reach.
@@ -79,7 +77,7 @@ func nobody([]byte) bool { return false }
 // Refuses reports whether a command must not connect to an address, whose IP is Plain: a server has registered it. isOwn
 // reports whether an IP address is one of this machine.
 func (h Home) Refuses(to Address, isOwn func(ip []byte) bool) bool {
-	entries, err := regular.ReadDir(h.Dir())
+	entries, err := os.ReadDir(h.Dir())
 	if h == "" || err != nil {
 		return false
 	}
@@ -102,7 +100,7 @@ func (h Home) Refuses(to Address, isOwn func(ip []byte) bool) bool {
 
 // Ports lists the ports of all registered addresses.
 func (h Home) Ports() []uint16 {
-	entries, err := regular.ReadDir(h.Dir())
+	entries, err := os.ReadDir(h.Dir())
 	if h == "" || err != nil {
 		return nil
 	}

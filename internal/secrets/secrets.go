@@ -31,8 +31,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // Home is the registry of a home directory. The empty Home has no entries, and none are
@@ -64,7 +62,7 @@ func (h Home) Read(name string) ([]byte, error) {
 	if err := h.Register(name); err != nil {
 		return nil, err
 	}
-	return regular.ReadFile(name)
+	return os.ReadFile(name)
 }
 
 // Register makes a file secret, by its name and by the one that symbolic links lead to. It
@@ -186,7 +184,7 @@ func (h Home) prune(most int) {
 		used time.Time
 	}
 	var list []aged
-	entries, _ := regular.ReadDir(h.Dir()) // what cannot be read stays
+	entries, _ := os.ReadDir(h.Dir()) // what cannot be read stays
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -273,12 +271,12 @@ func (h Home) Registered() []string {
 	}
 	var files []string
 	whole := true
-	entries, _ := regular.ReadDir(dir)
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), filePrefix) {
 			continue
 		}
-		name, err := regular.ReadFile(filepath.Join(dir, e.Name()))
+		name, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		switch {
 		case len(name) > 0:
 			files = append(files, string(name))
