@@ -25,12 +25,15 @@ type batch struct {
 // headRoom is kept free in each message for its headers.
 const headRoom = 4 << 10
 
+// payload returns how many bytes of a body fit into one message.
+func (c *conn) payload() int { return max(int(c.nc.MaxPayload())-headRoom, 1<<10) }
+
 // newBatch prepares a batch that follows the message with the sequence prev, and the
 // record of the number was.
 func (l *link) newBatch(subject string, m meta, was uint64, body []byte, prev uint64) *batch {
 	m.ID = l.nextID()
 	b := &batch{link: l, subject: subject, meta: m, was: was, prev: prev}
-	room := max(int(l.nc.MaxPayload())-headRoom, 1<<10)
+	room := l.payload()
 	for len(body) > room {
 		b.pieces = append(b.pieces, body[:room])
 		body = body[room:]

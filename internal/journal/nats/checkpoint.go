@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/fermata-agent/fermata/internal/journal/nats/wire"
 )
 
 // Checkpoint implements Journal.
@@ -46,9 +48,9 @@ func (l *link) saveCheckpoint(ctx context.Context, subject string, m meta, body 
 	return l.checkpoints.purge(ctx, subject, first)
 }
 
-// encodeCheckpoint writes the number and a checksum before the state.
+// encodeCheckpoint writes the number and a wire.Checksum before the state.
 func encodeCheckpoint(seq uint64, state []byte) []byte {
-	head := fmt.Sprintf("%d %08x\n", seq, checksum(state))
+	head := fmt.Sprintf("%d %08x\n", seq, wire.Checksum(state))
 	return append([]byte(head), state...)
 }
 
@@ -56,7 +58,7 @@ func decodeCheckpoint(b []byte) (state []byte, seq uint64, err error) {
 	head, state, ok := bytes.Cut(b, []byte("\n"))
 	number, sum, ok2 := bytes.Cut(head, []byte(" "))
 	seq, err = strconv.ParseUint(string(number), 10, 64)
-	if !ok || !ok2 || err != nil || string(sum) != fmt.Sprintf("%08x", checksum(state)) {
+	if !ok || !ok2 || err != nil || string(sum) != fmt.Sprintf("%08x", wire.Checksum(state)) {
 		return nil, 0, errBadCheckpoint
 	}
 	return state, seq, nil

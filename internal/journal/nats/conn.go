@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fermata-agent/fermata/internal/journal/nats/wire"
 )
 
 // A conn speaks to one stream. What fermata needs most is requested by hand: the
@@ -120,7 +122,7 @@ func parseAck(m *nats.Msg) (uint64, error) {
 // message makes a message of this stream.
 func message(subject string, m meta, body []byte) *nats.Msg {
 	msg := nats.NewMsg(subject)
-	msg.Header.Set(metaHeader, m.encode(body))
+	msg.Header.Set(wire.Header, m.Encode(body))
 	msg.Data = body
 	return msg
 }
@@ -131,6 +133,9 @@ func expect(m *nats.Msg, last uint64) *nats.Msg {
 	m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
 	return m
 }
+
+// A meta says what a message is.
+type meta = wire.Meta
 
 // A stored message is one that the stream has.
 type stored struct {
@@ -207,14 +212,14 @@ func (c *conn) getOnce(ctx context.Context, r getRequest) (*stored, error) {
 		header = nil
 	}
 	a := answer.Message
-	return newStored(a.Subject, a.Seq, a.Time, header.Get(metaHeader), a.Data), nil
+	return newStored(a.Subject, a.Seq, a.Time, header.Get(wire.Header), a.Data), nil
 }
 
 func newStored(subject string, seq uint64, at time.Time, head string, data []byte) *stored {
 	s := &stored{subject: subject, seq: seq, time: at, data: data}
-	s.meta, s.err = parseMeta(head)
+	s.meta, s.err = wire.ParseMeta(head)
 	if s.err == nil {
-		s.err = s.verify(data)
+		s.err = s.Verify(data)
 	}
 	return s
 }
@@ -325,6 +330,6 @@ func (c *conn) batchOnce(ctx context.Context, subject string, from uint64) ([]*s
 			return all, fmt.Errorf("a message without a sequence: %v", err)
 		}
 		at, _ := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
-		all = append(all, newStored(m.Header.Get(jetstream.SubjectHeader), seq, at, m.Header.Get(metaHeader), m.Data))
+		all = append(all, newStored(m.Header.Get(jetstream.SubjectHeader), seq, at, m.Header.Get(wire.Header), m.Data))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/wire"
 )
 
 // When text of open items is sent, and how much of one item.
@@ -246,7 +247,7 @@ func (j *natsJournal) sendRecords(err error) {
 	j.mu.Lock()
 	next.Far = j.index.far(next.Last)
 	j.mu.Unlock()
-	body := encodeRecords(w.batch)
+	body := wire.EncodeRecords(w.batch)
 	next.Bytes += int64(len(body))
 	j.link.room.Add(len(body))
 	b := j.link.newBatch(j.store.records(j.id), next, w.Last, body, w.seq)
@@ -321,7 +322,7 @@ func (j *natsJournal) sendTexts(st journal.Status, flush *time.Timer) {
 	w.texting = true
 	var waits []sent
 	var err error
-	for _, body := range encodeTexts(w.texts) {
+	for _, body := range wire.EncodeTexts(w.texts, min(wire.TextRoom, j.link.payload())) {
 		m := meta{Epoch: w.Epoch, Node: w.Node, Prev: w.seq, Last: w.Last, Archived: w.Archived}
 		w.Bytes += int64(len(body))
 		j.link.room.Add(len(body))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/wire"
 )
 
 // listBatch is how many conversations are fetched at once.
@@ -49,7 +50,7 @@ func (s *Store) list(ctx context.Context) ([]journal.Info, error) {
 				return err
 			}
 			st := &stored{subject: m.Subject(), seq: md.Sequence.Stream, time: md.Timestamp}
-			if st.meta, err = parseMeta(m.Headers().Get(metaHeader)); err != nil {
+			if st.meta, err = wire.ParseMeta(m.Headers().Get(wire.Header)); err != nil {
 				return nil // not ours
 			}
 			id := s.idOf(st.subject)

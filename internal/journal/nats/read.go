@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/wire"
 )
 
 // An assembler puts batches together from the messages of a conversation, in the
@@ -30,7 +31,7 @@ func (a *assembler) records(m *stored) []journal.Pending {
 	if !whole {
 		return nil
 	}
-	recs, err := decodeRecords(data)
+	recs, err := wire.DecodeRecords(data)
 	if err != nil {
 		a.faults = append(a.faults, err.Error())
 	}
@@ -68,7 +69,7 @@ func (a *assembler) texts(m *stored) []journal.Chunk {
 	if m.err != nil || a.epoch != 0 && (m.Epoch != a.epoch || m.Node != a.node) {
 		return nil
 	}
-	chunks, err := decodeTexts(m.data)
+	chunks, err := wire.DecodeTexts(m.data)
 	if err != nil {
 		a.faults = append(a.faults, err.Error())
 	}

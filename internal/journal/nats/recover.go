@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/wire"
 )
 
 // recover makes a journal of a conversation that was taken.
@@ -14,9 +15,7 @@ func (s *Store) recover(ctx context.Context, l *link, id string, o opened) (*nat
 	err := s.find(ctx, l, id, &o)
 	if err != nil {
 		// Nobody else can open it while the lease lasts: let go of it.
-		closed := o.meta
-		closed.Begin, closed.Closed = false, true
-		_, _ = l.deliver(context.WithoutCancel(ctx), s.records(id), closed, nil, o.seq)
+		s.letGo(l, id, o.meta, o.seq, nil)
 		return nil, err
 	}
 	return s.enter(ctx, id, l, o)
@@ -73,7 +72,7 @@ func (s *Store) setAside(ctx context.Context, id string, after uint64) error {
 	}
 	next := m.after()
 	next.Epoch, next.Node, next.Begin, next.Closed, next.Cut, next.Last = m.Epoch+1, s.node, true, true, true, after
-	if _, err := l.deliver(ctx, s.records(id), next, encodeRecords(good), m.seq); err != nil {
+	if _, err := l.deliver(ctx, s.records(id), next, wire.EncodeRecords(good), m.seq); err != nil {
 		return err
 	}
 	s.forget(ctx, l, id)

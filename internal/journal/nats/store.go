@@ -14,7 +14,7 @@
 //   - A message whose acknowledgement was lost is looked for before it is sent
 //     again, and could not be stored twice.
 //
-// Start reading at [Store]; wire.go is the form of messages, conn.go what is asked of
+// Start reading at [Store]; package wire is the form of messages, conn.go what is asked of
 // the server, journal.go the writer, view.go reading, lease.go who is alive.
 package nats
 
@@ -88,6 +88,7 @@ type Store struct {
 	stop context.CancelCauseFunc // ends what the store does in the background
 
 	connecting chan struct{} // room for one: held while connecting
+	leaving    sync.WaitGroup
 
 	mu     sync.Mutex
 	link   *link // nil until connected; guarded by mu
@@ -169,6 +170,7 @@ func (s *Store) create(ctx context.Context, id string) (*natsJournal, error) {
 		return nil, os.ErrExist
 	}
 	if err != nil {
+		s.letGo(l, id, begin, 0, func(ctx context.Context) { _ = s.removeFenced(ctx, l, id) }) // no process knows of it
 		return nil, err
 	}
 	return s.enter(ctx, id, l, opened{seq: seq, meta: begin, lapses: lapses})
@@ -218,6 +220,7 @@ func (s *Store) take(ctx context.Context, id string) (*natsJournal, error) {
 			continue // somebody was faster
 		}
 		if err != nil {
+			s.letGo(l, id, begin, m.seq, nil)
 			return nil, err
 		}
 		begin.Prev = m.seq
@@ -388,6 +391,7 @@ func (s *Store) Abandon() {
 	if l == nil {
 		return
 	}
+	s.leaving.Wait()
 	if l.lease != nil {
 		<-l.lease.done
 	}
@@ -407,6 +411,7 @@ func (s *Store) Close() error {
 	if l == nil {
 		return nil
 	}
+	s.leaving.Wait()
 	if l.lease != nil {
 		l.lease.end()
 	}

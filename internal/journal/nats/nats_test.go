@@ -1,9 +1,7 @@
 package nats
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/nats/provision"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
+	"github.com/fermata-agent/fermata/internal/journal/nats/wire"
 )
 
 func pending(n int, body string) journal.Pending {
@@ -25,60 +24,13 @@ func pending(n int, body string) journal.Pending {
 	}
 }
 
-func TestRecordsReadBack(t *testing.T) {
-	want := []journal.Pending{pending(1, `{"a":"<&>"}`), pending(2, "null"), pending(3, `"`+string(bytes.Repeat([]byte("ü"), 1000))+`"`)}
-	got, err := decodeRecords(encodeRecords(want))
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v\n%s", err, diff)
-	}
-}
-
-func TestMetaReadsBack(t *testing.T) {
-	body := []byte("body")
-	want := meta{Version: wireVersion, Epoch: 3, Node: "n", ID: 7, Prev: 1 << 40, Far: 2, Last: 9, Bytes: 10, Closed: true, Archived: true, Begin: true, Cut: true, Piece: 1, Pieces: 2}
-	got, err := parseMeta(want.encode(body))
-	want.Sum = got.Sum
-	if got != want || err != nil {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
-	}
-	if err := got.verify(body); err != nil {
-		t.Error(err)
-	}
-	for _, bad := range [][]byte{nil, []byte("bodY"), []byte("body\n")} {
-		if got.verify(bad) == nil {
-			t.Errorf("%q was taken for what was written", bad)
-		}
-	}
-	for _, head := range []string{"", "{}", `{"v":2,"e":1}`, "x"} {
-		if _, err := parseMeta(head); err == nil {
-			t.Errorf("%q was taken for a message of ours", head)
-		}
-	}
-}
-
-// Whatever bytes a body has, decoding neither panics nor invents records.
-func FuzzDecode(f *testing.F) {
-	f.Add(encodeRecords([]journal.Pending{pending(1, "{}")}))
-	f.Add([]byte(`{"size":5}` + "\nab"))
-	f.Add([]byte(`{"size":-1}` + "\n\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		recs, err := decodeRecords(b)
-		if err == nil && len(recs) > len(b) {
-			t.Errorf("%d records in %d bytes", len(recs), len(b))
-		}
-		if _, err := decodeTexts(b); err != nil && !errors.Is(err, errDamaged) {
-			t.Error(err)
-		}
-	})
-}
-
 func message1(seq uint64, m meta, body []byte) *stored {
-	return newStored("f.c.x.r", seq, time.Time{}, m.encode(body), body)
+	return newStored("f.c.x.r", seq, time.Time{}, m.Encode(body), body)
 }
 
 // Pieces count when all of one batch are there, one after the other.
 func TestPiecesAreJoined(t *testing.T) {
-	body := encodeRecords([]journal.Pending{pending(1, `"long"`), pending(2, "2")})
+	body := wire.EncodeRecords([]journal.Pending{pending(1, `"long"`), pending(2, "2")})
 	half := len(body) / 2
 	first := meta{Epoch: 1, Node: "a", ID: 1, Piece: 1, Pieces: 2}
 	second := first
@@ -107,8 +59,8 @@ func TestPiecesAreJoined(t *testing.T) {
 // Text of somebody who is no longer the owner does not count.
 func TestTextOfAnEarlierEpochIsIgnored(t *testing.T) {
 	text := func(epoch uint64, node string) *stored {
-		body := appendPart(nil, part{Item: []byte("1.1.0"), Tag: []byte("message")}, []byte("hello"))
-		return newStored("f.c.x.t", 1, time.Time{}, meta{Epoch: epoch, Node: node}.encode(body), body)
+		body := []byte("{\"item\":\"MS4xLjA=\",\"tag\":\"bWVzc2FnZQ==\",\"size\":5}\nhello\n")
+		return newStored("f.c.x.t", 1, time.Time{}, meta{Epoch: epoch, Node: node}.Encode(body), body)
 	}
 	var a assembler
 	a.records(message1(1, meta{Epoch: 1, Node: "a", Begin: true}, nil))

@@ -1,4 +1,5 @@
-package nats
+// Package wire is the form of the messages that a store on NATS keeps.
+package wire
 
 import (
 	"bytes"
@@ -8,17 +9,18 @@ import (
 	"hash/crc32"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/internal/journal"
 )
 
-// metaHeader holds a message's meta as JSON. It is a header so that a list of
+// Header holds a message's meta as JSON. It is a header so that a list of
 // conversations needs no bodies.
-const metaHeader = "Fermata"
+const Header = "Fermata"
 
-// A meta says what a message is. Messages of records carry the state of the
+// A Meta says what a message is. Messages of records carry the state of the
 // conversation after them, so that the last one says how it stands.
-type meta struct {
+type Meta struct {
 	Version  int    `json:"v"`
 	Epoch    uint64 `json:"e"`           // one more each time that somebody opens the conversation
 	Node     string `json:"n"`           // who wrote it
@@ -33,43 +35,46 @@ type meta struct {
 	Cut      bool   `json:"x,omitempty"` // records before it that have its numbers, or higher ones, are void
 	Piece    int    `json:"i,omitempty"` // 1-based; of a batch that is too large for one message
 	Pieces   int    `json:"k,omitempty"`
-	Sum      uint32 `json:"s,omitempty"` // checksum of the body
+	Sum      uint32 `json:"s,omitempty"` // Checksum of the body
 }
 
-const wireVersion = 1
+// Version is that of the messages that this program writes, and the only one that it reads.
+const Version = 1
 
-// checksum is made when it is first needed: not every command has a server.
-func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli()) }
+// Checksum is made when it is first needed: not every command has a server.
+func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli()) }
 
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-func (m meta) encode(body []byte) string {
-	m.Version = wireVersion
+// Encode returns the header of a message with a body.
+func (m Meta) Encode(body []byte) string {
+	m.Version = Version
 	if len(body) > 0 {
-		m.Sum = checksum(body)
+		m.Sum = Checksum(body)
 	}
 	b, _ := json.Marshal(m) // of numbers and a name
 	return string(b)
 }
 
-// parseMeta reads the meta of a message.
-func parseMeta(header string) (meta, error) {
-	var m meta
+// ParseMeta reads the meta of a message.
+func ParseMeta(header string) (Meta, error) {
+	var m Meta
 	if err := json.Unmarshal([]byte(header), &m); err != nil {
-		return meta{}, fmt.Errorf("not a message of fermata: %v", err)
+		return Meta{}, fmt.Errorf("not a message of fermata: %v", err)
 	}
-	if m.Version != wireVersion {
-		return meta{}, fmt.Errorf("a message of version %d: this fermata knows version %d", m.Version, wireVersion)
+	if m.Version != Version {
+		return Meta{}, fmt.Errorf("a message of version %d: this fermata knows version %d", m.Version, Version)
 	}
 	return m, nil
 }
 
-var errDamaged = errors.New("damaged message")
+// ErrDamaged says that a message is not as it was written.
+var ErrDamaged = errors.New("damaged message")
 
-// verify compares a body with its checksum.
-func (m meta) verify(body []byte) error {
-	if m.Sum != 0 && checksum(body) != m.Sum || m.Sum == 0 && len(body) > 0 {
-		return errDamaged
+// Verify compares a body with its Checksum.
+func (m Meta) Verify(body []byte) error {
+	if m.Sum != 0 && Checksum(body) != m.Sum || m.Sum == 0 && len(body) > 0 {
+		return ErrDamaged
 	}
 	return nil
 }
@@ -99,15 +104,16 @@ func appendPart(buf []byte, p part, body []byte) []byte {
 func nextPart(b []byte) (p part, body, rest []byte, err error) {
 	head, rest, ok := bytes.Cut(b, []byte("\n"))
 	if !ok || json.Unmarshal(head, &p) != nil {
-		return part{}, nil, nil, errDamaged
+		return part{}, nil, nil, ErrDamaged
 	}
 	if p.Size < 0 || p.Size >= len(rest) || rest[p.Size] != '\n' {
-		return part{}, nil, nil, errDamaged
+		return part{}, nil, nil, ErrDamaged
 	}
 	return p, rest[:p.Size:p.Size], rest[p.Size+1:], nil
 }
 
-func encodeRecords(recs []journal.Pending) []byte {
+// EncodeRecords returns the body of a message that holds the records in order.
+func EncodeRecords(recs []journal.Pending) []byte {
 	size := 0
 	for i := range recs {
 		size += len(recs[i].Body) + 160
@@ -120,7 +126,8 @@ func encodeRecords(recs []journal.Pending) []byte {
 	return buf
 }
 
-func decodeRecords(b []byte) ([]journal.Pending, error) {
+// DecodeRecords returns the records of a body.
+func DecodeRecords(b []byte) ([]journal.Pending, error) {
 	var recs []journal.Pending
 	for len(b) > 0 {
 		p, body, rest, err := nextPart(b)
@@ -136,19 +143,25 @@ func decodeRecords(b []byte) ([]journal.Pending, error) {
 	return recs, nil
 }
 
-// textRoom is about how many bytes of text go into one message.
-const textRoom = 64 << 10
+// TextRoom is about how many bytes of text go into one message.
+const TextRoom = 64 << 10
 
-// encodeTexts returns the bodies of messages that hold the texts in order.
-func encodeTexts(texts []journal.ItemText) [][]byte {
+// EncodeTexts returns the bodies of messages that hold the texts in order, each with about room bytes at most.
+func EncodeTexts(texts []journal.ItemText, room int) [][]byte {
 	var bodies [][]byte
 	var buf []byte
 	for _, t := range texts {
 		for _, pc := range t.Pieces {
-			if len(buf) > 0 && len(buf)+len(pc.Text) > textRoom {
-				bodies, buf = append(bodies, buf), nil
+			for offset := 0; offset < len(pc.Text) || offset == 0; {
+				text := pc.Text[offset:runeEnd(pc.Text, offset, room)]
+				if len(buf) > 0 && len(buf)+len(text) > room {
+					bodies, buf = append(bodies, buf), nil
+				}
+				buf = appendPart(buf, part{Item: []byte(t.Item.Name()), Tag: []byte(pc.Tag), Offset: pc.Offset + int64(offset)}, text)
+				if offset += len(text); len(text) == 0 {
+					break
+				}
 			}
-			buf = appendPart(buf, part{Item: []byte(t.Item.Name()), Tag: []byte(pc.Tag), Offset: pc.Offset}, pc.Text)
 		}
 	}
 	if len(buf) > 0 {
@@ -157,7 +170,23 @@ func encodeTexts(texts []journal.ItemText) [][]byte {
 	return bodies
 }
 
-func decodeTexts(b []byte) ([]journal.Chunk, error) {
+// runeEnd returns where a piece of a text ends that begins at an offset and has so many bytes at most: between runes, where the
+// text is UTF-8.
+func runeEnd(text []byte, from, size int) int {
+	end := from + size
+	if end >= len(text) {
+		return len(text)
+	}
+	for i := end; i > end-utf8.UTFMax && i > from; i-- {
+		if utf8.RuneStart(text[i]) {
+			return i
+		}
+	}
+	return end
+}
+
+// DecodeTexts returns the texts of a body.
+func DecodeTexts(b []byte) ([]journal.Chunk, error) {
 	var chunks []journal.Chunk
 	for len(b) > 0 {
 		p, text, rest, err := nextPart(b)
