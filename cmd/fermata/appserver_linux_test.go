@@ -92,8 +92,9 @@ func TestAppServerInterrupt(t *testing.T) {
 		}
 		c.say("talk 500")
 		c.await("item/agentMessage/delta")
-		c.result("turn/interrupt", `{"threadId":"T","turnId":""}`)
+		id = c.ask("turn/interrupt", `{"threadId":"T","turnId":""}`)
 		c.await("turn/completed")
+		c.answer(id)
 		c.say("run: echo works")
 		if done := c.await("turn/completed"); within(done, "params", "turn", "status") != "completed" {
 			t.Errorf("the next turn: %v", done)

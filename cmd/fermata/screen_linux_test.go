@@ -67,7 +67,7 @@ func TestApprovalsAreShownWhole(t *testing.T) {
 	if code != exitWaiting || strings.ContainsAny(errs, "\x1b\r") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
-	contains(t, "stderr", errs, "  1.1.1: touch made #[2Kecho harmless\n")
+	contains(t, "stderr", errs, "  1.1.1: touch made #␛[2K␍echo harmless\n")
 }
 
 // To show something that cannot be written is no success.
