@@ -91,6 +91,9 @@ func testWeb(t *testing.T, args []string) {
 	if err := json.Unmarshal([]byte(text), &c); status != http.StatusCreated || err != nil {
 		t.Fatalf("create: %d %s", status, text)
 	}
+	if status, text := api("POST", "/conversations", in.Token, `{"prompt":"talk 3","cwd":"/nowhere"}`); status != http.StatusBadRequest || !strings.Contains(text, "is not a directory") {
+		t.Errorf("a directory that is not there: %d %s", status, text)
+	}
 	eventually(t, "the turn completes", func() bool {
 		_, text := api("GET", "/conversations/"+c.ID, in.Token, "")
 		return strings.Contains(text, `"ended":"completed"`)

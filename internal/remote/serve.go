@@ -22,6 +22,9 @@ var ErrServed = errors.New("another process serves this home already")
 type Served struct {
 	PID     int    `json:"pid"`
 	Address string `json:"address"`
+
+	// OnDemand says that another process started it because it needed one, and that it does nothing else.
+	OnDemand bool `json:"on_demand,omitempty"`
 }
 
 // servePath is the file that is locked by the process that serves, and that says where.
@@ -29,7 +32,7 @@ func servePath(dir string) string { return filepath.Join(dir, "serve-"+machine()
 
 // ClaimServe makes this process the one that serves, for as long as it lives or until the returned function is
 // called. If another one is, the error is ErrServed.
-func ClaimServe(dir, address string) (leave func(), err error) {
+func ClaimServe(dir string, s Served) (leave func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -50,7 +53,7 @@ func ClaimServe(dir, address string) (leave func(), err error) {
 		}
 		return nil, err
 	}
-	text, err := json.Marshal(Served{os.Getpid(), address})
+	text, err := json.Marshal(s)
 	if err == nil {
 		err = f.Truncate(0)
 	}

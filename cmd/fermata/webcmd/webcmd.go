@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -141,7 +142,7 @@ func Serve(ctx context.Context, f Flags, o Options) error {
 		}
 	}
 	server := web.New(ctx, web.Options{
-		Engine: o.App.Engine, Access: store, Key: key, Origins: at.Origins, Version: o.Version, Dir: o.App.Cwd, Settings: o.App.Settings, Cost: o.App.Models.Cost,
+		Engine: o.App.Engine, Access: store, Key: key, Origins: at.Origins, Version: o.Version, Dir: o.App.Cwd, Settings: settings(o.App), Cost: o.App.Models.Cost,
 		Push: push, Hook: hook, Panicked: o.App.Panicked(), Failed: func(err error) { fmt.Fprintf(o.Err, "fermata: %v\n", err) },
 		Undo: func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error) {
 			if err := o.App.Limits().AllowUndo(); err != nil {
@@ -169,6 +170,21 @@ func Serve(ctx context.Context, f Flags, o Options) error {
 		fmt.Fprintln(o.Err, "fermata: warning: served without TLS: whoever is on the way can read and do everything; browsers are refused, only programs can use it")
 	}
 	return at.Serve(ctx, server)
+}
+
+// settings makes those of a new conversation. Its directory must be there: a turn in one that is not would find nothing and cost
+// tokens.
+func settings(a *app.App) func(app.SettingsRequest) (p.Settings, []string, error) {
+	return func(q app.SettingsRequest) (p.Settings, []string, error) {
+		s, remarks, err := a.Settings(q)
+		if err != nil {
+			return s, remarks, err
+		}
+		if info, err := os.Stat(s.Cwd); err != nil || !info.IsDir() {
+			return p.Settings{}, nil, fmt.Errorf("%s is not a directory on this machine", s.Cwd)
+		}
+		return s, remarks, nil
+	}
 }
 
 // listen listens where pages expect the server, if that is still free. Where another program listens there by now, the

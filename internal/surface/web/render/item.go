@@ -224,7 +224,7 @@ func (h *builder) output(it *t.Item, o Options) {
 const maxLine = 4 << 10
 
 func (h *builder) pre(lines []string) {
-	h.raw(`<pre class="out">`)
+	h.raw(`<pre class="out" tabindex="0">`)
 	for _, l := range lines {
 		h.text(cut(Output(l), maxLine))
 		h.raw("\n")
@@ -305,7 +305,7 @@ func (h *builder) images(list []string) {
 			h.el("div", "cwd", "image: "+safetext.ShowLine(cut(u, 200)))
 			continue
 		}
-		h.raw(`<img class="picture" alt="image" loading="lazy" decoding="async"`)
+		h.raw(`<img class="picture" alt="image of the conversation" loading="lazy" decoding="async"`)
 		h.attr("src", u)
 		h.raw(">")
 	}

@@ -183,7 +183,7 @@ func (w *writer) link(to string, label func()) {
 }
 
 func (w *writer) code(n ast.Node, lang string) {
-	w.h.open("pre", "code")
+	w.h.raw(`<pre class="code" tabindex="0">`)
 	h := markup.NewHighlighter(lang)
 	for i := range n.Lines().Len() {
 		at := n.Lines().At(i)

@@ -47,6 +47,11 @@ async function newConversation() {
         if (from === shown) location.hash = "#/c/" + got.id;
       });
     }, "primary"]]));
+    prompt.addEventListener("keydown", e => {
+      if (e.key !== "Enter" || !e.ctrlKey && !e.metaKey) return;
+      e.preventDefault();
+      d.querySelector(".answers .primary").click();
+    });
     setTimeout(() => prompt.focus());
   });
 }

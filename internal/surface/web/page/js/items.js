@@ -145,6 +145,7 @@ function showState(s) {
 
 function tick() {
   if (!state) return;
+  if (document.body.classList.contains("offline")) { $("status").textContent = "not connected"; return; } // nobody knows how long it runs
   const live = state.phase !== "ready" && state.started;
   $("status").textContent = phases[state.phase] + (live ? " " + clock(state.started) : "");
   for (const el of document.querySelectorAll("footer[data-since]")) el.lastChild.textContent = "running · " + clock(el.dataset.since);

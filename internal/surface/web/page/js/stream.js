@@ -63,6 +63,7 @@ function connected() {
   failures = 0;
   $("banner").hidden = true;
   document.body.classList.remove("offline");
+  tick();
 }
 
 function disconnected() {
