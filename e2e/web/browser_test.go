@@ -289,6 +289,13 @@ func (p *page) click(selector string) {
 	p.do(fmt.Sprintf("document.querySelector(%q).click()", selector))
 }
 
+// reload loads the page again, and waits for that.
+func (p *page) reload() {
+	p.t.Helper()
+	p.do(`window.before = true; location.reload()`)
+	p.until(`!window.before && document.readyState === "complete"`)
+}
+
 // press clicks an answer when the page takes it: one that has just taken the place of another is not answered by accident.
 func (p *page) press(selector string) {
 	p.t.Helper()

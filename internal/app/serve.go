@@ -28,28 +28,32 @@ type Service interface {
 type ServeOptions struct {
 	Idle     time.Duration // it ends when nothing went on for so long; 0 is never
 	Services []Service
-	Ready    func(pid int) // called when it serves; may be nil
+	Ready    func(pid int) // called when it serves, with the process that owns conversations for others; may be nil
 	OnDemand bool          // another process started it because it needed one
-
-	// Beside is called when the services are served beside a process that another one started on demand; may be nil.
-	Beside func(pid int)
 }
 
 // ErrServed says that another process serves this home already.
 var ErrServed = remote.ErrServed
 
 // Serve owns conversations for other processes until ctx ends, or nothing goes on any more. An
-// approval that is pending and a turn that is held count as something. If a process serves that another one started on demand,
-// such as a terminal whose server was killed, the services are served beside it, until it ends and this one takes its place.
-// The caller calls Close.
+// approval that is pending and a turn that is held count as something. If a process serves that a client started on demand, the
+// services are served beside it, until it ends and this one takes its place. The caller calls Close.
 func (a *App) Serve(ctx context.Context, o ServeOptions) error {
-	leave, err := a.claim(o)
-	other, _ := remote.FindServe(filepath.Join(a.Config.Home, runDir))
-	beside := errors.Is(err, ErrServed) && len(o.Services) > 0 && other.OnDemand
-	if err != nil && !beside {
+	if o.Ready == nil {
+		o.Ready = func(int) {}
+	}
+	dir := filepath.Join(a.Config.Home, runDir)
+	address, err := a.host.Listen()
+	if err != nil {
 		return err
 	}
-	if !beside {
+	own := remote.Served{PID: os.Getpid(), Address: address, OnDemand: o.OnDemand}
+	leave, err := remote.ClaimServe(dir, own)
+	other, _ := remote.FindServe(dir)
+	beside := errors.Is(err, ErrServed) && len(o.Services) > 0 && other.OnDemand
+	if err != nil && !beside {
+		return fmt.Errorf("%w: process %d", err, other.PID)
+	} else if err == nil {
 		defer leave()
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -65,54 +69,19 @@ func (a *App) Serve(ctx context.Context, o ServeOptions) error {
 		})
 	}
 	if beside {
-		if o.Beside != nil {
-			o.Beside(other.PID)
+		o.Ready(other.PID)
+		if leave, err = remote.AwaitServe(ctx, dir, own); err == nil { // services are served meanwhile
+			defer leave()
 		}
-		running.Go(func() { a.takeOver(ctx, o) })
-	} else if o.Ready != nil {
-		o.Ready(os.Getpid())
+	}
+	if err == nil {
+		o.Ready(own.PID)
 	}
 	a.awaitIdle(ctx, o.Idle)
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
-}
-
-// takeOverEvery is how often a process that serves beside another one looks whether that has ended.
-const takeOverEvery = 2 * time.Second
-
-// takeOver makes this the process that serves when the other one has ended, until ctx ends.
-func (a *App) takeOver(ctx context.Context, o ServeOptions) {
-	look := time.NewTicker(takeOverEvery)
-	defer look.Stop()
-	for {
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return
-		}
-		if isServed(a.Config.Home) {
-			continue
-		}
-		if leave, err := a.claim(o); err == nil {
-			defer leave()
-			if o.Ready != nil {
-				o.Ready(os.Getpid())
-			}
-			<-ctx.Done()
-			return
-		}
-	}
-}
-
-// claim makes this the process that serves.
-func (a *App) claim(o ServeOptions) (func(), error) {
-	address, err := a.host.Listen()
-	if err != nil {
-		return nil, err
-	}
-	return remote.ClaimServe(filepath.Join(a.Config.Home, runDir), remote.Served{PID: os.Getpid(), Address: address, OnDemand: o.OnDemand})
 }
 
 // awaitIdle returns when nothing went on for some time, or ctx has ended.
@@ -212,10 +181,4 @@ func startServe(home string) (ended func() error, err error) {
 		}
 		return nil
 	}, nil
-}
-
-// Server returns the process that serves a home, if one does.
-func (a *App) Server() (pid int, ok bool) {
-	s, ok := remote.FindServe(filepath.Join(a.Config.Home, runDir))
-	return s.PID, ok
 }

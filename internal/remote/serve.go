@@ -70,6 +70,27 @@ func ClaimServe(dir string, s Served) (leave func(), err error) {
 	}, nil
 }
 
+// awaitEvery is how often a process that waits to serve looks whether the other one has ended.
+const awaitEvery = 2 * time.Second
+
+// AwaitServe is ClaimServe that waits until no other process serves, or ctx ends.
+func AwaitServe(ctx context.Context, dir string, s Served) (leave func(), err error) {
+	look := time.NewTicker(awaitEvery)
+	defer look.Stop()
+	for {
+		if _, served := FindServe(dir); !served {
+			if leave, err = ClaimServe(dir, s); !errors.Is(err, ErrServed) {
+				return leave, err
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
 // FindServe returns the process that serves, if one does.
 func FindServe(dir string) (Served, bool) {
 	s, ok := lastServed(dir)

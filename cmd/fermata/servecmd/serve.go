@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,17 +78,19 @@ func serve(ctx context.Context, s cli.Streams, f cli.RunFlags, o app.ServeOption
 	}
 	return runServer(ctx, s, f, func(ctx context.Context, r *app.App) error {
 		context.AfterFunc(ctx, r.Engine.Leave)
-		o.Ready = func(pid int) { fmt.Fprintf(s.Err, "fermata: process %d serves %s\n", pid, r.Config.Home) }
-		o.Beside = func(pid int) {
-			fmt.Fprintf(s.Err, "fermata: process %d, which a client has started, serves %s; this one serves beside it, and in its place when it ends\n", pid, r.Config.Home)
+		o.Ready = func(pid int) {
+			fmt.Fprintf(s.Err, "fermata: process %d serves %s\n", pid, r.Config.Home)
+			if pid != os.Getpid() {
+				fmt.Fprintln(s.Err, "fermata: a client has started it; this one serves beside it, and in its place when it ends")
+			}
 		}
 		o.OnDemand = started
 		err := r.Serve(ctx, o)
 		if errors.Is(err, app.ErrServed) && started { // whoever started us finds the other one
 			return nil
 		}
-		if pid, ok := r.Server(); ok && errors.Is(err, app.ErrServed) {
-			return &cli.ExitError{Code: cli.ExitFailed, Err: err, Hint: fmt.Sprintf("end process %d first (kill %d), or serve the page beside it with fermata web", pid, pid)}
+		if errors.Is(err, app.ErrServed) {
+			return &cli.ExitError{Code: cli.ExitFailed, Err: err, Hint: "end it first (kill), or serve the page beside it with fermata web"}
 		}
 		return err
 	})

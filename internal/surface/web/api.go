@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/live"
@@ -127,36 +126,6 @@ func (s *Server) logout(w http.ResponseWriter, r *request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-type listAnswer struct {
-	Conversations []engine.Summary `json:"conversations"`
-	Next          string           `json:"next,omitempty"`
-	Unread        []string         `json:"unread,omitempty"` // what may be missing, and why
-}
-
-func (s *Server) list(w http.ResponseWriter, r *request) {
-	q := r.URL.Query()
-	limit, ok := number(w, q.Get("limit"), "limit", 200)
-	if !ok {
-		return
-	}
-	archived := q.Get("archived")
-	if archived != "" && archived != "true" && archived != "false" {
-		refuse(w, http.StatusBadRequest, "field", "archived must be true or false")
-		return
-	}
-	page, err := s.o.Engine.List(r.Context(), engine.ListOptions{
-		Limit: limit, Cursor: q.Get("cursor"), Cwd: q.Get("cwd"), Archived: archived == "true",
-	})
-	if err != nil {
-		refuse(w, http.StatusBadRequest, "list", err.Error())
-		return
-	}
-	if page.Items == nil {
-		page.Items = []engine.Summary{}
-	}
-	answer(w, http.StatusOK, listAnswer{page.Items, page.Next, page.Unread})
 }
 
 // number reads a number of a query; without one it is 0.

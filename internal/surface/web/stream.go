@@ -180,7 +180,8 @@ type viewRequest struct {
 
 type listView struct {
 	HTML    string `json:"html"`
-	Waiting int    `json:"waiting"` // how many conversations wait for a person
+	Waiting int    `json:"waiting"`        // how many conversations wait for a person
+	Next    string `json:"next,omitempty"` // where the list continues
 }
 
 // view streams what a page shows: the list of conversations, and one of them.
@@ -227,7 +228,7 @@ func (s *Server) viewList(ctx context.Context, to chan<- message) {
 			return
 		}
 		ver = rows.Ver
-		var v listView
+		v := listView{Next: rows.Next}
 		for _, row := range rows.Rows {
 			v.HTML += render.Row(row.Summary, row.Phase)
 			if row.Phase == "waiting" {

@@ -28,6 +28,7 @@ type Lobby struct {
 	kick chan struct{} // has room for one
 
 	rows  []Row
+	next  string
 	ver   uint64
 	at    time.Time
 	known map[p.ConversationID]knownPhase
@@ -49,6 +50,7 @@ type lobbyAsk struct {
 type Rows struct {
 	Rows []Row
 	Ver  uint64
+	Next string // where the list continues; empty if these are all
 }
 
 // How often the lobby looks, and at how many conversations.
@@ -123,7 +125,7 @@ func (l *Lobby) run() {
 			if a.ver == l.ver {
 				return a.ctx.Err() != nil
 			}
-			a.reply <- Rows{l.rows, l.ver}
+			a.reply <- Rows{l.rows, l.ver, l.next}
 			return true
 		})
 		if len(waiting) > 0 && tick == nil {
@@ -154,11 +156,14 @@ func (l *Lobby) look() {
 	}
 	l.known = known
 	slices.SortStableFunc(rows, func(a, b Row) int { return rank(a) - rank(b) })
-	if l.ver == 0 || !reflect.DeepEqual(rows, l.rows) {
+	if l.ver == 0 || !reflect.DeepEqual(rows, l.rows) || page.Next != l.next {
 		l.ver++
-		l.rows = rows
+		l.rows, l.next = rows, page.Next
 	}
 }
+
+// Phase says how far a conversation is. It may be called from any goroutine.
+func (l *Lobby) Phase(s engine.Summary) string { return l.phaseOf(s) }
 
 // phaseOf says how far a conversation is. One whose process died in a turn is opened, which records that.
 func (l *Lobby) phaseOf(s engine.Summary) string {

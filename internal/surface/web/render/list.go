@@ -19,6 +19,10 @@ func Row(s engine.Summary, phase string) string {
 	h.raw(`"`)
 	h.attr("href", "#/c/"+string(s.ID))
 	h.attr("data-conversation", string(s.ID))
+	h.attr("data-cwd", s.Cwd)
+	if s.Archived {
+		h.attr("data-archived", "true")
+	}
 	h.raw(">")
 	title := safetext.ShowLine(cut(s.Title, 160))
 	if title == "" {

@@ -20,7 +20,7 @@ func TestMarkdown(tt *testing.T) {
 		"# T\n\nx\ny":                   "<h1>T</h1><p>x<br>y</p>",
 		"- [x] a\n- b":                  "<ul><li>☑ a</li><li>b</li></ul>",
 		"3. a\n4. b":                    `<ol start="3"><li>a</li><li>b</li></ol>`,
-		"```go\nfunc f() {}\n```":       "<pre class=\"code\"><span class=\"k\">func</span> f() {}\n</pre>",
+		"```go\nfunc f() {}\n```":       "<pre class=\"code\" tabindex=\"0\"><span class=\"k\">func</span> f() {}\n</pre>",
 		"<script>x</script>":            "<p>&lt;script&gt;x&lt;/script&gt;</p>",
 		"a <b onclick=x>c":              "<p>a &lt;b onclick=x&gt;c</p>",
 		"[a](javascript:alert(1))":      `<p>a<span class="dest"> (javascript:alert(1))</span></p>`,

@@ -22,13 +22,20 @@ const acts = {
   attach: () => $("file").click(),
   below: toBottom,
   earlier,
+  more,
   diff: (b, at) => showDiff(at),
   undo: (b, at) => undo(at),
   rename: (b, at) => rename(at),
   compact: (b, at) => op("Compact", at, "compact", {}),
   "try-now": (b, at) => op("Try now", at, "try_now", {}),
   fork: (b, at) => act("Fork", at, key => call("POST", path(at) + "/fork", { up_to: 0 }, { key })).then(got => { if (got && at.id === shown) location.hash = "#/c/" + got.id; }),
-  archive: (b, at) => act("Archive", at, key => call("POST", path(at) + "/archive", {}, { key })).then(ok => { if (ok && at.id === shown) location.hash = "#/"; }),
+  archive: (b, at) => {
+    const what = b.textContent; // Archive, or Unarchive
+    act(what, at, key => call("POST", path(at) + "/" + what.toLowerCase(), {}, { key })).then(ok => {
+      if (isFiltered()) look();
+      if (ok && at.id === shown) { if (what === "Archive") location.hash = "#/"; else b.textContent = "Archive"; }
+    });
+  },
   approve: (b, at) => {
     if (b.dataset.decision === "denied") return deny(b, at);
     op(names[b.dataset.decision], at, "approve", { call: b.dataset.call, decision: b.dataset.decision }, shownBy(b));

@@ -19,6 +19,8 @@ function route() {
   $("facts").textContent = $("status").textContent = "";
   document.title = "fermata";
   for (const el of document.querySelectorAll("#form button, #composer, [data-act=new], .tools button:not([data-act=diff])")) el.disabled = session.read_only;
+  const row = id && document.querySelector('#lists [data-conversation="' + id + '"]');
+  $("archive").textContent = row && row.dataset.archived ? "Unarchive" : "Archive";
   mark();
   connect();
   if (id && matchMedia("(pointer:fine)").matches) $("composer").focus();
