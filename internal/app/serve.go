@@ -28,7 +28,7 @@ type Service interface {
 type ServeOptions struct {
 	Idle     time.Duration // it ends when nothing went on for so long; 0 is never
 	Services []Service
-	Ready    func(pid int) // called when it serves, with the process that owns conversations for others; may be nil
+	Ready    func(pid int) // called when it serves, with the process that owns conversations for others
 	OnDemand bool          // another process started it because it needed one
 }
 
@@ -39,23 +39,17 @@ var ErrServed = remote.ErrServed
 // approval that is pending and a turn that is held count as something. If a process serves that a client started on demand, the
 // services are served beside it, until it ends and this one takes its place. The caller calls Close.
 func (a *App) Serve(ctx context.Context, o ServeOptions) error {
-	if o.Ready == nil {
-		o.Ready = func(int) {}
-	}
 	dir := filepath.Join(a.Config.Home, runDir)
 	address, err := a.host.Listen()
 	if err != nil {
 		return err
 	}
 	own := remote.Served{PID: os.Getpid(), Address: address, OnDemand: o.OnDemand}
-	leave, err := remote.ClaimServe(dir, own)
-	other, _ := remote.FindServe(dir)
-	beside := errors.Is(err, ErrServed) && len(o.Services) > 0 && other.OnDemand
-	if err != nil && !beside {
-		return fmt.Errorf("%w: process %d", err, other.PID)
-	} else if err == nil {
-		defer leave()
+	other, leave, err := remote.ClaimBeside(dir, own, len(o.Services) > 0)
+	if err != nil {
+		return err
 	}
+	defer func() { leave() }()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var running sync.WaitGroup
@@ -68,11 +62,9 @@ func (a *App) Serve(ctx context.Context, o ServeOptions) error {
 			}
 		})
 	}
-	if beside {
+	if other.PID != 0 {
 		o.Ready(other.PID)
-		if leave, err = remote.AwaitServe(ctx, dir, own); err == nil { // services are served meanwhile
-			defer leave()
-		}
+		leave, err = remote.AwaitServe(ctx, dir, own) // services are served meanwhile
 	}
 	if err == nil {
 		o.Ready(own.PID)

@@ -70,6 +70,20 @@ func ClaimServe(dir string, s Served) (leave func(), err error) {
 	}, nil
 }
 
+// ClaimBeside is ClaimServe, and if may is set, it is no error that a process serves which a client started on demand: other is
+// that one then.
+func ClaimBeside(dir string, s Served, may bool) (other Served, leave func(), err error) {
+	leave, err = ClaimServe(dir, s)
+	if err == nil {
+		return Served{}, leave, nil
+	}
+	other, _ = FindServe(dir)
+	if !errors.Is(err, ErrServed) || !may || !other.OnDemand {
+		return Served{}, nil, fmt.Errorf("%w: process %d", err, other.PID)
+	}
+	return other, func() {}, nil
+}
+
 // awaitEvery is how often a process that waits to serve looks whether the other one has ended.
 const awaitEvery = 2 * time.Second
 
@@ -86,7 +100,7 @@ func AwaitServe(ctx context.Context, dir string, s Served) (leave func(), err er
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return func() {}, context.Cause(ctx)
 		}
 	}
 }
