@@ -421,7 +421,7 @@ func TestSecurityClaimsAreTested(t *testing.T) {
 // A shim, which every command has, runs while the program is initialised, before the packages that it does not need.
 // Package net comes late in that order: with it, each shim would initialise nearly all of the program.
 func TestShimsDoNotNeedNet(t *testing.T) {
-	needed := []string{"internal/shim", "internal/proc", "internal/sandbox", "internal/secrets", "protocol"}
+	needed := []string{"internal/shim", "internal/proc", "internal/sandbox", "internal/secrets", "internal/regular", "protocol"}
 	for _, s := range sources(t) {
 		if s.test || !under(s.pkg, needed) {
 			continue

@@ -46,17 +46,34 @@ func OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile is os.ReadFile for a regular file.
+// ReadFile is os.ReadFile for a regular file of a reasonable size.
 func ReadFile(name string) ([]byte, error) {
 	f, err := Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err == nil && st.Size() > maxBytes {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d MiB", maxBytes>>20)}
+	return readAll(f, maxBytes)
+}
+
+// ErrTooLarge means that a file is larger than it can be if it is what its name says.
+var ErrTooLarge = errors.New("the file is too large")
+
+// readAll reads a file of at most limit bytes. A larger one is an error before anything is read; the rest of one that grows
+// meanwhile is not left out in silence.
+func readAll(f *os.File, limit int64) ([]byte, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, maxBytes)) // it may grow
+	var data []byte
+	if st.Size() <= limit {
+		data, err = io.ReadAll(io.LimitReader(f, limit+1))
+	}
+	if err == nil && max(st.Size(), int64(len(data))) > limit {
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)}
+	}
+	return data, err
 }
 
 // WriteFile is os.WriteFile for a regular file.

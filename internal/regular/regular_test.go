@@ -2,6 +2,7 @@ package regular
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ func TestNothingWaits(t *testing.T) {
 	}
 }
 
-// A file that is larger than any of ours is not read into memory.
+// A file that is larger than any of ours is not read, a sparse one of a terabyte neither; one at the limit is.
 func TestFileThatIsTooLarge(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "sparse")
 	f, err := os.Create(name)
@@ -63,7 +64,35 @@ func TestFileThatIsTooLarge(t *testing.T) {
 	if err := f.Truncate(1 << 40); err != nil {
 		t.Skip(err)
 	}
-	if _, err := ReadFile(name); err == nil {
-		t.Error("it was read")
+	if text, err := ReadFile(name); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("%d bytes were read, %v", len(text), err)
+	}
+	const limit = 10
+	for size, want := range map[int64]error{limit - 1: nil, limit: nil, limit + 1: ErrTooLarge} {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Truncate(size); err != nil {
+			t.Fatal(err)
+		}
+		text, err := readAll(f, limit)
+		if !errors.Is(err, want) || err == nil && int64(len(text)) != size {
+			t.Errorf("%d of %d bytes were read, %v, want %v", len(text), size, err, want)
+		}
+		if at, err := f.Seek(0, io.SeekCurrent); want != nil && (at != 0 || err != nil) {
+			t.Errorf("%d bytes were read of a file that is too large, %v", at, err)
+		}
+	}
+}
+
+// The size of a file in /proc is 0 whatever it has, like that of one that grows after its size was read: the bytes count.
+func TestFileThatGrows(t *testing.T) {
+	f, err := Open("/proc/self/status")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	if text, err := readAll(f, 10); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("%q was read, %v", text, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +12,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // An Address is where a server listens that commands must not reach.
@@ -50,9 +51,9 @@ func (h Home) Listen(a Address) (forget func(), err error) {
 	name := fmt.Sprintf("%s%d-%d-%d", addressPrefix, a.Port, os.Getpid(), addresses.Add(1))
 	fresh, entry := filepath.Join(h.Dir(), "."+name), filepath.Join(h.Dir(), name)
 	// Not an os.File: that is closed when nothing refers to it.
-	fd, err := unix.Open(fresh, unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC, 0o600)
+	fd, err := openEntry(fresh, unix.O_CREAT|unix.O_TRUNC)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: fresh, Err: err}
+		return nil, err
 	}
 	_, err = unix.Write(fd, []byte(hex.EncodeToString(Plain(a.IP))))
 	if err == nil {
@@ -77,7 +78,7 @@ func nobody([]byte) bool { return false }
 // Refuses reports whether a command must not connect to an address, whose IP is Plain: a server has registered it. isOwn
 // reports whether an IP address is one of this machine.
 func (h Home) Refuses(to Address, isOwn func(ip []byte) bool) bool {
-	entries, err := os.ReadDir(h.Dir())
+	entries, err := regular.ReadDir(h.Dir())
 	if h == "" || err != nil {
 		return false
 	}
@@ -100,7 +101,7 @@ func (h Home) Refuses(to Address, isOwn func(ip []byte) bool) bool {
 
 // Ports lists the ports of all registered addresses.
 func (h Home) Ports() []uint16 {
-	entries, err := os.ReadDir(h.Dir())
+	entries, err := regular.ReadDir(h.Dir())
 	if h == "" || err != nil {
 		return nil
 	}
@@ -121,7 +122,7 @@ func (h Home) Ports() []uint16 {
 
 // readAddress reads an entry whose process lives; one of a dead process it removes.
 func readAddress(entry string) (text string, live bool) {
-	f, err := os.Open(entry)
+	f, err := regular.Open(entry)
 	if err != nil {
 		return "", false
 	}

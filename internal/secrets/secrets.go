@@ -22,6 +22,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,6 +32,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // Home is the registry of a home directory. The empty Home has no entries, and none are
@@ -57,12 +60,13 @@ func (h Home) Names() []string {
 // Dir is the directory of the entries.
 func (h Home) Dir() string { return filepath.Join(string(h), "run", "secrets") }
 
-// Read registers a file as secret, and then reads it.
+// Read registers a file as secret, and then reads it. It is for files of a fixed name, which are regular ones: a pipe or a device
+// in the place of one is an error. For a file that the user names, see File.
 func (h Home) Read(name string) ([]byte, error) {
 	if err := h.Register(name); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(name)
+	return regular.ReadFile(name)
 }
 
 // Register makes a file secret, by its name and by the one that symbolic links lead to. It
@@ -136,9 +140,9 @@ func (h Home) hold(name string) error {
 // holdEntry writes an entry and locks it; the descriptor is closed by the end of this process. It
 // reports whether the entry is there: another process may have removed it before it was locked.
 func holdEntry(entry, name string) (kept bool, err error) {
-	fd, err := unix.Open(entry, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	fd, err := openEntry(entry, unix.O_CREAT)
 	if err != nil {
-		return false, &fs.PathError{Op: "open", Path: entry, Err: err}
+		return false, err
 	}
 	defer func() {
 		if !kept {
@@ -151,6 +155,9 @@ func holdEntry(entry, name string) (kept bool, err error) {
 	if _, err := unix.Pwrite(fd, []byte(name), 0); err != nil { // the same bytes, whoever writes them
 		return false, err
 	}
+	if err := unix.Ftruncate(fd, int64(len(name))); err != nil { // with anything behind it, it would be another name
+		return false, err
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return false, err
@@ -160,6 +167,25 @@ func holdEntry(entry, name string) (kept bool, err error) {
 	}
 	now := time.Now()
 	return true, os.Chtimes(entry, now, now)
+}
+
+// openEntry opens an entry, which is a regular file: a lock on anything else would be shared with strangers, and a name that is
+// written to a pipe or a device is not registered.
+func openEntry(entry string, flag int) (fd int, err error) {
+	fd, err = unix.Open(entry, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW|flag, 0o600)
+	if err != nil {
+		return -1, &fs.PathError{Op: "open", Path: entry, Err: err}
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = regular.ErrNotRegular
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, &fs.PathError{Op: "open", Path: entry, Err: err}
+	}
+	return fd, nil
 }
 
 func lock(fd, how int) error {
@@ -184,7 +210,7 @@ func (h Home) prune(most int) {
 		used time.Time
 	}
 	var list []aged
-	entries, _ := os.ReadDir(h.Dir()) // what cannot be read stays
+	entries, _ := regular.ReadDir(h.Dir()) // what cannot be read stays
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -208,7 +234,7 @@ func (h Home) prune(most int) {
 
 // removeUnheld removes an entry unless a process holds it.
 func removeUnheld(entry string) {
-	fd, err := unix.Open(entry, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := openEntry(entry, 0)
 	if err != nil {
 		return
 	}
@@ -271,12 +297,12 @@ func (h Home) Registered() []string {
 	}
 	var files []string
 	whole := true
-	entries, _ := os.ReadDir(dir)
+	entries, _ := regular.ReadDir(dir)
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), filePrefix) {
 			continue
 		}
-		name, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		name, err := readName(filepath.Join(dir, e.Name()))
 		switch {
 		case len(name) > 0:
 			files = append(files, string(name))
@@ -288,6 +314,23 @@ func (h Home) Registered() []string {
 		listings.Store(dir, listing{changed, files})
 	}
 	return files
+}
+
+// maxName is longer than any name of a file.
+const maxName = 64 << 10
+
+// readName reads the name in an entry. What is longer than a name is none.
+func readName(entry string) ([]byte, error) {
+	f, err := regular.Open(entry)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	name, err := io.ReadAll(io.LimitReader(f, maxName+1))
+	if len(name) > maxName {
+		return nil, regular.ErrTooLarge
+	}
+	return name, err
 }
 
 // coarsest is how far apart two changes may be that leave the same time of change.

@@ -154,8 +154,9 @@ func TestWhatIsRegistered(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
-	if _, err := home.Read(os.DevNull); err != nil {
-		t.Error(err)
+	null := NewFile(os.DevNull)
+	if text, err := null.Read(home); err != nil || len(text) != 0 {
+		t.Errorf("a device that the user names: %q, %v", text, err)
 	}
 	got := home.Registered()
 	slices.Sort(got)
