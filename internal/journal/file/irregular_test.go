@@ -184,6 +184,14 @@ func TestOddDirectories(t *testing.T) {
 			must(t, os.RemoveAll(dir))
 			must(t, os.Symlink("nowhere", dir))
 		}, 0, 1},
+		{"conversations are a link to the directory above", "conversations", replaceWithLink(".."), 0, 1},
+		{"conversations are a link to the home", "conversations", replaceWithLink("."), 0, 1},
+		{"the year is a link to the home", filepath.Join("conversations", "2025"), replaceWithLink(".."), 0, 1},
+		{"the year is a link to all", filepath.Join("conversations", "2025"), replaceWithLink("."), 0, 1},
+		{"the month is a link to all", filepath.Join("conversations", "2025", "09"), replaceWithLink(".."), 0, 1},
+		{"the day is a link to its year", day, replaceWithLink(".."), 0, 1},
+		{"archived are a link to the home", "archived", replaceWithLink("."), 1, 1},
+		{"a link to some directory", filepath.Join("conversations", "notes"), replaceWithLink(".."), 1, 0},
 		{"the home is a link to nothing", ".", func(t *testing.T, dir string) {
 			must(t, os.RemoveAll(dir))
 			must(t, os.Symlink("nowhere", dir))
@@ -210,8 +218,11 @@ func TestOddDirectories(t *testing.T) {
 				if !errors.As(err, &incomplete) {
 					t.Errorf("Open = %v", err)
 				}
-				if _, err := s.Create(t.Context(), otherID, time.Date(2025, 9, 24, 23, 59, 1, 0, time.UTC)); err == nil {
-					t.Error("another was created")
+				if j, err := s.Create(t.Context(), otherID, time.Date(2025, 9, 24, 23, 59, 1, 0, time.UTC)); err == nil {
+					must(t, j.Close())
+					if infos, _ := s.List(t.Context()); len(infos) != 1 {
+						t.Errorf("another was created, and the list is %+v", infos)
+					}
 				}
 				return
 			}
@@ -221,10 +232,28 @@ func TestOddDirectories(t *testing.T) {
 	}
 }
 
+// A link to a disk on which there is nothing yet is no damage.
+func TestLinkToAnEmptyDisk(t *testing.T) {
+	home, other := t.TempDir(), t.TempDir()
+	must(t, os.Mkdir(filepath.Join(other, "lost+found"), 0o700))
+	must(t, os.WriteFile(filepath.Join(other, ".hidden"), nil, 0o600))
+	must(t, os.Symlink(other, filepath.Join(home, "conversations")))
+	if infos, err := file.New(home, file.Options{}).List(t.Context()); len(infos) != 0 || err != nil {
+		t.Errorf("List = %+v, %v", infos, err)
+	}
+}
+
 func moveBehindLink(t *testing.T, dir string) {
 	to := filepath.Join(t.TempDir(), "elsewhere")
 	must(t, os.Rename(dir, to))
 	must(t, os.Symlink(to, dir))
+}
+
+func replaceWithLink(to string) func(t *testing.T, dir string) {
+	return func(t *testing.T, dir string) {
+		must(t, os.RemoveAll(dir))
+		must(t, os.Symlink(to, dir))
+	}
 }
 
 func replaceWithPipe(t *testing.T, dir string) {

@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ type walker struct {
 	archived bool
 	names    []journalName
 	unread   []journal.Unread
+	passed   int // dates that are links below another link, which are not followed
 }
 
 // walk returns every journal, and what could not be read: one such directory must not hide the others.
@@ -38,7 +40,11 @@ func (s *Store) walk(ctx context.Context) ([]journalName, []journal.Unread, erro
 		if err != nil {
 			w.note(top, err)
 		}
-		if err := w.dir(ctx, top, entries, false); err != nil {
+		look := w.dir
+		if st, err := s.fs.Lstat(top); err == nil && st.Mode().Type() == fs.ModeSymlink {
+			look = w.behindLink
+		}
+		if err := look(ctx, top, entries, false); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -77,6 +83,9 @@ func (w *walker) dir(ctx context.Context, dir string, entries []fs.DirEntry, lin
 			w.names = append(w.names, journalName{path, id, w.archived, linked, e})
 			continue
 		}
+		if link && linked && isDate(e.Name()) {
+			w.passed++
+		}
 		if !e.IsDir() && !link && !isDate(e.Name()) || link && linked {
 			continue
 		}
@@ -84,11 +93,69 @@ func (w *walker) dir(ctx context.Context, dir string, entries []fs.DirEntry, lin
 		if err != nil && (isDate(e.Name()) || e.IsDir() && !errors.Is(err, fs.ErrNotExist)) {
 			w.note(path, err)
 		}
-		if err := w.dir(ctx, path, below, linked || link); err != nil {
+		look := w.dir
+		if link {
+			look = w.behindLink
+		}
+		if err := look(ctx, path, below, linked || link); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// behindLink looks at what is in the directory that a link leads to. If that has neither journals nor dates it is some other
+// directory, perhaps one with the whole disk below it, and is not searched. In the place of a directory of the store such a link is
+// noted, and so is one that leads back to itself: what it hides is missing.
+func (w *walker) behindLink(ctx context.Context, path string, entries []fs.DirEntry, linked bool) error {
+	found, passed := len(w.names), w.passed
+	expected := filepath.Dir(path) == filepath.Clean(w.store.home) || isDate(filepath.Base(path))
+	if !isOfStore(entries) {
+		if expected {
+			w.noteLink(path)
+		}
+		return nil
+	}
+	if err := w.dir(ctx, path, entries, linked); err != nil {
+		return err
+	}
+	if expected && len(w.names) == found && w.passed > passed {
+		w.noteLink(path)
+	}
+	return nil
+}
+
+func (w *walker) noteLink(path string) {
+	target, err := w.store.fs.Readlink(path)
+	if err == nil {
+		err = fmt.Errorf("it is a symbolic link to %s, which is not a directory of conversations", target)
+	}
+	w.note(path, err)
+}
+
+// isOfStore reports whether the entries of a directory can be those of a directory of the store. An empty one is about to become one; the
+// root of a disk may have lost+found and hidden files.
+func isOfStore(entries []fs.DirEntry) bool {
+	others := 0
+	for _, e := range entries {
+		name := e.Name()
+		if isDate(name) || isTimeFirst(name) {
+			return true
+		}
+		if name != "lost+found" && !strings.HasPrefix(name, ".") {
+			others++
+		}
+	}
+	return others == 0
+}
+
+// isTimeFirst reports whether a name begins with a time, as those of a journal and of the files beside it do.
+func isTimeFirst(name string) bool {
+	if len(name) <= len(startForm) {
+		return false
+	}
+	_, ok := startOf(name)
+	return ok
 }
 
 // isTimed reports whether an id is one that fermata makes: a directory that is called so is in the place of a journal.
