@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/layout"
 )
 
 func waitDurable(t testing.TB, j journal.Journal, n uint64) {
@@ -249,8 +250,8 @@ func TestFindLooksAtTheNameFirst(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 999e6, time.UTC)
 	id := fmt.Sprintf("%012x", at.UnixMilli()) + "7" + strings.Repeat("0", 19)
 	for _, late := range []time.Duration{0, time.Millisecond} { // the clock is read twice
-		want := journalPath(filepath.Join(s.home, activeDir), id, at.Add(late))
-		other := journalPath(filepath.Join(s.home, activeDir), id, at.Add(-time.Hour)) // a look would find this first
+		want := layout.Journal(filepath.Join(s.home, activeDir), id, at.Add(late))
+		other := layout.Journal(filepath.Join(s.home, activeDir), id, at.Add(-time.Hour)) // a look would find this first
 		for _, name := range []string{want, other} {
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/layout"
 )
 
 // A MisplacedError says that the file of a conversation holds another one. It is
@@ -72,12 +73,12 @@ func checkPlace(f File, id, path string) error {
 // freeName returns a path in the same directory, at which nothing is, for the
 // journal of another conversation.
 func (s *Store) freeName(path, id string) (string, error) {
-	start, ok := startOf(filepath.Base(path))
+	start, ok := layout.Start(filepath.Base(path))
 	if !ok {
 		return "", fmt.Errorf("%s is not the name of a journal", path)
 	}
 	for {
-		free := filepath.Join(filepath.Dir(path), start.Format(startForm)+"-"+id+journalSuffix)
+		free := filepath.Join(filepath.Dir(path), start.Format(layout.Form)+"-"+id+layout.Suffix)
 		if _, err := s.fs.Lstat(free); errors.Is(err, fs.ErrNotExist) {
 			return free, nil
 		} else if err != nil {

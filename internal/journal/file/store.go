@@ -20,6 +20,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file/disk"
+	"github.com/fermata-agent/fermata/internal/journal/file/layout"
 )
 
 // Options changes how a file store works. The zero value is right for
@@ -92,7 +93,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	if s.exists(id, at) {
 		return nil, fs.ErrExist
 	}
-	path := journalPath(filepath.Join(s.home, activeDir), id, at)
+	path := layout.Journal(filepath.Join(s.home, activeDir), id, at)
 	if err := s.mkdirs(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
@@ -124,7 +125,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 // that time, nobody can have created it but in the second of its id or the next.
 func (s *Store) exists(id string, at time.Time) bool {
 	find := s.findNear
-	if made, ok := idTime(id); ok && !at.Before(made) && at.Sub(made) <= time.Second {
+	if made, ok := layout.Time(id); ok && !at.Before(made) && at.Sub(made) <= time.Second {
 		find = s.findAt
 	}
 	_, exists := find(id)
@@ -449,7 +450,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 func (s *Store) delete(ctx context.Context, id string) error {
 	h, err := s.lock(ctx, id)
 	var other *NotRegularError
-	if errors.As(err, &other) && filepath.Ext(other.Path) == journalSuffix {
+	if errors.As(err, &other) && filepath.Ext(other.Path) == layout.Suffix {
 		return s.deleteFiles(other.Path) // no process can have it open
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/layout"
 )
 
 // A journalName is where the journal of a conversation is. It need not be a file: opening it tells.
@@ -79,18 +80,18 @@ func (w *walker) dir(ctx context.Context, dir string, entries []fs.DirEntry, lin
 		}
 		path := filepath.Join(dir, e.Name())
 		link := e.Type() == fs.ModeSymlink
-		if id, ok := idOf(e.Name()); ok && (!e.IsDir() || isTimed(id)) {
+		if id, ok := layout.ID(e.Name()); ok && (!e.IsDir() || layout.IsTimed(id)) {
 			w.names = append(w.names, journalName{path, id, w.archived, linked, e})
 			continue
 		}
-		if link && linked && isDate(e.Name()) {
+		if link && linked && layout.IsDate(e.Name()) {
 			w.passed++
 		}
-		if !e.IsDir() && !link && !isDate(e.Name()) || link && linked {
+		if !e.IsDir() && !link && !layout.IsDate(e.Name()) || link && linked {
 			continue
 		}
 		below, err := w.store.fs.ReadDir(path)
-		if err != nil && (isDate(e.Name()) || e.IsDir() && !errors.Is(err, fs.ErrNotExist)) {
+		if err != nil && (layout.IsDate(e.Name()) || e.IsDir() && !errors.Is(err, fs.ErrNotExist)) {
 			w.note(path, err)
 		}
 		look := w.dir
@@ -109,8 +110,8 @@ func (w *walker) dir(ctx context.Context, dir string, entries []fs.DirEntry, lin
 // noted, and so is one that leads back to itself: what it hides is missing.
 func (w *walker) behindLink(ctx context.Context, path string, entries []fs.DirEntry, linked bool) error {
 	found, passed := len(w.names), w.passed
-	expected := filepath.Dir(path) == filepath.Clean(w.store.home) || isDate(filepath.Base(path))
-	if !isOfStore(entries) {
+	expected := filepath.Dir(path) == filepath.Clean(w.store.home) || layout.IsDate(filepath.Base(path))
+	if !layout.AreOfStore(entries) {
 		if expected {
 			w.noteLink(path)
 		}
@@ -131,42 +132,6 @@ func (w *walker) noteLink(path string) {
 		err = fmt.Errorf("it is a symbolic link to %s, which is not a directory of conversations", target)
 	}
 	w.note(path, err)
-}
-
-// isOfStore reports whether the entries of a directory can be those of a directory of the store. An empty one is about to become one; the
-// root of a disk may have lost+found and hidden files.
-func isOfStore(entries []fs.DirEntry) bool {
-	others := 0
-	for _, e := range entries {
-		name := e.Name()
-		if isDate(name) || isTimeFirst(name) {
-			return true
-		}
-		if name != "lost+found" && !strings.HasPrefix(name, ".") {
-			others++
-		}
-	}
-	return others == 0
-}
-
-// isTimeFirst reports whether a name begins with a time, as those of a journal and of the files beside it do.
-func isTimeFirst(name string) bool {
-	if len(name) <= len(startForm) {
-		return false
-	}
-	_, ok := startOf(name)
-	return ok
-}
-
-// isTimed reports whether an id is one that fermata makes: a directory that is called so is in the place of a journal.
-func isTimed(id string) bool {
-	_, ok := idTime(id)
-	return ok
-}
-
-// isDate reports whether a name can be that of a year, a month or a day.
-func isDate(name string) bool {
-	return name != "" && len(name) <= len("2006") && strings.Trim(name, "0123456789") == ""
 }
 
 // withoutRepeats leaves out journals that are found a second time through a link to a directory, and those beside which
@@ -190,5 +155,5 @@ func withoutRepeats(names []journalName) []journalName {
 // doubtful reports whether the same journal may be found at another path.
 func (n journalName) doubtful() bool {
 	name := filepath.Base(n.path)
-	return n.linked || name != strings.ToUpper(name[:len(startForm)])+"-"+n.id+journalSuffix
+	return n.linked || name != strings.ToUpper(name[:len(layout.Form)])+"-"+n.id+layout.Suffix
 }
