@@ -74,6 +74,9 @@ func (c mcpContent) show() (string, *protocol.Content) {
 
 // showBlob shows data that is not text.
 func showBlob(what, mime, data string) (string, *protocol.Content) {
+	if data == "" { // services refuse an image without data, and with it the whole conversation
+		return fmt.Sprintf("[%s: %s, without data]", what, mime), nil
+	}
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 		if len(data) <= imageMax {

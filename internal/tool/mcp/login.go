@@ -82,7 +82,7 @@ func (f *loginFlow) connect(ctx context.Context, s *server) error {
 	if err != nil {
 		return err
 	}
-	transport, err := s.httpTransport()
+	transport, err := s.httpTransport(func() {})
 	if err != nil {
 		return err
 	}

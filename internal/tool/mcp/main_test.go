@@ -88,8 +88,8 @@ func newTestServer() *sdk.Server {
 		syscall.Exit(9)
 		return nil, nil, nil
 	})
-	sdk.AddTool(s, &sdk.Tool{Name: "big", Annotations: readOnly}, func(_ context.Context, _ *sdk.CallToolRequest, in struct{ Bytes int }) (*sdk.CallToolResult, any, error) {
-		return text(strings.Repeat("0123456789abcde\n", in.Bytes/16)), nil, nil
+	sdk.AddTool(s, &sdk.Tool{Name: "big", Annotations: readOnly}, func(_ context.Context, _ *sdk.CallToolRequest, in bigCall) (*sdk.CallToolResult, any, error) {
+		return in.answer(), nil, nil
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "fails", Annotations: readOnly}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
 		return nil, nil, errors.New("no such thing")
@@ -129,6 +129,40 @@ func newTestServer() *sdk.Server {
 		return text("read"), nil, err // after the progress: an answer may overtake it
 	})
 	return s
+}
+
+// A bigCall asks for a result of so many bytes.
+type bigCall struct {
+	Bytes int
+	Kind  string `json:"Kind,omitempty"` // text if empty
+}
+
+func (in bigCall) answer() *sdk.CallToolResult {
+	long := strings.Repeat("0123456789abcde\n", in.Bytes/16)
+	switch in.Kind {
+	case "image":
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "a picture"}, &sdk.ImageContent{MIMEType: "image/png", Data: []byte(long)}}}
+	case "items":
+		res := &sdk.CallToolResult{}
+		for i := range in.Bytes / 32 {
+			res.Content = append(res.Content, &sdk.TextContent{Text: fmt.Sprint(i)})
+		}
+		return res
+	case "members":
+		m := map[string]int{}
+		for i := range in.Bytes / 8 {
+			m[fmt.Sprint("m", i)] = i
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: m}
+	case "endless":
+		fmt.Print(`{"jsonrpc":"2.0","id":1,"result":"`)
+		for {
+			if _, err := fmt.Print(strings.ReplaceAll(long, "\n", " ")); err != nil {
+				break
+			}
+		}
+	}
+	return text(long)
 }
 
 func text(s string) *sdk.CallToolResult {

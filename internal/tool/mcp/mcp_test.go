@@ -298,17 +298,3 @@ func TestBackoff(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
-
-func TestLinesThatAreNoMessagesAreDropped(t *testing.T) {
-	var out, stray strings.Builder
-	f := &lineFilter{to: &out, stray: func(b []byte) { stray.Write(b) }}
-	for _, piece := range []string{"hello\n{\"jsonrpc\":", "\"2.0\",\"id\":1} \r\n\n", "{\"id\":2}\n[{\"jsonrpc\":\"2.0\",\"id\":3}]\n{", "\n{\"jsonrpc\":\"2.0\"}"} {
-		f.take([]byte(piece))
-	}
-	if want := "{\"jsonrpc\":\"2.0\",\"id\":1}\n[{\"jsonrpc\":\"2.0\",\"id\":3}]\n"; out.String() != want {
-		t.Errorf("passed on %q, want %q", out.String(), want)
-	}
-	if want := "hello\n{\"id\":2}\n{\n"; stray.String() != want {
-		t.Errorf("dropped %q, want %q", stray.String(), want)
-	}
-}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/keys"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/tool/mcp/message"
 	"github.com/fermata-agent/fermata/internal/tool/mcp/oauthtest"
 )
 
@@ -295,7 +296,7 @@ func TestALoginBelongsToOneAddress(t *testing.T) {
 
 // TestHeadersStayWithTheirService: they may be secrets.
 func TestHeadersStayWithTheirService(t *testing.T) {
-	h := headers{http.Header{"X-Key": {"secret"}}, "https://good.example"}
+	h := headers{http.Header{"X-Key": {"secret"}}, "https://good.example", message.DefaultBounds, nil}
 	for address, want := range map[string]string{"https://good.example/a": "secret", "http://good.example/a": "", "https://good.example:8/a": "", "https://evil.example/": ""} {
 		seen := ""
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)

@@ -146,11 +146,14 @@ func (all *Servers) ReadResource(ctx context.Context, dir, name, uri string) ([]
 	for _, c := range got.Contents {
 		parts = append(parts, &sdk.EmbeddedResource{Resource: c})
 	}
-	return show(parts...)
+	return show(got.Meta, parts...)
 }
 
-// show is what a message has of pieces that a server sent.
-func show(parts ...sdk.Content) ([]protocol.Content, error) {
+// show is what a message has of pieces that a server sent with meta.
+func show(meta sdk.Meta, parts ...sdk.Content) ([]protocol.Content, error) {
+	if note := omittedNote(meta); note != "" {
+		parts = append(parts, &sdk.TextContent{Text: strings.TrimSpace(note)})
+	}
 	raw, err := json.Marshal(sdk.CallToolResult{Content: parts})
 	if err != nil {
 		return nil, fmt.Errorf("read what it sent: %w", err)
@@ -208,7 +211,7 @@ func (all *Servers) GetPrompt(ctx context.Context, p Prompt, dir string, words [
 		}
 		parts = append(parts, m.Content)
 	}
-	return show(parts...)
+	return show(got.Meta, parts...)
 }
 
 // Usage is what the arguments of the prompt are.

@@ -29,7 +29,7 @@ type rig struct {
 	answer func(ctx context.Context, q protocol.ElicitationRequested) (protocol.ElicitationResolved, error)
 }
 
-func open(t *testing.T, defs map[string]config.MCPServer) *rig {
+func open(t testing.TB, defs map[string]config.MCPServer) *rig {
 	t.Helper()
 	return openIn(t, t.TempDir(), "", defs)
 }
@@ -68,7 +68,7 @@ func self(t testing.TB, mode string) config.MCPServer {
 }
 
 // start waits for the servers and returns the warnings.
-func (r *rig) start(t *testing.T) []string {
+func (r *rig) start(t testing.TB) []string {
 	t.Helper()
 	wait := r.Await("/w")
 	if wait == nil {
@@ -89,7 +89,7 @@ func (r *rig) names() string {
 	return strings.Join(names, " ")
 }
 
-func (r *rig) call(ctx context.Context, t *testing.T, name, arguments string, set ...func(*tool.Call)) tool.Result {
+func (r *rig) call(ctx context.Context, t testing.TB, name, arguments string, set ...func(*tool.Call)) tool.Result {
 	t.Helper()
 	found := tool.Find(r.Tools("/w", nil), name)
 	if found == nil {

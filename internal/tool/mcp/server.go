@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/tool/mcp/message"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -20,6 +21,7 @@ type server struct {
 	opt  Options
 
 	writeLimit time.Duration
+	bounds     message.Bounds
 
 	asks  chan chan<- answer // many senders; received only by run
 	done  chan struct{}      // closed when run has ended
@@ -50,7 +52,7 @@ type answer struct {
 }
 
 func newServer(name string, def config.MCPServer, opt Options) *server {
-	s := &server{name: name, def: def, opt: opt, writeLimit: defaultWriteLimit, asks: make(chan chan<- answer), done: make(chan struct{})}
+	s := &server{name: name, def: def, opt: opt, writeLimit: defaultWriteLimit, bounds: message.DefaultBounds, asks: make(chan chan<- answer), done: make(chan struct{})}
 	o, old := s.loadList()
 	s.state.Store(&state{offer: o, old: old})
 	return s

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/tool/mcp/message"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -29,6 +30,7 @@ type session struct {
 	cancel  context.CancelCauseFunc
 	process *process // nil over HTTP
 
+	tooLong    atomic.Bool // a message did not end
 	authorizer *authorizer // nil if the service learns by other means who calls
 
 	mu       sync.Mutex
@@ -131,7 +133,7 @@ func (ss *session) open(ctx context.Context) (sdk.Transport, error) {
 		return ss.startProcess(ctx)
 	}
 	s := ss.server
-	transport, err := s.httpTransport()
+	transport, err := s.httpTransport(ss.endTooLong)
 	if err == nil && s.opt.Logins != nil && !hasToken(s.def) {
 		ss.authorizer = &authorizer{name: s.name, url: s.def.URL, logins: s.opt.Logins, client: &http.Client{Timeout: loginRequests}}
 		transport.OAuthHandler = ss.authorizer
@@ -141,7 +143,7 @@ func (ss *session) open(ctx context.Context) (sdk.Transport, error) {
 
 // httpTransport is a connection to a service. A token that is missing is an error: what
 // the service says without one would mislead.
-func (s *server) httpTransport() (*sdk.StreamableClientTransport, error) {
+func (s *server) httpTransport(tooLong func()) (*sdk.StreamableClientTransport, error) {
 	header := http.Header{}
 	for name, value := range s.def.HTTPHeaders {
 		header.Set(name, value.Reveal())
@@ -160,19 +162,25 @@ func (s *server) httpTransport() (*sdk.StreamableClientTransport, error) {
 	}
 	return &sdk.StreamableClientTransport{
 		Endpoint:   s.def.URL,
-		HTTPClient: &http.Client{Transport: headers{header, origin(s.def.URL)}}, MaxEventSize: maxLine,
+		HTTPClient: &http.Client{Transport: headers{header, origin(s.def.URL), s.bounds, tooLong}}, MaxEventSize: 3 * message.KeptBytes, // more than is left of one
 	}, nil
 }
 
-// headers adds headers to the requests to a service. If it sends us elsewhere, they stay away: they may
-// be secrets.
+// headers adds headers to the requests to a service, and shortens its answers. If it sends us elsewhere, the headers stay away:
+// they may be secrets.
 type headers struct {
-	add http.Header
-	to  string // the origin of the service
+	add     http.Header
+	to      string // the origin of the service
+	bounds  message.Bounds
+	tooLong func() // called for an answer that does not end
 }
 
 func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	return http.DefaultTransport.RoundTrip(h.with(r))
+	answer, err := http.DefaultTransport.RoundTrip(h.with(r))
+	if err == nil {
+		message.Shorten(answer, h.bounds, h.tooLong)
+	}
+	return answer, err
 }
 
 func (h headers) with(r *http.Request) *http.Request {
@@ -236,10 +244,10 @@ func (ss *session) startProcess(ctx context.Context) (sdk.Transport, error) {
 	}
 	r, w := io.Pipe()
 	p := &process{out: r, exited: make(chan struct{}), stderr: proc.Capture{Head: 0, Tail: 2 << 10}}
-	lines := &lineFilter{to: w, stray: func(b []byte) { p.stderr.Write(proc.Stderr, b) }}
+	lines := message.NewLineFilter(w, func(b []byte) { p.stderr.Write(proc.Stderr, b) }, s.bounds, ss.endTooLong)
 	command, err := s.opt.Spawner.Start(ctx, spec, func(stream proc.Stream, b []byte) {
 		if stream == proc.Stdout {
-			lines.take(b)
+			lines.Take(b)
 		} else {
 			p.stderr.Write(proc.Stderr, b)
 		}
@@ -284,6 +292,12 @@ func (l *limited) Write(b []byte) (int, error) {
 func (p *process) giveUp(cause error) {
 	p.givenUp.Store(true)
 	p.command.Stop(cause)
+}
+
+// endTooLong ends a session whose server sends a message without an end.
+func (ss *session) endTooLong() {
+	ss.tooLong.Store(true)
+	ss.stop(message.ErrTooLong)
 }
 
 // closeWait is how long a server may take to end by itself when its input ends.
@@ -360,6 +374,9 @@ func plain(err error) error {
 
 // why says why the connection is over.
 func (ss *session) why() error {
+	if ss.tooLong.Load() {
+		return message.ErrTooLong
+	}
 	if ss.process == nil {
 		return errors.New("the connection was lost")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/tool/mcp/message"
 	"github.com/fermata-agent/fermata/protocol"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -205,8 +206,8 @@ func (t *Tool) granted(call tool.Call) bool {
 	return call.Grant == protocol.Approved || call.Grant == protocol.ApprovedForSession || call.Grants.HasTool(t.of)
 }
 
-// keptBytes is how much of an answer is recorded.
-const keptBytes = 16 << 20
+// recordedBytes is how much of an answer is recorded: what is kept of it, with notes of what was left out.
+const recordedBytes = message.KeptBytes + 64<<10
 
 // answered makes the output of a call from the server's answer.
 func (t *Tool) answered(call tool.Call, answer *sdk.CallToolResult) tool.Result {
@@ -215,22 +216,37 @@ func (t *Tool) answered(call tool.Call, answer *sdk.CallToolResult) tool.Result 
 		return refused(fmt.Sprintf("the answer of the MCP server %s cannot be read: %v", t.of.Server, err))
 	}
 	text, images := tool.MCPContent(raw)
-	res := protocol.MCPResult{Tool: t.of, Result: raw}
-	if len(raw) > keptBytes {
-		text, res.Omitted = shortened(text)
+	res := protocol.MCPResult{Tool: t.of, Result: raw, Omitted: omitted(answer.Meta)}
+	if len(raw) > recordedBytes {
+		short, left := shortened(text)
+		text, res.Omitted = short, res.Omitted+left
 		res.Result, _ = json.Marshal(sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: answer.IsError}) // text: cannot fail
 	}
 	return tool.Result{Output: protocol.ToolOutput{
-		Output: tool.Shorten(call, text, res.Omitted), Content: images, Failed: answer.IsError, MCP: &res,
+		Output: tool.Shorten(call, text, res.Omitted) + omittedNote(answer.Meta), Content: images, Failed: answer.IsError, MCP: &res,
 	}}
+}
+
+// omitted is how many bytes of a result were left out while it was read.
+func omitted(meta sdk.Meta) int64 {
+	n, _ := meta[message.OmittedKey].(float64) // 0 if nothing was
+	return int64(n)
+}
+
+// omittedNote says to the model, and to people, that something was left out of a result while it was read.
+func omittedNote(meta sdk.Meta) string {
+	if n := omitted(meta); n > 0 {
+		return fmt.Sprintf("\n[The result is too long: %d bytes of it were left out and are not recorded.]", n)
+	}
+	return ""
 }
 
 // shortened keeps the beginning and the end of a text.
 func shortened(text string) (string, int64) {
-	if len(text) <= keptBytes/2 {
+	if len(text) <= message.KeptBytes/2 {
 		return text, 0
 	}
-	return strings.ToValidUTF8(text[:keptBytes/4]+"\n…\n"+text[len(text)-keptBytes/4:], ""), int64(len(text) - keptBytes/2)
+	return strings.ToValidUTF8(text[:message.KeptBytes/4]+"\n…\n"+text[len(text)-message.KeptBytes/4:], ""), int64(len(text) - message.KeptBytes/2)
 }
 
 // unanswered is the output of a call that has no answer.
@@ -290,17 +306,17 @@ func request[T any](ctx context.Context, ss *session, send func(context.Context)
 	select {
 	case <-done:
 	case <-timer.C:
-		ss.stop()
+		ss.stop(errClosed)
 		<-done
 	}
 	var none T
 	return none, context.Cause(ctx) // a late answer is dropped
 }
 
-// stop ends a session that does not react.
-func (ss *session) stop() {
+// stop ends a session that does not react. It does not wait.
+func (ss *session) stop(cause error) {
 	if ss.process != nil {
-		ss.process.giveUp(errClosed)
+		ss.process.giveUp(cause)
 	}
-	ss.cancel(errClosed)
+	ss.cancel(cause)
 }

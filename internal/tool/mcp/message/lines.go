@@ -1,4 +1,4 @@
-package mcp
+package message
 
 import (
 	"bytes"
@@ -7,21 +7,25 @@ import (
 	"slices"
 )
 
-// maxLine is the longest message that is taken. Longer ones are dropped: the call that
-// waits for one ends with its time limit.
-const maxLine = 64 << 20
-
-// A lineFilter passes on the lines of a server that are messages. Some servers print
+// A LineFilter passes on the lines of a server that are messages, shortened if they are long. Some servers print
 // other things to their standard output as well, which would end the connection.
-type lineFilter struct {
-	to    io.Writer
-	stray func([]byte) // takes what is no message
+type LineFilter struct {
+	to      io.Writer
+	stray   func([]byte) // takes what is no message
+	tooLong func()
 
-	line []byte
-	long bool // the line is too long
+	line    cutter
+	longest int
 }
 
-func (f *lineFilter) take(b []byte) {
+// NewLineFilter makes a filter that writes messages to to and calls stray with what is none. tooLong is called for a line that is longer
+// than any message may be.
+func NewLineFilter(to io.Writer, stray func([]byte), m Bounds, tooLong func()) *LineFilter {
+	return &LineFilter{to: to, stray: stray, tooLong: tooLong, line: cutter{keep: m.Keep}, longest: m.Longest}
+}
+
+// Take takes the next bytes of a server.
+func (f *LineFilter) Take(b []byte) {
 	for {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
@@ -34,29 +38,27 @@ func (f *lineFilter) take(b []byte) {
 	}
 }
 
-func (f *lineFilter) add(b []byte) {
-	if f.long || len(f.line)+len(b) > maxLine {
-		f.long, f.line = true, nil
+func (f *LineFilter) add(b []byte) {
+	if f.line.size > f.longest {
 		return
 	}
-	f.line = append(f.line, b...)
+	f.line.take(b)
+	if f.line.size > f.longest {
+		f.tooLong()
+	}
 }
 
-func (f *lineFilter) end() {
-	line := bytes.TrimSpace(f.line)
+func (f *LineFilter) end() {
+	dropped := f.line.dropped
+	line := bytes.TrimSpace(f.line.finish())
 	switch {
-	case f.long:
+	case len(line) == 0 && dropped:
 		f.stray([]byte("a message was too long and was dropped\n"))
 	case len(line) == 0:
 	case !isMessage(line):
 		f.stray(append(line, '\n'))
 	default:
 		_, _ = f.to.Write(append(line, '\n')) // fails when nobody reads any more
-	}
-	f.long = false
-	f.line = f.line[:0]
-	if cap(f.line) > 1<<20 {
-		f.line = nil
 	}
 }
 
