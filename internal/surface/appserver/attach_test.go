@@ -291,3 +291,29 @@ func TestLateAnswer(t *testing.T) {
 		b.until("turn/completed U1 completed")
 	})
 }
+
+// Two threads ask with the same turn and call: each answer belongs to the request with its id.
+func TestAnAnswerBelongsToItsRequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, x *site) {
+		ask := func(command string) (*client, any) {
+			c := x.connect()
+			c.start()
+			c.say("hi")
+			x.command("work", "")
+			x.e.Run().Ask("rm", command)
+			c.until("ask 1.1.0 rm " + command)
+			return c, c.last["id"]
+		}
+		a, first := ask("a")
+		b, second := ask("b")
+		if first == second {
+			t.Fatalf("both requests have the id %v", first)
+		}
+		b.send(`{"id":%q,"result":{"decision":"decline"}}`, second)
+		x.e.Request().Answer("done")
+		b.until("turn/completed") // it was this one's, which asked last
+		a.send(`{"id":%q,"result":{"decision":"decline"}}`, first)
+		x.e.Request().Answer("done")
+		a.until("turn/completed")
+	})
+}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -57,5 +58,28 @@ func TestListIsPagedAndFiltered(t *testing.T) {
 	}
 	if status, text, _ := r.do("GET", "/api/v1/conversations?state=x", "", nil); status != http.StatusBadRequest {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// A conversation that waits for an answer is on top of the list, however many others were changed since.
+func TestWhoWaitsIsNeverBeyondTheList(t *testing.T) {
+	r := newRig(t)
+	waiting, _, _, _ := r.asked("work")
+	for range 70 {
+		r.must("POST", "/api/v1/conversations", `{"cwd":"/w"}`, nil)
+	}
+	for stream := r.stream("POST", "/api/v1/view", `{"list":true,"have":{"cursor":0}}`); ; {
+		m, ok := stream.next()
+		if !ok {
+			t.Fatal("the stream ended")
+		}
+		var v listView
+		if err := json.Unmarshal(m.data, &v); err != nil {
+			t.Fatal(err)
+		}
+		if v.Waiting != 1 || !strings.Contains(v.HTML[:300], string(waiting)) {
+			t.Errorf("%d wait; the list begins with %.300s", v.Waiting, v.HTML)
+		}
+		return
 	}
 }

@@ -27,11 +27,13 @@ type Lobby struct {
 	asks chan *lobbyAsk
 	kick chan struct{} // has room for one
 
-	rows  []Row
-	next  string
-	ver   uint64
-	at    time.Time
-	known map[p.ConversationID]knownPhase
+	rows   []Row
+	next   string
+	open   []engine.Summary // not among the latest, but something goes on in them
+	openAt time.Time        // when they were looked for
+	ver    uint64
+	at     time.Time
+	known  map[p.ConversationID]knownPhase
 }
 
 type knownPhase struct {
@@ -59,6 +61,8 @@ const (
 	kickEvery  = 200 * time.Millisecond // at most
 	aliveEvery = 10 * time.Second       // whether what works still does: its process may have been killed
 	lobbyRows  = 60
+	openEvery  = 30 * time.Second // for open conversations that were changed before those
+	maxLooked  = 5000             // conversations in which one is looked for
 )
 
 // NewLobby makes a lobby, which ends with ctx.
@@ -144,9 +148,18 @@ func (l *Lobby) look() {
 	if err != nil {
 		return // the next look may succeed; a page that cannot read says so by itself
 	}
-	rows := make([]Row, 0, len(page.Items))
+	if l.at.Sub(l.openAt) >= openEvery {
+		l.open, l.openAt = l.openBeyond(page.Next), l.at
+	}
+	items := slices.Clone(page.Items)
+	for _, s := range l.open {
+		if !slices.ContainsFunc(items, func(x engine.Summary) bool { return x.ID == s.ID }) {
+			items = append(items, s)
+		}
+	}
+	rows := make([]Row, 0, len(items))
 	known := map[p.ConversationID]knownPhase{}
-	for _, s := range page.Items {
+	for _, s := range items {
 		k, ok := l.known[s.ID]
 		if !ok || !k.at.Equal(s.Updated) || k.phase == "working" && l.at.Sub(k.looked) >= aliveEvery {
 			k = knownPhase{s.Updated, l.at, l.phaseOf(s)}
@@ -160,6 +173,25 @@ func (l *Lobby) look() {
 		l.ver++
 		l.rows, l.next = rows, page.Next
 	}
+}
+
+// openBeyond returns the conversations after a cursor in which something goes on: one that has waited for days for an answer is
+// not among the latest.
+func (l *Lobby) openBeyond(cursor string) (open []engine.Summary) {
+	for looked := 0; cursor != "" && looked < maxLooked; {
+		page, err := l.e.List(l.ctx, engine.ListOptions{Limit: 200, Cursor: cursor})
+		if err != nil {
+			return open
+		}
+		for _, s := range page.Items {
+			if s.Turns > 0 && s.Ended == "" || s.Returned > 0 {
+				open = append(open, s)
+			}
+		}
+		looked += len(page.Items)
+		cursor = page.Next
+	}
+	return open
 }
 
 // Phase says how far a conversation is. It may be called from any goroutine.

@@ -19,6 +19,8 @@ function showList(v) {
     project.replaceChildren(make("option", "All directories", { value: "" }), ...cwds.sort().map(c => make("option", c, { value: c })));
     project.value = was;
   }
+  $("inbox").hidden = !v.waiting;
+  $("inbox").textContent = v.waiting + " waiting";
   if (!shown) document.title = v.waiting ? "(" + v.waiting + ") fermata" : "fermata";
 }
 
