@@ -37,7 +37,7 @@ func (s *Store) walk(ctx context.Context) ([]journalName, []journal.Unread, erro
 	for _, root := range []string{activeDir, archivedDir} {
 		w.archived = root == archivedDir
 		top := filepath.Join(s.home, root)
-		entries, err := s.fs.ReadDir(top)
+		entries, err := w.read(top)
 		if err != nil {
 			w.note(top, err)
 		}
@@ -50,6 +50,17 @@ func (s *Store) walk(ctx context.Context) ([]journalName, []journal.Unread, erro
 		}
 	}
 	return withoutRepeats(w.names), w.unread, nil
+}
+
+// read reads a directory, and once more if it was just being created: another process may begin its first conversation.
+func (w *walker) read(dir string) ([]fs.DirEntry, error) {
+	entries, err := w.store.fs.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if st, statErr := w.store.fs.Lstat(dir); statErr == nil && st.IsDir() {
+			return w.store.fs.ReadDir(dir)
+		}
+	}
+	return entries, err
 }
 
 // note keeps in mind that a directory cannot be read. One that is not there is not missed, unless a link that leads nowhere
@@ -90,7 +101,7 @@ func (w *walker) dir(ctx context.Context, dir string, entries []fs.DirEntry, lin
 		if !e.IsDir() && !link && !layout.IsDate(e.Name()) || link && linked {
 			continue
 		}
-		below, err := w.store.fs.ReadDir(path)
+		below, err := w.read(path)
 		if err != nil && (layout.IsDate(e.Name()) || e.IsDir() && !errors.Is(err, fs.ErrNotExist)) {
 			w.note(path, err)
 		}
