@@ -32,7 +32,7 @@ func TestCutOffAndBack(t *testing.T) {
 	x.cut()
 	p.sees("Not connected")
 	p.click("#stop")
-	p.sees("Not sent: “Stop”")
+	p.sees("“Stop”. fermata cannot be reached")
 	p.do(`document.querySelector(".toast button:last-child").click()`)
 	before := events(t, s, p.id())
 	if err := os.WriteFile(filepath.Join(s.work, "go"), nil, 0o600); err != nil {
@@ -169,7 +169,7 @@ func TestTwoPagesAndATerminal(t *testing.T) {
 		for range screen {
 		}
 	}()
-	two.click("[data-decision=approved]")
+	two.press("[data-decision=approved]")
 	one.until(`document.querySelectorAll("#approvals section").length === 0`)
 	one.until(`document.body.classList.contains("running")`)
 	if _, err := f.WriteString("\x1b"); err != nil { // Esc in the terminal stops it for all
