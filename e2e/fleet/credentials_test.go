@@ -49,7 +49,7 @@ func TestCredentials(t *testing.T) {
 			}
 			right := newMachine(t, url, l.right...)
 			right.must(append(turn, "hi")...)
-			if out := right.must("doctor", "--demo"); !strings.Contains(out, "stream fermata") {
+			if out := right.must("doctor", "--demo"); !strings.Contains(out, "stream fermata") || strings.Contains(out, "no credentials") != (l.name == "certificate") {
 				t.Errorf("doctor says %s", out)
 			}
 			for _, w := range l.wrong {

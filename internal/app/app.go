@@ -44,6 +44,7 @@ type App struct {
 	Models   *Models
 	Projects *project.Store // trust and permissions
 	Cwd      string         // the directory to work in
+	MadeCwd  bool           // that directory is made for the conversation, so that no user has to trust it
 	Warnings []config.Warning
 	Detached bool   // turns are run by the process that serves, and outlive this one
 	Client   string // what this process is to others

@@ -39,7 +39,7 @@ func (a *App) NewSettings(from func(config.Choice, string, string) p.Settings) (
 	}
 	docs, _ := config.Instructions(a.Config.Home, a.Cwd, a.Config.ProjectDocMaxBytes, a.Config.ProjectDocFallbacks...) // Open has warned
 	s := from(choice, a.Cwd, withSkills(docs.Text, a.Config.Home, a.Cwd))
-	if s.Provider != config.Demo && a.Projects.Trust(a.Cwd) == project.Trusted { // perhaps since we were started
+	if s.Provider != config.Demo && (a.MadeCwd || a.Projects.Trust(a.Cwd) == project.Trusted) { // perhaps since we were started
 		s.Sandbox = a.Config.TrustedSandbox()
 	}
 	s, _, err = a.limits.Settle(s, a.Config.Overrides(p.Settings{}))

@@ -436,6 +436,7 @@ func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, 
 		}
 		settings.Ephemeral, settings.OutputSchema = f.ephemeral, schema
 		o.Cost = func(u p.Usage) (float64, bool) { return r.Models.Cost(settings, u) }
+		f.fleet.warn(s, settings)
 		o.Conversation, err = f.fleet.create(ctx, r, settings)
 		return err
 	}

@@ -109,7 +109,7 @@ func (f *fleetFlags) apply(ctx context.Context, r *app.App) error {
 	}
 	if f.git.URL != "" {
 		f.git.Ref = work.CommitOf(ctx, r, f.git)
-		r.Cwd = worktree.NewDir(r.Config.Home)
+		r.Cwd, r.MadeCwd = worktree.NewDir(r.Config.Home), true
 	}
 	if f.dir != "" {
 		r.Cwd = filepath.Clean(f.dir)
@@ -136,6 +136,13 @@ func (f *fleetFlags) create(ctx context.Context, r *app.App, s p.Settings) (p.Co
 		return r.Engine.Create(ctx, s)
 	}
 	return f.named.Conversation, f.named.Create(ctx, r, s)
+}
+
+// warn says what a user might not expect of a turn that another machine runs.
+func (f *fleetFlags) warn(s cli.Streams, settings p.Settings) {
+	if f.on && settings.Sandbox.Mode == p.SandboxReadOnly {
+		fmt.Fprintln(s.Err, "fermata: the turn can only read files (sandbox read-only); -s workspace-write lets it change them")
+	}
 }
 
 // submit returns the engine that the turn is run by: that of this process, or another machine's which has begun it.

@@ -18,6 +18,9 @@ func (s *Store) Describe(ctx context.Context) []string {
 		return []string{"problem: " + s.explain(err).Error()}
 	}
 	lines := []string{fmt.Sprintf("NATS %s at %s", l.nc.ConnectedServerVersion(), refusal.Redact(l.nc.ConnectedUrl()))}
+	if !l.nc.AuthRequired() && s.o.Auth.Cert == "" {
+		lines = append(lines, "warning: the NATS server asks for no credentials: whatever can reach it can use all conversations, and run turns on all nodes (docs/fleet.md)")
+	}
 	stream, err := l.js.Stream(ctx, s.o.Name)
 	if err != nil {
 		return append(lines, "problem: "+(&refusal.StreamError{Name: s.o.Name, Err: err}).Error())
