@@ -22,6 +22,8 @@ type Conn struct {
 	changed  sync.Cond // of what follows, which mu guards
 	peer     string    // where messages are sent to; empty until the other side has accepted
 	unread   []byte
+	accepted bool   // the other side has opened the connection
+	got      int    // bytes, before anything was sent to a peer that was accepted
 	received uint64 // messages of data
 	read     uint64 // bytes
 	reported uint64 // of them the other side knows
@@ -124,7 +126,10 @@ func (c *Conn) take(f frame) (err error) {
 		if f.number != c.received {
 			return ErrGap
 		}
-		if len(c.unread)+len(f.payload) > window {
+		if c.isStranger() {
+			c.got += len(f.payload)
+		}
+		if len(c.unread)+len(f.payload) > window || c.got > maxGreeting {
 			return errWindow
 		}
 		c.unread = append(c.unread, f.payload...)
@@ -152,6 +157,9 @@ func (c *Conn) take(f frame) (err error) {
 	}
 	return nil
 }
+
+// isStranger reports, with mu, whether the other side has opened the connection and was not answered yet.
+func (c *Conn) isStranger() bool { return c.accepted && c.sent == 0 && c.err == nil }
 
 // Read implements io.Reader.
 func (c *Conn) Read(b []byte) (int, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -87,6 +88,7 @@ type Listener struct {
 	o     Options
 	leave func()
 	ready chan *Conn // sent by the subscription; never closed
+	conns []*Conn    // that were accepted and may be open; used by the subscription only
 	over  chan struct{}
 	close sync.Once
 }
@@ -117,13 +119,21 @@ func (l *Listener) opened(m Message) {
 		l.refuse(m, newestVersion, "")
 		return
 	}
+	if !l.hasRoom() {
+		l.refuse(m, 0, ErrFull.Error())
+		return
+	}
 	c, err := newConn(l.bus, string(f.payload[8:]), l.o)
 	if err != nil {
 		l.refuse(m, 0, err.Error())
 		return
 	}
+	c.mu.Lock()
+	c.accepted = true // before the other side knows where to send to
+	c.mu.Unlock()
+	l.conns = append(l.conns, c)
 	select {
-	case l.ready <- c: // before the other side sends anything
+	case l.ready <- c:
 	default:
 		c.fail(ErrFull)
 		l.refuse(m, 0, ErrFull.Error())
@@ -139,6 +149,20 @@ func (l *Listener) opened(m Message) {
 	if err := l.bus.Publish(m.Reply, c.inbox, frame{kind: kindAccept, number: version}.encode()); err != nil {
 		c.fail(err)
 	}
+}
+
+// hasRoom reports whether one more connection can be accepted.
+func (l *Listener) hasRoom() bool {
+	strangers := 0
+	l.conns = slices.DeleteFunc(l.conns, func(c *Conn) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.isStranger() {
+			strangers++
+		}
+		return c.err != nil
+	})
+	return strangers < maxStrangers && len(l.conns) < maxConns
 }
 
 func (l *Listener) refuse(m Message, version uint64, why string) {

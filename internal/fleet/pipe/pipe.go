@@ -75,6 +75,14 @@ func (e *VersionError) Error() string {
 // window is how many bytes may be under way, or unread, in one direction.
 const window = 1 << 20
 
+// What peers may cost of which nothing is known but that they can reach the servers: bytes before they were answered, and
+// connections. The rest of maxConns is for those that were answered.
+const (
+	maxGreeting  = 16 << 10
+	maxStrangers = 32
+	maxConns     = 128
+)
+
 // maxChunk is how many bytes one message has at most.
 const maxChunk = 256 << 10
 
