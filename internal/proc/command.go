@@ -317,6 +317,16 @@ func (w *watch) hear(r report) {
 	}
 }
 
+// notReleased says why the command never ran.
+func (w *watch) notReleased() error {
+	select {
+	case <-w.over:
+		return ErrLeaseOver
+	default:
+		return ErrNotReleased
+	}
+}
+
 // result makes up the account, after the shim's death.
 func (w *watch) result() Result {
 	if w.reserving != nil {
@@ -341,7 +351,7 @@ func (w *watch) result() Result {
 	case w.failed != nil:
 		r.Err = (*startError)(w.failed)
 	case w.idle:
-		r.Err = ErrNotReleased
+		r.Err = w.notReleased()
 	case w.gone == nil || w.gone.Left > 0:
 		w.endOrphans(&r)
 	}

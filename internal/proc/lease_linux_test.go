@@ -118,7 +118,7 @@ func TestLeaseThatHasEndedIsNotExtended(t *testing.T) {
 	if r := c.Wait(); r.Signal != "SIGKILL" {
 		t.Errorf("result %+v, want killed", r)
 	}
-	if r := waits.Wait(); !errors.Is(r.Err, ErrNotReleased) {
+	if r := waits.Wait(); !errors.Is(r.Err, ErrLeaseOver) || !errors.Is(r.Err, ErrNotReleased) {
 		t.Errorf("what had not begun: %+v, want not released", r)
 	}
 	next := start()
@@ -134,7 +134,7 @@ func TestLeaseIsOverBeforeTheStart(t *testing.T) {
 	for _, over := range []time.Duration{leaseOver, now()} {
 		s.lease = over
 		ran := filepath.Join(t.TempDir(), "ran")
-		if r := s.Run(t.Context(), Spec{Argv: []string{"touch", ran}}, func(Stream, []byte) {}); !errors.Is(r.Err, ErrNotReleased) {
+		if r := s.Run(t.Context(), Spec{Argv: []string{"touch", ran}}, func(Stream, []byte) {}); !errors.Is(r.Err, ErrLeaseOver) || !errors.Is(r.Err, ErrNotReleased) {
 			t.Errorf("lease until %v: %+v, want not released", over, r)
 		}
 		if _, err := os.Stat(ran); err == nil {

@@ -3,6 +3,7 @@ package proc
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -160,6 +161,9 @@ var (
 	// ErrNotReleased is in Result.Err of a command that was stopped before it
 	// was released: nothing ran.
 	ErrNotReleased = errors.New("command was stopped before it ran")
+
+	// ErrLeaseOver is ErrNotReleased because of Spawner.Lease: another machine might have run commands at that moment.
+	ErrLeaseOver = fmt.Errorf("%w: the lease of this machine had ended for a moment, because the servers that keep the conversation did not answer in time; nothing ran, so the command can be run again", ErrNotReleased)
 
 	// ErrShimLost is in Result.Err when the supervising process died, for
 	// example because the command killed it. The tree was ended all the same.
