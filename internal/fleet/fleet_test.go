@@ -115,7 +115,7 @@ func TestRecordedWorkIsKnown(t *testing.T) {
 func TestStartedTurnIsNotSubmitted(t *testing.T) {
 	inner := &fakeEngine{}
 	want := p.Receipt{Turn: 3, Seq: 7}
-	e := Started(inner, want)
+	e := Started(inner, Following{Receipt: want})
 	if got, err := e.Submit(t.Context(), "c", p.UserTurn{}); got != want || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}

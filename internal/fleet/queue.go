@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal/nats"
+	"github.com/fermata-agent/fermata/internal/journal/nats/provision"
 )
 
 // A Queue is the work that no machine has begun. It is a stream: a message is deleted when its turn has
@@ -24,24 +25,19 @@ type Queue struct {
 const (
 	workAge     = 7 * 24 * time.Hour
 	requestTime = 5 * time.Second
+	openTime    = 30 * time.Second // hundreds of clients may come at once
 	ackWait     = 10 * time.Second
 )
 
 // OpenQueue returns the queue, and makes it if it is missing.
 func OpenQueue(ctx context.Context, link nats.Link) (*Queue, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	name := link.Name + "-work"
-	stream, err := link.JetStream.Stream(ctx, name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = link.JetStream.CreateStream(ctx, jetstream.StreamConfig{
-			Name: name, Description: "turns that wait for a node of fermata", Subjects: []string{link.Name + ".w.>"},
-			Retention: jetstream.WorkQueuePolicy, Storage: link.Storage, Replicas: link.Replicas, Discard: jetstream.DiscardNew, MaxAge: workAge,
-		})
-	}
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another machine was faster
-		stream, err = link.JetStream.Stream(ctx, name)
-	}
+	stream, err := provision.Stream(ctx, link.JetStream, jetstream.StreamConfig{
+		Name: name, Description: "turns that wait for a node of fermata", Subjects: []string{link.Name + ".w.>"},
+		Retention: jetstream.WorkQueuePolicy, Storage: link.Storage, Replicas: link.Replicas, Discard: jetstream.DiscardNew, MaxAge: workAge,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("use the queue %s: %w", name, err)
 	}

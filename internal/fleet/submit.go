@@ -357,19 +357,3 @@ func (w *waiting) interrupt(ctx context.Context, r p.Receipt, cause error) (p.Re
 	}
 	return r, nil
 }
-
-// Started returns an engine for whoever submits and follows a message as if it ran here: the first UserTurn is not
-// submitted, because it was, and its receipt is this.
-func Started(e engine.Engine, r p.Receipt) engine.Engine { return startedEngine{e, r} }
-
-type startedEngine struct {
-	engine.Engine
-	receipt p.Receipt
-}
-
-func (e startedEngine) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
-	if _, ok := op.(p.UserTurn); ok {
-		return e.receipt, nil
-	}
-	return e.Engine.Submit(ctx, id, op)
-}

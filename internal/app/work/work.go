@@ -111,7 +111,7 @@ func Submit(ctx context.Context, a *app.App, id p.ConversationID, dir string, tu
 	if err != nil {
 		return nil, err
 	}
-	return fleet.Started(a.Engine, receipt), nil
+	return fleet.Started(a.Engine, fleet.Following{Receipt: receipt, Wait: o.Wait, Say: o.Say}), nil
 }
 
 // Check returns an error unless other machines share the conversations of this one.

@@ -58,10 +58,12 @@ func (a Auth) options() ([]nats.Option, error) {
 	return all, nil
 }
 
-// How long connecting, and one request, may take.
+// How long a connection to a server, finding everything that the store needs, and one request may take. Servers elect a leader within
+// 9 s, and are slow when hundreds of clients come at once.
 const (
 	connectTimeout = 5 * time.Second
-	requestTimeout = 5 * time.Second
+	findTimeout    = 30 * time.Second
+	requestTimeout = 15 * time.Second
 )
 
 // connect returns the link, and makes it if there is none.
@@ -109,7 +111,7 @@ func (s *Store) dial(ctx context.Context) (_ *link, err error) {
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // not on stderr
 	}, auth, s.o.Connect)
 	nc, err := nats.Connect(s.o.URL, options...)
-	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() { // on a busy machine it may be us who were too slow
+	for tries := 1; tries < connectTries && isTimeout(err) && ctx.Err() == nil; tries++ { // on a busy machine it may be us who were too slow
 		nc, err = nats.Connect(s.o.URL, options...)
 	}
 	if err != nil {
@@ -128,9 +130,17 @@ func (s *Store) dial(ctx context.Context) (_ *link, err error) {
 	if l.conn, err = newConn(nc, js, api, s.o.Name); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	return l, s.provision(ctx, l)
+}
+
+// connectTries is how often servers that do not answer in time are connected to.
+const connectTries = 4
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 func (s *Store) jetStream(nc *nats.Conn) (jetstream.JetStream, string, error) {
