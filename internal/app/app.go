@@ -173,11 +173,8 @@ var lostLease = p.Error{
 
 // fullStore is what turns end with when there is no room left to record more than their ends.
 func fullStore(err error) p.Error {
-	return p.Error{
-		Kind:    p.ErrorJournal,
-		Message: err.Error() + "; the turn was stopped so that its end could be recorded",
-		Hint:    "make room, then resume; what was recorded before is safe",
-	}
+	why := err.Error() + "; the turn was stopped so that its end could be recorded"
+	return p.Error{Kind: p.ErrorJournal, Message: why, Hint: "make room, then resume; what was recorded before is safe"}
 }
 
 // Panicked keeps the traces of defects, for bug reports.
