@@ -124,6 +124,35 @@ func TestListThatFails(t *testing.T) {
 		d := drive(t, e, func(o *Options) { o.Engine, o.Pick = brokenList{e}, true })
 		d.wait(time.Second)
 		d.sees("the disk is gone")
+		d.seesNot("no conversations", "loading")
+	})
+}
+
+// A conversation that cannot be opened, in a list that cannot be read: both are said.
+func TestResumeWithAListThatFails(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		d := drive(t, e, resuming(p.NewConversationID(time.Now())), func(o *Options) { o.Engine = brokenList{e} })
+		d.wait(time.Second)
+		d.sees("the disk is gone", "not found")
+		d.seesNot("no conversations", "loading")
+	})
+}
+
+// partialList cannot read one directory.
+type partialList struct{ engine.Engine }
+
+func (l partialList) List(ctx context.Context, o engine.ListOptions) (engine.Page, error) {
+	page, err := l.Engine.List(ctx, o)
+	page.Unread = []string{"cannot read the conversations in /some/day: not a directory"}
+	return page, err
+}
+
+func TestListWithPartsMissing(t *testing.T) {
+	bubble(t, func(t *testing.T, e *enginetest.Engine) {
+		conversationOf(e, 1)
+		d := drive(t, e, func(o *Options) { o.Engine, o.Pick = partialList{e}, true })
+		d.wait(time.Second)
+		d.sees("question 1.", "cannot read the conversations in /some/day")
 	})
 }
 

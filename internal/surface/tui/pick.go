@@ -2,6 +2,7 @@ package tui
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -53,8 +54,11 @@ func (m *model) listPage(s *pick, o engine.ListOptions) tea.Cmd {
 			}
 			if err != nil {
 				s.SetLoading(false)
-				s.SetNote(err.Error())
+				s.SetMissing(err.Error())
 				return nil
+			}
+			if len(page.Unread) > 0 {
+				s.SetMissing(strings.Join(page.Unread, "; "))
 			}
 			s.Append(m.rows(page.Items)...)
 			if page.Next == "" {

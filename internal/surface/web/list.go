@@ -13,7 +13,8 @@ import (
 type listAnswer struct {
 	Conversations []engine.Summary `json:"conversations"`
 	Next          string           `json:"next,omitempty"`
-	HTML          string           `json:"html,omitempty"` // what a page shows of them, if it asked for that
+	Unread        []string         `json:"unread,omitempty"` // what may be missing, and why
+	HTML          string           `json:"html,omitempty"`   // what a page shows of them, if it asked for that
 }
 
 // states are what a list can be filtered by.
@@ -70,6 +71,7 @@ func (s *Server) list(w http.ResponseWriter, r *request) {
 				out.Conversations = append(out.Conversations, c)
 			}
 		}
+		out.Unread = page.Unread
 		looked += len(page.Items)
 		o.Cursor, out.Next = page.Next, page.Next
 		if page.Next == "" || len(out.Conversations) >= max(limit, 25) || looked >= maxListed {
@@ -77,6 +79,11 @@ func (s *Server) list(w http.ResponseWriter, r *request) {
 		}
 	}
 	if flags["html"] {
+		for _, line := range out.Unread {
+			if q.Get("cursor") == "" { // a page that shows more has them already
+				out.HTML += render.Unread(line)
+			}
+		}
 		for _, c := range out.Conversations {
 			out.HTML += render.Row(c, s.lobby.Phase(c))
 		}

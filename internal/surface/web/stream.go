@@ -229,6 +229,9 @@ func (s *Server) viewList(ctx context.Context, to chan<- message) {
 		}
 		ver = rows.Ver
 		v := listView{Next: rows.Next}
+		for _, line := range rows.Unread {
+			v.HTML += render.Unread(line)
+		}
 		for _, row := range rows.Rows {
 			v.HTML += render.Row(row.Summary, row.Phase)
 			if row.Phase == "waiting" {

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/web/live"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -279,6 +282,43 @@ func TestARevokedSessionLosesItsStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	for a.take(t, stream) {
+	}
+}
+
+// noList is an engine that cannot list.
+type noList struct{ engine.Engine }
+
+func (noList) List(context.Context, engine.ListOptions) (engine.Page, error) {
+	return engine.Page{}, errors.New("cannot read <b>/home</b>")
+}
+
+// partOfList is an engine that cannot read all it should list.
+type partOfList struct{ engine.Engine }
+
+func (e partOfList) List(ctx context.Context, o engine.ListOptions) (engine.Page, error) {
+	page, err := e.Engine.List(ctx, o)
+	page.Unread = []string{"cannot read <b>/home</b>"}
+	return page, err
+}
+
+func TestTheListSaysWhatIsMissing(t *testing.T) {
+	r := newRig(t)
+	r.begin("hi")
+	r.server.o.Engine = partOfList{r.engine}
+	for query, times := range map[string]int{"": 1, "?html=true": 2} {
+		if status, text, _ := r.do("GET", "/api/v1/conversations"+query, "", nil); status != 200 || strings.Count(text, "cannot read") != times || !strings.Contains(text, `"unread":[`) {
+			t.Errorf("%q: %d %s", query, status, text)
+		}
+	}
+}
+
+func TestTheListShowsWhyItIsEmpty(t *testing.T) {
+	r := newRig(t)
+	r.server.lobby = live.NewLobby(t.Context(), live.Options{Engine: noList{r.engine}})
+	m, ok := r.stream("POST", "/api/v1/view", `{"list":true,"have":{"cursor":0}}`).next()
+	var v listView
+	if err := json.Unmarshal(m.data, &v); !ok || err != nil || !strings.Contains(v.HTML, "cannot read &lt;b&gt;/home") {
+		t.Errorf("%q, %v", m.data, err)
 	}
 }
 

@@ -56,6 +56,7 @@ type Model struct {
 	top     int      // the first one on the screen
 	page    int      // how many rows the screen has
 	loading bool
+	missing string // why rows are missing
 	note    string
 }
 
@@ -99,6 +100,9 @@ func (m *Model) Append(rows ...Row) {
 
 // SetLoading says whether more rows are on their way.
 func (m *Model) SetLoading(loading bool) { m.loading = loading }
+
+// SetMissing says why rows are missing: in the place of Empty if there are none, else where notes are. A note goes first.
+func (m *Model) SetMissing(why string) { m.missing = why }
 
 // SetNote shows a line above the keys, such as an error; empty takes it away.
 func (m *Model) SetNote(note string) { m.note = note }

@@ -71,8 +71,12 @@ func (m *Model) count() string {
 func (m *Model) foot(widths []int, width, height int) []string {
 	var lines []string
 	lines = append(lines, m.rest(widths, width, height)...)
-	if m.note != "" && height >= 3 {
-		lines = append(lines, m.theme.Paint(theme.Warn, safetext.Cut(safetext.First(m.note), width)))
+	note := m.note
+	if note == "" && len(m.rows) > 0 {
+		note = m.missing
+	}
+	if note != "" && height >= 3 {
+		lines = append(lines, m.theme.Paint(theme.Warn, safetext.Cut(safetext.First(note), width)))
 	}
 	if height < 5 {
 		return lines
@@ -211,14 +215,16 @@ func (m *Model) body(widths []int, width, room int) []string {
 		if room == 0 {
 			return nil
 		}
-		text := "nothing matches"
+		text, color := "nothing matches", theme.Dim
 		switch {
 		case m.loading:
 			text = "loading…"
+		case len(m.rows) == 0 && m.missing != "":
+			text, color = safetext.First(m.missing), theme.Warn
 		case len(m.rows) == 0:
 			text = safetext.First(m.opts.Empty)
 		}
-		return []string{m.theme.Paint(theme.Dim, safetext.Cut("   "+text, width))}
+		return []string{m.theme.Paint(color, safetext.Cut("   "+text, width))}
 	}
 	m.top = min(max(m.top, m.at-m.page+1, 0), m.at)
 	m.top = max(min(m.top, m.len()-m.page), 0)

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -131,6 +132,49 @@ func TestTheListNoticesAKilledProcess(t *testing.T) {
 			t.Errorf("%s, then %s; want working, then ended", before, after)
 		}
 	})
+}
+
+// damaged is an engine whose list cannot be read, or panics, until it is mended.
+type damaged struct {
+	killed
+	panics, mended bool
+}
+
+func (e *damaged) List(ctx context.Context, o engine.ListOptions) (engine.Page, error) {
+	switch {
+	case e.mended:
+		return e.killed.List(ctx, o)
+	case e.panics:
+		panic("no list")
+	}
+	return engine.Page{}, errors.New("no list")
+}
+
+// A list that cannot be read is answered at once, with the reason, which goes when the list can be read.
+func TestListThatCannotBeRead(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := &damaged{panics: panics}
+			l := NewLobby(t.Context(), Options{Engine: e})
+			begun := time.Now()
+			first, err := l.Next(t.Context(), 0)
+			if err != nil || len(first.Rows) != 0 || len(first.Unread) != 1 || !strings.Contains(first.Unread[0], "no list") || time.Since(begun) != 0 {
+				t.Fatalf("%+v, %v, after %v", first, err, time.Since(begun))
+			}
+			synctest.Wait()
+			e.mended = true
+			next, err := l.Next(t.Context(), first.Ver)
+			if err != nil || len(next.Rows) != 1 || len(next.Unread) != 0 {
+				t.Errorf("%+v, %v", next, err)
+			}
+			synctest.Wait()
+			e.mended = false // what is known stays, with the reason why it may be old
+			last, err := l.Next(t.Context(), next.Ver)
+			if err != nil || len(last.Rows) != 1 || len(last.Unread) != 1 {
+				t.Errorf("%+v, %v", last, err)
+			}
+		})
+	}
 }
 
 // Of a text that is open a page gets the blocks that it has not, whether it stays or comes back.

@@ -29,6 +29,7 @@ type Lobby struct {
 
 	rows   []Row
 	next   string
+	why    []string         // rows are missing
 	open   []engine.Summary // not among the latest, but something goes on in them
 	openAt time.Time        // when they were looked for
 	ver    uint64
@@ -50,9 +51,10 @@ type lobbyAsk struct {
 
 // Rows are the conversations at some time.
 type Rows struct {
-	Rows []Row
-	Ver  uint64
-	Next string // where the list continues; empty if these are all
+	Rows   []Row
+	Ver    uint64
+	Next   string   // where the list continues; empty if these are all
+	Unread []string // why rows are missing, one line each
 }
 
 // How often the lobby looks, and at how many conversations.
@@ -129,7 +131,7 @@ func (l *Lobby) run() {
 			if a.ver == l.ver {
 				return a.ctx.Err() != nil
 			}
-			a.reply <- Rows{l.rows, l.ver, l.next}
+			a.reply <- Rows{l.rows, l.ver, l.next, l.why}
 			return true
 		})
 		if len(waiting) > 0 && tick == nil {
@@ -139,14 +141,19 @@ func (l *Lobby) run() {
 }
 
 // tryLook reads the list. If that panics, the next try may succeed.
-func (l *Lobby) tryLook() { _ = l.panicked.Run(l.look) }
+func (l *Lobby) tryLook() {
+	if err := l.panicked.Run(l.look); err != nil {
+		l.publish(l.rows, l.next, []string{err.Error()})
+	}
+}
 
 // look reads the list.
 func (l *Lobby) look() {
 	l.at = time.Now()
 	page, err := l.e.List(l.ctx, engine.ListOptions{Limit: lobbyRows})
-	if err != nil {
-		return // the next look may succeed; a page that cannot read says so by itself
+	if err != nil { // the next look may succeed
+		l.publish(l.rows, l.next, []string{err.Error()})
+		return
 	}
 	if l.at.Sub(l.openAt) >= openEvery {
 		l.open, l.openAt = l.openBeyond(page.Next), l.at
@@ -169,9 +176,14 @@ func (l *Lobby) look() {
 	}
 	l.known = known
 	slices.SortStableFunc(rows, func(a, b Row) int { return rank(a) - rank(b) })
-	if l.ver == 0 || !reflect.DeepEqual(rows, l.rows) || page.Next != l.next {
+	l.publish(rows, page.Next, page.Unread)
+}
+
+// publish makes a new version of the list if something in it has changed.
+func (l *Lobby) publish(rows []Row, next string, why []string) {
+	if l.ver == 0 || !reflect.DeepEqual(rows, l.rows) || next != l.next || !slices.Equal(why, l.why) {
 		l.ver++
-		l.rows, l.next = rows, page.Next
+		l.rows, l.next, l.why = rows, next, why
 	}
 }
 

@@ -11,6 +11,13 @@ import (
 
 var phaseClasses = map[string]lit{"working": "working", "waiting": "waiting", "held": "held"}
 
+// Unread makes the HTML of a line of the list that says what is missing in it, and why.
+func Unread(why string) string {
+	h := &builder{}
+	h.el("li", "unread", safetext.ShowLine(why))
+	return h.String()
+}
+
 // Row makes the HTML of a conversation in the list.
 func Row(s engine.Summary, phase string) string {
 	h := &builder{}

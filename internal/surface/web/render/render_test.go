@@ -141,6 +141,7 @@ func TestNothingBecomesATag(tt *testing.T) {
 		}
 		check(tt, x, Markdown("# "+x+"\n\n> "+x+"\n\n- "+x+"\n\n```"+x+"\n"+x+"\n```\n\n["+x+"]("+x+")\n\n!["+x+"](<"+x+">)\n\n|"+x+"|\n|-|\n|"+x+"|"))
 		check(tt, x, Diff("diff --git a/"+x+" b/"+x+"\n--- a\n+++ b\n@@ -1 +1 @@\n+"+x))
+		check(tt, x, Unread(x))
 		check(tt, x, Row(engine.Summary{ID: p.ConversationID(x), Title: x, Cwd: x, Ended: p.EndReason(x)}, "ended"))
 		tr := &t.Transcript{Inputs: []p.ReturnedInput{{Input: 1, Mode: p.WhenBusy(x), Content: p.Text(x)}}, Returned: []p.ReturnedInput{{Input: 2, Content: p.Text(x)}}, Running: []p.BackgroundStarted{{ID: 1, Command: []string{x}}}}
 		d := NewDock("c", tr, []*t.Item{{Kind: t.Call, Approval: approval, Arguments: x}, {Kind: t.Call, Approval: &p.ApprovalRequested{Kind: p.ApprovePatch}, Changes: changes}})

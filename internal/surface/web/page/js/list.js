@@ -52,7 +52,7 @@ function listPath(cursor) {
 // look asks for what is looked for.
 async function look() {
   const mine = ++asked;
-  const got = await call("GET", listPath("")).catch(() => null); // the banner says that it is not there
+  const got = await call("GET", listPath("")).catch(e => { if (e instanceof Refused) toast(e.message); return null; }); // else the banner says that it is not there
   if (!got || mine !== asked || !isFiltered()) return;
   $("older").replaceChildren();
   showRows(got.html || "", got.next || "");
