@@ -27,7 +27,7 @@ const module = "github.com/fermata-agent/fermata/"
 // belongs to its layer, and may import its relatives.
 var layers = [][]string{
 	{"internal/regular"},
-	{"protocol", "internal/panics"},
+	{"protocol", "internal/panics", "internal/strangers"},
 	{"internal/safetext", "internal/suggest", "internal/plural", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/secrets", "internal/markup", "internal/model/catalogue"},
 	{
 		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
@@ -45,10 +45,10 @@ var layers = [][]string{
 
 // The rules that have exceptions, and the exceptions.
 var (
-	mayLock    = []string{"internal/journal", "internal/jsonrpc", "engine", "internal/proc", "internal/follow", "internal/remote", "internal/fleet", "internal/model/wire", "internal/secrets", "internal/tool/mcp", "internal/surface/mcpserver", "internal/surface/appserver", "internal/surface/web", "internal/app", "cmd/fermata"} // leaves only: nothing is called while one is held
-	mayRoot    = []string{"cmd/fermata", "internal/app", "examples", "e2e"}                                                                                                                                                                                                                                                             // context.Background
-	mayStart   = []string{"cmd/fermata", "examples", "e2e", "tools"}                                                                                                                                                                                                                                                                    // goroutines without a race test: their tests run the binary
-	longTables = []string{"kinds"}                                                                                                                                                                                                                                                                                                      // functions and files exempt by name
+	mayLock    = []string{"internal/strangers", "internal/journal", "internal/jsonrpc", "engine", "internal/proc", "internal/follow", "internal/remote", "internal/fleet", "internal/model/wire", "internal/secrets", "internal/tool/mcp", "internal/surface/mcpserver", "internal/surface/appserver", "internal/surface/web", "internal/app", "cmd/fermata"} // leaves only: nothing is called while one is held
+	mayRoot    = []string{"cmd/fermata", "internal/app", "examples", "e2e"}                                                                                                                                                                                                                                                                                   // context.Background
+	mayStart   = []string{"cmd/fermata", "examples", "e2e", "tools"}                                                                                                                                                                                                                                                                                          // goroutines without a race test: their tests run the binary
+	longTables = []string{"kinds"}                                                                                                                                                                                                                                                                                                                            // functions and files exempt by name
 )
 
 type source struct {

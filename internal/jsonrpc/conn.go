@@ -50,8 +50,11 @@ type Options struct {
 	// both directions; empty if there is none.
 	Cancel string
 
-	MaxLine  int           // bytes; 0 is 256 MiB. A longer line is refused
-	Room     *Room         // for long lines, shared with other connections; a line that does not fit is refused; nil is no bound
+	MaxLine int   // bytes; 0 is 256 MiB. A longer line is refused
+	Room    *Room // for long lines, shared with other connections; a line that does not fit is refused; nil is no bound
+	// LineBounds, if it is not nil, is asked for MaxLine and Room whenever a line begins to arrive, in place of these.
+	LineBounds func() (maxLine int, room *Room)
+
 	MaxQueue int           // bytes that may wait for the peer before Notify does; 0 is 4 MiB
 	MaxCalls int           // requests of the peer that may be under way, others are refused; while MaxQueue bytes wait nothing is read. 0 is no bound for either
 	Full     *Error        // what a request is refused with when there are MaxCalls; nil is a CodeRequest
@@ -217,6 +220,7 @@ func (c *Conn) read(ctx, base context.Context, in io.Reader, written <-chan erro
 	defer close(quit)
 	go func() { // ends with quit, or with the read that it is in
 		r := newLineReader(in, c.o.MaxLine, c.o.Room)
+		r.bounds = c.o.LineBounds
 		defer r.release()
 		for {
 			batch := r.batch()

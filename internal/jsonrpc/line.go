@@ -17,6 +17,8 @@ type lineReader struct {
 	most int
 	room *Room // nil is no bound
 	used int   // of room
+
+	bounds func() (most int, room *Room) // what most and room are from now on; may be nil
 }
 
 func newLineReader(in io.Reader, most int, room *Room) *lineReader {
@@ -39,6 +41,9 @@ const roomStep = 1 << 20
 
 // fits reports whether there is room for a line of so many bytes.
 func (r *lineReader) fits(n int) bool {
+	if r.bounds != nil && r.used == 0 { // what was taken is given back to the same room
+		r.most, r.room = r.bounds()
+	}
 	if n > r.most {
 		return false
 	}

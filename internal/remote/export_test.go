@@ -28,3 +28,9 @@ func (h *Host) Die() {
 
 // OnChange has f called when clients come and go.
 func (s *Server) OnChange(f func()) { s.changed = f }
+
+// The bounds of those that have not said hello.
+const (
+	MaxStrangers = maxStrangers
+	StrangerLine = strangerLine
+)

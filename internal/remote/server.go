@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,13 @@ const (
 	helloBound = 5 * time.Second
 )
 
+// The bounds of those that have not said hello. What they send is the environment of a process at most.
+const (
+	maxStrangers  = 64
+	strangerLine  = 4 << 20
+	strangerLines = 16 << 20 // what long lines of all of them take at once
+)
+
 var (
 	errGreeted = errors.New("hello was said already")
 	errHello   = errors.New("hello comes first")
@@ -46,17 +54,19 @@ type Server struct {
 
 	Panicked panics.Log // keeps the traces of requests that panicked; set before anything is served; may be nil
 
-	room *jsonrpc.Room
+	room         *jsonrpc.Room
+	strangerRoom *jsonrpc.Room
 
 	mu      sync.Mutex
 	clients map[*client]context.CancelFunc // guarded by mu
+	waiting []*client                      // those of clients that have not said hello, the oldest first; guarded by mu
 	closed  bool                           // guarded by mu
 	done    sync.WaitGroup                 // of clients
 }
 
 // NewServer makes a server of an engine. program is the version of this program, for people.
 func NewServer(e engine.Engine, program string) *Server {
-	return &Server{engine: e, program: program, room: jsonrpc.NewRoom(maxLines), clients: map[*client]context.CancelFunc{}}
+	return &Server{engine: e, program: program, room: jsonrpc.NewRoom(maxLines), strangerRoom: jsonrpc.NewRoom(strangerLines), clients: map[*client]context.CancelFunc{}}
 }
 
 // Leave says that the engine is about to be shut down: turns can no longer be started, and
@@ -99,7 +109,7 @@ func (s *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer cancel()
 	c := &client{server: s, streams: map[int64]*stream{}}
 	c.ctx = ctx
-	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{Methods: c.methods(), Cancel: cancelMethod, Panicked: s.Panicked, MaxLine: maxLine, Room: c.server.room, MaxCalls: maxCalls})
+	c.rpc = jsonrpc.New(ctx, jsonrpc.Options{Methods: c.methods(), Cancel: cancelMethod, Panicked: s.Panicked, LineBounds: c.lineBounds, MaxCalls: maxCalls})
 	if err := s.enter(c, cancel); err != nil {
 		return err
 	}
@@ -123,9 +133,11 @@ func (s *Server) enter(c *client, cancel context.CancelFunc) error {
 	if s.closed {
 		return ErrLeaving
 	}
-	if len(s.clients) >= maxClients {
-		return errClients
+	if len(s.waiting) >= maxStrangers { // the oldest, so that those who stay silent keep no others out
+		s.clients[s.waiting[0]]()
+		s.waiting = s.waiting[1:]
 	}
+	s.waiting = append(s.waiting, c)
 	s.clients[c] = cancel
 	if s.leaving.Load() {
 		c.sayLeaving()
@@ -134,18 +146,28 @@ func (s *Server) enter(c *client, cancel context.CancelFunc) error {
 	return nil
 }
 
-// count makes c one of the clients, unless it only looks.
-func (s *Server) count(c *client, h hello) {
+// admit makes one that has said hello a client, if there is room. It counts unless it only looks.
+func (s *Server) admit(c *client, h hello) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	i := slices.Index(s.waiting, c)
+	if i < 0 {
+		return ErrLost // it was closed for another
+	}
+	if len(s.clients)-len(s.waiting) >= maxClients {
+		return errClients
+	}
+	s.waiting = slices.Delete(s.waiting, i, i+1)
 	if c.counts = !h.Looks; c.counts {
 		s.notice()
 	}
+	return nil
 }
 
 func (s *Server) exit(c *client) {
 	s.mu.Lock()
 	delete(s.clients, c)
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *client) bool { return w == c })
 	if c.counts {
 		s.notice()
 	}
@@ -185,6 +207,14 @@ type client struct {
 	mu      sync.Mutex
 	streams map[int64]*stream // by the client's numbers; guarded by mu
 	running sync.WaitGroup    // of streams
+}
+
+// lineBounds are the bounds of its lines.
+func (c *client) lineBounds() (int, *jsonrpc.Room) {
+	if c.greeted.Load() {
+		return maxLine, c.server.room
+	}
+	return strangerLine, c.server.strangerRoom
 }
 
 // sayLeaving sends the notification that we leave.
@@ -243,8 +273,10 @@ func (c *client) methods() []jsonrpc.Method {
 			if len(h.Brings) > 0 {
 				c.brings = h.Brings
 			}
+			if err := c.server.admit(c, h); err != nil {
+				return welcome{}, toRPC(err)
+			}
 			c.greeted.Store(true)
-			c.server.count(c, h)
 			return welcome{Version: version, PID: os.Getpid(), Program: c.server.program}, nil
 		}),
 		act(c, "ping", func(context.Context, nothing) error { return nil }),

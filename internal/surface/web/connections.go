@@ -3,9 +3,9 @@ package web
 import (
 	"context"
 	"net"
-	"slices"
 	"sync"
 
+	"github.com/fermata-agent/fermata/internal/strangers"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 )
 
@@ -17,18 +17,14 @@ const (
 	maxReaders     = 448 // of sessions that can only read
 )
 
-// connections counts the connections of a listener. Strangers have few: when there is one too many, the oldest is closed, so
-// that those who hold them cannot keep others out, who show within one request who they are.
+// connections counts the connections of a listener. Strangers have few, and take none of those of sessions.
 type connections struct {
-	net.Listener
+	*strangers.Listener
 	known slots
-
-	mu        sync.Mutex
-	strangers []*connection // the oldest first; guarded by mu
 }
 
 func limited(l net.Listener) *connections {
-	return &connections{Listener: l, known: slots{most: maxConnections, perSession: maxPerSession, readers: maxReaders}}
+	return &connections{strangers.Limit(l, maxStrangers), slots{most: maxConnections, perSession: maxPerSession, readers: maxReaders}}
 }
 
 // Accept returns the next connection.
@@ -37,30 +33,7 @@ func (l *connections) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: conn, of: l}
-	l.mu.Lock()
-	l.strangers = append(l.strangers, c)
-	var oldest *connection
-	if len(l.strangers) > maxStrangers {
-		oldest = l.strangers[0]
-	}
-	l.mu.Unlock()
-	if oldest != nil {
-		_ = oldest.Close()
-	}
-	return c, nil
-}
-
-// leave takes a connection off the strangers, and reports whether it was one of them.
-func (l *connections) leave(c *connection) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.Index(l.strangers, c)
-	if i < 0 {
-		return false
-	}
-	l.strangers = slices.Delete(l.strangers, i, i+1)
-	return true
+	return &connection{Conn: conn, of: l}, nil
 }
 
 // A connection is a stranger's, or that of the session which was the first to use it.
@@ -84,7 +57,9 @@ func (c *connection) belongs(x access.Session) bool {
 		return false
 	}
 	c.session = &x
-	c.of.leave(c)
+	if conn, ok := c.Conn.(*strangers.Conn); ok {
+		conn.Known()
+	}
 	return true
 }
 
@@ -96,7 +71,6 @@ func (c *connection) Close() error {
 	}
 	c.closed = true
 	c.mu.Unlock()
-	c.of.leave(c)
 	return c.Conn.Close()
 }
 

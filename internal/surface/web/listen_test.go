@@ -203,7 +203,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	if _, err := ours[1].Read(make([]byte, 1)); err == nil {
 		t.Error("the oldest stranger was not closed")
 	}
-	if n := len(lim.strangers); n != maxStrangers {
+	if n := lim.Count(); n != maxStrangers {
 		t.Errorf("%d strangers", n)
 	}
 	held := 0

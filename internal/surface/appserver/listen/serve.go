@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/fermata-agent/fermata/internal/strangers"
 )
 
 // Options are how clients are served.
@@ -24,22 +26,27 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// The bounds of a listener: connections at a time, and bytes of a message.
+// The bounds of a listener: connections at a time, and bytes of a message. A connection is a stranger's until it was upgraded, for which
+// a token may be needed; then it is one of maxConnections.
 const (
 	maxConnections = 1000
 	maxMessage     = 64 << 20
+	maxStrangers   = 64
+	maxHeader      = 16 << 10
+	strangerTime   = 10 * time.Second // for a request and its answer
 )
 
 // Serve serves every client of a listener until ctx ends, and returns when all have been served.
 func Serve(ctx context.Context, l net.Listener, o Options) error {
 	h := &handler{o: o, ctx: ctx, slots: make(chan struct{}, maxConnections)}
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, IdleTimeout: time.Minute,
-		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		Handler: h, ReadTimeout: strangerTime, WriteTimeout: strangerTime, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
+		ConnContext: strangers.WithConn,
+		ErrorLog:    slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
-	err := server.Serve(l)
+	err := server.Serve(strangers.Limit(l, maxStrangers))
 	h.serving.Wait() // server does not know of those that were upgraded
 	if ctx.Err() != nil || errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -85,6 +92,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // it has answered
 	}
+	strangers.Known(r.Context())
 	h.serve(conn)
 }
 
