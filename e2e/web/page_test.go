@@ -119,6 +119,7 @@ func TestApproveDenyUndo(t *testing.T) {
 	p.run(chromedp.KeyEvent("y")) // somebody is typing: this is no answer
 	p.until(`document.getElementById("composer").value === "y" && !!document.querySelector("#approvals section")`)
 	p.do(`(() => { const c = document.getElementById("composer"); c.value = ""; c.blur(); })()`)
+	p.until(`!document.querySelector("[data-decision=approved]").disabled`)
 	p.run(chromedp.KeyEvent("y"))
 	p.until(`!document.querySelector("#approvals section")`)
 	p.ready()

@@ -35,6 +35,10 @@ async function newConversation() {
   const from = shown;
   open("New conversation", nowhere, d => {
     const dir = field(d, "Directory", make("input", "", { value: session.dir, spellcheck: "false" }));
+    const known = make("datalist", "", { id: "projects" }); // the directories of the conversations that there are
+    for (const o of $("project").options) if (o.value) known.append(make("option", "", { value: o.value }));
+    dir.setAttribute("list", "projects");
+    d.append(known);
     const model = field(d, "Model", make("input", "", { placeholder: "as configured", spellcheck: "false" }));
     const sandbox = field(d, "Commands may", choice([["", "as configured"], ["read-only", "read"], ["workspace-write", "write in the directory"], ["danger-full-access", "do everything (no sandbox)"]]));
     const approval = field(d, "Asks", choice([["", "as configured"], ["untrusted", "for unknown commands"], ["on-request", "when needed"], ["on-failure", "if the sandbox made a command fail"], ["never", "never"]]));
