@@ -198,7 +198,7 @@ func (h *History) shorten() error {
 	if err != nil {
 		return err
 	}
-	data, err := regular.ReadFile(target)
+	data, err := h.tail() // more than stays, and not all of a file that is damaged
 	if err != nil {
 		return err
 	}

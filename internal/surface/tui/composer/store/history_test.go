@@ -3,11 +3,13 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -300,5 +302,26 @@ func TestNewest(t *testing.T) {
 		if got := string(newest([]byte(tc.data), tc.room)); got != tc.want {
 			t.Errorf("%q in %d is %q, want %q", tc.data, tc.room, got, tc.want)
 		}
+	}
+}
+
+// A file that is far too large is read from its end, and shortened by the next entry.
+func TestHistoryOfATerabyte(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.jsonl")
+	if err := errors.Join(os.WriteFile(path, []byte(`{"ts":1,"text":"old"}`+"\n"), 0o600), os.Truncate(path, 1<<40)); err != nil {
+		t.Skip(err)
+	}
+	h := NewHistory(path).Limit(1 << 16)
+	if texts, err := h.Load(); len(texts) != 0 || err != nil {
+		t.Errorf("%q, %v", texts, err)
+	}
+	if err := h.Add("new"); err != nil {
+		t.Error(err)
+	}
+	if texts, err := h.Load(); !slices.Equal(texts, []string{"new"}) || err != nil {
+		t.Errorf("%q, %v", texts, err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() > 1<<16 {
+		t.Errorf("%v, %v", st, err)
 	}
 }
