@@ -38,6 +38,9 @@ func startServer(t testing.TB, o *server.Options) *server.Server {
 	return s
 }
 
+// shortLease is that of stores in tests that wait for its end.
+const shortLease = 1500 * time.Millisecond
+
 // A cluster is a store whose conversations are each opened by a node of its own, so
 // that each can crash alone.
 type cluster struct {
@@ -56,7 +59,7 @@ type node struct {
 
 func newCluster(t testing.TB, o journaltest.Options, connect ...natsgo.Option) *cluster {
 	c := &cluster{t: t, nodes: make(map[string]node)}
-	c.options = nats.Options{Connect: connect, BeforeRecords: func(ctx context.Context) error {
+	c.options = nats.Options{Connect: connect, Lease: shortLease, BeforeRecords: func(ctx context.Context) error {
 		if o.SyncDelay != nil {
 			select {
 			case <-time.After(o.SyncDelay()):

@@ -34,6 +34,9 @@ func newMember(t *testing.T, o nats.Options) *member {
 	t.Helper()
 	host := remote.NewHost(t.Context(), "", "test", func(err error) { t.Error(err) })
 	o.Join = true
+	if o.Lease == 0 {
+		o.Lease = shortLease
+	}
 	o.Accept = func(nc *natsgo.Conn, subject string, _ time.Duration) error {
 		l, err := pipe.Listen(pipe.OverNATS(nc), subject, pipe.Options{})
 		if err == nil {

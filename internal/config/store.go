@@ -51,7 +51,7 @@ func storeKeys() []key {
 		whole("store.max_bytes", of(func(c *Config) *int64 { return &c.Store.MaxBytes })).or(int64(0)),
 		yesNo("store.memory", of(func(c *Config) *bool { return &c.Store.Memory })).or(false),
 		yesNo("store.commands_may_connect", of(func(c *Config) *bool { return &c.Store.CommandsMayConnect })).or(false),
-		millis("store.lease_ms", of(func(c *Config) *time.Duration { return &c.Store.Lease })).within(1000, 60*60*1000).or(int64(1500)),
+		millis("store.lease_ms", of(func(c *Config) *time.Duration { return &c.Store.Lease })).within(1000, 60*60*1000).or(int64(30_000)),
 	}
 	for i := range keys {
 		keys[i].global = true

@@ -16,8 +16,9 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
-// DefaultLease is how long a node counts as alive after it last said so.
-const DefaultLease = 1500 * time.Millisecond
+// DefaultLease is how long a node counts as alive after it last said so. Servers that have lost their leader elect another within 4
+// to 9 s, and sometimes need a second election: a node that can renew before stopAfter is over fails no turn because of that.
+const DefaultLease = 30 * time.Second
 
 // newNode makes a name that no other store has.
 func newNode() string { return strings.ToLower(rand.Text()) }
@@ -32,6 +33,12 @@ const (
 	stopAfter  = 6
 	killAfter  = 8
 )
+
+// renewLimit is the longest time between renewals.
+const renewLimit = time.Second
+
+// renewal returns how often a lease is renewed.
+func renewal(ttl time.Duration) time.Duration { return min(ttl*renewEvery/leaseParts, renewLimit) }
 
 // A lease says that this store is alive: a key that the servers delete when it was
 // not written for its time to live.
@@ -154,13 +161,24 @@ func (le *lease) put(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	for {
 		began := time.Now()
-		revision, err := le.link.nodes.Update(ctx, le.node, le.value, le.latest)
-		if err == nil {
+		revision, err := le.update(ctx)
+		switch {
+		case err == nil:
 			le.latest = revision
 			return began, nil
-		}
-		if !refusal.IsConflict(err) {
+		case ctx.Err() != nil:
+			return began, context.Cause(ctx)
+		case errors.Is(err, refusal.ErrNoAnswer):
+			continue // it has waited
+		case refusal.IsConflict(err):
+		case !refusal.IsTransient(err):
 			return began, err
+		default: // the servers elect a leader
+			select {
+			case <-time.After(retryWait):
+			case <-ctx.Done():
+			}
+			continue
 		}
 		// An earlier renewal may have arrived without our knowing.
 		entry, err := le.link.nodes.Get(ctx, le.node)
@@ -176,6 +194,18 @@ func (le *lease) put(ctx context.Context) (time.Time, error) {
 		}
 		le.latest = entry.Revision()
 	}
+}
+
+// update sends a renewal once. One that a server has taken with it when it died is sent again soon, so that a lease is
+// renewed as soon as the others have a leader.
+func (le *lease) update(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, max(le.link.ttl/leaseParts, time.Second), refusal.ErrNoAnswer)
+	defer cancel()
+	revision, err := le.link.nodes.Update(ctx, le.node, le.value, le.latest)
+	if err != nil && ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	return revision, err
 }
 
 // lapse begins again after the lease has ended: what runs is ended, and then each conversation
@@ -232,7 +262,7 @@ func (le *lease) run(ctx context.Context, ttl time.Duration) {
 	var room sync.WaitGroup
 	room.Go(func() { le.store.watchRoom(ctx, le.link) })
 	defer room.Wait()
-	tick := time.NewTicker(ttl * renewEvery / leaseParts)
+	tick := time.NewTicker(renewal(ttl))
 	defer tick.Stop()
 	for {
 		select {
