@@ -59,6 +59,19 @@ func TestApprovalsAreFolded(t *testing.T) {
 	}
 }
 
+// A command that runs without a question, such as one that fermata approve has answered, is folded as well.
+func TestRunningCommandsAreFolded(t *testing.T) {
+	screen := screenOf(t, func(r *run) {
+		run := r.e.Run()
+		script := "rm -rf x" + strings.Repeat("\n", 301) + "ls\n\nls"
+		_ = run.Call.Host.Record(context.Background(), &p.CommandStarted{Call: run.Call.ID, Command: []string{"bash", "-c", script}})
+		run.Finish("")
+	})
+	if !strings.Contains(screen, "$ rm -rf x\n⋮ 300 blank lines\nls\n\nls\n") {
+		t.Errorf("got\n%s", screen)
+	}
+}
+
 // The reason of an approval, and what an MCP server asks, push nothing off the screen.
 func TestQuestionsAreFolded(t *testing.T) {
 	blank := "first" + strings.Repeat("\n", 300) + "last"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -188,8 +189,11 @@ func (pr *printer) begin(it *transcript.Item) {
 	}
 }
 
-// callLine is a call in one line, cut if it is a whole program.
-func callLine(it *transcript.Item) string { return cut(wholeCall(it)) }
+// callLine is a call that runs, cut if it is a whole program. Blank lines are counted here, too: what was approved
+// elsewhere, or before, must not scroll away.
+func callLine(it *transcript.Item) string {
+	return cut(strings.Join(safetext.Fold(wholeCall(it), math.MaxInt32), "\n"))
+}
 
 func wholeCall(it *transcript.Item) string {
 	if len(it.Changes) > 0 {
