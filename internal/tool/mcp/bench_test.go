@@ -6,14 +6,16 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fermata-agent/fermata/internal/config"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A result of 60 MB, of a server that is a process and of one that is a service. peak-MB is the most memory that this process had, which
-// in the second case is the service too.
+// A result of 60 MB, of a server that is a process and of one that is a service. peak-MB is the most memory and cpu-ms/op the time that this
+// process had, which in the second case is the service too.
 func BenchmarkLongResult(b *testing.B) {
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return newTestServer() }, nil)
 	service := httptest.NewServer(handler)
@@ -27,7 +29,7 @@ func BenchmarkLongResult(b *testing.B) {
 			r := open(b, map[string]config.MCPServer{"s": def})
 			r.start(b)
 			resetPeak()
-			kept := 0
+			kept, began := 0, cpuTime()
 			for b.Loop() {
 				out := r.call(b.Context(), b, "s__big", `{"Bytes":62914560}`).Output
 				if out.Failed || out.MCP == nil {
@@ -35,10 +37,18 @@ func BenchmarkLongResult(b *testing.B) {
 				}
 				kept = len(out.MCP.Result)
 			}
+			b.ReportMetric(float64((cpuTime()-began).Milliseconds())/float64(b.N), "cpu-ms/op")
 			b.ReportMetric(float64(peak())/1000, "peak-MB")
 			b.ReportMetric(float64(kept), "kept-B")
 		})
 	}
+}
+
+// cpuTime is what this process, without its children, has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func resetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) } // without it the peak is that of the process so far
