@@ -173,7 +173,9 @@ func TestScreenshots(t *testing.T) {
 	p.ready()
 	p.say("run: for i in 1 2 3; do echo step $i; done; go test ./...", "#send")
 	p.sees("Allow this command?")
+	const drawn = `!document.querySelector("[data-decision=approved]").disabled && !!document.querySelector("#list em")`
 	p.until(`document.getElementById("scroll").scrollTop > 0`)
+	p.until(drawn)
 	p.shoot("desktop")
 	p.run(dark())
 	p.shoot("dark")
@@ -181,6 +183,7 @@ func TestScreenshots(t *testing.T) {
 	m := b.open(s.origin()+"/#/c/"+id, phone())
 	m.sees("Allow this command?")
 	m.firstContent(s)
+	m.until(drawn)
 	m.shoot("phone")
 	if eval[bool](m, `document.documentElement.scrollWidth > innerWidth`) {
 		t.Error("the page is wider than the phone")

@@ -19,8 +19,9 @@ function showList(v) {
     project.replaceChildren(make("option", "All directories", { value: "" }), ...cwds.sort().map(c => make("option", c, { value: c })));
     project.value = was;
   }
-  $("inbox").hidden = !v.waiting;
-  $("inbox").textContent = v.waiting + " waiting";
+  const others = v.waiting - (shown && state && state.phase === "waiting" ? 1 : 0); // besides the one on the page
+  $("inbox").hidden = others < 1;
+  $("inbox").textContent = others + " waiting";
   if (!shown) document.title = v.waiting ? "(" + v.waiting + ") fermata" : "fermata";
 }
 
