@@ -69,6 +69,7 @@ func (f *follower) read(ctx context.Context) ([]journal.Record, error) {
 		return nil, err
 	}
 	var recs []journal.Record
+	var batch []followed // lines that are of no use before their batch is finished
 	sc := newScanner(file, f.view.of, f.off, st.Size())
 	for len(recs) < followBatch {
 		sp, err := sc.next()
@@ -82,19 +83,49 @@ func (f *follower) read(ctx context.Context) ([]journal.Record, error) {
 		if !sp.ended && end == st.Size() {
 			break // its writer is not done with it
 		}
-		f.off = end
-		switch {
-		case sp.kind == recordLine:
-			f.close(unquote(sp.closes))
-			if sp.seq > f.after && !implausible(sp.seq, st.Size()) {
-				f.after = sp.seq
-				recs = append(recs, sp.decode())
-			}
-		case sp.kind == progressLine:
-			f.add(sp.chunk())
+		batch = append(batch, f.line(&sp, st.Size()))
+		if sp.kind == recordLine && sp.more || sp.kind != recordLine && len(batch) > 1 {
+			continue
 		}
+		recs = f.take(recs, batch)
+		batch, f.off = batch[:0], end
 	}
 	return recs, context.Cause(ctx)
+}
+
+// A followed is a line that was read.
+type followed struct {
+	record journal.Record // Seq is 0 if it is none that is new
+	closes string
+	chunk  journal.Chunk // without an item if it is none
+}
+
+func (f *follower) line(sp *span, size int64) (l followed) {
+	switch {
+	case sp.kind == recordLine:
+		l.closes = unquote(sp.closes)
+		if sp.seq > f.after && !implausible(sp.seq, size) {
+			l.record = sp.decode()
+		}
+	case sp.kind == progressLine:
+		l.chunk = sp.chunk()
+	}
+	return l
+}
+
+// take adds new records to recs, and takes the text.
+func (f *follower) take(recs []journal.Record, lines []followed) []journal.Record {
+	for _, l := range lines {
+		f.close(l.closes)
+		if l.record.Seq > f.after {
+			f.after = l.record.Seq
+			recs = append(recs, l.record)
+		}
+		if l.chunk.Item != "" {
+			f.add(l.chunk)
+		}
+	}
+	return recs
 }
 
 // add takes what is new of a chunk.

@@ -103,6 +103,62 @@ func TestFollowOverARepair(t *testing.T) {
 	})
 }
 
+// A batch is seen when all of it is there: what a killed writer left of one is set aside, and its numbers are given again.
+func TestUnfinishedBatchesAreNotSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := emptyDisk()
+		s := modelStore(d)
+		j, _ := begin(t, s, sampleID, "a")
+		j.Append(e("first"), e("middle"), e("last"))
+		must(t, j.Close())
+		path := pathOf(t, s, sampleID)
+		data, err := d.ReadFile(path)
+		must(t, err)
+		lines := bytes.SplitAfter(data, []byte("\n"))
+		whole := len(kindsOf(allOf(t, s)))
+		w, err := d.OpenFile(path, os.O_RDWR, 0)
+		must(t, err)
+		must(t, w.Truncate(int64(len(data)-len(lines[len(lines)-2]))))
+
+		v, err := s.View(t.Context(), sampleID)
+		must(t, err)
+		defer v.Close()
+		f := v.Follow(0)
+		if got := next(t, f); len(got) != whole-3 {
+			t.Errorf("followed: %v", got)
+		}
+		for limit := 1; limit <= whole; limit++ {
+			if recs, err := v.Read(t.Context(), 0, limit); err != nil || len(recs) != min(limit, whole-3) {
+				t.Errorf("at most %d records: %v, %v", limit, kindsOf(recs), err)
+			}
+		}
+		j, err = s.Open(t.Context(), sampleID)
+		must(t, err)
+		j.Append(e("first again"), e("last again"))
+		must(t, j.Close())
+		want := []string{"first again", "last again"}
+		if got := next(t, f); !cmp.Equal(got, want) {
+			t.Errorf("followed after the repair: %v", got)
+		}
+		for limit := 1; limit <= 2; limit++ {
+			recs, err := v.Read(t.Context(), uint64(whole-3), limit)
+			if must(t, err); !cmp.Equal(kindsOf(recs), want[:limit]) {
+				t.Errorf("at most %d records after the repair: %v", limit, kindsOf(recs))
+			}
+		}
+	})
+}
+
+func allOf(t *testing.T, s *file.Store) []journal.Record {
+	t.Helper()
+	v, err := s.View(t.Context(), sampleID)
+	must(t, err)
+	defer v.Close()
+	recs, err := v.Read(t.Context(), 0, 1000)
+	must(t, err)
+	return recs
+}
+
 // The last record of a kind is known without reading everything, once there is a
 // checkpoint, also if there is none of that kind.
 func TestLastReadsLittle(t *testing.T) {

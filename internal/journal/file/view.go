@@ -13,7 +13,7 @@ import (
 )
 
 // A fileView reads a journal's file beside its writer, if there is one. Lines
-// that the writer has written and not yet synced are seen.
+// that the writer has written and not yet synced are seen, once their batch is finished.
 type fileView struct {
 	store *Store
 	id    string
@@ -82,24 +82,30 @@ func (v *fileView) Read(ctx context.Context, after uint64, limit int) ([]journal
 
 	var recs []journal.Record
 	var passed index
-	last := uint64(0)
+	last, whole := uint64(0), uint64(0) // whole: the last record whose batch is finished
 	err = v.scan(ctx, from, func(sp *span) bool {
 		if sp.kind != recordLine || sp.seq <= last || implausible(sp.seq, st.Size()) {
 			return true
 		}
 		last = sp.seq
 		passed.add(sp.seq, sp.off)
-		if sp.seq > after {
+		if sp.seq > after && len(recs) < limit {
 			recs = append(recs, sp.decode())
 		}
-		return len(recs) < limit
+		if !sp.more {
+			whole = sp.seq
+		}
+		return len(recs) < limit || sp.more
 	})
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, e := range passed {
-		v.index.add(e.seq, e.off)
+		if e.seq <= whole {
+			v.index.add(e.seq, e.off)
+		}
 	}
-	return recs, err
+	// An unfinished batch may be set aside, and its numbers given again.
+	return slices.DeleteFunc(recs, func(r journal.Record) bool { return r.Seq > whole }), err
 }
 
 // tailBytes bounds what Tail reads of a file whose records are large.
