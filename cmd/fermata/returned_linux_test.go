@@ -116,8 +116,8 @@ func TestSendWaitsForDelivery(t *testing.T) {
 	}{
 		"delivered":            {nil, func(_ *process, open func()) { open() }, exitOK, "delivered in turn 1"},
 		"queued, delivered":    {[]string{"--queue"}, func(_ *process, open func()) { open() }, exitOK, "delivered in turn 2"},
-		"the owner is killed":  {[]string{"--queue"}, func(owner *process, _ func()) { owner.signal(syscall.SIGKILL) }, 6, "message 2 was not delivered, and is returned"},
-		"the owner is stopped": {[]string{"--steer"}, func(owner *process, _ func()) { owner.signal(syscall.SIGTERM) }, 6, "message 2 was not delivered, and is returned"},
+		"the owner is killed":  {[]string{"--queue"}, func(owner *process, _ func()) { owner.signal(syscall.SIGKILL) }, 6, "fermata returned ID 2 --drop drops it"},
+		"the owner is stopped": {[]string{"--steer"}, func(owner *process, _ func()) { owner.signal(syscall.SIGTERM) }, 6, "fermata returned ID 2 --drop drops it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,7 @@ func TestSendWaitsForDelivery(t *testing.T) {
 			if code := sender.code(); code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
-			contains(t, "the sender's stderr", sender.err.String(), tt.want)
+			contains(t, "the sender's stderr", strings.ReplaceAll(sender.err.String(), id, "ID"), tt.want)
 			owner.code()
 			out, _, _ := pl.run("returned", id)
 			if returned := tt.code == 6; returned != strings.Contains(out, "2  say something") {

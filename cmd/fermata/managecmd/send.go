@@ -100,7 +100,7 @@ func reportDelivery(ctx context.Context, s cli.Streams, e engine.Engine, id p.Co
 	case is == engine.Returned:
 		return &cli.ExitError{
 			Code: cli.ExitReturned, Err: fmt.Errorf("message %d was not delivered, and is returned", receipt.Input),
-			Hint: fmt.Sprintf("fermata exec resume %[1]s --returned sends it, fermata returned %[1]s --drop drops it", id),
+			Hint: fmt.Sprintf("fermata exec resume %[1]s --returned sends it, fermata returned %[1]s %[2]d --drop drops it", id, receipt.Input),
 		}
 	case is == engine.Deleted:
 		return &cli.ExitError{Code: cli.ExitReturned, Err: fmt.Errorf("message %d was not delivered: a client took it back", receipt.Input)}
