@@ -385,3 +385,13 @@ func TestStatusLineOfAParkedTurn(t *testing.T) {
 		}
 	})
 }
+
+// An end that is not on disk is named, also if the turn completed: the next process finds the turn unfinished.
+func TestUnsavedEndIsNamed(t *testing.T) {
+	var err bytes.Buffer
+	pr := newPrinter(Options{Err: &err})
+	pr.endLine(engine.TurnEnd{End: p.TurnEnded{Reason: p.Completed}, Unsaved: true})
+	if want := "fermata: the end of the turn could not be saved\n"; err.String() != want {
+		t.Errorf("got %q, want %q", err.String(), want)
+	}
+}

@@ -329,6 +329,9 @@ func (pr *printer) endLine(end engine.TurnEnd) {
 	if end.Usage != (p.Usage{}) { // the service said it
 		pr.line(used(pr.o.Cost, end.Usage))
 	}
+	if end.Unsaved {
+		pr.line("fermata: the end of the turn could not be saved")
+	}
 	if end.End.Reason == p.Completed {
 		return
 	}
@@ -340,9 +343,6 @@ func (pr *printer) endLine(end engine.TurnEnd) {
 	}
 	if text := hint.Returned(pr.o.Conversation, pr.tr.Returned); text != "" {
 		pr.line(text)
-	}
-	if end.Unsaved {
-		pr.line("the end of the turn could not be saved")
 	}
 	if !pr.o.Ephemeral {
 		pr.line("to resume: " + pr.o.ResumeCommand())
