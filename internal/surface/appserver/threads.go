@@ -45,7 +45,7 @@ func failed(err error, unknown string, id p.ConversationID) error {
 		return refuse("a turn is running")
 	case errors.Is(err, engine.ErrEmpty):
 		return refuse("input must not be empty")
-	case errors.Is(err, engine.ErrRevert):
+	case errors.Is(err, engine.ErrRevert), errors.Is(err, engine.ErrNotReturned):
 		return refuse("%v", err)
 	}
 	return jsonrpc.Errorf(jsonrpc.CodeInternal, "%v", err)
