@@ -213,7 +213,7 @@ func TestSteer(t *testing.T) {
 		if got := r.Inputs(); got[len(got)-1] != "user late" {
 			t.Errorf("the model is sent %q", got)
 		}
-		if got := c.refused("turn/start", send); got != "-32600 message 2: that message is no longer returned: it was sent, taken or dropped" {
+		if got := c.refused("turn/start", send); got != "-32600 message 5: that message is no longer returned: it was sent, taken or dropped" {
 			t.Errorf("sent again: %s", got)
 		}
 		if got := at(thread(), "returnedInput"); got != nil {
