@@ -409,10 +409,10 @@ func unwritten(s cli.Streams, o exec.Options, end engine.TurnEnd, err error) err
 	return exit
 }
 
-// exitFor is the truthful exit code of a turn.
+// exitFor is the exit code of a turn. One whose end is not on disk has failed: the next process finds it unfinished.
 func exitFor(end engine.TurnEnd, by os.Signal) error {
 	switch {
-	case end.End.Reason == p.Completed:
+	case end.End.Reason == p.Completed && !end.Unsaved:
 		return nil
 	case by != nil:
 		return &cli.ExitError{Code: cli.SignalCode(by)}
