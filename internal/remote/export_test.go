@@ -29,8 +29,11 @@ func (h *Host) Die() {
 // OnChange has f called when clients come and go.
 func (s *Server) OnChange(f func()) { s.changed = f }
 
-// The bounds of those that have not said hello.
+// The bounds of those that have not said hello, and of those that have.
 const (
-	MaxStrangers = maxStrangers
-	StrangerLine = strangerLine
+	MaxStrangers  = maxStrangers
+	StrangerLine  = strangerLine
+	StrangerLines = strangerLines
+
+	MaxClients = maxClients
 )

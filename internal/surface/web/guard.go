@@ -20,6 +20,7 @@ import (
 // guard looks at what every request must have: a Host that is ours, so that no name that somebody points at
 // this machine gets an answer, and if it says from where it was made, that this is our own page.
 func (s *Server) guard(w http.ResponseWriter, r *http.Request) {
+	setTime(w, strangerTime) // until it is known whose it is
 	head := w.Header()
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("X-Frame-Options", "DENY")
@@ -54,6 +55,11 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
+// setTime sets how long the rest of a request may take to arrive. One that was refused is not waited for any longer either.
+func setTime(w http.ResponseWriter, d time.Duration) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(d)) // of a connection; tests have none
+}
+
 // A problemWriter answers as other errors of the API do where the multiplexer would answer with a line of text:
 // an unknown path, or a path that does not know the method.
 type problemWriter struct{ http.ResponseWriter }
@@ -79,7 +85,6 @@ func sameSite(r *http.Request) bool {
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) {
 	if to.right == anyone {
 		r.Body = http.MaxBytesReader(w, r.Body, strangerBody)
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangerTime))
 		to.handle(s, w, &request{Request: r})
 		return
 	}
@@ -144,6 +149,7 @@ func (s *Server) identify(r *request) (err error) {
 // checkProof reads the body of a request that a browser has signed, and reports whether the claim is for this request and has
 // not been used before. It answers by itself if not.
 func (s *Server) checkProof(w http.ResponseWriter, r *request) bool {
+	setTime(w, requestTime)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if !r.session.Browser() {
 		return true

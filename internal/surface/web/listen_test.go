@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 )
@@ -87,7 +88,12 @@ func TestServeWithTLS(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- e.Serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hi") }))
+		done <- e.Serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Context().Value(connectionKey{}) == nil { // it would stay a stranger's
+				t.Error("the connection of a request is not known")
+			}
+			io.WriteString(w, "hi")
+		}))
 	}()
 	_, port, _ := strings.Cut(strings.TrimPrefix(e.Origins[len(e.Origins)-1], "https://"), ":")
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
@@ -174,6 +180,43 @@ func TestSlowRequestsAreCutOff(t *testing.T) {
 	}
 }
 
+// Who has no session is cut off sooner, whatever is asked for.
+func TestStrangersHaveLittleTime(t *testing.T) {
+	for _, path := range []string{"/api/v1/login", "/answer/x", "/api/v1/conversations", "/api/v1/nope"} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, err := engine.Open(t.Context(), engine.Config{Store: engine.MemoryStore(), Model: engine.ModelFunc(new(rig).model)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				s := New(ctx, Options{Engine: e, Access: access.Open(t.TempDir()), Origins: []string{"http://x"}})
+				l := pipes{make(chan net.Conn), make(chan struct{})}
+				done := make(chan error)
+				go func() { done <- (&Endpoint{listener: limited(l)}).Serve(ctx, s) }()
+				ours, theirs := net.Pipe()
+				l.conns <- theirs
+				if _, err := io.WriteString(ours, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				answer, _ := io.ReadAll(ours) // until it is closed
+				if took := time.Since(start); took > strangerTime+time.Second || len(answer) == 0 {
+					t.Errorf("it held a connection for %v: %s", took, answer)
+				}
+				ours.Close()
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				if err := e.Shutdown(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // accepts has a listener accept connections in memory, and returns the other ends.
 func accepts(t *testing.T, l pipes, lim *connections, n int) (ours, theirs []net.Conn) {
 	t.Helper()
@@ -202,6 +245,10 @@ func TestConnectionsAreLimited(t *testing.T) {
 	accepts(t, l, lim, 2)
 	if _, err := ours[1].Read(make([]byte, 1)); err == nil {
 		t.Error("the oldest stranger was not closed")
+	}
+	go func() { _, _ = theirs[0].Write([]byte("x")) }() // ends when it is read, or with the connection
+	if _, err := ours[0].Read(make([]byte, 1)); err != nil {
+		t.Errorf("the connection of the owner, which is older, was closed for strangers: %v", err)
 	}
 	if n := lim.Count(); n != maxStrangers {
 		t.Errorf("%d strangers", n)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -127,9 +128,30 @@ func TestAStreamGivesItsPlaceBack(t *testing.T) {
 		t.Errorf("one too many: %d", res.StatusCode)
 	}
 	r.session = r.login(access.Everything)
-	newScreen().take(t, r.view(id, newScreen())) // another session has room
-	for _, s := range streams {
+	other := r.view(id, newScreen())
+	newScreen().take(t, other) // another session has room
+	for _, s := range append(streams, other) {
 		s.cancel()
+	}
+	r.http.Close() // waits until all have ended
+	if n := r.server.streams.taken; n != 0 {
+		t.Errorf("%d places were not given back", n)
+	}
+}
+
+// A request of a session that has too many connections is refused.
+func TestOneConnectionTooMany(t *testing.T) {
+	r := newRig(t)
+	of := limited(pipes{})
+	of.known.most = 1
+	for i, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {
+		q := httptest.NewRequestWithContext(withConnection(t.Context(), &connection{of: of}), "GET", r.http.URL+"/api/v1/session", nil)
+		q.Header.Set("Authorization", "Bearer "+r.session.Token)
+		w := httptest.NewRecorder()
+		r.server.ServeHTTP(w, q)
+		if w.Code != want {
+			t.Errorf("connection %d: %d %s", i, w.Code, w.Body)
+		}
 	}
 }
 
@@ -218,6 +240,14 @@ func TestForeign(t *testing.T) {
 	}
 	if !Foreign(t.Context(), r.http.URL, other) {
 		t.Error("a server with another key is not")
+	}
+	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, text, _ := r.do("GET", q.RequestURI, "", del("Authorization"))
+		_, _ = io.WriteString(w, text)
+	}))
+	defer relay.Close()
+	if !Foreign(t.Context(), relay.URL, key) {
+		t.Error("a program that passes on what our own server says is not foreign")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -307,6 +307,8 @@ func TestPushServices(t *testing.T) {
 		"https://fcm.googleapis.com@127.0.0.1/x":               false,
 		"https://evilfcm.googleapis.com.evil.example/x":        false,
 		"https://evilpush.services.mozilla.com/x":              false,
+		"https://evilfcm.googleapis.com/x":                     false,
+		"https://user@fcm.googleapis.com/x":                    false,
 		"https://push.example/x":                               false,
 		"https://127.0.0.1/x":                                  false,
 		"http://127.0.0.1:9/x":                                 false,
@@ -317,5 +319,23 @@ func TestPushServices(t *testing.T) {
 		if got := push.allowed(endpoint); got != want {
 			t.Errorf("%q: %v", endpoint, got)
 		}
+	}
+	store := access.Open(t.TempDir())
+	code, err := store.NewLink(access.Everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := store.Login(code, access.Client{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Change(func(st *access.State) error {
+		st.Push = append(st.Push, access.PushClient{Session: c.Session.ID, Endpoint: "https://127.0.0.1/x"})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := push.send(t.Context(), store, Message{}); err != nil {
+		t.Errorf("one that was subscribed when it was allowed was sent to: %v", err)
 	}
 }
