@@ -5,6 +5,7 @@ package fermata
 import (
 	"go/ast"
 	"go/parser"
+	"go/printer"
 	"go/token"
 	"io/fs"
 	"os"
@@ -432,4 +433,66 @@ func TestShimsDoNotNeedNet(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The numbers in docs/security.md are those of the program: whoever changes one changes both, and this table.
+func TestSecurityNumbers(t *testing.T) {
+	text, err := os.ReadFile("docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := constants(t)
+	for _, n := range []struct{ name, value, says string }{
+		{"internal/secrets.keepFiles", "7 * 24 * time.Hour", "stays hidden for a week"},
+		{"internal/remote.maxStrangers", "64", "have 64 connections, five seconds"},
+		{"internal/remote.helloBound", "5 * time.Second", "have 64 connections, five seconds"},
+		{"internal/remote.strangerLine", "4 << 20", "lines of 4 MiB"},
+		{"internal/remote.strangerLines", "16 << 20", "16 MiB together"},
+		{"internal/jsonrpc.roomStep", "1 << 20", "longer than 1 MiB"},
+		{"internal/remote.maxClients", "256", "none of the 256 connections"},
+		{"internal/surface/appserver/listen.maxHeader", "16 << 10", "16 KiB of headers"},
+		{"internal/surface/appserver/listen.strangerTime", "10 * time.Second", "ten seconds for a request"},
+		{"internal/surface/appserver/listen.maxStrangers", "64", "64 connections in all, of which the oldest"},
+		{"internal/surface/appserver/listen.maxConnections", "1000", "none of the 1000 of clients"},
+		{"internal/surface/web.strangerBody", "4 << 10", "a body of 4 KiB, ten seconds"},
+		{"internal/surface/web.strangerTime", "10 * time.Second", "a body of 4 KiB, ten seconds"},
+		{"internal/surface/web.headerTime", "10 * time.Second", "a body of 4 KiB, ten seconds"},
+		{"internal/surface/web.maxStrangers", "64", "64 connections in all, which take none"},
+		{"internal/model/sse.MaxLine", "16 << 20", "A line is at most 16 MiB"},
+		{"internal/model/sse.MaxEvent", "64 << 20", "an event 64 MiB"},
+		{"internal/tool/mcp/message.KeptBytes", "16 << 20", "16 MiB of it are kept"},
+		{"internal/tool/mcp/message.LongestBytes", "256 << 20", "does not end after 256 MiB"},
+	} {
+		if values[n.name] != n.value {
+			t.Errorf("%s is %q; docs/security.md says %q", n.name, values[n.name], n.says)
+		}
+		if !strings.Contains(string(text), n.says) {
+			t.Errorf("docs/security.md does not say %q, which %s = %s stands for", n.says, n.name, n.value)
+		}
+	}
+}
+
+// constants are all constants outside of functions, by package and name, as they are written.
+func constants(t *testing.T) map[string]string {
+	t.Helper()
+	values := map[string]string{}
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.CONST || s.test {
+				continue
+			}
+			for _, spec := range g.Specs {
+				v := spec.(*ast.ValueSpec)
+				for i, value := range v.Values {
+					var b strings.Builder
+					if err := printer.Fprint(&b, s.set, value); err != nil {
+						t.Fatal(err)
+					}
+					values[s.pkg+"."+v.Names[i].Name] = b.String()
+				}
+			}
+		}
+	}
+	return values
 }

@@ -9,8 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// KeptBytes is how much is kept of a message. What exceeds it is left out while the message is read.
-const KeptBytes = 16 << 20
+// KeptBytes is how much is kept of a message: what exceeds it is left out while the message is read. A message that does not end after
+// LongestBytes is the last one of its server.
+const (
+	KeptBytes    = 16 << 20
+	LongestBytes = 256 << 20
+)
 
 // Bounds are the bounds of one message of a server, in bytes.
 type Bounds struct {
@@ -19,7 +23,7 @@ type Bounds struct {
 }
 
 // DefaultBounds are those that servers have.
-var DefaultBounds = Bounds{Keep: KeptBytes, Longest: 256 << 20}
+var DefaultBounds = Bounds{Keep: KeptBytes, Longest: LongestBytes}
 
 // shortString is what is always kept of a string: names and ids are not longer.
 const shortString = 64
