@@ -93,7 +93,7 @@ func shut(path string) error { return give(path, 0) }
 // give makes something root's if there are other users, else the mode has to do.
 func give(path string, mode fs.FileMode) error {
 	if os.Getuid() == 0 {
-		if err := os.Chown(path, 0, 0); err != nil {
+		if err := os.Lchown(path, 0, 0); err != nil {
 			return err
 		}
 	}
@@ -217,7 +217,7 @@ func (pl *place) copyHome(id, other string) (damagedHome, *place) {
 			d.other = path
 		}
 		if pl.user != nil && err == nil {
-			err = os.Chown(path, int(pl.user.Uid), int(pl.user.Gid))
+			err = os.Lchown(path, int(pl.user.Uid), int(pl.user.Gid))
 		}
 		return err
 	})
@@ -256,7 +256,9 @@ func (pl *place) expectEnd(damage string, args []string) {
 func (pl *place) removeHome(d damagedHome) {
 	pl.t.Helper()
 	for _, path := range []string{d.home, filepath.Dir(d.journal)} {
-		_ = os.Chmod(path, 0o700) // it may be something else by now
+		if st, err := os.Lstat(path); err == nil && st.IsDir() { // a link may lead to a device
+			_ = os.Chmod(path, 0o700) // else RemoveAll says so
+		}
 	}
 	if err := os.RemoveAll(filepath.Dir(d.home)); err != nil {
 		pl.t.Error(err)

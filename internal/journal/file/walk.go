@@ -37,7 +37,7 @@ func (s *Store) walk(ctx context.Context) ([]journalName, []journal.Unread, erro
 	for _, root := range []string{activeDir, archivedDir} {
 		w.archived = root == archivedDir
 		top := filepath.Join(s.home, root)
-		entries, err := w.read(top)
+		entries, err := s.fs.ReadDir(top)
 		if err != nil {
 			w.note(top, err)
 		}
@@ -52,22 +52,15 @@ func (s *Store) walk(ctx context.Context) ([]journalName, []journal.Unread, erro
 	return withoutRepeats(w.names), w.unread, nil
 }
 
-// read reads a directory, and once more if it was just being created: another process may begin its first conversation.
-func (w *walker) read(dir string) ([]fs.DirEntry, error) {
-	entries, err := w.store.fs.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if st, statErr := w.store.fs.Lstat(dir); statErr == nil && st.IsDir() {
-			return w.store.fs.ReadDir(dir)
-		}
-	}
-	return entries, err
-}
-
 // note keeps in mind that a directory cannot be read. One that is not there is not missed, unless a link that leads nowhere
 // is in its place or in that of the home.
 func (w *walker) note(dir string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, lstatErr := w.store.fs.Lstat(dir); errors.Is(lstatErr, fs.ErrNotExist) {
+		st, lstatErr := w.store.fs.Lstat(dir)
+		if lstatErr == nil && st.IsDir() {
+			return // it was created since, and was not there when it was read
+		}
+		if errors.Is(lstatErr, fs.ErrNotExist) {
 			_, lstatErr := w.store.fs.Lstat(w.store.home)
 			_, readErr := w.store.fs.ReadDir(w.store.home)
 			if lstatErr != nil || readErr == nil {
@@ -101,7 +94,7 @@ func (w *walker) dir(ctx context.Context, dir string, entries []fs.DirEntry, lin
 		if !e.IsDir() && !link && !layout.IsDate(e.Name()) || link && linked {
 			continue
 		}
-		below, err := w.read(path)
+		below, err := w.store.fs.ReadDir(path)
 		if err != nil && (layout.IsDate(e.Name()) || e.IsDir() && !errors.Is(err, fs.ErrNotExist)) {
 			w.note(path, err)
 		}
