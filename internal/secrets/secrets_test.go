@@ -192,3 +192,15 @@ func TestFileOfAFlag(t *testing.T) {
 		t.Errorf("a file with two names: %v", err)
 	}
 }
+
+// A file that is named by a link stays secret when the link leads elsewhere.
+func TestLinksToFiles(t *testing.T) {
+	home := Home(t.TempDir())
+	file := write(t, t.TempDir(), "token")
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(file, link))
+	must(t, home.Register(link))
+	if got := home.Registered(); len(got) != 2 || !slices.Contains(got, file) || !slices.Contains(got, link) {
+		t.Errorf("registered %q, want %q and %q", got, link, file)
+	}
+}

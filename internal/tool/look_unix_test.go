@@ -74,3 +74,24 @@ func TestReadFileIsNotLedAstray(t *testing.T) {
 		t.Error("the file was never read, so that this proves nothing")
 	}
 }
+
+// What was checked and has become a link since then is not read.
+func TestReadFileThatWasSwapped(t *testing.T) {
+	for _, path := range []string{"d/f", "d"} {
+		for _, of := range []func(*Files) Tool{func(f *Files) Tool { return &Read{f} }, func(f *Files) Tool { return &Grep{Files: f} }} {
+			dir := fileTree(t, map[string]string{"d/f": "public\n", "secret/f": "secret\n"})
+			tool := of(&Files{Secret: func(path string) bool {
+				if d := filepath.Join(dir, "d"); os.Rename(d, d+"2") == nil {
+					if err := os.Symlink("secret", d); err != nil {
+						t.Error(err)
+					}
+				}
+				return strings.Contains(path, "/secret/")
+			}})
+			out := tool.Run(t.Context(), call(&fakeHost{}, dir, params{"path": path, "pattern": "."})).Output.Output
+			if strings.Contains(out, "secret\n") {
+				t.Errorf("%s of %s reads %q", tool.Spec().Name, path, out)
+			}
+		}
+	}
+}

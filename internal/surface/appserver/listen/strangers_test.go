@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -109,6 +110,21 @@ func TestStrangersCostLittle(t *testing.T) {
 	answer, _ := io.ReadAll(conns[strangers-1])
 	if !strings.Contains(string(answer), "431") {
 		t.Errorf("60 KiB of headers were answered with %.100q", answer)
+	}
+}
+
+// Who has shown a token is refused when all connections are taken.
+func TestOneClientTooMany(t *testing.T) {
+	const token = "correct horse battery"
+	h := &handler{o: Options{Token: &Token{sha256.Sum256([]byte(token))}}, ctx: t.Context(), slots: make(chan struct{})} // has room for none
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+	for authorization, want := range map[string]int{"Bearer " + token: http.StatusServiceUnavailable, "Bearer x": http.StatusUnauthorized} {
+		r.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", authorization, w.Code, want)
+		}
 	}
 }
 
