@@ -131,6 +131,15 @@ func TestNothingThatARepositoryNamesIsRun(t *testing.T) {
 	}
 }
 
+// The attacks leave out what is taken over from a repository, so nothing of that may name a program.
+func TestNoProgramIsTakenOver(t *testing.T) {
+	for _, key := range programs {
+		if kept().MatchString(strings.ToLower(key)) {
+			t.Errorf("%s is taken over", key)
+		}
+	}
+}
+
 // The attacks work: a plain git falls for each.
 func TestThePlainGitRunsThem(t *testing.T) {
 	s := newSite(t)
