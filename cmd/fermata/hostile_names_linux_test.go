@@ -22,6 +22,13 @@ esac
 done
 `
 
+// rudeServer is one that refuses to serve, for a reason that looks like another line.
+const rudeServer = `read -r line
+id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+printf '%s\n' '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32603,"message":"FORGED"}}'
+cat >/dev/null
+`
+
 // Names that browsers and MCP servers give themselves are shown whole and on one line, on a terminal and in a pipe.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
@@ -29,6 +36,8 @@ func TestHostileNames(t *testing.T) {
 	escaped := strings.NewReplacer("\r", `\r`, "\n", `\n`, "\x1b", `\u001b`, "\a", `\u0007`, "\u009b", `\u009b`, "\u202e", `\u202e`).Replace(forged)
 	pl.file("server.sh", strings.ReplaceAll(hostileServer, "FORGED", escaped))
 	pl.must("mcp", "add", "sly", "--", "sh", filepath.Join(pl.work, "server.sh"))
+	pl.file("rude.sh", strings.ReplaceAll(rudeServer, "FORGED", escaped))
+	pl.must("mcp", "add", "rude", "--", "sh", filepath.Join(pl.work, "rude.sh"))
 	sessions := access.Open(filepath.Join(pl.dir, "home", "fermata"))
 	code, err := sessions.NewLink(access.Everything)
 	if err != nil {

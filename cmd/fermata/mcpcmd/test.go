@@ -81,7 +81,7 @@ func chosen(l app.Loaded, names []string) (map[string]config.MCPServer, error) {
 func printReport(out io.Writer, list []mcp.Status) error {
 	for _, s := range list {
 		if s.State != mcp.Running {
-			fmt.Fprintf(out, "%s: %s: %s\n", s.Name, s.State, safetext.Show(s.Error))
+			fmt.Fprintf(out, "%s: %s: %s\n", s.Name, s.State, safetext.ShowLine(s.Error))
 			continue
 		}
 		fmt.Fprintf(out, "%s: %s, started in %s, %s%s\n", s.Name, safetext.ShowLine(s.Program), s.Took, plural.Of(len(s.Tools), "tool"), loggedIn(s))
