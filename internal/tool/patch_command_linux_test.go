@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -267,5 +268,15 @@ func TestApplyPatchThatIsIncomplete(t *testing.T) {
 	e.Run(t.Context(), on(h, dir, "echo; "+heredoc(update("a", "a", "b")), params{"tty": false}))
 	if slices.Contains(h.kinds(), "PatchSettled") {
 		t.Error("settled, although nobody knows how it went")
+	}
+}
+
+// A request that is too large is refused whole: the part of it that was read may be a patch as well.
+func TestRequestForAPatchThatIsTooLarge(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	request := append([]byte("/w\x00"), bytes.Repeat([]byte("x"), maxAskBytes)...)
+	if got := new(patchDesk).answer(ctx, request); got.ExitCode != 1 || !strings.Contains(got.Text, "larger than 4 MiB") {
+		t.Errorf("%+v", got)
 	}
 }
