@@ -435,6 +435,41 @@ func TestShimsDoNotNeedNet(t *testing.T) {
 	}
 }
 
+// Whoever has git read a work tree leaves out the files that are registered as secret, for diffs, bundles and snapshots.
+func TestGitIsWithoutSecrets(t *testing.T) {
+	found := 0
+	for _, s := range sources(t) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.CompositeLit)
+			if !ok || s.test || written(t, s, lit.Type) != "git.Options" {
+				return true
+			}
+			found++
+			text := written(t, s, lit)
+			if s.pkg != "internal/tool" && !regexp.MustCompile(`Without: +secrets\.Home\([\w.]*[hH]ome\)\.Registered\(\)`).MatchString(text) { // it is told what to leave out
+				t.Errorf("%s: %s does not leave out what is secret", s.path, text)
+			}
+			return true
+		})
+	}
+	if found < 3 {
+		t.Errorf("only %d were found", found)
+	}
+}
+
+// written is an expression as it is written.
+func written(t *testing.T, s source, n ast.Expr) string {
+	t.Helper()
+	var b strings.Builder
+	if n == nil {
+		return ""
+	}
+	if err := printer.Fprint(&b, s.set, n); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 // The numbers in docs/security.md are those of the program: whoever changes one changes both, and this table.
 func TestSecurityNumbers(t *testing.T) {
 	text, err := os.ReadFile("docs/security.md")
@@ -485,11 +520,7 @@ func constants(t *testing.T) map[string]string {
 			for _, spec := range g.Specs {
 				v := spec.(*ast.ValueSpec)
 				for i, value := range v.Values {
-					var b strings.Builder
-					if err := printer.Fprint(&b, s.set, value); err != nil {
-						t.Fatal(err)
-					}
-					values[s.pkg+"."+v.Names[i].Name] = b.String()
+					values[s.pkg+"."+v.Names[i].Name] = written(t, s, value)
 				}
 			}
 		}

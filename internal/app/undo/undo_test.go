@@ -3,12 +3,15 @@ package undo
 import (
 	"encoding/json"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/app/hint"
+	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -89,4 +92,15 @@ func describeChoice(c transcript.TurnChanges, err error) string {
 		text += ", " + c.Trees.Before + " to " + c.Trees.After
 	}
 	return text
+}
+
+// Snapshots leave out the files that a process of the home uses as secrets.
+func TestSnapshotsAreWithoutSecrets(t *testing.T) {
+	home, file := t.TempDir(), filepath.Join(t.TempDir(), "token")
+	if err := secrets.Home(home).Register(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := Snapshots(home).Secret(); !slices.Contains(got, file) {
+		t.Errorf("left out are %q", got)
+	}
 }
