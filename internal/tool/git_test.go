@@ -117,6 +117,21 @@ func TestSnapshotLeavesTheRepositoryAlone(t *testing.T) {
 	}
 }
 
+// Commands can read the objects of snapshots, so nothing that is secret gets into them.
+func TestSnapshotIsWithoutSecrets(t *testing.T) {
+	dir, s := newRepo(t), snapshots(t)
+	s.Secret = func() []string { return []string{filepath.Join(dir, "loose")} }
+	r, tree, err := s.take(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	paths, err := r.TreePaths(t.Context(), tree)
+	if diff := cmp.Diff([]string{".gitignore", "a", "staged"}, paths); diff != "" || err != nil {
+		t.Errorf("%s %v", diff, err)
+	}
+}
+
 // A file that changed in the same instant in which the index was written looks
 // as if it had not; git looks twice at such files, if it knows the instant.
 func TestSnapshotSeesAChangeInTheSameInstant(t *testing.T) {
