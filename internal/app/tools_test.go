@@ -89,3 +89,37 @@ func TestSecretFiles(t *testing.T) {
 		}
 	}
 }
+
+// Each tool that reads files is told which ones are secret.
+func TestToolsKnowWhatIsSecret(t *testing.T) {
+	cfg, _, err := config.Load(config.Options{Cwd: t.TempDir(), Env: env(t.TempDir())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.ViewImage = true
+	found := 0
+	for _, of := range (&toolkit{config: cfg, models: &Models{config: cfg}}).tools(p.Settings{Model: "gpt-5"}) {
+		var secret func(string) bool
+		switch x := of.(type) {
+		case *tool.Read:
+			secret = x.Files.Secret
+		case *tool.List:
+			secret = x.Files.Secret
+		case *tool.Grep:
+			secret = x.Files.Secret
+		case *tool.Patch:
+			secret = x.Secret
+		case tool.ViewImage:
+			secret = x.Secret
+		default:
+			continue
+		}
+		found++
+		if secret == nil || !secret("/proc/self/environ") {
+			t.Errorf("%s is not told", of.Spec().Name)
+		}
+	}
+	if found != 5 {
+		t.Errorf("%d tools were found", found)
+	}
+}
