@@ -125,9 +125,14 @@ func TestKilledAgents(t *testing.T) {
 	}
 	for _, a := range agents() {
 		t.Run(a.name, func(t *testing.T) {
-			if _, err := os.Stat(a.bin); a.bin == "" || err != nil {
+			bin, err := filepath.Abs(a.bin) // it is started in another directory
+			if err == nil {
+				_, err = os.Stat(bin)
+			}
+			if a.bin == "" || err != nil {
 				t.Skipf("skipped: there is no %s here; name it with -%s", a.name, a.name)
 			}
+			a.bin = bin
 			killed(t, a, fermata)
 		})
 	}
