@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // geminiLine is one line of a session: its head, a message, or a change.
@@ -115,7 +116,7 @@ func (h *Home) geminiRoots() func(slug string) string {
 	var file struct {
 		Projects map[string]string `json:"projects"`
 	}
-	if f, err := open(filepath.Join(h.Dir, "projects.json")); err == nil {
+	if f, err := regular.Open(filepath.Join(h.Dir, "projects.json")); err == nil {
 		_ = json.NewDecoder(f).Decode(&file) // the folder may know it as well
 		f.Close()
 	}
@@ -125,10 +126,8 @@ func (h *Home) geminiRoots() func(slug string) string {
 	}
 	return func(slug string) string {
 		name := filepath.Join(h.Dir, "tmp", slug, ".project_root")
-		if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() && st.Size() < 1<<16 {
-			if root, err := os.ReadFile(name); err == nil {
-				return strings.TrimSpace(string(root))
-			}
+		if root, err := regular.ReadFile(name); err == nil && len(root) < 1<<16 {
+			return strings.TrimSpace(string(root))
 		}
 		return bySlug[slug]
 	}
@@ -193,7 +192,7 @@ func (g *geminiLog) read(ctx context.Context, path string, limit int64, lose fun
 
 // readDocument reads a session that is one JSON document.
 func (g *geminiLog) readDocument(path string, limit int64) error {
-	f, err := open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

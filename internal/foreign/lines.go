@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 const (
@@ -23,20 +23,6 @@ const (
 	// headBytes is how much is read of a file to list it.
 	headBytes = 256 << 10
 )
-
-// open opens a file of another program for reading. A name that is no regular file is refused: opening a pipe
-// would wait, and a device has no end.
-func open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		f.Close()
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	return f, nil
-}
 
 // A line is one line of a file that is not empty.
 type line struct {
@@ -51,7 +37,7 @@ var errEnough = errors.New("enough")
 // eachLine calls f for every line of a file, compressed or not, until limit bytes were read. The line's data is
 // only valid during the call. An error of f ends it, and is returned unless it is errEnough.
 func eachLine(ctx context.Context, path string, limit int64, f func(line) error) error {
-	file, err := open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

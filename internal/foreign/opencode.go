@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/foreign/sqlite"
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // A snapshot is a copy of a database that does not change.
@@ -90,7 +91,7 @@ func (s *snapshot) open(ctx context.Context, path string) error {
 	var readers [2]io.ReaderAt
 	var sizes [2]int64
 	for i, name := range names {
-		f, err := open(filepath.Join(s.dir, filepath.Base(name)))
+		f, err := regular.Open(filepath.Join(s.dir, filepath.Base(name)))
 		if errors.Is(err, fs.ErrNotExist) && i == 1 {
 			break
 		}
@@ -125,7 +126,7 @@ func stamps(names []string) []string {
 }
 
 func copyFile(ctx context.Context, from, to string) error {
-	in, err := open(from)
+	in, err := regular.Open(from)
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
-	"strings"
 	"syscall"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // FS is all that a file store needs of a file system, so that tests can bring
@@ -52,30 +52,14 @@ type OS struct{}
 
 var _ FS = OS{}
 
-var errNotRegular = errors.New("not a regular file")
-
 // OpenFile implements FS. Files are opened close-on-exec, like everything that
-// package os opens, so that children do not keep a lock. Without O_NONBLOCK, opening a
-// named pipe would wait for its other end.
+// package os opens, so that children do not keep a lock.
 func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, perm)
+	f, err := regular.OpenFile(name, flag|syscall.O_NOFOLLOW, perm)
 	if err != nil {
-		return nil, err
-	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
-	}
-	if err != nil {
-		f.Close()
 		return nil, err
 	}
 	return osFile{f}, nil
-}
-
-// openDir opens a directory. A named pipe in its place is an error, and nothing to wait for.
-func openDir(name string) (*os.File, error) {
-	return os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 }
 
 // Mkdir implements FS.
@@ -91,23 +75,14 @@ func (OS) Remove(name string) error { return os.Remove(name) }
 func (OS) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 
 // ReadDir implements FS.
-func (OS) ReadDir(name string) ([]fs.DirEntry, error) {
-	d, err := openDir(name)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, err
-}
+func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return regular.ReadDir(name) }
 
 // Readlink implements FS.
 func (OS) Readlink(name string) (string, error) { return os.Readlink(name) }
 
 // IsEmpty implements FS.
 func (OS) IsEmpty(dir string) (bool, error) {
-	d, err := openDir(dir)
+	d, err := regular.OpenDir(dir)
 	if err != nil {
 		return false, err
 	}
@@ -125,7 +100,7 @@ func (OS) SameFile(a, b fs.FileInfo) bool { return os.SameFile(a, b) }
 // SyncDir implements FS. It is a full fsync: for a directory, fdatasync may
 // leave out just the names.
 func (OS) SyncDir(dir string) error {
-	d, err := openDir(dir)
+	d, err := regular.OpenDir(dir)
 	if err != nil {
 		return err
 	}
