@@ -50,10 +50,31 @@ func Command(s cli.Streams) *cobra.Command {
 	return cmd
 }
 
+// contradiction returns an error if one flag would make another one do nothing.
+func (o options) contradiction() error {
+	for _, c := range []struct {
+		flags  bool
+		reason string
+	}{
+		{o.check && o.all, "--check looks at all conversations; leave --all out"},
+		{o.check && o.dryRun, "--check imports nothing; leave --dry-run out"},
+		{o.check && o.branches, "--branches cannot be used with --check"},
+		{o.dryRun && o.branches, "--branches cannot be used with --dry-run"},
+	} {
+		if c.flags {
+			return cli.Usagef("import: %s", c.reason)
+		}
+	}
+	return nil
+}
+
 func run(ctx context.Context, s cli.Streams, o options, args []string) error {
 	agent := foreign.Agent(args[0])
 	if !slices.Contains(foreign.Agents, agent) {
 		return cli.Usagef("import: %q is not an agent that is known here: codex, claude, opencode or gemini", args[0])
+	}
+	if err := o.contradiction(); err != nil {
+		return err
 	}
 	since, err := parseSince(o.since, time.Now())
 	if err != nil {
@@ -66,6 +87,12 @@ func run(ctx context.Context, s cli.Streams, o options, args []string) error {
 	home, ids, err := findHome(agent, args[1:])
 	if err != nil {
 		return err
+	}
+	switch named := len(ids) > 0; {
+	case o.all && named:
+		return cli.Usagef("import: --all cannot be used with an ID or the file of one conversation")
+	case (o.dryRun || o.branches) && !o.all && !named:
+		return cli.Usagef("import: --dry-run and --branches need --all or an ID")
 	}
 	home.Scratch = scratch
 	defer home.Close()
