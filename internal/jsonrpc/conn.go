@@ -202,10 +202,14 @@ func (c *Conn) waitFor(done <-chan struct{}) {
 }
 
 func (c *Conn) tooLong() *Error {
-	if c.o.Room != nil {
-		return Errorf(CodeParse, "a line has more than %d bytes, or too many long lines are sent at once", c.o.MaxLine)
+	maxLine, room := c.o.MaxLine, c.o.Room
+	if c.o.LineBounds != nil {
+		maxLine, room = c.o.LineBounds()
 	}
-	return Errorf(CodeParse, "a line has more than %d bytes", c.o.MaxLine)
+	if room != nil {
+		return Errorf(CodeParse, "a line has more than %d bytes, or too many long lines are sent at once", maxLine)
+	}
+	return Errorf(CodeParse, "a line has more than %d bytes", maxLine)
 }
 
 type readLine struct {

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"runtime"
@@ -51,7 +52,7 @@ func TestStrangersOfTheSocket(t *testing.T) {
 	}
 	t.Logf("%d strangers: %d goroutines", strangers, runtime.NumGoroutine()-before)
 	long := strings.Repeat("x", remote.StrangerLine+1)
-	for text, conn := range map[string]net.Conn{"a line has more than": all[strangers-1], `"id":2`: client} {
+	for text, conn := range map[string]net.Conn{fmt.Sprintf("a line has more than %d bytes", remote.StrangerLine): all[strangers-1], `"id":2`: client} {
 		r := bufio.NewReader(conn)
 		if got := ask(t, conn, r, `{"id":2,"method":"ping","params":{},"x":"`+long+`"}`); !strings.Contains(got, text) {
 			t.Errorf("a long line was answered with %.200s", got)
