@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -255,28 +257,28 @@ func TestPty(t *testing.T) {
 // TestDaemonIsEnded leaves a confined daemon behind, which the shim must still be
 // able to kill.
 func TestDaemonIsEnded(t *testing.T) {
+	if self := strconv.Itoa(os.Getpid()); !runs(self, os.Args[0]) {
+		t.Fatalf("runs does not see process %s", self)
+	}
 	a := newAgent(t)
 	ability := canConfine(t)
 	for _, policy := range []protocol.SandboxPolicy{onlyWorkspace(), {Mode: protocol.SandboxReadOnly}, {Mode: protocol.SandboxFullAccess}} {
 		w := newWorld(t)
 		r, out := a.run(t, w, w.confinement(t, ability, policy), "",
-			`{ (setsid sh -c 'trap "" TERM HUP INT; echo $$; while :; do sleep 1; done' &) } | { read p; echo $p; }`)
+			`{ (setsid sh -c 'trap "" TERM HUP INT; echo $$; while :; do sleep 1; done' `+w.ws+` &) } | { read p; echo $p; }`)
 		pid := strings.TrimSpace(out)
-		if r.Killed == 0 || pid == "" || runs(pid) {
+		if r.Killed == 0 || pid == "" || runs(pid, w.ws) {
 			t.Errorf("%s: daemon %q, result %+v", policy.Mode, pid, r)
 		}
 	}
 }
 
-// runs reports whether a process runs: one that was killed may still be there
-// until its parent has asked for its status.
-func runs(pid string) bool {
-	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	if err != nil {
-		return false
-	}
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
+// runs reports whether a process that was started with the argument runs. Its number
+// alone would not tell: where others fork fast, another process soon has it. One that
+// was killed and not yet waited for has no arguments any more.
+func runs(pid, arg string) bool {
+	line, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
+	return slices.Contains(strings.Split(string(line), "\x00"), arg)
 }
 
 // TestInPIDNamespace combines both.
