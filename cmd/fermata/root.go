@@ -153,7 +153,7 @@ func addOthers(root *cobra.Command, s cli.Streams) {
 	addTo(root, groupManage, importcmd.Command(s))
 	addTo(root, groupManage, storecmd.Command(s.Out, s.Err, cli.Usagef))
 	addTo(root, groupMachine, setupcmd.Commands(setupcmd.For(s))...)
-	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), completionCommand(s), versionCommand(s))
+	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), completionCommand(s), manCommand(s), versionCommand(s))
 	tuicmd.Interactive(root, s)
 }
 
