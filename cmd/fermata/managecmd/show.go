@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/remote"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec"
-	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -132,5 +132,5 @@ func markdownFor(o exec.Options) func(string, int) []string {
 		look = look.With(l.Config.Screen.Theme)
 	}
 	t := theme.New(look)
-	return func(text string, width int) []string { return markdown.Render(text, width, t) }
+	return func(text string, width int) []string { return draw.Markdown(text, width, t) }
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/page"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -37,7 +37,7 @@ func (m *model) Pick(list *picker.Model, chosen func(id string) tea.Cmd) {
 }
 
 // ShowPage shows a text in place of everything else.
-func (m *model) ShowPage(s *page.Page) { m.screen = paper{s} }
+func (m *model) ShowPage(s *draw.Page) { m.screen = paper{s} }
 
 // Ask asks a question in place of the composer.
 func (m *model) Ask(question dialog.Confirm, chosen func(id string) tea.Cmd) {

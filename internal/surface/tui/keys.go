@@ -5,9 +5,9 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/clipboard"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
 	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
-	"github.com/fermata-agent/fermata/internal/surface/tui/selection"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -21,7 +21,7 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 	if isKey && key.String() != "ctrl+c" || isPaste {
 		m.disarm()
 		m.clearHint()
-		m.sel = selection.Selection{}
+		m.sel = draw.Selection{}
 	}
 	if isKey && key.String() != "esc" || isPaste {
 		m.escaped = false

@@ -15,13 +15,12 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
 	"github.com/fermata-agent/fermata/internal/surface/tui/elicit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
-	"github.com/fermata-agent/fermata/internal/surface/tui/scroll"
-	"github.com/fermata-agent/fermata/internal/surface/tui/selection"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -39,7 +38,7 @@ type model struct {
 	dark, color   bool
 
 	conv      conversation
-	view      *scroll.View
+	view      *draw.View
 	comp      *composer.Composer
 	fresh     p.Settings  // of the next conversation
 	requested p.Overrides // of this person, for a conversation that has not begun
@@ -60,7 +59,7 @@ type model struct {
 	leaving  *leave                            // the program is about to end
 
 	draft     draft.Keeper
-	sel       selection.Selection
+	sel       draw.Selection
 	escaped   bool // Esc was the last key, and there was nothing for it to do
 	trusting  bool // messages wait until it is known whether the directory is trusted
 	asleep    bool // we have stopped ourselves: that we go on is no news
@@ -99,7 +98,7 @@ func newModel(ctx context.Context, o Options) *model {
 		dir: &atomic.Pointer[string]{}, created: &atomic.Pointer[p.ConversationID]{},
 	}
 	m.theme = theme.New(theme.Options{Dark: m.dark, Color: m.color})
-	m.view = scroll.New(m.theme)
+	m.view = draw.NewView(m.theme)
 	m.configureView()
 	m.comp = composer.New(m.theme, composer.Options{
 		Context: ctx, History: o.History, Files: m.files(), Commands: commandList(o.Prompts), MoreCommands: o.MorePrompts, Placeholder: "Describe a task, or type / for commands", Vim: m.setting().Vim,
@@ -277,7 +276,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case tea.MouseClickMsg, tea.MouseMotionMsg, tea.MouseReleaseMsg:
 		return m.mouse(msg)
 	case tea.WindowSizeMsg:
-		m.sel = selection.Selection{}
+		m.sel = draw.Selection{}
 		m.width, m.height = max(1, msg.Width), max(1, msg.Height)
 	case tea.BackgroundColorMsg:
 		m.repaint(msg.IsDark(), m.color)

@@ -4,7 +4,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/clipboard"
-	"github.com/fermata-agent/fermata/internal/surface/tui/selection"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 )
 
 // mouse selects; what is selected is copied when the button is released.
@@ -14,9 +14,9 @@ func (m *model) mouse(msg tea.Msg) tea.Cmd {
 	}
 	switch msg := msg.(type) {
 	case tea.MouseClickMsg:
-		m.sel = selection.Selection{}
+		m.sel = draw.Selection{}
 		if msg.Button == tea.MouseLeft {
-			m.sel = selection.Begin(msg.X, msg.Y)
+			m.sel = draw.BeginSelection(msg.X, msg.Y)
 		}
 	case tea.MouseMotionMsg:
 		m.sel.Drag(msg.X, msg.Y)

@@ -9,8 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/cell"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
@@ -166,7 +166,7 @@ func (m *model) scrollback() []string {
 	items = items[max(0, len(items)-lastItems):]
 	var lines []string
 	for _, it := range items {
-		drawn := cell.Render(it, m.cellOptions(m.width))
+		drawn := draw.Item(it, m.cellOptions(m.width))
 		if len(drawn) > 0 {
 			lines = append(append(lines, drawn...), "")
 		}

@@ -6,8 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/cell"
-	"github.com/fermata-agent/fermata/internal/surface/tui/page"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
@@ -35,7 +34,7 @@ func (s *pick) note(text string) { s.SetNote(text) }
 func (s *pick) view(width, height int) ([]string, *tea.Cursor) { return s.View(width, height) }
 
 // A paper is a text.
-type paper struct{ *page.Page }
+type paper struct{ *draw.Page }
 
 func (s paper) update(msg tea.Msg) (tea.Cmd, bool) { return nil, s.Update(msg) }
 
@@ -47,11 +46,11 @@ func (s paper) note(text string) { s.SetNote(text) }
 func (m *model) unfold() tea.Cmd {
 	for _, it := range slices.Backward(m.conv.tr.Items) {
 		o := m.cellOptions(m.width)
-		if cell.Foldable(it, o) {
-			m.screen = paper{page.New(m.theme, "The last long item", func(width int) []string {
+		if draw.Foldable(it, o) {
+			m.screen = paper{draw.NewPage(m.theme, "The last long item", func(width int) []string {
 				o := m.cellOptions(width)
 				o.Expanded = true
-				return cell.Render(it, o)
+				return draw.Item(it, o)
 			})}
 			return nil
 		}
@@ -60,11 +59,11 @@ func (m *model) unfold() tea.Cmd {
 }
 
 // cellOptions is how items are drawn outside of the window.
-func (m *model) cellOptions(width int) cell.Options {
-	return cell.Options{Width: width, Theme: m.theme, Now: time.Now(), Dir: m.Settings().Cwd, HideReasoning: m.o.Config != nil && m.o.Config.HideReasoning}
+func (m *model) cellOptions(width int) draw.Options {
+	return draw.Options{Width: width, Theme: m.theme, Now: time.Now(), Dir: m.Settings().Cwd, HideReasoning: m.o.Config != nil && m.o.Config.HideReasoning}
 }
 
 // page shows lines of plain text.
 func (m *model) page(title, text string) {
-	m.screen = paper{page.Text(m.theme, title, text)}
+	m.screen = paper{draw.NewTextPage(m.theme, title, text)}
 }

@@ -11,8 +11,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -36,7 +36,7 @@ func CopyAnswer(h host.Host, args string) tea.Cmd {
 		if args == "" {
 			return Copy(h, it.Text, "last answer")
 		}
-		blocks := markdown.CodeBlocks(it.Text)
+		blocks := draw.CodeBlocks(it.Text)
 		n, err := strconv.Atoi(args)
 		if err != nil || n < 1 || n > len(blocks) {
 			return h.Hint(theme.Warn, "/copy N: the last answer has %s", words.Count(len(blocks), "code block"))

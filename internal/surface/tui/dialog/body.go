@@ -6,7 +6,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
-	"github.com/fermata-agent/fermata/internal/surface/tui/cell"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -146,7 +146,7 @@ func commandLines(t *theme.Theme, argv []string, width int) []string {
 func toolLines(t *theme.Theme, r p.ApprovalRequested, width int) []string {
 	lines := wrapped(t, theme.Bold, "server  "+r.MCP.Server, width)
 	lines = append(lines, wrapped(t, theme.Bold, "tool    "+r.MCP.Name, width)...)
-	for _, l := range cell.Arguments(string(r.Detail)) {
+	for _, l := range draw.Arguments(string(r.Detail)) {
 		for _, part := range safetext.Wrap(safetext.Show(l), max(width-2, 1)) {
 			lines = append(lines, "  "+t.Paint(theme.Code, part))
 		}

@@ -70,7 +70,7 @@ var hidden = "echo hello" + strings.Repeat("\n", 40) + strings.Repeat("echo more
 func TestNamesAreShownWhole(t *testing.T) {
 	c := Confirm{Title: "The MCP server bad\rgood asks", Choices: []Choice{{ID: "a", Key: "y", Label: "always allow delete\rread\n"}}}
 	for _, size := range [][2]int{{80, 18}, {80, 4}} {
-		got := draw(t, NewConfirm(noColour, c), size[0], size[1])
+		got := drawFrame(t, NewConfirm(noColour, c), size[0], size[1])
 		if !strings.Contains(got, "bad␍good") || !strings.Contains(got, "delete␍read␊") {
 			t.Errorf("in %v:\n%s", size, got)
 		}
@@ -86,7 +86,7 @@ func TestTheEndOfACommandIsSeen(t *testing.T) {
 		"echo hello;" + strings.Repeat(" \\\n", 500) + "rm -rf ~",
 	} {
 		for _, size := range [][2]int{{40, 9}, {80, 18}, {120, 30}} {
-			got := draw(t, NewApproval(noColour, command(s)), size[0], size[1])
+			got := drawFrame(t, NewApproval(noColour, command(s)), size[0], size[1])
 			if !strings.Contains(got, "rm -rf ~") {
 				t.Errorf("%.20q in %v:\n%s", s, size, got)
 			}
@@ -103,7 +103,7 @@ func TestPagingPassesNothingOver(t *testing.T) {
 	m := NewApproval(noColour, command(b.String()))
 	seen := ""
 	for range 60 {
-		seen += draw(t, m, 60, 16)
+		seen += drawFrame(t, m, 60, 16)
 		press(m, "pgdown")
 	}
 	for n := range 100 {
@@ -113,7 +113,7 @@ func TestPagingPassesNothingOver(t *testing.T) {
 	}
 }
 
-func draw(t *testing.T, m *Model, width, height int) string {
+func drawFrame(t *testing.T, m *Model, width, height int) string {
 	t.Helper()
 	lines, cursor := m.View(width, height)
 	tuitest.CheckWidth(t, lines, width)
@@ -130,12 +130,12 @@ func TestGoldenFrames(t *testing.T) {
 			m := s.make(noColour)
 			m.View(size[0], size[1])
 			press(m, strings.Fields(s.keys)...)
-			fmt.Fprintf(&all, "== %s\n%s", s.name, draw(t, m, size[0], size[1]))
+			fmt.Fprintf(&all, "== %s\n%s", s.name, drawFrame(t, m, size[0], size[1]))
 		}
 		tuitest.Golden(t, fmt.Sprintf("frames-%dx%d", size[0], size[1]), all.String())
 	}
 	m := NewApproval(theme.New(theme.Options{Dark: true, Color: true}), patch())
-	tuitest.Golden(t, "frames-colour", draw(t, m, 60, 24))
+	tuitest.Golden(t, "frames-colour", drawFrame(t, m, 60, 24))
 }
 
 // The choices are what a person needs; they are seen on any screen.
@@ -143,7 +143,7 @@ func TestChoicesAreAlwaysSeen(t *testing.T) {
 	for height := 1; height < 30; height++ {
 		for _, width := range []int{40, 80} {
 			for _, a := range []Approval{command("make"), patch()} {
-				frame := draw(t, NewApproval(noColour, a), width, height)
+				frame := drawFrame(t, NewApproval(noColour, a), width, height)
 				for _, want := range []string{"y", "yes", "session", "no", "stop"} {
 					if !strings.Contains(frame, want) {
 						t.Fatalf("%d×%d: %q is missing in\n%s", width, height, want, frame)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/page"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -33,7 +33,7 @@ type Host interface {
 	// Pick shows a list in place of everything else. chosen is called with the id of the row.
 	Pick(list *picker.Model, chosen func(id string) tea.Cmd)
 	// ShowPage shows a text in place of everything else.
-	ShowPage(*page.Page)
+	ShowPage(*draw.Page)
 	// Ask asks a question in place of the composer. chosen is called with the id of the choice, or with
 	// an empty one.
 	Ask(question dialog.Confirm, chosen func(id string) tea.Cmd)

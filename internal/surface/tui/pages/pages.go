@@ -12,9 +12,8 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/markdown"
-	"github.com/fermata-agent/fermata/internal/surface/tui/page"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -49,12 +48,12 @@ func Diff(h host.Host, changes func(ctx context.Context, dir string) (diff strin
 
 func showDiff(h host.Host, title, d string) {
 	t := h.Theme()
-	h.ShowPage(page.New(t, title, func(width int) []string {
+	h.ShowPage(draw.NewPage(t, title, func(width int) []string {
 		fence := "```"
 		for strings.Contains(d, fence) {
 			fence += "`"
 		}
-		return markdown.Render(fence+"diff\n"+strings.TrimRight(d, "\n")+"\n"+fence, width, t)
+		return draw.Markdown(fence+"diff\n"+strings.TrimRight(d, "\n")+"\n"+fence, width, t)
 	}))
 }
 
@@ -97,7 +96,7 @@ func (s Status) Show(h host.Host) {
 		line("context", "%d tokens%s", s.Context, window(now.ContextWindow))
 	}
 	line("background", "%d", len(tr.Running))
-	h.ShowPage(page.Text(h.Theme(), "Status", b.String()))
+	h.ShowPage(draw.NewTextPage(h.Theme(), "Status", b.String()))
 }
 
 func window(n int64) string {
@@ -115,7 +114,7 @@ func Help(h host.Host, commands []composer.Command) {
 			fmt.Fprintf(&b, "%-23s %s\n", strings.TrimSpace("/"+c.Name+" "+c.Args), c.Help)
 		}
 	}
-	h.ShowPage(page.Text(h.Theme(), "Commands and keys", b.String()+words.Keys))
+	h.ShowPage(draw.NewTextPage(h.Theme(), "Commands and keys", b.String()+words.Keys))
 }
 
 // Background lists the commands that run beside the turns.
@@ -128,7 +127,7 @@ func Background(h host.Host) tea.Cmd {
 	for _, job := range tr.Running {
 		fmt.Fprintln(&b, Job(job))
 	}
-	h.ShowPage(page.Text(h.Theme(), "Background commands; /kill N stops one", b.String()))
+	h.ShowPage(draw.NewTextPage(h.Theme(), "Background commands; /kill N stops one", b.String()))
 	return nil
 }
 
