@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -219,10 +220,15 @@ func orVariable(s config.Secret, name string) string {
 // nothing of it is not parsed: most commands need nothing else of it.
 func Settings(home string) (config.Store, error) {
 	text, err := regular.ReadFile(filepath.Join(home, config.FileName))
-	if err != nil || !bytes.Contains(text, []byte("store")) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return config.Store{}, nil
+	case err != nil: // it may name another store: what is in files would be shown as if it were everything
+		return config.Store{}, fmt.Errorf("read configuration: %w", err)
+	case !bytes.Contains(text, []byte("store")):
 		return config.Store{}, nil // whoever needs the rest says what is wrong with it
 	}
-	cfg, _, err := config.Load(config.Options{Cwd: home, Env: os.Getenv})
+	cfg, _, err := config.Load(config.Options{Home: home, Cwd: home, Env: os.Getenv})
 	if err != nil {
 		return config.Store{}, err
 	}
