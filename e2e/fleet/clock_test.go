@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"flag"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,9 +20,19 @@ var clock atomic.Int64
 //go:linkname clockUsers github.com/nats-io/nats-server/v2/server/ats.refs
 var clockUsers atomic.Int64
 
+// Tests with servers and processes of their own run side by side, after those in synctest bubbles: they share the server's clock,
+// and wait more than they compute.
+const sideBySide = "6"
+
 func TestMain(m *testing.M) {
 	clockUsers.Add(1)
-	code := m.Run()
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", sideBySide) // it is a number
+	}
+	code := runWithGit(m)
 	endThree()
 	if binaryDir != "" {
 		os.RemoveAll(binaryDir)
@@ -29,6 +41,23 @@ func TestMain(m *testing.M) {
 		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// runWithGit runs the tests with settings of git that are not the user's.
+func runWithGit(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "fleet")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	settings := filepath.Join(dir, "gitconfig")
+	text := "[user]\n\tname = t\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n"
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		panic(err)
+	}
+	os.Setenv("GIT_CONFIG_GLOBAL", settings)
+	os.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
+	return m.Run()
 }
 
 // races reports what the race detector found in processes, and returns how many of them had something.

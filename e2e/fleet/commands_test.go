@@ -11,6 +11,7 @@ import (
 // A confined command with network access does not reach the NATS servers that its fermata uses, nor does it join the fleet
 // by running fermata, unless the configuration lets commands connect.
 func TestCommandsDoNotReachTheServers(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{}) // without credentials, so that whoever connects is let in
 	port := s.Addr().String()[strings.LastIndex(s.Addr().String(), ":")+1:]
 	network := append(turn, "-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true")

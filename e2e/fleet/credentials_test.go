@@ -37,6 +37,7 @@ type badLogin struct {
 
 // Each kind of credentials opens the servers that want it, and no other does.
 func TestCredentials(t *testing.T) {
+	t.Parallel()
 	for _, l := range []login{password(), token(), nkey(t), credsFile(t), certificate(t), clientCertificate(t)} {
 		t.Run(l.name, func(t *testing.T) {
 			o, err := server.ProcessConfigFile(keep(t, "server.conf", []byte(l.config)))

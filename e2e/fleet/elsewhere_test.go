@@ -37,6 +37,7 @@ func (m *machine) interrupted(cmd interface{ Wait() error }, out *output, mark s
 
 // An approval that a turn on one machine waits for is answered on another, and the command runs on the first.
 func TestApproveFromAnotherMachine(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	a, b := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	a.serve("n")
@@ -60,6 +61,7 @@ func TestApproveFromAnotherMachine(t *testing.T) {
 
 // Whoever resumes a conversation in which a turn runs on another machine sees that turn, and the message is the next one there.
 func TestExecResumeFromAnotherMachine(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	a, b := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	first, said := a.start(append(turn, "--yolo", "run: touch begun; until test -e go; do sleep 0.02; done")...)
@@ -88,6 +90,7 @@ func TestExecResumeFromAnotherMachine(t *testing.T) {
 
 // The terminal UI of one machine shows what another runs, and Esc interrupts it.
 func TestAttachFromAnotherMachine(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	a, b := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	owner, said, mark := a.startTurn()
@@ -118,6 +121,7 @@ func TestAttachFromAnotherMachine(t *testing.T) {
 
 // A client of the app-server of one machine resumes what another runs, and interrupts it.
 func TestAppServerOfAnotherMachine(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	a, b := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	owner, said, mark := a.startTurn()

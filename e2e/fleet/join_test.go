@@ -246,6 +246,7 @@ func TestFollowersLeaveAnOwnerThatWasReplaced(t *testing.T) {
 
 // The commands for what other processes run work from another machine.
 func TestCommandsFromAnotherMachine(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	a, b := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	cmd, out, mark := a.startTurn()
@@ -270,6 +271,7 @@ func TestCommandsFromAnotherMachine(t *testing.T) {
 // What a client on one machine has read of a sentence is a prefix of what is there after the process on
 // another machine that ran the turn was killed.
 func TestSeenIsAPrefixAfterAKill(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	m := newMachine(t, s.ClientURL())
 	cmd, _ := m.start(append(turn, "talk 2000")...)

@@ -95,6 +95,7 @@ func begun(t *testing.T) (o *origin, a, b *treeKeeper) {
 
 // A work tree is the one that was kept last; who has lost it cannot keep any more, and loses nothing.
 func TestWorkTreeHasOneKeeper(t *testing.T) {
+	t.Parallel()
 	o, a, b := begun(t)
 	a.write("new", "of a turn that crashed\n")
 	a.expect("on the same machine", a.ready(2), "")
@@ -121,6 +122,7 @@ func TestWorkTreeHasOneKeeper(t *testing.T) {
 
 // What is too large is not kept, and that is said; what was kept before stays.
 func TestWorkTreeTooLarge(t *testing.T) {
+	t.Parallel()
 	o, a, b := begun(t)
 	a.write("large", strings.Repeat("x", 100_000))
 	a.expect("the second", a.end(2), "what turn 2 changed has more than 20000 bytes, which is not kept")
@@ -130,6 +132,7 @@ func TestWorkTreeTooLarge(t *testing.T) {
 
 // A turn that waits is not continued in another work tree; when it has been interrupted, what it had changed is there.
 func TestWorkTreeOfAWaitingTurn(t *testing.T) {
+	t.Parallel()
 	s, o := listen(t, &server.Options{}), newOrigin(t)
 	a, b := newKeeper(t, s, "a"), newKeeper(t, s, "b")
 	if _, err := a.Begin(t.Context(), treeID, git.Source{URL: o.url}); err != nil {

@@ -15,6 +15,7 @@ import (
 
 // What is done with conversations beside running them works as on files, from any machine.
 func TestManageOnNATS(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	a, b := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	name := filepath.Join(a.dir, "f.txt")
@@ -51,6 +52,7 @@ func TestManageOnNATS(t *testing.T) {
 
 // The page of one machine shows and interrupts what another runs.
 func TestPageOnAnotherMachine(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	a, b := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	cmd, out, mark := a.startTurn()

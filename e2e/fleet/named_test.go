@@ -20,6 +20,7 @@ func lines(name string) int {
 
 // A script that runs the same command with the same --id again has submitted one turn, and gets its result each time.
 func TestSameIDIsTheSameTurn(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	worker, client := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	effects := filepath.Join(worker.dir, "effects")

@@ -32,6 +32,7 @@ func (silentConn) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
 
 // A machine with much to do may be too slow for one connection: it tries again.
 func TestConnectsAgainAfterATimeout(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	d := &slowDialer{}
 	st := nats.New(t.Context(), nats.Options{URL: s.ClientURL(), Lease: time.Minute, Connect: []natsgo.Option{natsgo.SetCustomDialer(d)}})
@@ -44,6 +45,7 @@ func TestConnectsAgainAfterATimeout(t *testing.T) {
 // When the servers go while a turn runs, its command ends before others could have the conversation,
 // the turn says why, and everything goes on when they are back.
 func TestServersGoWhileATurnRuns(t *testing.T) {
+	t.Parallel()
 	withLease(t, func(ms int) bool {
 		o := server.Options{StoreDir: t.TempDir()}
 		s := listen(t, &o)

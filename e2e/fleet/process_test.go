@@ -116,6 +116,7 @@ var turn = []string{"exec", "--demo", "--skip-git-repo-check"}
 
 // Whatever is wrong with the servers is said in words that help.
 func TestWordsForWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{Username: "bob", Password: "secret"})
 	url := s.ClientURL()
 	expect := func(m *machine, want string, args ...string) {
@@ -227,6 +228,7 @@ func withLease(t *testing.T, f func(ms int) bool) {
 
 // A process that is killed loses nothing, and another machine takes its conversation over.
 func TestMachineIsKilled(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	a, b := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	cmd, _, mark := a.startTurn()
@@ -290,6 +292,7 @@ func TestLeaseOfAProcessEnds(t *testing.T) {
 
 // What was copied to files and back is the same, and can be resumed.
 func TestCopyThereAndBack(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	m := newMachine(t, s.ClientURL())
 	for i := range 3 {

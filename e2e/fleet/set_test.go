@@ -22,6 +22,7 @@ func idOf(t *testing.T, list, text string) string {
 // On a full stream a running turn ends and says why, no other begins, and what the messages advise helps: to delete, or to
 // raise the limit.
 func TestFullStreamIsEmptied(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	m := newMachine(t, s.ClientURL(), "max_bytes = 60000")
 	m.must(append(turn, "talk 5")...)
@@ -55,6 +56,7 @@ func TestFullStreamIsEmptied(t *testing.T) {
 
 // What is fixed when a stream is made can be changed later; a lease only while no process relies on one.
 func TestStoreSet(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	m := newMachine(t, s.ClientURL(), "lease_ms = 60000")
 	m.must(append(turn, "hi")...)

@@ -25,6 +25,7 @@ import (
 // What a node runs ends by a clock that nobody sets: a wall clock that is set by hours, to whichever side, neither ends a lease nor
 // makes it longer. And nothing that a node says of itself has a time in it, which others could compare with theirs.
 func TestLeaseIgnoresTheWallClock(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	var until time.Time
 	st := nats.New(t.Context(), nats.Options{URL: s.ClientURL(), Lease: time.Hour, Renewed: func(at time.Time) { until = at }})

@@ -66,6 +66,7 @@ func exitCode(cmd *exec.Cmd) int {
 
 // A turn that is submitted runs on a node with its label, in that node's directory, and is printed here.
 func TestFleetRunsATurn(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	a, b, client := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	a.serve("a")
@@ -94,6 +95,7 @@ func TestFleetRunsATurn(t *testing.T) {
 }
 
 func TestFleetWithoutNodes(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	client := newMachine(t, s.ClientURL())
 	for wait, want := range map[string]string{"0": "no node takes part with the label gpu", "100ms": "no node began the turn within 100ms: nothing has run"} {
@@ -124,6 +126,7 @@ func TestFleetWithoutNodes(t *testing.T) {
 
 // SIGINT interrupts the turn on its node, SIGHUP leaves it running.
 func TestFleetSignals(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	worker, client := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	worker.serve("w")
@@ -156,6 +159,7 @@ func TestFleetSignals(t *testing.T) {
 
 // A node that is killed in mid-turn has its client see the crash, and no other node runs the turn again.
 func TestFleetNodeDies(t *testing.T) {
+	t.Parallel()
 	s := listen(t, &server.Options{})
 	// Clients look whether a node is there every sixth of its lease.
 	w1, w2, client := newMachine(t, s.ClientURL(), "lease_ms = 20000"), newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())

@@ -29,10 +29,6 @@ func newOrigin(t *testing.T) *origin {
 	}
 	dir := t.TempDir()
 	o := &origin{t: t, url: "file://" + filepath.Join(dir, "origin.git"), marks: filepath.Join(dir, "marks")}
-	settings := filepath.Join(dir, "gitconfig")
-	o.write(settings, "[user]\n\tname = t\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n", 0o600)
-	t.Setenv("GIT_CONFIG_GLOBAL", settings)
-	t.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 	seed, bare := filepath.Join(dir, "seed"), filepath.Join(dir, "origin.git")
 	o.write(filepath.Join(seed, "a.txt"), "1\n", 0o644)
 	o.write(filepath.Join(seed, ".gitignore"), "*.log\n", 0o644)
@@ -109,6 +105,7 @@ func (m *machine) tree(id string) string { return filepath.Join(m.home+"-work", 
 // What a turn changed in a checkout is on the next machine when the first one has died: files, untracked ones, and commits. What
 // was not kept is said.
 func TestWorkTreeMoves(t *testing.T) {
+	t.Parallel()
 	s, o := listen(t, &server.Options{}), newOrigin(t)
 	a, b, c := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	node, said := a.serve("node-a")
@@ -197,6 +194,7 @@ func afterTheKill(t *testing.T, id string, b, c *machine) {
 // What a turn has changed that waits for an approval is kept also if no node runs it. And who copies a conversation with a work
 // tree learns that the tree stays.
 func TestWorkTreeOfATurnThatWaitsAnywhere(t *testing.T) {
+	t.Parallel()
 	s, o := listen(t, &server.Options{}), newOrigin(t)
 	a, b, c := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	node, _ := a.serve("n")
@@ -225,6 +223,7 @@ func TestWorkTreeOfATurnThatWaitsAnywhere(t *testing.T) {
 
 // What cannot be checked out is said to who submits it, and nothing runs.
 func TestWorkTreeThatCannotBeMade(t *testing.T) {
+	t.Parallel()
 	s, o := listen(t, &server.Options{}), newOrigin(t)
 	node, client := newMachine(t, s.ClientURL()), newMachine(t, s.ClientURL())
 	node.serve("n")
