@@ -108,7 +108,7 @@ func TestAnswersStayInTheirConversation(t *testing.T) {
 		ask  func(*driver) tea.Cmd
 		want p.Op
 	}{
-		{"approval", func(d *driver) tea.Cmd { return d.m.approve(call, dialog.Action{Decision: p.Approved}, nil) }, p.Approve{Call: call, Decision: p.Approved}},
+		{"approval", func(d *driver) tea.Cmd { return d.m.approve(call, dialog.Answer{Decision: p.Approved}, nil) }, p.Approve{Call: call, Decision: p.Approved}},
 		{"stop", func(d *driver) tea.Cmd { return d.m.interrupt(1) }, p.Interrupt{Turn: 1}},
 		{"question", func(d *driver) tea.Cmd {
 			return d.m.answerQuestion(&p.ElicitationRequested{Call: call, Number: 1}, p.ElicitationDecline, nil)

@@ -41,11 +41,11 @@ func (m *model) askToDetach(o app.Owner) tea.Cmd {
 	m.screen = nil
 	m.dialog = &asking{
 		turn: turn,
-		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
+		Dialog: dialog.NewConfirm(m.theme, dialog.Confirm{
 			Title: fmt.Sprintf("Turn %d has not ended", turn), Body: body,
 			Choices: []dialog.Choice{quit, {ID: "stop", Key: "s", Label: "stop it, and quit"}, {ID: "stay", Key: "n", Label: "stay"}},
 		}),
-		done: func(a dialog.Action) tea.Cmd {
+		done: func(a dialog.Answer) tea.Cmd {
 			ctx, e := m.ctx, m.o.Engine
 			return map[string]tea.Cmd{"leave": func() tea.Msg { return leave{} }, "stop": func() tea.Msg {
 				follow.EndTurn(ctx, e, id, turn, shutdownBound)

@@ -9,7 +9,6 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/elicit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/tool/mcp/form"
@@ -21,25 +20,25 @@ import (
 // is over.
 func (m *model) askQuestion() tea.Cmd {
 	q := m.question()
-	if d := m.dialog; d != nil && d.question != (elicit.ID{}) && (q == nil || d.question != elicit.IDOf(q)) {
+	if d := m.dialog; d != nil && d.question != (dialog.QuestionID{}) && (q == nil || d.question != dialog.QuestionIDOf(q)) {
 		m.dialog = nil
 	}
-	if q == nil || elicit.IDOf(q) == m.conv.putOff || m.dialog != nil {
+	if q == nil || dialog.QuestionIDOf(q) == m.conv.putOff || m.dialog != nil {
 		return nil
 	}
 	m.dialog = &asking{
-		question: elicit.IDOf(q),
-		Model:    dialog.NewConfirm(m.theme, elicit.Question(q)),
-		done: func(a dialog.Action) tea.Cmd {
+		question: dialog.QuestionIDOf(q),
+		Dialog:   dialog.NewConfirm(m.theme, dialog.Question(q)),
+		done: func(a dialog.Answer) tea.Cmd {
 			switch a.Choice {
-			case elicit.Accept:
+			case dialog.AcceptQuestion:
 				return m.answerQuestion(q, p.ElicitationAccept, nil)
-			case elicit.Decline:
+			case dialog.DeclineQuestion:
 				return m.answerQuestion(q, p.ElicitationDecline, nil)
 			}
-			m.conv.putOff = elicit.IDOf(q)
-			if a.Choice == elicit.Type && m.comp.Empty() {
-				m.comp.SetText(elicit.Command(q))
+			m.conv.putOff = dialog.QuestionIDOf(q)
+			if a.Choice == dialog.TypeAnswer && m.comp.Empty() {
+				m.comp.SetText(dialog.AnswerCommand(q))
 				return nil
 			}
 			return m.Hint(theme.Accent, "/answer answers the question of %s", q.Server)
@@ -63,7 +62,7 @@ func (t *conversation) showQuestions(it *transcript.Item) {
 func (m *model) question() *p.ElicitationRequested {
 	for _, it := range m.conv.questions {
 		for _, q := range it.Questions {
-			if !m.conv.answeredQuestions[elicit.IDOf(q)] {
+			if !m.conv.answeredQuestions[dialog.QuestionIDOf(q)] {
 				return q
 			}
 		}
@@ -99,14 +98,14 @@ func (m *model) answer(text string) tea.Cmd {
 
 func (m *model) answerQuestion(q *p.ElicitationRequested, action p.ElicitationAction, content []byte) tea.Cmd {
 	answered := m.conv.answeredQuestions // of this conversation, whichever is on the screen later
-	answered[elicit.IDOf(q)] = true
+	answered[dialog.QuestionIDOf(q)] = true
 	op := outbox.For(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: action, Content: content})
 	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case errors.Is(err, engine.ErrNoElicitation):
 			return m.Hint(theme.Accent, "that was answered elsewhere")
 		case err != nil:
-			delete(answered, elicit.IDOf(q)) // ask again
+			delete(answered, dialog.QuestionIDOf(q)) // ask again
 			return m.ShowError(err)
 		}
 		return nil

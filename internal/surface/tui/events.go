@@ -165,9 +165,9 @@ func (m *model) askFor(it *transcript.Item) tea.Cmd {
 	var remember func() error
 	ask.Offer, remember = m.permissions().Offer(&req)
 	m.dialog = &asking{
-		item:  it,
-		Model: dialog.NewApproval(m.theme, ask),
-		done:  func(a dialog.Action) tea.Cmd { return m.approve(req.Call, a, remember) },
+		item:   it,
+		Dialog: dialog.NewApproval(m.theme, ask),
+		done:   func(a dialog.Answer) tea.Cmd { return m.approve(req.Call, a, remember) },
 	}
 	return m.dialog.Guard(guardTime)
 }
@@ -179,7 +179,7 @@ type approved struct {
 	err          error
 }
 
-func (m *model) approve(call p.CallID, a dialog.Action, remember func() error) tea.Cmd {
+func (m *model) approve(call p.CallID, a dialog.Answer, remember func() error) tea.Cmd {
 	m.conv.answered[call] = true
 	if a.Decision == p.Abort {
 		m.stopTurn = m.conv.tr.Turn

@@ -9,7 +9,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -32,8 +31,8 @@ func (m *model) Conversation() (p.ConversationID, *transcript.Transcript) {
 }
 
 // Pick shows a list in place of everything else.
-func (m *model) Pick(list *picker.Model, chosen func(id string) tea.Cmd) {
-	m.screen = &pick{Model: list, done: chosen}
+func (m *model) Pick(list *dialog.Picker, chosen func(id string) tea.Cmd) {
+	m.screen = &pick{Picker: list, done: chosen}
 }
 
 // ShowPage shows a text in place of everything else.
@@ -43,7 +42,7 @@ func (m *model) ShowPage(s *draw.Page) { m.screen = paper{s} }
 func (m *model) Ask(question dialog.Confirm, chosen func(id string) tea.Cmd) {
 	m.screen = nil
 	m.dialog = &asking{
-		Model: dialog.NewConfirm(m.theme, question),
-		done:  func(a dialog.Action) tea.Cmd { return chosen(a.Choice) },
+		Dialog: dialog.NewConfirm(m.theme, question),
+		done:   func(a dialog.Answer) tea.Cmd { return chosen(a.Choice) },
 	}
 }

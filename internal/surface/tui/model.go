@@ -17,7 +17,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
-	"github.com/fermata-agent/fermata/internal/surface/tui/elicit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
@@ -83,13 +82,13 @@ type screen interface {
 
 // An asking is a dialog and what its answer leads to.
 type asking struct {
-	*dialog.Model
+	*dialog.Dialog
 	item *transcript.Item // of an approval
 	plan bool             // it asks whether a plan is accepted
 	turn p.TurnID         // of a question that means nothing when the turn has ended
-	done func(dialog.Action) tea.Cmd
+	done func(dialog.Answer) tea.Cmd
 
-	question elicit.ID // of an MCP server
+	question dialog.QuestionID // of an MCP server
 }
 
 func newModel(ctx context.Context, o Options) *model {

@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/tui/elicit"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	"github.com/fermata-agent/fermata/internal/surface/tui/returned"
@@ -30,14 +30,14 @@ type conversation struct {
 	asks     []*transcript.Item // open approvals, oldest first
 	answered map[p.CallID]bool  // by this person
 
-	questions         []*transcript.Item // calls whose servers ask something, oldest first
-	answeredQuestions map[elicit.ID]bool // by this person
-	putOff            elicit.ID          // the question that the person wants to answer later
-	notes             []*transcript.Item // what this program has to say
-	offers            returned.Offers    // returned messages that are in the composer
-	base              p.Usage            // of what is not loaded
-	context           int64              // tokens that the last request and its response took
-	loading           *atomic.Uint64     // how far the earlier part is read; nil if it is not being
+	questions         []*transcript.Item         // calls whose servers ask something, oldest first
+	answeredQuestions map[dialog.QuestionID]bool // by this person
+	putOff            dialog.QuestionID          // the question that the person wants to answer later
+	notes             []*transcript.Item         // what this program has to say
+	offers            returned.Offers            // returned messages that are in the composer
+	base              p.Usage                    // of what is not loaded
+	context           int64                      // tokens that the last request and its response took
+	loading           *atomic.Uint64             // how far the earlier part is read; nil if it is not being
 	stopLoad          context.CancelFunc
 	ended             p.EndReason // of the last turn
 	planning          bool        // the current turn, or the last one, was begun in plan mode
@@ -60,7 +60,7 @@ func (m *model) begin(id p.ConversationID, snap engine.Snapshot, after p.Cursor)
 	}
 	m.conv = conversation{
 		id: id, tr: &transcript.Transcript{Settings: snap.Settings, Title: snap.Title, Completions: true}, found: snap,
-		last: after, from: after, answered: map[p.CallID]bool{}, answeredQuestions: map[elicit.ID]bool{}, notes: notes,
+		last: after, from: after, answered: map[p.CallID]bool{}, answeredQuestions: map[dialog.QuestionID]bool{}, notes: notes,
 	}
 	m.stopTurn = 0
 	m.view.Reset()

@@ -9,8 +9,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -23,9 +23,9 @@ const (
 
 // pickConversation lets the person choose a conversation.
 func (m *model) pickConversation() tea.Cmd {
-	s := &pick{resuming: true, Model: picker.New(m.theme, picker.Options{
+	s := &pick{resuming: true, Picker: dialog.NewPicker(m.theme, dialog.PickerOptions{
 		Title: "Conversations",
-		Columns: []picker.Column{
+		Columns: []dialog.Column{
 			{Title: "when", Width: 12},
 			{Title: "ended", Width: 11, Drop: 2},
 			{Title: "directory", Min: 12, Drop: 3},
@@ -70,14 +70,14 @@ func (m *model) listPage(s *pick, o engine.ListOptions) tea.Cmd {
 	}
 }
 
-func (m *model) rows(list []engine.Summary) []picker.Row {
+func (m *model) rows(list []engine.Summary) []dialog.Row {
 	now := time.Now()
-	var rows []picker.Row
+	var rows []dialog.Row
 	for _, c := range list {
 		if c.Turns == 0 && c.Unreadable == "" { // nothing happened in it
 			continue
 		}
-		rows = append(rows, picker.Row{
+		rows = append(rows, dialog.Row{
 			ID: string(c.ID), Marked: c.ID == m.conv.id,
 			Columns: []string{words.Ago(now, c.Updated), ending(c), m.ShortDir(c.Cwd), safetext.Line(c.Title), safetext.Line(c.LastLine)},
 		})

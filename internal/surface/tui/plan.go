@@ -75,7 +75,7 @@ func (m *model) askAboutPlan() tea.Cmd {
 	after := m.Settings()
 	m.dialog = &asking{
 		plan: true,
-		Model: dialog.NewConfirm(m.theme, dialog.Confirm{
+		Dialog: dialog.NewConfirm(m.theme, dialog.Confirm{
 			Title: "Carry out this plan?",
 			Body:  []string{"Nothing has been changed. If you accept it, plan mode ends."},
 			Choices: []dialog.Choice{
@@ -84,7 +84,7 @@ func (m *model) askAboutPlan() tea.Cmd {
 				{ID: "off", Key: "o", Label: "no, and end plan mode"},
 			},
 		}),
-		done: func(a dialog.Action) tea.Cmd {
+		done: func(a dialog.Answer) tea.Cmd {
 			switch a.Choice {
 			case "yes":
 				return m.acceptPlan()

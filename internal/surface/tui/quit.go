@@ -71,9 +71,9 @@ func (m *model) askToQuit(running []string) tea.Cmd {
 	}
 	m.screen = nil
 	m.dialog = &asking{
-		turn:  turn,
-		Model: dialog.NewConfirm(m.theme, ask),
-		done: func(a dialog.Action) tea.Cmd {
+		turn:   turn,
+		Dialog: dialog.NewConfirm(m.theme, ask),
+		done: func(a dialog.Answer) tea.Cmd {
 			if a.Choice != "quit" {
 				return nil
 			}

@@ -6,14 +6,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
-	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
 // A pick is a picker and what the choice leads to.
 type pick struct {
-	*picker.Model
+	*dialog.Picker
 	resuming bool // it shows conversations
 	done     func(id string) tea.Cmd
 }

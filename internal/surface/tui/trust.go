@@ -28,7 +28,7 @@ func (m *model) trustDialog(repo bool) tea.Cmd {
 		c.Body = append(c.Body, "This is not a git repository: changes cannot be undone with git.")
 		c.Default = 1
 	}
-	m.dialog = &asking{Model: dialog.NewConfirm(m.theme, c), done: func(a dialog.Action) tea.Cmd {
+	m.dialog = &asking{Dialog: dialog.NewConfirm(m.theme, c), done: func(a dialog.Answer) tea.Cmd {
 		m.trusting = false
 		if a.Choice == "" {
 			return tea.Batch(m.flush(), m.Hint(theme.Accent, "you will be asked again next time; until then it only reads"))

@@ -1,11 +1,11 @@
-// Package dialog is what stands in the composer's place when a person has to
-// choose: an approval that a call waits for, or a question of the application's
-// own. A dialog never answers by accident: what would stop the turn takes a key
+// Package dialog is what a person has to choose or answer: an approval that a call
+// waits for, a question of the application or of an MCP server, each in the
+// composer's place, or a row of a list that fills the screen. A dialog never answers by accident: what would stop the turn takes a key
 // of its own or two presses of Esc, and Guard keeps it from taking the letters of
 // somebody who is typing. What a person has to judge is shown as it is: control
 // characters and characters that cannot be seen are made visible.
 //
-// It does no I/O. Start reading at Model.Update.
+// It does no I/O. Start reading at Dialog.Update and Picker.Update.
 package dialog
 
 import (
@@ -46,8 +46,8 @@ type Choice struct {
 	Label string
 }
 
-// An Action is what a message to a dialog led to.
-type Action struct {
+// An Answer is what a message to a dialog led to.
+type Answer struct {
 	Used bool // false: the dialog has no use for the message, the application may
 	Done bool // the dialog has its answer and can go
 
@@ -61,8 +61,8 @@ type Action struct {
 	Choice   string     // of a confirm: the choice's ID, empty after Esc
 }
 
-// A Model is an open dialog. It is used by one goroutine.
-type Model struct {
+// A Dialog is open. It is used by one goroutine.
+type Dialog struct {
 	theme    *theme.Theme
 	approval bool
 	title    string
@@ -81,8 +81,8 @@ type Model struct {
 const always = "always"
 
 // NewApproval returns the dialog of an approval.
-func NewApproval(t *theme.Theme, a Approval) *Model {
-	m := &Model{theme: t, approval: true, title: "Allow this command?", choices: []Choice{
+func NewApproval(t *theme.Theme, a Approval) *Dialog {
+	m := &Dialog{theme: t, approval: true, title: "Allow this command?", choices: []Choice{
 		{string(p.Approved), "y", "yes"},
 		{string(p.ApprovedForSession), "a", "yes, for this session"},
 		{string(p.Denied), "n", "no, and say why"},
@@ -109,15 +109,15 @@ func NewApproval(t *theme.Theme, a Approval) *Model {
 }
 
 // NewConfirm returns the dialog of a question.
-func NewConfirm(t *theme.Theme, c Confirm) *Model {
-	m := &Model{theme: t, title: safetext.ShowLine(c.Title), choices: c.Choices}
+func NewConfirm(t *theme.Theme, c Confirm) *Dialog {
+	m := &Dialog{theme: t, title: safetext.ShowLine(c.Title), choices: c.Choices}
 	m.at = min(max(c.Default, 0), max(len(c.Choices)-1, 0))
 	m.body = confirmBody(t, c)
 	return m
 }
 
 // SetPosition says that this is the nth of total open approvals, from 1.
-func (m *Model) SetPosition(n, total int) {
+func (m *Dialog) SetPosition(n, total int) {
 	m.place = ""
 	if total > 1 {
 		m.place = fmt.Sprintf("%d of %d", n, total)

@@ -53,8 +53,8 @@ func undo() Confirm {
 }
 
 // press presses keys and returns the last action.
-func press(m *Model, names ...string) Action {
-	var a Action
+func press(m *Dialog, names ...string) Answer {
+	var a Answer
 	for _, n := range names {
 		a, _ = m.Update(tuitest.Press(n))
 	}
@@ -62,12 +62,12 @@ func press(m *Model, names ...string) Action {
 }
 
 func TestApprovalKeys(t *testing.T) {
-	done := func(d p.Decision, words string) Action {
-		return Action{Used: true, Done: true, Decision: d, Message: words}
+	done := func(d p.Decision, words string) Answer {
+		return Answer{Used: true, Done: true, Decision: d, Message: words}
 	}
 	for _, tc := range []struct {
 		keys string
-		want Action
+		want Answer
 	}{
 		{"y", done(p.Approved, "")},
 		{"Y", done(p.Approved, "")},
@@ -91,10 +91,10 @@ func TestApprovalKeys(t *testing.T) {
 		{"n esc esc", used}, // the first only left the text
 		{"n esc esc esc", done(p.Abort, "")},
 		{"x", used},
-		{"ctrl+c", Action{}},
-		{"ctrl+l", Action{}},
-		{"n ctrl+c", Action{}},
-		{"n ctrl+d", Action{}},
+		{"ctrl+c", Answer{}},
+		{"ctrl+l", Answer{}},
+		{"n ctrl+c", Answer{}},
+		{"n ctrl+d", Answer{}},
 		{"pgdown", used},
 	} {
 		m := NewApproval(noColour, command("make"))
@@ -120,15 +120,15 @@ func TestPasteNeverAnswers(t *testing.T) {
 func TestConfirmKeys(t *testing.T) {
 	for _, tc := range []struct {
 		keys string
-		want Action
+		want Answer
 	}{
-		{"u", Action{Used: true, Done: true, Choice: "undo"}},
-		{"k", Action{Used: true, Done: true, Choice: "keep"}}, // although k scrolls elsewhere
-		{"enter", Action{Used: true, Done: true, Choice: "keep"}},
-		{"up enter", Action{Used: true, Done: true, Choice: "undo"}},
-		{"esc", Action{Used: true, Done: true}},
+		{"u", Answer{Used: true, Done: true, Choice: "undo"}},
+		{"k", Answer{Used: true, Done: true, Choice: "keep"}}, // although k scrolls elsewhere
+		{"enter", Answer{Used: true, Done: true, Choice: "keep"}},
+		{"up enter", Answer{Used: true, Done: true, Choice: "undo"}},
+		{"esc", Answer{Used: true, Done: true}},
 		{"y", used},
-		{"ctrl+c", Action{}},
+		{"ctrl+c", Answer{}},
 	} {
 		if diff := cmp.Diff(tc.want, press(NewConfirm(noColour, undo()), strings.Fields(tc.keys)...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.keys, diff)
@@ -146,7 +146,7 @@ func TestGuardLeavesKeysToWhoeverIsTyping(t *testing.T) {
 		timers = append(timers, m.Guard(300*time.Millisecond))
 		for range 3 {
 			a, cmd := m.Update(tuitest.Press("y"))
-			if a != (Action{}) {
+			if a != (Answer{}) {
 				t.Fatalf("a guarded key led to %v", a)
 			}
 			timers = append(timers, cmd)
@@ -165,7 +165,7 @@ func TestGuardLeavesKeysToWhoeverIsTyping(t *testing.T) {
 }
 
 // guarded returns the dialog of an approval that listens, with a guard.
-func guarded() *Model {
+func guarded() *Dialog {
 	a := command("make")
 	a.Offer = "don't ask again"
 	m := NewApproval(noColour, a)
@@ -191,7 +191,7 @@ func TestSentenceNeverAnswers(t *testing.T) {
 					draft += k.Text
 				}
 				a.Used, a.First = false, tea.KeyPressMsg{}
-				if a != (Action{}) {
+				if a != (Answer{}) {
 					t.Fatalf("%q: %s led to %v", sentence, key, a)
 				}
 			}
@@ -221,13 +221,13 @@ func TestSentenceNeverAnswers(t *testing.T) {
 func TestLetterAnswersAfterAPause(t *testing.T) {
 	for _, tc := range []struct {
 		letter string
-		want   Action
+		want   Answer
 	}{
-		{"y", Action{Used: true, Done: true, Decision: p.Approved}},
-		{"Y", Action{Used: true, Done: true, Decision: p.Approved}},
-		{"a", Action{Used: true, Done: true, Decision: p.ApprovedForSession}},
-		{"p", Action{Used: true, Done: true, Decision: p.Approved, Always: true}},
-		{"s", Action{Used: true, Done: true, Decision: p.Abort}},
+		{"y", Answer{Used: true, Done: true, Decision: p.Approved}},
+		{"Y", Answer{Used: true, Done: true, Decision: p.Approved}},
+		{"a", Answer{Used: true, Done: true, Decision: p.ApprovedForSession}},
+		{"p", Answer{Used: true, Done: true, Decision: p.Approved, Always: true}},
+		{"s", Answer{Used: true, Done: true, Decision: p.Abort}},
 		{"n", used},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestLetterAnswersAfterAPause(t *testing.T) {
 
 			want := tc.want
 			if tc.letter == "n" {
-				want = Action{Used: true, Done: true, Decision: p.Denied}
+				want = Answer{Used: true, Done: true, Decision: p.Denied}
 			}
 			if a := press(guarded(), tc.letter, "enter"); a != want {
 				t.Errorf("%s and Enter led to %v, want %v", tc.letter, a, want)

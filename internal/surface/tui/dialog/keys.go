@@ -21,7 +21,7 @@ type guard struct {
 
 // paused says that no key came for the quiet time after the nth.
 type paused struct {
-	to *Model
+	to *Dialog
 	n  int
 }
 
@@ -30,12 +30,12 @@ type paused struct {
 // application (Action.Used is false), so that a sentence goes where it was meant to go,
 // whether its writer has not noticed the dialog or it opened under their hands. Enter takes
 // a letter at once, Esc takes it back.
-func (m *Model) Guard(quiet time.Duration) tea.Cmd {
+func (m *Dialog) Guard(quiet time.Duration) tea.Cmd {
 	m.guard.quiet, m.guard.on = quiet, true
 	return m.wait()
 }
 
-func (m *Model) wait() tea.Cmd {
+func (m *Dialog) wait() tea.Cmd {
 	m.guard.n++
 	end := paused{m, m.guard.n}
 	return tea.Tick(m.guard.quiet, func(time.Time) tea.Msg { return end })
@@ -43,13 +43,13 @@ func (m *Model) wait() tea.Cmd {
 
 // hold keeps a letter until it is known whether another key follows. What it stands for is
 // marked at once.
-func (m *Model) hold(k tea.KeyPressMsg, choice int) {
+func (m *Dialog) hold(k tea.KeyPressMsg, choice int) {
 	m.guard.held, m.guard.before = k, m.at
 	m.at = choice
 }
 
 // Withdraw takes back a letter that has not answered yet, and returns it; its Code is 0 if there is none.
-func (m *Model) Withdraw() tea.KeyPressMsg {
+func (m *Dialog) Withdraw() tea.KeyPressMsg {
 	k := m.guard.held
 	if k.Code != 0 {
 		m.guard.held, m.at = tea.KeyPressMsg{}, m.guard.before
@@ -58,7 +58,7 @@ func (m *Model) Withdraw() tea.KeyPressMsg {
 }
 
 // onPause ends the guard, and takes the letter that was held.
-func (m *Model) onPause() Action {
+func (m *Dialog) onPause() Answer {
 	m.guard.on = false
 	if m.guard.held.Code == 0 {
 		return used
@@ -69,12 +69,12 @@ func (m *Model) onPause() Action {
 
 // Listening reports whether a key would be taken as an answer: not as a part of
 // a text, and not by the guard.
-func (m *Model) Listening() bool { return !m.guard.on && !m.writing && m.guard.held.Code == 0 }
+func (m *Dialog) Listening() bool { return !m.guard.on && !m.writing && m.guard.held.Code == 0 }
 
-var used = Action{Used: true}
+var used = Answer{Used: true}
 
 // Update takes a key, a paste, the mouse wheel, or an answer to a command of its own.
-func (m *Model) Update(msg tea.Msg) (Action, tea.Cmd) {
+func (m *Dialog) Update(msg tea.Msg) (Answer, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.KeyPressMsg:
 		return m.press(msg)
@@ -85,27 +85,27 @@ func (m *Model) Update(msg tea.Msg) (Action, tea.Cmd) {
 		}
 		if first := m.Withdraw(); first.Code != 0 { // somebody writes
 			m.guard.on = true
-			return Action{First: first}, m.wait()
+			return Answer{First: first}, m.wait()
 		}
-		return Action{Used: !m.guard.on}, nil // nobody answers by pasting
+		return Answer{Used: !m.guard.on}, nil // nobody answers by pasting
 	case tea.MouseWheelMsg:
 		return m.wheel(msg), nil
 	case paused:
 		switch {
 		case msg.to != m:
-			return Action{}, nil
+			return Answer{}, nil
 		case msg.n != m.guard.n:
 			return used, nil
 		}
 		return m.onPause(), nil
 	}
-	return Action{}, nil
+	return Answer{}, nil
 }
 
 // press takes a key, unless it belongs to a text that somebody is typing.
-func (m *Model) press(k tea.KeyPressMsg) (Action, tea.Cmd) {
+func (m *Dialog) press(k tea.KeyPressMsg) (Answer, tea.Cmd) {
 	if m.guard.on {
-		return Action{}, m.wait()
+		return Answer{}, m.wait()
 	}
 	if m.guard.held.Code != 0 {
 		switch k.Keystroke() {
@@ -119,7 +119,7 @@ func (m *Model) press(k tea.KeyPressMsg) (Action, tea.Cmd) {
 			m.Withdraw()
 		default:
 			m.guard.on = true
-			return Action{First: m.Withdraw()}, m.wait()
+			return Answer{First: m.Withdraw()}, m.wait()
 		}
 	}
 	a := m.key(k)
@@ -129,19 +129,19 @@ func (m *Model) press(k tea.KeyPressMsg) (Action, tea.Cmd) {
 	return a, nil
 }
 
-func (m *Model) wheel(msg tea.MouseWheelMsg) Action {
+func (m *Dialog) wheel(msg tea.MouseWheelMsg) Answer {
 	switch msg.Button {
 	case tea.MouseWheelUp:
 		m.body.scroll(-3)
 	case tea.MouseWheelDown:
 		m.body.scroll(3)
 	default:
-		return Action{}
+		return Answer{}
 	}
 	return used
 }
 
-func (m *Model) key(k tea.KeyPressMsg) Action {
+func (m *Dialog) key(k tea.KeyPressMsg) Answer {
 	if m.writing {
 		return m.wordsKey(k)
 	}
@@ -158,7 +158,7 @@ func (m *Model) key(k tea.KeyPressMsg) Action {
 	switch name {
 	case "enter":
 		if len(m.choices) == 0 {
-			return Action{Used: true, Done: true}
+			return Answer{Used: true, Done: true}
 		}
 		return m.choose(m.choices[m.at].ID)
 	case "up", "left", "shift+tab", "ctrl+p":
@@ -167,7 +167,7 @@ func (m *Model) key(k tea.KeyPressMsg) Action {
 		m.step(1)
 	case "esc":
 		if !m.approval {
-			return Action{Used: true, Done: true}
+			return Answer{Used: true, Done: true}
 		}
 		if escaped {
 			return m.choose(string(p.Abort))
@@ -178,13 +178,13 @@ func (m *Model) key(k tea.KeyPressMsg) Action {
 		}
 		// A letter that is no answer is of somebody who writes, if that is guarded against; else it is swallowed.
 		m.guard.on = k.Text != "" && m.guard.quiet > 0
-		return Action{Used: k.Text != "" && !m.guard.on}
+		return Answer{Used: k.Text != "" && !m.guard.on}
 	}
 	return used
 }
 
 // named returns the choice that a key stands for, whether or not Caps Lock is on.
-func (m *Model) named(k tea.KeyPressMsg) (int, bool) {
+func (m *Dialog) named(k tea.KeyPressMsg) (int, bool) {
 	for i, c := range m.choices {
 		if c.Key == k.String() || c.Key == k.Keystroke() {
 			return i, true
@@ -198,32 +198,32 @@ func (m *Model) named(k tea.KeyPressMsg) (int, bool) {
 	return 0, false
 }
 
-func (m *Model) step(n int) {
+func (m *Dialog) step(n int) {
 	if size := len(m.choices); size > 0 {
 		m.at = (m.at + n + size) % size
 	}
 }
 
 // choose takes a choice. A no of an approval first asks for words.
-func (m *Model) choose(id string) Action {
+func (m *Dialog) choose(id string) Answer {
 	if !m.approval {
-		return Action{Used: true, Done: true, Choice: id}
+		return Answer{Used: true, Done: true, Choice: id}
 	}
 	if id == string(p.Denied) {
 		m.writing = true
 		return used
 	}
 	if id == always {
-		return Action{Used: true, Done: true, Decision: p.Approved, Always: true}
+		return Answer{Used: true, Done: true, Decision: p.Approved, Always: true}
 	}
-	return Action{Used: true, Done: true, Decision: p.Decision(id)}
+	return Answer{Used: true, Done: true, Decision: p.Decision(id)}
 }
 
 // wordsKey takes the keys of the line for words to the model.
-func (m *Model) wordsKey(k tea.KeyPressMsg) Action {
+func (m *Dialog) wordsKey(k tea.KeyPressMsg) Answer {
 	switch name := k.Keystroke(); name {
 	case "enter":
-		return Action{Used: true, Done: true, Decision: p.Denied, Message: strings.TrimSpace(m.words.Text())}
+		return Answer{Used: true, Done: true, Decision: p.Denied, Message: strings.TrimSpace(m.words.Text())}
 	case "esc": // back to the choices, words kept; it is not the first of two
 		m.writing = false
 	case "ctrl+j", "shift+enter", "alt+enter":
@@ -236,9 +236,9 @@ func (m *Model) wordsKey(k tea.KeyPressMsg) Action {
 		m.body.key(name)
 	default:
 		if name == "ctrl+d" && m.words.Empty() {
-			return Action{}
+			return Answer{}
 		}
-		return Action{Used: m.words.Key(k)}
+		return Answer{Used: m.words.Key(k)}
 	}
 	return used
 }

@@ -21,18 +21,18 @@ type naive struct {
 
 var decisions = []p.Decision{p.Approved, p.ApprovedForSession, p.Denied, p.Abort}
 
-func (n *naive) decide(d p.Decision) Action {
+func (n *naive) decide(d p.Decision) Answer {
 	if d == p.Denied {
 		n.writing = true
 		return used
 	}
-	return Action{Used: true, Done: true, Decision: d}
+	return Answer{Used: true, Done: true, Decision: d}
 }
 
-func (n *naive) write(key string) Action {
+func (n *naive) write(key string) Answer {
 	switch key {
 	case "enter":
-		return Action{Used: true, Done: true, Decision: p.Denied, Message: strings.TrimSpace(n.words)}
+		return Answer{Used: true, Done: true, Decision: p.Denied, Message: strings.TrimSpace(n.words)}
 	case "esc":
 		n.writing = false
 	case "backspace":
@@ -44,7 +44,7 @@ func (n *naive) write(key string) Action {
 	case "ctrl+j":
 		n.words += "\n"
 	case "tab", "ctrl+c":
-		return Action{}
+		return Answer{}
 	case "up", "down", "pgdown":
 	default:
 		n.words += key
@@ -52,7 +52,7 @@ func (n *naive) write(key string) Action {
 	return used
 }
 
-func (n *naive) key(key string) Action {
+func (n *naive) key(key string) Answer {
 	if n.writing {
 		return n.write(key)
 	}
@@ -73,7 +73,7 @@ func (n *naive) key(key string) Action {
 			return n.decide(p.Abort)
 		}
 	case "ctrl+c", "ctrl+j", "backspace":
-		return Action{}
+		return Answer{}
 	}
 	return used
 }

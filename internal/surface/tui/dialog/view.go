@@ -25,7 +25,7 @@ type foot struct {
 
 // View returns the dialog, at most maxHeight lines of at most width columns,
 // and the cursor while a text is written: else nil.
-func (m *Model) View(width, maxHeight int) ([]string, *tea.Cursor) {
+func (m *Dialog) View(width, maxHeight int) ([]string, *tea.Cursor) {
 	maxHeight = max(maxHeight, 1)
 	boxed := width >= minBoxed && maxHeight >= lowBoxed
 	inner, frame := max(width, 1), 1 // a line for the title
@@ -67,7 +67,7 @@ func (m *Model) View(width, maxHeight int) ([]string, *tea.Cursor) {
 }
 
 // finish keeps a frame within its bounds: the choices are what stays.
-func (m *Model) finish(lines []string, f foot, width, maxHeight int) ([]string, *tea.Cursor) {
+func (m *Dialog) finish(lines []string, f foot, width, maxHeight int) ([]string, *tea.Cursor) {
 	if over := len(lines) - maxHeight; over > 0 {
 		lines = lines[over:]
 		f.y = max(f.y-over, 0)
@@ -82,7 +82,7 @@ func (m *Model) finish(lines []string, f foot, width, maxHeight int) ([]string, 
 }
 
 // factLines draws where and why. With little room each fact has one line.
-func (m *Model) factLines(width, maxHeight int) []string {
+func (m *Dialog) factLines(width, maxHeight int) []string {
 	var lines []string
 	for _, s := range m.facts {
 		s = safetext.Show(s)
@@ -102,7 +102,7 @@ func (m *Model) factLines(width, maxHeight int) []string {
 	return lines
 }
 
-func (m *Model) foot(width, maxHeight int) foot {
+func (m *Dialog) foot(width, maxHeight int) foot {
 	switch {
 	case m.writing:
 		return m.wordsFoot(width, maxHeight)
@@ -113,7 +113,7 @@ func (m *Model) foot(width, maxHeight int) foot {
 }
 
 // wordsFoot draws the text to the model.
-func (m *Model) wordsFoot(width, maxHeight int) foot {
+func (m *Dialog) wordsFoot(width, maxHeight int) foot {
 	head := "No. What should it do instead?"
 	if maxHeight < lowBoxed {
 		head = ""
@@ -136,7 +136,7 @@ func (m *Model) wordsFoot(width, maxHeight int) foot {
 }
 
 // column draws the choices one below the other.
-func (m *Model) column(width int) []string {
+func (m *Dialog) column(width int) []string {
 	lines := make([]string, 0, len(m.choices))
 	for i, c := range m.choices {
 		text := fmt.Sprintf("%s  %s", c.Key, safetext.ShowLine(c.Label))
@@ -151,7 +151,7 @@ func (m *Model) column(width int) []string {
 }
 
 // row draws the choices side by side, on as many lines as they need.
-func (m *Model) row(width int) []string {
+func (m *Dialog) row(width int) []string {
 	var lines []string
 	line, col := "", 0
 	for i, c := range m.choices {
@@ -195,7 +195,7 @@ func short(c Choice) string {
 }
 
 // box draws the border: the title and the place above, the keys below.
-func (m *Model) box(rows []string, width int) []string {
+func (m *Dialog) box(rows []string, width int) []string {
 	side := m.theme.Paint(theme.Accent, "│")
 	lines := make([]string, 0, len(rows)+2)
 	lines = append(lines, m.edge("╭", "╮", m.title, m.place, width, theme.Heading))
@@ -205,7 +205,7 @@ func (m *Model) box(rows []string, width int) []string {
 	return append(lines, m.edge("╰", "╯", m.hint(), m.scrolled(), width, theme.Dim))
 }
 
-func (m *Model) edge(from, to, left, right string, width int, words theme.Role) string {
+func (m *Dialog) edge(from, to, left, right string, width int, words theme.Role) string {
 	room := width - 4
 	if right != "" {
 		right = " " + right + " "
@@ -221,10 +221,10 @@ func (m *Model) edge(from, to, left, right string, width int, words theme.Role) 
 }
 
 // Scrolls reports whether the last View could not show all there is to see.
-func (m *Model) Scrolls() bool { return len(m.body.lines) > m.body.page }
+func (m *Dialog) Scrolls() bool { return len(m.body.lines) > m.body.page }
 
 // scrolled says which lines of the body are seen if not all are.
-func (m *Model) scrolled() string {
+func (m *Dialog) scrolled() string {
 	if !m.Scrolls() {
 		return ""
 	}
@@ -232,7 +232,7 @@ func (m *Model) scrolled() string {
 }
 
 // hint says what the keys do just now.
-func (m *Model) hint() string {
+func (m *Dialog) hint() string {
 	switch {
 	case m.guard.on:
 		return "your keys go to your message until you pause"

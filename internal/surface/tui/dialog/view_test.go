@@ -16,43 +16,43 @@ import (
 
 var states = []struct {
 	name string
-	make func(t *theme.Theme) *Model
+	make func(t *theme.Theme) *Dialog
 	keys string
 }{
-	{"command", func(t *theme.Theme) *Model { return NewApproval(t, command("rm -rf build && make install")) }, ""},
-	{"command of several lines", func(t *theme.Theme) *Model {
+	{"command", func(t *theme.Theme) *Dialog { return NewApproval(t, command("rm -rf build && make install")) }, ""},
+	{"command of several lines", func(t *theme.Theme) *Dialog {
 		return NewApproval(t, command("for f in *; do\n\tcat \"$f\"\ndone | sort | uniq -c | sort -rn | head -20 # the most frequent lines of all files"))
 	}, "down"},
-	{"wide characters", func(t *theme.Theme) *Model {
+	{"wide characters", func(t *theme.Theme) *Dialog {
 		a := command("echo 漢字かな交じり文は折り返しが必要です👍🏽漢字かな交じり文は折り返しが必要です")
 		a.Request.Reason, a.Request.Cwd = "ここに書き込みます。ここに書き込みます。ここに書き込みます。", "/家/プロジェクト"
 		return NewApproval(t, a)
 	}, ""},
-	{"command behind blank lines", func(t *theme.Theme) *Model { return NewApproval(t, command(hidden)) }, ""},
-	{"command behind blank lines, scrolled", func(t *theme.Theme) *Model { return NewApproval(t, command(hidden)) }, "pgdown"},
-	{"second of three", func(t *theme.Theme) *Model {
+	{"command behind blank lines", func(t *theme.Theme) *Dialog { return NewApproval(t, command(hidden)) }, ""},
+	{"command behind blank lines, scrolled", func(t *theme.Theme) *Dialog { return NewApproval(t, command(hidden)) }, "pgdown"},
+	{"second of three", func(t *theme.Theme) *Dialog {
 		m := NewApproval(t, command("make"))
 		m.SetPosition(2, 3)
 		return m
 	}, ""},
-	{"patch", func(t *theme.Theme) *Model { return NewApproval(t, patch()) }, ""},
-	{"patch scrolled", func(t *theme.Theme) *Model { return NewApproval(t, patch()) }, "pgdown"},
-	{"no", func(t *theme.Theme) *Model { return NewApproval(t, command("make")) }, "n"},
-	{"no with words", func(t *theme.Theme) *Model { return NewApproval(t, command("make")) }, "n u s e space 漢 字 space 👍"},
-	{"esc", func(t *theme.Theme) *Model { return NewApproval(t, command("make")) }, "esc"},
-	{"guarded", func(t *theme.Theme) *Model {
+	{"patch", func(t *theme.Theme) *Dialog { return NewApproval(t, patch()) }, ""},
+	{"patch scrolled", func(t *theme.Theme) *Dialog { return NewApproval(t, patch()) }, "pgdown"},
+	{"no", func(t *theme.Theme) *Dialog { return NewApproval(t, command("make")) }, "n"},
+	{"no with words", func(t *theme.Theme) *Dialog { return NewApproval(t, command("make")) }, "n u s e space 漢 字 space 👍"},
+	{"esc", func(t *theme.Theme) *Dialog { return NewApproval(t, command("make")) }, "esc"},
+	{"guarded", func(t *theme.Theme) *Dialog {
 		m := NewApproval(t, command("make"))
 		m.Guard(1)
 		return m
 	}, ""},
-	{"nothing known", func(t *theme.Theme) *Model { return NewApproval(t, Approval{}) }, ""},
-	{"long reason", func(t *theme.Theme) *Model {
+	{"nothing known", func(t *theme.Theme) *Dialog { return NewApproval(t, Approval{}) }, ""},
+	{"long reason", func(t *theme.Theme) *Dialog {
 		a := command("make")
 		a.Request.Reason = strings.Repeat("because of this and that ", 20)
 		return NewApproval(t, a)
 	}, ""},
-	{"undo", func(t *theme.Theme) *Model { return NewConfirm(t, undo()) }, ""},
-	{"quit", func(t *theme.Theme) *Model {
+	{"undo", func(t *theme.Theme) *Dialog { return NewConfirm(t, undo()) }, ""},
+	{"quit", func(t *theme.Theme) *Dialog {
 		return NewConfirm(t, Confirm{
 			Title:   "Quit?",
 			Body:    []string{"2 background commands are still running:", "  1  npm run dev", "  2  tail -f log"},
@@ -113,7 +113,7 @@ func TestPagingPassesNothingOver(t *testing.T) {
 	}
 }
 
-func drawFrame(t *testing.T, m *Model, width, height int) string {
+func drawFrame(t *testing.T, m *Dialog, width, height int) string {
 	t.Helper()
 	lines, cursor := m.View(width, height)
 	tuitest.CheckWidth(t, lines, width)
@@ -160,7 +160,7 @@ func TestChoicesAreAlwaysSeen(t *testing.T) {
 func TestRandomKeysAndSizes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
 	keys := strings.Fields("up down left right tab pgup pgdown home end j k space n n esc x 字 👍 backspace ctrl+w ctrl+j ctrl+c enter y a s")
-	var m *Model
+	var m *Dialog
 	for range longtest.Default(10_000, 4000) {
 		if m == nil {
 			m = states[rnd.IntN(len(states))].make(noColour)

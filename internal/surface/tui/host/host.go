@@ -9,7 +9,6 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
-	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -31,7 +30,7 @@ type Host interface {
 	Busy() bool
 
 	// Pick shows a list in place of everything else. chosen is called with the id of the row.
-	Pick(list *picker.Model, chosen func(id string) tea.Cmd)
+	Pick(list *dialog.Picker, chosen func(id string) tea.Cmd)
 	// ShowPage shows a text in place of everything else.
 	ShowPage(*draw.Page)
 	// Ask asks a question in place of the composer. chosen is called with the id of the choice, or with

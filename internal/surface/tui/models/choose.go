@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -39,9 +39,9 @@ func (c Chooser) pick() tea.Cmd {
 	if c.List == nil {
 		return c.ShowError(fmt.Errorf("models cannot be listed here; use /model NAME"))
 	}
-	list := picker.New(c.Theme(), picker.Options{
+	list := dialog.NewPicker(c.Theme(), dialog.PickerOptions{
 		Title: "Model for the next turns",
-		Columns: []picker.Column{
+		Columns: []dialog.Column{
 			{Title: "model", Min: 20},
 			{Title: "provider", Width: 12},
 			{Title: "window", Width: 7, Drop: 4},
@@ -68,9 +68,9 @@ func (c Chooser) pick() tea.Cmd {
 		}
 		now := c.Settings()
 		found = with(all, now.Provider, now.Model)
-		var rows []picker.Row
+		var rows []dialog.Row
 		for i, row := range found {
-			rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: row.columns(), Marked: row.is(now.Provider, now.Model)})
+			rows = append(rows, dialog.Row{ID: fmt.Sprint(i), Columns: row.columns(), Marked: row.is(now.Provider, now.Model)})
 		}
 		list.SetRows(rows)
 		return nil
@@ -168,11 +168,11 @@ func (c Chooser) noEffort(model, effort string, known []string) tea.Cmd {
 }
 
 func (c Chooser) pickEffort(known []string) {
-	list := picker.New(c.Theme(), picker.Options{Title: "How much the model reasons in the next turns", Columns: []picker.Column{{Title: "effort", Min: 12}}})
+	list := dialog.NewPicker(c.Theme(), dialog.PickerOptions{Title: "How much the model reasons in the next turns", Columns: []dialog.Column{{Title: "effort", Min: 12}}})
 	now := c.Settings().Effort
-	var rows []picker.Row
+	var rows []dialog.Row
 	for _, name := range known {
-		rows = append(rows, picker.Row{ID: name, Columns: []string{name}, Marked: name == now})
+		rows = append(rows, dialog.Row{ID: name, Columns: []string{name}, Marked: name == now})
 	}
 	list.SetRows(rows)
 	c.Pick(list, c.setEffort)

@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -54,9 +54,9 @@ func (s Permissions) Show(string) tea.Cmd {
 	if s.Projects == nil {
 		return s.ShowError(errors.New("permissions are not available here"))
 	}
-	list := picker.New(s.Theme(), picker.Options{
+	list := dialog.NewPicker(s.Theme(), dialog.PickerOptions{
 		Title:   "Run without asking and outside the sandbox, and rules; Enter revokes one",
-		Columns: []picker.Column{{Title: "command or tool", Min: 20}, {Title: "in", Min: 12, Drop: 1}},
+		Columns: []dialog.Column{{Title: "command or tool", Min: 20}, {Title: "in", Min: 12, Drop: 1}},
 		Empty:   "None: you are asked. The dialog of an approval offers to add one.",
 	})
 	var found []project.Permission
@@ -75,12 +75,12 @@ func (s Permissions) Show(string) tea.Cmd {
 		return func() tea.Cmd {
 			list.SetLoading(false)
 			found = perms
-			var rows []picker.Row
+			var rows []dialog.Row
 			for i, perm := range perms {
-				rows = append(rows, picker.Row{ID: fmt.Sprint(i), Columns: []string{safetext.ShowLine(perm.String()), cmp.Or(s.ShortDir(perm.Dir), "everywhere")}})
+				rows = append(rows, dialog.Row{ID: fmt.Sprint(i), Columns: []string{safetext.ShowLine(perm.String()), cmp.Or(s.ShortDir(perm.Dir), "everywhere")}})
 			}
 			for i, rule := range rules {
-				rows = append(rows, picker.Row{ID: fmt.Sprint("rule ", i), Columns: []string{safetext.ShowLine(rule.String()), fmt.Sprintf("%s, by rules/*.rules", rule.Decision)}})
+				rows = append(rows, dialog.Row{ID: fmt.Sprint("rule ", i), Columns: []string{safetext.ShowLine(rule.String()), fmt.Sprintf("%s, by rules/*.rules", rule.Decision)}})
 			}
 			list.SetRows(rows)
 			return nil
@@ -102,9 +102,9 @@ func (s Permissions) revoke(perm project.Permission) tea.Cmd {
 
 // PickPreset lets the person choose when to be asked, and what the sandbox allows.
 func PickPreset(h host.Host, c *config.Config) {
-	list := picker.New(h.Theme(), picker.Options{
+	list := dialog.NewPicker(h.Theme(), dialog.PickerOptions{
 		Title: "Approvals and sandbox for the next turns",
-		Columns: []picker.Column{
+		Columns: []dialog.Column{
 			{Title: "", Width: 13},
 			{Title: "what it may do", Min: 20},
 			{Title: "sandbox", Width: 18, Drop: 1},
@@ -112,9 +112,9 @@ func PickPreset(h host.Host, c *config.Config) {
 		},
 	})
 	now := h.Settings()
-	var rows []picker.Row
+	var rows []dialog.Row
 	for _, pr := range app.Presets {
-		rows = append(rows, picker.Row{
+		rows = append(rows, dialog.Row{
 			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), words.Asks(pr.Approval)}, Marked: pr.In(now),
 		})
 	}

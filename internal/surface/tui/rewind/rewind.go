@@ -15,7 +15,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/picker"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -41,7 +40,7 @@ type point struct {
 // Pick lets the person pick a message to go back to.
 func (r Rewinder) Pick() tea.Cmd {
 	_, tr := r.Conversation()
-	var rows []picker.Row
+	var rows []dialog.Row
 	texts := map[string]string{}
 	for _, it := range slices.Backward(tr.Items) {
 		if it.Kind != transcript.User || !it.First {
@@ -52,14 +51,14 @@ func (r Rewinder) Pick() tea.Cmd {
 			files = "changed files"
 		}
 		texts[id] = it.Text
-		rows = append(rows, picker.Row{ID: id, Columns: []string{id, safetext.Line(it.Text), files}})
+		rows = append(rows, dialog.Row{ID: id, Columns: []string{id, safetext.Line(it.Text), files}})
 	}
 	if len(rows) == 0 {
 		return r.Hint(theme.Accent, "there is no message to go back to yet")
 	}
-	list := picker.New(r.Theme(), picker.Options{
+	list := dialog.NewPicker(r.Theme(), dialog.PickerOptions{
 		Title:   "Edit which message? It and what came after it can be reverted",
-		Columns: []picker.Column{{Title: "turn", Width: 5}, {Title: "message", Min: 20}, {Title: "", Width: 13, Drop: 1}},
+		Columns: []dialog.Column{{Title: "turn", Width: 5}, {Title: "message", Min: 20}, {Title: "", Width: 13, Drop: 1}},
 	})
 	list.SetRows(rows)
 	r.Host.Pick(list, func(id string) tea.Cmd {

@@ -1,4 +1,4 @@
-package picker
+package dialog
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 )
 
-var resume = Options{
+var resume = PickerOptions{
 	Title: "Conversations",
 	Columns: []Column{
 		{Title: "when", Width: 10},
@@ -37,22 +37,22 @@ func conversations() []Row {
 	}
 }
 
-func newPicker(rows ...Row) *Model {
-	m := New(theme.New(theme.Options{}), resume)
+func newPicker(rows ...Row) *Picker {
+	m := NewPicker(theme.New(theme.Options{}), resume)
 	m.Append(rows...)
 	m.View(80, 24)
 	return m
 }
 
-func press(m *Model, names ...string) Action {
-	var a Action
+func pressPicker(m *Picker, names ...string) Pick {
+	var a Pick
 	for _, n := range names {
 		a, _ = m.Update(tuitest.Press(n))
 	}
 	return a
 }
 
-func (m *Model) ids() []string {
+func (m *Picker) ids() []string {
 	var ids []string
 	for i := range m.len() {
 		ids = append(ids, m.rows[m.row(i)].ID)
@@ -60,33 +60,33 @@ func (m *Model) ids() []string {
 	return ids
 }
 
-func (m *Model) selected() string { r, _ := m.Selected(); return r.ID }
+func (m *Picker) selected() string { r, _ := m.Selected(); return r.ID }
 
 func TestKeys(t *testing.T) {
 	for _, tc := range []struct {
 		keys string
-		want Action
+		want Pick
 	}{
-		{"enter", Action{Used: true, Done: true, ID: "c1"}},
-		{"down enter", Action{Used: true, Done: true, ID: "c2"}},
-		{"down ctrl+n up ctrl+p up enter", Action{Used: true, Done: true, ID: "c1"}},
-		{"end enter", Action{Used: true, Done: true, ID: "c5"}},
-		{"pgdown down enter", Action{Used: true, Done: true, ID: "c5"}},
-		{"end pgup enter", Action{Used: true, Done: true, ID: "c1"}},
-		{"end home enter", Action{Used: true, Done: true, ID: "c1"}},
-		{"l e x enter", Action{Used: true, Done: true, ID: "c2"}},
-		{"l e x backspace backspace backspace enter", Action{Used: true, Done: true, ID: "c1"}},
-		{"down l enter", Action{Used: true, Done: true, ID: "c1"}}, // from the first match on
-		{"q q enter", used},
-		{"q q esc", used},
-		{"q q esc enter", Action{Used: true, Done: true, ID: "c1"}},
-		{"q q esc esc", Action{Used: true, Done: true}},
-		{"esc", Action{Used: true, Done: true}},
-		{"ctrl+c", Action{}},
-		{"ctrl+d", Action{}},
-		{"ctrl+l", Action{}},
+		{"enter", Pick{Used: true, Done: true, ID: "c1"}},
+		{"down enter", Pick{Used: true, Done: true, ID: "c2"}},
+		{"down ctrl+n up ctrl+p up enter", Pick{Used: true, Done: true, ID: "c1"}},
+		{"end enter", Pick{Used: true, Done: true, ID: "c5"}},
+		{"pgdown down enter", Pick{Used: true, Done: true, ID: "c5"}},
+		{"end pgup enter", Pick{Used: true, Done: true, ID: "c1"}},
+		{"end home enter", Pick{Used: true, Done: true, ID: "c1"}},
+		{"l e x enter", Pick{Used: true, Done: true, ID: "c2"}},
+		{"l e x backspace backspace backspace enter", Pick{Used: true, Done: true, ID: "c1"}},
+		{"down l enter", Pick{Used: true, Done: true, ID: "c1"}}, // from the first match on
+		{"q q enter", pickerUsed},
+		{"q q esc", pickerUsed},
+		{"q q esc enter", Pick{Used: true, Done: true, ID: "c1"}},
+		{"q q esc esc", Pick{Used: true, Done: true}},
+		{"esc", Pick{Used: true, Done: true}},
+		{"ctrl+c", Pick{}},
+		{"ctrl+d", Pick{}},
+		{"ctrl+l", Pick{}},
 	} {
-		if diff := cmp.Diff(tc.want, press(newPicker(conversations()...), strings.Fields(tc.keys)...)); diff != "" {
+		if diff := cmp.Diff(tc.want, pressPicker(newPicker(conversations()...), strings.Fields(tc.keys)...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.keys, diff)
 		}
 	}
@@ -125,14 +125,14 @@ func TestFilter(t *testing.T) {
 
 func TestRowsThatArriveLate(t *testing.T) {
 	m := newPicker()
-	press(m, "l", "e", "x")
+	pressPicker(m, "l", "e", "x")
 	all := conversations()
 	m.Append(all[0], all[1])
 	m.Append(all[2:]...)
 	if diff := cmp.Diff([]string{"c2"}, m.ids()); diff != "" {
 		t.Errorf("with a filter (-want +got):\n%s", diff)
 	}
-	press(m, "esc", "down", "down")
+	pressPicker(m, "esc", "down", "down")
 	if m.selected() != "c3" {
 		t.Fatalf("selected %s", m.selected())
 	}
@@ -147,7 +147,7 @@ func TestRowsThatArriveLate(t *testing.T) {
 		t.Errorf("the selected row is gone, and %s is selected", m.selected())
 	}
 	m.SetRows(nil)
-	if _, ok := m.Selected(); ok || press(m, "enter").Done {
+	if _, ok := m.Selected(); ok || pressPicker(m, "enter").Done {
 		t.Error("a row of an empty list was chosen")
 	}
 }
@@ -179,7 +179,7 @@ func TestFilterEqualsAPlainLook(t *testing.T) {
 				m.SetRows([]Row{{ID: fmt.Sprint(i), Columns: []string{random(rnd)}}})
 			}
 		default:
-			press(m, keys[rnd.IntN(len(keys))])
+			pressPicker(m, keys[rnd.IntN(len(keys))])
 		}
 		var want []string
 		for _, r := range m.rows {
@@ -202,21 +202,21 @@ func random(rnd *rand.Rand) string {
 	return s.String()
 }
 
-func TestGoldenFrames(t *testing.T) {
+func TestPickerFrames(t *testing.T) {
 	states := []struct {
 		name  string
-		setUp func(*Model)
+		setUp func(*Picker)
 	}{
-		{"all", func(*Model) {}},
-		{"scrolled", func(m *Model) { press(m, "end") }},
-		{"filtered", func(m *Model) { press(m, "t", "h", "e", "down") }},
-		{"wide filter", func(m *Model) { press(m, "漢", "字") }},
-		{"nothing matches", func(m *Model) { press(m, "q", "q") }},
-		{"loading", func(m *Model) { m.SetRows(nil); m.SetLoading(true) }},
-		{"no rows", func(m *Model) { m.SetRows(nil) }},
-		{"long title", func(m *Model) { press(m, "down", "down") }},
-		{"row without its last columns", func(m *Model) { press(m, "down", "down", "down") }},
-		{"note", func(m *Model) {
+		{"all", func(*Picker) {}},
+		{"scrolled", func(m *Picker) { pressPicker(m, "end") }},
+		{"filtered", func(m *Picker) { pressPicker(m, "t", "h", "e", "down") }},
+		{"wide filter", func(m *Picker) { pressPicker(m, "漢", "字") }},
+		{"nothing matches", func(m *Picker) { pressPicker(m, "q", "q") }},
+		{"loading", func(m *Picker) { m.SetRows(nil); m.SetLoading(true) }},
+		{"no rows", func(m *Picker) { m.SetRows(nil) }},
+		{"long title", func(m *Picker) { pressPicker(m, "down", "down") }},
+		{"row without its last columns", func(m *Picker) { pressPicker(m, "down", "down", "down") }},
+		{"note", func(m *Picker) {
 			m.SetLoading(true)
 			m.SetNote("open conversation c2: it is owned by process 4711\nof this machine")
 		}},
@@ -224,7 +224,7 @@ func TestGoldenFrames(t *testing.T) {
 	for _, size := range [][2]int{{40, 8}, {40, 16}, {80, 12}, {120, 14}} {
 		var all strings.Builder
 		for _, s := range states {
-			m := New(theme.New(theme.Options{}), resume)
+			m := NewPicker(theme.New(theme.Options{}), resume)
 			m.Append(conversations()...)
 			m.View(size[0], size[1])
 			s.setUp(m)
@@ -232,12 +232,12 @@ func TestGoldenFrames(t *testing.T) {
 			check(t, lines, cursor, size[0], size[1])
 			fmt.Fprintf(&all, "== %s\n%s", s.name, tuitest.Frame(lines, cursor, size[0]))
 		}
-		tuitest.Golden(t, fmt.Sprintf("frames-%dx%d", size[0], size[1]), all.String())
+		tuitest.Golden(t, fmt.Sprintf("picker-%dx%d", size[0], size[1]), all.String())
 	}
-	m := New(theme.New(theme.Options{Dark: true, Color: true}), resume)
+	m := NewPicker(theme.New(theme.Options{Dark: true, Color: true}), resume)
 	m.Append(conversations()...)
 	lines, cursor := m.View(80, 12)
-	tuitest.Golden(t, "frames-colour", tuitest.Frame(lines, cursor, 80))
+	tuitest.Golden(t, "picker-colour", tuitest.Frame(lines, cursor, 80))
 }
 
 func check(t *testing.T, lines []string, cursor *tea.Cursor, width, height int) {
@@ -251,7 +251,7 @@ func check(t *testing.T, lines []string, cursor *tea.Cursor, width, height int) 
 	}
 }
 
-func TestRandomKeysAndSizes(t *testing.T) {
+func TestPickerRandomKeysAndSizes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	keys := strings.Fields("up down pgup pgdown home end a e space 字 👍 backspace ctrl+w ctrl+u ctrl+y left right ctrl+_ esc enter ctrl+c tab")
 	m := newPicker()
@@ -267,7 +267,7 @@ func TestRandomKeysAndSizes(t *testing.T) {
 		case 3:
 			m.Update(tea.PasteMsg{Content: strings.Repeat("e\n", rnd.IntN(50))})
 		}
-		press(m, keys[rnd.IntN(len(keys))])
+		pressPicker(m, keys[rnd.IntN(len(keys))])
 		width, height := rnd.IntN(130), rnd.IntN(30)
 		lines, cursor := m.View(width, height)
 		check(t, lines, cursor, width, height)
@@ -292,7 +292,7 @@ func many(n int) []Row {
 }
 
 func BenchmarkFilter10000(b *testing.B) {
-	m := New(theme.New(theme.Options{}), resume)
+	m := NewPicker(theme.New(theme.Options{}), resume)
 	m.SetRows(many(10_000))
 	m.View(120, 40)
 	keys := []tea.KeyPressMsg{tuitest.Press("9"), tuitest.Press("backspace")}
@@ -307,7 +307,7 @@ func BenchmarkFilter10000(b *testing.B) {
 
 func BenchmarkFirstFilter10000(b *testing.B) {
 	rows := many(10_000)
-	m := New(theme.New(theme.Options{}), resume)
+	m := NewPicker(theme.New(theme.Options{}), resume)
 	b.ReportAllocs()
 	for b.Loop() {
 		m.filter.Reset()
@@ -318,7 +318,7 @@ func BenchmarkFirstFilter10000(b *testing.B) {
 }
 
 func BenchmarkView10000(b *testing.B) {
-	m := New(theme.New(theme.Options{}), resume)
+	m := NewPicker(theme.New(theme.Options{}), resume)
 	m.SetRows(many(10_000))
 	b.ReportAllocs()
 	for b.Loop() {

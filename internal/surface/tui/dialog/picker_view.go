@@ -1,4 +1,4 @@
-package picker
+package dialog
 
 import (
 	"fmt"
@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	margin = 3 // for the signs before a row
-	gap    = 2 // between columns
-	keys   = "type to filter · ↑↓ choose · enter select · esc back"
+	pickerMargin = 3 // for the signs before a row
+	columnGap    = 2 // between columns
+	pickerKeys   = "type to filter · ↑↓ choose · enter select · esc back"
 )
 
 // View returns exactly height lines of at most width columns, and the cursor in
 // the filter.
-func (m *Model) View(width, height int) ([]string, *tea.Cursor) {
+func (m *Picker) View(width, height int) ([]string, *tea.Cursor) {
 	height = max(height, 1)
 	head, x := m.head(width, height)
 	y := len(head) - 1
-	widths := m.widths(width - margin)
+	widths := m.widths(width - pickerMargin)
 	foot := m.foot(widths, width, height)
 	if titles := m.titles(widths); titles != "" && height >= 10 {
 		head = append(head, m.theme.Paint(theme.Dim, titles))
@@ -41,7 +41,7 @@ func (m *Model) View(width, height int) ([]string, *tea.Cursor) {
 }
 
 // head draws the title, how many rows there are, and the filter in its last line.
-func (m *Model) head(width, height int) (lines []string, x int) {
+func (m *Picker) head(width, height int) (lines []string, x int) {
 	if height >= 4 {
 		count := m.count()
 		title := safetext.Cut(safetext.Line(m.opts.Title), max(width-safetext.Width(count)-1, 0))
@@ -53,7 +53,7 @@ func (m *Model) head(width, height int) (lines []string, x int) {
 	return append(lines, m.theme.Paint(theme.Accent, "› ")+f.Rows[f.Y]), f.X + 2
 }
 
-func (m *Model) count() string {
+func (m *Picker) count() string {
 	s := fmt.Sprint(len(m.rows))
 	if len(m.rows) == 0 {
 		return "" // the body says why
@@ -68,7 +68,7 @@ func (m *Model) count() string {
 }
 
 // foot draws what cannot be seen of the selected row, the note, and the keys.
-func (m *Model) foot(widths []int, width, height int) []string {
+func (m *Picker) foot(widths []int, width, height int) []string {
 	var lines []string
 	lines = append(lines, m.rest(widths, width, height)...)
 	note := m.note
@@ -81,7 +81,7 @@ func (m *Model) foot(widths []int, width, height int) []string {
 	if height < 5 {
 		return lines
 	}
-	text := keys
+	text := pickerKeys
 	if m.opts.Help != "" {
 		text = m.opts.Help + " · " + text
 	}
@@ -90,7 +90,7 @@ func (m *Model) foot(widths []int, width, height int) []string {
 
 // rest draws the selected row's cells that are cut, or in columns that had to go.
 // How many lines that takes depends on the screen only, so that nothing jumps.
-func (m *Model) rest(widths []int, width, height int) []string {
+func (m *Picker) rest(widths []int, width, height int) []string {
 	n := 0
 	switch {
 	case height >= 14:
@@ -122,13 +122,13 @@ func (m *Model) rest(widths []int, width, height int) []string {
 }
 
 // widths shares the room among the columns; 0 is a column that has to go.
-func (m *Model) widths(room int) []int {
+func (m *Picker) widths(room int) []int {
 	cols := m.opts.Columns
 	widths := make([]int, len(cols))
 	for i, c := range cols {
 		widths[i] = max(c.Width, c.Min, 1)
 	}
-	for need(widths) > room {
+	for columnsWidth(widths) > room {
 		last := -1
 		for i, c := range cols {
 			if widths[i] > 0 && c.Drop > 0 && (last < 0 || c.Drop > cols[last].Drop) {
@@ -145,7 +145,7 @@ func (m *Model) widths(room int) []int {
 }
 
 // grow gives what is left to the columns without a fixed width, by their Min.
-func (m *Model) grow(widths []int, room int) {
+func (m *Picker) grow(widths []int, room int) {
 	var shares []int
 	weight := 0
 	for i, c := range m.opts.Columns {
@@ -154,7 +154,7 @@ func (m *Model) grow(widths []int, room int) {
 			weight += widths[i]
 		}
 	}
-	rest := max(room-need(widths), 0)
+	rest := max(room-columnsWidth(widths), 0)
 	for _, i := range shares {
 		w := widths[i]
 		part := rest * w / weight
@@ -165,17 +165,17 @@ func (m *Model) grow(widths []int, room int) {
 }
 
 // need returns how much room columns take with the gaps between them.
-func need(widths []int) int {
-	sum := -gap
+func columnsWidth(widths []int) int {
+	sum := -columnGap
 	for _, w := range widths {
 		if w > 0 {
-			sum += w + gap
+			sum += w + columnGap
 		}
 	}
 	return sum
 }
 
-func (m *Model) titles(widths []int) string {
+func (m *Picker) titles(widths []int) string {
 	cells := make([]string, len(m.opts.Columns))
 	some := false
 	for i, c := range m.opts.Columns {
@@ -185,18 +185,18 @@ func (m *Model) titles(widths []int) string {
 	if !some {
 		return ""
 	}
-	return strings.Repeat(" ", margin) + strings.TrimRight(line(cells, widths), " ")
+	return strings.Repeat(" ", pickerMargin) + strings.TrimRight(columnsLine(cells, widths), " ")
 }
 
 // line puts cells into their columns.
-func line(cells []string, widths []int) string {
+func columnsLine(cells []string, widths []int) string {
 	var s strings.Builder
 	for i, w := range widths {
 		if w == 0 {
 			continue
 		}
 		if s.Len() > 0 {
-			s.WriteString(strings.Repeat(" ", gap))
+			s.WriteString(strings.Repeat(" ", columnGap))
 		}
 		cell := ""
 		if i < len(cells) {
@@ -209,7 +209,7 @@ func line(cells []string, widths []int) string {
 }
 
 // body draws the rows around the selected one, or says why there are none.
-func (m *Model) body(widths []int, width, room int) []string {
+func (m *Picker) body(widths []int, width, room int) []string {
 	m.page = max(room, 1)
 	if m.len() == 0 {
 		if room == 0 {
@@ -235,7 +235,7 @@ func (m *Model) body(widths []int, width, room int) []string {
 	return lines
 }
 
-func (m *Model) line(r Row, selected bool, widths []int, width int) string {
+func (m *Picker) line(r Row, selected bool, widths []int, width int) string {
 	mark, star := " ", " "
 	if selected {
 		mark = "›"
@@ -243,7 +243,7 @@ func (m *Model) line(r Row, selected bool, widths []int, width int) string {
 	if r.Marked {
 		star = "*"
 	}
-	text := mark + star + " " + line(r.Columns, widths)
+	text := mark + star + " " + columnsLine(r.Columns, widths)
 	if !selected {
 		return strings.TrimRight(text, " ")
 	}

@@ -1,4 +1,4 @@
-package picker
+package dialog
 
 import (
 	"fmt"
@@ -11,39 +11,39 @@ import (
 )
 
 // naive is what a picker should be: a list that is looked through for every key.
-type naive struct {
+type naivePicker struct {
 	rows   []Row
 	typed  string
 	at     int
 	chosen bool
 }
 
-func (n *naive) shown() []Row {
+func (n *naivePicker) shown() []Row {
 	return slices.DeleteFunc(slices.Clone(n.rows), func(r Row) bool {
 		text := strings.ToLower(strings.Join(r.Columns, "\n"))
 		return slices.ContainsFunc(strings.Fields(strings.ToLower(n.typed)), func(w string) bool { return !strings.Contains(text, w) })
 	})
 }
 
-func (n *naive) selected() string {
+func (n *naivePicker) selected() string {
 	if shown := n.shown(); n.at < len(shown) {
 		return shown[n.at].ID
 	}
 	return ""
 }
 
-func (n *naive) move(by int) {
+func (n *naivePicker) move(by int) {
 	n.at = max(min(n.at+by, len(n.shown())-1), 0)
 	n.chosen = true
 }
 
-func (n *naive) retype(s string) {
+func (n *naivePicker) retype(s string) {
 	if s != n.typed {
 		n.typed, n.at, n.chosen = s, 0, false
 	}
 }
 
-func (n *naive) key(key string, page int) Action {
+func (n *naivePicker) key(key string, page int) Pick {
 	switch key {
 	case "up":
 		n.move(-1)
@@ -61,22 +61,22 @@ func (n *naive) key(key string, page int) Action {
 		n.retype(n.typed[:max(len(n.typed)-1, 0)])
 	case "esc":
 		if n.typed == "" {
-			return Action{Used: true, Done: true}
+			return Pick{Used: true, Done: true}
 		}
 		n.retype("")
 	case "enter":
 		if id := n.selected(); id != "" {
-			return Action{Used: true, Done: true, ID: id}
+			return Pick{Used: true, Done: true, ID: id}
 		}
 	case "space":
 		n.retype(n.typed + " ")
 	default:
 		n.retype(n.typed + key)
 	}
-	return used
+	return pickerUsed
 }
 
-func (n *naive) set(rows []Row) {
+func (n *naivePicker) set(rows []Row) {
 	old, chosen := n.selected(), n.chosen
 	n.rows, n.at = rows, 0
 	shown := n.shown()
@@ -91,7 +91,7 @@ func TestPickerEqualsNaiveOne(t *testing.T) {
 	keys := strings.Fields("up down down pgup pgdown home end backspace esc enter space a b C")
 	for seed := range uint64(longtest.Default(60, 25)) {
 		rnd := rand.New(rand.NewPCG(seed, 12))
-		m, n := newPicker(), &naive{}
+		m, n := newPicker(), &naivePicker{}
 		for i := range 200 {
 			if rnd.IntN(8) == 0 {
 				r := Row{ID: fmt.Sprint(i), Columns: []string{random(rnd), strings.ToUpper(random(rnd))}}
@@ -113,7 +113,7 @@ func TestPickerEqualsNaiveOne(t *testing.T) {
 			m.View(60, 5+rnd.IntN(10))
 			key := keys[rnd.IntN(len(keys))]
 			want := n.key(key, m.page)
-			if got := press(m, key); got != want || m.selected() != n.selected() || m.len() != len(n.shown()) {
+			if got := pressPicker(m, key); got != want || m.selected() != n.selected() || m.len() != len(n.shown()) {
 				t.Fatalf("seed %d, key %d, %s with filter %q: got %v at %q of %d, want %v at %q of %d",
 					seed, i, key, n.typed, got, m.selected(), m.len(), want, n.selected(), len(n.shown()))
 			}

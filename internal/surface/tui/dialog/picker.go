@@ -1,8 +1,4 @@
-// Package picker is a full-screen list to choose one row of: conversations,
-// models, approval modes. What is typed filters it: each word has to be in some
-// column, capitals or not. Rows may arrive late, and ten thousand of them cost no
-// more to draw than a screenful.
-package picker
+package dialog
 
 import (
 	"slices"
@@ -27,25 +23,28 @@ type Column struct {
 	Drop  int // on a narrow screen the column with the highest Drop goes first; 0 stays
 }
 
-// Options describe a picker.
-type Options struct {
+// PickerOptions describe a picker.
+type PickerOptions struct {
 	Title   string
 	Columns []Column
 	Empty   string // shown when there are no rows at all
 	Help    string // more keys that the application handles, for the last line
 }
 
-// An Action is what a message led to.
-type Action struct {
+// A Pick is what a message to a picker led to.
+type Pick struct {
 	Used bool   // false: the picker has no use for the message
 	Done bool   // the picker can go
 	ID   string // with Done: the row that was chosen; empty after Esc
 }
 
-// A Model is an open picker. It is used by one goroutine.
-type Model struct {
+// A Picker is a full-screen list to choose one row of: conversations, models,
+// approval modes. What is typed filters it: each word has to be in some column,
+// capitals or not. Rows may arrive late, and ten thousand of them cost no more to
+// draw than a screenful. It is used by one goroutine.
+type Picker struct {
 	theme   *theme.Theme
-	opts    Options
+	opts    PickerOptions
 	filter  edit.Buffer
 	rows    []Row
 	texts   []string // what the filter looks at, for the first rows; made when needed
@@ -60,16 +59,16 @@ type Model struct {
 	note    string
 }
 
-// New returns a picker without rows.
-func New(t *theme.Theme, o Options) *Model {
-	m := &Model{theme: t, opts: o, page: 10}
+// NewPicker returns a picker without rows.
+func NewPicker(t *theme.Theme, o PickerOptions) *Picker {
+	m := &Picker{theme: t, opts: o, page: 10}
 	m.filter.Single = true
 	return m
 }
 
 // SetRows replaces all rows. The selection stays on the same ID if it is there;
 // before anybody moved it, it is on the marked row.
-func (m *Model) SetRows(rows []Row) {
+func (m *Picker) SetRows(rows []Row) {
 	old, ok := m.Selected()
 	m.rows = slices.Clone(rows)
 	m.texts = nil
@@ -85,7 +84,7 @@ func (m *Model) SetRows(rows []Row) {
 }
 
 // Append adds rows at the end.
-func (m *Model) Append(rows ...Row) {
+func (m *Picker) Append(rows ...Row) {
 	first := len(m.rows)
 	m.rows = append(m.rows, rows...)
 	if len(m.words) == 0 {
@@ -99,16 +98,16 @@ func (m *Model) Append(rows ...Row) {
 }
 
 // SetLoading says whether more rows are on their way.
-func (m *Model) SetLoading(loading bool) { m.loading = loading }
+func (m *Picker) SetLoading(loading bool) { m.loading = loading }
 
 // SetMissing says why rows are missing: in the place of Empty if there are none, else where notes are. A note goes first.
-func (m *Model) SetMissing(why string) { m.missing = why }
+func (m *Picker) SetMissing(why string) { m.missing = why }
 
 // SetNote shows a line above the keys, such as an error; empty takes it away.
-func (m *Model) SetNote(note string) { m.note = note }
+func (m *Picker) SetNote(note string) { m.note = note }
 
 // Select moves the selection to a row, if the filter lets it through.
-func (m *Model) Select(id string) {
+func (m *Picker) Select(id string) {
 	for i := range m.len() {
 		if m.rows[m.row(i)].ID == id {
 			m.at = i
@@ -118,7 +117,7 @@ func (m *Model) Select(id string) {
 }
 
 // Selected returns the row that Enter would choose.
-func (m *Model) Selected() (Row, bool) {
+func (m *Picker) Selected() (Row, bool) {
 	if m.at >= m.len() {
 		return Row{}, false
 	}
@@ -126,7 +125,7 @@ func (m *Model) Selected() (Row, bool) {
 }
 
 // len returns how many rows the filter lets through.
-func (m *Model) len() int {
+func (m *Picker) len() int {
 	if len(m.words) == 0 {
 		return len(m.rows)
 	}
@@ -134,7 +133,7 @@ func (m *Model) len() int {
 }
 
 // row returns the number of the ith row that the filter lets through.
-func (m *Model) row(i int) int {
+func (m *Picker) row(i int) int {
 	if len(m.words) == 0 {
 		return i
 	}
@@ -143,7 +142,7 @@ func (m *Model) row(i int) int {
 
 // refilter finds the rows for the words that are typed. Words that only grew can
 // match nothing new, so then just the matches are looked through.
-func (m *Model) refilter() {
+func (m *Picker) refilter() {
 	words := strings.Fields(strings.ToLower(m.filter.Text()))
 	if narrower(words, m.words) && m.texts != nil {
 		m.words = words
@@ -176,7 +175,7 @@ func narrower(words, old []string) bool {
 }
 
 // fits reports whether all words are in a row.
-func (m *Model) fits(i int) bool {
+func (m *Picker) fits(i int) bool {
 	for n := len(m.texts); n <= i; n++ {
 		m.texts = append(m.texts, strings.ToLower(strings.Join(m.rows[n].Columns, "\n")))
 	}
