@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
-	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -95,7 +95,7 @@ func (m *model) always(key tea.KeyPressMsg) (tea.Cmd, bool) {
 	case "ctrl+z":
 		do = m.suspend
 	case "ctrl+l":
-		do = func() tea.Cmd { return loop.ClearScreen }
+		do = func() tea.Cmd { return terminal.ClearScreen }
 	default:
 		return nil, false
 	}

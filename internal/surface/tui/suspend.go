@@ -6,7 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -35,7 +35,7 @@ func (m *model) onContinued() tea.Cmd {
 // of it again.
 func (m *model) pause(do func() error) tea.Cmd {
 	run := func(io.Reader, io.Writer) error { return do() }
-	return loop.Exec(run, func(err error) tea.Msg {
+	return terminal.Exec(run, func(err error) tea.Msg {
 		return host.Done{Then: func() tea.Cmd {
 			if err != nil {
 				m.asleep = false

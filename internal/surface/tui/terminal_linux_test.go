@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -85,14 +85,14 @@ func eventually(t *testing.T, what string, cond func() bool) {
 }
 
 // A terminal is one for a test, with what was sent to it.
-type terminal struct {
+type testTerminal struct {
 	t           *testing.T
 	master, tty *os.File
 	sent        output
 	before      *unix.Termios
 }
 
-func newTerminal(t *testing.T) *terminal {
+func newTestTerminal(t *testing.T) *testTerminal {
 	t.Helper()
 	master, tty, err := pty.Open()
 	if err != nil {
@@ -101,7 +101,7 @@ func newTerminal(t *testing.T) *terminal {
 	if err := pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
 		t.Fatal(err)
 	}
-	x := &terminal{t: t, master: master, tty: tty, before: termios(t, tty)}
+	x := &testTerminal{t: t, master: master, tty: tty, before: termios(t, tty)}
 	read := make(chan struct{})
 	go func() { // ends with the terminal
 		defer close(read)
@@ -125,7 +125,7 @@ func termios(t *testing.T, f *os.File) *unix.Termios {
 }
 
 // run shows the program until it ends. While it is there, do is done.
-func (x *terminal) run(ctx context.Context, do func(), change ...func(*Options)) (Result, error) {
+func (x *testTerminal) run(ctx context.Context, do func(), change ...func(*Options)) (Result, error) {
 	x.t.Helper()
 	o := Options{
 		Engine: quietEngine{}, Dir: "/w", In: x.tty, Out: x.tty, Env: []string{"TERM=xterm-256color"}, Color: true, Dark: true,
@@ -141,14 +141,14 @@ func (x *terminal) run(ctx context.Context, do func(), change ...func(*Options))
 	return Run(ctx, o)
 }
 
-func (x *terminal) press(keys string) {
+func (x *testTerminal) press(keys string) {
 	if _, err := x.master.WriteString(keys); err != nil {
 		x.t.Error(err)
 	}
 }
 
 // restored checks that the terminal is what it was.
-func (x *terminal) restored() {
+func (x *testTerminal) restored() {
 	x.t.Helper()
 	if d := cmp.Diff(x.before, termios(x.t, x.tty)); d != "" {
 		x.t.Errorf("its settings are others (-want +got):\n%s", d)
@@ -167,7 +167,7 @@ func (x *terminal) restored() {
 }
 
 func TestTerminalAfterQuitting(t *testing.T) {
-	x := newTerminal(t)
+	x := newTestTerminal(t)
 	if _, err := x.run(t.Context(), func() { x.press("\x03\x03") }); err != nil {
 		t.Error(err)
 	}
@@ -175,7 +175,7 @@ func TestTerminalAfterQuitting(t *testing.T) {
 }
 
 func TestTerminalAfterASignal(t *testing.T) {
-	x := newTerminal(t)
+	x := newTestTerminal(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("stopped by SIGTERM")
 	if _, err := x.run(ctx, func() { cancel(why) }); !errors.Is(err, why) {
@@ -187,11 +187,11 @@ func TestTerminalAfterASignal(t *testing.T) {
 // Wherever a bug shows, the terminal is restored.
 func TestTerminalAfterAPanic(t *testing.T) {
 	for name, tt := range map[string]struct {
-		do     func(*terminal)
+		do     func(*testTerminal)
 		change func(*Options)
 	}{
-		"in a command": {func(x *terminal) { x.press("/resume\r") }, func(*Options) {}},
-		"in a batch of commands": {func(x *terminal) { x.press("/new\r") }, func(o *Options) {
+		"in a command": {func(x *testTerminal) { x.press("/resume\r") }, func(*Options) {}},
+		"in a batch of commands": {func(x *testTerminal) { x.press("/new\r") }, func(o *Options) {
 			n := 0
 			o.Branch = func(context.Context, string) string {
 				if n++; n > 1 {
@@ -200,12 +200,12 @@ func TestTerminalAfterAPanic(t *testing.T) {
 				return "main"
 			}
 		}},
-		"behind the feed": {func(x *terminal) { x.press("hello\r") }, func(*Options) {}},
+		"behind the feed": {func(x *testTerminal) { x.press("hello\r") }, func(*Options) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newTerminal(t)
+			x := newTestTerminal(t)
 			r, err := x.run(t.Context(), func() { tt.do(x) }, tt.change)
-			if !errors.Is(err, loop.ErrPanic) {
+			if !errors.Is(err, terminal.ErrPanic) {
 				t.Errorf("got %v", err)
 			}
 			x.restored()

@@ -25,7 +25,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
 	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
-	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -142,7 +142,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	defer cancel()
 	m := newModel(life, o)
 	m.asked = ctx
-	prog := loop.New(life, m, loop.Options{In: o.In, Out: o.Out, Env: o.Env})
+	prog := terminal.New(life, m, terminal.Options{In: o.In, Out: o.Out, Env: o.Env})
 	if o.Moves != nil {
 		o.Moves(func(id p.ConversationID, move app.Move) { prog.Send(moved{id, move}) })
 	}
@@ -172,7 +172,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}()
 	err := prog.Run()
 	close(over)
-	if !errors.Is(err, loop.ErrPanic) && ctx.Err() != nil {
+	if !errors.Is(err, terminal.ErrPanic) && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return m.result(), err

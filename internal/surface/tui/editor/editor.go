@@ -10,7 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -34,7 +34,7 @@ func Run(ctx context.Context, h host.Host, prepare Prepare, text string) tea.Cmd
 		if err != nil {
 			return Edited{Err: err}
 		}
-		return loop.Exec(func(in io.Reader, out io.Writer) error {
+		return terminal.Exec(func(in io.Reader, out io.Writer) error {
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
 			return cmd.Run()
 		}, func(err error) tea.Msg {

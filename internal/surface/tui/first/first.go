@@ -14,7 +14,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
-	"github.com/fermata-agent/fermata/internal/surface/tui/loop"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -49,8 +49,8 @@ type Choice struct {
 // asks whether to.
 func Run(ctx context.Context, o Options) (Choice, error) {
 	m := &screen{o: o, ctx: ctx, theme: theme.New(theme.Options{Dark: o.Dark, Color: o.Color}), width: 80, height: 24}
-	err := loop.New(ctx, m, loop.Options{In: o.In, Out: o.Out, Env: o.Env}).Run()
-	if !errors.Is(err, loop.ErrPanic) && ctx.Err() != nil {
+	err := terminal.New(ctx, m, terminal.Options{In: o.In, Out: o.Out, Env: o.Env}).Run()
+	if !errors.Is(err, terminal.ErrPanic) && ctx.Err() != nil {
 		return Choice{}, context.Cause(ctx)
 	}
 	return m.chosen, err
@@ -125,7 +125,7 @@ func (f *screen) press(key tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+c", "ctrl+d", "esc", "q":
 		return tea.Quit
 	case "ctrl+l":
-		return loop.ClearScreen
+		return terminal.ClearScreen
 	case "up", "k":
 		f.row = (f.row + f.rows() - 1) % f.rows()
 	case "down", "j", "tab":

@@ -1,12 +1,12 @@
-// Package loop runs a Bubble Tea model in a terminal, and draws on demand: a change is
-// on the screen as soon as the terminal takes it, at most once a frame, and while
-// nothing changes nothing runs. (Bubble Tea's own program looks for changes sixty times
-// a second, and shows them that much later.)
+// Package terminal runs a Bubble Tea model in a terminal, and draws on demand: a
+// change is on the screen as soon as the terminal takes it, at most once a frame,
+// and while nothing changes nothing runs. (Bubble Tea's own program looks for
+// changes sixty times a second, and shows them that much later.)
 //
 // One goroutine, the caller's of [Program.Run], has the model and decides what is
 // written; another one writes, so that a terminal that takes nothing cannot keep the
 // program from ending. Start reading at Program.loop.
-package loop
+package terminal
 
 import (
 	"context"
