@@ -29,7 +29,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
-	"github.com/fermata-agent/fermata/internal/surface/tui/first"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -354,7 +354,7 @@ func (f *tuiFlags) firstRun(ctx context.Context, s cli.Streams) error {
 		why = missing.Error()
 	}
 	ctx, stopped := screenSignals(ctx, s)
-	c, err := first.Run(ctx, first.Options{
+	c, err := screen.RunFirst(ctx, screen.FirstOptions{
 		In: s.In, Out: s.RawOut, Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: cli.DarkTerminal(),
 		Why: why, Offers: offers(l, missing), Probe: func(context.Context) (string, bool) { return l.Models().ProbeOllama() },
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
-	"github.com/fermata-agent/fermata/internal/surface/tui/first"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -144,18 +144,18 @@ func planUndo(r *app.App) func(context.Context, p.ConversationID, p.TurnID) (*ap
 
 // offers are the services that a key can be entered for: the one that is
 // configured and has none, and those that are known.
-func offers(l app.Loaded, missing *config.MissingKeyError) []first.Offer {
+func offers(l app.Loaded, missing *config.MissingKeyError) []screen.KeyOffer {
 	ids := []string{"openai", "anthropic", "openrouter"}
 	if missing != nil {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == missing.Provider })
 		ids = slices.Insert(ids, 0, missing.Provider)
 	}
-	var list []first.Offer
+	var list []screen.KeyOffer
 	for _, id := range ids {
 		_, err := l.Models().Choose(id)
 		var missing *config.MissingKeyError
 		if errors.As(err, &missing) {
-			list = append(list, first.Offer{Provider: id, Variable: missing.Variables[len(missing.Variables)-1]})
+			list = append(list, screen.KeyOffer{Provider: id, Variable: missing.Variables[len(missing.Variables)-1]})
 		}
 	}
 	return list

@@ -7,8 +7,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -46,7 +46,7 @@ func (m *model) leaveConversation(next p.ConversationID) tea.Cmd {
 	}
 	if running > 0 {
 		m.leftOpen = append(m.leftOpen, id)
-		return m.Hint(theme.Accent, "%s keeps running in the other conversation until you quit", words.Count(running, "background command"))
+		return m.Hint(theme.Accent, "%s keeps running in the other conversation until you quit", screen.Count(running, "background command"))
 	}
 	return m.release(id)
 }

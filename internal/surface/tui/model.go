@@ -44,7 +44,7 @@ type model struct {
 
 	dialog *asking // in place of the composer
 	aside  bool    // the approval makes room for a command after a slash
-	screen screen  // in place of everything; nil if there is none
+	screen overlay // in place of everything; nil if there is none
 
 	out      outbox.Outbox
 	opening  *attempt                          // nil if none is on its way
@@ -72,8 +72,8 @@ type model struct {
 	unfocused bool // the terminal says that the person looks elsewhere
 }
 
-// A screen takes the place of everything else.
-type screen interface {
+// An overlay takes the place of everything else.
+type overlay interface {
 	// update takes a message; gone says that the screen is to be left.
 	update(tea.Msg) (cmd tea.Cmd, gone bool)
 	view(width, height int) ([]string, *tea.Cursor)

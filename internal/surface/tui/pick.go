@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -49,7 +49,7 @@ func (m *model) listPage(s *pick, o engine.ListOptions) tea.Cmd {
 	return func() tea.Msg {
 		page, err := e.List(ctx, o)
 		return host.Done{Then: func() tea.Cmd {
-			if m.screen != screen(s) {
+			if m.screen != overlay(s) {
 				return nil
 			}
 			if err != nil {
@@ -79,7 +79,7 @@ func (m *model) rows(list []engine.Summary) []dialog.Row {
 		}
 		rows = append(rows, dialog.Row{
 			ID: string(c.ID), Marked: c.ID == m.conv.id,
-			Columns: []string{words.Ago(now, c.Updated), ending(c), m.ShortDir(c.Cwd), safetext.Line(c.Title), safetext.Line(c.LastLine)},
+			Columns: []string{screen.Ago(now, c.Updated), ending(c), m.ShortDir(c.Cwd), safetext.Line(c.Title), safetext.Line(c.LastLine)},
 		})
 	}
 	return rows

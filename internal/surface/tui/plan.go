@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -44,7 +44,7 @@ func (m *model) setPlan(on bool) tea.Cmd {
 	done := "plan mode is on: it only reads until you accept a plan"
 	if !on {
 		now := m.Settings()
-		done = "plan mode is off: it may " + words.May(now) + ", " + words.Asks(now.Approval)
+		done = "plan mode is off: it may " + screen.May(now) + ", " + screen.Asks(now.Approval)
 	}
 	if m.Busy() {
 		done += "; from the next turn"
@@ -79,7 +79,7 @@ func (m *model) askAboutPlan() tea.Cmd {
 			Title: "Carry out this plan?",
 			Body:  []string{"Nothing has been changed. If you accept it, plan mode ends."},
 			Choices: []dialog.Choice{
-				{ID: "yes", Key: "y", Label: "yes; then it may " + words.May(after) + ", and " + words.Asks(after.Approval)},
+				{ID: "yes", Key: "y", Label: "yes; then it may " + screen.May(after) + ", and " + screen.Asks(after.Approval)},
 				{ID: "no", Key: "n", Label: "no, keep planning: say what should differ"},
 				{ID: "off", Key: "o", Label: "no, and end plan mode"},
 			},

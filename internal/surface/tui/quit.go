@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -60,7 +60,7 @@ func (m *model) askToQuit(running []string) tea.Cmd {
 	}
 	var turn p.TurnID
 	ask := dialog.Confirm{
-		Title: words.Count(n, "background command") + " still running", Body: append([]string{"Quitting stops what still runs:"}, running...), Default: 1,
+		Title: screen.Count(n, "background command") + " still running", Body: append([]string{"Quitting stops what still runs:"}, running...), Default: 1,
 		Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "stop it, and quit"}, {ID: "stay", Key: "n", Label: "stay"}},
 	}
 	if m.runs() {
@@ -145,7 +145,7 @@ func (m *model) result() Result {
 		r.Lines = append(r.Lines, m.lastLine())
 	}
 	if n := len(t.tr.Inputs); n > 0 {
-		r.Lines = append(r.Lines, words.Count(n, "message")+" not delivered: in the composer when you resume")
+		r.Lines = append(r.Lines, screen.Count(n, "message")+" not delivered: in the composer when you resume")
 	}
 	r.Lines = append(r.Lines, "to resume: fermata resume "+string(r.Conversation))
 	return r

@@ -9,8 +9,8 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/welcome"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -77,7 +77,7 @@ func (m *model) conversation(height int, now time.Time) []string {
 	m.view.SetSize(m.width-2*m.margin(), height)
 	if len(m.conv.tr.Items) == 0 && len(m.conv.notes) == 0 && m.conv.caughtUp() && m.opening == nil {
 		s := m.Settings()
-		lines := welcome.Lines(s, m.o.Version, m.place(s.Cwd), m.width-2*m.margin(), m.theme)
+		lines := screen.Welcome(s, m.o.Version, m.place(s.Cwd), m.width-2*m.margin(), m.theme)
 		if m.inline() {
 			height = min(height, len(lines))
 		}

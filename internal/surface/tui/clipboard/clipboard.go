@@ -13,8 +13,8 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
 
@@ -23,7 +23,7 @@ func Copy(h host.Host, text, what string) tea.Cmd {
 	if text == "" {
 		return nil
 	}
-	return tea.Batch(tea.Raw(ansi.SetSystemClipboard(text)), h.Hint(theme.OK, "copied the %s (%s)", what, words.Count(len([]rune(text)), "character")))
+	return tea.Batch(tea.Raw(ansi.SetSystemClipboard(text)), h.Hint(theme.OK, "copied the %s (%s)", what, screen.Count(len([]rune(text)), "character")))
 }
 
 // CopyAnswer copies the last answer, or one of its code blocks.
@@ -39,7 +39,7 @@ func CopyAnswer(h host.Host, args string) tea.Cmd {
 		blocks := draw.CodeBlocks(it.Text)
 		n, err := strconv.Atoi(args)
 		if err != nil || n < 1 || n > len(blocks) {
-			return h.Hint(theme.Warn, "/copy N: the last answer has %s", words.Count(len(blocks), "code block"))
+			return h.Hint(theme.Warn, "/copy N: the last answer has %s", screen.Count(len(blocks), "code block"))
 		}
 		return Copy(h, blocks[n-1], fmt.Sprintf("code block %d", n))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/suggest"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 )
 
 // A Row is a model that can be chosen, with what the catalogue says of it.
@@ -58,7 +58,7 @@ func (r Row) is(provider, model string) bool { return r.Provider == provider && 
 func (r Row) columns() []string {
 	window, price := "", ""
 	if w := r.Facts.Window(); w > 0 {
-		window = words.Tokens(w)
+		window = screen.Tokens(w)
 	}
 	if c := r.Facts.Price; c.Known {
 		price = fmt.Sprintf("$%g / $%g", c.Input, c.Output)

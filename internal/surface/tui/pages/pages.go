@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -114,7 +114,7 @@ func Help(h host.Host, commands []composer.Command) {
 			fmt.Fprintf(&b, "%-23s %s\n", strings.TrimSpace("/"+c.Name+" "+c.Args), c.Help)
 		}
 	}
-	h.ShowPage(draw.NewTextPage(h.Theme(), "Commands and keys", b.String()+words.Keys))
+	h.ShowPage(draw.NewTextPage(h.Theme(), "Commands and keys", b.String()+screen.Keys))
 }
 
 // Background lists the commands that run beside the turns.

@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -115,7 +115,7 @@ func PickPreset(h host.Host, c *config.Config) {
 	var rows []dialog.Row
 	for _, pr := range app.Presets {
 		rows = append(rows, dialog.Row{
-			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), words.Asks(pr.Approval)}, Marked: pr.In(now),
+			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), screen.Asks(pr.Approval)}, Marked: pr.In(now),
 		})
 	}
 	list.SetRows(rows)

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -41,7 +41,7 @@ func (r Rewinder) confirmUndo(id p.ConversationID, u *app.Undo) tea.Cmd {
 	}
 	ctx := r.Context()
 	r.Ask(dialog.Confirm{
-		Title: fmt.Sprintf("Restore %s to the state before turn %d?", words.Count(u.Files, "file"), u.Turn),
+		Title: fmt.Sprintf("Restore %s to the state before turn %d?", screen.Count(u.Files, "file"), u.Turn),
 		Body:  u.Notes, Diff: u.Diff, Default: 1,
 		Choices: []dialog.Choice{{ID: "yes", Key: "y", Label: "restore them"}, {ID: "no", Key: "n", Label: "leave them"}},
 	}, func(choice string) tea.Cmd {

@@ -1,4 +1,4 @@
-package words
+package screen
 
 // Keys is the help for keys.
 const Keys = `

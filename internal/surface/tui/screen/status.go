@@ -1,5 +1,4 @@
-// Package status is the last line of the screen, and the title of the window: what goes on, and with what.
-package status
+package screen
 
 import (
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -36,7 +34,7 @@ var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "
 func (s State) Text(now time.Time) (string, theme.Role) {
 	tr := s.Transcript
 	turning := spinner[s.Frame%len(spinner)] + " "
-	elapsed := func() string { return words.Clock(now.Sub(tr.Started)) }
+	elapsed := func() string { return Clock(now.Sub(tr.Started)) }
 	switch {
 	case s.Quitting && s.Busy:
 		return turning + "stopping the turn, then quitting…", theme.Warn
@@ -87,7 +85,7 @@ func (s State) Title() string {
 func (s State) Line(now time.Time, f Facts, width int, t *theme.Theme) string {
 	state, role := s.Text(now)
 	line := safetext.Cut(state, width)
-	rest := words.Fit(f.list(), width-safetext.Width(line)-3)
+	rest := Fit(f.list(), width-safetext.Width(line)-3)
 	if rest == "" {
 		return t.Paint(role, line)
 	}
@@ -105,28 +103,28 @@ type Facts struct {
 	Background int                                       // commands
 }
 
-func (f Facts) list() []words.Fact {
+func (f Facts) list() []Fact {
 	s := f.Settings
-	list := []words.Fact{{Text: strings.TrimSpace(s.Model + " " + s.Effort), Rank: 9}, {Text: f.Place, Rank: 7}}
+	list := []Fact{{Text: strings.TrimSpace(s.Model + " " + s.Effort), Rank: 9}, {Text: f.Place, Rank: 7}}
 	if n := f.Context; n > 0 {
-		text := "context " + words.Tokens(n)
+		text := "context " + Tokens(n)
 		if s.ContextWindow > 0 {
 			text = fmt.Sprintf("context %d %%", min(100, 100*n/s.ContextWindow))
 		}
-		list = append(list, words.Fact{Text: text, Rank: 6})
+		list = append(list, Fact{Text: text, Rank: 6})
 	}
 	if f.Usage.Total > 0 {
-		list = append(list, words.Fact{Text: words.Tokens(f.Usage.Total) + " tokens" + f.cost(), Rank: 3})
+		list = append(list, Fact{Text: Tokens(f.Usage.Total) + " tokens" + f.cost(), Rank: 3})
 	}
 	if s.Plan {
-		list = append(list, words.Fact{Text: "plan mode: read-only", Rank: 10})
+		list = append(list, Fact{Text: "plan mode: read-only", Rank: 10})
 	} else {
-		list = append(list, words.Fact{Text: string(s.Sandbox.Mode), Rank: 5}, words.Fact{Text: words.Asks(s.Approval), Rank: 4})
+		list = append(list, Fact{Text: string(s.Sandbox.Mode), Rank: 5}, Fact{Text: Asks(s.Approval), Rank: 4})
 	}
 	if n := f.Background; n > 0 {
-		list = append(list, words.Fact{Text: fmt.Sprintf("%d in background", n), Rank: 8})
+		list = append(list, Fact{Text: fmt.Sprintf("%d in background", n), Rank: 8})
 	}
-	return slices.DeleteFunc(list, func(f words.Fact) bool { return f.Text == "" })
+	return slices.DeleteFunc(list, func(f Fact) bool { return f.Text == "" })
 }
 
 // cost is what the conversation has cost so far, if the model's price is known.

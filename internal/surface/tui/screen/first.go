@@ -1,6 +1,4 @@
-// Package first is the screen of the first run: no model is set up, and this is
-// what can be done about it.
-package first
+package screen
 
 import (
 	"context"
@@ -18,10 +16,10 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
-// Options are what the screen is given.
-type Options struct {
+// FirstOptions configure the screen of the first run.
+type FirstOptions struct {
 	Why    string // what is missing; empty if nothing was ever set up
-	Offers []Offer
+	Offers []KeyOffer
 	// Probe says whether a model server on this machine answers, and what it has.
 	// It is called from a command.
 	Probe func(context.Context) (string, bool)
@@ -32,33 +30,33 @@ type Options struct {
 	Color, Dark bool
 }
 
-// An Offer is a service that needs a key.
-type Offer struct {
+// A KeyOffer is a service that needs a key.
+type KeyOffer struct {
 	Provider string
 	Variable string // where the key is looked for
 }
 
-// A Choice is what the person chose: nothing if Provider is empty.
-type Choice struct {
+// A FirstChoice is what the person chose: nothing if Provider is empty.
+type FirstChoice struct {
 	Provider string
 	Variable string
 	Key      string
 }
 
-// Run asks which model to use. A key that is entered is returned, and saved nowhere: the caller
+// RunFirst asks which model to use. A key that is entered is returned, and saved nowhere: the caller
 // asks whether to.
-func Run(ctx context.Context, o Options) (Choice, error) {
-	m := &screen{o: o, ctx: ctx, theme: theme.New(theme.Options{Dark: o.Dark, Color: o.Color}), width: 80, height: 24}
+func RunFirst(ctx context.Context, o FirstOptions) (FirstChoice, error) {
+	m := &firstRun{o: o, ctx: ctx, theme: theme.New(theme.Options{Dark: o.Dark, Color: o.Color}), width: 80, height: 24}
 	err := terminal.New(ctx, m, terminal.Options{In: o.In, Out: o.Out, Env: o.Env}).Run()
 	if !errors.Is(err, terminal.ErrPanic) && ctx.Err() != nil {
-		return Choice{}, context.Cause(ctx)
+		return FirstChoice{}, context.Cause(ctx)
 	}
 	return m.chosen, err
 }
 
-// A screen is the program.
-type screen struct {
-	o             Options
+// A firstRun is the program that shows the screen of the first run.
+type firstRun struct {
+	o             FirstOptions
 	ctx           context.Context
 	theme         *theme.Theme
 	width, height int
@@ -68,12 +66,12 @@ type screen struct {
 	asked         bool // the local server was
 	key           *keyEntry
 	note          string
-	chosen        Choice
+	chosen        FirstChoice
 }
 
 // A keyEntry is a key that is being entered.
 type keyEntry struct {
-	offer Offer
+	offer KeyOffer
 	text  []rune
 }
 
@@ -82,9 +80,9 @@ type probed struct {
 	ok  bool
 }
 
-func (f *screen) Init() tea.Cmd { return tea.Batch(tea.Raw(ansi.RequestBackgroundColor), f.probe()) }
+func (f *firstRun) Init() tea.Cmd { return tea.Batch(tea.Raw(ansi.RequestBackgroundColor), f.probe()) }
 
-func (f *screen) probe() tea.Cmd {
+func (f *firstRun) probe() tea.Cmd {
 	ctx, probe := f.ctx, f.o.Probe
 	if probe == nil {
 		return nil
@@ -95,7 +93,7 @@ func (f *screen) probe() tea.Cmd {
 	}
 }
 
-func (f *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (f *firstRun) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		f.width, f.height = max(1, msg.Width), max(1, msg.Height)
@@ -117,9 +115,9 @@ func (f *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // rows are the keys and the local server, the demo, and the way out.
-func (f *screen) rows() int { return len(f.o.Offers) + 3 }
+func (f *firstRun) rows() int { return len(f.o.Offers) + 3 }
 
-func (f *screen) press(key tea.KeyPressMsg) tea.Cmd {
+func (f *firstRun) press(key tea.KeyPressMsg) tea.Cmd {
 	f.note = ""
 	switch k := key.String(); k {
 	case "ctrl+c", "ctrl+d", "esc", "q":
@@ -144,7 +142,7 @@ func (f *screen) press(key tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (f *screen) choose(row int) tea.Cmd {
+func (f *firstRun) choose(row int) tea.Cmd {
 	n := len(f.o.Offers)
 	switch {
 	case row < n:
@@ -154,14 +152,14 @@ func (f *screen) choose(row int) tea.Cmd {
 		f.note = "Ollama does not answer: start it, then press r"
 		return nil
 	case row == n:
-		f.chosen = Choice{Provider: "ollama"}
+		f.chosen = FirstChoice{Provider: "ollama"}
 	case row == n+1:
-		f.chosen = Choice{Provider: "demo"}
+		f.chosen = FirstChoice{Provider: "demo"}
 	}
 	return tea.Quit
 }
 
-func (f *screen) typeKey(key tea.KeyPressMsg) tea.Cmd {
+func (f *firstRun) typeKey(key tea.KeyPressMsg) tea.Cmd {
 	k := f.key
 	switch key.String() {
 	case "esc", "ctrl+c":
@@ -172,7 +170,7 @@ func (f *screen) typeKey(key tea.KeyPressMsg) tea.Cmd {
 			f.key = nil
 			return nil
 		}
-		f.chosen = Choice{Provider: k.offer.Provider, Variable: k.offer.Variable, Key: text}
+		f.chosen = FirstChoice{Provider: k.offer.Provider, Variable: k.offer.Variable, Key: text}
 		return tea.Quit
 	case "backspace":
 		k.text = k.text[:max(0, len(k.text)-1)]
@@ -184,14 +182,14 @@ func (f *screen) typeKey(key tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (f *screen) View() tea.View {
+func (f *firstRun) View() tea.View {
 	v := tea.NewView(strings.Join(f.frame(), "\n"))
 	v.AltScreen = true
 	return v
 }
 
 // frame is exactly as many lines as the screen is high.
-func (f *screen) frame() []string {
+func (f *firstRun) frame() []string {
 	lines := f.lines()
 	if len(lines) > f.height {
 		lines = slices.DeleteFunc(lines, func(l string) bool { return l == "" })
@@ -205,7 +203,7 @@ func (f *screen) frame() []string {
 	return lines[:f.height]
 }
 
-func (f *screen) lines() []string {
+func (f *firstRun) lines() []string {
 	out := []string{"", "  " + f.theme.Paint(theme.Heading, "fermata"), "", "  No model is set up yet. Choose one:", ""}
 	if f.o.Why != "" {
 		out[3] = "  " + safetext.Cut(safetext.Line(f.o.Why), f.width-2)
@@ -232,7 +230,7 @@ func (f *screen) lines() []string {
 	return append(out, "  "+f.theme.Paint(theme.Dim, safetext.Cut("↑↓ and Enter, or the number · r looks for Ollama again · q quits", f.width-2)))
 }
 
-func (f *screen) label(row int) (name, note string) {
+func (f *firstRun) label(row int) (name, note string) {
 	n := len(f.o.Offers)
 	switch {
 	case row < n:

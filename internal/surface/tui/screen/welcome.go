@@ -1,18 +1,16 @@
-// Package welcome is what a conversation shows that has not begun.
-package welcome
+package screen
 
 import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	"github.com/fermata-agent/fermata/internal/surface/tui/words"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Lines say who we are, where, with what model, what it may do, and how to begin. No line is
+// Welcome says who we are, where, with what model, what it may do, and how to begin. No line is
 // wider than width. place is the directory, in words.
-func Lines(s p.Settings, version, place string, width int, t *theme.Theme) []string {
+func Welcome(s p.Settings, version, place string, width int, t *theme.Theme) []string {
 	name := t.Paint(theme.Heading, "fermata") + " " + t.Paint(theme.Dim, version)
 	lines := []string{
 		"",
@@ -31,7 +29,7 @@ func Lines(s p.Settings, version, place string, width int, t *theme.Theme) []str
 		fact("model", text+t.Paint(theme.Dim, " · "+s.Provider))
 	}
 	if s.Sandbox.Mode != "" { // else there are no settings yet
-		fact("may", words.May(s.ForTurn())+t.Paint(theme.Dim, " · "+words.Asks(s.Approval)+" · /approvals"))
+		fact("may", May(s.ForTurn())+t.Paint(theme.Dim, " · "+Asks(s.Approval)+" · /approvals"))
 	}
 	lines = append(lines, "", t.Paint(theme.Dim, "Try"))
 	for _, text := range tries(s.Provider) {

@@ -1,4 +1,4 @@
-package first
+package screen
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 )
 
 // newScreen is the first run's screen, with or without a local server.
-func newScreen(answers bool) *screen {
-	f := &screen{
+func newScreen(answers bool) *firstRun {
+	f := &firstRun{
 		theme: theme.New(theme.Options{Dark: true}), width: 80, height: 20,
-		o: Options{
-			Offers: []Offer{{"openai", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}},
+		o: FirstOptions{
+			Offers: []KeyOffer{{"openai", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}},
 			Probe:  func(context.Context) (string, bool) { return "llama, qwen", answers },
 		},
 	}
@@ -25,7 +25,7 @@ func newScreen(answers bool) *screen {
 }
 
 // do presses keys; it returns whether the screen is left.
-func (f *screen) do(keys ...string) bool {
+func (f *firstRun) do(keys ...string) bool {
 	for _, k := range keys {
 		if _, cmd := f.Update(tuitest.Press(k)); cmd != nil {
 			msg := cmd()
@@ -38,7 +38,7 @@ func (f *screen) do(keys ...string) bool {
 	return false
 }
 
-func (f *screen) text() string {
+func (f *firstRun) text() string {
 	lines := f.frame()
 	for i, l := range lines {
 		lines[i] = ansi.Strip(l)
@@ -50,24 +50,24 @@ func TestFirstRun(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers bool
 		keys    []string
-		want    Choice
+		want    FirstChoice
 		stays   bool
 	}{
-		"demo":                {keys: []string{"4"}, want: Choice{Provider: "demo"}},
-		"demo by arrows":      {keys: []string{"down", "down", "down", "enter"}, want: Choice{Provider: "demo"}},
-		"up from the first":   {keys: []string{"up", "up", "enter"}, want: Choice{Provider: "demo"}},
-		"ollama":              {answers: true, keys: []string{"r", "3"}, want: Choice{Provider: "ollama"}},
+		"demo":                {keys: []string{"4"}, want: FirstChoice{Provider: "demo"}},
+		"demo by arrows":      {keys: []string{"down", "down", "down", "enter"}, want: FirstChoice{Provider: "demo"}},
+		"up from the first":   {keys: []string{"up", "up", "enter"}, want: FirstChoice{Provider: "demo"}},
+		"ollama":              {answers: true, keys: []string{"r", "3"}, want: FirstChoice{Provider: "ollama"}},
 		"no ollama":           {keys: []string{"r", "3"}, stays: true},
 		"leave":               {keys: []string{"5"}},
 		"leave by ctrl-c":     {keys: []string{"ctrl+c"}},
 		"leave by q":          {keys: []string{"q"}},
-		"a key":               {keys: []string{"2", "k", "x", "backspace", "1", "enter"}, want: Choice{"anthropic", "ANTHROPIC_API_KEY", "k1"}},
+		"a key":               {keys: []string{"2", "k", "x", "backspace", "1", "enter"}, want: FirstChoice{"anthropic", "ANTHROPIC_API_KEY", "k1"}},
 		"no key":              {keys: []string{"1", "enter"}, stays: true},
 		"a key abandoned":     {keys: []string{"1", "k", "esc"}, stays: true},
-		"a key begun again":   {keys: []string{"1", "x", "ctrl+u", "y", "enter"}, want: Choice{"openai", "OPENAI_API_KEY", "y"}},
-		"q is part of a key":  {keys: []string{"1", "q", "enter"}, want: Choice{"openai", "OPENAI_API_KEY", "q"}},
+		"a key begun again":   {keys: []string{"1", "x", "ctrl+u", "y", "enter"}, want: FirstChoice{"openai", "OPENAI_API_KEY", "y"}},
+		"q is part of a key":  {keys: []string{"1", "q", "enter"}, want: FirstChoice{"openai", "OPENAI_API_KEY", "q"}},
 		"a row that is not":   {keys: []string{"9"}, stays: true},
-		"backspace and empty": {keys: []string{"1", "backspace", "a", "enter"}, want: Choice{"openai", "OPENAI_API_KEY", "a"}},
+		"backspace and empty": {keys: []string{"1", "backspace", "a", "enter"}, want: FirstChoice{"openai", "OPENAI_API_KEY", "a"}},
 	} {
 		f := newScreen(tt.answers)
 		if left := f.do(tt.keys...); left == tt.stays || f.chosen != tt.want {

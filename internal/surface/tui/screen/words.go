@@ -1,5 +1,4 @@
-// Package words says in few of them what the screen has to say of numbers, times and settings.
-package words
+package screen
 
 import (
 	"fmt"
