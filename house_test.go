@@ -29,7 +29,7 @@ const module = "github.com/fermata-agent/fermata/"
 var layers = [][]string{
 	{"internal/regular"},
 	{"protocol", "internal/panics", "internal/strangers"},
-	{"internal/safetext", "internal/suggest", "internal/plural", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/secrets", "internal/markup", "internal/model/catalogue"},
+	{"internal/safetext", "internal/humanize", "internal/jsonrpc", "internal/journal", "internal/proc", "internal/prompt", "internal/git", "internal/rootfs", "internal/secrets", "internal/markup", "internal/model/catalogue"},
 	{
 		"internal/turn", "internal/history", "internal/policy", "internal/transcript", "internal/model",
 		"internal/patch", "internal/sandbox", "internal/config", "internal/fsck", "internal/foreign",

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
-	"github.com/fermata-agent/fermata/internal/suggest"
+	"github.com/fermata-agent/fermata/internal/humanize"
 )
 
 // flagError says what is wrong with a flag in our own words.
@@ -54,7 +54,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	case group != "":
 		return cli.Usagef("unknown flag -%s", name)
 	}
-	if near := suggest.Nearest(name, names); near != "" {
+	if near := humanize.Nearest(name, names); near != "" {
 		return cli.Usagef("unknown flag --%s; did you mean --%s?", name, near)
 	}
 	return cli.Usagef("unknown flag --%s", name)
@@ -100,7 +100,7 @@ func checkSubcommands(parent *cobra.Command) {
 			for _, c := range cmd.Commands() {
 				names = append(names, c.Name())
 			}
-			near := suggest.Nearest(a[0], names)
+			near := humanize.Nearest(a[0], names)
 			if near == "" {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/suggest"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -79,7 +79,7 @@ func nearest(name string, others []engine.Summary) string {
 		return "there are no conversations yet"
 	}
 	like := func(s engine.Summary) int {
-		return min(suggest.Distance(name, beginning(string(s.ID), name)), suggest.Distance(name, beginning(s.Title, name)))
+		return min(humanize.Distance(name, beginning(string(s.ID), name)), humanize.Distance(name, beginning(s.Title, name)))
 	}
 	others = slices.DeleteFunc(slices.Clone(others), func(s engine.Summary) bool { return like(s) > min(3, len(name)/3) })
 	if len(others) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 )
 
 // Options are what the command line says.
@@ -72,7 +72,7 @@ func load(o Options, getenv func(string) string) (Loaded, error) {
 		return l, err
 	}
 	if n := countWrong(l.Warnings); o.Strict && n > 0 {
-		return l, &Error{Err: fmt.Errorf("%s in the configuration", plural.Of(n, "warning")), Hint: "leave out --strict-config to start all the same"}
+		return l, &Error{Err: fmt.Errorf("%s in the configuration", humanize.Count(n, "warning")), Hint: "leave out --strict-config to start all the same"}
 	}
 	return l, nil
 }

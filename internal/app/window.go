@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/window"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
-	"github.com/fermata-agent/fermata/internal/suggest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -53,7 +53,7 @@ func (a *App) warnOfUnknown(s p.Settings) {
 		return
 	}
 	text := fmt.Sprintf("how many tokens model %q takes is not known; assuming %d: set model_context_window", s.Model, defaultWindow)
-	if near := suggest.Nearest(s.Model, a.Models.modelsOf(s.Provider)); near != "" {
+	if near := humanize.Nearest(s.Model, a.Models.modelsOf(s.Provider)); near != "" {
 		text += fmt.Sprintf("; did you mean %s?", near)
 	}
 	a.warn(config.Warning{Problem: config.Problem{Text: text}})

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
-	"github.com/fermata-agent/fermata/internal/suggest"
 )
 
 // ErrNoProvider means that nothing says which model to use.
@@ -163,7 +163,7 @@ func (c *Config) unknownProvider() error {
 		}
 	}
 	text := "; there are " + strings.Join(known, ", ")
-	if near := suggest.Nearest(c.Provider, known); near != "" {
+	if near := humanize.Nearest(c.Provider, known); near != "" {
 		text = fmt.Sprintf("; did you mean %s?", near)
 	}
 	return &Error{Problem{

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/suggest"
+	"github.com/fermata-agent/fermata/internal/humanize"
 )
 
 // A resolver makes paths absolute.
@@ -62,7 +62,7 @@ func (k *key) fromText(v string, paths resolver) (any, error) {
 		return NewSecret(v), nil
 	case enumKind:
 		if !slices.Contains(k.allowed, v) {
-			if near := suggest.Nearest(v, k.allowed); near != "" && suggest.Distance(v, near) == 1 {
+			if near := humanize.Nearest(v, k.allowed); near != "" && humanize.Distance(v, near) == 1 {
 				return nil, fmt.Errorf("must be %s, not %s; did you mean %s?", k.wants(), quote(v), near)
 			}
 			return nil, fmt.Errorf("must be %s, not %s", k.wants(), quote(v))

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/config/codex"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/regular"
-	"github.com/fermata-agent/fermata/internal/suggest"
 )
 
 // A rank is how strong a value is. Between the sources people know there are
@@ -150,7 +150,7 @@ func (l *loader) unknownProfile(name string, from Source, trees ...*node) {
 		}
 	}
 	text := fmt.Sprintf("there is no profile %s", quote(name))
-	if near := suggest.Nearest(name, known); near != "" {
+	if near := humanize.Nearest(name, known); near != "" {
 		text += fmt.Sprintf("; did you mean %s?", quote(near))
 	} else if len(known) > 0 {
 		text += "; there are " + strings.Join(known, ", ")
@@ -285,7 +285,7 @@ func (l *loader) meant(in layer, b *branch, path []string, name string) string {
 	if len(path) == 0 && len(in.prefix) == 0 {
 		candidates = append([]string{"profiles"}, candidates...)
 	}
-	if near := suggest.Nearest(name, candidates); near != "" {
+	if near := humanize.Nearest(name, candidates); near != "" {
 		return fmt.Sprintf("; did you mean %s?", formatKey(slices.Concat(in.prefix, path, []string{near})))
 	}
 	elsewhere := ""

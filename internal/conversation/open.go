@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/fold"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/journal"
-	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -124,7 +124,7 @@ func (o *owner) recover(ctx context.Context) {
 		}
 	}
 	if lost.Killed > 0 {
-		o.recovered = append(o.recovered, "killed "+plural.Of(lost.Killed, "process")+" that still ran")
+		o.recovered = append(o.recovered, "killed "+humanize.Count(lost.Killed, "process")+" that still ran")
 	}
 	settled := o.settle(&lost)
 	for _, b := range o.state.Background {
@@ -149,7 +149,7 @@ func DescribeRecovery(r journal.Recovery) []string {
 		list = append(list, fmt.Sprintf("an unfinished write of %d bytes at the end was set aside", r.Torn))
 	}
 	for _, d := range r.Damaged {
-		list = append(list, fmt.Sprintf("%d damaged bytes (%s) were set aside in %s", d.Bytes, plural.Of(d.Records, "record"), d.File))
+		list = append(list, fmt.Sprintf("%d damaged bytes (%s) were set aside in %s", d.Bytes, humanize.Count(d.Records, "record"), d.File))
 	}
 	return list
 }

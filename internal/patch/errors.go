@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 )
 
 // Error says why a patch was refused, in enough detail to mend it. Nothing has
@@ -59,7 +59,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func quoteLines(b *strings.Builder, lines []string) {
 	for i, line := range lines {
 		if i == shownLines {
-			fmt.Fprintf(b, "\n  (%s)", plural.Of(len(lines)-i, "more line"))
+			fmt.Fprintf(b, "\n  (%s)", humanize.Count(len(lines)-i, "more line"))
 			return
 		}
 		b.WriteString("\n  | ")

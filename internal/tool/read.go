@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/model"
-	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -142,7 +142,7 @@ func numbered(ctx context.Context, r *bufio.Reader, path string, first, limit in
 	case b.Len() == 0 && n == 1:
 		return "(the file is empty)", nil
 	case b.Len() == 0:
-		return "", fmt.Errorf("%s has only %s", path, plural.Of(n-1, "line"))
+		return "", fmt.Errorf("%s has only %s", path, humanize.Count(n-1, "line"))
 	case err == nil || n < first+limit && b.Len() > defaultBytes-maxLineShow-100:
 		fmt.Fprintf(&b, "[More lines follow. Read on with offset %d.]\n", n)
 	}

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/humanize"
 	p "github.com/fermata-agent/fermata/protocol"
-
-	"github.com/fermata-agent/fermata/internal/plural"
 )
 
 // verbs say how a turn ended.
@@ -32,16 +31,16 @@ func endLine(b *p.TurnEnded, s stats, files int) string {
 	}
 	var killed []string
 	if s.cut > 0 {
-		killed = append(killed, plural.Of(s.cut, "command"))
+		killed = append(killed, humanize.Count(s.cut, "command"))
 	}
 	if s.killed > 0 {
-		killed = append(killed, plural.Of(s.killed, "process"))
+		killed = append(killed, humanize.Count(s.killed, "process"))
 	}
 	if len(killed) > 0 {
 		parts = append(parts, strings.Join(killed, ", ")+" killed")
 	}
 	if files > 0 {
-		parts = append(parts, plural.Of(files, "file")+" changed")
+		parts = append(parts, humanize.Count(files, "file")+" changed")
 	}
 	if s.kept {
 		parts = append(parts, "reply kept")

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/imports"
 	"github.com/fermata-agent/fermata/internal/foreign"
 	"github.com/fermata-agent/fermata/internal/foreign/convert"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -71,7 +71,7 @@ func (w *work) show(ctx context.Context, list []foreign.Session) error {
 	if err := t.Flush(); err != nil || w.asJSON {
 		return err
 	}
-	_, err := fmt.Fprintf(w.Err, "%s; import some by their ID, or all with --all\n", plural.Of(len(list), "conversation"))
+	_, err := fmt.Fprintf(w.Err, "%s; import some by their ID, or all with --all\n", humanize.Count(len(list), "conversation"))
 	return err
 }
 
@@ -130,7 +130,7 @@ func (w *work) check(ctx context.Context, list []foreign.Session) error {
 	if w.asJSON {
 		return nil
 	}
-	_, err := fmt.Fprintf(w.Err, "%s checked, %d with problems; importing repairs what can be repaired\n", plural.Of(len(list), "conversation"), damaged)
+	_, err := fmt.Fprintf(w.Err, "%s checked, %d with problems; importing repairs what can be repaired\n", humanize.Count(len(list), "conversation"), damaged)
 	return err
 }
 
@@ -271,7 +271,7 @@ func (w *work) summary(count map[imports.State]int, failed int) error {
 		return nil
 	}
 	done := count[imports.New] + count[imports.Grown] + count[imports.Continued]
-	text := fmt.Sprintf("%s imported, %d unchanged", plural.Of(done, "conversation"), count[imports.Same])
+	text := fmt.Sprintf("%s imported, %d unchanged", humanize.Count(done, "conversation"), count[imports.Same])
 	if failed > 0 {
 		text += fmt.Sprintf(", %d could not be read", failed)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -100,7 +100,7 @@ func (c *check) all(ctx context.Context, ids []p.ConversationID) error {
 		}
 		if n := len(r.Problems); n > 0 {
 			bad++
-			state = plural.Of(n, "problem")
+			state = humanize.Count(n, "problem")
 		}
 		fmt.Fprintf(w, row, id, r.Events, r.Turns, state)
 		for _, problem := range append(r.Problems, r.Lost...) {
@@ -117,10 +117,10 @@ func (c *check) all(ctx context.Context, ids []p.ConversationID) error {
 func (c *check) verdict(bad, checked int) error {
 	switch {
 	case bad > 0 && c.repair:
-		return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%d of %s could not be repaired", bad, plural.Of(checked, "conversation"))}
+		return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%d of %s could not be repaired", bad, humanize.Count(checked, "conversation"))}
 	case bad > 0:
 		return &cli.ExitError{
-			Code: cli.ExitFailed, Err: fmt.Errorf("problems in %d of %s", bad, plural.Of(checked, "conversation")),
+			Code: cli.ExitFailed, Err: fmt.Errorf("problems in %d of %s", bad, humanize.Count(checked, "conversation")),
 			Hint: "fermata fsck --repair repairs them",
 		}
 	case c.unread > 0:

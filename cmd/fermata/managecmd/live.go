@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -118,7 +118,7 @@ func (r Live) state() string {
 	case r.Hold != nil:
 		return transcript.HoldText(r.Hold)
 	case len(r.PendingApprovals) > 0:
-		return "waiting for " + plural.Of(len(r.PendingApprovals), "approval")
+		return "waiting for " + humanize.Count(len(r.PendingApprovals), "approval")
 	case r.Active:
 		return "running"
 	case r.PID == 0:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -99,7 +99,7 @@ func dropReturned(ctx context.Context, s cli.Streams, e engine.Engine, id p.Conv
 	if _, err := e.Submit(ctx, id, op); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Err, "dropped %s\n", plural.Of(len(list), "message"))
+	fmt.Fprintf(s.Err, "dropped %s\n", humanize.Count(len(list), "message"))
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -76,9 +76,9 @@ func stopAll(ctx context.Context, s cli.Streams) error {
 func stoppedText(c p.Snapshot) string {
 	switch n := len(c.Background); {
 	case !c.Active:
-		return plural.Of(n, "background command")
+		return humanize.Count(n, "background command")
 	case n > 0:
-		return fmt.Sprintf("turn %d, %s", c.Turn, plural.Of(n, "background command"))
+		return fmt.Sprintf("turn %d, %s", c.Turn, humanize.Count(n, "background command"))
 	}
 	return fmt.Sprintf("turn %d", c.Turn)
 }

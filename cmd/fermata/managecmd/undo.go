@@ -10,7 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec/style"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -65,7 +65,7 @@ func undo(ctx context.Context, s cli.Streams, e app.Conversations, id p.Conversa
 		return nil
 	}
 	if !yes {
-		if !cli.Confirm(s, fmt.Sprintf("Restore %s to the state before turn %d?", plural.Of(u.Files, "file"), u.Turn)) {
+		if !cli.Confirm(s, fmt.Sprintf("Restore %s to the state before turn %d?", humanize.Count(u.Files, "file"), u.Turn)) {
 			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("nothing was undone"), Hint: "--yes undoes without asking"}
 		}
 	}

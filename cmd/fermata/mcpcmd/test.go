@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
@@ -84,7 +84,7 @@ func printReport(out io.Writer, list []mcp.Status) error {
 			fmt.Fprintf(out, "%s: %s: %s\n", s.Name, s.State, safetext.ShowLine(s.Error))
 			continue
 		}
-		fmt.Fprintf(out, "%s: %s, started in %s, %s%s\n", s.Name, safetext.ShowLine(s.Program), s.Took, plural.Of(len(s.Tools), "tool"), loggedIn(s))
+		fmt.Fprintf(out, "%s: %s, started in %s, %s%s\n", s.Name, safetext.ShowLine(s.Program), s.Took, humanize.Count(len(s.Tools), "tool"), loggedIn(s))
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, t := range s.Tools {
 			first, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
@@ -128,7 +128,7 @@ func Doctor(ctx context.Context, l app.Loaded, line func(what, format string, ar
 		return err
 	}
 	for i, s := range list {
-		what, text := "", fmt.Sprintf("works, %s%s", plural.Of(len(s.Tools), "tool"), loggedIn(s))
+		what, text := "", fmt.Sprintf("works, %s%s", humanize.Count(len(s.Tools), "tool"), loggedIn(s))
 		if i == 0 {
 			what = "MCP servers"
 		}

@@ -15,9 +15,8 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app/refresh"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
-	"github.com/fermata-agent/fermata/internal/plural"
-	"github.com/fermata-agent/fermata/internal/suggest"
 )
 
 func modelsCommand(o Options) *cobra.Command {
@@ -49,7 +48,7 @@ returns to the built-in list.`,
 				case from == refresh.Builtin:
 					fmt.Fprintln(o.Err, "using the built-in list of models")
 				default:
-					fmt.Fprintf(o.Err, "saved %s in %s\n", plural.Of(n, "model"), file)
+					fmt.Fprintf(o.Err, "saved %s in %s\n", humanize.Count(n, "model"), file)
 				}
 				return nil
 			}
@@ -103,7 +102,7 @@ func nearestModel(c *catalogue.Catalogue, names []string) string {
 		known = append(known, m.ID)
 	}
 	for _, name := range names {
-		if near := suggest.Nearest(name, known); near != "" {
+		if near := humanize.Nearest(name, known); near != "" {
 			return near
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/store"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
-	"github.com/fermata-agent/fermata/internal/plural"
 )
 
 // Command returns fermata store. usage marks errors of the command line.
@@ -84,7 +84,7 @@ func copyCommand(stdout, stderr io.Writer, usage func(string, ...any) error) *co
 				return usage("%w", err)
 			}
 			if copied > 0 || err == nil {
-				fmt.Fprintf(stdout, "copied and compared: %s, %s\n", plural.Of(copied, "conversation"), plural.Of(records, "record"))
+				fmt.Fprintf(stdout, "copied and compared: %s, %s\n", humanize.Count(copied, "conversation"), humanize.Count(records, "record"))
 			}
 			return err
 		},

@@ -23,8 +23,8 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
-	"github.com/fermata-agent/fermata/internal/suggest"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
@@ -90,7 +90,7 @@ func near(cmd *cobra.Command, word string) string {
 			names = append(names, c.Name())
 		}
 	}
-	name := suggest.Nearest(word, names)
+	name := humanize.Nearest(word, names)
 	if name == "" {
 		return ""
 	}

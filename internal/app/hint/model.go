@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/model"
-	"github.com/fermata-agent/fermata/internal/suggest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -29,7 +29,7 @@ func (s suggesting) Stream(ctx context.Context, prompt model.Prompt, sink model.
 	if !errors.As(err, &e) || e.Kind != p.ErrorUnknownModel {
 		return end, err
 	}
-	if near := suggest.Nearest(s.name, s.known()); near != "" && near != s.name {
+	if near := humanize.Nearest(s.name, s.known()); near != "" && near != s.name {
 		better := *e
 		better.Hint = fmt.Sprintf("did you mean %s? Choose it with -m", near)
 		return end, &better

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/git"
-	"github.com/fermata-agent/fermata/internal/suggest"
+	"github.com/fermata-agent/fermata/internal/humanize"
 )
 
 // A Target is what is reviewed. Without a branch, a commit, a name and instructions it is what differs from
@@ -119,5 +119,5 @@ func nearest(ctx context.Context, r *git.Repo, name string) string {
 			return b
 		}
 	}
-	return suggest.Nearest(name, branches)
+	return humanize.Nearest(name, branches)
 }

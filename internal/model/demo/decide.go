@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/model/emit"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
-	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -254,7 +254,7 @@ func (v view) plan(text string) []turnout {
 	}
 
 	var list []turnout
-	say := "A plan with " + plural.Of(len(steps), "step") + "."
+	say := "A plan with " + humanize.Count(len(steps), "step") + "."
 	add := func(call *emit.Call) {
 		if call != nil {
 			list = append(list, turnout{text: say, call: call})

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
-	"github.com/fermata-agent/fermata/internal/plural"
 )
 
 // A past is the turn before the last message.
@@ -167,5 +167,5 @@ func (v view) summary() string {
 		return "I am a demo, not a real model, and no tool is offered to me."
 	}
 	return fmt.Sprintf("In short: %s of yours, %d of mine, %s. You asked:\n%s",
-		plural.Of(len(asked), "message"), count[wirecheck.Assistant], plural.Of(count[wirecheck.Call], "call"), strings.Join(asked, "\n"))
+		humanize.Count(len(asked), "message"), count[wirecheck.Assistant], humanize.Count(count[wirecheck.Call], "call"), strings.Join(asked, "\n"))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/hint"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
 	"github.com/fermata-agent/fermata/internal/surface/exec/questions"
@@ -182,7 +182,7 @@ func (pr *printer) begin(it *transcript.Item) {
 	pr.colored(style.Bold, "$ apply_patch")
 	for i, c := range it.Changes {
 		if i == shownLines && !pr.full && !asking {
-			pr.line("  … " + plural.Of(len(it.Changes)-i, "more file"))
+			pr.line("  … " + humanize.Count(len(it.Changes)-i, "more file"))
 			break
 		}
 		pr.line("  " + safetext.ShowLine(c.Line(it.Cwd)))
@@ -258,7 +258,7 @@ func (pr *printer) callEnd(it *transcript.Item) {
 	if len(it.Command) > 0 && rest != "" {
 		lines := strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
 		if n := len(lines) - tailLines; n > 0 {
-			pr.colored(style.Dim, "  … "+plural.Of(n, "more line"))
+			pr.colored(style.Dim, "  … "+humanize.Count(n, "more line"))
 			lines = lines[n:]
 		}
 		for _, l := range lines {

@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -163,7 +163,7 @@ func (m *model) below(room int) []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{m.theme.Paint(theme.Dim, safetext.Cut("  ↓ "+plural.Of(n, "more line")+" below (Esc or End goes there)", m.width))}
+	return []string{m.theme.Paint(theme.Dim, safetext.Cut("  ↓ "+humanize.Count(n, "more line")+" below (Esc or End goes there)", m.width))}
 }
 
 // exactly makes a list n lines long.

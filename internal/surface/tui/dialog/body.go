@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -97,7 +97,7 @@ func approvalBody(t *theme.Theme, a Approval) body {
 	if len(a.Request.Command) > 0 || a.Request.MCP != nil {
 		// Whoever answers must know that there is more, and how it ends.
 		b.end = func(rest int, last string, _ int) []string {
-			return []string{t.Paint(theme.Warn, "… "+plural.Of(rest, "more line")+"; the last one is:"), last}
+			return []string{t.Paint(theme.Warn, "… "+humanize.Count(rest, "more line")+"; the last one is:"), last}
 		}
 	}
 	return b

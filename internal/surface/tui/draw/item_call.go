@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -81,7 +81,7 @@ func (p *pen) output(it *transcript.Item, most int) {
 		rest = max(0, n-liveLines)
 	}
 	if rest > 0 {
-		p.add(p.Theme.Paint(theme.Dim, "  … "+plural.Of(rest, "line")+" above"))
+		p.add(p.Theme.Paint(theme.Dim, "  … "+humanize.Count(rest, "line")+" above"))
 		text = tail(text, n-rest)
 	}
 	for _, line := range strings.Split(text, "\n") {
@@ -187,7 +187,7 @@ func (p *pen) status(it *transcript.Item) {
 	case transcript.Interrupted:
 		mark, role, parts = "■ ", theme.Warn, []string{"interrupted"}
 		if it.Killed > 0 {
-			parts = append(parts, plural.Of(it.Killed, "process")+" killed")
+			parts = append(parts, humanize.Count(it.Killed, "process")+" killed")
 		}
 	case transcript.Declined:
 		mark, role, parts = "✗ ", theme.Warn, []string{"declined"}

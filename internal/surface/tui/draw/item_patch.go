@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -38,7 +38,7 @@ func (p *pen) patch(it *transcript.Item) {
 	if it.Patch != nil && it.Patch.Applied {
 		word = "changed" // also if the turn was interrupted then
 	}
-	head := p.Theme.Paint(theme.Accent, "± ") + p.Theme.Paint(theme.Bold, word+" "+plural.Of(len(it.Changes), "file"))
+	head := p.Theme.Paint(theme.Accent, "± ") + p.Theme.Paint(theme.Bold, word+" "+humanize.Count(len(it.Changes), "file"))
 	p.add(head + p.counts(added, removed))
 	p.changes(it.Changes)
 	switch it.Status {
@@ -96,7 +96,7 @@ func (p *pen) hunks(diff string, most int) int {
 		p.diffLine(&n, line, i == 0)
 	}
 	if rest > 0 {
-		p.add(p.Theme.Paint(theme.Dim, "    … "+plural.Of(rest, "more line")))
+		p.add(p.Theme.Paint(theme.Dim, "    … "+humanize.Count(rest, "more line")))
 	}
 	return len(lines) - rest
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -56,7 +56,7 @@ func (p *pen) fold(n, most int) int {
 // more says that something was left out.
 func (p *pen) more(n int, what string) {
 	if n > 0 {
-		p.add(p.Theme.Paint(theme.Dim, "  … "+plural.Of(n, "more "+what)))
+		p.add(p.Theme.Paint(theme.Dim, "  … "+humanize.Count(n, "more "+what)))
 	}
 }
 

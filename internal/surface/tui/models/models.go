@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
-	"github.com/fermata-agent/fermata/internal/suggest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 )
 
@@ -72,7 +72,7 @@ func nearest(name string, list []Row) string {
 	for _, r := range list {
 		names = append(names, r.Model)
 	}
-	if best := suggest.Nearest(name, names); best != "" {
+	if best := humanize.Nearest(name, names); best != "" {
 		return "; did you mean " + best + "?"
 	}
 	return ""

@@ -3,8 +3,8 @@ package render
 import (
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/markup"
-	"github.com/fermata-agent/fermata/internal/plural"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	t "github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -54,7 +54,7 @@ func (h *builder) hunks(diff string, o Options) {
 		h.el("span", class, l)
 	}
 	if rest > 0 {
-		h.el("span", "hunk", "… "+plural.Of(rest, "more line"))
+		h.el("span", "hunk", "… "+humanize.Count(rest, "more line"))
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	t "github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -274,7 +274,7 @@ func (h *builder) status(it *t.Item) {
 	case t.Interrupted:
 		sign, parts = "■", []string{"interrupted"}
 		if it.Killed > 0 {
-			parts = append(parts, plural.Of(it.Killed, "process")+" killed")
+			parts = append(parts, humanize.Count(it.Killed, "process")+" killed")
 		}
 	case t.Declined:
 		sign, parts = "✗", []string{"declined"}

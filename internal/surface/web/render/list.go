@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/plural"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -46,7 +46,7 @@ func Row(s engine.Summary, phase string) string {
 		h.raw(" · ")
 	}
 	if s.Returned > 0 {
-		h.el("em", "", plural.Of(s.Returned, "message")+" returned")
+		h.el("em", "", humanize.Count(s.Returned, "message")+" returned")
 		h.raw(" · ")
 	}
 	h.text(safetext.ShowLine(s.Cwd))

@@ -1,5 +1,4 @@
-// Package suggest finds what a mistyped name stands for.
-package suggest
+package humanize
 
 import "strings"
 

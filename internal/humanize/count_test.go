@@ -1,8 +1,8 @@
-package plural
+package humanize
 
 import "testing"
 
-func TestOf(t *testing.T) {
+func TestCount(t *testing.T) {
 	for _, tc := range []struct {
 		n    int
 		noun string
@@ -15,7 +15,7 @@ func TestOf(t *testing.T) {
 		{2, "process", "2 processes"},
 		{1, "more line", "1 more line"},
 	} {
-		if got := Of(tc.n, tc.noun); got != tc.want {
+		if got := Count(tc.n, tc.noun); got != tc.want {
 			t.Errorf("got %q, want %q", got, tc.want)
 		}
 	}
