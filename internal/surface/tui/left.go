@@ -6,8 +6,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -24,7 +24,7 @@ func (m *model) apart(do func() tea.Cmd) tea.Cmd {
 	ctx, e, id := m.ctx, m.o.Engine, m.conv.id
 	return func() tea.Msg {
 		snap, err := e.Resume(ctx, id)
-		return host.Done{Then: func() tea.Cmd {
+		return terminal.Done{Then: func() tea.Cmd {
 			switch {
 			case err != nil:
 				return m.ShowError(err)
@@ -63,7 +63,7 @@ func (m *model) release(id p.ConversationID) tea.Cmd {
 	ctx, e := m.ctx, m.o.Engine
 	return func() tea.Msg {
 		if err := e.Release(ctx, id); err != nil && ctx.Err() == nil {
-			return host.Done{Then: func() tea.Cmd { return m.ShowError(err) }}
+			return terminal.Done{Then: func() tea.Cmd { return m.ShowError(err) }}
 		}
 		return nil
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
 	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -165,7 +165,7 @@ func (m *model) remember(text string) tea.Cmd {
 	}
 	return func() tea.Msg {
 		if err := history.Add(text); err != nil {
-			return host.Done{Then: func() tea.Cmd { return m.ShowError(err) }}
+			return terminal.Done{Then: func() tea.Cmd { return m.ShowError(err) }}
 		}
 		return nil
 	}
@@ -342,7 +342,7 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		return tea.Quit
 	case editor.Edited:
 		return m.onEdited(msg)
-	case host.Done:
+	case terminal.Done:
 		return msg.Then()
 	default:
 		return m.forward(msg)

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -48,7 +48,7 @@ func (m *model) listPage(s *pick, o engine.ListOptions) tea.Cmd {
 	ctx, e := m.ctx, m.o.Engine
 	return func() tea.Msg {
 		page, err := e.List(ctx, o)
-		return host.Done{Then: func() tea.Cmd {
+		return terminal.Done{Then: func() tea.Cmd {
 			if m.screen != overlay(s) {
 				return nil
 			}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -49,7 +49,7 @@ func (m *model) quit() tea.Cmd {
 	ctx, e, leftOpen := m.ctx, m.o.Engine, slices.Clone(m.leftOpen)
 	return func() tea.Msg {
 		others := pages.JobsOf(ctx, e, leftOpen)
-		return host.Done{Then: func() tea.Cmd { return m.askToQuit(append(running, others...)) }}
+		return terminal.Done{Then: func() tea.Cmd { return m.askToQuit(append(running, others...)) }}
 	}
 }
 

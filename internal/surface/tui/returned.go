@@ -1,9 +1,14 @@
 package tui
 
 import (
+	"errors"
+
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/returned"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -37,6 +42,21 @@ func (m *model) takeEdited() tea.Cmd {
 		if m.conv.id != id { // it is offered again when the conversation is
 			return nil
 		}
-		return m.send(returned.Take(m, ids))
+		return m.send(m.takeReturned(ids))
 	})
+}
+
+// takeReturned is the op that takes messages from the conversation.
+func (m *model) takeReturned(ids []p.InputID) *outbox.Op {
+	op := outbox.For(p.ResolveReturned{Inputs: ids, As: p.ResolvedTaken})
+	op.Then = func(_ p.Receipt, err error) tea.Cmd {
+		if errors.Is(err, engine.ErrNotReturned) {
+			return m.Hint(theme.Warn, "another client has sent, taken or dropped this message")
+		}
+		if err != nil {
+			return m.ShowError(err)
+		}
+		return nil
+	}
+	return op
 }

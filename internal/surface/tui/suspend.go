@@ -5,7 +5,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
@@ -36,7 +35,7 @@ func (m *model) onContinued() tea.Cmd {
 func (m *model) pause(do func() error) tea.Cmd {
 	run := func(io.Reader, io.Writer) error { return do() }
 	return terminal.Exec(run, func(err error) tea.Msg {
-		return host.Done{Then: func() tea.Cmd {
+		return terminal.Done{Then: func() tea.Cmd {
 			if err != nil {
 				m.asleep = false
 				return m.ShowError(err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/review"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -36,7 +36,7 @@ func (m *model) export(file string) tea.Cmd {
 	ctx, f, id, dir := m.ctx, m.o.Export, m.conv.id, m.Settings().Cwd
 	return func() tea.Msg {
 		path, err := f(ctx, id, dir, file)
-		return host.Done{Then: func() tea.Cmd {
+		return terminal.Done{Then: func() tea.Cmd {
 			if err != nil {
 				return m.ShowError(err)
 			}
@@ -55,7 +55,7 @@ func (m *model) archive() tea.Cmd {
 	begin := m.newConversation()
 	return tea.Batch(begin, func() tea.Msg {
 		err := e.Archive(ctx, id)
-		return host.Done{Then: func() tea.Cmd {
+		return terminal.Done{Then: func() tea.Cmd {
 			if err != nil {
 				return m.ShowError(err)
 			}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -36,7 +36,7 @@ func (m *model) trustDialog(repo bool) tea.Cmd {
 		store, dir := m.o.Projects, m.o.Dir
 		return func() tea.Msg {
 			err := store.SetTrust(dir, project.Trust(a.Choice))
-			return host.Done{Then: func() tea.Cmd {
+			return terminal.Done{Then: func() tea.Cmd {
 				if err != nil {
 					return tea.Batch(m.ShowError(err), m.flush())
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -53,7 +54,7 @@ func AttachImage(h host.Host, write func(context.Context) (file string, err erro
 		return nil
 	}
 	ctx := h.Context()
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		file, err := write(ctx)
 		return func() tea.Cmd {
 			if err != nil {

@@ -6,7 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -16,6 +17,14 @@ import (
 type Store interface {
 	Load(id string) (string, error)
 	Save(id, text string) error
+}
+
+// A Host is the program that shows the composer. Its methods are called from Update only.
+type Host interface {
+	// Conversation is the one on the screen. Its id is empty before its first message.
+	Conversation() (p.ConversationID, *transcript.Transcript)
+	// ShowError shows an error, with what to do about it.
+	ShowError(error) tea.Cmd
 }
 
 // SaveTime is how much writing a crash may cost.
@@ -49,14 +58,14 @@ func (k *Keeper) Changed(of p.ConversationID, text string) tea.Cmd {
 }
 
 // Save is the command that saves what is written, and nil if it is saved.
-func (k *Keeper) Save(h host.Host, of p.ConversationID, text string) tea.Cmd {
+func (k *Keeper) Save(h Host, of p.ConversationID, text string) tea.Cmd {
 	if k.Store == nil || k.isSaved(of, text) {
 		k.pending = false
 		return nil
 	}
 	store, before := k.Store, *k
 	k.of, k.text = of, text
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		err := store.Save(string(of), text)
 		if before.of != of && before.text != "" && err == nil { // it has come along
 			err = store.Save(string(before.of), "")
@@ -73,13 +82,13 @@ func (k *Keeper) Save(h host.Host, of p.ConversationID, text string) tea.Cmd {
 }
 
 // SaveThen is Save that calls then, in Update, when the text is saved. It does not if texts cannot be saved.
-func (k *Keeper) SaveThen(h host.Host, of p.ConversationID, text string, then func() tea.Cmd) tea.Cmd {
+func (k *Keeper) SaveThen(h Host, of p.ConversationID, text string, then func() tea.Cmd) tea.Cmd {
 	save := k.Save(h, of, text)
 	if save == nil {
 		return then()
 	}
-	return host.Do(func() func() tea.Cmd {
-		saved, _ := save().(host.Done)
+	return terminal.Do(func() func() tea.Cmd {
+		saved, _ := save().(terminal.Done)
 		return func() tea.Cmd {
 			if cmd := saved.Then(); k.failed {
 				return cmd
@@ -90,12 +99,12 @@ func (k *Keeper) SaveThen(h host.Host, of p.ConversationID, text string, then fu
 }
 
 // Load is the command that loads what was written in the conversation on the screen. restore puts it into the composer.
-func (k *Keeper) Load(h host.Host, restore func(text string)) tea.Cmd {
+func (k *Keeper) Load(h Host, restore func(text string)) tea.Cmd {
 	if k.Store == nil {
 		return nil
 	}
 	id, _ := h.Conversation()
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		text, err := k.Store.Load(string(id))
 		return func() tea.Cmd {
 			if err != nil {

@@ -45,11 +45,3 @@ type Host interface {
 	// ShortDir is a directory as it is shown: the home directory is ~.
 	ShortDir(dir string) string
 }
-
-// Do is the command that does something beside Update, and then calls what it returns in Update.
-func Do(work func() (then func() tea.Cmd)) tea.Cmd {
-	return func() tea.Msg { return Done{work()} }
-}
-
-// Done is the message of a command that Do has carried out. Whoever receives it calls Then.
-type Done struct{ Then func() tea.Cmd }

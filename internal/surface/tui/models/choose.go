@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -27,7 +28,7 @@ type Chooser struct {
 // find is the command that finds the models; then gets them.
 func (c Chooser) find(then func([]Row, error) tea.Cmd) tea.Cmd {
 	ctx := c.Context()
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		rows, err := c.List(ctx)
 		found := rowsOf(rows, catalogue.Open(c.Home))
 		return func() tea.Cmd { return then(found, err) }

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -31,7 +32,7 @@ func Diff(h host.Host, changes func(ctx context.Context, dir string) (diff strin
 		return h.Hint(theme.Accent, "the last turn changed no files")
 	}
 	ctx, dir := h.Context(), h.Settings().Cwd
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		d, err := changes(ctx, dir)
 		return func() tea.Cmd {
 			switch {

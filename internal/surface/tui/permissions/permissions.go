@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -70,7 +71,7 @@ func (s Permissions) Show(string) tea.Cmd {
 		return s.Hint(theme.Warn, "edit rules/*.rules beside the configuration to change that")
 	})
 	dir := s.Settings().Cwd
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		perms, rules := s.Projects.Permissions(dir), s.Projects.FileRules()
 		return func() tea.Cmd {
 			list.SetLoading(false)
@@ -89,7 +90,7 @@ func (s Permissions) Show(string) tea.Cmd {
 }
 
 func (s Permissions) revoke(perm project.Permission) tea.Cmd {
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		err := s.Projects.Revoke(perm)
 		return func() tea.Cmd {
 			if err != nil {

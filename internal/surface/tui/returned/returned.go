@@ -3,16 +3,9 @@
 package returned
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
-	tea "charm.land/bubbletea/v2"
-
-	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
-	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -120,21 +113,6 @@ func (o *Offers) Edited(b Box) (ids []p.InputID) {
 		ids, o.ids, o.text = o.ids, nil, ""
 	}
 	return ids
-}
-
-// Take is the op that takes messages from the conversation.
-func Take(h host.Host, ids []p.InputID) *outbox.Op {
-	op := outbox.For(p.ResolveReturned{Inputs: ids, As: p.ResolvedTaken})
-	op.Then = func(_ p.Receipt, err error) tea.Cmd {
-		if errors.Is(err, engine.ErrNotReturned) {
-			return h.Hint(theme.Warn, "another client has sent, taken or dropped this message")
-		}
-		if err != nil {
-			return h.ShowError(err)
-		}
-		return nil
-	}
-	return op
 }
 
 // Append puts a draft behind the offered messages, and reports false if there are none.

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/host"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -78,7 +79,7 @@ func (r Rewinder) preview(before p.TurnID, text string) tea.Cmd {
 		}
 	}
 	ctx := r.Context()
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		var diff strings.Builder
 		var notes []string
 		for _, turn := range to.turns {
@@ -130,7 +131,7 @@ func (r Rewinder) confirm(to point, diff string, notes []string) tea.Cmd {
 // revert reverts what was chosen.
 func (r Rewinder) revert(to point, what string) tea.Cmd {
 	ctx, e := r.Context(), r.Engine()
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		err := func() error {
 			if what != "files" { // first the copy is made, so that nothing can be lost
 				branch, err := e.Fork(ctx, to.conversation, 0)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -21,7 +21,7 @@ func (r Rewinder) UndoTurn(turn p.TurnID) tea.Cmd {
 	}
 	ctx := r.Context()
 	id, _ := r.Conversation()
-	return host.Do(func() func() tea.Cmd {
+	return terminal.Do(func() func() tea.Cmd {
 		u, err := r.Undo(ctx, id, turn)
 		return func() tea.Cmd {
 			if err != nil {
@@ -48,7 +48,7 @@ func (r Rewinder) confirmUndo(id p.ConversationID, u *app.Undo) tea.Cmd {
 		if choice != "yes" {
 			return r.Hint(theme.Accent, "nothing was undone")
 		}
-		return host.Do(func() func() tea.Cmd {
+		return terminal.Do(func() func() tea.Cmd {
 			err := u.Do(ctx)
 			return func() tea.Cmd {
 				if err != nil {
