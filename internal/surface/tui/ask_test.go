@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -205,7 +205,7 @@ func TestDialogOpensUnderTheHands(t *testing.T) {
 		r.Call("c1", "work", "{}")
 		r.End()
 		e.Run().Ask("rm", "x")
-		d.wait(2 * feed.Frame)
+		d.wait(2 * client.FrameTime)
 		d.sees("rm x")
 		d.press("y", "e", "s")
 		if text := d.m.comp.Text(); text != "yes" || len(d.m.conv.answered) != 0 {

@@ -13,9 +13,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
-	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -63,7 +62,7 @@ func TestAnswerOfTheConversationBefore(t *testing.T) {
 		answered(d, "one", "yes")
 		id := d.m.conv.id
 		d.say("/new", "enter")
-		d.send(outbox.Sent{Op: outbox.For(p.KillBackground{}), Conversation: id})
+		d.send(client.Sent{Op: client.NewOp(p.KillBackground{}), Conversation: id})
 		d.wait(time.Second)
 		if d.m.conv.feed != nil {
 			t.Error("it follows a conversation that is not there")
@@ -76,7 +75,7 @@ func TestAnswerOfTheConversationBefore(t *testing.T) {
 // What is written in a dialog is kept when the conversation is loaded whole.
 func TestDialogWhileEarlierIsLoaded(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		id := conversationOf(e, resume.TailEvents)
+		id := conversationOf(e, client.TailEvents)
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		asked(d, "rm", "x")
@@ -113,8 +112,8 @@ func TestAnswersStayInTheirConversation(t *testing.T) {
 		{"question", func(d *driver) tea.Cmd {
 			return d.m.answerQuestion(&p.ElicitationRequested{Call: call, Number: 1}, p.ElicitationDecline, nil)
 		}, p.AnswerElicitation{Call: call, Number: 1, Action: p.ElicitationDecline}},
-		{"kill", func(d *driver) tea.Cmd { return d.m.send(outbox.For(p.KillBackground{ID: 1})) }, p.KillBackground{ID: 1}},
-		{"rename", func(d *driver) tea.Cmd { return d.m.send(outbox.For(p.Rename{Title: "a"})) }, p.Rename{Title: "a"}},
+		{"kill", func(d *driver) tea.Cmd { return d.m.send(client.NewOp(p.KillBackground{ID: 1})) }, p.KillBackground{ID: 1}},
+		{"rename", func(d *driver) tea.Cmd { return d.m.send(client.NewOp(p.Rename{Title: "a"})) }, p.Rename{Title: "a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, e *enginetest.Engine) {
@@ -122,7 +121,7 @@ func TestAnswersStayInTheirConversation(t *testing.T) {
 				seen := &submitted{Engine: e}
 				d := drive(t, e, resuming(from), func(o *Options) { o.Engine = seen })
 				d.wait(time.Second)
-				d.m.out.Send(outbox.For(p.Compact{})) // it keeps what goes through the outbox waiting
+				d.m.out.Send(client.NewOp(p.Compact{})) // it keeps what goes through the outbox waiting
 				cmd := tt.ask(d)
 				d.m.begin(to, engine.Snapshot{}, 0)
 				d.m.out.Done()

@@ -5,7 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -16,7 +16,7 @@ func (m *model) kill(args string) tea.Cmd {
 	if err != nil || n < 1 {
 		return m.Hint(theme.Warn, "/kill N: N is the number that /ps shows")
 	}
-	op := outbox.For(p.KillBackground{ID: p.BackgroundID(n)})
+	op := client.NewOp(p.KillBackground{ID: p.BackgroundID(n)})
 	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		if err != nil {
 			return m.ShowError(err)

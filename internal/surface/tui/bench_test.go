@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	wire "github.com/fermata-agent/fermata/internal/model"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -50,12 +50,12 @@ func filled(b *testing.B, items int) *model {
 	m := newModel(b.Context(), Options{
 		Dir: "/w", Color: true, Dark: true, Settings: func(context.Context) (p.Settings, error) { return p.Settings{}, nil },
 	})
-	m.conv.id, m.conv.feed = "x", &feed.Feed{}
+	m.conv.id, m.conv.feed = "x", &client.Feed{}
 	m.Update(tea.WindowSizeMsg{Width: 120, Height: 50})
 	events := happenings(items)
 	turn := p.TurnID(items)
 	events = append(events, p.Event{Seq: p.Seq(len(events) + 1), Turn: turn, Body: &p.TurnStarted{}})
-	m.Update(feed.Batch{From: m.conv.feed, Events: events})
+	m.Update(client.Batch{From: m.conv.feed, Events: events})
 	m.View()
 	return m
 }
@@ -86,7 +86,7 @@ func BenchmarkFrame(b *testing.B) {
 				}
 				d := p.Delta{Item: item, Kind: p.DeltaMessage, Offset: offset, Text: text.String()}
 				offset += int64(text.Len())
-				m.Update(feed.Batch{From: m.conv.feed, Events: []p.Event{{Turn: item.Turn, Body: &d}}})
+				m.Update(client.Batch{From: m.conv.feed, Events: []p.Event{{Turn: item.Turn, Body: &d}}})
 				m.View()
 			}
 			b.ReportMetric(float64(perFrame)*float64(b.N)/b.Elapsed().Seconds(), "deltas/s")

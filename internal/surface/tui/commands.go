@@ -12,13 +12,9 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/safetext"
-	"github.com/fermata-agent/fermata/internal/surface/tui/clipboard"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
-	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
-	"github.com/fermata-agent/fermata/internal/surface/tui/models"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
-	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
-	"github.com/fermata-agent/fermata/internal/surface/tui/permissions"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -38,22 +34,22 @@ func slashes() []slash {
 		cmd("resume", "", "resume another conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.pickConversation) }),
 		cmd("new", "", "start a new conversation", func(m *model, _ string) tea.Cmd { return m.apart(m.newConversation) }),
 		cmd("fork", "", "continue in a copy of this conversation", func(m *model, _ string) tea.Cmd { return m.idle(m.fork) }),
-		cmd("compact", "", "replace the history with a summary", func(m *model, _ string) tea.Cmd { return m.send(outbox.For(p.Compact{})) }),
+		cmd("compact", "", "replace the history with a summary", func(m *model, _ string) tea.Cmd { return m.send(client.NewOp(p.Compact{})) }),
 		cmd("try-now", "[MODEL]", "retry a turn that waits for a limit", (*model).tryNow),
 		cmd("rewind", "", "edit an earlier message; revert what came after it", func(m *model, _ string) tea.Cmd { return m.idle(m.rewinder().Pick) }),
 		cmd("revert", "N", "remove turn N and those after it from the history", (*model).revert),
-		cmd("diff", "", "show changes to files", func(m *model, _ string) tea.Cmd { return pages.Diff(m, m.o.Changes) }),
+		cmd("diff", "", "show changes to files", func(m *model, _ string) tea.Cmd { return commands.ShowDiff(m, m.o.Changes) }),
 		cmd("undo-turn", "[N]", "restore the files that a turn changed", (*model).undo),
 		cmd("model", "[NAME] [EFFORT]", "choose the model and how much it reasons", func(m *model, args string) tea.Cmd { return m.models().Model(args) }),
 		cmd("effort", "[EFFORT]", "choose how much the model reasons", func(m *model, args string) tea.Cmd { return m.models().Effort(args) }),
 		cmd("approvals", "", "choose approvals and sandbox", (*model).pickPreset),
 		cmd("plan", "[TASK|off]", "plan mode: only read until you accept a plan", (*model).plan),
 		cmd("permissions", "", "list and revoke what runs without asking", func(m *model, args string) tea.Cmd { return m.permissions().Show(args) }),
-		cmd("ps", "", "list background commands", func(m *model, _ string) tea.Cmd { return pages.Background(m) }),
+		cmd("ps", "", "list background commands", func(m *model, _ string) tea.Cmd { return commands.ShowBackground(m) }),
 		cmd("kill", "N", "stop a background command", (*model).kill),
 		cmd("mcp", "", "show the MCP servers, their tools and errors", (*model).showServers),
 		cmd("answer", "NAME=VALUE…", "answer what an MCP server asks", (*model).answer),
-		cmd("copy", "[N]", "copy the last answer, or its Nth code block", func(m *model, args string) tea.Cmd { return clipboard.CopyAnswer(m, args) }),
+		cmd("copy", "[N]", "copy the last answer, or its Nth code block", func(m *model, args string) tea.Cmd { return commands.CopyAnswer(m, args) }),
 		cmd("export", "[FILE]", "write the conversation to a file: .md, .html or .json", (*model).export),
 		cmd("init", "", "write an AGENTS.md for this repository", (*model).initialize),
 		cmd("review", "[BRANCH|COMMIT]", "review what differs from the last commit, or a branch", (*model).review),
@@ -121,7 +117,7 @@ func (m *model) Configure(o p.Overrides, done string) tea.Cmd {
 		m.requested = merge(m.requested, o)
 		return m.Hint(theme.OK, "%s", done)
 	}
-	op := outbox.For(p.Configure{Overrides: o})
+	op := client.NewOp(p.Configure{Overrides: o})
 	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		if err != nil {
 			return m.ShowError(err)
@@ -175,18 +171,18 @@ func (m *model) undo(args string) tea.Cmd {
 }
 
 func (m *model) showStatus(string) tea.Cmd {
-	pages.Status{Version: m.o.Version, Branch: m.where, Usage: m.conv.base.Add(m.conv.tr.Usage), Context: m.conv.context}.Show(m)
+	commands.Status{Version: m.o.Version, Branch: m.where, Usage: m.conv.base.Add(m.conv.tr.Usage), Context: m.conv.context}.Show(m)
 	return nil
 }
 
 func (m *model) help() tea.Cmd {
-	pages.Help(m, commandList(nil))
+	commands.ShowHelp(m, commandList(nil))
 	return nil
 }
 
 // models sets the model and its effort.
-func (m *model) models() models.Chooser {
-	c := models.Chooser{Host: m, List: m.o.Models}
+func (m *model) models() commands.Models {
+	c := commands.Models{Host: m, List: m.o.Models}
 	if m.o.Config != nil {
 		c.Home = m.o.Config.Home
 	}
@@ -194,16 +190,16 @@ func (m *model) models() models.Chooser {
 }
 
 // permissions are what may run without asking.
-func (m *model) permissions() permissions.Permissions {
-	return permissions.Permissions{Host: m, Projects: m.o.Projects}
+func (m *model) permissions() commands.Permissions {
+	return commands.Permissions{Host: m, Projects: m.o.Projects}
 }
 
 func (m *model) pickPreset(string) tea.Cmd {
-	permissions.PickPreset(m, m.o.Config)
+	commands.PickPreset(m, m.o.Config)
 	return nil
 }
 
-func (m *model) onEdited(e editor.Edited) tea.Cmd {
+func (m *model) onEdited(e commands.Edited) tea.Cmd {
 	if e.Err != nil {
 		return m.ShowError(fmt.Errorf("the editor: %w", e.Err))
 	}
@@ -216,7 +212,7 @@ func (m *model) rename(title string) tea.Cmd {
 	if title == "" {
 		return m.Hint(theme.Warn, "/rename TITLE: what should it be called?")
 	}
-	return m.send(outbox.For(p.Rename{Title: title}))
+	return m.send(client.NewOp(p.Rename{Title: title}))
 }
 
 // noTurn says that a number is too high. Messages carry theirs at the right.
@@ -230,7 +226,7 @@ func (m *model) tryNow(name string) tea.Cmd {
 	if name != "" {
 		try.Overrides = &p.Overrides{Model: &name}
 	}
-	return m.send(outbox.For(try))
+	return m.send(client.NewOp(try))
 }
 
 // revert removes a turn and those after it from the history.
@@ -242,5 +238,5 @@ func (m *model) revert(arg string) tea.Cmd {
 	if m.conv.id != "" && n > int(m.conv.tr.Turn) {
 		return m.noTurn(n)
 	}
-	return m.send(outbox.For(p.Revert{Before: p.TurnID(n)}))
+	return m.send(client.NewOp(p.Revert{Before: p.TurnID(n)}))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -365,11 +365,11 @@ func TestEditor(t *testing.T) {
 		if given != "some" {
 			t.Errorf("the editor was given %q", given)
 		}
-		d.send(editor.Edited{Text: "some more\n"})
+		d.send(commands.Edited{Text: "some more\n"})
 		if got := d.m.comp.Text(); got != "some more" {
 			t.Errorf("the composer holds %q", got)
 		}
-		d.send(editor.Edited{Err: errors.New("exit status 1")})
+		d.send(commands.Edited{Err: errors.New("exit status 1")})
 		d.sees("the editor: exit status 1")
 		if got := d.m.comp.Text(); got != "some more" {
 			t.Errorf("after an error the composer holds %q", got)
@@ -378,7 +378,7 @@ func TestEditor(t *testing.T) {
 		d.m.o.Image = readImage
 		d.send(tea.PasteMsg{Content: "/a/one.png"})
 		d.press("ctrl+g")
-		d.send(editor.Edited{Text: "changed: " + given})
+		d.send(commands.Edited{Text: "changed: " + given})
 		d.press("enter")
 		if got := pictures(e.Request()); got != "data:/a/one.png" {
 			t.Errorf("after the editor was given %q the model is sent %q", given, got)

@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -24,11 +24,11 @@ func TestMessageAndAnswer(t *testing.T) {
 		d.wait(time.Second)
 		d.sees("› hello", "working 1 s")
 		r.Delta("good ")
-		d.wait(2 * feed.Frame)
+		d.wait(2 * client.FrameTime)
 		d.sees("good")
 		r.Message("good day")
 		r.End()
-		d.wait(2 * feed.Frame)
+		d.wait(2 * client.FrameTime)
 		d.sees("good day", "ready")
 		d.seesNot("working")
 	})
@@ -61,7 +61,7 @@ func TestStopInText(t *testing.T) {
 			d.say("hello", "enter")
 			r := e.Request()
 			r.Delta("half a sen")
-			d.wait(2 * feed.Frame)
+			d.wait(2 * client.FrameTime)
 			d.step(press(key))
 			d.sees("stopping…", "half a sen")
 			d.m.Hint(theme.Error, "something else") // which does not hide it
@@ -244,7 +244,7 @@ func TestOldFeedIsNotHeard(t *testing.T) {
 		d.wait(time.Second)
 		old := d.m.conv.feed
 		d.say("/new", "enter")
-		d.send(feed.Batch{From: old, Events: []p.Event{{Seq: 99, Turn: 7, Body: &p.TurnStarted{}}, {Seq: 100, Turn: 7, Body: &p.Notice{Text: "from before"}}}})
+		d.send(client.Batch{From: old, Events: []p.Event{{Seq: 99, Turn: 7, Body: &p.TurnStarted{}}, {Seq: 100, Turn: 7, Body: &p.Notice{Text: "from before"}}}})
 		d.seesNot("from before", "working")
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 )
 
 // drafts are kept in memory, as package store keeps them in files.
@@ -126,7 +126,7 @@ func TestCtrlCWhileATurnRunsKeepsTheDraft(t *testing.T) {
 		d := drive(t, e)
 		d.say("hello", "enter")
 		r := e.Request()
-		d.wait(2 * feed.Frame)
+		d.wait(2 * client.FrameTime)
 		d.say("a draft", "left")
 		d.press("ctrl+c")
 		r.Stopped()
@@ -143,7 +143,7 @@ func TestEscAndEndWhenScrolled(t *testing.T) {
 		d.say("hello", "enter")
 		r := e.Request()
 		r.Delta(strings.Repeat("a line\n\n", 50) + "the end")
-		d.wait(2 * feed.Frame)
+		d.wait(2 * client.FrameTime)
 		d.say("draft", "pgup")
 		d.sees("Esc or End goes there")
 		d.press("end")

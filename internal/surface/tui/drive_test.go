@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/safetext"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -183,7 +183,7 @@ func (d *driver) say(text, key string) {
 		d.step(tuitest.Press(k))
 	}
 	d.press(key)
-	d.wait(2 * feed.Frame)
+	d.wait(2 * client.FrameTime)
 }
 
 // screen is what is to be seen.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/tool/mcp/form"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -99,7 +99,7 @@ func (m *model) answer(text string) tea.Cmd {
 func (m *model) answerQuestion(q *p.ElicitationRequested, action p.ElicitationAction, content []byte) tea.Cmd {
 	answered := m.conv.answeredQuestions // of this conversation, whichever is on the screen later
 	answered[dialog.QuestionIDOf(q)] = true
-	op := outbox.For(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: action, Content: content})
+	op := client.NewOp(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: action, Content: content})
 	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case errors.Is(err, engine.ErrNoElicitation):

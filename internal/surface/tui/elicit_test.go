@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -94,7 +94,7 @@ func TestDeclineAQuestionOfAServer(t *testing.T) {
 // When the earlier part of the conversation is loaded, an open question is still the same one.
 func TestQuestionWhileEarlierIsLoaded(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		d := drive(t, e, resuming(conversationOf(e, resume.TailEvents)))
+		d := drive(t, e, resuming(conversationOf(e, client.TailEvents)))
 		d.wait(time.Second)
 		run := working(d)
 		ctx, cancel := context.WithCancel(run.Ctx)

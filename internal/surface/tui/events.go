@@ -11,19 +11,19 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // onBatch folds what happened.
-func (m *model) onBatch(b feed.Batch) tea.Cmd {
+func (m *model) onBatch(b client.Batch) tea.Cmd {
 	if b.From != m.conv.feed {
 		return nil // of a conversation that is no longer on the screen
 	}
-	var broken *feed.PanicError
+	var broken *client.PanicError
 	if errors.As(b.Err, &broken) {
 		panic(broken)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
-	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -46,7 +46,7 @@ func (m *model) ShowError(err error) tea.Cmd {
 
 // explain is an error for a person, with what to do about it.
 func explain(err error) string {
-	var held *resume.HeldError
+	var held *client.HeldError
 	switch {
 	case errors.As(err, &held):
 		text := "open in " + held.Who

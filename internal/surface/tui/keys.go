@@ -3,10 +3,9 @@ package tui
 import (
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/clipboard"
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
-	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
@@ -150,7 +149,7 @@ func (m *model) write(msg tea.Msg) tea.Cmd {
 	case composer.Shell:
 		return tea.Batch(cmd, m.shell(a.Line))
 	case composer.Editor:
-		return tea.Batch(cmd, editor.Run(m.asked, m, m.o.Editor, m.comp.Text())) // while it runs nothing else would end it
+		return tea.Batch(cmd, commands.RunEditor(m.asked, m, m.o.Editor, m.comp.Text())) // while it runs nothing else would end it
 	case composer.Unknown:
 		return tea.Batch(cmd, m.Hint(theme.Warn, "there is no command /%s; see /help", a.Name))
 	case composer.Failed:
@@ -188,9 +187,9 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 	case "shift+tab":
 		return m.togglePlan()
 	case "ctrl+v":
-		return clipboard.AttachImage(m, m.o.ClipboardImage, m.comp.AddImage)
+		return commands.AttachImage(m, m.o.ClipboardImage, m.comp.AddImage)
 	case "alt+y":
-		return clipboard.CopyAnswer(m, "")
+		return commands.CopyAnswer(m, "")
 	case "alt+o":
 		m.view.Toggle(true)
 	case "pgup", "shift+up":

@@ -12,13 +12,12 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
-	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -46,7 +45,7 @@ type model struct {
 	aside  bool    // the approval makes room for a command after a slash
 	screen overlay // in place of everything; nil if there is none
 
-	out      outbox.Outbox
+	out      client.Outbox
 	opening  *attempt                          // nil if none is on its way
 	before   p.ConversationID                  // the one before that on the screen
 	leftOpen []p.ConversationID                // not on the screen, and open because commands run in them
@@ -283,9 +282,9 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		m.repaint(m.dark, m.color && msg.Profile > colorprofile.ASCII)
 	case tea.ModeReportMsg:
 		m.onMode(msg)
-	case feed.Batch:
+	case client.Batch:
 		return m.onBatch(msg)
-	case outbox.Sent:
+	case client.Sent:
 		return m.onSent(msg)
 	case interrupted:
 		return m.onInterrupted(msg)
@@ -340,7 +339,7 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		return m.onShut(msg)
 	case gone:
 		return tea.Quit
-	case editor.Edited:
+	case commands.Edited:
 		return m.onEdited(msg)
 	case terminal.Done:
 		return msg.Then()

@@ -13,13 +13,13 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/safetext"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // happens folds events as if they had come.
 func (d *driver) happens(bodies ...p.Body) {
-	b := feed.Batch{From: d.m.conv.feed}
+	b := client.Batch{From: d.m.conv.feed}
 	for _, body := range bodies {
 		b.Events = append(b.Events, p.Event{Time: time.Now(), Body: body})
 	}

@@ -3,7 +3,7 @@ package tui
 import (
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/clipboard"
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 )
 
@@ -22,7 +22,7 @@ func (m *model) mouse(msg tea.Msg) tea.Cmd {
 		m.sel.Drag(msg.X, msg.Y)
 	case tea.MouseReleaseMsg:
 		if m.sel.Release() {
-			return clipboard.Copy(m, m.sel.Text(m.margin()), "selection")
+			return commands.Copy(m, m.sel.Text(m.margin()), "selection")
 		}
 	}
 	return nil

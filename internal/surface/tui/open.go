@@ -9,9 +9,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
-	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
 	"github.com/fermata-agent/fermata/internal/surface/tui/returned"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -22,8 +21,8 @@ import (
 type conversation struct {
 	id    p.ConversationID // empty until the first message
 	tr    *transcript.Transcript
-	feed  *feed.Feed // nil if it is not followed
-	last  p.Seq      // the last event seen
+	feed  *client.Feed // nil if it is not followed
+	last  p.Seq        // the last event seen
 	found engine.Snapshot
 	from  p.Cursor // what is up to here is not loaded
 
@@ -91,7 +90,7 @@ func (m *model) stopFollowing() {
 
 func (m *model) follow(after p.Cursor) {
 	ctx, stop := context.WithCancel(m.ctx)
-	m.conv.feed = feed.Follow(ctx, m.o.Engine.Subscribe(ctx, m.conv.id, after), stop)
+	m.conv.feed = client.Follow(ctx, m.o.Engine.Subscribe(ctx, m.conv.id, after), stop)
 }
 
 // Settings are those in force, or those that the next conversation begins with.
@@ -128,14 +127,14 @@ func (m *model) cancelOpening() {
 type opened struct {
 	by *attempt
 	id p.ConversationID
-	resume.Opened
+	client.Opened
 	err error
 }
 
 // open resumes a conversation.
 func (m *model) open(id p.ConversationID) tea.Cmd {
 	ctx, by := m.try(id)
-	src := resume.Source{Engine: m.o.Engine, Shown: m.o.shown, Owner: m.o.Owner}
+	src := client.Source{Engine: m.o.Engine, Shown: m.o.shown, Owner: m.o.Owner}
 	if id == m.o.Resume { // which this run was started for
 		src.Overrides = m.o.Overrides
 	}
@@ -179,7 +178,7 @@ func (m *model) notOpened(o opened) tea.Cmd {
 // loaded is the answer to loadEarlier.
 type loaded struct {
 	id p.ConversationID
-	resume.Loaded
+	client.Loaded
 	err error
 }
 
@@ -196,7 +195,7 @@ func (m *model) loadEarlier() tea.Cmd {
 	e, id, to := m.o.Engine, t.id, t.last
 	return tea.Batch(m.spin(), func() tea.Msg {
 		defer stop()
-		out, err := resume.Load(ctx, e, id, to, at)
+		out, err := client.Load(ctx, e, id, to, at)
 		return loaded{id, out, err}
 	})
 }

@@ -13,8 +13,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
-	"github.com/fermata-agent/fermata/internal/surface/tui/resume"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -194,7 +193,7 @@ func TestLongConversation(t *testing.T) {
 		d := drive(t, e, resuming(id), func(o *Options) { o.Engine = countingEngine{e, &read} })
 		d.wait(time.Second)
 		d.sees(fmt.Sprintf("answer %d.", turns), "ready")
-		if n := read.Load(); n > resume.TailEvents+100 {
+		if n := read.Load(); n > client.TailEvents+100 {
 			t.Errorf("%d events were read", n)
 		}
 		if got, want := d.m.conv.base.Add(d.m.conv.tr.Usage).Total, int64(11*turns); got != want {
@@ -232,7 +231,7 @@ func TestLongTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		id := conversationOf(e, 1)
 		e.Say(id, "long")
-		for range resume.TailEvents {
+		for range client.TailEvents {
 			r := e.Request()
 			r.Call("c", "look", "{}")
 			r.End()
@@ -298,7 +297,7 @@ func TestPanicOfTheFeedIsOurs(t *testing.T) {
 				t.Error("it goes on")
 			}
 		}()
-		d.m.Update(feed.Batch{From: d.m.conv.feed, Err: &feed.PanicError{Value: "ouch"}})
+		d.m.Update(client.Batch{From: d.m.conv.feed, Err: &client.PanicError{Value: "ouch"}})
 	})
 }
 

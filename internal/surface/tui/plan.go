@@ -5,9 +5,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -98,7 +98,7 @@ func (m *model) askAboutPlan() tea.Cmd {
 }
 
 func (m *model) acceptPlan() tea.Cmd {
-	return m.send(&outbox.Op{Begins: true, Make: func(context.Context) (p.Op, error) {
+	return m.send(&client.Op{Begins: true, Make: func(context.Context) (p.Op, error) {
 		return p.UserTurn{Content: p.Text(accepted), Overrides: &p.Overrides{Plan: new(false)}}, nil
 	}})
 }

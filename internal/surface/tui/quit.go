@@ -9,9 +9,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
-	"github.com/fermata-agent/fermata/internal/surface/tui/pages"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -40,7 +40,7 @@ func (m *model) quit() tea.Cmd {
 	var running []string
 	for _, job := range m.conv.tr.Running {
 		if !elsewhere {
-			running = append(running, pages.Job(job))
+			running = append(running, commands.Job(job))
 		}
 	}
 	if len(m.leftOpen) == 0 || m.leaving != nil {
@@ -48,7 +48,7 @@ func (m *model) quit() tea.Cmd {
 	}
 	ctx, e, leftOpen := m.ctx, m.o.Engine, slices.Clone(m.leftOpen)
 	return func() tea.Msg {
-		others := pages.JobsOf(ctx, e, leftOpen)
+		others := commands.JobsOf(ctx, e, leftOpen)
 		return terminal.Done{Then: func() tea.Cmd { return m.askToQuit(append(running, others...)) }}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 )
 
 func TestCtrlCWhenIdle(t *testing.T) {
@@ -199,7 +199,7 @@ func TestQuitBeforeTheReceipt(t *testing.T) {
 					d.run(cmd)
 				}
 			}
-			if _, ok := msg.(outbox.Sent); ok {
+			if _, ok := msg.(client.Sent); ok {
 				break
 			}
 		}

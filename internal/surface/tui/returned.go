@@ -6,7 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/returned"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -47,8 +47,8 @@ func (m *model) takeEdited() tea.Cmd {
 }
 
 // takeReturned is the op that takes messages from the conversation.
-func (m *model) takeReturned(ids []p.InputID) *outbox.Op {
-	op := outbox.For(p.ResolveReturned{Inputs: ids, As: p.ResolvedTaken})
+func (m *model) takeReturned(ids []p.InputID) *client.Op {
+	op := client.NewOp(p.ResolveReturned{Inputs: ids, As: p.ResolvedTaken})
 	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		if errors.Is(err, engine.ErrNotReturned) {
 			return m.Hint(theme.Warn, "another client has sent, taken or dropped this message")

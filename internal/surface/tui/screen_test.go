@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
-	"github.com/fermata-agent/fermata/internal/surface/tui/feed"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -61,7 +61,7 @@ func TestToolOfAServer(t *testing.T) {
 		d.wait(time.Second)
 		d.sees("Allow this tool call?", "server  docs", "tool    find", "limit: 3", "query: the ␛[31mred one", "yes, this tool for this session")
 		d.happens(&p.ApprovalResolved{Call: id, Decision: p.Approved}, &p.CallStarted{Call: id}, &p.ServerCallStarted{Call: id, Tool: of, Arguments: args})
-		d.wait(2 * feed.Frame)
+		d.wait(2 * client.FrameTime)
 		d.sees("⇢ docs · find", "limit: 3", "running")
 		d.happens(&p.ToolOutput{Call: id, Output: "found it", MCP: &p.MCPResult{Tool: of}})
 		d.sees("⇢ docs · find", "found it", "✓")
@@ -239,7 +239,7 @@ func TestTitleSaysWhatGoesOn(t *testing.T) {
 		want("fermata")
 		d.say("do it", "enter")
 		r := e.Request()
-		d.wait(2 * feed.Frame)
+		d.wait(2 * client.FrameTime)
 		want("⠧ working")
 		r.Call("c1", "work", "{}")
 		r.End()

@@ -10,20 +10,20 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // send puts an op into the outbox.
-func (m *model) send(op *outbox.Op) tea.Cmd {
+func (m *model) send(op *client.Op) tea.Cmd {
 	m.out.Put(op.For(m.conv.id, m.opening != nil))
 	return tea.Batch(m.flush(), m.spin())
 }
 
 // sendFirst puts an op before those that wait.
-func (m *model) sendFirst(op *outbox.Op) tea.Cmd {
+func (m *model) sendFirst(op *client.Op) tea.Cmd {
 	m.out.PutFirst(op.For(m.conv.id, m.opening != nil))
 	return m.flush()
 }
@@ -44,7 +44,7 @@ func (m *model) flush() tea.Cmd {
 	m.out.Send(op)
 	ctx, o, requested, created := m.ctx, m.o, m.requested, m.created
 	return func() tea.Msg {
-		return outbox.Submit(ctx, o.Engine, id, op, func(ctx context.Context) (p.ConversationID, error) {
+		return client.Submit(ctx, o.Engine, id, op, func(ctx context.Context) (p.ConversationID, error) {
 			id, err := create(ctx, o, requested)
 			if err == nil {
 				created.Store(&id)
@@ -66,7 +66,7 @@ func create(ctx context.Context, o Options, requested p.Overrides) (p.Conversati
 }
 
 // onSent takes the answer to an op.
-func (m *model) onSent(s outbox.Sent) tea.Cmd {
+func (m *model) onSent(s client.Sent) tea.Cmd {
 	m.out.Done()
 	m.created.Store(nil)
 	if s.Err != nil && m.leaving != nil {
@@ -85,7 +85,7 @@ func (m *model) onSent(s outbox.Sent) tea.Cmd {
 }
 
 // answered deals with what became of an op.
-func (m *model) answered(op *outbox.Op, r p.Receipt, err error) tea.Cmd {
+func (m *model) answered(op *client.Op, r p.Receipt, err error) tea.Cmd {
 	if err != nil && op.Begins {
 		m.Return(op.Text)
 		m.offerReturned(op.Returned...)
@@ -111,7 +111,7 @@ func (m *model) submitWith(a composer.Submit, o *p.Overrides) tea.Cmd {
 	m.view.Bottom()
 	load := composer.ImageReader(m.o.Image)
 	returned := m.conv.offers.Send(a.Text)
-	return m.send(&outbox.Op{
+	return m.send(&client.Op{
 		Begins: true, Text: m.comp.WithImages(a.Text, a.Images), Returned: returned,
 		Make: func(ctx context.Context) (p.Op, error) {
 			content, err := m.o.expand(ctx, a.Text)
@@ -138,7 +138,7 @@ func (m *model) shell(line string) tea.Cmd {
 		return m.Hint(theme.Warn, "your own commands can run when the turn has ended")
 	}
 	m.view.Bottom()
-	op := outbox.For(p.UserShell{Command: line})
+	op := client.NewOp(p.UserShell{Command: line})
 	op.Begins, op.Text = true, text
 	return m.send(op)
 }
@@ -174,7 +174,7 @@ func (m *model) editPending() tea.Cmd {
 		return nil
 	}
 	in := waiting[len(waiting)-1]
-	op := outbox.For(p.DeleteInput{Input: in.Input})
+	op := client.NewOp(p.DeleteInput{Input: in.Input})
 	op.Then = func(_ p.Receipt, err error) tea.Cmd {
 		if errors.Is(err, engine.ErrNoInput) {
 			return m.Hint(theme.Warn, "too late: the message has been delivered")

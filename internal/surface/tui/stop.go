@@ -7,8 +7,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/surface/tui/outbox"
-	"github.com/fermata-agent/fermata/internal/surface/tui/rewind"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -66,13 +66,13 @@ func (m *model) onInterrupted(i interrupted) tea.Cmd {
 
 // stopTaken stops what a message led to that was on its way when the person
 // asked for it.
-func (m *model) stopTaken(op *outbox.Op, r p.Receipt) tea.Cmd {
+func (m *model) stopTaken(op *client.Op, r p.Receipt) tea.Cmd {
 	m.stopNext = false
 	if r.State == p.TakenStarted || r.State == "" {
 		m.stopTurn = r.Turn
 		return m.interrupt(r.Turn)
 	}
-	back := outbox.For(p.DeleteInput{Input: r.Input})
+	back := client.NewOp(p.DeleteInput{Input: r.Input})
 	back.Then = func(_ p.Receipt, err error) tea.Cmd {
 		switch {
 		case err == nil:
@@ -91,8 +91,8 @@ func (m *model) stopTaken(op *outbox.Op, r p.Receipt) tea.Cmd {
 
 // stopIfAny stops a turn that may not be there. It goes through the outbox, so
 // that it cannot hit what is sent after it.
-func stopIfAny(turn p.TurnID) *outbox.Op {
-	op := outbox.For(p.Interrupt{Turn: turn})
+func stopIfAny(turn p.TurnID) *client.Op {
+	op := client.NewOp(p.Interrupt{Turn: turn})
 	op.Then = func(p.Receipt, error) tea.Cmd { return nil }
 	return op
 }
@@ -145,4 +145,4 @@ func (m *model) escape() tea.Cmd {
 }
 
 // rewinder reverts turns.
-func (m *model) rewinder() rewind.Rewinder { return rewind.Rewinder{Host: m, Undo: m.o.Undo} }
+func (m *model) rewinder() commands.Rewinder { return commands.Rewinder{Host: m, Undo: m.o.Undo} }

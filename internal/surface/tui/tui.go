@@ -22,9 +22,9 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/config/skills"
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
-	"github.com/fermata-agent/fermata/internal/surface/tui/editor"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -97,7 +97,7 @@ type Options struct {
 	// then is not known.
 	Continued <-chan os.Signal
 
-	Editor editor.Prepare
+	Editor commands.PrepareEditor
 
 	In    io.Reader
 	Out   io.Writer

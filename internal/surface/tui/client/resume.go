@@ -1,6 +1,4 @@
-// Package resume opens a conversation for the screen: its end first, and the whole of it when somebody wants
-// to see what came before.
-package resume
+package client
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package feed
+package client
 
 import (
 	"context"
@@ -111,7 +111,7 @@ func TestFeedGivesOneBatchForEachFrame(t *testing.T) {
 				break
 			}
 		}
-		if most := int(time.Since(began)/Frame) + 2; batches > most || text != n {
+		if most := int(time.Since(began)/FrameTime) + 2; batches > most || text != n {
 			t.Errorf("%d batches with %d bytes in %v, want at most %d with %d", batches, text, time.Since(began), most, n)
 		}
 	})
@@ -195,7 +195,7 @@ func TestFeedPassesAPanicOn(t *testing.T) {
 // BenchmarkBatch puts the deltas of one frame together, at 20,000 a second.
 func BenchmarkBatch(b *testing.B) {
 	var deltas []happened
-	for i := range 20_000 * int(Frame) / int(time.Second) {
+	for i := range 20_000 * int(FrameTime) / int(time.Second) {
 		deltas = append(deltas, happened{event: delta(0, int64(5*i), "word ")})
 	}
 	b.ReportAllocs()

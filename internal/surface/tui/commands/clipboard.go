@@ -1,5 +1,4 @@
-// Package clipboard copies to the terminal's clipboard, and attaches the image in the system's.
-package clipboard
+package commands
 
 import (
 	"context"
@@ -12,7 +11,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -20,7 +18,7 @@ import (
 )
 
 // Copy gives a text to the terminal's clipboard. what names it for the person.
-func Copy(h host.Host, text, what string) tea.Cmd {
+func Copy(h Host, text, what string) tea.Cmd {
 	if text == "" {
 		return nil
 	}
@@ -28,7 +26,7 @@ func Copy(h host.Host, text, what string) tea.Cmd {
 }
 
 // CopyAnswer copies the last answer, or one of its code blocks.
-func CopyAnswer(h host.Host, args string) tea.Cmd {
+func CopyAnswer(h Host, args string) tea.Cmd {
 	_, tr := h.Conversation()
 	for _, it := range slices.Backward(tr.Items) {
 		if it.Kind != transcript.Message || strings.TrimSpace(it.Text) == "" {
@@ -49,7 +47,7 @@ func CopyAnswer(h host.Host, args string) tea.Cmd {
 
 // AttachImage attaches the image in the clipboard, where there is a tool that reads it. Text is pasted
 // by the terminal. write makes a file of the image; it may be nil.
-func AttachImage(h host.Host, write func(context.Context) (file string, err error), attach func(file string)) tea.Cmd {
+func AttachImage(h Host, write func(context.Context) (file string, err error), attach func(file string)) tea.Cmd {
 	if write == nil {
 		return nil
 	}

@@ -1,5 +1,4 @@
-// Package models is /model and /effort: it lists the models that can be chosen, and sets the one that is.
-package models
+package commands
 
 import (
 	"fmt"
@@ -12,21 +11,21 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 )
 
-// A Row is a model that can be chosen, with what the catalogue says of it.
-type Row struct {
+// A modelRow is a model that can be chosen, with what the catalogue says of it.
+type modelRow struct {
 	app.ModelRow
 	Facts catalogue.Model // empty if the catalogue does not know it
 }
 
 // rowsOf lists what can be chosen: of each usable service the model that would be
 // used, then what the catalogue has, the newest first.
-func rowsOf(rows []app.ModelRow, c *catalogue.Catalogue) []Row {
+func rowsOf(rows []app.ModelRow, c *catalogue.Catalogue) []modelRow {
 	table := slices.Collect(c.All())
 	slices.SortStableFunc(table, func(a, b catalogue.Model) int { return strings.Compare(b.Released, a.Released) })
-	var list []Row
+	var list []modelRow
 	for i, row := range rows {
-		k := Row{ModelRow: row}
-		var more []Row
+		k := modelRow{ModelRow: row}
+		var more []modelRow
 		last := i == len(rows)-1 || rows[i+1].Provider != row.Provider
 		for _, m := range table {
 			switch {
@@ -34,7 +33,7 @@ func rowsOf(rows []app.ModelRow, c *catalogue.Catalogue) []Row {
 			case m.ID == row.Model:
 				k.Facts = m
 			case last && !slices.ContainsFunc(rows, func(r app.ModelRow) bool { return r.Provider == m.Provider && r.Model == m.ID }):
-				more = append(more, Row{app.ModelRow{Provider: m.Provider, Model: m.ID, Note: row.Note}, m})
+				more = append(more, modelRow{app.ModelRow{Provider: m.Provider, Model: m.ID, Note: row.Note}, m})
 			}
 		}
 		list = append(append(list, k), more...)
@@ -44,18 +43,18 @@ func rowsOf(rows []app.ModelRow, c *catalogue.Catalogue) []Row {
 
 // with returns the list with a model in front that is in use, if it does not have it: one that was set by a name
 // that no service lists, for example.
-func with(list []Row, provider, model string) []Row {
-	if model == "" || slices.ContainsFunc(list, func(r Row) bool { return r.is(provider, model) }) {
+func with(list []modelRow, provider, model string) []modelRow {
+	if model == "" || slices.ContainsFunc(list, func(r modelRow) bool { return r.is(provider, model) }) {
 		return list
 	}
-	return slices.Insert(slices.Clone(list), 0, Row{ModelRow: app.ModelRow{Provider: provider, Model: model, Note: "in use"}})
+	return slices.Insert(slices.Clone(list), 0, modelRow{ModelRow: app.ModelRow{Provider: provider, Model: model, Note: "in use"}})
 }
 
 // is reports whether the row is a model of a provider.
-func (r Row) is(provider, model string) bool { return r.Provider == provider && r.Model == model }
+func (r modelRow) is(provider, model string) bool { return r.Provider == provider && r.Model == model }
 
 // columns say what it can hold, and what it costs.
-func (r Row) columns() []string {
+func (r modelRow) columns() []string {
 	window, price := "", ""
 	if w := r.Facts.Window(); w > 0 {
 		window = screen.Tokens(w)
@@ -67,7 +66,7 @@ func (r Row) columns() []string {
 }
 
 // nearest suggests what a name that was mistyped stands for.
-func nearest(name string, list []Row) string {
+func nearest(name string, list []modelRow) string {
 	var names []string
 	for _, r := range list {
 		names = append(names, r.Model)

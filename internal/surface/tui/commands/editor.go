@@ -1,5 +1,4 @@
-// Package editor lets the person write in an editor of their own.
-package editor
+package commands
 
 import (
 	"context"
@@ -9,13 +8,12 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
-// A Prepare makes the command that edits a text, and the function that returns what became of it.
-type Prepare func(ctx context.Context, text string) (*exec.Cmd, func() (string, error), error)
+// A PrepareEditor makes the command that edits a text, and the function that returns what became of it.
+type PrepareEditor func(ctx context.Context, text string) (*exec.Cmd, func() (string, error), error)
 
 // Edited is the message with what the editor left.
 type Edited struct {
@@ -23,9 +21,9 @@ type Edited struct {
 	Err  error
 }
 
-// Run edits a text in the person's editor; an Edited follows. The editor has the terminal meanwhile, and is killed
+// RunEditor edits a text in the person's editor; an Edited follows. The editor has the terminal meanwhile, and is killed
 // when ctx ends. prepare is nil if there is no editor.
-func Run(ctx context.Context, h host.Host, prepare Prepare, text string) tea.Cmd {
+func RunEditor(ctx context.Context, h Host, prepare PrepareEditor, text string) tea.Cmd {
 	if prepare == nil {
 		return h.Hint(theme.Warn, "no editor: set VISUAL or EDITOR")
 	}

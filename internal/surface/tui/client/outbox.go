@@ -1,6 +1,4 @@
-// Package outbox holds what a person wants of the conversation until it has taken it. Commands run side by
-// side; messages must not overtake each other.
-package outbox
+package client
 
 import (
 	"context"
@@ -25,8 +23,8 @@ type Op struct {
 	Then         func(p.Receipt, error) tea.Cmd // called by Update; nil shows the error
 }
 
-// For is an Op that is made already.
-func For(op p.Op) *Op {
+// NewOp is an Op that is made already.
+func NewOp(op p.Op) *Op {
 	return &Op{Make: func(context.Context) (p.Op, error) { return op, nil }}
 }
 

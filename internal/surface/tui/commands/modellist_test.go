@@ -1,4 +1,4 @@
-package models
+package commands
 
 import (
 	"path/filepath"
@@ -27,12 +27,12 @@ func TestRows(t *testing.T) {
 	}
 }
 
-func row(provider, model string) Row {
-	return Row{ModelRow: app.ModelRow{Provider: provider, Model: model}}
+func row(provider, model string) modelRow {
+	return modelRow{ModelRow: app.ModelRow{Provider: provider, Model: model}}
 }
 
 func TestModelInUseIsListed(t *testing.T) {
-	list := []Row{row("a", "one"), row("b", "two")}
+	list := []modelRow{row("a", "one"), row("b", "two")}
 	if got := with(list, "b", "two"); len(got) != 2 {
 		t.Errorf("a model that is listed makes %d rows", len(got))
 	}
@@ -45,8 +45,8 @@ func TestModelInUseIsListed(t *testing.T) {
 }
 
 func TestModelByName(t *testing.T) {
-	list := []Row{row("a", "one"), row("b", "one"), row("b", "two"), row("c", "b/two")}
-	for name, want := range map[string]Row{"one": list[1], "a/one": list[0], "two": list[2], "b/two": list[2]} {
+	list := []modelRow{row("a", "one"), row("b", "one"), row("b", "two"), row("c", "b/two")}
+	for name, want := range map[string]modelRow{"one": list[1], "a/one": list[0], "two": list[2], "b/two": list[2]} {
 		if got, ok := named(list, name, "b"); !ok || !got.is(want.Provider, want.Model) {
 			t.Errorf("%s is %s/%s, want %s/%s", name, got.Provider, got.Model, want.Provider, want.Model)
 		}

@@ -1,4 +1,4 @@
-package models
+package commands
 
 import (
 	"context"
@@ -12,21 +12,20 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A Chooser sets the model and its effort.
-type Chooser struct {
-	host.Host
+// Models sets the model and its effort.
+type Models struct {
+	Host
 	List func(context.Context) ([]app.ModelRow, error) // the models that could be used now; nil if that is not known
 	Home string                                        // where a newer catalogue may be
 }
 
 // find is the command that finds the models; then gets them.
-func (c Chooser) find(then func([]Row, error) tea.Cmd) tea.Cmd {
+func (c Models) find(then func([]modelRow, error) tea.Cmd) tea.Cmd {
 	ctx := c.Context()
 	return terminal.Do(func() func() tea.Cmd {
 		rows, err := c.List(ctx)
@@ -36,7 +35,7 @@ func (c Chooser) find(then func([]Row, error) tea.Cmd) tea.Cmd {
 }
 
 // pick lets the person choose a model.
-func (c Chooser) pick() tea.Cmd {
+func (c Models) pick() tea.Cmd {
 	if c.List == nil {
 		return c.ShowError(fmt.Errorf("models cannot be listed here; use /model NAME"))
 	}
@@ -52,7 +51,7 @@ func (c Chooser) pick() tea.Cmd {
 		},
 		Empty: "No model was found.",
 	})
-	var found []Row
+	var found []modelRow
 	list.SetLoading(true)
 	c.Pick(list, func(id string) tea.Cmd {
 		for i := range found {
@@ -62,7 +61,7 @@ func (c Chooser) pick() tea.Cmd {
 		}
 		return nil
 	})
-	return c.find(func(all []Row, err error) tea.Cmd {
+	return c.find(func(all []modelRow, err error) tea.Cmd {
 		list.SetLoading(false)
 		if err != nil {
 			list.SetNote(err.Error())
@@ -80,7 +79,7 @@ func (c Chooser) pick() tea.Cmd {
 
 // Model sets the model by its name, and how much it reasons; without a name the person picks one. A name that
 // is not known is set all the same, as services have models that no list has; but that is shown.
-func (c Chooser) Model(args string) tea.Cmd {
+func (c Models) Model(args string) tea.Cmd {
 	name, effort, _ := strings.Cut(args, " ")
 	effort = strings.TrimSpace(effort)
 	switch {
@@ -89,7 +88,7 @@ func (c Chooser) Model(args string) tea.Cmd {
 	case c.List == nil:
 		return c.set(p.Overrides{Model: &name}, effort, "")
 	}
-	return c.find(func(list []Row, _ error) tea.Cmd {
+	return c.find(func(list []modelRow, _ error) tea.Cmd {
 		row, ok := named(list, name, c.Settings().Provider)
 		if !ok && effort != "" && !slices.Contains(config.Efforts, effort) {
 			return c.noEffort(name, effort, config.Efforts)
@@ -105,19 +104,19 @@ func (c Chooser) Model(args string) tea.Cmd {
 }
 
 // named finds a model by its name, or by provider/name: first among those of the provider in use.
-func named(list []Row, name, inUse string) (Row, bool) {
+func named(list []modelRow, name, inUse string) (modelRow, bool) {
 	provider, id, ok := strings.Cut(name, "/")
-	at := slices.IndexFunc(list, func(r Row) bool { return r.is(inUse, name) })
+	at := slices.IndexFunc(list, func(r modelRow) bool { return r.is(inUse, name) })
 	if at < 0 {
-		at = slices.IndexFunc(list, func(r Row) bool { return r.Model == name || ok && r.is(provider, id) })
+		at = slices.IndexFunc(list, func(r modelRow) bool { return r.Model == name || ok && r.is(provider, id) })
 	}
 	if at < 0 {
-		return Row{}, false
+		return modelRow{}, false
 	}
 	return list[at], true
 }
 
-func (c Chooser) set(change p.Overrides, effort, remark string) tea.Cmd {
+func (c Models) set(change p.Overrides, effort, remark string) tea.Cmd {
 	done := "the model is " + *change.Model
 	if effort != "" {
 		change.Effort = &effort
@@ -127,7 +126,7 @@ func (c Chooser) set(change p.Overrides, effort, remark string) tea.Cmd {
 }
 
 // Effort sets how much the model reasons.
-func (c Chooser) Effort(name string) tea.Cmd {
+func (c Models) Effort(name string) tea.Cmd {
 	now := c.Settings()
 	if c.List == nil && name == "" {
 		return c.Hint(theme.Accent, "the effort is %s", now.Effort)
@@ -135,7 +134,7 @@ func (c Chooser) Effort(name string) tea.Cmd {
 	if c.List == nil {
 		return c.setEffort(name)
 	}
-	return c.find(func(list []Row, _ error) tea.Cmd {
+	return c.find(func(list []modelRow, _ error) tea.Cmd {
 		var known []string
 		for _, r := range list {
 			if r.is(now.Provider, now.Model) {
@@ -159,16 +158,16 @@ func (c Chooser) Effort(name string) tea.Cmd {
 	})
 }
 
-func (c Chooser) setEffort(name string) tea.Cmd {
+func (c Models) setEffort(name string) tea.Cmd {
 	return c.Configure(p.Overrides{Effort: &name}, "the effort is "+name)
 }
 
 // noEffort says which efforts there are.
-func (c Chooser) noEffort(model, effort string, known []string) tea.Cmd {
+func (c Models) noEffort(model, effort string, known []string) tea.Cmd {
 	return c.Hint(theme.Warn, "%s has no effort %q: use %s", model, effort, strings.Join(known, ", "))
 }
 
-func (c Chooser) pickEffort(known []string) {
+func (c Models) pickEffort(known []string) {
 	list := dialog.NewPicker(c.Theme(), dialog.PickerOptions{Title: "How much the model reasons in the next turns", Columns: []dialog.Column{{Title: "effort", Min: 12}}})
 	now := c.Settings().Effort
 	var rows []dialog.Row

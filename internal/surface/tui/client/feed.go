@@ -1,6 +1,4 @@
-// Package feed follows a conversation for a screen: however fast events come, the
-// program gets at most one batch of them for each frame, in order and whole.
-package feed
+package client
 
 import (
 	"context"
@@ -16,8 +14,8 @@ import (
 )
 
 const (
-	// Frame is the least time between two batches: as often as anybody sees.
-	Frame = 16 * time.Millisecond
+	// FrameTime is the least time between two batches: as often as anybody sees.
+	FrameTime = 16 * time.Millisecond
 
 	// A batch that nobody takes does not grow without end. What is not read
 	// stays in the journal, and is read later.
@@ -109,7 +107,7 @@ func (f *Feed) collect(ctx context.Context, in <-chan happened) {
 				return
 			}
 			next, due = Batch{From: f}, false
-			timer.Reset(Frame)
+			timer.Reset(FrameTime)
 		case <-timer.C:
 			due = true
 		case <-ctx.Done():

@@ -1,5 +1,4 @@
-// Package pages is what /diff, /status, /help and /ps show.
-package pages
+package commands
 
 import (
 	"context"
@@ -13,7 +12,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -21,11 +19,11 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Diff shows what the last turn changed, else what differs in the working tree. changes finds that out;
+// ShowDiff shows what the last turn changed, else what differs in the working tree. changes finds that out;
 // it may be nil.
-func Diff(h host.Host, changes func(ctx context.Context, dir string) (diff string, err error)) tea.Cmd {
+func ShowDiff(h Host, changes func(ctx context.Context, dir string) (diff string, err error)) tea.Cmd {
 	if _, tr := h.Conversation(); tr.Diff != "" {
-		showDiff(h, "What the last turn changed", tr.Diff)
+		showDiffPage(h, "What the last turn changed", tr.Diff)
 		return nil
 	}
 	if changes == nil {
@@ -41,13 +39,13 @@ func Diff(h host.Host, changes func(ctx context.Context, dir string) (diff strin
 			case strings.TrimSpace(d) == "":
 				return h.Hint(theme.Accent, "the last turn changed no files, and nothing differs from the last commit")
 			}
-			showDiff(h, "What differs from the last commit", d)
+			showDiffPage(h, "What differs from the last commit", d)
 			return nil
 		}
 	})
 }
 
-func showDiff(h host.Host, title, d string) {
+func showDiffPage(h Host, title, d string) {
 	t := h.Theme()
 	h.ShowPage(draw.NewPage(t, title, func(width int) []string {
 		fence := "```"
@@ -66,7 +64,7 @@ type Status struct {
 }
 
 // Show shows the state of the conversation.
-func (s Status) Show(h host.Host) {
+func (s Status) Show(h Host) {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-14s %s\n", name, safetext.ShowLine(fmt.Sprintf(format, args...)))
@@ -107,8 +105,8 @@ func window(n int64) string {
 	return fmt.Sprintf(" of %d", n)
 }
 
-// Help shows commands and keys.
-func Help(h host.Host, commands []composer.Command) {
+// ShowHelp shows commands and keys.
+func ShowHelp(h Host, commands []composer.Command) {
 	var b strings.Builder
 	for _, c := range commands {
 		if !c.Hidden {
@@ -118,8 +116,8 @@ func Help(h host.Host, commands []composer.Command) {
 	h.ShowPage(draw.NewTextPage(h.Theme(), "Commands and keys", b.String()+screen.Keys))
 }
 
-// Background lists the commands that run beside the turns.
-func Background(h host.Host) tea.Cmd {
+// ShowBackground lists the commands that run beside the turns.
+func ShowBackground(h Host) tea.Cmd {
 	_, tr := h.Conversation()
 	if len(tr.Running) == 0 {
 		return h.Hint(theme.Accent, "no background commands are running")

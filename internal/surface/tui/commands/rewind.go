@@ -1,6 +1,4 @@
-// Package rewind is /rewind and /undo-turn: it reverts the conversation, the files, or both, after it has shown
-// what will change.
-package rewind
+package commands
 
 import (
 	"context"
@@ -14,20 +12,19 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Undo looks up what undoing a turn's changes to files would do. A zero turn is the last that changed any.
-type Undo func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
+// An UndoFunc looks up what undoing a turn's changes to files would do. A zero turn is the last that changed any.
+type UndoFunc func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
 
 // A Rewinder reverts turns.
 type Rewinder struct {
-	host.Host
-	Undo Undo // nil if files cannot be restored here
+	Host
+	Undo UndoFunc // nil if files cannot be restored here
 }
 
 // A point is a message to go back to.

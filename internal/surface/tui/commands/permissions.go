@@ -1,5 +1,4 @@
-// Package permissions is /permissions and /approvals, and what a dialog offers to allow for good.
-package permissions
+package commands
 
 import (
 	"cmp"
@@ -13,7 +12,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/host"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -22,7 +20,7 @@ import (
 
 // Permissions are what may run without asking.
 type Permissions struct {
-	host.Host
+	Host
 	Projects *project.Store // nil if nothing is remembered here
 }
 
@@ -102,7 +100,7 @@ func (s Permissions) revoke(perm project.Permission) tea.Cmd {
 }
 
 // PickPreset lets the person choose when to be asked, and what the sandbox allows.
-func PickPreset(h host.Host, c *config.Config) {
+func PickPreset(h Host, c *config.Config) {
 	list := dialog.NewPicker(h.Theme(), dialog.PickerOptions{
 		Title: "Approvals and sandbox for the next turns",
 		Columns: []dialog.Column{

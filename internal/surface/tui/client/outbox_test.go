@@ -1,4 +1,4 @@
-package outbox
+package client
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 )
 
 func message(text string) *Op {
-	op := For(p.UserTurn{Content: p.Text(text)})
+	op := NewOp(p.UserTurn{Content: p.Text(text)})
 	op.Begins, op.Text = true, text
 	return op
 }
 
 func TestOneOpAtATimeInOrder(t *testing.T) {
 	var b Outbox
-	first, second, setting := message("first"), message("second"), For(p.Compact{})
+	first, second, setting := message("first"), message("second"), NewOp(p.Compact{})
 	b.Put(second)
 	b.Put(setting)
 	b.PutFirst(first)
@@ -46,7 +46,7 @@ func TestRecall(t *testing.T) {
 	b.Put(message("one"))
 	b.Send(b.Next())
 	b.Put(message("two"))
-	b.Put(For(p.Compact{}))
+	b.Put(NewOp(p.Compact{}))
 	b.Put(message("three"))
 	if got := b.Messages(); !slices.Equal(got, []string{"one", "two", "three"}) {
 		t.Errorf("not taken yet: %q", got)

@@ -1,5 +1,4 @@
-// Package host is what a command of the terminal UI may use of the program that it is part of.
-package host
+package commands
 
 import (
 	"context"
