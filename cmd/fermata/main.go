@@ -11,4 +11,7 @@ import (
 	_ "github.com/fermata-agent/fermata/internal/shim" // a process that only runs a command ends in there
 )
 
-func main() { os.Exit(run(context.Background(), os.Args[1:], cli.Stdio())) }
+func main() {
+	cli.FollowLauncher(os.Stderr)
+	os.Exit(run(context.Background(), os.Args[1:], cli.Stdio()))
+}
