@@ -27,8 +27,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
-	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
@@ -227,10 +225,10 @@ func (w *warnings) notices() []string {
 func screenOptions(r *app.App, f tuiFlags) tui.Options {
 	home, _ := os.UserHomeDir() // only to shorten what is shown
 	var history composer.History
-	var drafts draft.Store
+	var drafts composer.DraftStore
 	if r.Config.History.Persistence != "none" {
-		drafts = store.NewDrafts(filepath.Join(r.Config.Home, "drafts"), r.Cwd)
-		history = store.NewHistory(filepath.Join(r.Config.Home, "history.jsonl")).Limit(r.Config.History.MaxBytes)
+		drafts = composer.NewDraftFiles(filepath.Join(r.Config.Home, "drafts"), r.Cwd)
+		history = composer.NewHistoryFile(filepath.Join(r.Config.Home, "history.jsonl")).Limit(r.Config.History.MaxBytes)
 	}
 	return tui.Options{
 		Engine: r.Engine,
@@ -285,21 +283,21 @@ func serverPrompts(r *app.App) func() []composer.Command {
 // finders find files, each in its directory.
 type finders struct {
 	mu    sync.Mutex
-	byDir map[string]*store.Files // guarded by mu
+	byDir map[string]*composer.FileFinder // guarded by mu
 }
 
 func (f *finders) find(ctx context.Context, dir, typed string) []string {
 	return f.in(dir).Find(ctx, typed)
 }
 
-func (f *finders) in(dir string) *store.Files {
+func (f *finders) in(dir string) *composer.FileFinder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byDir[dir] == nil {
 		if f.byDir == nil {
-			f.byDir = map[string]*store.Files{}
+			f.byDir = map[string]*composer.FileFinder{}
 		}
-		f.byDir[dir] = store.NewFiles(gitFiles(dir), store.Walk(dir, filesMax))
+		f.byDir[dir] = composer.NewFileFinder(gitFiles(dir), composer.Walk(dir, filesMax))
 	}
 	return f.byDir[dir]
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/git"
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/store"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -58,7 +58,7 @@ func treeChanges(ctx context.Context, dir string) (string, error) {
 }
 
 // gitFiles lists the files of a repository that are not ignored.
-func gitFiles(dir string) store.Lister {
+func gitFiles(dir string) composer.Lister {
 	return func(ctx context.Context) ([]string, error) {
 		ctx, cancel := context.WithTimeout(ctx, lookTime)
 		defer cancel()

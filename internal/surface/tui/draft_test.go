@@ -7,7 +7,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/client"
-	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 )
 
 // drafts are kept in memory, as package store keeps them in files.
@@ -31,7 +31,7 @@ func TestDraftOutlivesTheProgram(t *testing.T) {
 		kept := drafts{}
 		d := drive(t, e, with(kept))
 		d.say("half a tho", "left")
-		d.wait(2 * draft.SaveTime)
+		d.wait(2 * composer.DraftSaveTime)
 		if kept[""] != "half a tho" {
 			t.Fatalf("kept: %q", kept)
 		}
@@ -56,14 +56,14 @@ func TestDraftOfAConversation(t *testing.T) {
 		d.wait(time.Second)
 		d.sees("› written before")
 		d.say("!", "left")
-		d.wait(2 * draft.SaveTime)
+		d.wait(2 * composer.DraftSaveTime)
 		if kept[string(id)] != "written before!" {
 			t.Errorf("kept: %q", kept)
 		}
 		d.m.newConversation()
-		d.wait(2 * draft.SaveTime)
+		d.wait(2 * composer.DraftSaveTime)
 		d.send(nil)
-		d.wait(2 * draft.SaveTime)
+		d.wait(2 * composer.DraftSaveTime)
 		if len(kept) != 1 || kept[""] != "written before!" {
 			t.Errorf("in a new conversation: %q", kept)
 		}

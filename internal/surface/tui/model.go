@@ -16,7 +16,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -56,7 +55,7 @@ type model struct {
 	armed    time.Time                         // when the first Ctrl-C came
 	leaving  *leave                            // the program is about to end
 
-	draft     draft.Keeper
+	draft     composer.DraftKeeper
 	sel       draw.Selection
 	escaped   bool // Esc was the last key, and there was nothing for it to do
 	trusting  bool // messages wait until it is known whether the directory is trusted
@@ -319,7 +318,7 @@ func (m *model) takeSmall(msg tea.Msg) tea.Cmd {
 		if msg.at.Equal(m.armed) {
 			m.disarm()
 		}
-	case draft.Due:
+	case composer.DraftDue:
 		return m.saveDraft()
 	case previewed:
 		return m.onPreview(msg)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/client"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
-	"github.com/fermata-agent/fermata/internal/surface/tui/returned"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -33,7 +33,7 @@ type conversation struct {
 	answeredQuestions map[dialog.QuestionID]bool // by this person
 	putOff            dialog.QuestionID          // the question that the person wants to answer later
 	notes             []*transcript.Item         // what this program has to say
-	offers            returned.Offers            // returned messages that are in the composer
+	offers            composer.ReturnedOffers    // returned messages that are in the composer
 	base              p.Usage                    // of what is not loaded
 	context           int64                      // tokens that the last request and its response took
 	loading           *atomic.Uint64             // how far the earlier part is read; nil if it is not being

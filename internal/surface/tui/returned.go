@@ -7,7 +7,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/surface/tui/client"
-	"github.com/fermata-agent/fermata/internal/surface/tui/returned"
+	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -20,9 +20,9 @@ func (m *model) offerReturned(again ...p.InputID) []string {
 	if !t.caughtUp() {
 		return nil
 	}
-	var back []returned.Message
+	var back []composer.ReturnedMessage
 	for _, in := range t.tr.Undelivered() {
-		back = append(back, returned.Message{ID: in.Input, Text: m.comp.Written(in.Content)})
+		back = append(back, composer.ReturnedMessage{ID: in.Input, Text: m.comp.Written(in.Content)})
 	}
 	t.offers.Withdraw(m.comp, back)
 	if t.tr.Active {

@@ -24,7 +24,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
-	"github.com/fermata-agent/fermata/internal/surface/tui/draft"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -55,7 +54,7 @@ type Options struct {
 	Version string
 
 	History composer.History
-	Drafts  draft.Store
+	Drafts  composer.DraftStore
 	Files   func(ctx context.Context, dir, typed string) []string // as composer.Files
 
 	Image   func(file string) (p.Content, error)

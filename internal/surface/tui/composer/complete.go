@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 )
 
 // popupLines is how many proposals are seen at once.

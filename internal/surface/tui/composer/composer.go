@@ -2,10 +2,15 @@
 // lines with history, search, completion of commands and file names, and pastes
 // that are folded while they are edited and whole when they are sent.
 //
-// It does no I/O by itself. The history's file and the names of files come
-// through small interfaces, and are touched only inside a tea.Cmd. Everything
+// A [Composer] does no I/O by itself. The history's file and the names of files
+// come through small interfaces, and are touched only inside a tea.Cmd. Everything
 // else happens in Update, which says by its Action what the person wants. Start
 // reading at Update in keys.go; the editor itself is package edit.
+//
+// [HistoryFile], [DraftFiles] and [FileFinder] are the I/O: they may wait for a
+// lock, and are called from a tea.Cmd. A [DraftKeeper] saves what is written and
+// not sent, so that the next run has it whatever ends this one. [ReturnedOffers]
+// are the messages that were not delivered and stand in the box again.
 package composer
 
 import (
@@ -14,7 +19,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )

@@ -6,7 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 )
 
 // maxPast bounds the entries that are kept in memory.

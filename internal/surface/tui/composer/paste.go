@@ -13,7 +13,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 

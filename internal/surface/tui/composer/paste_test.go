@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/longtest"
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/surface/tui/composer/edit"
+	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 

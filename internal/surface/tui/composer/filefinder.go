@@ -1,4 +1,4 @@
-package store
+package composer
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	maxFound = 50               // paths that Find returns
-	fresh    = 10 * time.Second // how long a list of files is good for
+	maxFound   = 50               // paths that Find returns
+	listingAge = 10 * time.Second // how long a list of files is good for
 )
 
 // A Lister returns paths relative to the directory it lists, with slashes.
@@ -64,22 +64,22 @@ type listing struct {
 	lower []string // the same in lower case
 }
 
-// Files finds files by a few of their letters.
-type Files struct {
+// A FileFinder finds files by a few of their letters.
+type FileFinder struct {
 	list []Lister
 	last atomic.Pointer[listing] // the newest listing; searches share it
 }
 
-// NewFiles returns a finder that takes its names from the first of the listers
+// NewFileFinder returns a finder that takes its names from the first of the listers
 // that succeeds, for example git's own list and then Walk.
-func NewFiles(list ...Lister) *Files { return &Files{list: list} }
+func NewFileFinder(list ...Lister) *FileFinder { return &FileFinder{list: list} }
 
 // Find returns at most 50 paths of files and, with a slash at their end,
 // directories, the best first. It is a composer.Files. What it knows of the
 // directory may be ten seconds old.
-func (f *Files) Find(ctx context.Context, typed string) []string {
+func (f *FileFinder) Find(ctx context.Context, typed string) []string {
 	l := f.last.Load()
-	if l == nil || time.Since(l.at) > fresh {
+	if l == nil || time.Since(l.at) > listingAge {
 		paths, err := f.read(ctx)
 		if err != nil {
 			return nil
@@ -90,7 +90,7 @@ func (f *Files) Find(ctx context.Context, typed string) []string {
 	return l.find(ctx, typed)
 }
 
-func (f *Files) read(ctx context.Context) ([]string, error) {
+func (f *FileFinder) read(ctx context.Context) ([]string, error) {
 	err := errors.New("no lister")
 	for _, list := range f.list {
 		var paths []string
@@ -128,7 +128,7 @@ func (l *listing) find(ctx context.Context, typed string) []string {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return nil
 		}
-		if s, ok := score(p, typed); ok {
+		if s, ok := scorePath(p, typed); ok {
 			hits = append(hits, hit{s, i})
 		}
 	}
@@ -148,7 +148,7 @@ func (l *listing) find(ctx context.Context, typed string) []string {
 // score says how well a path fits what was typed, both in lower case: best is its
 // name, then the beginning or a part of the name, a part of the path, and at last
 // letters in their order. Among equals the short and shallow ones come first.
-func score(p, typed string) (int, bool) {
+func scorePath(p, typed string) (int, bool) {
 	const step = 10_000
 	name := path.Base(p)
 	small := -min(len(p), 500) - 20*strings.Count(strings.TrimSuffix(p, "/"), "/")
@@ -166,13 +166,13 @@ func score(p, typed string) (int, bool) {
 	case strings.Contains(p, typed):
 		return 2*step + small, true
 	}
-	gaps, ok := spread(p, typed)
+	gaps, ok := spreadOf(p, typed)
 	return step + small - 10*gaps, ok
 }
 
 // spread counts the gaps between the letters of typed in p, taking them from the
 // end, where the name is.
-func spread(p, typed string) (gaps int, ok bool) {
+func spreadOf(p, typed string) (gaps int, ok bool) {
 	i := len(p)
 	for typed != "" {
 		_, n := utf8.DecodeLastRuneInString(typed)

@@ -1,8 +1,4 @@
-// Package store keeps what the composer needs outside the program: the history
-// of what was sent, as JSON lines in one file for all conversations, and the
-// names of files to complete. It does I/O and may wait for a lock; call it from a
-// tea.Cmd.
-package store
+package composer
 
 import (
 	"bytes"
@@ -19,30 +15,30 @@ import (
 	"github.com/fermata-agent/fermata/internal/regular"
 )
 
-// A History is a file of JSON lines to which any number of processes append, each
+// A HistoryFile is a file of JSON lines to which any number of processes append, each
 // line with one write under a lock. When the file has grown too long the oldest
 // lines are left out; nothing else is ever changed in it, also not lines that
 // cannot be read.
-type History struct {
+type HistoryFile struct {
 	path     string
 	maxBytes int64 // beyond this the older half goes
 	maxEntry int
 	maxLoad  int
 }
 
-type entry struct {
+type historyEntry struct {
 	Time int64  `json:"ts"` // seconds since 1970
 	Text string `json:"text"`
 }
 
-// NewHistory returns the history at path. Nothing is touched yet; the file is
+// NewHistoryFile returns the history at path. Nothing is touched yet; the file is
 // made, readable by its owner only, by the first Add.
-func NewHistory(path string) *History {
-	return &History{path: path, maxBytes: 8 << 20, maxEntry: 1 << 20, maxLoad: 10_000}
+func NewHistoryFile(path string) *HistoryFile {
+	return &HistoryFile{path: path, maxBytes: 8 << 20, maxEntry: 1 << 20, maxLoad: 10_000}
 }
 
 // Limit sets how long the file may grow; 0 leaves it to us.
-func (h *History) Limit(maxBytes int64) *History {
+func (h *HistoryFile) Limit(maxBytes int64) *HistoryFile {
 	if maxBytes > 0 {
 		h.maxBytes = maxBytes
 	}
@@ -51,7 +47,7 @@ func (h *History) Limit(maxBytes int64) *History {
 
 // Load returns the newest entries, at most 10,000, the oldest of them first. A
 // missing file is an empty history; a line that cannot be read is left out.
-func (h *History) Load() ([]string, error) {
+func (h *HistoryFile) Load() ([]string, error) {
 	data, err := h.tail()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -61,7 +57,7 @@ func (h *History) Load() ([]string, error) {
 	}
 	var texts []string
 	for line := range bytes.Lines(data) {
-		var e entry
+		var e historyEntry
 		if json.Unmarshal(line, &e) == nil && e.Text != "" {
 			texts = append(texts, e.Text)
 		}
@@ -70,7 +66,7 @@ func (h *History) Load() ([]string, error) {
 }
 
 // tail reads the end of the file, as much as it should ever hold.
-func (h *History) tail() ([]byte, error) {
+func (h *HistoryFile) tail() ([]byte, error) {
 	f, err := regular.Open(h.path)
 	if err != nil {
 		return nil, err
@@ -91,11 +87,11 @@ func (h *History) tail() ([]byte, error) {
 
 // Add appends an entry. One of more than a megabyte is not kept. It waits while
 // another process appends.
-func (h *History) Add(text string) error {
+func (h *HistoryFile) Add(text string) error {
 	if text == "" || len(text) > h.maxEntry {
 		return nil
 	}
-	line, err := json.Marshal(entry{time.Now().Unix(), text})
+	line, err := json.Marshal(historyEntry{time.Now().Unix(), text})
 	if err != nil {
 		return fmt.Errorf("encode history entry: %w", err)
 	}
@@ -114,7 +110,7 @@ func (h *History) Add(text string) error {
 const openTries = 1000
 
 // open returns the file that is at the path, locked. Closing it unlocks it.
-func (h *History) open() (*os.File, error) {
+func (h *HistoryFile) open() (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
 		return nil, err
 	}
@@ -123,7 +119,7 @@ func (h *History) open() (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := lock(f, 0); err != nil {
+		if err := lockFile(f, 0); err != nil {
 			f.Close()
 			return nil, fmt.Errorf("lock %s: %w", h.path, err)
 		}
@@ -136,7 +132,7 @@ func (h *History) open() (*os.File, error) {
 }
 
 // lock locks a file for as long as it is open. With LOCK_NB it fails if another process has it.
-func lock(f *os.File, how int) error {
+func lockFile(f *os.File, how int) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
@@ -164,7 +160,7 @@ func isAt(f *os.File, path string) bool {
 
 // append writes a line behind the last whole one, and shortens the file if that
 // made it too long.
-func (h *History) append(f *os.File, line []byte) error {
+func (h *HistoryFile) append(f *os.File, line []byte) error {
 	info, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("write history: %w", err)
@@ -193,7 +189,7 @@ func (h *History) append(f *os.File, line []byte) error {
 }
 
 // shorten puts a file with the newer half in the place of the locked one, all at once.
-func (h *History) shorten() error {
+func (h *HistoryFile) shorten() error {
 	target, err := filepath.EvalSymlinks(h.path)
 	if err != nil {
 		return err
@@ -202,7 +198,7 @@ func (h *History) shorten() error {
 	if err != nil {
 		return err
 	}
-	data = newest(data, int(h.maxBytes/2))
+	data = newestLines(data, int(h.maxBytes/2))
 	tmp, err := os.CreateTemp(filepath.Dir(target), ".history-*")
 	if err != nil {
 		return err
@@ -222,7 +218,7 @@ func (h *History) shorten() error {
 
 // newest returns the last whole lines of data, as many as there is room for but
 // at least one.
-func newest(data []byte, room int) []byte {
+func newestLines(data []byte, room int) []byte {
 	over := len(data) - room
 	if over <= 0 {
 		return data

@@ -1,6 +1,4 @@
-// Package returned offers messages that were not delivered in the composer, once in each window, and knows
-// which of them are still there as they were.
-package returned
+package composer
 
 import (
 	"slices"
@@ -16,27 +14,27 @@ type Box interface {
 	Recalling() bool // something else is shown for a moment
 }
 
-// A Message is one that was returned, as a text for the box.
-type Message struct {
+// A ReturnedMessage is one that was returned, as a text for the box.
+type ReturnedMessage struct {
 	ID   p.InputID
 	Text string
 }
 
-// Offers are the returned messages of a conversation that are in the box as they were returned, at its
+// ReturnedOffers are the returned messages of a conversation that are in the box as they were returned, at its
 // beginning. They stay returned until they are sent from here, so that nothing is lost if this program ends; until
 // another client sends or takes them, which takes them out of the box; or until they are edited, which takes
 // them from the conversation: what is written is a draft then. The zero value is empty.
-type Offers struct {
+type ReturnedOffers struct {
 	ids  []p.InputID
 	text string             // of them all
 	seen map[p.InputID]bool // those that were offered, or are about to be sent
 }
 
-const gap = "\n\n"
+const paragraph = "\n\n"
 
 // Offer makes the box begin with the messages that were not offered yet, and returns their texts. It adds
 // nothing if they are there already, as a part of a draft.
-func (o *Offers) Offer(b Box, back []Message) (texts []string) {
+func (o *ReturnedOffers) Offer(b Box, back []ReturnedMessage) (texts []string) {
 	var ids []p.InputID
 	for _, in := range back {
 		if !o.seen[in.ID] && strings.TrimSpace(in.Text) != "" {
@@ -46,23 +44,23 @@ func (o *Offers) Offer(b Box, back []Message) (texts []string) {
 	if len(ids) == 0 {
 		return nil
 	}
-	text := strings.Join(texts, gap)
+	text := strings.Join(texts, paragraph)
 	if now := b.Text(); !strings.HasPrefix(now, text) {
-		b.SetText(join(text, now))
+		b.SetText(joinParagraphs(text, now))
 	}
-	o.ids, o.text = append(ids, o.ids...), join(text, o.text)
+	o.ids, o.text = append(ids, o.ids...), joinParagraphs(text, o.text)
 	o.see(ids, true)
 	return texts
 }
 
-func join(first, second string) string {
+func joinParagraphs(first, second string) string {
 	if strings.TrimSpace(second) == "" {
 		return first
 	}
-	return first + gap + second
+	return first + paragraph + second
 }
 
-func (o *Offers) see(ids []p.InputID, seen bool) {
+func (o *ReturnedOffers) see(ids []p.InputID, seen bool) {
 	if o.seen == nil {
 		o.seen = map[p.InputID]bool{}
 	}
@@ -72,13 +70,13 @@ func (o *Offers) see(ids []p.InputID, seen bool) {
 }
 
 // Again says that messages were not sent after all: those that are still returned can be offered again.
-func (o *Offers) Again(ids []p.InputID) { o.see(ids, false) }
+func (o *ReturnedOffers) Again(ids []p.InputID) { o.see(ids, false) }
 
 // Withdraw takes messages out of the box that are no longer returned, because another client has sent, taken or
 // dropped them. The others can be offered again.
-func (o *Offers) Withdraw(b Box, back []Message) {
+func (o *ReturnedOffers) Withdraw(b Box, back []ReturnedMessage) {
 	isGone := func(id p.InputID) bool {
-		return !slices.ContainsFunc(back, func(in Message) bool { return in.ID == id })
+		return !slices.ContainsFunc(back, func(in ReturnedMessage) bool { return in.ID == id })
 	}
 	if slices.ContainsFunc(o.ids, isGone) {
 		o.TakeOut(b)
@@ -88,19 +86,19 @@ func (o *Offers) Withdraw(b Box, back []Message) {
 }
 
 // TakeOut takes the offered messages out of the box, if they are there as they were.
-func (o *Offers) TakeOut(b Box) {
+func (o *ReturnedOffers) TakeOut(b Box) {
 	if o.text != "" && o.begins(b.Text()) {
-		b.SetText(strings.TrimPrefix(strings.TrimPrefix(b.Text(), o.text), gap))
+		b.SetText(strings.TrimPrefix(strings.TrimPrefix(b.Text(), o.text), paragraph))
 	}
 }
 
 // begins reports whether a text begins with the offered messages.
-func (o *Offers) begins(text string) bool {
+func (o *ReturnedOffers) begins(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), strings.TrimSpace(o.text))
 }
 
 // Send returns the offered messages that a text delivers which was in the box and is about to be sent.
-func (o *Offers) Send(text string) (ids []p.InputID) {
+func (o *ReturnedOffers) Send(text string) (ids []p.InputID) {
 	if len(o.ids) > 0 && o.begins(text) {
 		ids, o.ids, o.text = o.ids, nil, ""
 	}
@@ -108,7 +106,7 @@ func (o *Offers) Send(text string) (ids []p.InputID) {
 }
 
 // Edited returns the offered messages once, when they have been edited.
-func (o *Offers) Edited(b Box) (ids []p.InputID) {
+func (o *ReturnedOffers) Edited(b Box) (ids []p.InputID) {
 	if len(o.ids) > 0 && !b.Recalling() && !o.begins(b.Text()) {
 		ids, o.ids, o.text = o.ids, nil, ""
 	}
@@ -116,10 +114,10 @@ func (o *Offers) Edited(b Box) (ids []p.InputID) {
 }
 
 // Append puts a draft behind the offered messages, and reports false if there are none.
-func (o *Offers) Append(b Box, draft string) bool {
+func (o *ReturnedOffers) Append(b Box, draft string) bool {
 	if len(o.ids) == 0 || !o.begins(b.Text()) {
 		return false
 	}
-	b.SetText(join(b.Text(), draft))
+	b.SetText(joinParagraphs(b.Text(), draft))
 	return true
 }

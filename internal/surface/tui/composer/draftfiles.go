@@ -1,4 +1,4 @@
-package store
+package composer
 
 import (
 	"crypto/rand"
@@ -15,22 +15,22 @@ import (
 	"github.com/fermata-agent/fermata/internal/regular"
 )
 
-// Drafts keeps what was written and not sent, one file for each conversation and
+// DraftFiles keeps what was written and not sent, one file for each conversation and
 // process: of two that show one conversation, each has its own. The file is locked
 // as long as its process lives; the next one that opens the conversation, or starts
 // in the directory if it has not begun, takes over a draft that nobody holds.
-type Drafts struct {
+type DraftFiles struct {
 	dir  string // where the files are
 	next string // how those begin that belong to no conversation yet
 	own  string // how those end that belong to this process
 	held map[string]*os.File
 }
 
-// NewDrafts returns the drafts in a directory, for a process that works in cwd.
+// NewDraftFiles returns the drafts in a directory, for a process that works in cwd.
 // Nothing is touched yet.
-func NewDrafts(dir, cwd string) *Drafts {
+func NewDraftFiles(dir, cwd string) *DraftFiles {
 	sum := sha256.Sum256([]byte(cwd))
-	return &Drafts{
+	return &DraftFiles{
 		dir:  dir,
 		next: "new-" + hex.EncodeToString(sum[:6]),
 		own:  "-" + rand.Text()[:8] + ".txt",
@@ -39,7 +39,7 @@ func NewDrafts(dir, cwd string) *Drafts {
 }
 
 // begin is how the names of a conversation's drafts begin; id is empty for the one that has not begun.
-func (d *Drafts) begin(id string) string {
+func (d *DraftFiles) begin(id string) string {
 	if id == "" {
 		return d.next
 	}
@@ -47,11 +47,11 @@ func (d *Drafts) begin(id string) string {
 }
 
 // path is this process's draft of a conversation.
-func (d *Drafts) path(id string) string { return filepath.Join(d.dir, d.begin(id)+d.own) }
+func (d *DraftFiles) path(id string) string { return filepath.Join(d.dir, d.begin(id)+d.own) }
 
 // Save keeps a draft in place of the one before; an empty one is removed. A program
 // that dies while it saves leaves the one or the other.
-func (d *Drafts) Save(id, text string) error {
+func (d *DraftFiles) Save(id, text string) error {
 	path := d.path(id)
 	if text == "" {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func (d *Drafts) Save(id, text string) error {
 	return nil
 }
 
-func (d *Drafts) write(path, text string) error {
+func (d *DraftFiles) write(path, text string) error {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *Drafts) write(path, text string) error {
 	}
 	_, err = f.WriteString(text)
 	if err == nil {
-		err = lock(f, syscall.LOCK_NB) // before others can see it
+		err = lockFile(f, syscall.LOCK_NB) // before others can see it
 	}
 	if err == nil {
 		err = os.Rename(tmp, path)
@@ -91,7 +91,7 @@ func (d *Drafts) write(path, text string) error {
 }
 
 // keep keeps the file of a draft open, and so locked, in place of the one before.
-func (d *Drafts) keep(path string, f *os.File) {
+func (d *DraftFiles) keep(path string, f *os.File) {
 	if before := d.held[path]; before != nil {
 		_ = before.Close() // what was written to it is replaced
 	}
@@ -103,7 +103,7 @@ func (d *Drafts) keep(path string, f *os.File) {
 
 // Load returns the draft of a conversation that this process wrote, or else one that
 // a process left that has ended.
-func (d *Drafts) Load(id string) (string, error) {
+func (d *DraftFiles) Load(id string) (string, error) {
 	if d.held[d.path(id)] == nil {
 		if err := d.inherit(id); err != nil {
 			return "", fmt.Errorf("look for a draft: %w", err)
@@ -120,7 +120,7 @@ func (d *Drafts) Load(id string) (string, error) {
 }
 
 // inherit makes a draft that nobody holds this process's own.
-func (d *Drafts) inherit(id string) error {
+func (d *DraftFiles) inherit(id string) error {
 	entries, err := regular.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -129,7 +129,7 @@ func (d *Drafts) inherit(id string) error {
 		if !strings.HasPrefix(e.Name(), d.begin(id)) || !strings.HasSuffix(e.Name(), ".txt") {
 			continue
 		}
-		if f := take(filepath.Join(d.dir, e.Name()), d.path(id)); f != nil {
+		if f := takeFile(filepath.Join(d.dir, e.Name()), d.path(id)); f != nil {
 			d.keep(d.path(id), f)
 			return nil
 		}
@@ -138,12 +138,12 @@ func (d *Drafts) inherit(id string) error {
 }
 
 // take renames a draft that nobody holds and returns its file, locked, or nil.
-func take(from, to string) *os.File {
+func takeFile(from, to string) *os.File {
 	f, err := regular.Open(from)
 	if err != nil {
 		return nil // gone, or not ours
 	}
-	if lock(f, syscall.LOCK_NB) == nil && isAt(f, from) && os.Rename(from, to) == nil { // what its process replaced is not locked
+	if lockFile(f, syscall.LOCK_NB) == nil && isAt(f, from) && os.Rename(from, to) == nil { // what its process replaced is not locked
 		return f
 	}
 	_ = f.Close()

@@ -1,4 +1,4 @@
-package store
+package composer
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func fixed(paths ...string) Lister {
 }
 
 func TestFindRanks(t *testing.T) {
-	f := NewFiles(fixed(
+	f := NewFileFinder(fixed(
 		"README.md", "cmd/app/main.go", "internal/main_test.go", "internal/domain/x.go", "docs/main/index.md",
 		"main.go", "vendor/a/b/c/main.go", "src/MyApp.tsx", "漢字/メモ.txt",
 	))
@@ -57,7 +57,7 @@ func TestFindIsBounded(t *testing.T) {
 	for i := range 5000 {
 		many = append(many, fmt.Sprintf("dir/file%d.go", i))
 	}
-	f := NewFiles(fixed(many...))
+	f := NewFileFinder(fixed(many...))
 	if n := len(f.Find(t.Context(), "file")); n != maxFound {
 		t.Errorf("%d paths, want %d", n, maxFound)
 	}
@@ -70,15 +70,15 @@ func TestFindIsBounded(t *testing.T) {
 
 func TestListersInTurn(t *testing.T) {
 	broken := func(context.Context) ([]string, error) { return nil, errors.New("no repository") }
-	if got := NewFiles(broken, fixed("a")).Find(t.Context(), "a"); !slices.Equal(got, []string{"a"}) {
+	if got := NewFileFinder(broken, fixed("a")).Find(t.Context(), "a"); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("found %q", got)
 	}
-	if got := NewFiles(broken).Find(t.Context(), "a"); got != nil {
+	if got := NewFileFinder(broken).Find(t.Context(), "a"); got != nil {
 		t.Errorf("found %q", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := false
-	NewFiles(func(context.Context) ([]string, error) {
+	NewFileFinder(func(context.Context) ([]string, error) {
 		cancel()
 		return nil, ctx.Err()
 	}, func(context.Context) ([]string, error) {
@@ -93,12 +93,12 @@ func TestListersInTurn(t *testing.T) {
 func TestListIsReadAgainAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		f := NewFiles(func(context.Context) ([]string, error) {
+		f := NewFileFinder(func(context.Context) ([]string, error) {
 			calls++
 			return []string{fmt.Sprintf("file%d", calls)}, nil
 		})
 		f.Find(t.Context(), "f")
-		time.Sleep(fresh - time.Second)
+		time.Sleep(listingAge - time.Second)
 		f.Find(t.Context(), "fi")
 		if calls != 1 {
 			t.Errorf("listed %d times, want once", calls)
@@ -150,7 +150,7 @@ func BenchmarkFind50000(b *testing.B) {
 	for i := range 50_000 {
 		many = append(many, fmt.Sprintf("internal/package%d/some/file_number_%d.go", i%300, i))
 	}
-	f := &Files{}
+	f := &FileFinder{}
 	l := newListing(many)
 	l.at = time.Now().Add(time.Hour)
 	f.last.Store(l)

@@ -1,4 +1,4 @@
-package store
+package composer
 
 import (
 	"fmt"
@@ -16,14 +16,14 @@ import (
 // to the new file, not to the one that is gone.
 func TestAppendWaitsForWhoeverShortens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")
-	h := NewHistory(path)
+	h := NewHistoryFile(path)
 	add(t, h, "old", "new")
 	f, err := h.open() // and with it the lock
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- NewHistory(path).Add("added meanwhile") }()
+	go func() { done <- NewHistoryFile(path).Add("added meanwhile") }()
 	finished := waitUntilBlocked(t, f, done)
 
 	h.maxBytes = 60 // room for one line in its half

@@ -1,4 +1,4 @@
-package store
+package composer
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func TestAnyFile(t *testing.T) {
 				data.WriteByte('\n')
 			default:
 				text := fmt.Sprintf("entry %d \n 漢字", i)
-				line, err := json.Marshal(entry{int64(i), text})
+				line, err := json.Marshal(historyEntry{int64(i), text})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -48,7 +48,7 @@ func TestAnyFile(t *testing.T) {
 		if err := os.WriteFile(path, data.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		h := NewHistory(path)
+		h := NewHistoryFile(path)
 		if diff := cmp.Diff(want, load(t, h)); diff != "" {
 			t.Fatalf("seed %d, before (-want +got):\n%s", seed, diff)
 		}

@@ -1,4 +1,4 @@
-package store
+package composer
 
 import (
 	"path/filepath"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func draftOf(t *testing.T, d *Drafts, id string) string {
+func draftOf(t *testing.T, d *DraftFiles, id string) string {
 	t.Helper()
 	text, err := d.Load(id)
 	if err != nil {
@@ -18,7 +18,7 @@ func draftOf(t *testing.T, d *Drafts, id string) string {
 
 func TestDraftsOfConversations(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "drafts")
-	d := NewDrafts(dir, "/w")
+	d := NewDraftFiles(dir, "/w")
 	if got := draftOf(t, d, "c1"); got != "" {
 		t.Errorf("before anything was saved: %q", got)
 	}
@@ -28,7 +28,7 @@ func TestDraftsOfConversations(t *testing.T) {
 		}
 	}
 	end(d)
-	later := NewDrafts(dir, "/elsewhere")
+	later := NewDraftFiles(dir, "/elsewhere")
 	if got := draftOf(t, later, "c1"); got != "one\ntwo" {
 		t.Errorf("draft of c1: %q", got)
 	}
@@ -50,7 +50,7 @@ func TestDraftsOfConversations(t *testing.T) {
 }
 
 // end is what the end of a process does to its drafts.
-func end(d *Drafts) {
+func end(d *DraftFiles) {
 	for path := range d.held {
 		d.keep(path, nil)
 	}
@@ -60,7 +60,7 @@ func end(d *Drafts) {
 // that of the other while it lives, replaces it, or removes it; each is there when they are gone.
 func TestTwoWindowsHaveTwoDrafts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "drafts")
-	one, two := NewDrafts(dir, "/w"), NewDrafts(dir, "/w")
+	one, two := NewDraftFiles(dir, "/w"), NewDraftFiles(dir, "/w")
 	for i, text := range []string{"a", "ab", "abc"} { // each replaces the file
 		if err := one.Save("c", text); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestTwoWindowsHaveTwoDrafts(t *testing.T) {
 	}
 	end(one)
 	end(two)
-	later := []*Drafts{NewDrafts(dir, "/w"), NewDrafts(dir, "/w"), NewDrafts(dir, "/w")}
+	later := []*DraftFiles{NewDraftFiles(dir, "/w"), NewDraftFiles(dir, "/w"), NewDraftFiles(dir, "/w")}
 	var got []string
 	for _, d := range later {
 		got = append(got, draftOf(t, d, "c"))
@@ -93,7 +93,7 @@ func TestTwoWindowsHaveTwoDrafts(t *testing.T) {
 // A draft that its process replaces while another one looks at it is not taken.
 func TestDraftIsReplacedWhileItIsTaken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "drafts")
-	writer, reader := NewDrafts(dir, "/w"), NewDrafts(dir, "/w")
+	writer, reader := NewDraftFiles(dir, "/w"), NewDraftFiles(dir, "/w")
 	if err := writer.Save("c", "0"); err != nil {
 		t.Fatal(err)
 	}
@@ -125,15 +125,15 @@ func TestDraftIsReplacedWhileItIsTaken(t *testing.T) {
 // that directory, once, and not while its own process runs.
 func TestDraftIsInherited(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "drafts")
-	gone, running, elsewhere := NewDrafts(dir, "/w"), NewDrafts(dir, "/w"), NewDrafts(dir, "/v")
-	for d, text := range map[*Drafts]string{gone: "from the dead", running: "still written", elsewhere: "another directory"} {
+	gone, running, elsewhere := NewDraftFiles(dir, "/w"), NewDraftFiles(dir, "/w"), NewDraftFiles(dir, "/v")
+	for d, text := range map[*DraftFiles]string{gone: "from the dead", running: "still written", elsewhere: "another directory"} {
 		if err := d.Save("", text); err != nil {
 			t.Fatal(err)
 		}
 	}
 	end(gone)
 	end(elsewhere)
-	d := NewDrafts(dir, "/w")
+	d := NewDraftFiles(dir, "/w")
 	if got := draftOf(t, d, ""); got != "from the dead" {
 		t.Errorf("inherited %q", got)
 	}

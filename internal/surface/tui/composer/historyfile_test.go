@@ -1,4 +1,4 @@
-package store
+package composer
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if path == "" {
 		os.Exit(m.Run())
 	}
-	h := NewHistory(path)
+	h := NewHistoryFile(path)
 	if n, err := strconv.ParseInt(os.Getenv(envBytes), 10, 64); err == nil {
 		h.maxBytes = n
 	}
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func load(t *testing.T, h *History) []string {
+func load(t *testing.T, h *HistoryFile) []string {
 	t.Helper()
 	got, err := h.Load()
 	if err != nil {
@@ -52,7 +52,7 @@ func load(t *testing.T, h *History) []string {
 	return got
 }
 
-func add(t *testing.T, h *History, texts ...string) {
+func add(t *testing.T, h *HistoryFile, texts ...string) {
 	t.Helper()
 	for _, s := range texts {
 		if err := h.Add(s); err != nil {
@@ -63,13 +63,13 @@ func add(t *testing.T, h *History, texts ...string) {
 
 func TestHistoryIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "home", "history.jsonl")
-	if got := load(t, NewHistory(path)); got != nil {
+	if got := load(t, NewHistoryFile(path)); got != nil {
 		t.Errorf("without a file there is %q", got)
 	}
 	want := []string{"one", "two\nlines", "漢字 \"quoted\" \x00", "<&>"}
-	add(t, NewHistory(path), want...)
-	add(t, NewHistory(path), "")
-	if diff := cmp.Diff(want, load(t, NewHistory(path))); diff != "" {
+	add(t, NewHistoryFile(path), want...)
+	add(t, NewHistoryFile(path), "")
+	if diff := cmp.Diff(want, load(t, NewHistoryFile(path))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	info, err := os.Stat(path)
@@ -87,7 +87,7 @@ func TestTornAndForeignLines(t *testing.T) {
 	if err := os.WriteFile(path, []byte(odd), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := NewHistory(path)
+	h := NewHistoryFile(path)
 	want := []string{"first", "of another program"}
 	if diff := cmp.Diff(want, load(t, h)); diff != "" {
 		t.Errorf("before (-want +got):\n%s", diff)
@@ -110,7 +110,7 @@ func TestUnreadableFile(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil { // cannot be read even by root
 		t.Fatal(err)
 	}
-	h := NewHistory(path)
+	h := NewHistoryFile(path)
 	_, err := h.Load()
 	for _, err := range []error{err, h.Add("text")} {
 		if err == nil || !strings.Contains(err.Error(), "history") || !strings.Contains(err.Error(), path) {
@@ -124,7 +124,7 @@ func TestUnreadableFile(t *testing.T) {
 
 func TestLongHistoryIsShortened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")
-	h := NewHistory(path)
+	h := NewHistoryFile(path)
 	h.maxBytes = 4000
 	var want []string
 	for i := range 500 {
@@ -157,7 +157,7 @@ func TestShorteningFollowsALink(t *testing.T) {
 	if err := os.Symlink(real, link); err != nil {
 		t.Fatal(err)
 	}
-	h := NewHistory(link)
+	h := NewHistoryFile(link)
 	h.maxBytes = 200
 	for i := range 50 {
 		add(t, h, fmt.Sprintf("entry %d", i))
@@ -171,7 +171,7 @@ func TestShorteningFollowsALink(t *testing.T) {
 }
 
 func TestBigEntries(t *testing.T) {
-	h := NewHistory(filepath.Join(t.TempDir(), "history.jsonl"))
+	h := NewHistoryFile(filepath.Join(t.TempDir(), "history.jsonl"))
 	h.maxBytes, h.maxEntry = 1000, 900
 	add(t, h, "small", strings.Repeat("x", 901), strings.Repeat("y", 900), strings.Repeat("z", 900))
 	got := load(t, h)
@@ -184,13 +184,13 @@ func TestHugeFileIsReadFromItsEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")
 	var data bytes.Buffer
 	for i := range 1000 {
-		line, _ := json.Marshal(entry{1, fmt.Sprintf("entry %d", i)})
+		line, _ := json.Marshal(historyEntry{1, fmt.Sprintf("entry %d", i)})
 		data.Write(append(line, '\n'))
 	}
 	if err := os.WriteFile(path, data.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := NewHistory(path)
+	h := NewHistoryFile(path)
 	h.maxBytes, h.maxEntry = 500, 10
 	if got := load(t, h); len(got) == 0 || len(got) > 20 || got[len(got)-1] != "entry 999" {
 		t.Errorf("history is %q", got)
@@ -234,7 +234,7 @@ func TestTwoProcessesAppend(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := map[string]int{"a": appended, "b": appended} // from the newest back
-		got := load(t, NewHistory(path))
+		got := load(t, NewHistoryFile(path))
 		for i := len(got) - 1; i >= 0; i-- {
 			name, n, _ := strings.Cut(got[i], " ")
 			next[name]--
@@ -263,7 +263,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	err = NewHistory(filepath.Join(t.TempDir(), "history.jsonl")).append(f, []byte("text"))
+	err = NewHistoryFile(filepath.Join(t.TempDir(), "history.jsonl")).append(f, []byte("text"))
 	if err == nil || !strings.Contains(err.Error(), "write history") || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("error is %v", err)
 	}
@@ -274,7 +274,7 @@ func TestHomeThatIsAFile(t *testing.T) {
 	if err := os.WriteFile(home, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := NewHistory(filepath.Join(home, "history.jsonl"))
+	h := NewHistoryFile(filepath.Join(home, "history.jsonl"))
 	if err := h.Add("text"); err == nil || !strings.Contains(err.Error(), "open history") {
 		t.Errorf("error is %v", err)
 	}
@@ -299,7 +299,7 @@ func TestNewest(t *testing.T) {
 		{"long line\n", 5, "long line\n"},
 		{"a\ntorn", 2, "torn"},
 	} {
-		if got := string(newest([]byte(tc.data), tc.room)); got != tc.want {
+		if got := string(newestLines([]byte(tc.data), tc.room)); got != tc.want {
 			t.Errorf("%q in %d is %q, want %q", tc.data, tc.room, got, tc.want)
 		}
 	}
@@ -311,7 +311,7 @@ func TestHistoryOfATerabyte(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte(`{"ts":1,"text":"old"}`+"\n"), 0o600), os.Truncate(path, 1<<40)); err != nil {
 		t.Skip(err)
 	}
-	h := NewHistory(path).Limit(1 << 16)
+	h := NewHistoryFile(path).Limit(1 << 16)
 	if texts, err := h.Load(); len(texts) != 0 || err != nil {
 		t.Errorf("%q, %v", texts, err)
 	}

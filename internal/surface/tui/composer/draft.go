@@ -1,5 +1,4 @@
-// Package draft saves what is written and not sent: whatever ends the program, the next one has it.
-package draft
+package composer
 
 import (
 	"time"
@@ -11,54 +10,56 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A Store keeps what was written and not sent, for each conversation; an empty id
+// A DraftStore keeps what was written and not sent, for each conversation; an empty id
 // stands for the one that has not begun. An empty text removes a draft. Both are
 // called from commands, one at a time.
-type Store interface {
+type DraftStore interface {
 	Load(id string) (string, error)
 	Save(id, text string) error
 }
 
-// A Host is the program that shows the composer. Its methods are called from Update only.
-type Host interface {
+// A DraftHost is the program that shows the composer. Its methods are called from Update only.
+type DraftHost interface {
 	// Conversation is the one on the screen. Its id is empty before its first message.
 	Conversation() (p.ConversationID, *transcript.Transcript)
 	// ShowError shows an error, with what to do about it.
 	ShowError(error) tea.Cmd
 }
 
-// SaveTime is how much writing a crash may cost.
-const SaveTime = 200 * time.Millisecond
+// DraftSaveTime is how much writing a crash may cost.
+const DraftSaveTime = 200 * time.Millisecond
 
-// A Keeper knows what is saved. Without a store it does nothing.
-type Keeper struct {
-	Store   Store
+// A DraftKeeper knows what is saved. Without a store it does nothing.
+type DraftKeeper struct {
+	Store   DraftStore
 	of      p.ConversationID
 	text    string
 	pending bool // it is about to be saved
 	failed  bool // and the error was shown
 }
 
-// Due is sent when what is written is to be saved.
-type Due struct{}
+// DraftDue is sent when what is written is to be saved.
+type DraftDue struct{}
 
 // isSaved reports whether a text of a conversation is saved.
-func (k *Keeper) isSaved(of p.ConversationID, text string) bool { return k.of == of && k.text == text }
+func (k *DraftKeeper) isSaved(of p.ConversationID, text string) bool {
+	return k.of == of && k.text == text
+}
 
 // Pending reports whether there is no need to call Changed: the text is about to be saved, or is not kept at all.
-func (k *Keeper) Pending() bool { return k.Store == nil || k.pending }
+func (k *DraftKeeper) Pending() bool { return k.Store == nil || k.pending }
 
 // Changed says what is written now. It is saved a moment after: see Due.
-func (k *Keeper) Changed(of p.ConversationID, text string) tea.Cmd {
+func (k *DraftKeeper) Changed(of p.ConversationID, text string) tea.Cmd {
 	if k.Pending() || k.isSaved(of, text) {
 		return nil
 	}
 	k.pending = true
-	return tea.Tick(SaveTime, func(time.Time) tea.Msg { return Due{} })
+	return tea.Tick(DraftSaveTime, func(time.Time) tea.Msg { return DraftDue{} })
 }
 
 // Save is the command that saves what is written, and nil if it is saved.
-func (k *Keeper) Save(h Host, of p.ConversationID, text string) tea.Cmd {
+func (k *DraftKeeper) Save(h DraftHost, of p.ConversationID, text string) tea.Cmd {
 	if k.Store == nil || k.isSaved(of, text) {
 		k.pending = false
 		return nil
@@ -82,7 +83,7 @@ func (k *Keeper) Save(h Host, of p.ConversationID, text string) tea.Cmd {
 }
 
 // SaveThen is Save that calls then, in Update, when the text is saved. It does not if texts cannot be saved.
-func (k *Keeper) SaveThen(h Host, of p.ConversationID, text string, then func() tea.Cmd) tea.Cmd {
+func (k *DraftKeeper) SaveThen(h DraftHost, of p.ConversationID, text string, then func() tea.Cmd) tea.Cmd {
 	save := k.Save(h, of, text)
 	if save == nil {
 		return then()
@@ -99,7 +100,7 @@ func (k *Keeper) SaveThen(h Host, of p.ConversationID, text string, then func() 
 }
 
 // Load is the command that loads what was written in the conversation on the screen. restore puts it into the composer.
-func (k *Keeper) Load(h Host, restore func(text string)) tea.Cmd {
+func (k *DraftKeeper) Load(h DraftHost, restore func(text string)) tea.Cmd {
 	if k.Store == nil {
 		return nil
 	}
