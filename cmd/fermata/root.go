@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/storecmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/tuicmd"
+	"github.com/fermata-agent/fermata/cmd/fermata/updatecmd"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
@@ -153,7 +154,7 @@ func addOthers(root *cobra.Command, s cli.Streams) {
 	addTo(root, groupManage, importcmd.Command(s))
 	addTo(root, groupManage, storecmd.Command(s.Out, s.Err, cli.Usagef))
 	addTo(root, groupMachine, setupcmd.Commands(setupcmd.For(s))...)
-	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), completionCommand(s), manCommand(s), versionCommand(s))
+	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), completionCommand(s), manCommand(s), updatecmd.Command(s), versionCommand(s))
 	tuicmd.Interactive(root, s)
 }
 

@@ -16,3 +16,10 @@ func Version() string {
 	}
 	return "devel"
 }
+
+// updateKey is set when a release is built: the public key that signs releases, in base64.
+var updateKey = ""
+
+// UpdateKey is the public key that the checksums of newer versions are signed with, in base64. It is empty in
+// a copy that was built without one, which updates nothing by itself.
+func UpdateKey() string { return updateKey }
