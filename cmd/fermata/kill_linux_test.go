@@ -280,18 +280,21 @@ func TestWhatCannotBeEndedIsTold(t *testing.T) {
 			}
 			c := pl.start(append(append([]string{"exec", "--demo", "-s", "danger-full-access"}, flags...),
 				`run: ./rise --reuid 0 sh -c 'echo $$ > risen; exec sleep 600'`)...)
-			var pid int
+			var risen row
 			eventually(t, "it has risen", func() bool {
 				text, _ := os.ReadFile(filepath.Join(pl.work, "risen"))
-				pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
-				return err == nil && strings.HasSuffix(string(text), "\n")
+				pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+				risen, _ = readRow(pid)
+				return err == nil && strings.HasSuffix(string(text), "\n") && risen.name == "sleep"
 			})
 			if name == "exec_command" {
 				c.signal(syscall.SIGINT)
 			}
 			c.code()
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Errorf("it was ended, so this proves nothing: %v", err)
+			if !lives(risen) {
+				t.Error("it was ended, so this proves nothing")
+			} else if err := syscall.Kill(risen.pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
 			}
 			const told = "1 processes could not be ended"
 			contains(t, "what the model was told", pl.sound(pl.conversation()), told)

@@ -83,23 +83,23 @@ func TestReferenceServerInMidCall(t *testing.T) {
 	pl := newServersPlace(t)
 	const long = `call: every__trigger-long-running-operation {"duration":600,"steps":6000}`
 	pr := pl.start("exec", "--demo", long)
-	pid := pl.nodeOf(pr.cmd.Process.Pid)
+	node := pl.nodeOf(pr.cmd.Process.Pid)
 	id := pl.conversation()
 	pl.awaitEvent(id, "the call", func(b p.Body) bool { _, ok := b.(*p.ServerCallStarted); return ok })
 	pr.signal(syscall.SIGINT)
 	if code := pr.code(); code != exitInterrupted {
 		t.Errorf("exit code %d\n%s", code, pr.err.String())
 	}
-	if syscall.Kill(pid, 0) == nil {
+	if lives(node) {
 		t.Error("the server is left")
 	}
 
 	pl = newServersPlace(t)
 	pr = pl.start("exec", "--demo", "plan: "+long+`; call: every__echo {"message":"back again"}`)
-	pid = pl.nodeOf(pr.cmd.Process.Pid)
+	node = pl.nodeOf(pr.cmd.Process.Pid)
 	id = pl.conversation()
 	pl.awaitEvent(id, "the call", func(b p.Body) bool { _, ok := b.(*p.ServerCallStarted); return ok })
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(node.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if code := pr.code(); code != 0 {
@@ -109,47 +109,20 @@ func TestReferenceServerInMidCall(t *testing.T) {
 	pl.fsck(id)
 }
 
-// nodeOf waits for the server everything below a process and returns its process id.
-func (pl *place) nodeOf(ancestor int) int {
+// nodeOf waits for the server everything below a process and returns it.
+func (pl *place) nodeOf(ancestor int) (found row) {
 	pl.t.Helper()
-	found := 0
 	awaitTrue(pl.t, "the server", func() bool {
-		for _, pid := range descendants(ancestor) {
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		for _, r := range below(ancestor) {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", r.pid))
 			if strings.HasPrefix(string(line), "node\x00") && strings.Contains(string(line), "server-everything") {
-				found = pid
+				found = r
 				return true
 			}
 		}
 		return false
 	})
 	return found
-}
-
-// descendants are the processes below one.
-func descendants(of int) []int {
-	parent := map[int]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range stats {
-		text, _ := os.ReadFile(name)
-		var pid, up int
-		_, rest, _ := strings.Cut(string(text), ") ")
-		if n, _ := fmt.Sscanf(string(text), "%d", &pid); n == 1 {
-			var state string
-			_, _ = fmt.Sscanf(rest, "%s %d", &state, &up)
-			parent[pid] = up
-		}
-	}
-	var list []int
-	for pid := range parent {
-		for up := pid; up != 0; up = parent[up] {
-			if up == of && pid != of {
-				list = append(list, pid)
-				break
-			}
-		}
-	}
-	return list
 }
 
 var allScenarios = flag.Bool("all-scenarios", false, "run all scenarios of MCP's conformance tests that apply")

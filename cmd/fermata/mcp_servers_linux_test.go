@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,16 +77,16 @@ func TestInterruptOutsideStopsTheInnerTree(t *testing.T) {
 	t.Parallel()
 	s := newMCPSite(t, "never",
 		modeltest.Respond(modeltest.Call("c", "inner__codex", `{"prompt":"work"}`)),
-		modeltest.Respond(shellCall("call_1", "sh", "-c", "setsid sleep 602 & echo $$ $! > pids.new; mv pids.new pids; wait")))
+		modeltest.Respond(shellCall("call_1", "sh", "-c", "setsid sleep 602 & mkdir pids; echo $$ > pids/shell; echo $! > pids/sleep; wait")))
 	s.nest()
 	pr := s.place.start("exec", "go deeper")
-	pids := s.pids(2)
+	inner := s.members(2)
 	pr.signal(syscall.SIGINT)
 	if code := pr.code(); code != exitInterrupted {
 		t.Errorf("exit code %d\n%s", code, pr.err.String())
 	}
-	for _, pid := range pids {
-		awaitTrue(t, "the end of the inner command", func() bool { return syscall.Kill(pid, 0) != nil })
+	for _, r := range inner {
+		awaitTrue(t, "the end of the inner command", func() bool { return !lives(r) })
 	}
 	list := s.conversations()
 	if len(list) != 2 {
@@ -102,22 +101,14 @@ func TestInterruptOutsideStopsTheInnerTree(t *testing.T) {
 	}
 }
 
-// pids waits for the file of that name and returns the numbers in it.
-func (s *mcpSite) pids(n int) []int {
+// members waits for n processes whose numbers are in the directory pids, and returns them.
+func (s *mcpSite) members(n int) (list []row) {
 	s.t.Helper()
-	pids := make([]int, n)
 	awaitTrue(s.t, "the processes", func() bool {
-		b, _ := os.ReadFile(filepath.Join(s.work, "pids"))
-		fields := strings.Fields(string(b))
-		if len(fields) != n {
-			return false
-		}
-		for i, f := range fields {
-			pids[i], _ = strconv.Atoi(f)
-		}
-		return true
+		list = written(filepath.Join(s.work, "pids"))
+		return len(list) == n
 	})
-	return pids
+	return list
 }
 
 var mcpRounds = flag.Int("mcp-rounds", 3, "how often fermata is killed while an MCP server starts or works")
@@ -130,13 +121,13 @@ func TestKilledFermataLeavesNoMCPServer(t *testing.T) {
 	s.srv.Otherwise(modeltest.Respond(modeltest.Call("c", "slow__wait", "{}")))
 	s.file("server", `#!/bin/sh
 setsid sleep 601 &
-echo $$ $! > pids.new
+sleep=$!
 if [ -e answers ]; then
 	read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"slow","version":"1"}}}'
 	read line; read line; echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"wait","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}}'
 	read line
 fi
-mv pids.new pids
+mkdir pids; echo $$ > pids/shell; echo $sleep > pids/sleep
 wait
 `)
 	s.configure(fmt.Sprintf("\n[mcp_servers.slow]\ncommand = %q\nstartup_timeout_sec = 3000\n", filepath.Join(s.work, "server")))
@@ -148,14 +139,14 @@ wait
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		pids := s.pids(2)
+		members := s.members(2)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		for _, pid := range pids {
-			awaitTrue(t, "the end of the server", func() bool { return syscall.Kill(pid, 0) != nil })
+		for _, r := range members {
+			awaitTrue(t, "the end of the server", func() bool { return !lives(r) })
 		}
 		for _, name := range []string{"pids", "answers"} {
-			_ = os.Remove(filepath.Join(s.work, name))
+			_ = os.RemoveAll(filepath.Join(s.work, name))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestScreenDraftSurvives(t *testing.T) {
 			s.drafts("a thought")
 			it, _ := readRow(s.fermata())
 			end(s)
-			eventually(t, "its number is free", func() bool { return syscall.Kill(it.pid, 0) != nil }) // until then the draft is its own
+			eventually(t, "it has ended", func() bool { return hasEnded(it) }) // until then the draft is its own
 			again := newScreenAgain(s, pl.demo())
 			again.sees("› a thought")
 			again.keys("Enter")

@@ -87,14 +87,14 @@ func TestAStopIsSeenByTheServer(t *testing.T) {
 		t.Errorf("%+v", res.Output)
 	}
 	until(t, "notifications/cancelled", func() bool { return strings.Contains(r.noted(), "cancelled") })
-	if !alive(pids[0]) {
+	if !runs(pids[0]) {
 		t.Error("the server was ended, though it took the notification")
 	}
 	if res := r.call(t.Context(), t, "s__echo", `{"text":"still here"}`); res.Output.Output != "still here" {
 		t.Errorf("%+v", res.Output)
 	}
 	r.Close()
-	if alive(pids[0]) || alive(pids[1]) {
+	if runs(pids[0]) || runs(pids[1]) {
 		t.Error("processes of the server are left")
 	}
 }
@@ -105,7 +105,7 @@ func TestAServerThatDoesNotReadIsGivenUp(t *testing.T) {
 	r.list[0].writeLimit = time.Second // a write that is only late must not be given up
 	r.start(t)
 	first, pids := r.waiting(t.Context(), t)
-	if err := syscall.Kill(pids[0], syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(pids[0].PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	full := r.call(t.Context(), t, "s__echo", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`)
@@ -114,7 +114,7 @@ func TestAServerThatDoesNotReadIsGivenUp(t *testing.T) {
 			t.Errorf("%+v", res.Output)
 		}
 	}
-	if alive(pids[1]) {
+	if runs(pids[1]) {
 		t.Error("a process of the server is left")
 	}
 	if res := r.call(t.Context(), t, "s__echo", `{"text":"again"}`); res.Output.Output != "again" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -133,7 +135,7 @@ func (r *rig) Output(context.Context, protocol.CallID) (string, error) { panic("
 
 // waiting starts a call of the tool that waits, and returns what it returned and the
 // processes of the server.
-func (r *rig) waiting(ctx context.Context, t *testing.T) (<-chan tool.Result, []int) {
+func (r *rig) waiting(ctx context.Context, t *testing.T) (<-chan tool.Result, []tree.Identity) {
 	t.Helper()
 	done := make(chan tool.Result, 1)
 	go func() { done <- r.call(ctx, t, "s__wait", "{}") }()
@@ -142,10 +144,22 @@ func (r *rig) waiting(ctx context.Context, t *testing.T) (<-chan tool.Result, []
 		n, _ := fmt.Sscanf(after(r.noted(), "waiting "), "%d %d", &pids[0], &pids[1])
 		return n == 2
 	})
-	return done, pids
+	list := []tree.Identity{{PID: pids[0]}, {PID: pids[1]}}
+	for i := range list {
+		if err := tree.Identify(&list[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return done, list
 }
 
-func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+// runs reports whether that very process runs. Only Linux can tell it from a later one with the same number.
+func runs(p tree.Identity) bool {
+	if runtime.GOOS != "linux" {
+		return syscall.Kill(p.PID, 0) == nil
+	}
+	return tree.Running(p)
+}
 
 // after is what comes after the first mark in a text.
 func after(text, mark string) string {
