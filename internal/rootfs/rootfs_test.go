@@ -83,6 +83,9 @@ func TestNoLinkIsFollowed(t *testing.T) {
 					t.Errorf("%s in a file: %v", name, err)
 				}
 			}
+			if f, err := OpenFile(filepath.Join(deep, "pointer"), os.O_RDWR, 0); !errors.Is(err, unix.ELOOP) {
+				t.Errorf("a link in the place of the file was opened: %v, %v", f, err)
+			}
 			if left, _ := os.ReadDir(deep); len(left) != 2 {
 				t.Errorf("left behind: %v", left)
 			}
