@@ -217,17 +217,18 @@ func (h *Home) ReadBranch(ctx context.Context, s Session, branch string) (Conver
 	if s.Damaged != "" && h.Agent != Codex {
 		return Conversation{}, errors.New(s.Damaged)
 	}
-	switch h.Agent {
-	case Codex:
-		return h.readCodex(ctx, s, branch)
-	case Claude:
-		return h.readClaude(ctx, s, branch)
-	case OpenCode:
-		return h.readOpenCode(ctx, s)
-	case Gemini:
-		return h.readGemini(ctx, s)
+	read := map[Agent]func() (Conversation, error){
+		Codex:    func() (Conversation, error) { return h.readCodex(ctx, s, branch) },
+		Claude:   func() (Conversation, error) { return h.readClaude(ctx, s, branch) },
+		OpenCode: func() (Conversation, error) { return h.readOpenCode(ctx, s) },
+		Gemini:   func() (Conversation, error) { return h.readGemini(ctx, s) },
+	}[h.Agent]
+	if read == nil {
+		return Conversation{}, fmt.Errorf("unknown agent %q", string(h.Agent))
 	}
-	return Conversation{}, fmt.Errorf("unknown agent %q", string(h.Agent))
+	c, err := read()
+	c.leaveImagesOut()
+	return c, err
 }
 
 // titleLength is how many characters of a message make a title.

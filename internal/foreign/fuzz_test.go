@@ -51,3 +51,29 @@ func FuzzGemini(f *testing.F) {
 	f.Add(`{"sessionId":"g1"}` + "\n" + `{"id":"m1","type":"user","content":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"eA=="}}]}` + "\n" + `{"id":"m1","type":"error","content":"no"}` + "\n" + `{"$rewindTo":"m1"}`)
 	fuzz(f, foreign.Gemini, "tmp/project/chats/session-2026-11-01T10-00-g1.jsonl")
 }
+
+// FuzzOpenCode tries the documents of opencode, which are the same in files and in its database.
+func FuzzOpenCode(f *testing.F) {
+	f.Add(`{"title":"t","time":{"created":1},"revert":{"messageID":"m2"}}`, `{"role":"user","time":{"created":2}}`, `{"type":"text","text":"\"run it\""}`,
+		`{"role":"assistant","time":{"created":3},"error":{"name":"MessageAbortedError"},"tokens":{"input":1,"output":2}}`, `{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{}}}`)
+	f.Add(`{}`, `{"role":"user"}`, `{"type":"file","mime":"image/png","url":"data:image/png;base64,eA=="}`, `{"role":"assistant","summary":true}`, `{"type":"text","text":"sum"}`)
+	f.Fuzz(func(t *testing.T, session, first, firstPart, second, secondPart string) {
+		dir := t.TempDir()
+		write(t, dir, "storage/session/p/ses_1.json", session)
+		write(t, dir, "storage/message/ses_1/m1.json", first)
+		write(t, dir, "storage/part/m1/p1.json", firstPart)
+		write(t, dir, "storage/message/ses_1/m2.json", second)
+		write(t, dir, "storage/part/m2/p2.json", secondPart)
+		write(t, dir, "storage/part/m2/p3.json", firstPart)
+		h := &foreign.Home{Agent: foreign.OpenCode, Dir: dir, Scratch: t.TempDir()}
+		list, err := h.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list {
+			if c, err := h.Read(t.Context(), s); err == nil {
+				judged(t, c)
+			}
+		}
+	})
+}

@@ -6,31 +6,65 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"iter"
 	"strings"
 	"time"
-
-	"github.com/fermata-agent/fermata/internal/foreign/sqlite"
 )
 
-func (h *Home) listOpenCode(ctx context.Context) ([]Session, error) {
-	db, err := h.database(ctx)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// An ocSource is where opencode keeps sessions: its database, or, before version 1.2, files.
+type ocSource interface {
+	// messages and parts return documents in their order.
+	messages(session string) iter.Seq[ocDocument]
+	parts(session, message string) iter.Seq[ocDocument]
+	// reverted returns from where on a session was reverted, if it was.
+	reverted(session string) ocRevert
+}
+
+// An ocDocument is a message or a part of one, as JSON.
+type ocDocument struct {
+	id   string
+	data []byte
+	err  error // why it cannot be read
+}
+
+func (d ocDocument) decode(into any) error {
+	if d.err != nil {
+		return d.err
 	}
-	if err != nil {
-		return nil, err
+	return json.Unmarshal(d.data, into)
+}
+
+// An ocRevert names the first message that was reverted, and its first part if not all of them were.
+type ocRevert struct {
+	Message string `json:"messageID"`
+	Part    string `json:"partID"`
+}
+
+// listOpenCode lists the sessions of the database, and those files that opencode has not moved into it.
+func (h *Home) listOpenCode(ctx context.Context) ([]Session, error) {
+	if isSessionFile(h.File) {
+		s, err := readSessionFile(h.File)
+		return []Session{s}, err
 	}
 	var list []Session
-	columns := []string{"id", "parent_id", "directory", "title", "version", "time_created", "time_updated", "time_archived"}
-	err = db.Each("session", columns, func(r sqlite.Row) bool {
-		list = append(list, Session{
-			Agent: OpenCode, ID: r.Get("id").Text(), Parent: r.Get("parent_id").Text(), Path: h.databaseFile(),
-			Cwd: r.Get("directory").Text(), Title: Title(r.Get("title").Text()), Version: r.Get("version").Text(),
-			Started: millis(r.Get("time_created").Int()), Modified: millis(r.Get("time_updated").Int()),
-			Archived: r.Get("time_archived").Int() != 0,
-		})
-		return true
-	})
+	db, err := h.database(ctx)
+	if err == nil {
+		list, err = db.sessions(h.databaseFile())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || h.File != "" {
+		return list, err
+	}
+	known := map[string]bool{}
+	for _, s := range list {
+		known[s.ID] = true
+	}
+	files, err := h.sessionFiles(ctx)
+	for _, s := range files {
+		if !known[s.ID] {
+			known[s.ID] = true
+			list = append(list, s)
+		}
+	}
 	return list, err
 }
 
@@ -96,51 +130,59 @@ type ocPart struct {
 
 func (h *Home) readOpenCode(ctx context.Context, s Session) (Conversation, error) {
 	conv := Conversation{Session: s}
-	db, err := h.database(ctx)
+	src, err := h.sourceOf(ctx, s)
 	if err != nil {
 		return conv, err
 	}
-	hidden := db.revertedFrom(s.ID)
-	for _, m := range db.messages[s.ID] {
+	reverted := src.reverted(s.ID)
+	for m := range src.messages(s.ID) {
 		if ctx.Err() != nil {
 			return conv, context.Cause(ctx)
 		}
-		if m.id == hidden {
+		if m.id == reverted.Message && reverted.Part == "" {
 			break
 		}
-		row, err := db.At("message", []string{"data"}, m.at)
 		var data ocData
-		if err == nil {
-			err = json.Unmarshal([]byte(row.Get("data").Text()), &data)
-		}
-		if err != nil {
+		if m.decode(&data) != nil {
 			conv.lose("message %s was left out: it cannot be read", m.id)
 			continue
 		}
-		db.message(&conv, m.id, data)
+		if m.id != reverted.Message {
+			conv.message(src, m.id, "", data)
+			continue
+		}
+		conv.message(src, m.id, reverted.Part, data)
+		break
 	}
 	return conv, nil
 }
 
-// message adds the steps of one message.
-func (s *snapshot) message(conv *Conversation, id string, data ocData) {
+// sourceOf returns where a session is.
+func (h *Home) sourceOf(ctx context.Context, s Session) (ocSource, error) {
+	if isSessionFile(s.Path) {
+		return filesOf(s.Path), nil
+	}
+	return h.database(ctx)
+}
+
+// message adds the steps of one message, up to a part if one is named.
+func (c *Conversation) message(src ocSource, id, end string, data ocData) {
 	at := millis(data.Time.Created)
-	conv.Model = cmp.Or(data.Model, conv.Model)
+	c.Model = cmp.Or(data.Model, c.Model)
 	user := Step{Kind: User, Time: at}
 	var texts []string
-	for _, place := range s.parts[id] {
-		row, err := s.At("part", []string{"data"}, place)
-		var part ocPart
-		if err == nil {
-			err = json.Unmarshal([]byte(row.Get("data").Text()), &part)
+	for doc := range src.parts(c.ID, id) {
+		if end != "" && doc.id >= end {
+			break
 		}
-		if err != nil {
-			conv.lose("a part of message %s was left out: it cannot be read", id)
+		var part ocPart
+		if doc.decode(&part) != nil {
+			c.lose("a part of message %s was left out: it cannot be read", id)
 			continue
 		}
 		switch {
 		case data.Role != "user":
-			conv.Steps = append(conv.Steps, part.steps(at, data)...)
+			c.Steps = append(c.Steps, part.steps(at, data)...)
 		case part.Type == "text" && !part.Synthetic && !part.Ignored:
 			texts = append(texts, unquote(part.Text))
 		case part.Type == "file" && strings.HasPrefix(part.MIME, "image/"):
@@ -149,12 +191,12 @@ func (s *snapshot) message(conv *Conversation, id string, data ocData) {
 	}
 	if data.Role == "user" {
 		if user.Text = strings.Join(texts, "\n"); user.Text != "" || len(user.Images) > 0 {
-			conv.Title = cmp.Or(conv.Title, Title(user.Text))
-			conv.Steps = append(conv.Steps, user)
+			c.Title = cmp.Or(c.Title, Title(user.Text))
+			c.Steps = append(c.Steps, user)
 		}
 		return
 	}
-	conv.endAnswer(at, data)
+	c.endAnswer(at, data)
 }
 
 // endAnswer adds what is known of the end of an answer.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,17 +20,23 @@ import (
 // A snapshot is a copy of a database that does not change.
 type snapshot struct {
 	*sqlite.DB
-	dir      string // of the copy
-	files    []*os.File
-	size     int64
-	messages map[string][]ocMessage // by session, in order
-	parts    map[string][]sqlite.Place
+	dir   string // of the copy
+	files []*os.File
+	size  int64
+
+	messageRows map[string][]ocMessage // by session, in order
+	partRows    map[string][]ocPlace   // by message, in order
 }
 
 type ocMessage struct {
 	id      string
 	created int64
 	at      sqlite.Place
+}
+
+type ocPlace struct {
+	id string
+	at sqlite.Place
 }
 
 // database returns the snapshot of the home's database, which is made when it is first needed.
@@ -47,7 +54,7 @@ func (h *Home) database(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{dir: dir, messages: map[string][]ocMessage{}, parts: map[string][]sqlite.Place{}}
+	s := &snapshot{dir: dir, messageRows: map[string][]ocMessage{}, partRows: map[string][]ocPlace{}}
 	if err := s.open(ctx, h.databaseFile()); err != nil {
 		s.close()
 		return nil, err
@@ -155,47 +162,77 @@ func (s *snapshot) index() error {
 	}
 	err := s.Each("message", []string{"id", "session_id", "time_created"}, func(r sqlite.Row) bool {
 		session := r.Get("session_id").Text()
-		s.messages[session] = append(s.messages[session], ocMessage{r.Get("id").Text(), r.Get("time_created").Int(), r.Place()})
+		s.messageRows[session] = append(s.messageRows[session], ocMessage{r.Get("id").Text(), r.Get("time_created").Int(), r.Place()})
 		return true
 	})
 	if err != nil {
 		return err
 	}
-	for _, list := range s.messages {
+	for _, list := range s.messageRows {
 		slices.SortStableFunc(list, func(a, b ocMessage) int { return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.id, b.id)) })
 	}
-	type part struct {
-		id string
-		at sqlite.Place
-	}
-	parts := map[string][]part{}
 	err = s.Each("part", []string{"id", "message_id"}, func(r sqlite.Row) bool {
 		message := r.Get("message_id").Text()
-		parts[message] = append(parts[message], part{r.Get("id").Text(), r.Place()})
+		s.partRows[message] = append(s.partRows[message], ocPlace{r.Get("id").Text(), r.Place()})
 		return true
 	})
-	for message, list := range parts {
-		slices.SortStableFunc(list, func(a, b part) int { return cmp.Compare(a.id, b.id) })
-		for _, p := range list {
-			s.parts[message] = append(s.parts[message], p.at)
-		}
+	for _, list := range s.partRows {
+		slices.SortStableFunc(list, func(a, b ocPlace) int { return cmp.Compare(a.id, b.id) })
 	}
 	return err
 }
 
-// revertedFrom returns the message from which on a session was reverted, if it was.
-func (s *snapshot) revertedFrom(session string) string {
-	id := ""
+// sessions lists the sessions of the database, which was copied from path.
+func (s *snapshot) sessions(path string) ([]Session, error) {
+	var list []Session
+	columns := []string{"id", "parent_id", "directory", "title", "version", "time_created", "time_updated", "time_archived"}
+	err := s.Each("session", columns, func(r sqlite.Row) bool {
+		list = append(list, Session{
+			Agent: OpenCode, ID: r.Get("id").Text(), Parent: r.Get("parent_id").Text(), Path: path,
+			Cwd: r.Get("directory").Text(), Title: Title(r.Get("title").Text()), Version: r.Get("version").Text(),
+			Started: millis(r.Get("time_created").Int()), Modified: millis(r.Get("time_updated").Int()),
+			Archived: r.Get("time_archived").Int() != 0,
+		})
+		return true
+	})
+	return list, err
+}
+
+func (s *snapshot) messages(session string) iter.Seq[ocDocument] {
+	return func(yield func(ocDocument) bool) {
+		for _, m := range s.messageRows[session] {
+			if !yield(s.document("message", m.id, m.at)) {
+				return
+			}
+		}
+	}
+}
+
+func (s *snapshot) parts(_, message string) iter.Seq[ocDocument] {
+	return func(yield func(ocDocument) bool) {
+		for _, p := range s.partRows[message] {
+			if !yield(s.document("part", p.id, p.at)) {
+				return
+			}
+		}
+	}
+}
+
+func (s *snapshot) document(table, id string, at sqlite.Place) ocDocument {
+	row, err := s.At(table, []string{"data"}, at)
+	if err != nil {
+		return ocDocument{id: id, err: err}
+	}
+	return ocDocument{id: id, data: []byte(row.Get("data").Text())}
+}
+
+func (s *snapshot) reverted(session string) (revert ocRevert) {
 	_ = s.Each("session", []string{"id", "revert"}, func(r sqlite.Row) bool { // read before
 		if r.Get("id").Text() != session {
 			return true
 		}
-		var revert struct {
-			Message string `json:"messageID"`
-		}
 		_ = json.Unmarshal([]byte(r.Get("revert").Text()), &revert) // null if it was not
-		id = revert.Message
 		return false
 	})
-	return id
+	return revert
 }
