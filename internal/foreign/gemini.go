@@ -249,7 +249,20 @@ func (h *Home) readGemini(ctx context.Context, s Session) (Conversation, error) 
 		conv.Model = cmp.Or(m.Model, conv.Model)
 		conv.Steps = append(conv.Steps, m.steps()...)
 	}
+	if conv.awaitsAnswer() {
+		conv.lose("the last turn has no answer: Gemini CLI records a call when it has finished, so one may have run that is not here")
+	}
 	return conv, nil
+}
+
+// awaitsAnswer reports whether the conversation ends where the model had to answer.
+func (c *Conversation) awaitsAnswer() bool {
+	for _, s := range slices.Backward(c.Steps) {
+		if s.Kind != Usage {
+			return s.Kind == User || s.Kind == Output
+		}
+	}
+	return false
 }
 
 // geminiInserted are the beginnings of messages in the user's role that the program wrote.

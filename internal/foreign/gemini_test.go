@@ -1,6 +1,7 @@
 package foreign_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/foreign"
@@ -32,7 +33,32 @@ func TestGemini(t *testing.T) {
 	if got := kinds(events); got != want {
 		t.Errorf("events\n%s\nwant\n%s", got, want)
 	}
+	if len(c.Losses) != 0 {
+		t.Errorf("losses %q", c.Losses)
+	}
 	if call := events[6].Body.(*p.ToolCall); call.Name != "exec_command" || call.Arguments != `{"cmd":"go test"}` {
 		t.Errorf("call %+v", call)
+	}
+}
+
+// Gemini CLI does not record a call that runs when it is killed. That one may be missing is said.
+func TestGeminiCallsThatAreNotRecorded(t *testing.T) {
+	user := `{"id":"m1","type":"user","content":"run it"}`
+	call := `{"id":"m2","type":"gemini","content":"Looking.","toolCalls":[{"id":"t1","name":"run_shell_command","args":{},"status":"success","result":[{"functionResponse":{"response":{"output":"ok"}}}]}],"tokens":{"input":10,"output":5}}`
+	for name, c := range map[string]struct {
+		lines []string
+		told  bool
+	}{
+		"killed before the answer": {[]string{user}, true},
+		"killed after a call":      {[]string{user, call}, true},
+		"answered":                 {[]string{user, call, `{"id":"m4","type":"gemini","content":"Done."}`}, false},
+		"ended with an error":      {[]string{user, `{"id":"m4","type":"error","content":"quota"}`}, false},
+	} {
+		dir := t.TempDir()
+		write(t, dir, "tmp/project/chats/session-2026-11-01T10-00-g1.jsonl", append([]string{`{"sessionId":"g1"}`}, c.lines...)...)
+		conv, _ := read(t, &foreign.Home{Agent: foreign.Gemini, Dir: dir})
+		if told := strings.Contains(strings.Join(conv.Losses, "\n"), "one may have run that is not here"); told != c.told {
+			t.Errorf("%s: losses %q", name, conv.Losses)
+		}
 	}
 }

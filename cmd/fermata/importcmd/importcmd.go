@@ -91,6 +91,8 @@ func run(ctx context.Context, s cli.Streams, o options, args []string) error {
 	switch named := len(ids) > 0; {
 	case o.all && named:
 		return cli.Usagef("import: --all cannot be used with an ID or the file of one conversation")
+	case o.since != "" && named:
+		return cli.Usagef("import: --since cannot be used with an ID or the file of one conversation")
 	case (o.dryRun || o.branches) && !o.all && !named:
 		return cli.Usagef("import: --dry-run and --branches need --all or an ID")
 	}

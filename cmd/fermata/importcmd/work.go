@@ -159,7 +159,8 @@ func (w *work) report(e entry, done []string) error {
 func (w *work) importAll(ctx context.Context, list []foreign.Session) error {
 	children := map[string]p.ConversationID{}
 	failed, count := 0, map[imports.State]int{}
-	for i, s := range w.withChildren(list) {
+	list = w.withChildren(list)
+	for i, s := range list {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -217,8 +218,8 @@ func (w *work) importOne(ctx context.Context, s foreign.Session, children map[st
 		return nil, err
 	}
 	if w.dryRun {
-		state, _, err := w.im.State(ctx, s, "")
-		return []imports.Result{{ID: convert.ConversationID(s, ""), State: state, Losses: c.Losses}}, err
+		r, err := w.im.Compare(ctx, c, "")
+		return []imports.Result{r}, err
 	}
 	r, err := w.im.Import(ctx, c, "", children)
 	if err != nil {

@@ -79,29 +79,38 @@ func (im *Importer) State(ctx context.Context, s foreign.Session, part string) (
 	return Same, last, nil
 }
 
-// Import writes a conversation, unless it is there already. part names a branch, if it is one. children are
-// the conversations that its subagents have become.
-func (im *Importer) Import(ctx context.Context, c foreign.Conversation, part string, children map[string]p.ConversationID) (Result, error) {
+// Compare returns what Import would do with a conversation.
+func (im *Importer) Compare(ctx context.Context, c foreign.Conversation, part string) (Result, error) {
 	r := Result{ID: convert.ConversationID(c.Session, part), Losses: c.Losses}
 	state, last, err := im.State(ctx, c.Session, part)
 	if err != nil {
 		return r, err
 	}
 	r.State, r.Turns = state, int(last.Turns)
-	if last.Sum == convert.Sum(c.Steps) && last.Steps == len(c.Steps) {
+	switch {
+	case last.Sum == convert.Sum(c.Steps) && last.Steps == len(c.Steps):
 		r.State = Same
-		return r, nil
-	}
-	switch state {
-	case Continued:
+	case state == Same:
+		r.State = Grown
+	case state == Continued:
 		// Both have grown since. What is here stays; the other becomes a conversation beside it.
-		beside, err := im.Import(ctx, c, convert.Sum(c.Steps), children)
+		beside, err := im.Compare(ctx, c, convert.Sum(c.Steps))
 		if beside.State == New {
 			beside.State = Continued
 		}
 		return beside, err
-	case Same:
-		r.State = Grown
+	}
+	return r, nil
+}
+
+// Import writes a conversation, unless it is there already. part names a branch, if it is one. children are
+// the conversations that its subagents have become.
+func (im *Importer) Import(ctx context.Context, c foreign.Conversation, part string, children map[string]p.ConversationID) (Result, error) {
+	r, err := im.Compare(ctx, c, part)
+	if err != nil || r.State == Same {
+		return r, err
+	}
+	if r.State == Grown {
 		if err := im.Store.Delete(ctx, string(r.ID)); err != nil {
 			return r, err
 		}

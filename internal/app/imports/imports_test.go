@@ -31,9 +31,13 @@ func session(texts ...string) foreign.Conversation {
 
 func must(t *testing.T, im *imports.Importer, c foreign.Conversation, want imports.State) imports.Result {
 	t.Helper()
+	would, err := im.Compare(t.Context(), c, "")
+	if err != nil || would.State != want {
+		t.Fatalf("before: %+v, %v; want %s", would, err, want)
+	}
 	r, err := im.Import(t.Context(), c, "", nil)
-	if err != nil || r.State != want {
-		t.Fatalf("%+v, %v; want %s", r, err, want)
+	if err != nil || r.State != want || r.ID != would.ID {
+		t.Fatalf("%+v, %v; want %s, %s", r, err, want, would.ID)
 	}
 	return r
 }
