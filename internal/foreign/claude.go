@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/foreign/lines"
 )
 
 // claudeLine is one line of a session: one block of a message, or a remark of the program.
@@ -82,9 +84,9 @@ func claudeHead(ctx context.Context, path string, d fs.DirEntry) (Session, bool)
 		s.Modified, s.Size = st.ModTime().UTC(), st.Size()
 	}
 	known := false
-	err := eachLine(ctx, path, headBytes, func(l line) error {
+	err := lines.Each(ctx, path, lines.HeadBytes, func(l lines.Line) error {
 		var c claudeLine
-		if json.Unmarshal(l.data, &c) != nil {
+		if json.Unmarshal(l.Data, &c) != nil {
 			return nil
 		}
 		known = known || c.UUID != "" || c.Session != ""
@@ -97,7 +99,7 @@ func claudeHead(ctx context.Context, path string, d fs.DirEntry) (Session, bool)
 			}
 		}
 		if s.Title != "" && s.Model != "" {
-			return errEnough
+			return lines.ErrEnough
 		}
 		return nil
 	})
@@ -134,13 +136,13 @@ type claudeTree struct {
 func (h *Home) readClaude(ctx context.Context, s Session, branch string) (Conversation, error) {
 	conv := Conversation{Session: s}
 	t := &claudeTree{byUUID: map[string]int{}, queued: map[string]time.Time{}}
-	err := eachLine(ctx, s.Path, maxText, func(l line) error {
+	err := lines.Each(ctx, s.Path, lines.MaxText, func(l lines.Line) error {
 		var c claudeLine
-		if l.bad == "" && json.Unmarshal(l.data, &c) != nil {
-			l.bad = "it is not whole"
+		if l.Bad == "" && json.Unmarshal(l.Data, &c) != nil {
+			l.Bad = "it is not whole"
 		}
-		if l.bad != "" {
-			conv.lose("line %d was left out: %s", l.number, l.bad)
+		if l.Bad != "" {
+			conv.lose("line %d was left out: %s", l.Number, l.Bad)
 			return nil
 		}
 		conv.takeHead(c)

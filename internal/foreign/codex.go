@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/foreign/lines"
 )
 
 // codexLine is one line of a rollout.
@@ -114,9 +116,9 @@ func codexHead(ctx context.Context, path string, d fs.DirEntry) Session {
 	if st, err := d.Info(); err == nil {
 		s.Modified, s.Size = st.ModTime().UTC(), st.Size()
 	}
-	err := eachLine(ctx, path, headBytes, func(l line) error {
+	err := lines.Each(ctx, path, lines.HeadBytes, func(l lines.Line) error {
 		var c codexLine
-		if json.Unmarshal(l.data, &c) != nil {
+		if json.Unmarshal(l.Data, &c) != nil {
 			return nil
 		}
 		switch c.Type {
@@ -133,7 +135,7 @@ func codexHead(ctx context.Context, path string, d fs.DirEntry) Session {
 			}
 		}
 		if s.Title != "" && s.Model != "" {
-			return errEnough
+			return lines.ErrEnough
 		}
 		return nil
 	})
@@ -173,12 +175,12 @@ func codexModel(payload []byte) string {
 // codexTitles returns the names that users gave; the last one counts.
 func (h *Home) codexTitles(ctx context.Context) map[string]string {
 	titles := map[string]string{}
-	_ = eachLine(ctx, filepath.Join(h.Dir, "session_index.jsonl"), maxText, func(l line) error { // there may be none
+	_ = lines.Each(ctx, filepath.Join(h.Dir, "session_index.jsonl"), lines.MaxText, func(l lines.Line) error { // there may be none
 		var e struct {
 			ID   string `json:"id"`
 			Name string `json:"thread_name"`
 		}
-		if json.Unmarshal(l.data, &e) == nil && e.Name != "" {
+		if json.Unmarshal(l.Data, &e) == nil && e.Name != "" {
 			titles[e.ID] = Title(e.Name)
 		}
 		return nil
@@ -224,28 +226,28 @@ func (r *codexReader) file(ctx context.Context, path string, end int64) error {
 	var last []byte
 	ordinals := map[int64]bool{}
 	next, meta := int64(0), false
-	return eachLine(ctx, path, maxText, func(l line) error {
+	return lines.Each(ctx, path, lines.MaxText, func(l lines.Line) error {
 		var c codexLine
-		if l.bad == "" && json.Unmarshal(l.data, &c) != nil {
-			l.bad = "it is not whole"
+		if l.Bad == "" && json.Unmarshal(l.Data, &c) != nil {
+			l.Bad = "it is not whole"
 		}
-		if l.bad != "" {
-			r.conv.lose("line %d of %s was left out: %s", l.number, filepath.Base(path), l.bad)
+		if l.Bad != "" {
+			r.conv.lose("line %d of %s was left out: %s", l.Number, filepath.Base(path), l.Bad)
 			return nil
 		}
-		n, doubled := next, string(last) == string(l.data)
+		n, doubled := next, string(last) == string(l.Data)
 		if c.Ordinal != nil { // older versions have none
 			n = *c.Ordinal
 			doubled = doubled || ordinals[n]
 			ordinals[n] = true
 		}
 		if doubled {
-			r.conv.lose("line %d of %s repeats an earlier one", l.number, filepath.Base(path))
+			r.conv.lose("line %d of %s repeats an earlier one", l.Number, filepath.Base(path))
 			return nil
 		}
-		next, last = n+1, append(last[:0], l.data...)
+		next, last = n+1, append(last[:0], l.Data...)
 		if end >= 0 && n >= end {
-			return errEnough
+			return lines.ErrEnough
 		}
 		if c.Type == "session_meta" {
 			if meta {

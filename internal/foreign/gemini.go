@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/foreign/lines"
 	"github.com/fermata-agent/fermata/internal/regular"
 )
 
@@ -140,9 +141,9 @@ func geminiHead(ctx context.Context, path string, d fs.DirEntry) (Session, bool)
 	if st, err := d.Info(); err == nil {
 		s.Modified, s.Size = st.ModTime().UTC(), st.Size()
 	}
-	limit := int64(headBytes)
+	limit := int64(lines.HeadBytes)
 	if filepath.Ext(path) == ".json" {
-		limit = maxLine
+		limit = lines.MaxLine
 	}
 	log := &geminiLog{byID: map[string]int{}}
 	err := log.read(ctx, path, limit, nil)
@@ -174,14 +175,14 @@ func (g *geminiLog) read(ctx context.Context, path string, limit int64, lose fun
 	if filepath.Ext(path) == ".json" {
 		return g.readDocument(path, limit)
 	}
-	return eachLine(ctx, path, limit, func(l line) error {
+	return lines.Each(ctx, path, limit, func(l lines.Line) error {
 		var c geminiLine
-		if l.bad == "" && json.Unmarshal(l.data, &c) != nil {
-			l.bad = "it is not whole"
+		if l.Bad == "" && json.Unmarshal(l.Data, &c) != nil {
+			l.Bad = "it is not whole"
 		}
-		if l.bad != "" {
+		if l.Bad != "" {
 			if lose != nil {
-				lose("line %d was left out: %s", l.number, l.bad)
+				lose("line %d was left out: %s", l.Number, l.Bad)
 			}
 			return nil
 		}
@@ -242,7 +243,7 @@ func (g *geminiLog) setAll(list []*geminiMessage) {
 func (h *Home) readGemini(ctx context.Context, s Session) (Conversation, error) {
 	conv := Conversation{Session: s}
 	log := &geminiLog{byID: map[string]int{}}
-	if err := log.read(ctx, s.Path, maxText, conv.lose); err != nil {
+	if err := log.read(ctx, s.Path, lines.MaxText, conv.lose); err != nil {
 		return conv, err
 	}
 	for _, m := range log.messages {

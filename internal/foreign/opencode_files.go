@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/internal/foreign/lines"
 	"github.com/fermata-agent/fermata/internal/regular"
 )
 
@@ -151,7 +152,7 @@ var errTooLong = errors.New("it is too long")
 func readDocument(path string) ocDocument {
 	d := ocDocument{id: baseName(path)}
 	d.data, d.err = regular.ReadFile(path)
-	if len(d.data) > maxLine {
+	if len(d.data) > lines.MaxLine {
 		d.data, d.err = nil, errTooLong
 	}
 	return d
