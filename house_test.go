@@ -342,7 +342,7 @@ func TestGitIsRunInOnePlace(t *testing.T) {
 // not called elsewhere, and the name of a secrets.File is not opened; internal/journal/nats reads what internal/app/store has registered.
 func TestSecretFilesAreReadInOnePlace(t *testing.T) {
 	readers := []string{"LoadX509KeyPair", "UserCredentials", "NkeyOptionFromSeed", "ClientCert"}
-	opens := []string{"os.ReadFile", "os.Open", "os.OpenFile", "rootfs.Open", "rootfs.OpenRegular", "rootfs.ReadFile"}
+	opens := []string{"os.ReadFile", "os.Open", "os.OpenFile", "rootfs.Open", "rootfs.OpenRegular", "rootfs.ReadFile", "regular.Open", "regular.OpenFile", "regular.ReadFile"}
 	for _, s := range sources(t) {
 		if s.test || helper(s.pkg) || under(s.pkg, []string{"internal/secrets", "internal/journal/nats", "e2e", "examples"}) {
 			continue

@@ -102,6 +102,13 @@ func readRequirements(file string) (policy.Limits, requirements, error) {
 		}
 		return policy.Limits{}, r, fmt.Errorf("read %s: %w", file, err)
 	}
+	var given map[string]any
+	_ = toml.Unmarshal(text, &given) // it was decoded above
+	for key, value := range given {
+		if list, ok := value.([]any); ok && len(list) == 0 {
+			return policy.Limits{}, r, fmt.Errorf("read %s: %s: an empty list would allow nothing; leave it out if there is no limit", file, key)
+		}
+	}
 	for _, mode := range r.SandboxModes {
 		if _, ok := policy.SandboxUpTo(mode); !ok {
 			return policy.Limits{}, r, fmt.Errorf("read %s: allowed_sandbox_modes: there is no mode %q", file, mode)
@@ -112,8 +119,7 @@ func readRequirements(file string) (policy.Limits, requirements, error) {
 			return policy.Limits{}, r, fmt.Errorf("read %s: allowed_approval_policies: there is no policy %q", file, a)
 		}
 	}
-	var given map[string]any
-	if _ = toml.Unmarshal(text, &given); given["mcp_servers"] != nil && r.MCPServers == nil { // it was decoded above
+	if given["mcp_servers"] != nil && r.MCPServers == nil {
 		r.MCPServers = map[string]servers.Requirement{} // an empty table allows none
 	}
 	for name, s := range r.MCPServers {

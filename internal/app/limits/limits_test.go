@@ -66,6 +66,7 @@ func TestRequirementsThatAreWrong(t *testing.T) {
 	for _, text := range []string{
 		`allowed_sandbox_modes = ["readonly"]`, `allowed_approval_policies = ["always"]`, `allowed_sandbox_mode = ["read-only"]`,
 		`allowed_directories = ["/no/such/directory"]`, `not toml`, `allow_escalation = "no"`,
+		`allowed_sandbox_modes = []`, `allowed_approval_policies = []`, `allowed_providers = []`, `allowed_key_variables = []`, `allowed_directories = []`,
 	} {
 		if _, err := limitsFrom(t, text, Options{}); err == nil {
 			t.Errorf("%s: no error", text)

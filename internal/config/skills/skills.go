@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/rootfs"
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 // A Skill is a folder with a SKILL.md, which the model reads when a task fits its
@@ -50,10 +51,11 @@ var agentDirs = []string{".fermata", ".agents", ".claude", ".codex"}
 // that cannot be read are left out.
 func Find(home, user, cwd string) []Skill {
 	var list []Skill
+	hidden := secrets.Home(home).Files()
 	add := func(dir, root string, project bool) {
 		entries, _ := regular.ReadDir(dir)
 		for _, e := range entries {
-			s, ok := readSkill(filepath.Join(dir, e.Name(), "SKILL.md"), root)
+			s, ok := readSkill(filepath.Join(dir, e.Name(), "SKILL.md"), root, hidden)
 			s.Project = project
 			if ok && len(list) < maxSkills && !slices.ContainsFunc(list, func(o Skill) bool { return o.Name == s.Name }) {
 				list = append(list, s)
@@ -75,8 +77,8 @@ func Find(home, user, cwd string) []Skill {
 	return list
 }
 
-func readSkill(file, root string) (Skill, bool) {
-	text, err := readBelow(file, root, maxSkillHead)
+func readSkill(file, root string, hidden []string) (Skill, bool) {
+	text, err := readBelow(file, root, hidden, maxSkillHead)
 	if err != nil {
 		return Skill{}, false
 	}
@@ -106,6 +108,7 @@ func Text(list []Skill) string {
 // sorted by name. Of two with one name that of the home counts.
 func Prompts(home, cwd string) []Prompt {
 	var list []Prompt
+	hidden := secrets.Home(home).Files()
 	add := func(dir, root string) {
 		entries, _ := regular.ReadDir(dir)
 		for _, e := range entries {
@@ -114,7 +117,7 @@ func Prompts(home, cwd string) []Prompt {
 				continue
 			}
 			file := filepath.Join(dir, e.Name())
-			text, err := readBelow(file, root, maxPrompt)
+			text, err := readBelow(file, root, hidden, maxPrompt)
 			if err != nil || strings.TrimSpace(text) == "" {
 				continue
 			}
@@ -219,11 +222,15 @@ func SplitWords(s string) []string {
 	return words
 }
 
-// readBelow reads the beginning of a file whose real path is below root.
-func readBelow(file, root string, most int64) (string, error) {
+// readBelow reads the beginning of a file whose real path is below root, and is none of those that are hidden from commands and
+// models because they hold a secret.
+func readBelow(file, root string, hidden []string, most int64) (string, error) {
 	f, err := rootfs.OpenRegular(file, func(real string) error {
 		if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
 			return errors.New("it is a link to a file outside of the project")
+		}
+		if secrets.Among(real, hidden) {
+			return errors.New("it holds a secret")
 		}
 		return nil
 	})

@@ -1,12 +1,15 @@
 package skills
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
 func TestSkills(t *testing.T) {
@@ -75,6 +78,31 @@ func TestPrompts(t *testing.T) {
 }
 
 // tree makes files with these texts; a name that ends in a slash is a directory.
+// A skill or a prompt of a project that is a link, or a second name, of a file with a secret in that project is left out.
+func TestSkillsThatAreSecret(t *testing.T) {
+	root := tree(t, map[string]string{
+		"repo/.git/": "", "home/": "", "repo/.agents/skills/link/": "", "repo/.agents/skills/hard/": "", "repo/.claude/commands/": "",
+		"repo/token": "---\nname: stolen\ndescription: sesame\n---\nsesame",
+	})
+	token := filepath.Join(root, "repo/token")
+	if err := errors.Join(os.Symlink(token, filepath.Join(root, "repo/.agents/skills/link/SKILL.md")), os.Link(token, filepath.Join(root, "repo/.agents/skills/hard/SKILL.md")),
+		os.Symlink(token, filepath.Join(root, "repo/.claude/commands/link.md"))); err != nil {
+		t.Fatal(err)
+	}
+	found := func() int {
+		return len(Find(filepath.Join(root, "home"), "", filepath.Join(root, "repo"))) + len(Prompts(filepath.Join(root, "home"), filepath.Join(root, "repo")))
+	}
+	if n := found(); n != 2 {
+		t.Fatalf("before it is registered %d are found", n)
+	}
+	if err := secrets.Home(filepath.Join(root, "home")).Register(token); err != nil {
+		t.Fatal(err)
+	}
+	if n := found(); n != 0 {
+		t.Errorf("%d are found", n)
+	}
+}
+
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
