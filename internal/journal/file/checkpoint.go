@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"github.com/fermata-agent/fermata/internal/journal/file/disk"
+	"github.com/fermata-agent/fermata/internal/journal/file/format"
 )
 
 // A checkpoint lets Open begin near the end of the file. The zero value is no
@@ -36,7 +37,7 @@ type checkpoint struct {
 	Kinds map[string]int64 `json:"kinds"`
 	Bytes int              `json:"bytes"` // of the state
 
-	index index
+	index format.Index
 	state []byte // as given to Journal.Checkpoint
 }
 
@@ -77,12 +78,12 @@ func (j *fileJournal) checkpointAt(seq uint64) (checkpoint, error) {
 	j.mu.Unlock()
 	places := j.Places()
 
-	sp, err := locate(j.file, j.of, seq, ck.index.before(seq))
+	sp, err := locate(j.file, j.of, seq, ck.index.Before(seq))
 	if err != nil {
 		return checkpoint{}, err
 	}
-	ck.Offset, ck.Size, ck.Sum = sp.off, sp.size, sp.sum
-	ck.From, ck.FromNext = sp.off+sp.size, seq+1
+	ck.Offset, ck.Size, ck.Sum = sp.Off, sp.Size, sp.Sum
+	ck.From, ck.FromNext = sp.Off+sp.Size, seq+1
 	for _, p := range places {
 		if p.Offset < ck.From {
 			ck.From, ck.FromNext = p.Offset, p.Next
@@ -94,21 +95,21 @@ func (j *fileJournal) checkpointAt(seq uint64) (checkpoint, error) {
 var errNoRecord = errors.New("record not found in the file")
 
 // locate finds the line of a record, from an offset on.
-func locate(f File, of uint32, seq uint64, from int64) (span, error) {
+func locate(f File, of uint32, seq uint64, from int64) (format.Span, error) {
 	st, err := f.Stat()
 	if err != nil {
-		return span{}, err
+		return format.Span{}, err
 	}
-	sc := newScanner(f, of, from, st.Size())
+	sc := format.NewScanner(f, of, from, st.Size())
 	for {
-		sp, err := sc.next()
+		sp, err := sc.Next()
 		if errors.Is(err, io.EOF) {
-			return span{}, errNoRecord
+			return format.Span{}, errNoRecord
 		}
 		if err != nil {
-			return span{}, err
+			return format.Span{}, err
 		}
-		if sp.kind == recordLine && sp.seq == seq {
+		if sp.Kind == format.RecordLine && sp.Seq == seq {
 			return sp, nil
 		}
 	}
@@ -116,8 +117,8 @@ func locate(f File, of uint32, seq uint64, from int64) (span, error) {
 
 func (s *Store) saveCheckpoint(path string, ck checkpoint) error {
 	for _, e := range ck.index {
-		if e.seq <= ck.Seq { // the rest is found again on the way
-			ck.Marks = append(ck.Marks, [2]int64{int64(e.seq), e.off})
+		if e.Seq <= ck.Seq { // the rest is found again on the way
+			ck.Marks = append(ck.Marks, [2]int64{int64(e.Seq), e.Off})
 		}
 	}
 	ck.Bytes = len(ck.state)
@@ -125,9 +126,9 @@ func (s *Store) saveCheckpoint(path string, ck checkpoint) error {
 	if err != nil {
 		return err
 	}
-	b = appendHex(append(b, ' '), checksum(b))
+	b = format.AppendHex(append(b, ' '), format.Checksum(b))
 	b = append(append(b, '\n'), ck.state...)
-	b = appendHex(b, checksum(b))
+	b = format.AppendHex(b, format.Checksum(b))
 
 	temp := path + checkpointSuffix + tempSuffix
 	f, err := disk.OpenBeside(s.fs, temp, os.O_WRONLY|os.O_TRUNC)
@@ -163,17 +164,17 @@ func (s *Store) loadCheckpoint(path string, f File) checkpoint {
 	}
 	b, sum := b[:len(b)-8], b[len(b)-8:]
 	head, state, ok := bytes.Cut(b, []byte("\n"))
-	if !ok || !bytes.Equal(appendHex(nil, checksum(b)), sum) {
+	if !ok || !bytes.Equal(format.AppendHex(nil, format.Checksum(b)), sum) {
 		return checkpoint{}
 	}
 	ck, ok := parseHead(head)
 	if !ok || len(state) != ck.Bytes || !ck.fits(f) {
 		return checkpoint{}
 	}
-	last := indexEntry{0, -1}
+	last := format.IndexEntry{Off: -1}
 	for _, m := range ck.Marks {
-		e := indexEntry{uint64(m[0]), m[1]}
-		if e.seq <= last.seq || e.off <= last.off || e.seq > ck.Seq || e.off > ck.Offset {
+		e := format.IndexEntry{Seq: uint64(m[0]), Off: m[1]}
+		if e.Seq <= last.Seq || e.Off <= last.Off || e.Seq > ck.Seq || e.Off > ck.Offset {
 			return checkpoint{}
 		}
 		ck.index = append(ck.index, e)
@@ -187,7 +188,7 @@ func (s *Store) loadCheckpoint(path string, f File) checkpoint {
 // which know nothing of kinds, are not taken.
 func parseHead(line []byte) (ck checkpoint, ok bool) {
 	n := len(line) - 9
-	if n < 0 || line[n] != ' ' || !bytes.Equal(appendHex(nil, checksum(line[:n])), line[n+1:]) {
+	if n < 0 || line[n] != ' ' || !bytes.Equal(format.AppendHex(nil, format.Checksum(line[:n])), line[n+1:]) {
 		return checkpoint{}, false
 	}
 	err := json.Unmarshal(line[:n], &ck)
@@ -226,6 +227,6 @@ func (ck *checkpoint) fits(f File) bool {
 	if _, err := f.ReadAt(b, ck.Offset); err != nil && !errors.Is(err, io.EOF) {
 		return false
 	}
-	l := parseLine(bytes.TrimSuffix(b, []byte("\n")))
-	return l.kind == recordLine && l.seq == ck.Seq && l.sum == ck.Sum
+	l := format.ParseLine(bytes.TrimSuffix(b, []byte("\n")))
+	return l.Kind == format.RecordLine && l.Seq == ck.Seq && l.Sum == ck.Sum
 }

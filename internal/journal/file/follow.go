@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file/disk"
+	"github.com/fermata-agent/fermata/internal/journal/file/format"
 )
 
 // followBatch bounds how many records one Next returns.
@@ -70,21 +71,21 @@ func (f *follower) read(ctx context.Context) ([]journal.Record, error) {
 	}
 	var recs []journal.Record
 	var batch []followed // lines that are of no use before their batch is finished
-	sc := newScanner(file, f.view.of, f.off, st.Size())
+	sc := format.NewScanner(file, f.view.of, f.off, st.Size())
 	for len(recs) < followBatch {
-		sp, err := sc.next()
+		sp, err := sc.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		end := sp.off + sp.size
-		if !sp.ended && end == st.Size() {
+		end := sp.Off + sp.Size
+		if !sp.Ended && end == st.Size() {
 			break // its writer is not done with it
 		}
 		batch = append(batch, f.line(&sp, st.Size()))
-		if sp.kind == recordLine && sp.more || sp.kind != recordLine && len(batch) > 1 {
+		if sp.Kind == format.RecordLine && sp.More || sp.Kind != format.RecordLine && len(batch) > 1 {
 			continue
 		}
 		recs = f.take(recs, batch)
@@ -100,15 +101,15 @@ type followed struct {
 	chunk  journal.Chunk // without an item if it is none
 }
 
-func (f *follower) line(sp *span, size int64) (l followed) {
+func (f *follower) line(sp *format.Span, size int64) (l followed) {
 	switch {
-	case sp.kind == recordLine:
-		l.closes = unquote(sp.closes)
-		if sp.seq > f.after && !implausible(sp.seq, size) {
-			l.record = sp.decode()
+	case sp.Kind == format.RecordLine:
+		l.closes = format.Unquote(sp.Closes)
+		if sp.Seq > f.after && !implausible(sp.Seq, size) {
+			l.record = sp.Decode()
 		}
-	case sp.kind == progressLine:
-		l.chunk = sp.chunk()
+	case sp.Kind == format.ProgressLine:
+		l.chunk = sp.Chunk()
 	}
 	return l
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file/disk"
+	"github.com/fermata-agent/fermata/internal/journal/file/format"
 )
 
 // When bytes of open items are written, and how many of one item.
@@ -33,7 +34,7 @@ type fileJournal struct {
 	store         *Store
 	path          string
 	file          File
-	lock          *lockFile
+	lock          *disk.LockFile
 	recovery      journal.Recovery
 	kick          chan struct{} // room for one: run has something to do
 	synced        chan error    // room for one, the result of the sync that runs
@@ -41,7 +42,7 @@ type fileJournal struct {
 	checkpointing chan struct{} // room for one: held during Checkpoint
 
 	mu    sync.Mutex
-	index index            // guarded by mu
+	index format.Index     // guarded by mu
 	kinds map[string]int64 // guarded by mu; offset of the last record of each kind, or -1
 
 	of uint32 // sum of the conversation's id
@@ -86,7 +87,7 @@ func (s *Store) start(h *held, fnd found) *fileJournal {
 	j.SetBackend(j)
 	places := make(map[string]journal.Place)
 	for name, p := range fnd.open {
-		places[unquote([]byte(name))] = journal.Place{Offset: p.off, Next: p.next}
+		places[format.Unquote([]byte(name))] = journal.Place{Offset: p.off, Next: p.next}
 	}
 	j.Restore(fnd.chunks, places)
 	go j.run() // stopped and waited for by Close
@@ -134,9 +135,9 @@ func (j *fileJournal) run() {
 	}
 	j.file.Close()
 	if j.Enter(journal.Closed) {
-		j.lock.release()
+		j.lock.Release()
 	} else {
-		j.lock.abandon()
+		j.lock.Abandon()
 	}
 }
 
@@ -237,12 +238,12 @@ func (j *fileJournal) encode(b batch, buf []byte) lines {
 	for _, p := range b.texts {
 		l.starts = append(l.starts, w.size+int64(len(l.buf)))
 		for _, pc := range p.Pieces {
-			l.buf = appendProgress(l.buf, p.Item.Name(), pc, link{j.of, w.prev})
+			l.buf = format.AppendProgress(l.buf, p.Item.Name(), pc, format.Link{Of: j.of, Prev: w.prev})
 		}
 	}
 	for i := range b.records {
 		l.offsets = append(l.offsets, w.size+int64(len(l.buf)))
-		l.buf, l.prev = appendRecord(l.buf, &b.records[i], link{j.of, l.prev})
+		l.buf, l.prev = format.AppendRecord(l.buf, &b.records[i], format.Link{Of: j.of, Prev: l.prev})
 	}
 	return l
 }
@@ -269,7 +270,7 @@ func (j *fileJournal) write(b batch) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i, off := range l.offsets {
-		j.index.add(b.records[i].Seq, off)
+		j.index.Add(b.records[i].Seq, off)
 		j.kinds[b.records[i].Kind] = off
 	}
 	w.size += int64(len(l.buf))
@@ -280,7 +281,7 @@ func (j *fileJournal) write(b batch) {
 // Old implements Backend.
 func (j *fileJournal) Old(_ context.Context, after, upTo uint64, limit int) ([]journal.Record, error) {
 	j.mu.Lock()
-	from := j.index.before(after + 1)
+	from := j.index.Before(after + 1)
 	j.mu.Unlock()
 	recs, err := readRecords(j.file, j.of, from, after, upTo, limit)
 	if !errors.Is(err, os.ErrClosed) {
@@ -309,12 +310,12 @@ func readRecords(f File, of uint32, from int64, after, upTo uint64, limit int) (
 	lose := func(before uint64, at time.Time) {
 		for after+1 < before && len(recs) < limit {
 			after++
-			recs = append(recs, damagedRecord(after, at, 0, ""))
+			recs = append(recs, format.DamagedRecord(after, at, 0, ""))
 		}
 	}
-	sc := newScanner(f, of, from, st.Size())
+	sc := format.NewScanner(f, of, from, st.Size())
 	for after < upTo && len(recs) < limit && size < readBytes {
-		sp, err := sc.next()
+		sp, err := sc.Next()
 		if errors.Is(err, io.EOF) {
 			lose(upTo+1, time.Time{})
 			break
@@ -322,12 +323,12 @@ func readRecords(f File, of uint32, from int64, after, upTo uint64, limit int) (
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}
-		if sp.kind != recordLine || sp.seq <= after {
+		if sp.Kind != format.RecordLine || sp.Seq <= after {
 			continue
 		}
-		r := sp.decode()
-		lose(min(sp.seq, upTo+1), r.Time)
-		if len(recs) < limit && sp.seq == after+1 && sp.seq <= upTo {
+		r := sp.Decode()
+		lose(min(sp.Seq, upTo+1), r.Time)
+		if len(recs) < limit && sp.Seq == after+1 && sp.Seq <= upTo {
 			recs = append(recs, r)
 			after++
 		}

@@ -19,11 +19,11 @@ func (s *Store) replaceLink(ctx context.Context, id string) error {
 	if st, err := s.fs.Lstat(path); err != nil || st.Mode().Type() != fs.ModeSymlink {
 		return err
 	}
-	l, err := lock(s.fs, path+lockSuffix, s.self())
+	l, err := disk.TakeLock(s.fs, path+lockSuffix, s.self())
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	from, err := disk.Follow(s.fs, path)
 	if err != nil {
 		return fmt.Errorf("%s is a symbolic link that leads to no file: %w", path, err)

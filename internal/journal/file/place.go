@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/format"
 	"github.com/fermata-agent/fermata/internal/journal/file/layout"
 )
 
@@ -42,12 +43,12 @@ func checkPlace(f File, id, path string) error {
 	if err != nil {
 		return err
 	}
-	of := idSum(id)
-	sc := newScanner(f, of, 0, st.Size())
-	sc.all = make([]byte, 4<<10) // in a file in good order, the first line is all that is read
+	of := format.IDSum(id)
+	sc := format.NewScanner(f, of, 0, st.Size())
+	sc.All = make([]byte, 4<<10) // in a file in good order, the first line is all that is read
 	foreign, holds := false, ""
 	for {
-		sp, err := sc.next()
+		sp, err := sc.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -55,12 +56,12 @@ func checkPlace(f File, id, path string) error {
 			return fmt.Errorf("read journal: %w", err)
 		}
 		switch {
-		case sp.kind == foreignLine:
+		case sp.Kind == format.ForeignLine:
 			foreign = true
-			if started := sp.started(); holds == "" && journal.ValidID(started) && (!sp.linked || idSum(started) == sp.of) {
+			if started := sp.Started(); holds == "" && journal.ValidID(started) && (!sp.Linked || format.IDSum(started) == sp.Of) {
 				holds = started
 			}
-		case sp.kind != badLine && (sp.linked || sp.started() != ""):
+		case sp.Kind != format.BadLine && (sp.Linked || sp.Started() != ""):
 			return nil // its own
 		}
 	}

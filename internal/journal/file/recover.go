@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/format"
 )
 
 // A position is a place in the file between two lines.
@@ -23,7 +24,7 @@ type found struct {
 	last     uint64
 	sum      uint32 // of the last record, or of if there is none
 	size     int64  // of the file
-	index    index
+	index    format.Index
 	kinds    map[string]int64    // offset of the last record of each kind; -1 if it is not known
 	open     map[string]position // where the first line of each open item is
 	chunks   []journal.Chunk     // of those items
@@ -48,7 +49,7 @@ func (s *Store) recoverFile(h *held) (*fileJournal, error) {
 	if err := checkPlace(h.file, h.id, h.path); err != nil {
 		return nil, err
 	}
-	of := idSum(h.id)
+	of := format.IDSum(h.id)
 	ck := s.loadCheckpoint(h.path, h.file)
 	var rec journal.Recovery
 	for range 4 + maxRescued { // each repair leaves less to do; one is enough, two if the checkpoint had to go
@@ -108,23 +109,23 @@ func survey(f File, of uint32, ck checkpoint) (found, bool, error) {
 		kinds.set([]byte(kind), off)
 	}
 	next, unfinished := from.next, false // unfinished: the batch of the last record
-	sc := newScanner(f, of, from.off, fnd.size)
+	sc := format.NewScanner(f, of, from.off, fnd.size)
 	for {
-		sp, err := sc.next()
+		sp, err := sc.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return found{}, false, fmt.Errorf("read journal: %w", err)
 		}
-		if sp.kind == badLine || sp.kind == foreignLine || !sp.ended || sp.kind == recordLine && !sp.follows(next, fnd.sum) {
+		if sp.Kind == format.BadLine || sp.Kind == format.ForeignLine || !sp.Ended || sp.Kind == format.RecordLine && !sp.Follows(next, fnd.sum) {
 			return found{}, false, nil
 		}
-		if sp.kind == recordLine {
-			fnd.index.add(sp.seq, sp.off)
-			kinds.set(sp.name, sp.off)
-			fnd.sum = sp.sumForNext()
-			unfinished = sp.more
+		if sp.Kind == format.RecordLine {
+			fnd.index.Add(sp.Seq, sp.Off)
+			kinds.set(sp.Name, sp.Off)
+			fnd.sum = sp.SumForNext()
+			unfinished = sp.More
 			next++
 		}
 		fnd.note(&sp, next)
@@ -156,41 +157,25 @@ func (k kindOffsets) set(kind []byte, off int64) {
 func (k kindOffsets) plain() map[string]int64 {
 	m := make(map[string]int64, len(k))
 	for kind, off := range k {
-		m[unquote([]byte(kind))] = *off
+		m[format.Unquote([]byte(kind))] = *off
 	}
 	return m
 }
 
-// follows reports whether a record is the one with the number that is due, and
-// was written after the record with the given sum. 0 fits all, and so does a record
-// that stands for a lost one.
-func (l *line) follows(next uint64, sum uint32) bool {
-	return l.seq == next && (!l.linked || sum == 0 || l.prev == sum || string(l.name) == kindDamaged)
-}
-
-// sumForNext is what the next record is to have as prev, or 0 if that is not
-// known: this one stands for another that was lost.
-func (l *line) sumForNext() uint32 {
-	if string(l.name) == kindDamaged {
-		return 0
-	}
-	return l.sum
-}
-
 // note keeps track of which items are open.
-func (fnd *found) note(sp *span, next uint64) {
-	if sp.kind == progressLine {
-		if _, ok := fnd.open[string(sp.item)]; !ok {
-			fnd.open[string(sp.item)] = position{off: sp.off, next: next}
+func (fnd *found) note(sp *format.Span, next uint64) {
+	if sp.Kind == format.ProgressLine {
+		if _, ok := fnd.open[string(sp.Item)]; !ok {
+			fnd.open[string(sp.Item)] = position{off: sp.Off, next: next}
 		}
 		return
 	}
-	if len(sp.closes) == 0 || len(fnd.open) == 0 {
+	if len(sp.Closes) == 0 || len(fnd.open) == 0 {
 		return
 	}
-	pattern := unquote(sp.closes)
+	pattern := format.Unquote(sp.Closes)
 	for name := range fnd.open {
-		if journal.Closes(pattern, unquote([]byte(name))) {
+		if journal.Closes(pattern, format.Unquote([]byte(name))) {
 			delete(fnd.open, name)
 		}
 	}
@@ -207,22 +192,22 @@ func openChunks(f io.ReaderAt, of uint32, open map[string]position, size int64) 
 	}
 	var chunks []journal.Chunk
 	ends := make(map[string]int64)
-	sc := newScanner(f, of, from, size)
+	sc := format.NewScanner(f, of, from, size)
 	for {
-		sp, err := sc.next()
+		sp, err := sc.Next()
 		if errors.Is(err, io.EOF) {
 			return chunks, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}
-		if sp.kind != progressLine {
+		if sp.Kind != format.ProgressLine {
 			continue
 		}
-		if p, ok := open[string(sp.item)]; !ok || sp.off < p.off {
+		if p, ok := open[string(sp.Item)]; !ok || sp.Off < p.off {
 			continue
 		}
-		if c := sp.chunk(); c.Offset >= ends[c.Item] {
+		if c := sp.Chunk(); c.Offset >= ends[c.Item] {
 			chunks = append(chunks, c)
 			ends[c.Item] = c.Offset + int64(len(c.Text))
 		}

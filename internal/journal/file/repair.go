@@ -12,12 +12,13 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file/disk"
+	"github.com/fermata-agent/fermata/internal/journal/file/format"
 )
 
 // A part is a span of a file that is to be repaired.
 type part struct {
 	off, size int64
-	kind      lineKind
+	kind      format.LineKind
 	ended     bool
 	keep      bool
 	seq       uint64
@@ -52,7 +53,7 @@ type lostRecords struct {
 // before the end, it gives up the checkpoint and does nothing if there was one:
 // what is before the checkpoint has to be looked at too.
 func (s *Store) repair(h *held, ck *checkpoint, rec *journal.Recovery) error {
-	path, of := h.path, idSum(h.id)
+	path, of := h.path, format.IDSum(h.id)
 	p, err := makePlan(h.file, of, ck.scan(of))
 	if err != nil {
 		return err
@@ -81,19 +82,19 @@ func makePlan(f File, of uint32, from position) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{of: of, from: from, lost: make(map[int]lostRecords)}
-	sc := newScanner(f, of, from.off, st.Size())
+	sc := format.NewScanner(f, of, from.off, st.Size())
 	for {
-		sp, err := sc.next()
+		sp, err := sc.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}
-		pt := part{off: sp.off, size: sp.size, kind: sp.kind, ended: sp.ended, seq: sp.seq, sum: sp.sum, linked: sp.linked, prev: sp.prev, more: sp.more}
-		if sp.kind == recordLine {
-			pt.time = sp.decode().Time.UnixMicro()
-			pt.lost = string(sp.name) == kindDamaged
+		pt := part{off: sp.Off, size: sp.Size, kind: sp.Kind, ended: sp.Ended, seq: sp.Seq, sum: sp.Sum, linked: sp.Linked, prev: sp.Prev, more: sp.More}
+		if sp.Kind == format.RecordLine {
+			pt.time = sp.Decode().Time.UnixMicro()
+			pt.lost = string(sp.Name) == format.KindDamaged
 			pt.linked = pt.linked && !pt.lost
 		}
 		p.parts = append(p.parts, pt)
@@ -108,7 +109,7 @@ func makePlan(f File, of uint32, from position) (*plan, error) {
 // implausible bounds the numbers that a file of that size can hold, so that one
 // wrong number does not cause a million records. Some room is left for lines
 // that somebody took out by hand.
-func implausible(seq uint64, size int64) bool { return seq > uint64(size)/lineBytes+1<<14 }
+func implausible(seq uint64, size int64) bool { return seq > uint64(size)/format.LineBytes+1<<14 }
 
 // A recordKey is what the record after it knows of a record.
 type recordKey struct {
@@ -122,7 +123,7 @@ type recordKey struct {
 func (p *plan) chooseRecords(size int64) {
 	c := chooser{plan: p, at: make(map[recordKey]int), lengths: make([]int, len(p.parts)), before: make([]int, len(p.parts))}
 	for i, pt := range p.parts {
-		if pt.kind == recordLine && pt.seq >= p.from.next && !implausible(pt.seq-p.from.next, size) {
+		if pt.kind == format.RecordLine && pt.seq >= p.from.next && !implausible(pt.seq-p.from.next, size) {
 			c.add(i)
 		}
 	}
@@ -214,18 +215,18 @@ func (p *plan) dropUnfinishedBatch() {
 func (p *plan) chooseProgress() {
 	dropped := make(map[uint32]bool)
 	for _, pt := range p.parts {
-		if pt.kind == recordLine && !pt.keep {
+		if pt.kind == format.RecordLine && !pt.keep {
 			dropped[pt.sum] = true
 		}
 	}
 	for _, pt := range p.parts {
-		if pt.kind == recordLine && pt.keep {
+		if pt.kind == format.RecordLine && pt.keep {
 			delete(dropped, pt.sum) // a repetition of a record that is kept
 		}
 	}
 	for i := range p.parts {
 		pt := &p.parts[i]
-		pt.keep = pt.keep || pt.kind == progressLine && !(pt.linked && dropped[pt.prev])
+		pt.keep = pt.keep || pt.kind == format.ProgressLine && !(pt.linked && dropped[pt.prev])
 	}
 }
 
@@ -247,7 +248,7 @@ func (p *plan) assess() {
 			p.inPlace = false
 		}
 		p.kept = i + 1
-		if pt.kind == recordLine {
+		if pt.kind == format.RecordLine {
 			if pt.seq > next {
 				p.inPlace = false
 				p.lose(i, gap, next)
@@ -292,7 +293,7 @@ func (p *plan) tear() {
 // last is the number of the last record that will be there.
 func (p *plan) last() uint64 {
 	for _, pt := range slices.Backward(p.parts[:p.kept]) {
-		if pt.kind == recordLine {
+		if pt.kind == format.RecordLine {
 			return pt.seq
 		}
 	}
@@ -409,7 +410,7 @@ func (l lostRecords) writeTo(to io.Writer, at time.Time, aside string, of uint32
 	var b []byte
 	var prev uint32
 	for n := range l.n {
-		b, prev = appendRecord(b, &journal.Pending{Record: damagedRecord(l.first+n, at, l.bytes, aside)}, link{of, prev})
+		b, prev = format.AppendRecord(b, &journal.Pending{Record: format.DamagedRecord(l.first+n, at, l.bytes, aside)}, format.Link{Of: of, Prev: prev})
 	}
 	_, err := to.Write(b)
 	return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/fermata-agent/fermata/internal/journal/file/disk"
+	"github.com/fermata-agent/fermata/internal/journal/file/format"
 )
 
 // A ChangedError says that another program has changed the file of a conversation
@@ -157,23 +158,23 @@ func (s *Store) mergeFile(h *held, fnd found, f File, name string) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	var last span
+	var last format.Span
 	end := int64(-1) // behind the journal's last record
-	sc := newScanner(f, fnd.of, 0, st.Size())
+	sc := format.NewScanner(f, fnd.of, 0, st.Size())
 	for {
-		sp, err := sc.next()
+		sp, err := sc.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return false, err
 		}
-		if sp.kind != recordLine {
+		if sp.Kind != format.RecordLine {
 			continue
 		}
 		last = sp
-		if sp.seq == fnd.last && sp.sum == fnd.sum {
-			end = sp.off + sp.size
+		if sp.Seq == fnd.last && sp.Sum == fnd.sum {
+			end = sp.Off + sp.Size
 		}
 	}
 	if end < 0 {
@@ -183,7 +184,7 @@ func (s *Store) mergeFile(h *held, fnd found, f File, name string) (bool, error)
 		}
 		return false, s.fs.Remove(name)
 	}
-	if last.seq > fnd.last {
+	if last.Seq > fnd.last {
 		if _, err := io.Copy(h.file, io.NewSectionReader(f, end, st.Size()-end)); err != nil {
 			return false, err
 		}
@@ -191,21 +192,21 @@ func (s *Store) mergeFile(h *held, fnd found, f File, name string) (bool, error)
 			return false, err
 		}
 	}
-	return last.seq > fnd.last, s.fs.Remove(name)
+	return last.Seq > fnd.last, s.fs.Remove(name)
 }
 
 // contains reports whether the journal has a record.
-func contains(f File, fnd found, wanted span) (bool, error) {
-	sc := newScanner(f, fnd.of, fnd.index.before(wanted.seq), fnd.size)
+func contains(f File, fnd found, wanted format.Span) (bool, error) {
+	sc := format.NewScanner(f, fnd.of, fnd.index.Before(wanted.Seq), fnd.size)
 	for {
-		sp, err := sc.next()
-		if errors.Is(err, io.EOF) || err == nil && sp.kind == recordLine && sp.seq > wanted.seq {
+		sp, err := sc.Next()
+		if errors.Is(err, io.EOF) || err == nil && sp.Kind == format.RecordLine && sp.Seq > wanted.Seq {
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		if sp.kind == recordLine && sp.seq == wanted.seq && sp.sum == wanted.sum {
+		if sp.Kind == format.RecordLine && sp.Seq == wanted.Seq && sp.Sum == wanted.Sum {
 			return true, nil
 		}
 	}

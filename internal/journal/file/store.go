@@ -20,6 +20,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file/disk"
+	"github.com/fermata-agent/fermata/internal/journal/file/format"
 	"github.com/fermata-agent/fermata/internal/journal/file/layout"
 )
 
@@ -97,13 +98,13 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	if err := s.mkdirs(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	lock, err := lock(s.fs, path+lockSuffix, s.self())
+	lock, err := disk.TakeLock(s.fs, path+lockSuffix, s.self())
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			lock.release()
+			lock.Release()
 		}
 	}()
 
@@ -116,7 +117,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 		s.fs.Remove(path)
 		return nil, err
 	}
-	of := idSum(id)
+	of := format.IDSum(id)
 	return s.start(&held{id, path, lock, f}, found{of: of, sum: of, kinds: make(map[string]int64)}), nil
 }
 
@@ -147,7 +148,7 @@ func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 		}
 		j, err = s.recover(*h)
 		if err != nil {
-			h.lock.release()
+			h.lock.Release()
 		}
 		return err
 	})
@@ -205,16 +206,16 @@ func (s *Store) setAsideAfter(ctx context.Context, id string, after uint64) erro
 		return err
 	}
 	end := int64(0)
-	var last span
+	var last format.Span
 	if after > 0 {
-		last, err = locate(h.file, idSum(id), after, 0)
+		last, err = locate(h.file, format.IDSum(id), after, 0)
 		if errors.Is(err, errNoRecord) {
 			return nil // there is nothing after it
 		}
 		if err != nil {
 			return err
 		}
-		end = last.off + last.size
+		end = last.Off + last.Size
 	}
 	if end == st.Size() {
 		return nil
@@ -226,16 +227,16 @@ func (s *Store) setAsideAfter(ctx context.Context, id string, after uint64) erro
 	if err := s.dropCheckpoint(h.path); err != nil {
 		return err
 	}
-	if last.more {
+	if last.More {
 		return s.rewrite(h, func(to File) error { return copyEndingWith(to, h.file, &last) })
 	}
 	return errors.Join(p.cutEnd(h.file), h.file.Sync())
 }
 
 // copyEndingWith copies a journal up to a record within a batch, which ends with that record in the copy.
-func copyEndingWith(to, from File, last *span) error {
-	line, _ := appendRecord(nil, &journal.Pending{Record: last.decode(), Closes: unquote(last.closes)}, last.link)
-	if _, err := io.Copy(to, io.NewSectionReader(from, 0, last.off)); err != nil {
+func copyEndingWith(to, from File, last *format.Span) error {
+	line, _ := format.AppendRecord(nil, &journal.Pending{Record: last.Decode(), Closes: format.Unquote(last.Closes)}, last.Link)
+	if _, err := io.Copy(to, io.NewSectionReader(from, 0, last.Off)); err != nil {
 		return err
 	}
 	_, err := to.Write(line)
@@ -262,7 +263,7 @@ func (s *Store) Owner(ctx context.Context, id string) (journal.Owner, bool, erro
 	}
 	var owner journal.Owner
 	if l, err := disk.Open(s.fs, path+lockSuffix, os.O_RDONLY, 0); err == nil {
-		owner = readOwner(l)
+		owner = disk.ReadOwner(l)
 		l.Close()
 	}
 	if owner.PID == 0 {
@@ -274,13 +275,13 @@ func (s *Store) Owner(ctx context.Context, id string) (journal.Owner, bool, erro
 // lock takes the locks of a conversation.
 func (s *Store) lock(ctx context.Context, id string) (*held, error) {
 	var path string
-	for range lockTries {
+	for range disk.LockTries {
 		var err error
 		path, err = s.find(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		l, err := lock(s.fs, path+lockSuffix, s.self())
+		l, err := disk.TakeLock(s.fs, path+lockSuffix, s.self())
 		if err != nil {
 			return nil, err
 		}
@@ -288,12 +289,12 @@ func (s *Store) lock(ctx context.Context, id string) (*held, error) {
 		if h != nil {
 			return h, nil
 		}
-		l.release()
+		l.Release()
 		if err != nil {
 			return nil, err
 		} // else it was archived, deleted or repaired before we had the lock: look again
 	}
-	return nil, replacedError(path)
+	return nil, disk.ReplacedError(path)
 }
 
 // View implements Store.
@@ -306,7 +307,7 @@ func (s *Store) View(ctx context.Context, id string) (journal.View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
 	}
-	return &fileView{store: s, file: f, id: id, path: path, of: idSum(id)}, nil
+	return &fileView{store: s, file: f, id: id, path: path, of: format.IDSum(id)}, nil
 }
 
 // Stat implements Store.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/journal/file/format"
 )
 
 // A fileView reads a journal's file beside its writer, if there is one. Lines
@@ -22,8 +23,8 @@ type fileView struct {
 	mu     sync.Mutex
 	file   File
 	path   string
-	before []File // what was its file before it was replaced; others may read it
-	index  index  // of what has been read of file
+	before []File       // what was its file before it was replaced; others may read it
+	index  format.Index // of what has been read of file
 }
 
 // Close implements View.
@@ -46,15 +47,15 @@ func (v *fileView) current() File {
 
 // scan calls f for every span from an offset up to the end that the file has
 // now, until f returns false.
-func (v *fileView) scan(ctx context.Context, from int64, f func(*span) bool) error {
+func (v *fileView) scan(ctx context.Context, from int64, f func(*format.Span) bool) error {
 	file := v.current()
 	st, err := file.Stat()
 	if err != nil {
 		return err
 	}
-	sc := newScanner(file, v.of, from, st.Size())
+	sc := format.NewScanner(file, v.of, from, st.Size())
 	for {
-		sp, err := sc.next()
+		sp, err := sc.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -77,31 +78,31 @@ func (v *fileView) Read(ctx context.Context, after uint64, limit int) ([]journal
 		return nil, err
 	}
 	v.mu.Lock()
-	from := v.index.before(after + 1)
+	from := v.index.Before(after + 1)
 	v.mu.Unlock()
 
 	var recs []journal.Record
-	var passed index
+	var passed format.Index
 	last, whole := uint64(0), uint64(0) // whole: the last record whose batch is finished
-	err = v.scan(ctx, from, func(sp *span) bool {
-		if sp.kind != recordLine || sp.seq <= last || implausible(sp.seq, st.Size()) {
+	err = v.scan(ctx, from, func(sp *format.Span) bool {
+		if sp.Kind != format.RecordLine || sp.Seq <= last || implausible(sp.Seq, st.Size()) {
 			return true
 		}
-		last = sp.seq
-		passed.add(sp.seq, sp.off)
-		if sp.seq > after && len(recs) < limit {
-			recs = append(recs, sp.decode())
+		last = sp.Seq
+		passed.Add(sp.Seq, sp.Off)
+		if sp.Seq > after && len(recs) < limit {
+			recs = append(recs, sp.Decode())
 		}
-		if !sp.more {
-			whole = sp.seq
+		if !sp.More {
+			whole = sp.Seq
 		}
-		return len(recs) < limit || sp.more
+		return len(recs) < limit || sp.More
 	})
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, e := range passed {
-		if e.seq <= whole {
-			v.index.add(e.seq, e.off)
+		if e.Seq <= whole {
+			v.index.Add(e.Seq, e.Off)
 		}
 	}
 	// An unfinished batch may be set aside, and its numbers given again.
@@ -117,13 +118,13 @@ func (v *fileView) Tail(ctx context.Context, limit int) ([]journal.Record, error
 	if err != nil || limit <= 0 {
 		return nil, err
 	}
-	for size := int64(indexEvery); ; size *= 4 {
+	for size := int64(format.IndexEvery); ; size *= 4 {
 		from := max(st.Size()-size, 0)
 		var recs []journal.Record
-		err := v.scan(ctx, from, func(sp *span) bool {
-			if sp.kind == recordLine && !implausible(sp.seq, st.Size()) &&
-				(len(recs) == 0 || sp.seq > recs[len(recs)-1].Seq) {
-				recs = append(recs, sp.decode())
+		err := v.scan(ctx, from, func(sp *format.Span) bool {
+			if sp.Kind == format.RecordLine && !implausible(sp.Seq, st.Size()) &&
+				(len(recs) == 0 || sp.Seq > recs[len(recs)-1].Seq) {
+				recs = append(recs, sp.Decode())
 			}
 			return true
 		})
@@ -162,9 +163,9 @@ func (v *fileView) Last(ctx context.Context, kind string) (journal.Record, bool,
 
 // lastAfter reads from an offset to the end.
 func (v *fileView) lastAfter(ctx context.Context, kind string, from int64) (last journal.Record, ok bool, err error) {
-	err = v.scan(ctx, from, func(sp *span) bool {
-		if sp.kind == recordLine && sp.seq > last.Seq && unquote(sp.name) == kind {
-			last, ok = sp.decode(), true
+	err = v.scan(ctx, from, func(sp *format.Span) bool {
+		if sp.Kind == format.RecordLine && sp.Seq > last.Seq && format.Unquote(sp.Name) == kind {
+			last, ok = sp.Decode(), true
 		}
 		return true
 	})
@@ -177,11 +178,11 @@ func recordAt(f File, of uint32, off int64, kind string) (journal.Record, bool, 
 	if err != nil {
 		return journal.Record{}, false, err
 	}
-	sp, err := newScanner(f, of, off, st.Size()).next()
-	if err != nil || sp.kind != recordLine || unquote(sp.name) != kind {
+	sp, err := format.NewScanner(f, of, off, st.Size()).Next()
+	if err != nil || sp.Kind != format.RecordLine || format.Unquote(sp.Name) != kind {
 		return journal.Record{}, false, err
 	}
-	return sp.decode(), true, nil
+	return sp.Decode(), true, nil
 }
 
 // has reports whether there may be a record of a kind. It looks for the letters as
@@ -213,14 +214,14 @@ func (v *fileView) OpenItems(ctx context.Context) ([]journal.Chunk, error) {
 	fnd := found{open: make(map[string]position)}
 	var next uint64
 	var size int64
-	err := v.scan(ctx, 0, func(sp *span) bool {
-		if sp.kind == recordLine {
-			next = sp.seq + 1
+	err := v.scan(ctx, 0, func(sp *format.Span) bool {
+		if sp.Kind == format.RecordLine {
+			next = sp.Seq + 1
 		}
-		if sp.kind == recordLine || sp.kind == progressLine {
+		if sp.Kind == format.RecordLine || sp.Kind == format.ProgressLine {
 			fnd.note(sp, next)
 		}
-		size = sp.off + sp.size
+		size = sp.Off + sp.Size
 		return true
 	})
 	if err != nil {
@@ -239,20 +240,20 @@ func (v *fileView) Check(ctx context.Context) ([]journal.Fault, error) {
 	var faults []journal.Fault
 	n, next, sum := 1, uint64(1), v.of
 	var unfinished journal.Fault // the batch of the last record, if it is
-	err := v.scan(ctx, 0, func(sp *span) bool {
+	err := v.scan(ctx, 0, func(sp *format.Span) bool {
 		if text := fault(sp, next, sum); text != "" {
-			faults = append(faults, journal.Fault{Line: n, Offset: sp.off, Text: text, AtEnd: !sp.ended})
+			faults = append(faults, journal.Fault{Line: n, Offset: sp.Off, Text: text, AtEnd: !sp.Ended})
 		}
-		if sp.kind == recordLine && sp.seq >= next {
-			next, sum = sp.seq+1, sp.sumForNext()
+		if sp.Kind == format.RecordLine && sp.Seq >= next {
+			next, sum = sp.Seq+1, sp.SumForNext()
 			switch {
-			case !sp.more:
+			case !sp.More:
 				unfinished = journal.Fault{}
 			case unfinished.Line == 0:
-				unfinished = journal.Fault{Line: n, Offset: sp.off, Text: "unfinished batch of records", AtEnd: true}
+				unfinished = journal.Fault{Line: n, Offset: sp.Off, Text: "unfinished batch of records", AtEnd: true}
 			}
 		}
-		if sp.ended {
+		if sp.Ended {
 			n++
 		}
 		return true
@@ -265,24 +266,24 @@ func (v *fileView) Check(ctx context.Context) ([]journal.Fault, error) {
 
 // fault says what is wrong with a span, where the record of the given number is
 // due, after one with the given sum. It returns nothing if all is well.
-func fault(sp *span, next uint64, sum uint32) string {
+func fault(sp *format.Span, next uint64, sum uint32) string {
 	switch {
-	case sp.kind == badLine && len(sp.data) > 0 && sp.data[0] == 0:
-		return fmt.Sprintf("%d zero bytes", sp.size)
-	case sp.kind == badLine && !sp.ended:
-		return fmt.Sprintf("unfinished line of %d bytes", sp.size)
-	case sp.kind == badLine:
-		return fmt.Sprintf("damaged line of %d bytes", sp.size)
-	case sp.kind == foreignLine:
+	case sp.Kind == format.BadLine && len(sp.Data) > 0 && sp.Data[0] == 0:
+		return fmt.Sprintf("%d zero bytes", sp.Size)
+	case sp.Kind == format.BadLine && !sp.Ended:
+		return fmt.Sprintf("unfinished line of %d bytes", sp.Size)
+	case sp.Kind == format.BadLine:
+		return fmt.Sprintf("damaged line of %d bytes", sp.Size)
+	case sp.Kind == format.ForeignLine:
 		return "a line of another conversation"
-	case !sp.ended:
+	case !sp.Ended:
 		return "no line break at the end"
-	case sp.kind == recordLine && sp.seq < next:
-		return fmt.Sprintf("record %d again", sp.seq)
-	case sp.kind == recordLine && sp.seq > next:
-		return fmt.Sprintf("records %d to %d are missing", next, sp.seq-1)
-	case sp.kind == recordLine && !sp.follows(next, sum):
-		return fmt.Sprintf("record %d does not continue record %d", sp.seq, next-1)
+	case sp.Kind == format.RecordLine && sp.Seq < next:
+		return fmt.Sprintf("record %d again", sp.Seq)
+	case sp.Kind == format.RecordLine && sp.Seq > next:
+		return fmt.Sprintf("records %d to %d are missing", next, sp.Seq-1)
+	case sp.Kind == format.RecordLine && !sp.Follows(next, sum):
+		return fmt.Sprintf("record %d does not continue record %d", sp.Seq, next-1)
 	}
 	return ""
 }

@@ -1,4 +1,6 @@
-package file
+// Package format is how records and pieces of open items are written as lines of a file, and how a file is taken apart into
+// such lines again, whatever was done to it. Start with [AppendRecord] and [Scanner].
+package format
 
 import (
 	"bytes"
@@ -35,30 +37,30 @@ const (
 	linkBytes  = len(ofPrefix) + 8 + len(prevPrefix) + 8 + len(`"`)
 	sumPrefix  = `,"sum":"`
 	sumBytes   = len(sumPrefix) + 8 + len(`"}`)
-	lineBytes  = 64 // no record is shorter
+	LineBytes  = 64 // no record is shorter
 )
 
-// A link says where a line belongs.
-type link struct {
-	of   uint32 // sum of the conversation's id
-	prev uint32 // sum of the record before
+// A Link says where a line belongs.
+type Link struct {
+	Of   uint32 // sum of the conversation's id
+	Prev uint32 // sum of the record before
 }
 
-// idSum is what the lines of a conversation have as of.
-func idSum(id string) uint32 { return checksum([]byte(id)) }
+// IDSum is what the lines of a conversation have as of.
+func IDSum(id string) uint32 { return Checksum([]byte(id)) }
 
 const (
-	kindDamaged = "damaged"              // a record that stands for a lost one
+	KindDamaged = "damaged"              // a record that stands for a lost one
 	kindStarted = "conversation_started" // the first record, which names the conversation
 )
 
-func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli()) }
+func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli()) }
 
 // castagnoli is not made when the program starts: a shim, which each command has, needs none.
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-// appendRecord appends a record's line, and returns its sum.
-func appendRecord(b []byte, e *journal.Pending, l link) ([]byte, uint32) {
+// AppendRecord appends a record's line, and returns its sum.
+func AppendRecord(b []byte, e *journal.Pending, l Link) ([]byte, uint32) {
 	from := len(b)
 	b = append(b, `{"n":`...)
 	b = strconv.AppendUint(b, e.Seq, 10)
@@ -67,10 +69,10 @@ func appendRecord(b []byte, e *journal.Pending, l link) ([]byte, uint32) {
 	b = append(b, `","turn":`...)
 	b = strconv.AppendInt(b, int64(e.Turn), 10)
 	b = append(b, `,"kind":`...)
-	b = appendString(b, e.Kind)
+	b = AppendString(b, e.Kind)
 	if e.Closes != "" {
 		b = append(b, `,"closes":`...)
-		b = appendString(b, e.Closes)
+		b = AppendString(b, e.Closes)
 	}
 	b = append(b, `,"body":`...)
 	if e.More {
@@ -80,18 +82,18 @@ func appendRecord(b []byte, e *journal.Pending, l link) ([]byte, uint32) {
 	return appendEnd(b, from, l)
 }
 
-// appendProgress appends a line with a piece of an open item.
-func appendProgress(b []byte, name string, p journal.Piece, l link) []byte {
+// AppendProgress appends a line with a piece of an open item.
+func AppendProgress(b []byte, name string, p journal.Piece, l Link) []byte {
 	from := len(b)
 	b = append(b, `{"item":`...)
-	b = appendString(b, name)
+	b = AppendString(b, name)
 	b = append(b, `,"tag":`...)
-	b = appendString(b, p.Tag)
+	b = AppendString(b, p.Tag)
 	b = append(b, `,"at":`...)
 	b = strconv.AppendInt(b, p.Offset, 10)
 	if utf8.Valid(p.Text) {
 		b = append(b, `,"text":`...)
-		b = appendString(b, p.Text)
+		b = AppendString(b, p.Text)
 	} else {
 		b = append(b, `,"bytes":"`...)
 		b = base64.StdEncoding.AppendEncode(b, p.Text)
@@ -102,69 +104,69 @@ func appendProgress(b []byte, name string, p journal.Piece, l link) []byte {
 }
 
 // appendEnd appends the link and the sum of the line that began there.
-func appendEnd(b []byte, from int, l link) ([]byte, uint32) {
+func appendEnd(b []byte, from int, l Link) ([]byte, uint32) {
 	b = append(b, ofPrefix...)
-	b = appendHex(b, l.of)
+	b = AppendHex(b, l.Of)
 	b = append(b, prevPrefix...)
-	b = appendHex(b, l.prev)
+	b = AppendHex(b, l.Prev)
 	b = append(b, '"')
-	sum := checksum(b[from:])
+	sum := Checksum(b[from:])
 	b = append(b, sumPrefix...)
-	b = appendHex(b, sum)
+	b = AppendHex(b, sum)
 	return append(b, '"', '}', '\n'), sum
 }
 
-func appendHex(b []byte, sum uint32) []byte {
+func AppendHex(b []byte, sum uint32) []byte {
 	for shift := 28; shift >= 0; shift -= 4 {
 		b = append(b, hexDigits[sum>>shift&15])
 	}
 	return b
 }
 
-// A lineKind is what a line turned out to be.
-type lineKind uint8
+// A LineKind is what a line turned out to be.
+type LineKind uint8
 
 const (
-	badLine lineKind = iota
-	recordLine
-	progressLine
-	foreignLine // a good one, of another conversation
+	BadLine LineKind = iota
+	RecordLine
+	ProgressLine
+	ForeignLine // a good one, of another conversation
 )
 
-// A line is a line taken apart but not decoded: the slices point into it.
-type line struct {
-	kind   lineKind
-	sum    uint32
-	linked bool // there is a link
-	link
+// A Line is a line taken apart but not decoded: the slices point into it.
+type Line struct {
+	Kind   LineKind
+	Sum    uint32
+	Linked bool // there is a link
+	Link
 
-	seq       uint64 // of a record
+	Seq       uint64 // of a record
 	time      []byte
 	turn      int64
-	name      []byte // its kind
-	closes    []byte
-	more      bool // the next record is of the same batch
+	Name      []byte // its kind
+	Closes    []byte
+	More      bool // the next record is of the same batch
 	body      []byte
-	item, tag []byte // of a piece of an open item
+	Item, tag []byte // of a piece of an open item
 	at        int64
 	text      []byte
 	binary    bool // text is base64
 }
 
-// parseLine takes a line without its line break apart. Its checksum is right if
+// ParseLine takes a line without its line break apart. Its checksum is right if
 // it is not a badLine.
-func parseLine(b []byte) line {
+func ParseLine(b []byte) Line {
 	n := len(b) - sumBytes
 	if n < 0 || !bytes.HasPrefix(b[n:], []byte(sumPrefix)) || b[len(b)-2] != '"' || b[len(b)-1] != '}' {
-		return line{}
+		return Line{}
 	}
-	sum := checksum(b[:n])
+	sum := Checksum(b[:n])
 	var hex [8]byte
-	if !bytes.Equal(appendHex(hex[:0], sum), b[n+len(sumPrefix):len(b)-2]) {
-		return line{}
+	if !bytes.Equal(AppendHex(hex[:0], sum), b[n+len(sumPrefix):len(b)-2]) {
+		return Line{}
 	}
 
-	l := line{sum: sum}
+	l := Line{Sum: sum}
 	p := parser{rest: l.takeLink(b[:n]), ok: true}
 	if p.skip(`{"n":`) {
 		p.record(&l)
@@ -172,14 +174,14 @@ func parseLine(b []byte) line {
 		p.progress(&l)
 	}
 	if !p.ok {
-		return line{}
+		return Line{}
 	}
 	return l
 }
 
 // takeLink takes the link off the end of a line, if there is one. It cannot be
 // mistaken for a part of what is before it, which ends in a whole JSON value.
-func (l *line) takeLink(b []byte) []byte {
+func (l *Line) takeLink(b []byte) []byte {
 	n := len(b) - linkBytes
 	if n < 0 || b[len(b)-1] != '"' {
 		return b
@@ -194,7 +196,7 @@ func (l *line) takeLink(b []byte) []byte {
 	if !ok || !also {
 		return b
 	}
-	l.linked, l.link = true, link{of: first, prev: second}
+	l.Linked, l.Link = true, Link{Of: first, Prev: second}
 	return b[:n]
 }
 
@@ -219,28 +221,28 @@ type parser struct {
 	ok   bool
 }
 
-func (p *parser) record(l *line) {
-	l.kind = recordLine
+func (p *parser) record(l *Line) {
+	l.Kind = RecordLine
 	n := p.int()
-	l.seq = uint64(n)
+	l.Seq = uint64(n)
 	p.want(`,"t":`)
 	l.time = p.quoted()
 	p.want(`,"turn":`)
 	l.turn = p.int()
 	p.want(`,"kind":`)
-	l.name = p.quoted()
+	l.Name = p.quoted()
 	if p.skip(`,"closes":`) {
-		l.closes = p.quoted()
+		l.Closes = p.quoted()
 	}
 	p.want(`,"body":`)
-	l.more = p.skip(" ")
+	l.More = p.skip(" ")
 	l.body = p.rest
 	p.ok = p.ok && n > 0 && len(l.body) > 0 && len(l.time) == len(timeForm)
 }
 
-func (p *parser) progress(l *line) {
-	l.kind = progressLine
-	l.item = p.quoted()
+func (p *parser) progress(l *Line) {
+	l.Kind = ProgressLine
+	l.Item = p.quoted()
 	p.want(`,"tag":`)
 	l.tag = p.quoted()
 	p.want(`,"at":`)
@@ -298,8 +300,8 @@ func (p *parser) quoted() []byte {
 	return nil
 }
 
-// unquote decodes what quoted returned.
-func unquote(b []byte) string {
+// Unquote decodes what quoted returned.
+func Unquote(b []byte) string {
 	if bytes.IndexByte(b, '\\') < 0 && utf8.Valid(b) {
 		return string(b)
 	}
@@ -310,47 +312,63 @@ func unquote(b []byte) string {
 	return s
 }
 
-// decode copies a record out of the line.
-func (l *line) decode() journal.Record {
+// Decode copies a record out of the line.
+func (l *Line) Decode() journal.Record {
 	t, _ := time.Parse(timeForm, string(l.time)) // zero if it makes no sense
 	return journal.Record{
-		Seq:  l.seq,
+		Seq:  l.Seq,
 		Time: t,
 		Turn: int(l.turn),
-		Kind: unquote(l.name),
+		Kind: Unquote(l.Name),
 		Body: bytes.Clone(l.body),
 	}
 }
 
-// chunk copies a piece of an open item out of the line.
-func (l *line) chunk() journal.Chunk {
-	c := journal.Chunk{Item: unquote(l.item), Tag: unquote(l.tag), Offset: l.at}
+// Chunk copies a piece of an open item out of the line.
+func (l *Line) Chunk() journal.Chunk {
+	c := journal.Chunk{Item: Unquote(l.Item), Tag: Unquote(l.tag), Offset: l.at}
 	if !l.binary {
-		c.Text = unquote(l.text)
+		c.Text = Unquote(l.text)
 	} else if b, err := base64.StdEncoding.AppendDecode(nil, l.text); err == nil {
 		c.Text = string(b)
 	}
 	return c
 }
 
-// damagedRecord stands for a record that was lost with a stretch of so many
+// Follows reports whether a record is the one with the number that is due, and
+// was written after the record with the given sum. 0 fits all, and so does a record
+// that stands for a lost one.
+func (l *Line) Follows(next uint64, sum uint32) bool {
+	return l.Seq == next && (!l.Linked || sum == 0 || l.Prev == sum || string(l.Name) == KindDamaged)
+}
+
+// SumForNext is what the next record is to have as prev, or 0 if that is not
+// known: this one stands for another that was lost.
+func (l *Line) SumForNext() uint32 {
+	if string(l.Name) == KindDamaged {
+		return 0
+	}
+	return l.Sum
+}
+
+// DamagedRecord stands for a record that was lost with a stretch of so many
 // bytes, which are now in the file of that name.
-func damagedRecord(seq uint64, at time.Time, lost int64, file string) journal.Record {
+func DamagedRecord(seq uint64, at time.Time, lost int64, file string) journal.Record {
 	b := append([]byte(nil), `{"bytes":`...)
 	b = strconv.AppendInt(b, lost, 10)
 	if file != "" {
 		b = append(b, `,"file":`...)
-		b = appendString(b, file)
+		b = AppendString(b, file)
 	}
 	b = append(b, '}')
-	return journal.Record{Seq: seq, Time: at, Kind: kindDamaged, Body: b}
+	return journal.Record{Seq: seq, Time: at, Kind: KindDamaged, Body: b}
 }
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string that is valid UTF-8 and has no NUL
+// AppendString appends s as a JSON string that is valid UTF-8 and has no NUL
 // byte and no line break.
-func appendString[T string | []byte](b []byte, s T) []byte {
+func AppendString[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
 	from := 0
 	for i := 0; i < len(s); {

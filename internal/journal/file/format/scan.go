@@ -1,4 +1,4 @@
-package file
+package format
 
 import (
 	"bytes"
@@ -9,36 +9,36 @@ import (
 	"sort"
 )
 
-// A span is a stretch of a journal's file: a line, or bytes that are none.
-type span struct {
-	line
-	off   int64
-	size  int64
-	data  []byte // without the line break; valid until the next span is asked for
-	ended bool   // there is a line break
+// A Span is a stretch of a journal's file: a line, or bytes that are none.
+type Span struct {
+	Line
+	Off   int64
+	Size  int64
+	Data  []byte // without the line break; valid until the next span is asked for
+	Ended bool   // there is a line break
 }
 
 // scanBuffer is how much is read at a time.
 const scanBuffer = 256 << 10
 
-// A scanner takes a file apart into spans that follow each other without a gap.
+// A Scanner takes a file apart into spans that follow each other without a gap.
 // A run of zero bytes, which a power cut may leave, is a span of its own.
-type scanner struct {
+type Scanner struct {
 	file io.ReaderAt
 	of   uint32 // sum of the id of the conversation whose lines are wanted
 	off  int64  // of what is read next from the file
 	end  int64
 	buf  []byte // read and not yet given out
-	all  []byte // what buf is a part of
-	rest []span // of a bad line that was taken apart further
+	All  []byte // what buf is a part of
+	rest []Span // of a bad line that was taken apart further
 }
 
-func newScanner(file io.ReaderAt, of uint32, off, end int64) *scanner {
-	return &scanner{file: file, of: of, off: off, end: end, all: make([]byte, min(scanBuffer, max(end-off, 1)))}
+func NewScanner(file io.ReaderAt, of uint32, off, end int64) *Scanner {
+	return &Scanner{file: file, of: of, off: off, end: end, All: make([]byte, min(scanBuffer, max(end-off, 1)))}
 }
 
-// next returns io.EOF at the end.
-func (s *scanner) next() (span, error) {
+// Next returns io.EOF at the end.
+func (s *Scanner) Next() (Span, error) {
 	if len(s.rest) > 0 {
 		sp := s.rest[0]
 		s.rest = s.rest[1:]
@@ -46,40 +46,40 @@ func (s *scanner) next() (span, error) {
 	}
 	data, ended, err := s.raw()
 	if err != nil {
-		return span{}, err
+		return Span{}, err
 	}
 
-	sp := span{off: s.off - int64(len(s.buf)) - int64(len(data)), size: int64(len(data)), data: data, ended: ended}
+	sp := Span{Off: s.off - int64(len(s.buf)) - int64(len(data)), Size: int64(len(data)), Data: data, Ended: ended}
 	if ended {
-		sp.off--
-		sp.size++
+		sp.Off--
+		sp.Size++
 	}
-	sp.line = parseLine(data)
-	if sp.kind == badLine {
+	sp.Line = ParseLine(data)
+	if sp.Kind == BadLine {
 		s.rest = salvage(sp)
 		for i := range s.rest {
 			s.rest[i].disown(s.of)
 		}
-		return s.next()
+		return s.Next()
 	}
 	sp.disown(s.of)
 	return sp, nil
 }
 
 // disown notes that a line is of another conversation than the given one.
-func (l *line) disown(of uint32) {
-	if l.linked && l.of != of {
-		l.kind = foreignLine
+func (l *Line) disown(of uint32) {
+	if l.Linked && l.Of != of {
+		l.Kind = ForeignLine
 		return
 	}
-	if id := l.started(); !l.linked && id != "" && idSum(id) != of {
-		l.kind = foreignLine
+	if id := l.Started(); !l.Linked && id != "" && IDSum(id) != of {
+		l.Kind = ForeignLine
 	}
 }
 
-// started returns the id of the conversation that begins with a record, or nothing if none does.
-func (l *line) started() string {
-	if l.kind == badLine || l.seq != 1 || string(l.name) != kindStarted {
+// Started returns the id of the conversation that begins with a record, or nothing if none does.
+func (l *Line) Started() string {
+	if l.Kind == BadLine || l.Seq != 1 || string(l.Name) != kindStarted {
 		return ""
 	}
 	var body struct {
@@ -90,7 +90,7 @@ func (l *line) started() string {
 }
 
 // raw takes the bytes up to a line break or the beginning or end of a run of zeros.
-func (s *scanner) raw() (data []byte, ended bool, err error) {
+func (s *Scanner) raw() (data []byte, ended bool, err error) {
 	looked := 0
 	for {
 		if len(s.buf) > 0 && s.buf[0] == 0 {
@@ -118,27 +118,27 @@ func (s *scanner) raw() (data []byte, ended bool, err error) {
 	}
 }
 
-func (s *scanner) take(n, skip int) []byte {
+func (s *Scanner) take(n, skip int) []byte {
 	data := s.buf[:n]
 	s.buf = s.buf[n+skip:]
 	return data
 }
 
 // fill reads more behind what is in buf, making room if necessary.
-func (s *scanner) fill() error {
+func (s *Scanner) fill() error {
 	if s.off >= s.end {
 		return io.EOF
 	}
-	if len(s.buf) > len(s.all)/2 {
-		s.all = make([]byte, 2*len(s.all))
+	if len(s.buf) > len(s.All)/2 {
+		s.All = make([]byte, 2*len(s.All))
 	}
-	n := copy(s.all, s.buf)
-	room := s.all[n:]
+	n := copy(s.All, s.buf)
+	room := s.All[n:]
 	if left := s.end - s.off; int64(len(room)) > left {
 		room = room[:left]
 	}
 	m, err := s.file.ReadAt(room, s.off)
-	s.buf = s.all[:n+m]
+	s.buf = s.All[:n+m]
 	s.off += int64(m)
 	if m > 0 {
 		return nil
@@ -151,28 +151,28 @@ func (s *scanner) fill() error {
 
 // salvage looks for whole lines within a bad one, as there are when a line break
 // was lost, and returns spans that together are the bad one.
-func salvage(sp span) []span {
-	for _, from := range starts(sp.data) {
-		for _, to := range ends(sp.data[from:]) {
-			l := parseLine(sp.data[from : from+to])
-			if l.kind == badLine {
+func salvage(sp Span) []Span {
+	for _, from := range starts(sp.Data) {
+		for _, to := range ends(sp.Data[from:]) {
+			l := ParseLine(sp.Data[from : from+to])
+			if l.Kind == BadLine {
 				continue
 			}
-			var spans []span
+			var spans []Span
 			if from > 0 {
-				spans = append(spans, span{off: sp.off, size: int64(from), data: sp.data[:from]})
+				spans = append(spans, Span{Off: sp.Off, Size: int64(from), Data: sp.Data[:from]})
 			}
-			good := span{line: l, off: sp.off + int64(from), size: int64(to), data: sp.data[from : from+to]}
-			rest := span{off: good.off + good.size, data: sp.data[from+to:], ended: sp.ended}
-			rest.size = sp.off + sp.size - rest.off
-			if len(rest.data) == 0 {
-				good.size, good.ended = good.size+rest.size, sp.ended
+			good := Span{Line: l, Off: sp.Off + int64(from), Size: int64(to), Data: sp.Data[from : from+to]}
+			rest := Span{Off: good.Off + good.Size, Data: sp.Data[from+to:], Ended: sp.Ended}
+			rest.Size = sp.Off + sp.Size - rest.Off
+			if len(rest.Data) == 0 {
+				good.Size, good.Ended = good.Size+rest.Size, sp.Ended
 				return append(spans, good)
 			}
 			return append(append(spans, good), salvage(rest)...)
 		}
 	}
-	return []span{sp}
+	return []Span{sp}
 }
 
 // tries bounds the work that a long line of garbage can cause.
@@ -211,29 +211,29 @@ func ends(b []byte) []int {
 	return found
 }
 
-// An index knows the offsets of some records' lines, so that a record is found
+// An Index knows the offsets of some records' lines, so that a record is found
 // without reading everything before it.
-type index []indexEntry
+type Index []IndexEntry
 
-type indexEntry struct {
-	seq uint64
-	off int64
+type IndexEntry struct {
+	Seq uint64
+	Off int64
 }
 
-// indexEvery is how far apart they are.
-const indexEvery = 64 << 10
+// IndexEvery is how far apart they are.
+const IndexEvery = 64 << 10
 
-func (x *index) add(seq uint64, off int64) {
-	if n := len(*x); n == 0 || off-(*x)[n-1].off >= indexEvery {
-		*x = append(*x, indexEntry{seq, off})
+func (x *Index) Add(seq uint64, off int64) {
+	if n := len(*x); n == 0 || off-(*x)[n-1].Off >= IndexEvery {
+		*x = append(*x, IndexEntry{seq, off})
 	}
 }
 
-// before returns an offset at or before the record's line.
-func (x index) before(seq uint64) int64 {
-	i := sort.Search(len(x), func(i int) bool { return x[i].seq > seq })
+// Before returns an offset at or before the record's line.
+func (x Index) Before(seq uint64) int64 {
+	i := sort.Search(len(x), func(i int) bool { return x[i].Seq > seq })
 	if i == 0 {
 		return 0
 	}
-	return x[i-1].off
+	return x[i-1].Off
 }

@@ -1,4 +1,4 @@
-package file
+package disk
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func TestLockHasOneOwner(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for taken.Load() < times {
-				l, err := lock(OS{}, path, journal.Self(""))
+				l, err := TakeLock(OS{}, path, journal.Self(""))
 				var locked *journal.LockedError
 				if errors.As(err, &locked) {
 					runtime.Gosched()
@@ -42,7 +42,7 @@ func TestLockHasOneOwner(t *testing.T) {
 				if n := owners.Add(-1); n != 0 {
 					t.Errorf("%d other owners", n)
 				}
-				l.release()
+				l.Release()
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func TestLockHasOneOwner(t *testing.T) {
 // Who opened the file before the owner removed it has nothing.
 func TestLockOnRemovedFileIsNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	first, err := lock(OS{}, path, journal.Self(""))
+	first, err := TakeLock(OS{}, path, journal.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,33 +68,33 @@ func TestLockOnRemovedFileIsNone(t *testing.T) {
 	if l, err := lockOpened(OS{}, late, path, journal.Self("")); l != nil || !errors.As(err, &locked) || locked.PID != os.Getpid() {
 		t.Errorf("while it is locked: %v, %v", l, err)
 	}
-	first.release()
+	first.Release()
 	if l, err := lockOpened(OS{}, late, path, journal.Self("")); l != nil || err != nil {
 		t.Errorf("after it was removed: %v, %v", l, err)
 	}
-	second, err := lock(OS{}, path, journal.Self(""))
+	second, err := TakeLock(OS{}, path, journal.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if l, err := lockOpened(OS{}, late, path, journal.Self("")); l != nil || err != nil {
 		t.Errorf("after there is another: %v, %v", l, err)
 	}
-	second.release()
+	second.Release()
 }
 
 func TestAbandonedLockIsFree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	l, err := lock(OS{}, path, journal.Self(""))
+	l, err := TakeLock(OS{}, path, journal.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.abandon()
+	l.Abandon()
 	if _, err := os.Stat(path); err != nil {
 		t.Error("a dead owner removes nothing")
 	}
-	l, err = lock(OS{}, path, journal.Self(""))
+	l, err = TakeLock(OS{}, path, journal.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.release()
+	l.Release()
 }
