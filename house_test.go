@@ -259,7 +259,6 @@ var packageBudgets = map[string]int{
 	"internal/tool":              4000,
 	"internal/journal/file":      3000,
 	"internal/journal/nats":      3700,
-	"internal/patch":             3300,
 	"internal/proc":              3000,
 	"internal/sandbox":           2900,
 	"engine":                     2900,

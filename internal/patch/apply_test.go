@@ -11,11 +11,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 func planFor(t *testing.T, fsys FS, dir, text string) *Plan {
 	t.Helper()
-	p, err := Parse(text)
+	p, err := syntax.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func TestVerifyAndApplyAfterStop(t *testing.T) {
 	if err := Apply(ctx, mem, plan, plan.Record(), ignoreRecord); !errors.Is(err, why) {
 		t.Errorf("apply: got %v, want %v", err, why)
 	}
-	p := &Patch{Sections: []Section{{Kind: Delete, Path: "a.txt"}}}
+	p := &syntax.Patch{Sections: []syntax.Section{{Kind: syntax.Delete, Path: "a.txt"}}}
 	if _, err := Verify(ctx, mem, workDir, p); !errors.Is(err, why) {
 		t.Errorf("verify: got %v, want %v", err, why)
 	}

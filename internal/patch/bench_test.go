@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // bigFile returns a file of about 1 MB, the same with 100 places changed, and
@@ -26,7 +28,7 @@ func BenchmarkBigFile(b *testing.B) {
 	mem := NewMem(map[string]string{"/w/big": old})
 	b.SetBytes(int64(len(old)))
 	for b.Loop() {
-		p, err := Parse(text)
+		p, err := syntax.Parse(text)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -45,7 +47,7 @@ func BenchmarkBigFileLoose(b *testing.B) {
 	old, _, text := bigFile(b)
 	mem := NewMem(map[string]string{"/w/big": strings.ReplaceAll(old, "\n", " \t\n")})
 	for b.Loop() {
-		p, err := Parse(text)
+		p, err := syntax.Parse(text)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -59,7 +61,7 @@ func BenchmarkBigFileLoose(b *testing.B) {
 func BenchmarkBigFileMiss(b *testing.B) {
 	old, _, _ := bigFile(b)
 	mem := NewMem(map[string]string{"/w/big": old})
-	p, err := Parse("*** Begin Patch\n*** Update File: big\n line 9 with\n-line 10 with other text to make it longer\n+x\n*** End Patch\n")
+	p, err := syntax.Parse("*** Begin Patch\n*** Update File: big\n line 9 with\n-line 10 with other text to make it longer\n+x\n*** End Patch\n")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -102,7 +104,7 @@ func BenchmarkThousandFilesVerify(b *testing.B) {
 		write(b, filepath.Join(dir, name), data, 0o644)
 	}
 	for b.Loop() {
-		p, err := Parse(text)
+		p, err := syntax.Parse(text)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -120,7 +122,7 @@ func BenchmarkThousandFilesApply(b *testing.B) {
 	for name, data := range files {
 		write(b, filepath.Join(dir, name), data, 0o644)
 	}
-	p, err := Parse(text)
+	p, err := syntax.Parse(text)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func BenchmarkThousandFilesMemory(b *testing.B) {
 	for name, data := range files {
 		mem.Put(workDir+"/"+name, data, 0o644)
 	}
-	p, err := Parse(text)
+	p, err := syntax.Parse(text)
 	if err != nil {
 		b.Fatal(err)
 	}

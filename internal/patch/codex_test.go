@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // What Codex's published scenarios say of a patch holds here too, in patches of our own, as a model's text comes in. Two things are
@@ -71,7 +73,7 @@ func runScenario(t *testing.T, patch string, before, after map[string]string) {
 		}
 		mem.Put(workDir+"/"+name, text, 0o644)
 	}
-	text, _ := Normalize(patch)
+	text, _ := syntax.Normalize(patch)
 	plan, err := verifyText(t, mem, text)
 	if err == nil {
 		if err := Apply(t.Context(), mem, plan, plan.Record(), ignoreRecord); err != nil {

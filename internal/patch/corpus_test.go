@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
@@ -101,7 +103,7 @@ func ignoreRecord(Record) error { return nil }
 
 func verifyText(t *testing.T, fsys FS, text string) (*Plan, error) {
 	t.Helper()
-	p, err := Parse(text)
+	p, err := syntax.Parse(text)
 	if err != nil {
 		return nil, err
 	}

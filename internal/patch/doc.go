@@ -1,12 +1,12 @@
-// Package patch parses the patches that models write, verifies them against the
+// Package patch verifies the patches that models write, as package syntax reads them, against the
 // files, and applies them whole or not at all. It is pure but for the small
 // interface FS, and starts no goroutine.
 //
 // # From text to files
 //
-//	call, ok := patch.Extract(argv)            // only for a patch inside a shell call
-//	p, err := patch.Parse(text)                // *Error: which line is wrong, and how
-//	plan, err := patch.Verify(ctx, fs, dir, p) // *Error: which file, what was looked for, the nearest text
+//	call, ok := syntax.Extract(argv)           // only for a patch inside a shell call
+//	p, err := syntax.Parse(text)               // *syntax.Error: which line is wrong, and how
+//	plan, err := patch.Verify(ctx, fs, dir, p) // *syntax.Error: which file, what was looked for, the nearest text
 //	…                                          // plan.Paths, plan.FileChanges: ask for approval
 //	rec := plan.Record()
 //	…                                          // record rec where it is found after a crash

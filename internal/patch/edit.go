@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // edit applies the chunks of an update to the content of its file. The error
 // lacks the file's name.
-func edit(content string, chunks []Chunk) (string, *Error) {
+func edit(content string, chunks []syntax.Chunk) (string, *syntax.Error) {
 	// A byte order mark is no text that a patch would show; it stays where it
 	// is, unless the patch proves to know of it.
 	mark := ""
@@ -26,7 +28,7 @@ func edit(content string, chunks []Chunk) (string, *Error) {
 	return mark + e.result(), nil
 }
 
-func mentionsBOM(chunks []Chunk) bool {
+func mentionsBOM(chunks []syntax.Chunk) bool {
 	for _, c := range chunks {
 		for _, l := range c.Lines {
 			if strings.HasPrefix(l.Text, string(bom)) {
@@ -60,7 +62,7 @@ type placedLine struct {
 	added bool   // not a line of the old file
 }
 
-func (e *editor) apply(c Chunk) *Error {
+func (e *editor) apply(c syntax.Chunk) *syntax.Error {
 	anchor, err := e.passAnchors(c)
 	if err != nil {
 		return err
@@ -93,7 +95,7 @@ const (
 // passAnchors moves the cursor below the chunk's anchors and returns the line
 // of the last. An anchor that stands above the cursor is accepted without
 // moving: a second change in the same function often names it again.
-func (e *editor) passAnchors(c Chunk) (int, *Error) {
+func (e *editor) passAnchors(c syntax.Chunk) (int, *syntax.Error) {
 	last := noAnchor
 	for _, a := range c.Anchors {
 		at, ok := e.src.findAnchor(a.Text, e.cursor)
@@ -117,7 +119,7 @@ func (e *editor) passAnchors(c Chunk) (int, *Error) {
 
 // place finds the old lines below the cursor, or, for a chunk that repeats its
 // anchor as its first line, at the anchor.
-func (e *editor) place(old []string, c Chunk, anchor int) (int, bool) {
+func (e *editor) place(old []string, c syntax.Chunk, anchor int) (int, bool) {
 	atEnd := c.AtEnd || c.OldUnterminated || c.NewUnterminated
 	if at, ok := e.src.find(old, e.cursor, atEnd); ok {
 		return at, true
@@ -129,7 +131,7 @@ func (e *editor) place(old []string, c Chunk, anchor int) (int, bool) {
 }
 
 // insert places a chunk without old lines: after its anchor, or at the end.
-func (e *editor) insert(c Chunk, lines []Line, anchor int) *Error {
+func (e *editor) insert(c syntax.Chunk, lines []syntax.Line, anchor int) *syntax.Error {
 	at := len(e.src.lines)
 	if anchor >= 0 && !c.AtEnd {
 		at = e.cursor
@@ -139,7 +141,7 @@ func (e *editor) insert(c Chunk, lines []Line, anchor int) *Error {
 	return nil
 }
 
-func (e *editor) replace(c Chunk, lines []Line, at int) {
+func (e *editor) replace(c syntax.Chunk, lines []syntax.Line, at int) {
 	end := at + len(oldSide(lines))
 	e.splices = append(e.splices, e.splice(c, lines, at, end))
 	e.cursor = end
@@ -147,14 +149,14 @@ func (e *editor) replace(c Chunk, lines []Line, at int) {
 
 // splice builds the new lines. Context lines keep the bytes that the file has,
 // however loosely they were matched.
-func (e *editor) splice(c Chunk, lines []Line, start, end int) splice {
+func (e *editor) splice(c syntax.Chunk, lines []syntax.Line, start, end int) splice {
 	s := splice{
 		start: start, end: end,
 		says:         c.OldUnterminated || c.NewUnterminated,
 		unterminated: c.NewUnterminated,
 	}
 	// A chunk that spells out a CR means its line ends as they are written.
-	s.literal = slices.ContainsFunc(lines, func(l Line) bool { return strings.HasSuffix(l.Text, "\r") })
+	s.literal = slices.ContainsFunc(lines, func(l syntax.Line) bool { return strings.HasSuffix(l.Text, "\r") })
 	at := start
 	near := max(start-1, 0)
 	if start < end {
@@ -239,7 +241,7 @@ func (e *editor) unterminated() bool {
 }
 
 // oldSide returns the lines that a chunk expects in the file.
-func oldSide(lines []Line) []string {
+func oldSide(lines []syntax.Line) []string {
 	var old []string
 	for _, l := range lines {
 		if l.Op != '+' {
@@ -252,7 +254,7 @@ func oldSide(lines []Line) []string {
 // dropTrailingBlank takes away the last old line if it is blank: models count
 // the newline at the end of a file, or the space before the next header, as a
 // line. A blank context line before added lines becomes an added one.
-func dropTrailingBlank(lines []Line) ([]Line, bool) {
+func dropTrailingBlank(lines []syntax.Line) ([]syntax.Line, bool) {
 	i := len(lines) - 1
 	for i >= 0 && lines[i].Op == '+' {
 		i--

@@ -9,14 +9,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // refusal returns the error of a patch on one file.
-func refusal(t *testing.T, content, body string) *Error {
+func refusal(t *testing.T, content, body string) *syntax.Error {
 	t.Helper()
 	mem := NewMem(map[string]string{"/w/f.go": content})
 	_, err := verifyText(t, mem, "*** Begin Patch\n*** Update File: f.go\n"+body+"*** End Patch\n")
-	var e *Error
+	var e *syntax.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v", err)
 	}
@@ -25,12 +27,12 @@ func refusal(t *testing.T, content, body string) *Error {
 
 func TestErrorFieldsOfAMissedChunk(t *testing.T) {
 	got := refusal(t, "package f\n\nfunc A() {\n\treturn one\n}\n", "@@\n func A() {\n-\treturn two\n+\treturn 2\n")
-	want := &Error{
+	want := &syntax.Error{
 		Line: 4, File: "f.go", Problem: "these lines are not in the file",
 		Wanted:  []string{"func A() {", "\treturn two"},
 		Nearest: []string{"func A() {", "\treturn one"}, NearestLine: 3,
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Error{}, "Hint")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(syntax.Error{}, "Hint")); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
 	for _, part := range []string{"patch line 5", "line 4 of the file", `"\treturn one"`} {
@@ -42,7 +44,7 @@ func TestErrorFieldsOfAMissedChunk(t *testing.T) {
 
 func TestErrorFieldsOfAMissedAnchor(t *testing.T) {
 	got := refusal(t, "package f\n\nfunc Alpha() {\n}\n", "@@ func Alpah() {\n+\treturn\n")
-	want := &Error{
+	want := &syntax.Error{
 		Line: 3, File: "f.go", Problem: "the anchor is not in the file",
 		Wanted:  []string{"func Alpah() {"},
 		Nearest: []string{"func Alpha() {"}, NearestLine: 3,
@@ -67,10 +69,10 @@ func TestNearestIsBelowTheCursor(t *testing.T) {
 func TestErrorMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("-nothing like it\n", 500)
 	got := refusal(t, "a\n", "@@\n"+long+"+x\n").Error()
-	if n := strings.Count(got, "\n"); n > 2*shownLines+5 {
+	if n := strings.Count(got, "\n"); n > 2*12+5 {
 		t.Errorf("the message has %d lines", n)
 	}
-	_, err := Parse("*** Begin Patch\n" + strings.Repeat("ä", 5000) + "\n*** End Patch\n")
+	_, err := syntax.Parse("*** Begin Patch\n" + strings.Repeat("ä", 5000) + "\n*** End Patch\n")
 	if err == nil || len(err.Error()) > 500 || strings.Contains(err.Error(), `\x`) {
 		t.Errorf("message of %d bytes: %.200v", len(err.Error()), err)
 	}
@@ -86,7 +88,7 @@ func (deniedFS) ReadFile(path string) ([]byte, error) {
 func TestErrorKeepsItsCause(t *testing.T) {
 	mem := NewMem(map[string]string{"/w/f": "a\n"})
 	_, err := verifyText(t, deniedFS{mem}, "*** Begin Patch\n*** Delete File: f\n*** End Patch\n")
-	var e *Error
+	var e *syntax.Error
 	if !errors.As(err, &e) || !errors.Is(err, fs.ErrPermission) || e.File != "f" || e.Line != 2 {
 		t.Errorf("got %v", err)
 	}

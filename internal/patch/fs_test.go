@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // Both file systems do the same; each step says what it expects.
@@ -160,7 +162,7 @@ func TestOSRefusesPipe(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, body := range []string{"*** Update File: pipe\n-a\n+b\n", "*** Add File: pipe\n+a\n", "*** Delete File: pipe\n"} {
-		p, err := Parse("*** Begin Patch\n" + body + "*** End Patch\n")
+		p, err := syntax.Parse("*** Begin Patch\n" + body + "*** End Patch\n")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +179,7 @@ func TestVerifyRefusesHugeFile(t *testing.T) {
 	if err := os.Truncate(path, maxFile+1); err != nil {
 		t.Skip(err)
 	}
-	p := &Patch{Sections: []Section{{Kind: Delete, Path: "huge", Line: 2}}}
+	p := &syntax.Patch{Sections: []syntax.Section{{Kind: syntax.Delete, Path: "huge", Line: 2}}}
 	if _, err := Verify(t.Context(), OS{}, dir, p); err == nil {
 		t.Error("accepted")
 	}

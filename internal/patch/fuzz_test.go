@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // FuzzPatch feeds any text to the parser and, if it parses, tries it on a file:
@@ -35,9 +37,9 @@ func FuzzPatch(f *testing.F) {
 		f.Add(text, content)
 	}
 	f.Fuzz(func(t *testing.T, text, content string) {
-		p, err := Parse(text)
+		p, err := syntax.Parse(text)
 		if err != nil {
-			var e *Error
+			var e *syntax.Error
 			if !errors.As(err, &e) || e.Line < 1 || e.Error() == "" {
 				t.Fatalf("not a good error: %#v", err)
 			}
@@ -46,7 +48,7 @@ func FuzzPatch(f *testing.F) {
 		mem := NewMem(map[string]string{"/w/a.txt": content, "/w/a.go": content, "/w/d/x": "x\n"})
 		for i := range p.Sections {
 			// Most made-up names are of no file; half of the updates get one.
-			if p.Sections[i].Kind == Update && len(p.Sections[i].Path)%2 == 0 {
+			if p.Sections[i].Kind == syntax.Update && len(p.Sections[i].Path)%2 == 0 {
 				p.Sections[i].Path = "a.txt"
 			}
 		}
@@ -54,12 +56,12 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-func tryPatch(t *testing.T, mem *Mem, p *Patch) {
+func tryPatch(t *testing.T, mem *Mem, p *syntax.Patch) {
 	t.Helper()
 	before := dump(mem)
 	plan, err := Verify(t.Context(), mem, workDir, p)
 	if err != nil {
-		var e *Error
+		var e *syntax.Error
 		if !errors.As(err, &e) || e.Error() == "" {
 			t.Fatalf("not a good error: %#v", err)
 		}
@@ -93,7 +95,7 @@ func FuzzMade(f *testing.F) {
 		if old == new {
 			return
 		}
-		p, err := Parse(makePatch(map[string]string{"/f": old}, map[string]string{"/f": new}))
+		p, err := syntax.Parse(makePatch(map[string]string{"/f": old}, map[string]string{"/f": new}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,21 +105,6 @@ func FuzzMade(f *testing.F) {
 		}
 		if got != new {
 			t.Fatalf("got %q, want %q", got, new)
-		}
-	})
-}
-
-// FuzzExtract feeds any script to the search for a patch.
-func FuzzExtract(f *testing.F) {
-	f.Add("cd 'x' && apply_patch <<'EOF'\n" + samplePatch + "EOF\n")
-	f.Add("apply_patch <<-EOF\n\t*** Begin Patch\n\tEOF\n")
-	f.Add("apply_patch <<EOF\n${\nEOF")
-	f.Add("apply_patch <<''\n\n")
-	f.Add("apply_patch <<EOF\nEOF\n")
-	f.Fuzz(func(t *testing.T, script string) {
-		call, ok := Extract([]string{"bash", "-lc", script})
-		if ok && !strings.Contains(script, "apply") && !strings.ContainsAny(script, `'"\`) {
-			t.Fatalf("%q became %+v", script, call)
 		}
 	})
 }

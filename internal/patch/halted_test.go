@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 const haltedPatch = `*** Begin Patch
@@ -38,7 +40,7 @@ func TestHaltedAfterCommit(t *testing.T) {
 				for _, file := range []string{"updated", "deleted", "moved"} {
 					put(t, dir, file, "old\n")
 				}
-				parsed, err := Parse(haltedPatch)
+				parsed, err := syntax.Parse(haltedPatch)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -137,7 +139,7 @@ func (f *haltedFS) Lstat(path string) (fs.FileInfo, error) {
 func TestWrittenBeforeRemoval(t *testing.T) {
 	dir := realDir(t)
 	put(t, dir, "deleted", "old\n")
-	parsed, err := Parse("*** Begin Patch\n*** Add File: added\n+new\n*** Delete File: deleted\n*** End Patch\n")
+	parsed, err := syntax.Parse("*** Begin Patch\n*** Add File: added\n+new\n*** Delete File: deleted\n*** End Patch\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,16 @@
 package patch
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
+)
 
 // notFound explains why a chunk's old lines have no place.
-func (e *editor) notFound(c Chunk) *Error {
+func (e *editor) notFound(c syntax.Chunk) *syntax.Error {
 	want := oldSide(c.Lines)
 	first := c.Lines[0].Line
-	err := &Error{Line: first, Wanted: want, Problem: "these lines are not in the file"}
+	err := &syntax.Error{Line: first, Wanted: want, Problem: "these lines are not in the file"}
 	if e.cursor > 0 {
 		err.Problem = fmt.Sprintf("these lines are not in the file below line %d", e.cursor)
 	}
@@ -30,8 +34,8 @@ func (e *editor) notFound(c Chunk) *Error {
 }
 
 // anchorNotFound explains why an anchor has no place.
-func (e *editor) anchorNotFound(a Anchor) *Error {
-	err := &Error{Line: a.Line, Wanted: []string{a.Text}, Problem: "the anchor is not in the file"}
+func (e *editor) anchorNotFound(a syntax.Anchor) *syntax.Error {
+	err := &syntax.Error{Line: a.Line, Wanted: []string{a.Text}, Problem: "the anchor is not in the file"}
 	if e.cursor > 0 {
 		err.Problem = fmt.Sprintf("the anchor is not in the file below line %d", e.cursor)
 	}
@@ -44,7 +48,7 @@ func (e *editor) anchorNotFound(a Anchor) *Error {
 
 // firstDifference names the first line of the chunk that is not as it stands in
 // the file from the given place on.
-func (e *editor) firstDifference(c Chunk, at int) string {
+func (e *editor) firstDifference(c syntax.Chunk, at int) string {
 	have := e.src.form(len(looks) - 1)
 	for _, l := range c.Lines {
 		if l.Op == '+' {
@@ -54,7 +58,7 @@ func (e *editor) firstDifference(c Chunk, at int) string {
 			return fmt.Sprintf("the file ends before the text of patch line %d", l.Line)
 		}
 		if plain(l.Text) != have[at] {
-			return fmt.Sprintf("the first difference is patch line %d, where line %d of the file is %q", l.Line, at+1, clip(e.src.texts(at, at+1)[0]))
+			return fmt.Sprintf("the first difference is patch line %d, where line %d of the file is %q", l.Line, at+1, syntax.Clip(e.src.texts(at, at+1)[0]))
 		}
 		at++
 	}

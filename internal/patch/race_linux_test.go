@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/internal/longtest"
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 var swaps = flag.Int("swaps", longtest.Default(10000, 300), "how often TestSwappedDirectories swaps, at least")
@@ -92,7 +93,7 @@ func TestSwappedDirectories(t *testing.T) {
 // recovering. What a swap prevents it leaves.
 func patchOnce(t *testing.T, work string) bool {
 	t.Helper()
-	parsed, err := Parse("*** Begin Patch\n*** Add File: d/sub/a.txt\n+A\n*** Add File: d/new/b.txt\n+b\n*** End Patch\n")
+	parsed, err := syntax.Parse("*** Begin Patch\n*** Add File: d/sub/a.txt\n+A\n*** Add File: d/new/b.txt\n+b\n*** End Patch\n")
 	if err != nil {
 		t.Fatal(err)
 	}

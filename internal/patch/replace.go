@@ -3,28 +3,30 @@ package patch
 import (
 	"fmt"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // Replace is the kind of a section that replaces an exact text. No patch that is
 // written as text has it; it is how a tool that is not a patch changes a file.
-const Replace Kind = "replace"
+const Replace syntax.Kind = "replace"
 
 // NewFile returns the patch that gives a file this content, whether or not it
 // exists.
-func NewFile(path, content string) *Patch {
-	return &Patch{Sections: []Section{{Kind: Add, Path: path, Content: content}}}
+func NewFile(path, content string) *syntax.Patch {
+	return &syntax.Patch{Sections: []syntax.Section{{Kind: syntax.Add, Path: path, Content: content}}}
 }
 
 // NewReplace returns the patch that replaces old, which must be in the file exactly
 // once, or, with all, every occurrence of it. If the file uses CRLF and old does
 // not, both texts are taken to mean CRLF. An empty old means a file that does not
 // exist yet, or is empty.
-func NewReplace(path, old, with string, all bool) *Patch {
-	return &Patch{Sections: []Section{{Kind: Replace, Path: path, Old: old, Content: with, All: all}}}
+func NewReplace(path, old, with string, all bool) *syntax.Patch {
+	return &syntax.Patch{Sections: []syntax.Section{{Kind: Replace, Path: path, Old: old, Content: with, All: all}}}
 }
 
 // replace works out a Replace section.
-func (v *verifier) replace(s Section) error {
+func (v *verifier) replace(s syntax.Section) error {
 	e, err := v.open(s.Path, resolver.file, s.Line)
 	if err != nil {
 		return err
@@ -46,15 +48,15 @@ func (v *verifier) replace(s Section) error {
 }
 
 // replaceText does the replacement. The error lacks the file's name.
-func replaceText(data string, s Section) (string, *Error) {
+func replaceText(data string, s syntax.Section) (string, *syntax.Error) {
 	old, with := s.Old, s.Content
 	switch {
 	case old == with:
-		return "", &Error{Problem: "the old and the new text are the same"}
+		return "", &syntax.Error{Problem: "the old and the new text are the same"}
 	case old == "" && data == "":
 		return with, nil
 	case old == "":
-		return "", &Error{Problem: "the old text is empty, but the file is not", Hint: "give the text to replace, or write the whole file"}
+		return "", &syntax.Error{Problem: "the old text is empty, but the file is not", Hint: "give the text to replace, or write the whole file"}
 	}
 	n := strings.Count(data, old)
 	if n == 0 && strings.Contains(data, "\r\n") && !strings.Contains(old, "\r") {
@@ -65,7 +67,7 @@ func replaceText(data string, s Section) (string, *Error) {
 	case n == 0:
 		return "", textNotFound(data, old)
 	case n > 1 && !s.All:
-		return "", &Error{
+		return "", &syntax.Error{
 			Problem: fmt.Sprintf("the old text is in the file %d times, at lines %s", n, occurrences(data, old)),
 			Hint:    "add lines around it so that it is there once, or replace all of them",
 		}
@@ -91,9 +93,9 @@ func occurrences(data, text string) string {
 }
 
 // textNotFound explains why a text cannot be replaced.
-func textNotFound(data, old string) *Error {
+func textNotFound(data, old string) *syntax.Error {
 	want := strings.Split(strings.TrimSuffix(strings.ReplaceAll(old, "\r\n", "\n"), "\n"), "\n")
-	err := &Error{Wanted: want, Problem: "the old text is not in the file"}
+	err := &syntax.Error{Wanted: want, Problem: "the old text is not in the file"}
 	src := newSource(data)
 	if len(src.lines) == 0 {
 		err.Problem = "the old text is not in the file, which is empty"

@@ -3,6 +3,8 @@ package patch
 import (
 	"strings"
 	"testing"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 func TestReplaceText(t *testing.T) {
@@ -24,7 +26,7 @@ func TestReplaceText(t *testing.T) {
 		{name: "in an empty file", data: "", old: "a", with: "x", problem: "which is empty"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := replaceText(tt.data, Section{Old: tt.old, Content: tt.with, All: tt.all})
+			got, err := replaceText(tt.data, syntax.Section{Old: tt.old, Content: tt.with, All: tt.all})
 			switch {
 			case tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)):
 				t.Errorf("got %q, %v, want the error %q", got, err, tt.problem)

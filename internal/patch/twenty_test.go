@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // hookFS calls a function before every operation that writes; an error from it
@@ -67,7 +69,7 @@ func (h *hookFS) SyncDir(path string) error {
 // and new directories, updates, deletions, a link, moves, one over another file.
 type twenty struct {
 	base          *Mem
-	patch         *Patch
+	patch         *syntax.Patch
 	before, after []string // dumps
 }
 
@@ -102,7 +104,7 @@ func newTwenty(t *testing.T) *twenty {
 		base.Put(workDir+"/"+name, data, mode)
 	}
 	base.Put(workDir+"/link", "u/f0", fs.ModeSymlink|0o777)
-	patch, err := Parse(text)
+	patch, err := syntax.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

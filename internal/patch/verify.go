@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // maxFile bounds the size of a file that a patch may touch, because its old and
@@ -17,12 +19,12 @@ const maxFile = 64 << 20
 // Verify checks a patch against the files and returns what it will do. It only
 // reads. Relative paths are taken from dir, which must be absolute. A patch that
 // does not fit is an *Error; otherwise the error is the context's.
-func Verify(ctx context.Context, fsys FS, dir string, p *Patch) (*Plan, error) {
+func Verify(ctx context.Context, fsys FS, dir string, p *syntax.Patch) (*Plan, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("verify patch: directory %q is not absolute", dir)
 	}
 	if len(p.Sections) == 0 {
-		return nil, &Error{Problem: "the patch is empty: it names no file"}
+		return nil, &syntax.Error{Problem: "the patch is empty: it names no file"}
 	}
 
 	v := &verifier{fsys: fsys, dir: dir, ledger: newLedger(), dirs: map[string]fs.FileInfo{}}
@@ -53,26 +55,26 @@ type verifier struct {
 	dirs   map[string]fs.FileInfo // directories that were looked at: most files share theirs
 }
 
-func (v *verifier) section(s Section) error {
+func (v *verifier) section(s syntax.Section) error {
 	var err error
 	switch s.Kind {
-	case Add:
+	case syntax.Add:
 		err = v.add(s)
-	case Delete:
+	case syntax.Delete:
 		err = v.delete(s)
 	case Replace:
 		err = v.replace(s)
 	default:
 		err = v.update(s)
 	}
-	var known *Error
+	var known *syntax.Error
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return &Error{Line: s.Line, File: s.Path, Problem: "cannot " + string(s.Kind) + " this file", Err: err}
+	return &syntax.Error{Line: s.Line, File: s.Path, Problem: "cannot " + string(s.Kind) + " this file", Err: err}
 }
 
-func (v *verifier) add(s Section) error {
+func (v *verifier) add(s syntax.Section) error {
 	e, err := v.open(s.Path, resolver.file, s.Line)
 	if err != nil {
 		return err
@@ -85,7 +87,7 @@ func (v *verifier) add(s Section) error {
 	return nil
 }
 
-func (v *verifier) delete(s Section) error {
+func (v *verifier) delete(s syntax.Section) error {
 	e, err := v.open(s.Path, resolver.entry, s.Line)
 	if err != nil {
 		return err
@@ -97,7 +99,7 @@ func (v *verifier) delete(s Section) error {
 	return nil
 }
 
-func (v *verifier) update(s Section) error {
+func (v *verifier) update(s syntax.Section) error {
 	e, err := v.open(s.Path, resolver.file, s.Line)
 	if err != nil {
 		return err
@@ -120,10 +122,10 @@ func (v *verifier) update(s Section) error {
 
 // move writes the new content to the new place and removes what the patch
 // named: of a symbolic link the link, not the file that it points to.
-func (v *verifier) move(s Section, file *entry, after *Content) error {
+func (v *verifier) move(s syntax.Section, file *entry, after *Content) error {
 	to, err := v.open(s.MoveTo, resolver.file, s.Line)
 	if err != nil {
-		return &Error{Line: s.Line, File: s.Path, Problem: "cannot move this file to " + s.MoveTo, Err: err}
+		return &syntax.Error{Line: s.Line, File: s.Path, Problem: "cannot move this file to " + s.MoveTo, Err: err}
 	}
 	source, err := v.open(s.Path, resolver.entry, s.Line)
 	if err != nil {
@@ -146,8 +148,8 @@ func (v *verifier) move(s Section, file *entry, after *Content) error {
 	return nil
 }
 
-func (v *verifier) missing(s Section, e *entry) error {
-	err := &Error{Line: s.Line, File: s.Path, Problem: "there is no such file"}
+func (v *verifier) missing(s syntax.Section, e *entry) error {
+	err := &syntax.Error{Line: s.Line, File: s.Path, Problem: "there is no such file"}
 	switch {
 	case e.Before != nil:
 		err.Hint = fmt.Sprintf("an earlier section of this patch (line %d) removed or moved it", e.line)
@@ -284,7 +286,7 @@ func (v *verifier) checkNesting() error {
 			if above.line > e.line {
 				later = above
 			}
-			return &Error{Line: later.line, File: later.Name, Problem: fmt.Sprintf("%s cannot be a file and a directory in one patch", dir)}
+			return &syntax.Error{Line: later.line, File: later.Name, Problem: fmt.Sprintf("%s cannot be a file and a directory in one patch", dir)}
 		}
 	}
 	return nil

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 )
 
 // FileChange is one change as clients are shown it. In JSON it is
 // {"add":{"content":…}}, "delete" or {"update":{"unified_diff":…,"move_path":…}}.
 type FileChange struct {
-	Kind        Kind
+	Kind        syntax.Kind
 	Content     string // Add: the new content; Delete: the old one, which the JSON leaves out
 	UnifiedDiff string // Update: without file header, with one line of context
 	MovePath    string // Update: the new absolute path, if it moves
@@ -25,9 +27,9 @@ type wireUpdate struct {
 // MarshalJSON writes the form described at FileChange.
 func (c FileChange) MarshalJSON() ([]byte, error) {
 	switch c.Kind {
-	case Add:
+	case syntax.Add:
 		return json.Marshal(map[string]any{"add": map[string]string{"content": c.Content}})
-	case Delete:
+	case syntax.Delete:
 		return []byte(`"delete"`), nil
 	}
 	update := wireUpdate{UnifiedDiff: c.UnifiedDiff}
@@ -47,17 +49,17 @@ func (p *Plan) FileChanges() map[string]FileChange {
 	for _, f := range p.Files {
 		from := p.moved(f)
 		if from != nil {
-			changes[from.Path] = FileChange{Kind: Update, UnifiedDiff: unified(text(from.Before), text(f.After), context), MovePath: f.Path}
+			changes[from.Path] = FileChange{Kind: syntax.Update, UnifiedDiff: unified(text(from.Before), text(f.After), context), MovePath: f.Path}
 		}
 		switch {
 		case f.Before == nil && from == nil:
-			changes[f.Path] = FileChange{Kind: Add, Content: text(f.After)}
+			changes[f.Path] = FileChange{Kind: syntax.Add, Content: text(f.After)}
 		case f.Before == nil, p.isMoved(f.Path), from != nil && same(f.Before, f.After):
 			// Listed with the other end of its move.
 		case f.After == nil:
-			changes[f.Path] = FileChange{Kind: Delete, Content: text(f.Before)}
+			changes[f.Path] = FileChange{Kind: syntax.Delete, Content: text(f.Before)}
 		default:
-			changes[f.Path] = FileChange{Kind: Update, UnifiedDiff: unified(text(f.Before), text(f.After), context)}
+			changes[f.Path] = FileChange{Kind: syntax.Update, UnifiedDiff: unified(text(f.Before), text(f.After), context)}
 		}
 	}
 	return changes

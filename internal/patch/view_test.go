@@ -264,12 +264,3 @@ func TestRecordSurvivesJSON(t *testing.T) {
 		}
 	}
 }
-
-// The grammar for models and the parser must not drift apart.
-func TestGrammarHasTheMarkers(t *testing.T) {
-	for _, marker := range []string{beginMarker, endMarker, addHeader, delHeader, updHeader, moveHeader, eofMarker} {
-		if !strings.Contains(Grammar, `"`+marker+`"`) {
-			t.Errorf("%q is not in the grammar", marker)
-		}
-	}
-}

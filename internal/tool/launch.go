@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/patch"
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
@@ -24,7 +24,7 @@ type launch struct {
 // clear asks policy about a command and puts the sandbox around it. If it must
 // not run, or not yet, or is a patch, the second result is the call's.
 func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalation) (launch, *Result) {
-	if found, ok := patch.Extract(spec.Argv); ok && s.Patch != nil {
+	if found, ok := syntax.Extract(spec.Argv); ok && s.Patch != nil {
 		res := s.Patch.apply(ctx, call, found.Patch, within(spec.Dir, found.Dir))
 		return launch{}, &res
 	}

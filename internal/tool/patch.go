@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/patch"
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/internal/tool/args"
@@ -69,7 +70,7 @@ var patchSchema = &args.Schema{
 func (t *Patch) Spec() model.ToolSpec {
 	if t.Freeform {
 		return model.ToolSpec{
-			Name: "apply_patch", Kind: protocol.CallCustom, Grammar: patch.Grammar,
+			Name: "apply_patch", Kind: protocol.CallCustom, Grammar: syntax.Grammar,
 			Description: patchDescription + " This is a freeform tool: the input is the patch itself, not JSON.",
 		}
 	}
@@ -101,9 +102,9 @@ func (t *Patch) Run(ctx context.Context, call Call) Result {
 
 // apply applies the patch in a text.
 func (t *Patch) apply(ctx context.Context, call Call, text, dir string) Result {
-	text, repairs := patch.Normalize(text)
+	text, repairs := syntax.Normalize(text)
 	call.repaired(repairs...)
-	parsed, err := patch.Parse(text)
+	parsed, err := syntax.Parse(text)
 	if err != nil {
 		return failed("error: " + err.Error() + "\nNothing was applied." + patchFormat)
 	}
@@ -111,7 +112,7 @@ func (t *Patch) apply(ctx context.Context, call Call, text, dir string) Result {
 }
 
 // change checks a patch against the files and the rules, then writes.
-func (t *Patch) change(ctx context.Context, call Call, parsed *patch.Patch, dir string) Result {
+func (t *Patch) change(ctx context.Context, call Call, parsed *syntax.Patch, dir string) Result {
 	plan, err := patch.Verify(ctx, t.files(), dir, parsed)
 	if err != nil {
 		return notApplied(ctx, fmt.Errorf("error: %w", err))

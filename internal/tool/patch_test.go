@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/internal/patch"
+	"github.com/fermata-agent/fermata/internal/patch/syntax"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -124,7 +125,7 @@ func TestPatchForms(t *testing.T) {
 }
 
 func TestPatchSpec(t *testing.T) {
-	if s := (&Patch{Freeform: true}).Spec(); s.Kind != protocol.CallCustom || s.Grammar != patch.Grammar || s.Parameters != nil {
+	if s := (&Patch{Freeform: true}).Spec(); s.Kind != protocol.CallCustom || s.Grammar != syntax.Grammar || s.Parameters != nil {
 		t.Errorf("freeform: %+v", s)
 	}
 	if s := (&Patch{}).Spec(); s.Kind != protocol.CallFunction || s.Grammar != "" || !json.Valid(s.Parameters) || !strings.Contains(s.Description, "*** Begin Patch") {
@@ -422,7 +423,7 @@ func TestTurnDiffIsTakenUp(t *testing.T) {
 func TestSettlePatch(t *testing.T) {
 	dir := realDir(t)
 	put(t, dir, "a", "1\n")
-	parsed, err := patch.Parse(update("a", "1", "2"))
+	parsed, err := syntax.Parse(update("a", "1", "2"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package patch
+package syntax
 
 import (
 	"strings"
@@ -128,5 +128,29 @@ func TestExtractLeavesOtherCommands(t *testing.T) {
 				t.Errorf("%q was taken for a patch: %+v", argv, call)
 			}
 		})
+	}
+}
+
+// FuzzExtract feeds any script to the search for a patch.
+func FuzzExtract(f *testing.F) {
+	f.Add("cd 'x' && apply_patch <<'EOF'\n" + samplePatch + "EOF\n")
+	f.Add("apply_patch <<-EOF\n\t*** Begin Patch\n\tEOF\n")
+	f.Add("apply_patch <<EOF\n${\nEOF")
+	f.Add("apply_patch <<''\n\n")
+	f.Add("apply_patch <<EOF\nEOF\n")
+	f.Fuzz(func(t *testing.T, script string) {
+		call, ok := Extract([]string{"bash", "-lc", script})
+		if ok && !strings.Contains(script, "apply") && !strings.ContainsAny(script, `'"\`) {
+			t.Fatalf("%q became %+v", script, call)
+		}
+	})
+}
+
+// The grammar for models and the parser must not drift apart.
+func TestGrammarHasTheMarkers(t *testing.T) {
+	for _, marker := range []string{beginMarker, endMarker, addHeader, delHeader, updHeader, moveHeader, eofMarker} {
+		if !strings.Contains(Grammar, `"`+marker+`"`) {
+			t.Errorf("%q is not in the grammar", marker)
+		}
 	}
 }

@@ -1,4 +1,6 @@
-package patch
+// Package syntax reads the patches that models write, and says what is wrong with one. It knows no files: package patch
+// verifies patches against them. The format is described there. Start with [Parse].
+package syntax
 
 import (
 	"fmt"
@@ -112,10 +114,10 @@ func unwrap(text string) ([]string, error) {
 
 	last := len(lines) - 1
 	if lines[0] != beginMarker {
-		return nil, &Error{Line: 1, Problem: fmt.Sprintf("the first line must be %q, found %q", beginMarker, clip(lines[0]))}
+		return nil, &Error{Line: 1, Problem: fmt.Sprintf("the first line must be %q, found %q", beginMarker, Clip(lines[0]))}
 	}
 	if last == 0 || lines[last] != endMarker {
-		return nil, &Error{Line: last + 1, Problem: fmt.Sprintf("the last line must be %q, found %q", endMarker, clip(lines[last]))}
+		return nil, &Error{Line: last + 1, Problem: fmt.Sprintf("the last line must be %q, found %q", endMarker, Clip(lines[last]))}
 	}
 	return lines, nil
 }
@@ -128,8 +130,8 @@ func isHeredocStart(line string) bool {
 	return false
 }
 
-// clip shortens a line for a message.
-func clip(line string) string {
+// Clip shortens a line for a message.
+func Clip(line string) string {
 	const limit = 120
 	if len(line) <= limit {
 		return line
@@ -196,7 +198,7 @@ const (
 // notHeader explains a line that is no header, if possible by the section that
 // it comes after.
 func notHeader(n int, line string, before []Section) *Error {
-	e := &Error{Line: n, Problem: fmt.Sprintf("expected a section header, found %q", clip(strings.TrimSpace(line)))}
+	e := &Error{Line: n, Problem: fmt.Sprintf("expected a section header, found %q", Clip(strings.TrimSpace(line)))}
 	if len(before) > 0 && !strings.HasPrefix(line, "***") {
 		switch last := before[len(before)-1]; last.Kind {
 		case Add:
@@ -304,7 +306,7 @@ func (p *parser) chunk(s *Section) (Chunk, error) {
 		}
 	}
 	if len(s.Chunks) > 0 && p.number() == start {
-		return c, &Error{Line: start, File: s.Path, Problem: fmt.Sprintf("expected \"@@\" or a section header, found %q", clip(p.line())), Hint: lineHint}
+		return c, &Error{Line: start, File: s.Path, Problem: fmt.Sprintf("expected \"@@\" or a section header, found %q", Clip(p.line())), Hint: lineHint}
 	}
 	for !p.done() && !c.AtEnd {
 		if !p.chunkLine(&c) {
@@ -317,7 +319,7 @@ func (p *parser) chunk(s *Section) (Chunk, error) {
 
 	e := &Error{Line: p.number(), File: s.Path, Problem: "the change has no lines", Hint: lineHint}
 	if !p.done() {
-		e.Problem = fmt.Sprintf("expected a line of a change, found %q", clip(p.line()))
+		e.Problem = fmt.Sprintf("expected a line of a change, found %q", Clip(p.line()))
 	}
 	return c, e
 }

@@ -1,4 +1,4 @@
-package patch
+package syntax
 
 // Grammar is the format of a patch in Lark, for models whose output can be held
 // to a grammar. It is stricter than Parse, which also takes what other models
