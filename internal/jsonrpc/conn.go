@@ -2,7 +2,7 @@
 // sides asking and answering.
 //
 // What it promises: every request is answered once, unless the peer cancels it, which
-// cancels its handler's context and takes its answer away. Nothing on the wire ends the
+// cancels its handler's context and (without [Options.AnswerCancelled]) takes its answer away. Nothing on the wire ends the
 // connection but its end: what is not JSON, not UTF-8, too long or unfinished is answered
 // and gone past. Each handler has a goroutine of its own and no request waits for an earlier one,
 // except those that a [Method] puts into one lane. A handler that panics is answered with an error, and nothing else ends. A handler may answer early and run on, and can
@@ -49,6 +49,12 @@ type Options struct {
 	// Cancel is the notification that cancels a request by its requestId, in
 	// both directions; empty if there is none.
 	Cancel string
+
+	// AnswerCancelled has a request that the peer cancelled answered all the same, with what its handler returns: its result, or
+	// an error, which is CodeCancelled if it is the cause of the handler's context.
+	AnswerCancelled bool
+
+	NoBatches bool // a batch is refused as a whole
 
 	MaxLine int   // bytes; 0 is 256 MiB. A longer line is refused
 	Room    *Room // for long lines, shared with other connections; a line that does not fit is refused; nil is no bound
@@ -291,6 +297,9 @@ func (c *Conn) take(ctx, base context.Context, line []byte) {
 		return
 	}
 	messages, many := parse(line)
+	if many && c.o.NoBatches {
+		messages, many = []message{{invalid: Errorf(CodeRequest, "batches are not supported")}}, false
+	}
 	answer := func(line []byte) {
 		if line != nil {
 			c.out.put(line)
@@ -347,7 +356,14 @@ func (c *Conn) notice(base context.Context, m message) {
 		return
 	}
 	req := &Request{Method: m.method, Params: m.params, Conn: c}
+	in := &inflight{cancel: func(error) {}, released: make(chan struct{})}
+	if method.Lane != nil {
+		in.lane = method.Lane(m.params)
+	}
+	c.enterLane(in)
 	c.Go(func() {
+		defer c.leave(in)
+		in.waitTurn()
 		if _, err := method.serve(base, req); err != nil {
 			c.o.Log.Warn("notification", "method", m.method, "error", err)
 		}

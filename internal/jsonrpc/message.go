@@ -15,6 +15,8 @@ const (
 	CodeMethod   = -32601 // no such method
 	CodeParams   = -32602 // the method does not take these params
 	CodeInternal = -32603 // a failure of ours
+
+	CodeCancelled = -32800 // the peer cancelled it; see Options.AnswerCancelled
 )
 
 // An Error is a JSON-RPC error. A handler that returns one chooses the code.
@@ -37,7 +39,11 @@ func asError(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return &Error{Code: CodeInternal, Message: err.Error()}
+	code := CodeInternal
+	if cancelled := (*CancelledError)(nil); errors.As(err, &cancelled) {
+		code = CodeCancelled
+	}
+	return &Error{Code: code, Message: err.Error()}
 }
 
 // A message is a request, a notification or a response.

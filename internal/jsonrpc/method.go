@@ -19,7 +19,7 @@ type Method struct {
 	Params       reflect.Type
 	Result       reflect.Type // nil for a notification
 
-	// Lane, if set, names a lane for a request: those in one lane begin in the
+	// Lane, if set, names a lane for a request or notification: those in one lane begin in the
 	// order they were read, each when the one before is over or calls Release. "" is none.
 	Lane func(params json.RawMessage) string
 

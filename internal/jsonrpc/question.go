@@ -42,7 +42,11 @@ func (q *Question) Withdraw(reason string) {
 	if !open || q.c.o.Cancel == "" {
 		return
 	}
-	line, _ := encode(wireRequest{Version: q.c.version(), Method: q.c.o.Cancel, Params: map[string]any{"requestId": q.id, "reason": reason}})
+	params := map[string]any{"requestId": q.id}
+	if reason != "" {
+		params["reason"] = reason
+	}
+	line, _ := encode(wireRequest{Version: q.c.version(), Method: q.c.o.Cancel, Params: params})
 	q.c.out.put(line)
 }
 

@@ -87,11 +87,23 @@ func (c *Conn) enter(in *inflight, id json.RawMessage) error {
 		return Errorf(CodeRequest, "more than %d requests at once", c.o.MaxCalls)
 	}
 	c.calls[in.key] = in
+	c.putInLane(in)
+	return nil
+}
+
+// enterLane puts a notification, which has no id, into its lane.
+func (c *Conn) enterLane(in *inflight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.putInLane(in)
+}
+
+// putInLane makes it the last one of its lane. mu is held.
+func (c *Conn) putInLane(in *inflight) {
 	if in.lane != "" {
 		in.before = c.lanes[in.lane]
 		c.lanes[in.lane] = in
 	}
-	return nil
 }
 
 func (c *Conn) leave(in *inflight) {
@@ -165,7 +177,7 @@ func (c *Conn) cancel(params json.RawMessage) {
 	key, ok := idKey(p.ID)
 	c.mu.Lock()
 	in := c.calls[key]
-	if in != nil {
+	if in != nil && !c.o.AnswerCancelled {
 		in.cancelled = true
 	}
 	c.mu.Unlock()
