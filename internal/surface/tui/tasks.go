@@ -6,18 +6,15 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/app/message"
 	"github.com/fermata-agent/fermata/internal/app/review"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
-const initTask = `Write a file AGENTS.md in the root of this repository: a short guide for coding agents that work here.
-Look at the repository first. Say how to build, test and lint it (exact commands), how it is laid out, which conventions the code follows, and what to be careful about.
-Keep it below 60 lines, and only write what you have seen. If there is an AGENTS.md already, improve it.`
-
 // initialize asks the model for an AGENTS.md.
-func (m *model) initialize(string) tea.Cmd { return m.submit(composer.Submit{Text: initTask}) }
+func (m *model) initialize(string) tea.Cmd { return m.submit(composer.Submit{Text: message.InitTask}) }
 
 // review asks the model to look at changes: of the working tree, or since a branch or
 // commit.
