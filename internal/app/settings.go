@@ -28,6 +28,8 @@ type SettingsRequest struct {
 	BaseInstructions      string         `json:"baseInstructions,omitempty" doc:"instead of the built-in instructions"`
 	IncludePlanTool       bool           `json:"includePlanTool,omitempty" doc:"makes no difference: the model always has it"`
 	IncludeApplyPatchTool bool           `json:"includeApplyPatchTool,omitempty" doc:"makes no difference: the model always has it"`
+
+	Interactive bool `json:"-"` // a user is there: a directory that they trust is treated as in the terminal UI
 }
 
 // NewSettings are those of a new conversation. from is Settings or ExecSettings of the
@@ -90,6 +92,9 @@ func (a *App) Settings(req SettingsRequest) (p.Settings, []string, error) {
 	s := cfg.Settings(choice, load.Cwd, withSkills(docs.Text, cfg.Home, load.Cwd))
 	if req.BaseInstructions != "" {
 		s.Instructions = req.BaseInstructions
+	}
+	if req.Interactive && s.Provider != config.Demo && a.Projects.Trust(load.Cwd) == project.Trusted {
+		s.Sandbox = cfg.TrustedSandbox()
 	}
 	remarks := ineffective(req, processWide, warnings)
 	for _, w := range more {
