@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/surface/acp"
 	"github.com/fermata-agent/fermata/internal/surface/appserver"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver"
 )
@@ -63,6 +64,16 @@ var mcpLooks = strings.Fields(`initialize notifications/initialized notification
 	addConversationListener removeConversationListener listConversations archiveConversation getUserAgent loginChatGpt cancelLoginChatGpt logoutChatGpt
 	gitDiffToRemote getUserSavedConfig getConfigToml getAuthStatus`)
 
+// acpRaises are those of acp, in a session T.
+var acpRaises = []raise{
+	{"session/set_config_option", `{"sessionId":"T","configId":"sandbox","value":"danger-full-access"}`, tooMuch},
+	{"session/set_mode", `{"sessionId":"T","modeId":"danger-full-access"}`, "there is no"},
+	{"session/prompt", `{"sessionId":"T","prompt":[{"type":"text","text":"run: echo x > OUT"}]}`, ""},
+}
+
+// acpLooks are its methods that take no settings: a session begins, or is opened, with those of the configuration and the command line.
+var acpLooks = strings.Fields(`initialize authenticate session/new session/load session/resume session/list session/close session/delete session/cancel session/set_model`)
+
 // webRaises are those of the HTTP API, of a conversation at T.
 var webRaises = []raise{
 	{"/api/v1/conversations", `{"sandbox":"danger-full-access","prompt":"x"}`, tooMuch},
@@ -78,7 +89,7 @@ func TestEveryMethodIsInTheTableOfLimits(t *testing.T) {
 		schema map[string]any
 		raises []raise
 		looks  []string
-	}{{appserver.Schema(), appRaises, appLooks}, {mcpserver.Schema(), mcpRaises, mcpLooks}} {
+	}{{appserver.Schema(), appRaises, appLooks}, {mcpserver.Schema(), mcpRaises, mcpLooks}, {acp.Schema(), acpRaises, acpLooks}} {
 		known := map[string]bool{}
 		for _, r := range x.raises {
 			known[r.method] = true
@@ -145,6 +156,24 @@ func TestNoMethodExceedsTheCommandLine(t *testing.T) {
 			undone := page("/api/v1/conversations/"+c.thread+"/undo", `{"turn":1}`)
 			if refused := strings.Contains(undone, "not allowed here"); refused == limit.writes {
 				t.Errorf("undo is answered %s", undone)
+			}
+		})
+		t.Run("acp, "+name, func(t *testing.T) {
+			t.Parallel()
+			pl := newPlace(t)
+			out := outside(t)
+			c := pl.editor(append([]string{"--demo"}, limit.flags...)...)
+			for _, r := range acpRaises {
+				params := strings.ReplaceAll(strings.ReplaceAll(r.params, "OUT", out), `"T"`, fmt.Sprintf("%q", c.session))
+				judge(t, r, fmt.Sprint(c.ask(r.method, params)), out)
+			}
+			if answer := fmt.Sprint(c.ask("session/set_mode", `{"sessionId":"S","modeId":"auto"}`)); strings.Contains(answer, "is not allowed here") == limit.writes {
+				t.Errorf("a mode that writes in the workspace is answered %s", answer)
+			}
+			inside := filepath.Join(pl.work, "inside")
+			c.ask("session/prompt", fmt.Sprintf(`{"sessionId":"S","prompt":[{"type":"text","text":%q}]}`, "run: echo x > "+inside))
+			if exists(inside) != limit.writes {
+				t.Errorf("the client's command wrote in the workspace: %v", exists(inside))
 			}
 		})
 		t.Run("MCP server, "+name, func(t *testing.T) {

@@ -70,11 +70,17 @@ func (s *mcpSite) connect(args ...string) *mcpClient {
 // start starts the server.
 func (s *mcpSite) start(args ...string) *mcpClient {
 	s.t.Helper()
-	pr := &process{t: s.t, done: make(chan struct{})}
-	pr.cmd = s.command(context.Background(), append([]string{"mcp-server"}, args...)...)
+	return s.onPipes(append([]string{"mcp-server"}, args...)...)
+}
+
+// onPipes starts a server that reads and writes lines.
+func (pl *place) onPipes(args ...string) *mcpClient {
+	pl.t.Helper()
+	pr := &process{t: pl.t, done: make(chan struct{})}
+	pr.cmd = pl.command(context.Background(), args...)
 	in, err := pr.cmd.StdinPipe()
 	if err != nil {
-		s.t.Fatal(err)
+		pl.t.Fatal(err)
 	}
 	r, w := io.Pipe()
 	pr.cmd.Stdout, pr.cmd.Stderr = w, &pr.err

@@ -1,4 +1,4 @@
-// Package servecmd holds the commands that serve: fermata serve, web, app-server and mcp-server. What
+// Package servecmd holds the commands that serve: fermata serve, web, app-server, acp and mcp-server. What
 // they serve is in the packages below internal/surface.
 package servecmd
 
@@ -18,9 +18,9 @@ import (
 // serveIdle is after how long without anything to do a process that serves ends.
 const serveIdle = 10 * time.Minute
 
-// Commands returns fermata web, mcp-server, app-server and serve.
+// Commands returns fermata web, mcp-server, app-server, acp and serve.
 func Commands(s cli.Streams) []*cobra.Command {
-	return []*cobra.Command{webCommand(s), mcpServerCommand(s), appServerCommand(s), serveCommand(s)}
+	return []*cobra.Command{webCommand(s), mcpServerCommand(s), appServerCommand(s), acpCommand(s), serveCommand(s)}
 }
 
 func serveCommand(s cli.Streams) *cobra.Command {
