@@ -5,19 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/pelletier/go-toml/v2"
-
+	"github.com/fermata-agent/fermata/internal/app/configfile"
 	"github.com/fermata-agent/fermata/internal/app/oneoff"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/proc"
-	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/internal/secrets"
 )
@@ -26,47 +23,6 @@ import (
 type RemoteDiff struct {
 	SHA  string `json:"sha"`
 	Diff string `json:"diff"`
-}
-
-// A SavedConfig is what the configuration file says, as far as clients know it. The
-// file's names are beside theirs.
-type SavedConfig struct {
-	ApprovalPolicy  string                  `json:"approvalPolicy,omitempty" toml:"approval_policy"`
-	SandboxMode     string                  `json:"sandboxMode,omitempty" toml:"sandbox_mode"`
-	SandboxSettings *SavedSandbox           `json:"sandboxSettings,omitempty" toml:"sandbox_workspace_write"`
-	Model           string                  `json:"model,omitempty" toml:"model"`
-	Effort          string                  `json:"modelReasoningEffort,omitempty" toml:"model_reasoning_effort"`
-	Summary         string                  `json:"modelReasoningSummary,omitempty" toml:"model_reasoning_summary"`
-	Verbosity       string                  `json:"modelVerbosity,omitempty" toml:"model_verbosity"`
-	Tools           *SavedTools             `json:"tools,omitempty" toml:"tools"`
-	Profile         string                  `json:"profile,omitempty" toml:"profile"`
-	Profiles        map[string]SavedProfile `json:"profiles" toml:"profiles"`
-}
-
-// A SavedSandbox is what the file says about the sandbox mode workspace-write.
-type SavedSandbox struct {
-	WritableRoots       []string `json:"writableRoots" toml:"writable_roots"`
-	NetworkAccess       *bool    `json:"networkAccess,omitempty" toml:"network_access"`
-	ExcludeTmpdirEnvVar *bool    `json:"excludeTmpdirEnvVar,omitempty" toml:"exclude_tmpdir_env_var"`
-	ExcludeSlashTmp     *bool    `json:"excludeSlashTmp,omitempty" toml:"exclude_slash_tmp"`
-}
-
-// SavedTools is what the file says about tools.
-type SavedTools struct {
-	WebSearch *bool `json:"webSearch,omitempty" toml:"web_search"`
-	Request   *bool `json:"-" toml:"web_search_request"` // an older name of it
-	ViewImage *bool `json:"viewImage,omitempty" toml:"view_image"`
-}
-
-// A SavedProfile is a profile of the file.
-type SavedProfile struct {
-	Model          string `json:"model,omitempty" toml:"model"`
-	ModelProvider  string `json:"modelProvider,omitempty" toml:"model_provider"`
-	ApprovalPolicy string `json:"approvalPolicy,omitempty" toml:"approval_policy"`
-	Effort         string `json:"modelReasoningEffort,omitempty" toml:"model_reasoning_effort"`
-	Summary        string `json:"modelReasoningSummary,omitempty" toml:"model_reasoning_summary"`
-	Verbosity      string `json:"modelVerbosity,omitempty" toml:"model_verbosity"`
-	ChatGPTBaseURL string `json:"chatgptBaseUrl,omitempty" toml:"chatgpt_base_url"`
 }
 
 // RunOnce runs a command outside of any conversation.
@@ -134,27 +90,10 @@ func gitOptions(home, dir string) git.Options {
 }
 
 // SavedConfig reads what the configuration file says now.
-func (a *App) SavedConfig() (SavedConfig, error) {
-	saved := SavedConfig{Profiles: map[string]SavedProfile{}}
-	file := configPath(a.Config.Home)
-	text, err := regular.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return saved, nil
-	}
-	if err != nil {
-		return saved, fmt.Errorf("read the configuration: %w", err)
-	}
-	if err := toml.Unmarshal(text, &saved); err != nil {
-		return saved, fmt.Errorf("read %s: %w", file, err)
-	}
-	if s := saved.SandboxSettings; s != nil && s.WritableRoots == nil {
-		s.WritableRoots = []string{}
-	}
-	if t := saved.Tools; t != nil && t.WebSearch == nil {
-		t.WebSearch = t.Request
-	}
-	return saved, nil
-}
+func (a *App) SavedConfig() (SavedConfig, error) { return configfile.ReadSaved(a.Config.Home) }
+
+// SavedConfig is configfile.Saved.
+type SavedConfig = configfile.Saved
 
 // Key reports whether there is a key for the provider that conversations begin
 // with, and what it is, if clients may know.

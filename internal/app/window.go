@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -79,11 +78,6 @@ func (m *Models) effort(s p.Settings) string {
 	}
 	known, _ := m.config.Catalogue().Find(s.Provider, s.Model)
 	return known.DefaultEffort()
-}
-
-// ContextWindow is how many tokens the model of a conversation takes, as far as that is known without asking a service; 0 if it is not.
-func (m *Models) ContextWindow(s p.Settings) int64 {
-	return cmp.Or(s.ContextWindow, m.config.ContextWindow, m.config.Window(s.Provider, s.Model))
 }
 
 // Cost is what some usage of a model costs in US dollars. Its second result is false if the price is

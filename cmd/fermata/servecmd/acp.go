@@ -1,6 +1,7 @@
 package servecmd
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -45,7 +46,10 @@ func serveACP(ctx context.Context, s cli.Streams, f cli.RunFlags) error {
 // acpLocal is what the clients of acp can ask about the machine.
 type acpLocal struct{ *app.App }
 
-func (l acpLocal) ContextWindow(s p.Settings) int64 { return l.Models.ContextWindow(s) }
+// ContextWindow is how many tokens a model takes, as far as that is known without asking its service; 0 if it is not.
+func (l acpLocal) ContextWindow(s p.Settings) int64 {
+	return cmp.Or(s.ContextWindow, l.Config.ContextWindow, l.Config.Window(s.Provider, s.Model))
+}
 
 func (l acpLocal) Cost(s p.Settings, u p.Usage) (usd float64, ok bool) { return l.Models.Cost(s, u) }
 

@@ -1,4 +1,4 @@
-// Package configfile edits the configuration file of a home directory and keeps its comments.
+// Package configfile reads the configuration file of a home directory as clients know it, and edits it and keeps its comments.
 package configfile
 
 import (
