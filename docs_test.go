@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -72,4 +73,49 @@ func hintParts(n ast.Node) (parts []string) {
 		return true
 	})
 	return parts
+}
+
+// link is a link of Markdown to a file of the repository.
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+// Links between pages lead to files that are there.
+func TestLinksLeadSomewhere(t *testing.T) {
+	pages, _ := filepath.Glob("docs/*.md")
+	tops, _ := filepath.Glob("*.md")
+	pages = append(pages, tops...)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), found[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+	if len(pages) < 15 {
+		t.Errorf("only %d pages were found", len(pages))
+	}
+}
+
+// Every page is on the index, and the first page stays one that is read to its end.
+func TestPagesAreOnTheIndex(t *testing.T) {
+	index, err := os.ReadFile("docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, _ := filepath.Glob("docs/*.md")
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/README.md does not name %s", name)
+		}
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(readme), "\n"); n > 120 {
+		t.Errorf("README.md has %d lines, at most 120", n)
+	}
 }
