@@ -23,6 +23,8 @@ func BenchmarkSpawn(b *testing.B) {
 		b.Run(c.name+"/bare", func(b *testing.B) { benchmarkBare(b, spec) })
 		b.Run(c.name+"/cold", func(b *testing.B) { benchmarkShim(b, spec, coolDown) })
 		b.Run(c.name+"/warm", func(b *testing.B) { benchmarkShim(b, spec, warmUp) })
+		spec.Confine = noConfinement
+		b.Run(c.name+"/staged", func(b *testing.B) { benchmarkShim(b, spec, warmUp) })
 	}
 }
 
@@ -41,7 +43,7 @@ func benchmarkBare(b *testing.B, spec Spec) {
 	m.report(b)
 }
 
-func benchmarkShim(b *testing.B, spec Spec, prepare func(testing.TB, *Spawner)) {
+func benchmarkShim(b *testing.B, spec Spec, prepare func(testing.TB, *Spawner, kind)) {
 	s, err := NewSpawner()
 	if err != nil {
 		b.Fatal(err)
@@ -50,7 +52,7 @@ func benchmarkShim(b *testing.B, spec Spec, prepare func(testing.TB, *Spawner)) 
 
 	var m medians
 	for b.Loop() {
-		prepare(b, s)
+		prepare(b, s, s.kindFor(spec))
 		m.measure(func() {
 			if r := s.Run(b.Context(), spec, func(Stream, []byte) {}); r.Err != nil || r.ExitCode != 0 {
 				b.Fatalf("result %+v", r)
@@ -76,17 +78,17 @@ func (m medians) report(b *testing.B) {
 }
 
 // coolDown takes the spare away.
-func coolDown(_ testing.TB, s *Spawner) {
-	if sh := s.takeSpare(kind{}); sh != nil {
+func coolDown(_ testing.TB, s *Spawner, k kind) {
+	if sh := s.takeSpare(k); sh != nil {
 		sh.dismiss()
 	}
 }
 
-// warmUp waits until there is a spare that has said hello.
-func warmUp(tb testing.TB, s *Spawner) {
+// warmUp waits until there is a spare of a kind that has said hello.
+func warmUp(tb testing.TB, s *Spawner, k kind) {
 	tb.Helper()
-	s.warm(kind{})
-	sh := s.takeSpare(kind{})
+	s.warm(k)
+	sh := s.takeSpare(k)
 	if sh == nil {
 		tb.Fatal("no spare shim")
 	}
@@ -96,5 +98,5 @@ func warmUp(tb testing.TB, s *Spawner) {
 	back <- sh
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.spares[kind{}] = back
+	s.spares[k] = back
 }

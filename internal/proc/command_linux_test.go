@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 func TestResultOfCommand(t *testing.T) {
@@ -186,7 +189,9 @@ func TestStopAfterEndIsNoStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Release()
-	eventually(t, "the command has ended", func() bool { return !exists("/proc/" + itoa(c.Identity().Leader)) })
+	eventually(t, "the command has ended, and the shim has what it left", func() bool {
+		return slices.ContainsFunc(childrenOf(t, c.Identity().PID), func(p tree.Process) bool { return p.Session != p.PID })
+	})
 	c.Stop(errors.New("late"))
 	r := c.Wait()
 	if r.ExitCode != 5 || r.Killed != 1 || r.Err != nil {
@@ -224,7 +229,7 @@ func TestNoGrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Release()
-	eventually(t, "the command runs", func() bool { return commandName(c.Identity().Leader) == "sleep" })
+	eventually(t, "the command runs", func() bool { return commandName(tree.CommandPID(c.Identity())) == "sleep" })
 	c.Stop(nil)
 	if r := c.Wait(); r.Signal != "SIGKILL" || r.Killed != 1 {
 		t.Errorf("result %+v, want SIGKILL", r)

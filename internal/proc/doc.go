@@ -2,13 +2,14 @@
 //
 // Three processes take part in one command:
 //
-//	fermata ──control, status pipes──▶ shim ──▶ stage, which becomes the command
+//	fermata ──control, status pipes──▶ shim ──▶ the command
 //
 // The shim is our own binary, started again (see ShimMain). It is a child
 // subreaper, so every process that the command ever starts stays its
 // descendant, however often it forks, and when the shim has no child left it
-// has no descendant left. The stage waits in its own session, applies the
-// confinement to itself and then becomes the command by exec: so the
+// has no descendant left. A command that nothing confines is started by the shim
+// itself. For a confined one it starts a stage, which waits in its own session, applies
+// the confinement to itself and then becomes the command by exec: so the
 // confinement never touches the shim, which must stay able to kill.
 //
 // What is guaranteed on Linux:

@@ -211,7 +211,7 @@ func TestWriteToACommandThatDoesNotRead(t *testing.T) {
 	c, out := startPty(t, `stty raw -echo; echo up; read x; test $(head -c 5) = hello && exit 7`)
 	defer c.Stop(nil)
 	eventually(t, "the command is up", func() bool { return strings.Contains(out.Text(), "up") })
-	if err := syscall.Kill(-c.Identity().Leader, syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(-tree.CommandPID(c.Identity()), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	text := []byte(strings.Repeat("x", 1<<20))
@@ -220,7 +220,7 @@ func TestWriteToACommandThatDoesNotRead(t *testing.T) {
 		t.Fatalf("wrote %d bytes, error %v, want %v", n, err, os.ErrDeadlineExceeded)
 	}
 	// When it reads again, it can be written to again, and its output comes.
-	if err := syscall.Kill(-c.Identity().Leader, syscall.SIGCONT); err != nil {
+	if err := syscall.Kill(-tree.CommandPID(c.Identity()), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "what is left is taken", func() bool {

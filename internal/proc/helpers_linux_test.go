@@ -33,6 +33,11 @@ func eventually(tb testing.TB, what string, cond func() bool) {
 
 func contextForHelper() context.Context { return context.Background() }
 
+func alivePID(pid int) bool {
+	p, err := tree.Read(pid)
+	return err == nil && !p.Dead()
+}
+
 // needs skips the test if a program is missing.
 func needs(tb testing.TB, programs ...string) {
 	tb.Helper()

@@ -87,7 +87,7 @@ func agentMain() int {
 		return 4
 	}
 	if job.Warm {
-		s.warm(kind{})
+		s.warm(kind{scoped: true, staged: true})
 	}
 	if len(job.Spec.Argv) == 0 {
 		select {} // only the spare is wanted

@@ -19,6 +19,10 @@ import (
 // canAdopt says that orphans do not fall to us: the reaper's word is not enough.
 const canAdopt = false
 
+// needsStage says that every command needs a stage: the tree is known by its leader, so that one must be there
+// before the command is recorded.
+const needsStage = true
+
 // leaseClock is the clock of leases.
 const leaseClock = unix.CLOCK_MONOTONIC
 
@@ -49,6 +53,8 @@ func enterNamespace() error { return errors.ErrUnsupported }
 func commandTree(leader int) ([]tree.Process, error) { return tree.Group(leader) }
 
 func reserveProcesses() {}
+
+func reserveProcessesOf(int) {}
 
 func withReserve(start func() error) error { return start() }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // TestOrderOfStreams writes to both pipes without a pause: what was ready first
@@ -81,7 +83,7 @@ func TestPipeHeldBySurvivor(t *testing.T) {
 			c.Release()
 			eventually(t, "the command is up", func() bool { return out.Total() > 0 })
 			for _, fd := range []string{"1", "2"} {
-				f, err := os.OpenFile("/proc/"+itoa(c.Identity().Leader)+"/fd/"+fd, os.O_WRONLY, 0)
+				f, err := os.OpenFile("/proc/"+itoa(tree.CommandPID(c.Identity()))+"/fd/"+fd, os.O_WRONLY, 0)
 				if err != nil {
 					t.Fatal(err)
 				}

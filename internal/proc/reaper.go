@@ -10,7 +10,7 @@ import (
 
 // reaper is the only one who waits for children in the shim.
 type reaper struct {
-	leader int
+	leader int           // only run uses it
 	exited chan struct{} // closed when the command itself has ended
 	gone   chan struct{} // closed when there is no child, so no descendant
 
@@ -18,13 +18,14 @@ type reaper struct {
 	end *exitStatus // guarded by mu
 }
 
-func newReaper(leader int) *reaper {
-	return &reaper{leader: leader, exited: make(chan struct{}), gone: make(chan struct{})}
+func newReaper() *reaper {
+	return &reaper{exited: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// run waits for children until there is none.
-func (r *reaper) run() {
+// run waits for children until there is none. leader is the first of them.
+func (r *reaper) run(leader int) {
 	defer close(r.gone)
+	r.leader = leader
 	for {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, 0, nil)

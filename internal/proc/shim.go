@@ -20,13 +20,14 @@ const (
 	shimName = "fermata-shim"
 
 	partSupervise = "supervise" // the shim proper
-	partStage     = "stage"     // what becomes the command
+	partStage     = "stage"     // what becomes a confined command
 	partProbe     = "probe"     // tries whether a PID namespace can be had
 
 	userSuffix = "+user" // the stage lives, or shall live, in a user namespace
 	pidsSuffix = "+pids" // the shim is the first process of a PID namespace
 
 	scopedSuffix = "+scoped" // the command may signal its own processes only
+	stagedSuffix = "+staged" // a stage becomes the command
 )
 
 // part names a part that is played for a kind.
@@ -40,12 +41,16 @@ func (k kind) part(name string) string {
 	if k.scoped {
 		name += scopedSuffix
 	}
+	if k.staged {
+		name += stagedSuffix
+	}
 	return name
 }
 
 // parsePart is the reverse.
 func parsePart(text string) (name string, k kind) {
-	name, k.scoped = strings.CutSuffix(text, scopedSuffix)
+	name, k.staged = strings.CutSuffix(text, stagedSuffix)
+	name, k.scoped = strings.CutSuffix(name, scopedSuffix)
 	name, k.pids = strings.CutSuffix(name, pidsSuffix)
 	name, k.user = strings.CutSuffix(name, userSuffix)
 	return name, k
@@ -105,10 +110,10 @@ type serveFunc func(spec json.RawMessage, f *os.File)
 // supervisor is the shim: it owns one tree from beginning to end.
 type supervisor struct {
 	status *json.Encoder
-	stage  *os.File // orders to the stage
-	leader int
-	begun  bool // what became of the stage was reported to fermata
-	asked  bool // somebody asked for the end; written before stop is closed
+	stage  *os.File // orders to the stage; nil without one
+	leader int      // 0 until there is a process
+	begun  bool     // what became of the stage was reported to fermata
+	asked  bool     // somebody asked for the end; written before stop is closed
 
 	orders  chan order    // one, or closed
 	release chan struct{} // closed when released
@@ -135,34 +140,23 @@ func superviseMain(k kind, serve serveFunc) int {
 		group = tree.NewCgroup()
 		defer group.Remove()
 	}
-	stage, stageFailed, leader, err := startStage(k, group)
-	if err != nil && group != nil {
-		group.Remove()
-		group = nil
-		stage, stageFailed, leader, err = startStage(k, nil)
-	}
-	if err != nil {
-		return 1
-	}
-
-	_ = syscall.Close(socketFD) // it is the command's
-	hideFromTracers()
 	s := &supervisor{
 		status:  json.NewEncoder(os.NewFile(statusFD, "status")),
-		stage:   stage,
-		leader:  leader,
 		orders:  make(chan order, 1),
 		release: make(chan struct{}),
 		stop:    make(chan struct{}),
 		failed:  make(chan *failure, 1),
-		reaper:  newReaper(leader),
+		reaper:  newReaper(),
 		serve:   serve,
 		stages:  make(chan json.RawMessage, 1),
 		scoped:  scoped,
 		group:   group,
 		lease:   deadline{ended: make(chan struct{})},
 	}
-	go s.reaper.run()
+	if k.staged && !s.startStage(k) {
+		return 1
+	}
+	hideFromTracers()
 	lifeline := make(chan struct{})
 	go s.readControl(lifeline)
 	go func() {
@@ -174,8 +168,7 @@ func superviseMain(k kind, serve serveFunc) int {
 		}
 		close(s.stop)
 	}()
-	go s.readStage(stageFailed)
-	s.say(report{Hello: &hello{Leader: leader, Cgroup: group.Dir()}})
+	s.say(report{Hello: &hello{Leader: s.leader, Cgroup: s.group.Dir()}})
 	reserveThreads(shimThreads) // before the command can use them up; a spare has the time
 	s.supervise()
 	return 0
@@ -194,7 +187,26 @@ func catchSignals() <-chan os.Signal {
 	return asked
 }
 
-// startStage starts the second half of the shim, in its own session. It returns
+// startStage starts the second half of the shim, and what listens to it.
+func (s *supervisor) startStage(k kind) bool {
+	stage, failed, leader, err := startStage(k, s.group)
+	if err != nil && s.group != nil {
+		s.group.Remove()
+		s.group = nil
+		stage, failed, leader, err = startStage(k, nil)
+	}
+	if err != nil {
+		return false
+	}
+
+	_ = syscall.Close(socketFD) // it is the command's
+	s.stage, s.leader = stage, leader
+	go s.reaper.run(leader)
+	go s.readStage(failed)
+	return true
+}
+
+// startStage starts a stage, in its own session. It returns
 // the pipe for its orders and the socket on which it reports.
 func startStage(k kind, group *tree.Cgroup) (orders, failed *os.File, leader int, err error) {
 	ordersR, orders, err := os.Pipe()
@@ -303,6 +315,11 @@ func (s *supervisor) supervise() {
 		return
 	}
 
+	if s.stage == nil {
+		s.superviseDirect(o)
+		return
+	}
+
 	s.stages <- o.Stage
 	go s.command(o.Stage)
 	select {
@@ -332,9 +349,11 @@ func (s *supervisor) command(text json.RawMessage) {
 	_ = to.Encode(release{Release: true})
 }
 
-// abandon ends a stage that was never released: nothing ran.
+// abandon ends a stage that was never released, if there is one: nothing ran.
 func (s *supervisor) abandon() {
-	s.end(order{Bound: defaultBound})
+	if s.stage != nil {
+		s.end(order{Bound: defaultBound})
+	}
 	s.say(report{Idle: &struct{}{}})
 }
 

@@ -41,6 +41,10 @@ type kind struct {
 	// scoped is for confined commands without a PID namespace: neither they nor
 	// the shim's killing thread can signal processes outside the tree.
 	scoped bool
+
+	// staged is for commands that are confined, or that live in a user namespace:
+	// something of ours has to run in the process that becomes the command.
+	staged bool
 }
 
 // NewSpawner returns a Spawner and makes this process a child subreaper: what a
@@ -111,7 +115,11 @@ func (s *Spawner) kindFor(spec Spec) kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pids := spec.PIDNamespace && !s.noPIDs
-	return kind{user: spec.UserNamespace, pids: pids, input: spec.Input, scoped: spec.Confine != nil && !pids}
+	return kind{
+		user: spec.UserNamespace, pids: pids, input: spec.Input,
+		scoped: spec.Confine != nil && !pids,
+		staged: needsStage || spec.Confine != nil || spec.UserNamespace,
+	}
 }
 
 func (s *Spawner) withoutPIDs() {
@@ -139,7 +147,8 @@ func (s *Spawner) take(ctx context.Context, k kind, confined bool, token string)
 	if err == nil || !k.pids || ctx.Err() != nil {
 		return sh, err
 	}
-	if sh, err = fresh(ctx, kind{user: k.user, input: k.input, scoped: confined}, token); err == nil {
+	k.pids, k.scoped = false, confined
+	if sh, err = fresh(ctx, k, token); err == nil {
 		s.withoutPIDs()
 	}
 	return sh, err

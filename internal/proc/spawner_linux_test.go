@@ -1,10 +1,12 @@
 package proc
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,18 +18,24 @@ import (
 // sparePID waits for the spare and returns its process number.
 func sparePID(t *testing.T, s *Spawner) int {
 	t.Helper()
-	warmUp(t, s)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sh := <-s.spares[kind{}]
-	s.spares[kind{}] <- sh
-	return sh.id.PID
+	return spareOf(t, s, kind{}).PID
 }
 
-func alivePID(pid int) bool {
-	p, err := tree.Read(pid)
-	return err == nil && !p.Dead()
+// spareOf waits for the spare of a kind and returns its process.
+func spareOf(t *testing.T, s *Spawner, k kind) tree.Process {
+	t.Helper()
+	warmUp(t, s, k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sh := <-s.spares[k]
+	s.spares[k] <- sh
+	return tree.Process{PID: sh.id.PID, Start: sh.id.Start}
 }
+
+// stagedKind is what a confined command needs.
+var stagedKind = kind{scoped: true, staged: true}
+
+func lives(p tree.Process) bool { return livesAs(p.PID, p.Start) }
 
 func TestSpareServesOneCommand(t *testing.T) {
 	s := newSpawner(t)
@@ -90,69 +98,66 @@ func TestSpareIsReplaced(t *testing.T) {
 }
 
 func TestCloseEndsSpare(t *testing.T) {
-	s := newSpawner(t)
-	spare := sparePID(t, s)
-	tree := append(childrenOf(t, spare), spare)
-	if len(tree) != 2 {
-		t.Fatalf("spare and stage are %v, want two processes", tree)
-	}
-	s.Close()
-	for _, pid := range tree {
-		if alivePID(pid) {
-			t.Errorf("process %d of the spare lives after close", pid)
+	for k, processes := range map[kind]int{{}: 1, stagedKind: 2} {
+		s := newSpawner(t)
+		spare := spareOf(t, s, k)
+		tree := append(childrenOf(t, spare.PID), spare)
+		if len(tree) != processes {
+			t.Fatalf("the processes of a spare are %v, want %d", tree, processes)
 		}
+		s.Close()
+		for _, p := range tree {
+			if lives(p) {
+				t.Errorf("process %d of the spare lives after close", p.PID)
+			}
+		}
+		s.warm(k)
+		if s.spares[k] != nil {
+			t.Error("a spare was started after close")
+		}
+		s.Close() // again
 	}
-	s.warm(kind{})
-	if s.spares[kind{}] != nil {
-		t.Error("a spare was started after close")
-	}
-	s.Close() // again
 }
 
 // childrenOf lists the children of a process.
-func childrenOf(t *testing.T, pid int) []int {
+func childrenOf(t *testing.T, pid int) []tree.Process {
 	t.Helper()
 	table, err := tree.Table()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pids []int
-	for _, p := range table {
-		if p.PPID == pid && !p.Dead() {
-			pids = append(pids, p.PID)
-		}
-	}
-	return pids
+	return slices.DeleteFunc(table, func(p tree.Process) bool { return p.PPID != pid || p.Dead() })
 }
 
 func TestSpareDiesWithFermata(t *testing.T) {
 	a := startAgent(t, agentJob{Warm: true})
-	var tree []int
+	var tree []tree.Process
 	eventually(t, "spare and stage are there", func() bool {
 		tree = childrenOf(t, a.Process.Pid)
 		if len(tree) == 1 {
-			tree = append(tree, childrenOf(t, tree[0])...)
+			tree = append(tree, childrenOf(t, tree[0].PID)...)
 		}
 		return len(tree) == 2
 	})
 	a.kill()
-	eventually(t, "spare and stage are gone", func() bool { return !alivePID(tree[0]) && !alivePID(tree[1]) })
+	eventually(t, "spare and stage are gone", func() bool { return !lives(tree[0]) && !lives(tree[1]) })
 }
 
 func TestKilledSpareIsNoHarm(t *testing.T) {
 	s := newSpawner(t)
-	spare := sparePID(t, s)
-	stage := childrenOf(t, spare)
-	if err := syscall.Kill(spare, syscall.SIGKILL); err != nil {
+	spare := spareOf(t, s, stagedKind)
+	stage := childrenOf(t, spare.PID)
+	if err := syscall.Kill(spare.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the spare is dead", func() bool { return !alivePID(spare) })
-	if r, out := runScript(t, s, "echo fine"); r.Err != nil || out.Text() != "fine\n" {
+	eventually(t, "the spare is dead", func() bool { return !lives(spare) })
+	r, out := runSpec(t, s, Spec{Argv: []string{"echo", "fine"}, Confine: noConfinement})
+	if r.Err != nil || out.Text() != "fine\n" {
 		t.Errorf("result %+v, output %q", r, out.Text())
 	}
-	for _, pid := range stage {
-		if _, err := os.Stat("/proc/" + itoa(pid)); err == nil {
-			t.Errorf("stage %d of the dead spare was not waited for", pid)
+	for _, p := range stage {
+		if now, err := tree.Read(p.PID); err == nil && now.Start == p.Start {
+			t.Errorf("stage %d of the dead spare was not waited for", p.PID)
 		}
 	}
 }
@@ -168,7 +173,7 @@ func TestHaltedSpareIsNoHarm(t *testing.T) {
 }
 
 func TestKilledStageIsReported(t *testing.T) {
-	c, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"true"}}, nil)
+	c, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"true"}, Confine: noConfinement}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,24 +188,64 @@ func TestKilledStageIsReported(t *testing.T) {
 // TestSpawnErrorBeforeRelease has a command that cannot run, which is known
 // before anybody lets it.
 func TestSpawnErrorBeforeRelease(t *testing.T) {
-	c, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"no-such-program"}}, nil)
-	if err != nil {
-		t.Fatal(err)
+	for name, confine := range withAndWithoutStage {
+		t.Run(name, func(t *testing.T) {
+			c, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"no-such-program"}, Confine: confine}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := c.Wait(); !errors.Is(r.Err, fs.ErrNotExist) || r.ExitCode != -1 {
+				t.Errorf("result %+v, want %v", r, fs.ErrNotExist)
+			}
+			c.Release()
+		})
 	}
-	if r := c.Wait(); !errors.Is(r.Err, fs.ErrNotExist) || r.ExitCode != -1 {
-		t.Errorf("result %+v, want %v", r, fs.ErrNotExist)
+}
+
+// noConfinement makes a command have a stage that confines nothing.
+var noConfinement = json.RawMessage("{}")
+
+// withAndWithoutStage is Spec.Confine for both ways to start a command.
+var withAndWithoutStage = map[string]json.RawMessage{"with a stage": noConfinement, "without": nil}
+
+// TestUnconfinedCommandHasNoStage looks at what waits for a release: one process for a command that nothing
+// confines, and two for others.
+func TestUnconfinedCommandHasNoStage(t *testing.T) {
+	for name, want := range map[string]int{"with a stage": 1, "without": 0} {
+		t.Run(name, func(t *testing.T) {
+			cmd, err := newSpawner(t).Start(t.Context(), Spec{Argv: []string{"true"}, Confine: withAndWithoutStage[name]}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(childrenOf(t, cmd.Identity().PID)); n != want {
+				t.Errorf("the shim has %d children before the release, want %d", n, want)
+			}
+			cmd.Release()
+			if r := cmd.Wait(); r.Err != nil || r.ExitCode != 0 {
+				t.Errorf("result %+v", r)
+			}
+		})
 	}
-	c.Release()
 }
 
 func TestNothingRunsBeforeRelease(t *testing.T) {
+	for name, confine := range withAndWithoutStage {
+		t.Run(name, func(t *testing.T) { testNothingRunsBeforeRelease(t, confine) })
+	}
+}
+
+func testNothingRunsBeforeRelease(t *testing.T, confine json.RawMessage) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ran")
-	spec := Spec{Argv: []string{"touch", file}, Dir: dir}
-	awaitStage := func(t *testing.T, id tree.Identity) {
+	spec := Spec{Argv: []string{"touch", file}, Dir: dir, Confine: confine}
+	awaitReady := func(t *testing.T, id tree.Identity) {
 		t.Helper()
-		eventually(t, "the stage is prepared", func() bool {
-			wd, err := os.Readlink("/proc/" + itoa(id.Leader) + "/cwd")
+		eventually(t, "the command is prepared", func() bool {
+			waits := id.Leader
+			if waits == 0 {
+				waits = id.PID
+			}
+			wd, err := os.Readlink("/proc/" + itoa(waits) + "/cwd")
 			return wd == dir || errors.Is(err, fs.ErrPermission) // only root can look
 		})
 		awaitTick(t) // in which it could run
@@ -218,25 +263,27 @@ func TestNothingRunsBeforeRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := cmd.Identity()
-			awaitStage(t, id)
+			awaitReady(t, id)
 			c.end(cmd)
 			r := cmd.Wait()
 			if !errors.Is(r.Err, ErrNotReleased) || r.ExitCode != -1 || !r.Stopped || r.Duration != 0 {
 				t.Errorf("result %+v, want %v", r, ErrNotReleased)
 			}
-			if exists(file) || alivePID(id.PID) || alivePID(id.Leader) {
+			if exists(file) || livesAs(id.PID, id.Start) || livesAs(id.Leader, id.LeaderStart) {
 				t.Error("something ran or is left")
 			}
 		})
 	}
 	t.Run("kill of fermata", func(t *testing.T) {
 		a := startAgent(t, agentJob{Spec: spec, Hold: true})
-		if !livesAs(a.id.PID, a.id.Start) || !livesAs(a.id.Leader, a.id.LeaderStart) {
+		if !livesAs(a.id.PID, a.id.Start) || confine != nil && !livesAs(a.id.Leader, a.id.LeaderStart) {
 			t.Fatalf("identity %+v does not name living processes", a.id)
 		}
-		awaitStage(t, a.id)
+		awaitReady(t, a.id)
 		a.kill()
-		eventually(t, "shim and stage are gone", func() bool { return !alivePID(a.id.PID) && !alivePID(a.id.Leader) })
+		eventually(t, "shim and stage are gone", func() bool {
+			return !livesAs(a.id.PID, a.id.Start) && !livesAs(a.id.Leader, a.id.LeaderStart)
+		})
 		if exists(file) {
 			t.Error("the command ran")
 		}

@@ -22,9 +22,7 @@ import (
 // returns only if it does not.
 func stageMain(k kind, confine func(json.RawMessage) (*os.File, error)) int {
 	runtime.LockOSThread() // what confine does to this thread must hold at exec
-	unix.CloseOnExec(controlFD)
-	unix.CloseOnExec(statusFD)
-	unix.CloseOnExec(socketFD)
+	closeOursOnExec()
 	hideFromTracers()
 
 	in := json.NewDecoder(os.NewFile(controlFD, "orders"))
@@ -50,6 +48,13 @@ func stageMain(k kind, confine func(json.RawMessage) (*os.File, error)) int {
 	return giveUp(c.exec())
 }
 
+// closeOursOnExec keeps our descriptors from the command.
+func closeOursOnExec() {
+	for _, fd := range []int{controlFD, statusFD, socketFD} {
+		unix.CloseOnExec(fd)
+	}
+}
+
 // giveUp tells the shim why there is no command.
 func giveUp(err error) int {
 	if text, err := json.Marshal(failureOf(err)); err == nil {
@@ -62,29 +67,19 @@ func giveUp(err error) int {
 type image struct {
 	path      string
 	argv, env []string
+	socket    int // a descriptor that it inherits; 0 for none
 }
 
 // prepare does everything short of exec.
 func (o *stageOrder) prepare(confine func(json.RawMessage) (*os.File, error)) (*image, error) {
-	c := &image{argv: stringsOf(o.Argv), env: stringsOf(o.Env)}
 	if o.TTY != "" {
 		if err := takeTerminal(o.TTY); err != nil {
 			return nil, fmt.Errorf("open terminal: %w", err)
 		}
 	}
-	if err := os.Chdir(string(o.Dir)); err != nil {
-		return nil, fmt.Errorf("change to working directory: %w", err)
-	}
-
-	path, err := lookPath(c.argv[0], c.env)
+	c, err := o.find()
 	if err != nil {
 		return nil, err
-	}
-	c.path = path
-	if o.Socket {
-		if c.env, err = socket.Pass(socketFD, c.env); err != nil {
-			return nil, err
-		}
 	}
 	reserveProcesses()
 	_ = tree.SetMark(o.Mark) // without it less is found after a crash
@@ -103,6 +98,24 @@ func (o *stageOrder) prepare(confine func(json.RawMessage) (*os.File, error)) (*
 		return nil, fmt.Errorf("confine: %w", err)
 	}
 	return c, nil
+}
+
+// find changes to the command's directory and finds its program from there.
+func (o *stageOrder) find() (*image, error) {
+	c := &image{argv: stringsOf(o.Argv), env: stringsOf(o.Env)}
+	if err := os.Chdir(string(o.Dir)); err != nil {
+		return nil, fmt.Errorf("change to working directory: %w", err)
+	}
+
+	path, err := lookPath(c.argv[0], c.env)
+	if err != nil {
+		return nil, err
+	}
+	c.path = path
+	if o.Socket {
+		c.socket, c.env, err = socket.Pass(socketFD, c.env)
+	}
+	return c, err
 }
 
 // exec returns only on failure.
@@ -133,9 +146,9 @@ func lookPath(name string, env []string) (string, error) {
 // takeTerminal makes the terminal our standard files and controls it. We lead a
 // session without a terminal, so the kernel lets us.
 func takeTerminal(path string) error {
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	fd, err := openSlave(path)
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
+		return err
 	}
 
 	if err := unix.IoctlSetInt(fd, unix.TIOCSCTTY, 0); err != nil {
@@ -147,6 +160,15 @@ func takeTerminal(path string) error {
 		}
 	}
 	return nil
+}
+
+// openSlave opens a terminal without making it ours.
+func openSlave(path string) (int, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return 0, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
 }
 
 func stringsOf(list [][]byte) []string {

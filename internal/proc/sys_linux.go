@@ -16,6 +16,9 @@ import (
 // a child has no descendant.
 const canAdopt = true
 
+// needsStage says that every command needs a stage.
+const needsStage = false
+
 // leaseClock is the clock of leases.
 const leaseClock = unix.CLOCK_BOOTTIME
 
@@ -68,14 +71,19 @@ func commandTree(int) ([]tree.Process, error) { return tree.Below() }
 
 // reserveProcesses lowers the limit of processes for the calling process and its
 // descendants, so that the command cannot use up what shim and fermata need.
-func reserveProcesses() {
+func reserveProcesses() { reserveProcessesOf(0) }
+
+// reserveProcessesOf does it for a process that was just started, 0 for the calling one. Its
+// limit is lower than this process's already if it was started by withReserve; now it cannot
+// raise it again.
+func reserveProcessesOf(pid int) {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {
 		return
 	}
 	limit.Cur -= min(64, limit.Cur/8)
 	limit.Max = limit.Cur
-	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &limit)
+	_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil)
 }
 
 // limitMu is held while the limit of this process is lower than it was.
@@ -132,7 +140,5 @@ func scopeSignals() bool {
 
 // bornIn starts a process in a cgroup, if there is one.
 func bornIn(attr *syscall.SysProcAttr, group *tree.Cgroup) {
-	if fd, ok := group.FD(); ok {
-		attr.UseCgroupFD, attr.CgroupFD = true, fd
-	}
+	attr.CgroupFD, attr.UseCgroupFD = group.FD()
 }

@@ -95,9 +95,9 @@ func TestCloseEndsSpares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := []kind{{}, {user: true}}
+	kinds := []kind{{}, {user: true, staged: true}}
 	if pidNamespaces() {
-		kinds = append(kinds, kind{pids: true}, kind{user: true, pids: true})
+		kinds = append(kinds, kind{pids: true}, kind{user: true, pids: true, staged: true})
 	}
 	for _, k := range kinds {
 		if r := s.Run(t.Context(), Spec{Argv: []string{"true"}, UserNamespace: k.user, PIDNamespace: k.pids}, nil); r.Err != nil {

@@ -88,16 +88,16 @@ func shutdownWrite(f *os.File) error {
 }
 
 // Pass makes the socket in this process one that the command inherits, and
-// adds its number to the environment.
-func Pass(fd int, env []string) ([]string, error) {
+// adds its number to the environment. It returns both.
+func Pass(fd int, env []string) (number int, with []string, err error) {
 	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD, leastSocket)
 	if err != nil { // the limit may be lower
 		n, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD, fd+1)
 	}
 	if err != nil {
-		return nil, os.NewSyscallError("fcntl", err)
+		return 0, nil, os.NewSyscallError("fcntl", err)
 	}
-	return append(env, Variable+"="+strconv.Itoa(n)), nil
+	return n, append(env, Variable+"="+strconv.Itoa(n)), nil
 }
 
 // A Desk serves the processes of one command. What they send is not trusted: whatever

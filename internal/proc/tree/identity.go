@@ -23,7 +23,8 @@ type Identity struct {
 	Boot  string `json:"boot"`  // boot id of the kernel and id of the PID namespace
 
 	// Leader is the process that becomes the command, which leads its own
-	// session. Zero when the command has a PID namespace of its own.
+	// session. Zero when the command has a PID namespace of its own, and when there is no
+	// such process before the release, because nothing confines the command.
 	Leader      int    `json:"leader,omitempty"`
 	LeaderStart uint64 `json:"leader_start,omitempty"`
 

@@ -24,7 +24,7 @@ const lateBound = 10 * time.Second
 // and the leader (same number, start time and boot), their descendants,
 // processes that carry the command's mark in their limits or its token in their
 // environment (as far as we may look into them), their descendants, and the
-// command's session if its leader or a member of it that is marked is among them.
+// command's session if its number is known and its leader, or a member of it that is marked, is among them.
 // What can escape, therefore, is a process that lowered its limit of file locks,
 // emptied its environment and leads a session of its own, if fermata, the shim and
 // every ancestor of it were dead before Reclaim was called: it cannot be distinguished from
@@ -96,12 +96,15 @@ func Running(id Identity) bool {
 }
 
 // CommandPID is the number of the process that a running command began with, or
-// zero. In a PID namespace it is not part of the identity: to find it takes a look
+// zero. Where it is not part of the identity, to find it takes a look
 // at the process table, which is too much for every command.
 func CommandPID(id Identity) int {
-	table, err := Table()
-	if id.Leader != 0 || err != nil || !Running(id) {
+	if id.Leader != 0 || !Running(id) {
 		return id.Leader
+	}
+	table, err := Table()
+	if err != nil {
+		return 0
 	}
 	return leaderBelow(id.PID, table).PID
 }
