@@ -98,7 +98,9 @@ func TestBackgroundCommandIsStoppedWithItsTurn(t *testing.T) {
 func TestBackgroundCommandEndsWithTheProgram(t *testing.T) {
 	t.Parallel()
 	asUsers(t, func(t *testing.T, pl *place) {
-		c := gatherBehind(t, pl, "type 1: ", deaf, daemon, foreground)
+		pl.file("hold", "until test -e go; do sleep 0.05; done") // until all of it was seen
+		c := gatherBehind(t, pl, "run: sh hold; type 1: ", deaf, daemon, foreground)
+		pl.file("go", "")
 		if code := c.code(); code != exitOK {
 			t.Errorf("exit code %d\n%s", code, c.err.String())
 		}

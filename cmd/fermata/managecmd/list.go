@@ -5,6 +5,7 @@ package managecmd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,33 +86,24 @@ func listedDir(dir string) (string, error) {
 }
 
 func list(ctx context.Context, e *engine.Local, s cli.Streams, o engine.ListOptions, models *catalogue.Catalogue, asJSON bool) error {
-	limit, n := o.Limit, 0
 	t := table{width: cli.Columns(s.RawOut), rows: [][]string{{"ID", "AGE", "STATE", "USED", "DIRECTORY", "TITLE"}}}
 	warn := func(unread string) { fmt.Fprintf(s.Err, "fermata: %s\n", unread) }
-	for sum, err := range app.AllBut(ctx, e, o, warn) {
-		if err != nil {
-			return err
-		}
-		if n++; limit > 0 && n > limit {
-			if o.Cwd == "" || asJSON {
-				break
-			}
-			continue // to know how many there are
-		}
+	show := func(sum engine.Summary) error {
 		used, dollars := took(models, sum)
 		if asJSON {
-			line := struct {
+			return json.NewEncoder(s.Out).Encode(struct {
 				engine.Summary
 				Cost *float64 `json:"cost_usd,omitempty"` // if the price is known
-			}{sum, dollars}
-			if err := json.NewEncoder(s.Out).Encode(line); err != nil {
-				return err
-			}
-			continue
+			}{sum, dollars})
 		}
 		t.rows = append(t.rows, []string{string(sum.ID), age(time.Since(sum.Updated)), ending(sum), used, app.Tilde(sum.Cwd), sum.Title})
+		return nil
 	}
-	if n == 0 {
+	total, err := eachListed(ctx, e, o, warn, show)
+	if err != nil {
+		return err
+	}
+	if total == 0 {
 		return reportNone(s, o, asJSON)
 	}
 	if asJSON {
@@ -120,17 +112,41 @@ func list(ctx context.Context, e *engine.Local, s cli.Streams, o engine.ListOpti
 	if err := t.print(s.Out); err != nil {
 		return err
 	}
-	if limit > 0 && n > limit {
-		if o.Cwd == "" {
-			page, err := e.List(ctx, engine.ListOptions{Limit: 1, Archived: o.Archived})
-			if err != nil {
-				return err
-			}
-			n = page.Total
-		}
-		fmt.Fprintf(s.Err, "%d of %d conversations; -n 0 shows all\n", limit, n)
+	if o.Limit > 0 && total > o.Limit {
+		fmt.Fprintf(s.Err, "%d of %d conversations; -n 0 shows all\n", o.Limit, total)
 	}
 	return nil
+}
+
+// eachListed calls show for each conversation that o asks for, and returns how many there are without its limit. Only for those of
+// one directory, where all have to be read to know it, does it look further than one page.
+func eachListed(ctx context.Context, e *engine.Local, o engine.ListOptions, warn func(string), show func(engine.Summary) error) (total int, err error) {
+	limit := o.Limit
+	if limit > 0 && o.Cwd == "" {
+		page, err := e.List(ctx, o)
+		for _, line := range page.Unread {
+			warn(line)
+		}
+		for _, sum := range page.Items {
+			err = errors.Join(err, show(sum))
+		}
+		if page.Next == "" {
+			return len(page.Items), err // one that was deleted meanwhile does not count
+		}
+		return page.Total, err
+	}
+	for sum, err := range app.AllBut(ctx, e, o, warn) {
+		if err != nil {
+			return total, err
+		}
+		if total++; limit > 0 && total > limit {
+			continue
+		}
+		if err := show(sum); err != nil {
+			return total, err
+		}
+	}
+	return total, nil
 }
 
 // reportNone says that there is nothing to list; to a program, only if the directory is wrong.

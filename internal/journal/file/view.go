@@ -190,8 +190,12 @@ func recordAt(f File, of uint32, off int64, kind string) (journal.Record, bool, 
 // not found.
 func (v *fileView) has(kind string) (bool, error) {
 	mark := []byte(`"kind":"` + kind + `"`)
-	buf := make([]byte, readBytes)
-	kept := 0 // bytes of the last piece, which may hold the beginning of the mark
+	st, err := v.current().Stat()
+	if err != nil {
+		return false, err
+	}
+	buf := make([]byte, min(readBytes, st.Size()+1)) // one more, to see the end
+	kept := 0                                        // bytes of the last piece, which may hold the beginning of the mark
 	for at := int64(0); ; {
 		n, err := v.current().ReadAt(buf[kept:], at)
 		piece := buf[:kept+n]
