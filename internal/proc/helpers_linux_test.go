@@ -14,8 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/proc/capture"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
+
+type Capture = capture.Capture
 
 // eventually waits until cond holds. The limit is only there to fail.
 func eventually(tb testing.TB, what string, cond func() bool) {

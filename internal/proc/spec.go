@@ -7,25 +7,18 @@ import (
 	"os"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/proc/capture"
 	"github.com/fermata-agent/fermata/internal/proc/tree"
 )
 
 // Stream names where output came from.
-type Stream uint8
+type Stream = capture.Stream
 
 // The streams of a command. In a pseudo-terminal everything is Stdout.
 const (
-	Stdout Stream = iota
-	Stderr
+	Stdout = capture.Stdout
+	Stderr = capture.Stderr
 )
-
-// String returns "stdout" or "stderr".
-func (s Stream) String() string {
-	if s == Stderr {
-		return "stderr"
-	}
-	return "stdout"
-}
 
 // Sink takes output in the order in which it arrived. It is called from one
 // goroutine at a time, and b is valid only during the call. While it blocks the

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/proc/capture"
 	"github.com/fermata-agent/fermata/protocol"
 	"golang.org/x/sys/unix"
 )
@@ -278,7 +279,7 @@ func (a *agent) runAll(tb testing.TB, w *world, c *Confinement, scripts []string
 func (a *agent) runSpec(tb testing.TB, c *Confinement, spec proc.Spec) (proc.Result, string) {
 	tb.Helper()
 	must(tb, c.Set(&spec))
-	var out proc.Capture
+	var out capture.Capture
 	r := a.spawner.Run(tb.Context(), spec, out.Write)
 	if r.Err != nil && !errors.Is(r.Err, proc.ErrShimLost) {
 		tb.Fatalf("result %+v", r)

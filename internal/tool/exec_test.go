@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/proc/capture"
 	"github.com/fermata-agent/fermata/internal/tool/args"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -227,7 +228,7 @@ func TestSessionPutsLineEndsAndCharactersTogether(t *testing.T) {
 	for i := range len(whole) + 1 {
 		for j := i; j <= len(whole); j++ {
 			var shown string
-			s := &session{tty: true, since: newCapture(sessionBytes), unread: &proc.Capture{}, kept: true, write: func(_ protocol.DeltaKind, text string) { shown += text }}
+			s := &session{tty: true, since: newCapture(sessionBytes), unread: &capture.Capture{}, kept: true, write: func(_ protocol.DeltaKind, text string) { shown += text }}
 			for _, piece := range []string{whole[:i], whole[i:j], whole[j:]} {
 				s.put(proc.Stdout, s.text[0].decode([]byte(piece)), false)
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/proc/capture"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -18,12 +19,12 @@ const defaultBytes = 40_000
 // An output is what a command prints, passed on and kept.
 type output struct {
 	host    Host
-	capture proc.Capture
+	capture capture.Capture
 	text    [2]decoder
 }
 
 func newOutput(h Host) *output {
-	return &output{host: h, capture: proc.Capture{Head: keptBytes, Tail: keptBytes}}
+	return &output{host: h, capture: capture.Capture{Head: keptBytes, Tail: keptBytes}}
 }
 
 var kinds = [2]protocol.DeltaKind{proc.Stdout: protocol.DeltaStdout, proc.Stderr: protocol.DeltaStderr}
@@ -53,7 +54,7 @@ func (o *output) command(r proc.Result) protocol.CommandResult {
 }
 
 // captured puts what was printed into a result.
-func captured(c *protocol.CommandResult, from *proc.Capture) {
+func captured(c *protocol.CommandResult, from *capture.Capture) {
 	c.Output, c.Omitted = from.Text(), from.Omitted()
 	if c.Omitted > 0 {
 		return // the ranges count what was left out

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/proc/capture"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/protocol"
 )
@@ -21,14 +22,14 @@ type session struct {
 	tty     bool
 	box     *sandbox.Confinement // nil: not confined
 	began   time.Time
-	chunks  chan chunk         // what it prints; taken by run
-	asks    chan reading       // of calls; taken by run
-	done    chan struct{}      // closed when the rest is final
-	end     proc.Result        // final
-	since   *proc.Capture      // what it printed as a background command; final
-	rest    chan *proc.Capture // after the end: what no call has read; holds one
+	chunks  chan chunk            // what it prints; taken by run
+	asks    chan reading          // of calls; taken by run
+	done    chan struct{}         // closed when the rest is final
+	end     proc.Result           // final
+	since   *capture.Capture      // what it printed as a background command; final
+	rest    chan *capture.Capture // after the end: what no call has read; holds one
 	write   func(kind protocol.DeltaKind, text string)
-	unread  *proc.Capture
+	unread  *capture.Capture
 	text    [2]decoder
 	held    string // of a terminal: a carriage return at the end
 	kept    bool   // it has become a background command
@@ -45,19 +46,19 @@ type chunk struct {
 // sessions, and one of each is kept after its end.
 const sessionBytes = 512 << 10
 
-func newCapture(n int) *proc.Capture { return &proc.Capture{Head: n, Tail: n} }
+func newCapture(n int) *capture.Capture { return &capture.Capture{Head: n, Tail: n} }
 
 // A reading takes what was printed since the last one. With write set, what is
 // printed from then on goes there.
 type reading struct {
 	write  func(kind protocol.DeltaKind, text string)
-	answer chan *proc.Capture // has room for one
+	answer chan *capture.Capture // has room for one
 }
 
 // startSession starts a command; it waits to be released.
 func startSession(ctx context.Context, sp *proc.Spawner, spec proc.Spec, write func(protocol.DeltaKind, string)) (*session, error) {
 	s := &session{
-		chunks: make(chan chunk), asks: make(chan reading), done: make(chan struct{}), rest: make(chan *proc.Capture, 1),
+		chunks: make(chan chunk), asks: make(chan reading), done: make(chan struct{}), rest: make(chan *capture.Capture, 1),
 		write: write, unread: newCapture(keptBytes), since: newCapture(sessionBytes), tty: spec.Pty != nil,
 	}
 	// The end of a call or of its turn does not end it: whoever owns it does.
@@ -113,15 +114,15 @@ func (s *session) put(stream proc.Stream, text string, last bool) {
 	s.write(kinds[stream], text)
 }
 
-func (s *session) take() *proc.Capture {
+func (s *session) take() *capture.Capture {
 	out := s.unread
 	s.unread = newCapture(sessionBytes)
 	return out
 }
 
 // read returns what was printed since the last read.
-func (s *session) read(write func(protocol.DeltaKind, string)) *proc.Capture {
-	a := reading{write, make(chan *proc.Capture, 1)}
+func (s *session) read(write func(protocol.DeltaKind, string)) *capture.Capture {
+	a := reading{write, make(chan *capture.Capture, 1)}
 	select {
 	case s.asks <- a:
 		return <-a.answer
@@ -131,7 +132,7 @@ func (s *session) read(write func(protocol.DeltaKind, string)) *proc.Capture {
 	case last := <-s.rest:
 		return last
 	default:
-		return &proc.Capture{}
+		return &capture.Capture{}
 	}
 }
 

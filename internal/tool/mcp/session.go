@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/proc"
+	"github.com/fermata-agent/fermata/internal/proc/capture"
 	"github.com/fermata-agent/fermata/internal/tool/mcp/message"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -205,10 +206,10 @@ func (s *server) getenv(name string) string {
 type process struct {
 	command *proc.Command
 	out     *io.PipeReader
-	stderr  proc.Capture  // read only after exited
-	result  proc.Result   // read only after exited
-	exited  chan struct{} // closed when nothing of it runs
-	givenUp atomic.Bool   // it is being ended, since it does not react
+	stderr  capture.Capture // read only after exited
+	result  proc.Result     // read only after exited
+	exited  chan struct{}   // closed when nothing of it runs
+	givenUp atomic.Bool     // it is being ended, since it does not react
 }
 
 // inherited are the variables that a server gets from our environment, besides those
@@ -243,7 +244,7 @@ func (ss *session) startProcess(ctx context.Context) (sdk.Transport, error) {
 		Input: true, Bound: stopBound, Grace: stopGrace,
 	}
 	r, w := io.Pipe()
-	p := &process{out: r, exited: make(chan struct{}), stderr: proc.Capture{Head: 0, Tail: 2 << 10}}
+	p := &process{out: r, exited: make(chan struct{}), stderr: capture.Capture{Head: 0, Tail: 2 << 10}}
 	lines := message.NewLineFilter(w, func(b []byte) { p.stderr.Write(proc.Stderr, b) }, s.bounds, ss.endTooLong)
 	command, err := s.opt.Spawner.Start(ctx, spec, func(stream proc.Stream, b []byte) {
 		if stream == proc.Stdout {
