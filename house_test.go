@@ -262,7 +262,6 @@ var packageBudgets = map[string]int{
 	"internal/proc":              3000,
 	"internal/sandbox":           2900,
 	"engine":                     2900,
-	"internal/surface/tui":       3410,
 	"internal/surface/exec":      1200, // guide: 600
 	"internal/surface/tui/...":   17000,
 	"internal/surface/mcpserver": 2700, // guide: 900

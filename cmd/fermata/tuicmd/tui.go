@@ -26,6 +26,8 @@ import (
 	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -221,7 +223,7 @@ func (w *warnings) notices() []string {
 	return lines
 }
 
-// screenOptions is what the terminal UI is given of the world.
+// screenOptions configure the terminal UI.
 func screenOptions(r *app.App, f tuiFlags) tui.Options {
 	home, _ := os.UserHomeDir() // only to shorten what is shown
 	var history composer.History
@@ -231,7 +233,27 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		history = composer.NewHistoryFile(filepath.Join(r.Config.Home, "history.jsonl")).Limit(r.Config.History.MaxBytes)
 	}
 	return tui.Options{
-		Engine: r.Engine,
+		Options: clientOptions(r, f),
+		Environment: commands.Environment{
+			Config: r.Config, Version: cli.Version(), Projects: r.Projects, Changes: treeChanges, Undo: planUndo(r), ClipboardImage: clipboardImage,
+			Models: r.Models.Usable, MCP: func() string { return mcp.Describe(r.MCPStatus()) }, Editor: editorCommand,
+			Export: func(ctx context.Context, id p.ConversationID, dir, file string) (string, error) {
+				return exportcmd.ToFile(ctx, r.Engine.Local, id, dir, file)
+			},
+		},
+		Dir: r.Cwd, Home: home,
+		History: history, Drafts: drafts, Files: withResources(r, (&finders{}).find), MorePrompts: serverPrompts(r), Expand: r.Messages().Expand,
+		Image: tool.ReadImage, Branch: branch, Prompts: r.Prompts(r.Cwd), AsksForTrust: r.AsksTrust, Cost: r.Models.Cost,
+		Moves: r.Engine.OnMove, Suspend: suspend,
+		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: cli.DarkTerminal(),
+		Unbracketed: !r.Config.DisablePasteBurst,
+	}
+}
+
+// clientOptions configure how the terminal UI uses the engine.
+func clientOptions(r *app.App, f tuiFlags) client.Options {
+	return client.Options{
+		Engine: r.Engine, RunBy: r.RunBy, Owner: processName,
 		Settings: func(context.Context) (p.Settings, error) {
 			s, err := r.NewSettings(r.Config.Settings)
 			s.OnLimit = r.Config.AttendedOnLimit()
@@ -242,22 +264,11 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 			if f.Dir != "" {
 				over.Cwd = &r.Cwd
 			}
-			if wanted := r.Config.AttendedOnLimit(); now.OnLimit != wanted { // somebody is there now
+			if wanted := r.Config.AttendedOnLimit(); now.OnLimit != wanted { // a user is there now
 				over.OnLimit = &wanted
 			}
 			return over
 		},
-		Config: r.Config, Dir: r.Cwd, Home: home, Version: cli.Version(),
-		History: history, Drafts: drafts, Files: withResources(r, (&finders{}).find), MorePrompts: serverPrompts(r), Expand: r.Messages().Expand,
-		Image: tool.ReadImage, Branch: branch, Changes: treeChanges, Undo: planUndo(r), Prompts: r.Prompts(r.Cwd), Models: r.Models.Usable, Projects: r.Projects, AsksForTrust: r.AsksTrust, Cost: r.Models.Cost, MCP: func() string { return mcp.Describe(r.MCPStatus()) },
-		ClipboardImage: clipboardImage,
-		Export: func(ctx context.Context, id p.ConversationID, dir, file string) (string, error) {
-			return exportcmd.ToFile(ctx, r.Engine.Local, id, dir, file)
-		},
-		RunBy: r.RunBy, Moves: r.Engine.OnMove,
-		Owner: processName, Editor: editorCommand, Suspend: suspend,
-		Env: os.Environ(), Color: os.Getenv("NO_COLOR") == "", Dark: cli.DarkTerminal(),
-		Unbracketed: !r.Config.DisablePasteBurst,
 	}
 }
 

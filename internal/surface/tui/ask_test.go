@@ -2,6 +2,7 @@ package tui
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func TestDenyWithAWord(t *testing.T) {
 		d.answer("n")
 		d.say("use mv", "enter")
 		found := false
-		for ev := range e.Read(t.Context(), d.m.conv.id) {
+		for ev := range e.Read(t.Context(), d.m.conv.ID) {
 			b, ok := ev.Body.(*p.ApprovalResolved)
 			found = found || ok && b.Decision == p.Denied && b.Message == "use mv"
 		}
@@ -105,7 +106,7 @@ func TestApprovalAnsweredElsewhere(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		e.Must(d.m.conv.id, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
+		e.Must(d.m.conv.ID, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
 		run := e.Run()
 		d.wait(100 * time.Millisecond)
 		d.sees("answered elsewhere")
@@ -124,7 +125,7 @@ func TestSecondAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		e.Must(d.m.conv.id, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
+		e.Must(d.m.conv.ID, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
 		d.step(press("n")) // what is shown is older than what is
 		d.step(press("enter"))
 		d.settle()
@@ -141,7 +142,7 @@ func TestApprovalAfterARestart(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		id := d.m.conv.id
+		id := d.m.conv.ID
 		d.press("ctrl+d") // not used by the dialog
 		if err := e.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
@@ -172,8 +173,8 @@ func TestSentenceAtAnApproval(t *testing.T) {
 				d.wait(200 * time.Millisecond)
 			}
 			d.wait(time.Second)
-			if got := d.m.comp.Text(); got != text || len(d.m.conv.answered) != 0 {
-				t.Errorf("the composer holds %q, want %q; answered: %v", got, text, d.m.conv.answered)
+			if got := d.m.comp.Text(); got != text || d.m.conv.NextApproval() == nil {
+				t.Errorf("the composer holds %q, want %q; answered: %v", got, text, d.m.conv.NextApproval() == nil)
 			}
 			d.sees("waiting for your answer", "rm x", "y  yes")
 		})
@@ -189,7 +190,7 @@ func TestKeyTakesBackALetter(t *testing.T) {
 			d.step(press("y"))
 			d.step(press(key))
 			d.wait(time.Second)
-			if len(d.m.conv.answered) != 0 {
+			if it := d.m.conv.Transcript.Items; slices.ContainsFunc(it, d.m.conv.HasAnswered) {
 				t.Errorf("%s did not keep the letter from answering", key)
 			}
 		})
@@ -208,8 +209,8 @@ func TestDialogOpensUnderTheHands(t *testing.T) {
 		d.wait(2 * client.FrameTime)
 		d.sees("rm x")
 		d.press("y", "e", "s")
-		if text := d.m.comp.Text(); text != "yes" || len(d.m.conv.answered) != 0 {
-			t.Fatalf("the composer holds %q; answered: %v", text, d.m.conv.answered)
+		if text := d.m.comp.Text(); text != "yes" || d.m.conv.NextApproval() == nil {
+			t.Fatalf("the composer holds %q; answered: %v", text, d.m.conv.NextApproval() == nil)
 		}
 		d.sees("yes")
 		d.wait(time.Second)

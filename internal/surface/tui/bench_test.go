@@ -43,19 +43,21 @@ func happenings(items int) []p.Event {
 	return list
 }
 
+func noSettings(context.Context) (p.Settings, error) { return p.Settings{}, nil }
+
 // filled is a program that shows a conversation with so many items, in which a
 // message is being written.
 func filled(b *testing.B, items int) *model {
 	b.Helper()
 	m := newModel(b.Context(), Options{
-		Dir: "/w", Color: true, Dark: true, Settings: func(context.Context) (p.Settings, error) { return p.Settings{}, nil },
+		Options: client.Options{Settings: noSettings}, Dir: "/w", Color: true, Dark: true,
 	})
-	m.conv.id, m.conv.feed = "x", &client.Feed{}
+	m.conv.ID, m.conv.Feed = "x", &client.Feed{}
 	m.Update(tea.WindowSizeMsg{Width: 120, Height: 50})
 	events := happenings(items)
 	turn := p.TurnID(items)
 	events = append(events, p.Event{Seq: p.Seq(len(events) + 1), Turn: turn, Body: &p.TurnStarted{}})
-	m.Update(client.Batch{From: m.conv.feed, Events: events})
+	m.Update(client.Batch{From: m.conv.Feed, Events: events})
 	m.View()
 	return m
 }
@@ -86,7 +88,7 @@ func BenchmarkFrame(b *testing.B) {
 				}
 				d := p.Delta{Item: item, Kind: p.DeltaMessage, Offset: offset, Text: text.String()}
 				offset += int64(text.Len())
-				m.Update(client.Batch{From: m.conv.feed, Events: []p.Event{{Turn: item.Turn, Body: &d}}})
+				m.Update(client.Batch{From: m.conv.Feed, Events: []p.Event{{Turn: item.Turn, Body: &d}}})
 				m.View()
 			}
 			b.ReportMetric(float64(perFrame)*float64(b.N)/b.Elapsed().Seconds(), "deltas/s")
@@ -191,10 +193,10 @@ func BenchmarkOpen(b *testing.B) {
 	store, id := long(b, 100)
 	for b.Loop() {
 		e := opened100(b, store)
-		m := newModel(b.Context(), Options{Engine: e, Dir: "/w", Settings: func(context.Context) (p.Settings, error) { return p.Settings{}, nil }})
-		until(b, m, m.open(id), func() bool {
+		m := newModel(b.Context(), Options{Options: client.Options{Engine: e, Settings: noSettings}, Dir: "/w"})
+		until(b, m, m.Open(id), func() bool {
 			lines, _ := m.draw(time.Now())
-			return m.conv.caughtUp() && strings.Contains(strings.Join(lines, "\n"), "the end")
+			return m.conv.CaughtUp() && strings.Contains(strings.Join(lines, "\n"), "the end")
 		})
 		if err := e.Shutdown(b.Context()); err != nil {
 			b.Fatal(err)
@@ -210,9 +212,9 @@ func BenchmarkLoadEarlier(b *testing.B) {
 	before := heap()
 	var m *model
 	for b.Loop() {
-		m = newModel(b.Context(), Options{Engine: e, Dir: "/w", Settings: func(context.Context) (p.Settings, error) { return p.Settings{}, nil }})
-		until(b, m, m.open(id), func() bool { return m.conv.id != "" && m.conv.caughtUp() })
-		until(b, m, tea.Batch(m.conv.feed.Next, m.loadEarlier()), func() bool { return m.conv.from == 0 })
+		m = newModel(b.Context(), Options{Options: client.Options{Engine: e, Settings: noSettings}, Dir: "/w"})
+		until(b, m, m.Open(id), func() bool { return m.conv.ID != "" && m.conv.CaughtUp() })
+		until(b, m, tea.Batch(m.conv.Feed.Next, m.loadEarlier()), func() bool { return m.conv.From == 0 })
 	}
 	b.ReportMetric(float64(heap()-before)/(1<<20), "MiB")
 	runtime.KeepAlive(m)

@@ -65,7 +65,7 @@ func TestEnterBehindABurst(t *testing.T) {
 		if d.m.comp.Empty() {
 			t.Error("it did not wait whether more comes")
 		}
-		d.wait(2 * burstTime)
+		d.wait(20 * time.Millisecond)
 		e.Request().Answer("yes")
 		d.wait(time.Second)
 		d.sees("› hello", "yes")
@@ -82,13 +82,13 @@ func TestTypedEnter(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e, unbracketed)
 		d.wait(time.Second)
-		d.types("hello", 2*burstTime)
+		d.types("hello", 20*time.Millisecond)
 		d.press("enter")
 		if !d.m.comp.Empty() {
 			t.Error("it was not sent")
 		}
 		r := e.Request()
-		d.types("later\t", 2*burstTime)
+		d.types("later\t", 20*time.Millisecond)
 		d.wait(time.Second)
 		d.types("at once\t", 0) // a script
 		d.wait(time.Second)

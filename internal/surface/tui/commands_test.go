@@ -54,13 +54,13 @@ func TestNewConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "first answer")
-		old := d.m.conv.id
+		old := d.m.conv.ID
 		d.say("/new", "enter")
 		d.wait(time.Second)
 		d.sees("fermata test")
 		d.seesNot("first answer")
 		answered(d, "two", "second answer")
-		if d.m.conv.id == old {
+		if d.m.conv.ID == old {
 			t.Error("it is the same conversation")
 		}
 		d.seesNot("first answer")
@@ -71,12 +71,12 @@ func TestForkedConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "first answer")
-		old := d.m.conv.id
+		old := d.m.conv.ID
 		d.say("/fork", "enter")
 		d.wait(time.Second)
 		d.sees("this is a copy", "first answer")
 		answered(d, "two", "second answer")
-		if d.m.conv.id == old {
+		if d.m.conv.ID == old {
 			t.Error("it is the same conversation")
 		}
 		for ev := range e.Read(t.Context(), old) {
@@ -103,8 +103,8 @@ func TestPickedConversation(t *testing.T) {
 		}
 		d.say("first", "enter")
 		d.wait(time.Second)
-		if d.m.conv.id != first || d.m.screen != nil {
-			t.Errorf("it shows %q", d.m.conv.id)
+		if d.m.conv.ID != first || d.m.overlay != nil {
+			t.Errorf("it shows %q", d.m.conv.ID)
 		}
 		d.say("/resume", "enter")
 		d.press("esc")
@@ -159,7 +159,7 @@ func TestListWithPartsMissing(t *testing.T) {
 // Many conversations arrive page by page.
 func TestManyConversations(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		for range firstPage + 30 {
+		for range 80 { // a page has 50
 			conversationOf(e, 1)
 		}
 		d := drive(t, e, func(o *Options) { o.Pick = true })
@@ -183,12 +183,12 @@ func TestChooseModel(t *testing.T) {
 		d.wait(10 * time.Second)
 		d.sees("other ·")
 		answered(d, "one", "yes")
-		if s := d.m.conv.tr.Settings; s.Model != "other" || s.Provider != "far" {
+		if s := d.m.conv.Transcript.Settings; s.Model != "other" || s.Provider != "far" {
 			t.Errorf("it began with %s of %s", s.Model, s.Provider)
 		}
 		d.say("/model third", "enter")
 		d.wait(time.Second)
-		if s := d.m.conv.tr.Settings; s.Model != "third" {
+		if s := d.m.conv.Transcript.Settings; s.Model != "third" {
 			t.Errorf("the model is %s", s.Model)
 		}
 		d.say("/model", "enter") // which lists the one in use, too
@@ -293,7 +293,7 @@ func TestDiff(t *testing.T) {
 		fail = errors.New("no repository")
 		d.say("/diff", "enter")
 		d.sees("no repository")
-		d.m.conv.tr.Diff = "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"
+		d.m.conv.Transcript.Diff = "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"
 		d.say("/diff", "enter")
 		d.sees("What the last turn changed", "b/y")
 	})
@@ -344,9 +344,9 @@ func TestStatus(t *testing.T) {
 		d := drive(t, e, func(o *Options) { o.Branch = func(context.Context, string) string { return "trunk" } })
 		answered(d, "one", "yes")
 		d.say("/status", "enter")
-		d.sees("conversation", string(d.m.conv.id), "puppet (test)", "trunk", "read-only", "10 in (0 of them cached), 1 out", "11 tokens")
+		d.sees("conversation", string(d.m.conv.ID), "puppet (test)", "trunk", "read-only", "10 in (0 of them cached), 1 out", "11 tokens")
 		d.press("esc")
-		d.m.conv.tr.Title = "\x1b[31mtwo\nlines"
+		d.m.conv.Transcript.Title = "\x1b[31mtwo\nlines"
 		d.say("/status", "enter")
 		d.sees("title          ␛[31mtwo␊lines")
 	})
@@ -451,20 +451,20 @@ func TestShellLine(t *testing.T) {
 func TestNotifications(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e, func(o *Options) { o.Config = &config.Config{Notifications: true} })
-		if d.m.notify("x") != nil || !d.m.View().ReportFocus {
+		if d.m.notify.Notify("x") != nil || !d.m.View().ReportFocus {
 			t.Error("notified while the terminal has the focus, or its focus is not reported")
 		}
 		d.send(tea.BlurMsg{})
-		if cmd := d.m.notify("the end"); cmd == nil || !strings.Contains(fmt.Sprint(cmd()), "the end") {
+		if cmd := d.m.notify.Notify("the end"); cmd == nil || !strings.Contains(fmt.Sprint(cmd()), "the end") {
 			t.Error("not notified while the person looks elsewhere")
 		}
 		d.send(tea.FocusMsg{})
-		if d.m.notify("x") != nil {
+		if d.m.notify.Notify("x") != nil {
 			t.Error("notified again")
 		}
-		d.m.o.Config = nil
+		d = drive(t, e)
 		d.send(tea.BlurMsg{})
-		if d.m.notify("x") != nil || d.m.View().ReportFocus {
+		if d.m.notify.Notify("x") != nil || d.m.View().ReportFocus {
 			t.Error("notified without being asked to")
 		}
 	})

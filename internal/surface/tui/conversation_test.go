@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -68,7 +70,7 @@ func TestStopInText(t *testing.T) {
 			d.sees("stopping…")
 			r.Stopped()
 			d.wait(100 * time.Millisecond)
-			d.m.clearHint()
+			d.m.hint.Clear()
 			d.sees("half a sen", "partial", "interrupted after", "reply kept", "ready")
 			d.seesNot("stopping…")
 
@@ -115,7 +117,7 @@ func TestStopGivesBackWhatWasNotTaken(t *testing.T) {
 		d.wait(time.Second)
 		d.sees("interrupted after", "ready")
 		text := d.m.comp.Text()
-		for _, it := range d.m.conv.tr.Items { // the first may have been taken, and was stopped then
+		for _, it := range d.m.conv.Transcript.Items { // the first may have been taken, and was stopped then
 			if it.Kind == transcript.User && it.Text == "one" {
 				text += it.Text
 			}
@@ -242,22 +244,38 @@ func TestOldFeedIsNotHeard(t *testing.T) {
 		d.say("one", "enter")
 		e.Request().Answer("first")
 		d.wait(time.Second)
-		old := d.m.conv.feed
+		old := d.m.conv.Feed
 		d.say("/new", "enter")
 		d.send(client.Batch{From: old, Events: []p.Event{{Seq: 99, Turn: 7, Body: &p.TurnStarted{}}, {Seq: 100, Turn: 7, Body: &p.Notice{Text: "from before"}}}})
 		d.seesNot("from before", "working")
 	})
 }
 
+// A refusing engine refuses the first interrupt.
+type refusing struct {
+	engine.Engine
+	err error
+}
+
+func (e *refusing) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
+	if _, ok := op.(p.Interrupt); ok && e.err != nil {
+		err := e.err
+		e.err = nil
+		return p.Receipt{}, err
+	}
+	return e.Engine.Submit(ctx, id, op)
+}
+
 // An interrupt that is refused is shown, and can be tried again.
 func TestStopThatIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
-		d := drive(t, e)
+		stubborn := &refusing{Engine: e, err: errors.New("no such luck")}
+		d := drive(t, e, func(o *Options) { o.Engine = stubborn })
 		d.say("one", "enter")
 		r := e.Request()
 		d.wait(time.Second)
-		d.m.stopTurn = d.m.conv.tr.Turn
-		d.send(interrupted{turn: d.m.conv.tr.Turn, err: errors.New("no such luck")})
+		d.press("esc")
+		d.wait(time.Second)
 		d.sees("no such luck")
 		d.press("esc")
 		r.Stopped()

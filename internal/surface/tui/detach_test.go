@@ -69,9 +69,9 @@ func TestOwnerIsGone(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "yes")
-		d.send(moved{d.m.conv.id, app.Move{From: 7, Died: true}})
+		d.send(moved{d.m.conv.ID, app.Move{From: 7, Died: true}})
 		d.sees("process 7 ended unexpectedly; this terminal has taken over")
-		d.send(moved{d.m.conv.id, app.Move{From: 8, To: 9}})
+		d.send(moved{d.m.conv.ID, app.Move{From: 8, To: 9}})
 		d.sees("process 8 has quit; process 9 has taken over")
 		d.send(moved{"another", app.Move{From: 11, To: 12}})
 		if strings.Contains(d.screen(), "process 11") {

@@ -81,7 +81,7 @@ func TestReturnedMessageIsNotDoubledByItsDraft(t *testing.T) {
 		d.press("esc")
 		r.Stopped()
 		d.wait(time.Second)
-		id := d.m.conv.id
+		id := d.m.conv.ID
 		if kept[string(id)] != "and then" {
 			t.Fatalf("kept: %q", kept)
 		}
@@ -150,7 +150,7 @@ func TestEscAndEndWhenScrolled(t *testing.T) {
 		d.sees("the end")
 		d.press("pgup", "esc")
 		d.sees("the end", "working")
-		if d.m.stopping() {
+		if d.m.Stopping() {
 			t.Fatal("the turn was stopped")
 		}
 		d.press("esc")

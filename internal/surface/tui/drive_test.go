@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/client"
+	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -50,10 +51,10 @@ func (h *memory) Add(s string) error {
 // drive starts a program on an engine. It must be called in a bubble.
 func drive(t *testing.T, e *enginetest.Engine, change ...func(*Options)) *driver {
 	o := Options{
-		Engine: e, Dir: "/w", Version: "test", Dark: true,
-		Settings: func(context.Context) (p.Settings, error) {
+		Options: client.Options{Engine: e, Settings: func(context.Context) (p.Settings, error) {
 			return p.Settings{Cwd: "/w", Model: "puppet", Provider: "test", Sandbox: p.SandboxPolicy{Mode: p.SandboxReadOnly}, Approval: p.ApprovalOnRequest}, nil
-		},
+		}},
+		Environment: commands.Environment{Version: "test"}, Dir: "/w", Dark: true,
 	}
 	for _, f := range change {
 		f(&o)
@@ -119,7 +120,7 @@ func (d *driver) check() {
 		}
 	}
 	bottom := d.height
-	if d.m.screen == nil {
+	if d.m.overlay == nil {
 		bottom-- // for the status line
 	}
 	if cursor != nil && (cursor.X < 0 || cursor.X >= max(1, d.width)+1 || cursor.Y < 0 || cursor.Y >= bottom) {

@@ -57,7 +57,7 @@ func TestShowServers(t *testing.T) {
 		d := drive(t, e)
 		d.say("/mcp", "enter")
 		d.sees("no MCP server is used")
-		d.m.o.MCP = func() string { return "docs: failed\n  last error: no licence\x1b[2J\n" }
+		d.m.do.MCP = func() string { return "docs: failed\n  last error: no licence\x1b[2J\n" }
 		d.say("/mcp", "enter")
 		d.sees("docs: failed", "last error: no licence␛[2J")
 	})
@@ -103,14 +103,14 @@ func TestQuestionWhileEarlierIsLoaded(t *testing.T) {
 		d.press("esc") // later
 		d.run(d.m.loadEarlier())
 		d.wait(10 * time.Second) // until the hint has gone, too
-		if d.m.conv.from != 0 || d.m.dialog != nil {
-			t.Fatalf("from %d; the dialog is open: %v", d.m.conv.from, d.m.dialog != nil)
+		if d.m.conv.From != 0 || d.m.dialog != nil {
+			t.Fatalf("from %d; the dialog is open: %v", d.m.conv.From, d.m.dialog != nil)
 		}
 		d.sees("waiting for your answer")
 		cancel() // the server does not ask any more
 		d.wait(time.Second)
 		d.seesNot("waiting for your answer")
-		if d.m.dialog != nil || d.m.question() != nil {
+		if d.m.dialog != nil || d.m.conv.Question() != nil {
 			t.Error("the question is still open")
 		}
 		run.Finish("never mind")

@@ -37,7 +37,7 @@ func TestAttachments(t *testing.T) {
 		})
 		d.wait(time.Second)
 		d.sees("no such thing")
-		if d.m.comp.Text() != "see @docs:x" || d.m.conv.id != "" {
+		if d.m.comp.Text() != "see @docs:x" || d.m.conv.ID != "" {
 			t.Errorf("the composer holds %q", d.m.comp.Text())
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -120,7 +121,7 @@ func TestPlace(t *testing.T) {
 			t.Errorf("%s: %q, want %q", dir, got, want)
 		}
 	}
-	if m.where = "main"; m.place("/x") != "/x (main)" || m.place("") != "" {
+	if m.branch = "main"; m.place("/x") != "/x (main)" || m.place("") != "" {
 		t.Error("the branch is not there, or without a directory")
 	}
 }
@@ -128,7 +129,7 @@ func TestPlace(t *testing.T) {
 func TestPager(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
-		d.m.page("Title", strings.Repeat("line\n", 50)+"last")
+		d.m.ShowPage(draw.NewTextPage(d.m.theme, "Title", strings.Repeat("line\n", 50)+"last"))
 		d.sees("Title", "lines 1–22 of 51", "Esc goes back")
 		d.press("down", "j", "pgdown")
 		d.sees("lines 25–46 of 51")

@@ -36,7 +36,7 @@ func TestImages(t *testing.T) {
 		})
 		d.wait(time.Second)
 		d.sees("not an image")
-		if d.m.comp.Text() != "look [image #1 a.png]" || d.m.conv.id != "" {
+		if d.m.comp.Text() != "look [image #1 a.png]" || d.m.conv.ID != "" {
 			t.Errorf("the composer holds %q", d.m.comp.Text())
 		}
 	})
@@ -83,10 +83,10 @@ func TestImagesAreHandedBack(t *testing.T) {
 		d.send(tea.PasteMsg{Content: "/a/three.png"})
 		d.press("tab")
 		d.wait(time.Second)
-		e.Must(d.m.conv.id, p.UserTurn{WhenBusy: p.Queue, Content: append(p.Text("by somebody else"), p.Content{Type: p.ContentImage, ImageURL: "https://x/four"})})
+		e.Must(d.m.conv.ID, p.UserTurn{WhenBusy: p.Queue, Content: append(p.Text("by somebody else"), p.Content{Type: p.ContentImage, ImageURL: "https://x/four"})})
 		e.Kill()
 		again := enginetest.New(t, enginetest.Options{Store: e.Store})
-		d = drive(t, again, resuming(d.m.conv.id), images)
+		d = drive(t, again, resuming(d.m.conv.ID), images)
 		d.wait(time.Second)
 		d.sees("[image #3 three.png]", "by somebody else [image #4]")
 		d.send(tea.PasteMsg{Content: "/b/three.png"})

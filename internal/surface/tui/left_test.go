@@ -30,7 +30,7 @@ func TestConversationIsLetGo(t *testing.T) {
 		e.Must(other, p.Rename{Title: "the other one"})
 		d := drive(t, e, func(o *Options) { o.Engine = tidyEngine{e, &released} })
 		answered(d, "one", "yes")
-		first := d.m.conv.id
+		first := d.m.conv.ID
 		d.say("/new", "enter")
 		d.wait(time.Second)
 		if len(released) != 1 || released[0] != first {
@@ -45,8 +45,8 @@ func TestConversationIsLetGo(t *testing.T) {
 		d.wait(time.Second)
 		d.say("other", "enter") // the one that is on the screen
 		d.wait(time.Second)
-		if len(released) != 2 || d.m.conv.id != other {
-			t.Fatalf("it released %v and shows %s", released, d.m.conv.id)
+		if len(released) != 2 || d.m.conv.ID != other {
+			t.Fatalf("it released %v and shows %s", released, d.m.conv.ID)
 		}
 		answered(d, "three", "still there")
 	})
@@ -89,7 +89,7 @@ func TestSecondChoice(t *testing.T) {
 				e.Must(ids[other], p.Rename{Title: "bbb"})
 				d := drive(t, e, func(o *Options) { o.Engine, o.Pick = deafEngine{tidyEngine{e, &released}, ids[slow]}, true })
 				if tt.kept {
-					d.m.leftOpen = ids[:1]
+					d.m.LeftOpen = ids[:1]
 				}
 				d.wait(time.Second)
 				d.press("a", "a", "a", "enter")
@@ -98,7 +98,7 @@ func TestSecondChoice(t *testing.T) {
 				d.press(tt.keys...)
 				d.wait(6 * time.Second)
 				d.sees("ready")
-				if got := slices.Index(ids, d.m.conv.id); got != tt.shows {
+				if got := slices.Index(ids, d.m.conv.ID); got != tt.shows {
 					t.Errorf("it shows %d, not %d", got, tt.shows)
 				}
 				if lets := slices.Equal(released, ids[:1]); lets != tt.lets || !lets && len(released) > 0 {
@@ -114,7 +114,7 @@ func TestApprovalWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		first := d.m.conv.id
+		first := d.m.conv.ID
 		d.sees("you can answer later")
 		d.press("/")
 		d.seesNot("you can answer later")
@@ -137,7 +137,7 @@ func TestApprovalWaits(t *testing.T) {
 		d.say("do it", "enter")
 		d.wait(time.Second)
 		d.sees("rm x", "waiting for your answer")
-		if d.m.conv.id != first {
+		if d.m.conv.ID != first {
 			t.Fatal("not the one that waits")
 		}
 		d.answer("y")

@@ -19,7 +19,7 @@ import (
 
 // happens folds events as if they had come.
 func (d *driver) happens(bodies ...p.Body) {
-	b := client.Batch{From: d.m.conv.feed}
+	b := client.Batch{From: d.m.conv.Feed}
 	for _, body := range bodies {
 		b.Events = append(b.Events, p.Event{Time: time.Now(), Body: body})
 	}
@@ -94,7 +94,7 @@ func TestKill(t *testing.T) {
 		d.say("/kill 7", "enter")
 		d.wait(time.Second)
 		d.seesNot("is being stopped")
-		if d.m.hint.text == "" {
+		if d.m.hint.Line(80, d.m.theme) == "" {
 			t.Error("nothing is said")
 		}
 	})
@@ -202,13 +202,13 @@ func TestLoadingIsSeen(t *testing.T) {
 		d.wait(time.Second)
 		for range 200 { // up to what is loaded, and beyond
 			d.step(press("pgup"))
-			if d.m.conv.loading != nil {
+			if d.m.conv.Loading != nil {
 				break
 			}
 		}
 		d.sees("loading…")
 		d.wait(time.Second)
-		if d.m.conv.from != 0 {
+		if d.m.conv.From != 0 {
 			t.Error("it was not loaded")
 		}
 		d.seesNot("loading")

@@ -4,10 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -58,44 +55,4 @@ func TestTitleWhileAServerAsks(t *testing.T) {
 		e.Request().Answer("done")
 		d.wait(time.Second)
 	})
-}
-
-// Each kind of notification has a setting of its own.
-func TestNotificationSettings(t *testing.T) {
-	it := &transcript.Item{ID: "x"}
-	all := config.Screen{Bell: true, NotifyApproval: true, NotifyHold: true, NotifyTurnEnded: true, NotifyRecovered: true}
-	for name, tt := range map[string]struct {
-		happen func(*model) // after an active turn was looked at
-		off    func(*config.Screen)
-	}{
-		"approval":   {func(m *model) { m.conv.asks = append(m.conv.asks, it) }, func(s *config.Screen) { s.NotifyApproval = false }},
-		"question":   {func(m *model) { m.conv.questions = append(m.conv.questions, it) }, func(s *config.Screen) { s.NotifyApproval = false }},
-		"hold":       {func(m *model) { m.conv.tr.Hold = &p.Held{} }, func(s *config.Screen) { s.NotifyHold = false }},
-		"turn ended": {func(m *model) { m.conv.tr.Active, m.conv.ended = false, p.Completed }, func(s *config.Screen) { s.NotifyTurnEnded = false }},
-		"recovered":  {func(m *model) { m.conv.tr.Active, m.conv.ended = false, p.Crashed }, func(s *config.Screen) { s.NotifyRecovered = false }},
-	} {
-		cfg := &config.Config{Screen: all}
-		m := newModel(t.Context(), Options{Config: cfg})
-		m.conv.tr.Active = true
-		before := m.watch()
-		if m.notifyOf(before) != nil {
-			t.Errorf("%s: notified before it", name)
-		}
-		tt.happen(m)
-		if m.notifyOf(before) == nil {
-			t.Errorf("%s: not notified", name)
-		}
-		if tt.off(&cfg.Screen); m.notifyOf(before) != nil {
-			t.Errorf("%s: notified although it is turned off", name)
-		}
-	}
-	cfg := &config.Config{Screen: all}
-	m := newModel(t.Context(), Options{Config: cfg})
-	after := engine.Snapshot{Recovered: []string{"turn 1 crashed"}}
-	if m.notifyOfRecovery(engine.Snapshot{}) != nil || m.notifyOfRecovery(after) == nil {
-		t.Error("opening a conversation does not say whether it was recovered")
-	}
-	if cfg.Screen.NotifyRecovered = false; m.notifyOfRecovery(after) != nil {
-		t.Error("recovered: notified although it is turned off")
-	}
 }

@@ -38,7 +38,7 @@ func TestResume(t *testing.T) {
 		e.Request().Answer("answer 3.")
 		d.wait(time.Second)
 		d.sees("answer 3.")
-		if d.m.conv.id != id {
+		if d.m.conv.ID != id {
 			t.Error("it is another conversation")
 		}
 	})
@@ -67,7 +67,7 @@ func TestResumeAfterACrash(t *testing.T) {
 		r.Delta("half a sen")
 		d.say("steered", "enter")
 		d.wait(time.Second)
-		id := d.m.conv.id
+		id := d.m.conv.ID
 		e.Kill()
 
 		again := enginetest.New(t, enginetest.Options{Store: e.Store})
@@ -93,7 +93,7 @@ func TestResumeDoesNotBringOldInputBack(t *testing.T) {
 		e.Request().Answer("yes")
 		d.wait(time.Second)
 
-		again := drive(t, e, resuming(d.m.conv.id))
+		again := drive(t, e, resuming(d.m.conv.ID))
 		again.wait(time.Second)
 		if text := again.m.comp.Text(); text != "" {
 			t.Errorf("the composer holds %q", text)
@@ -110,12 +110,12 @@ func TestOverridesOfThisRun(t *testing.T) {
 		})
 		d.wait(time.Second)
 		d.sees("other")
-		last := d.m.conv.last
+		last := d.m.conv.Last
 		again := drive(t, e, resuming(id), func(o *Options) {
 			o.Overrides = func(p.Settings) p.Overrides { return p.Overrides{Model: &model} }
 		})
 		again.wait(time.Second)
-		if again.m.conv.last != last {
+		if again.m.conv.Last != last {
 			t.Error("what does not differ was recorded again")
 		}
 	})
@@ -147,7 +147,7 @@ func TestLockedConversation(t *testing.T) {
 		d.say("free", "enter")
 		d.wait(time.Second)
 		d.sees("question 1.", "ready")
-		if d.m.conv.id != free {
+		if d.m.conv.ID != free {
 			t.Error("not the one that was chosen")
 		}
 	})
@@ -196,10 +196,10 @@ func TestLongConversation(t *testing.T) {
 		if n := read.Load(); n > client.TailEvents+100 {
 			t.Errorf("%d events were read", n)
 		}
-		if got, want := d.m.conv.base.Add(d.m.conv.tr.Usage).Total, int64(11*turns); got != want {
+		if got, want := d.m.conv.Usage().Total, int64(11*turns); got != want {
 			t.Errorf("it shows %d tokens, want %d", got, want)
 		}
-		first := d.m.conv.tr.Items[0].Text
+		first := d.m.conv.Transcript.Items[0].Text
 		if !strings.HasPrefix(first, "question ") || first == "question 1." {
 			t.Errorf("it begins with %q", first)
 		}
@@ -209,10 +209,10 @@ func TestLongConversation(t *testing.T) {
 		d.wait(time.Second)
 		d.press("home")
 		d.wait(5 * time.Second)
-		if n := len(d.m.conv.tr.Items); n < 2*turns {
+		if n := len(d.m.conv.Transcript.Items); n < 2*turns {
 			t.Fatalf("%d items are there", n)
 		}
-		if got, want := d.m.conv.base.Add(d.m.conv.tr.Usage).Total, int64(11*turns); got != want {
+		if got, want := d.m.conv.Usage().Total, int64(11*turns); got != want {
 			t.Errorf("it shows %d tokens, want %d", got, want)
 		}
 		d.press("home")
@@ -241,7 +241,7 @@ func TestLongTurn(t *testing.T) {
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		d.sees("over", "ready")
-		if first := d.m.conv.tr.Items[0].Text; first != "long" && first != "question 1." {
+		if first := d.m.conv.Transcript.Items[0].Text; first != "long" && first != "question 1." {
 			t.Errorf("it begins with %q", first)
 		}
 	})
@@ -297,7 +297,7 @@ func TestPanicOfTheFeedIsOurs(t *testing.T) {
 				t.Error("it goes on")
 			}
 		}()
-		d.m.Update(client.Batch{From: d.m.conv.feed, Err: &client.PanicError{Value: "ouch"}})
+		d.m.Update(client.Batch{From: d.m.conv.Feed, Err: &client.PanicError{Value: "ouch"}})
 	})
 }
 
@@ -306,7 +306,7 @@ func TestQuitFromANewConversation(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		answered(d, "one", "yes")
-		id := d.m.conv.id
+		id := d.m.conv.ID
 		d.say("/new", "enter")
 		d.press("ctrl+d")
 		if r := d.m.result(); !d.over || r.Conversation != id || r.Lines[0] != "to resume: fermata resume "+string(id) {
@@ -362,7 +362,7 @@ func TestOpeningIsGivenUp(t *testing.T) {
 		d.press("esc")
 		d.wait(5 * time.Second)
 		d.sees("fermata test", "ready")
-		if d.m.conv.id != "" {
+		if d.m.conv.ID != "" {
 			t.Error("it was opened")
 		}
 	})

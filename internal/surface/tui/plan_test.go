@@ -13,7 +13,7 @@ import (
 // now are the settings that the journal of a conversation ends with.
 func now(d *driver) p.Settings {
 	d.t.Helper()
-	snap, err := d.e.Resume(d.t.Context(), d.m.conv.id)
+	snap, err := d.e.Resume(d.t.Context(), d.m.conv.ID)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestPlanIsAccepted(t *testing.T) {
 		d.answer("y")
 		d.wait(time.Second)
 		req = e.Request()
-		if text := lastEnvironment(req); !strings.Contains(text, accepted) || !strings.Contains(text, "<sandbox_mode>workspace-write<") {
+		if text := lastEnvironment(req); !strings.Contains(text, "The plan is accepted") || !strings.Contains(text, "<sandbox_mode>workspace-write<") {
 			t.Errorf("the model is sent\n%s", text)
 		}
 		d.sees("working")
@@ -118,7 +118,7 @@ func TestPlanForTwoClients(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e, writing)
 		answered(d, "hello", "hi")
-		other := drive(t, e, resuming(d.m.conv.id))
+		other := drive(t, e, resuming(d.m.conv.ID))
 		other.wait(time.Second)
 		d.say("/plan tidy up", "enter")
 		other.wait(time.Second)

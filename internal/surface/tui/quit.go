@@ -9,10 +9,12 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/follow"
+	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
-	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -20,9 +22,9 @@ import (
 
 // leave says that the program has to end.
 type leave struct {
-	because error // the signal; nil if the person wants it
-	ran     bool  // a turn ran when it came
-	goesOn  bool  // and it continues in another process
+	because   error // the signal; nil if the person wants it
+	ran       bool  // a turn ran when it came
+	continues bool  // and it continues in another process
 }
 
 // shut says that nothing runs any more, or that the bound is over.
@@ -33,53 +35,73 @@ type gone struct{}
 
 // quit ends the program, after a question if something runs.
 func (m *model) quit() tea.Cmd {
-	owner, elsewhere := m.owner()
-	if elsewhere && m.leaving == nil && m.conv.tr.Active {
+	owner, elsewhere := m.OtherOwner()
+	if elsewhere && m.leaving == nil && m.conv.Transcript.Active {
 		return m.askToDetach(owner)
 	}
 	var running []string
-	for _, job := range m.conv.tr.Running {
+	for _, job := range m.conv.Transcript.Running {
 		if !elsewhere {
 			running = append(running, commands.Job(job))
 		}
 	}
-	if len(m.leftOpen) == 0 || m.leaving != nil {
+	leftOpen := slices.Clone(m.LeftOpen)
+	if len(leftOpen) == 0 || m.leaving != nil {
 		return m.askToQuit(running)
 	}
-	ctx, e, leftOpen := m.ctx, m.o.Engine, slices.Clone(m.leftOpen)
-	return func() tea.Msg {
+	ctx, e := m.Context(), m.Engine()
+	return terminal.Do(func() func() tea.Cmd {
 		others := commands.JobsOf(ctx, e, leftOpen)
-		return terminal.Done{Then: func() tea.Cmd { return m.askToQuit(append(running, others...)) }}
-	}
+		return func() tea.Cmd { return m.askToQuit(append(running, others...)) }
+	})
 }
 
 func (m *model) askToQuit(running []string) tea.Cmd {
 	n := len(running)
-	if n == 0 && !m.runs() || m.leaving != nil {
+	if n == 0 && !m.RunsTurn() || m.leaving != nil {
 		return m.leave(leave{})
 	}
 	var turn p.TurnID
 	ask := dialog.Confirm{
-		Title: screen.Count(n, "background command") + " still running", Body: append([]string{"Quitting stops what still runs:"}, running...), Default: 1,
+		Title: humanize.Count(n, "background command") + " still running", Body: append([]string{"Quitting stops what still runs:"}, running...), Default: 1,
 		Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "stop it, and quit"}, {ID: "stay", Key: "n", Label: "stay"}},
 	}
-	if m.runs() {
-		ask.Title = fmt.Sprintf("Turn %d is running", m.conv.tr.Turn)
+	if m.RunsTurn() {
+		ask.Title = fmt.Sprintf("Turn %d is running", m.conv.Transcript.Turn)
 		ask.Body = append([]string{"Quitting stops it; the conversation can be resumed."}, running...)
 		ask.Choices[0] = dialog.Choice{ID: "quit", Key: "s", Label: "stop it, and quit"}
-		turn = m.conv.tr.Turn
+		turn = m.conv.Transcript.Turn
 	}
-	m.screen = nil
-	m.dialog = &asking{
-		turn:   turn,
-		Dialog: dialog.NewConfirm(m.theme, ask),
-		done: func(a dialog.Answer) tea.Cmd {
-			if a.Choice != "quit" {
-				return nil
-			}
-			return m.leave(leave{})
-		},
+	m.Ask(ask, func(choice string) tea.Cmd {
+		if choice != "quit" {
+			return nil
+		}
+		return m.leave(leave{})
+	})
+	m.dialog.turn = turn
+	return nil
+}
+
+// askToDetach asks what becomes of a turn that another process runs.
+func (m *model) askToDetach(o app.Owner) tea.Cmd {
+	id, turn := m.conv.ID, m.conv.Transcript.Turn
+	body := []string{"Another process runs it, so it can continue without this terminal:", "fermata attach " + string(id)}
+	quit := dialog.Choice{ID: "leave", Key: "l", Label: "leave it running, and quit"}
+	if !o.Serves {
+		body = []string{fmt.Sprintf("Process %d runs it, and stops it when that one quits.", o.PID)}
+		quit = dialog.Choice{ID: "leave", Key: "q", Label: "quit only this terminal"}
 	}
+	m.Ask(dialog.Confirm{
+		Title: fmt.Sprintf("Turn %d has not ended", turn), Body: body,
+		Choices: []dialog.Choice{quit, {ID: "stop", Key: "s", Label: "stop it, and quit"}, {ID: "stay", Key: "n", Label: "stay"}},
+	}, func(choice string) tea.Cmd {
+		ctx, e := m.Context(), m.Engine()
+		return map[string]tea.Cmd{"leave": func() tea.Msg { return leave{} }, "stop": func() tea.Msg {
+			follow.EndTurn(ctx, e, id, turn, shutdownBound)
+			return leave{}
+		}}[choice]
+	})
+	m.dialog.turn = turn
 	return nil
 }
 
@@ -90,17 +112,17 @@ func (m *model) leave(l leave) tea.Cmd {
 		return nil
 	}
 	l.ran = m.Busy()
-	_, elsewhere := m.owner()
-	l.goesOn = m.conv.tr.Active && elsewhere
-	m.leaving, m.screen, m.dialog = &l, nil, nil
-	ctx, e, save := m.ctx, m.o.Engine, m.saveDraft()
+	_, elsewhere := m.OtherOwner()
+	l.continues = m.conv.Transcript.Active && elsewhere
+	m.leaving, m.overlay, m.dialog = &l, nil, nil
+	ctx, e, save := m.Context(), m.Engine(), m.saveDraft()
 	if !l.ran && save == nil {
 		return tea.Quit
 	}
 	atLast := tea.Tick(2*shutdownBound, func(time.Time) tea.Msg { return gone{} }) // whatever hangs
 	return tea.Batch(m.spin(), atLast, func() tea.Msg {
 		if save != nil {
-			save() // nobody would see its error
+			save() // its error would not be seen
 		}
 		if !l.ran {
 			return gone{}
@@ -118,7 +140,7 @@ func (m *model) onShut(s shut) tea.Cmd {
 	if s.err != nil {
 		m.leaving.because = errors.Join(m.leaving.because, s.err)
 	}
-	if m.conv.feed == nil {
+	if m.conv.Feed == nil {
 		return tea.Quit
 	}
 	return tea.Tick(lastWords, func(time.Time) tea.Msg { return gone{} })
@@ -126,26 +148,20 @@ func (m *model) onShut(s shut) tea.Cmd {
 
 // result says how the program was left.
 func (m *model) result() Result {
-	t := &m.conv
-	r := Result{Conversation: t.id, Shown: m.scrollback()}
-	if t.id == "" {
-		r.Conversation = m.before
-	}
-	if id := m.created.Load(); t.id == "" && id != nil { // we ended before we heard of it
-		r.Conversation = *id
-	}
+	t := m.conv.Transcript
+	r := Result{Conversation: m.Last(), Shown: m.scrollback()}
 	if r.Conversation == "" {
 		return r
 	}
-	if t.tr.Active && m.leaving != nil && m.leaving.goesOn {
-		r.Lines = append(r.Lines, fmt.Sprintf("turn %d continues in another process", t.tr.Turn), "to come back: fermata attach "+string(t.id))
+	if t.Active && m.leaving != nil && m.leaving.continues {
+		r.Lines = append(r.Lines, fmt.Sprintf("turn %d continues in another process", t.Turn), "to come back: fermata attach "+string(m.conv.ID))
 		return r
 	}
 	if m.leaving != nil && m.leaving.ran {
 		r.Lines = append(r.Lines, m.lastLine())
 	}
-	if n := len(t.tr.Inputs); n > 0 {
-		r.Lines = append(r.Lines, screen.Count(n, "message")+" not delivered: in the composer when you resume")
+	if n := len(t.Inputs); n > 0 {
+		r.Lines = append(r.Lines, humanize.Count(n, "message")+" not delivered: in the composer when you resume")
 	}
 	r.Lines = append(r.Lines, "to resume: fermata resume "+string(r.Conversation))
 	return r
@@ -159,14 +175,14 @@ func (m *model) scrollback() []string {
 	if m.inline() {
 		return m.indent(m.view.Rest(time.Now())) // the rest is there
 	}
-	if !m.setting().PrintAtQuit || m.conv.id == "" {
+	if !m.setting().PrintAtQuit || m.conv.ID == "" {
 		return nil
 	}
-	items := m.conv.tr.Items
+	items := m.conv.Transcript.Items
 	items = items[max(0, len(items)-lastItems):]
 	var lines []string
 	for _, it := range items {
-		drawn := draw.Item(it, m.cellOptions(m.width))
+		drawn := draw.Item(it, m.itemOptions(m.width))
 		if len(drawn) > 0 {
 			lines = append(append(lines, drawn...), "")
 		}
@@ -176,9 +192,9 @@ func (m *model) scrollback() []string {
 
 // lastLine says what became of the turn that ran.
 func (m *model) lastLine() string {
-	tr := m.conv.tr
+	tr := m.conv.Transcript
 	switch {
-	case len(m.conv.asks) > 0:
+	case len(m.conv.Approvals) > 0:
 		return fmt.Sprintf("turn %d is waiting for approval; you will be asked again when you resume", tr.Turn)
 	case tr.Active:
 		return fmt.Sprintf("turn %d was being interrupted; details are shown when you resume", tr.Turn)

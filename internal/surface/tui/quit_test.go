@@ -203,7 +203,7 @@ func TestQuitBeforeTheReceipt(t *testing.T) {
 				break
 			}
 		}
-		if r := d.m.result(); d.m.conv.id != "" || r.Conversation == "" || len(r.Lines) == 0 {
+		if r := d.m.result(); d.m.conv.ID != "" || r.Conversation == "" || len(r.Lines) == 0 {
 			t.Errorf("it prints %+v", r)
 		}
 	})

@@ -214,7 +214,7 @@ func (s *tempest) happen() {
 
 // meddle is another client of the same conversation.
 func (s *tempest) meddle() {
-	id := s.d.m.conv.id
+	id := s.d.m.conv.ID
 	if id == "" {
 		return
 	}
@@ -226,7 +226,7 @@ func (s *tempest) meddle() {
 		p.Rename{Title: "t"},
 		p.UserTurn{Content: p.Text("instead"), WhenBusy: p.Replace},
 	}
-	for _, it := range s.d.m.conv.asks {
+	for _, it := range s.d.m.conv.Approvals {
 		ops = append(ops, p.Approve{Call: it.Approval.Call, Decision: p.Approved}, p.Approve{Call: it.Approval.Call, Decision: p.Denied})
 	}
 	op := ops[s.n(len(ops))]
@@ -239,14 +239,14 @@ func (s *tempest) calm() {
 	d.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 	for range 60 { // queued messages of others may start turns of their own
 		d.wait(time.Second)
-		if d.over || d.m.screen == nil && d.m.dialog == nil && !d.m.Busy() && d.m.opening == nil {
+		if d.over || d.m.overlay == nil && d.m.dialog == nil && !d.m.Busy() && !d.m.Opening() {
 			return
 		}
 		d.press("esc")
 		d.press("esc")
 	}
 	s.t.Fatalf("it is stuck: busy %v, stopping %v, opening %v, screen %T, dialog %v, outbox %+v\n%s",
-		d.m.Busy(), d.m.stopping(), d.m.opening != nil, d.m.screen, d.m.dialog != nil, d.m.out, d.screen())
+		d.m.Busy(), d.m.Stopping(), d.m.Opening(), d.m.overlay, d.m.dialog != nil, d.m.Out, d.screen())
 }
 
 func (s *tempest) restart() {
@@ -259,7 +259,7 @@ func (s *tempest) restart() {
 
 // closed checks that nothing of a turn that has ended is open.
 func (s *tempest) closed() {
-	tr := s.d.m.conv.tr
+	tr := s.d.m.conv.Transcript
 	for _, it := range tr.Items {
 		ended := it.Turn < tr.Turn || !tr.Active
 		if (it.Status == transcript.Open || it.Status == transcript.Asking) && ended && it.Turn != 0 {
@@ -291,7 +291,7 @@ func (s *tempest) run(steps int) {
 	d.wait(30 * time.Second)
 	d.press("end")
 	d.sees("the last answer", "ready")
-	if r := d.m.result(); !slices.Contains(r.Lines, "to resume: fermata resume "+string(d.m.conv.id)) {
+	if r := d.m.result(); !slices.Contains(r.Lines, "to resume: fermata resume "+string(d.m.conv.ID)) {
 		s.t.Errorf("it prints %v", r)
 	}
 }

@@ -144,13 +144,13 @@ func TestReturnedMessageIsOfferedAgainWhenItIsRefused(t *testing.T) {
 		d := drive(t, e, resuming(id))
 		d.wait(time.Second)
 		d.say(" @missing", "left")
-		ids := d.m.conv.offers.Send(d.m.comp.Text())
+		ids := d.m.offers.Send(d.m.comp.Text())
 		if len(ids) != 1 {
 			t.Fatalf("offered: %v", ids)
 		}
-		d.m.offerReturned(ids...) // as after an answer that refuses it
+		d.m.Reoffer(ids) // as after an answer that refuses it
 		d.holds("one @missing")
-		if got := d.m.conv.offers.Send(d.m.comp.Text()); !slices.Equal(got, ids) {
+		if got := d.m.offers.Send(d.m.comp.Text()); !slices.Equal(got, ids) {
 			t.Errorf("offered again: %v, want %v", got, ids)
 		}
 	})

@@ -27,7 +27,7 @@ func TestRewind(t *testing.T) {
 		answered(d, "first", "yes")
 		answered(d, "second", "yes")
 		answered(d, "third", "yes")
-		d.m.conv.tr.Changes = []*transcript.TurnChanges{{Turn: 1, Patches: []p.Seq{1}}, {Turn: 2, Patches: []p.Seq{2}}, {Turn: 3, Patches: []p.Seq{3}}}
+		d.m.conv.Transcript.Changes = []*transcript.TurnChanges{{Turn: 1, Patches: []p.Seq{1}}, {Turn: 2, Patches: []p.Seq{2}}, {Turn: 3, Patches: []p.Seq{3}}}
 		d.press("esc")
 		d.sees("Esc again edits an earlier message")
 		d.press("esc")

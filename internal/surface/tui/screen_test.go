@@ -149,7 +149,7 @@ func TestTrustIsAskedFirst(t *testing.T) {
 		})
 		d.wait(time.Second)
 		d.sees("Do you trust /w?", "not a git repository")
-		if d.m.conv.id != "" {
+		if d.m.conv.ID != "" {
 			t.Fatal("the conversation has begun")
 		}
 		d.answer("y")
@@ -260,12 +260,12 @@ func TestBell(t *testing.T) {
 		d := drive(t, e, func(o *Options) {
 			o.Config = &config.Config{Notifications: true, Screen: config.Screen{Bell: true}}
 		})
-		ask := d.m.notify("now")
+		ask := d.m.notify.Notify("now")
 		if got := ask().(tea.RawMsg).Msg; got != "\a" {
 			t.Errorf("the person looks, and the terminal is sent %q", got)
 		}
 		d.send(tea.BlurMsg{})
-		if got := d.m.notify("now")().(tea.RawMsg).Msg.(string); !strings.Contains(got, "\x1b]9;now") || !strings.Contains(got, "\x1b]777;notify;fermata;now") {
+		if got := d.m.notify.Notify("now")().(tea.RawMsg).Msg.(string); !strings.Contains(got, "\x1b]9;now") || !strings.Contains(got, "\x1b]777;notify;fermata;now") {
 			t.Errorf("the person looks elsewhere, and the terminal is sent %q", got)
 		}
 	})

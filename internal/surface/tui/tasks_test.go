@@ -58,7 +58,7 @@ func TestRename(t *testing.T) {
 		d.sees("/rename TITLE")
 		d.say("/rename the parser", "enter")
 		d.wait(time.Second)
-		snap, err := e.Resume(t.Context(), d.m.conv.id)
+		snap, err := e.Resume(t.Context(), d.m.conv.ID)
 		if err != nil || snap.Title != "the parser" {
 			t.Errorf("the title is %q, error %v", snap.Title, err)
 		}
@@ -74,7 +74,7 @@ func TestArchive(t *testing.T) {
 		d.say("/archive", "enter")
 		d.sees("there is no conversation yet")
 		answered(d, "one", "first answer")
-		id := d.m.conv.id
+		id := d.m.conv.ID
 		d.say("/archive", "enter")
 		d.wait(time.Second)
 		d.sees("archived; fermata unarchive " + string(id))
@@ -109,7 +109,7 @@ func TestExport(t *testing.T) {
 		answered(d, "one", "first answer")
 		d.say("/export talk.html", "enter")
 		d.wait(time.Second)
-		d.sees("written to /w/" + string(d.m.conv.id[:2]) + "talk.html")
+		d.sees("written to /w/" + string(d.m.conv.ID[:2]) + "talk.html")
 		fails = errors.New("talk.html exists: name another file")
 		d.say("/export talk.html", "enter")
 		d.wait(time.Second)

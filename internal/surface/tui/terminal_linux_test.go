@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -128,8 +129,8 @@ func termios(t *testing.T, f *os.File) *unix.Termios {
 func (x *testTerminal) run(ctx context.Context, do func(), change ...func(*Options)) (Result, error) {
 	x.t.Helper()
 	o := Options{
-		Engine: quietEngine{}, Dir: "/w", In: x.tty, Out: x.tty, Env: []string{"TERM=xterm-256color"}, Color: true, Dark: true,
-		Settings: func(context.Context) (p.Settings, error) { return p.Settings{Model: "puppet"}, nil },
+		Options: client.Options{Engine: quietEngine{}, Settings: func(context.Context) (p.Settings, error) { return p.Settings{Model: "puppet"}, nil }},
+		Dir:     "/w", In: x.tty, Out: x.tty, Env: []string{"TERM=xterm-256color"}, Color: true, Dark: true,
 	}
 	for _, f := range change {
 		f(&o)

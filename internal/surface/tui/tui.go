@@ -3,11 +3,11 @@
 // like any other; everything else it needs of the world comes in through
 // [Options].
 //
-// The model (model.go) is all the state there is, and what is shown of the
-// conversation is transcript's fold of the events, nothing else. Update does no
-// I/O. What happens comes in from package feed, at most once a frame; what a
-// person wants goes out through the outbox (send.go), in order; a stop goes out
-// at once (stop.go). Start reading at model.Update.
+// The model (model.go) puts the parts together: package client follows the
+// conversation and sends what the user wants, composer, dialog and draw are the
+// parts of the screen, commands is what is typed after a slash. What is shown of the
+// conversation is transcript's fold of the events, nothing else, and Update does no
+// I/O. Start reading at model.Update.
 package tui
 
 import (
@@ -17,92 +17,63 @@ import (
 	"os"
 	"time"
 
-	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
-	"github.com/fermata-agent/fermata/internal/app/project"
-	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/config/skills"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Options are what the terminal UI is given. The functions are called from
+// Options configure the terminal UI. The functions are called from
 // commands, never from Update, except where noted; those that are nil are
 // not offered.
 type Options struct {
-	Engine engine.Engine
+	client.Options       // the engine and its conversations
+	commands.Environment // what the commands after a slash use
 
-	// Settings are those of a new conversation.
-	Settings func(context.Context) (p.Settings, error)
-	// Overrides are what this run says differs from a conversation's settings.
-	Overrides func(p.Settings) p.Overrides
-	// Config is the configuration in force; nil in tests that need none.
-	Config *config.Config
-
-	Resume  p.ConversationID // the conversation to begin with; empty is a new one
-	Pick    bool             // begin by choosing one
-	Prompt  string           // the first message, if any
-	Images  []string         // of the first message: files
-	Notices []string         // to show at the start, such as warnings
+	Pick    bool     // begin by choosing a conversation
+	Prompt  string   // the first message, if any
+	Images  []string // of the first message: files
+	Notices []string // to show at the start, such as warnings
 	// MoreNotices are those that came up since, such as with the settings. May be nil.
 	MoreNotices func() []string
 
-	Dir     string // the directory to work in
-	Home    string // the user's home, shown as ~
-	Version string
+	Dir  string // the directory to work in
+	Home string // the user's home, shown as ~
 
-	History composer.History
-	Drafts  composer.DraftStore
+	History composer.History                                      // what was sent before; may be nil
+	Drafts  composer.DraftStore                                   // what was written and not sent; may be nil
 	Files   func(ctx context.Context, dir, typed string) []string // as composer.Files
 
-	Image   func(file string) (p.Content, error)
-	Branch  func(ctx context.Context, dir string) string
-	Changes func(ctx context.Context, dir string) (diff string, err error) // of the working tree
-	Prompts []skills.Prompt                                                // that can be sent by their name
+	Image   func(file string) (p.Content, error)         // reads an image
+	Branch  func(ctx context.Context, dir string) string // that is checked out
+	Prompts []skills.Prompt                              // that can be sent by their name
 	// MorePrompts are those that are known by now besides, such as of MCP servers. It does not block, and is
 	// called from Update. May be nil.
 	MorePrompts func() []composer.Command
 	// Expand makes a message of what was written: see package message. May be nil.
 	Expand func(ctx context.Context, content []p.Content) ([]p.Content, error)
-	Undo   func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
-	// ClipboardImage writes the image in the clipboard to a file.
-	ClipboardImage func(ctx context.Context) (file string, err error)
-	// Export writes a conversation to a file in the format of its ending, and returns its path.
-	Export func(ctx context.Context, id p.ConversationID, dir, file string) (string, error)
-	Models func(ctx context.Context) ([]app.ModelRow, error)
-	// Projects is what is remembered of directories. May be nil.
-	Projects *project.Store
-	// AsksForTrust reports whether a person should be asked if they trust a directory
+	// AsksForTrust reports whether the user should be asked if they trust a directory
 	// before a new conversation begins in it. May be nil.
 	AsksForTrust func(dir, provider string) bool
-	Owner        func(pid int) string // what a process is, in words
-	MCP          func() string        // the state of the MCP servers, in words; may be nil
 
-	// RunBy returns the other process that runs a conversation, so that its turn goes on when
-	// this program ends; zero if this one does. It does not block, and is called from Update.
-	RunBy func(p.ConversationID) app.Owner
 	// Moves calls a function when another process has a conversation open than before.
 	Moves func(func(p.ConversationID, app.Move))
-
-	// Shown is called with each conversation that is created or resumed.
-	Shown func(p.ConversationID)
 
 	// Suspend stops this process until the shell continues it. It is called while
 	// the terminal is not ours.
 	Suspend func() error
-	// Continued receives when we continue after somebody stopped us. What the terminal is like
+	// Continued receives when we continue after another process stopped us. What the terminal is like
 	// then is not known.
 	Continued <-chan os.Signal
 
-	Editor commands.PrepareEditor
-
-	In    io.Reader
-	Out   io.Writer
-	Env   []string
-	Color bool
-	Dark  bool // what to assume of a terminal that does not say
+	In    io.Reader // the terminal's keys
+	Out   io.Writer // the terminal
+	Env   []string  // of the process
+	Color bool      // the terminal has colours, and the user wants them
+	Dark  bool      // what to assume of a terminal that does not say
 	// Unbracketed says that the terminal may type what is pasted.
 	Unbracketed bool
 
@@ -115,12 +86,6 @@ func (o Options) expand(ctx context.Context, text string) ([]p.Content, error) {
 		return p.Text(text), nil
 	}
 	return o.Expand(ctx, p.Text(text))
-}
-
-func (o Options) shown(id p.ConversationID) {
-	if o.Shown != nil {
-		o.Shown(id)
-	}
 }
 
 // A Result is how the program was left.
@@ -140,7 +105,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	m := newModel(life, o)
-	m.asked = ctx
+	m.until = ctx
 	prog := terminal.New(life, m, terminal.Options{In: o.In, Out: o.Out, Env: o.Env})
 	if o.Moves != nil {
 		o.Moves(func(id p.ConversationID, move app.Move) { prog.Send(moved{id, move}) })

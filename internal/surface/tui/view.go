@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -18,7 +19,7 @@ import (
 func (m *model) View() tea.View {
 	lines, cursor := m.draw(time.Now())
 	v := tea.NewView(strings.Join(lines, "\n"))
-	v.AltScreen = !m.inline() || m.screen != nil
+	v.AltScreen = !m.inline() || m.overlay != nil
 	if m.takesMouse() {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
@@ -26,7 +27,7 @@ func (m *model) View() tea.View {
 		v.WindowTitle = m.state().Title()
 	}
 	v.Cursor = cursor
-	v.ReportFocus = m.notifies()
+	v.ReportFocus = m.notify.On
 	return v
 }
 
@@ -39,8 +40,8 @@ func (m *model) margin() int {
 }
 
 func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
-	if m.screen != nil {
-		lines, cursor := m.screen.view(m.width, m.height)
+	if m.overlay != nil {
+		lines, cursor := m.overlay.View(m.width, m.height)
 		return exactly(lines, m.height), cursor
 	}
 	room := m.height - 1 // for the status line
@@ -53,7 +54,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 	}
 	top := max(0, room-len(box)-len(popup)-len(chips)-len(below))
 
-	lines := m.sel.Mark(m.indent(m.conversation(top, now)), m.theme)
+	lines := m.sel.Mark(m.indent(m.items(top, now)), m.theme)
 	lines = append(lines, below...)
 	lines = append(lines, chips...)
 	lines = append(lines, popup...)
@@ -72,10 +73,10 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 	return append(lines[:min(room, len(lines))], m.statusLine(now)), cursor
 }
 
-// conversation is what is shown of it, in so many lines; inline at most as many.
-func (m *model) conversation(height int, now time.Time) []string {
+// items are what is shown of the conversation, in so many lines; inline at most as many.
+func (m *model) items(height int, now time.Time) []string {
 	m.view.SetSize(m.width-2*m.margin(), height)
-	if len(m.conv.tr.Items) == 0 && len(m.conv.notes) == 0 && m.conv.caughtUp() && m.opening == nil {
+	if len(m.conv.Transcript.Items) == 0 && len(m.notes) == 0 && m.conv.CaughtUp() && !m.Opening() {
 		s := m.Settings()
 		lines := screen.Welcome(s, m.o.Version, m.place(s.Cwd), m.width-2*m.margin(), m.theme)
 		if m.inline() {
@@ -106,7 +107,7 @@ func (m *model) box(room int) (box, popup []string, cursor *tea.Cursor) {
 		if m.comp.Empty() && m.dialog.Scrolls() { // what is asked about matters most
 			box, cursor = m.dialog.View(m.width, max(1, room))
 		}
-		if !m.comp.Empty() && room-len(box) > 6 { // it may be under somebody's hands
+		if !m.comp.Empty() && room-len(box) > 6 { // the user may be typing in it
 			draft, _ := m.comp.View(m.width, 3)
 			box = append(box, draft...)
 		}
@@ -124,11 +125,11 @@ func (m *model) box(room int) (box, popup []string, cursor *tea.Cursor) {
 // many.
 func (m *model) chips(most int) []string {
 	var list []string
-	for _, in := range m.conv.tr.Inputs {
-		list = append(list, m.chip(word(in.Mode), p.Written(in.Content)))
+	for _, in := range m.conv.Transcript.Inputs {
+		list = append(list, m.chip(modeWord(in.Mode), p.Written(in.Content)))
 	}
-	for _, text := range m.out.Messages() {
-		if m.conv.tr.Active || m.opening != nil { // else it is there in a moment
+	for _, text := range m.Out.Messages() {
+		if m.conv.Transcript.Active || m.Opening() { // else it is there in a moment
 			list = append(list, m.chip("sending", text))
 		}
 	}
@@ -138,7 +139,8 @@ func (m *model) chips(most int) []string {
 	return list
 }
 
-func word(mode p.WhenBusy) string {
+// modeWord says what becomes of a message that waits.
+func modeWord(mode p.WhenBusy) string {
 	switch mode {
 	case p.Queue:
 		return "queued"
@@ -175,4 +177,62 @@ func exactly(lines []string, n int) []string {
 		lines = append(lines, "")
 	}
 	return lines
+}
+
+// takesMouse reports whether the program takes the mouse.
+func (m *model) takesMouse() bool { return m.setting().Mouse && !m.inline() }
+
+// inline reports whether the conversation goes to the terminal's own scrollback, in place of the
+// alternate screen.
+func (m *model) inline() bool { return m.setting().Inline }
+
+// allTaken reports whether all of the conversation is in the scrollback: it ends with an empty line.
+func (m *model) allTaken() bool {
+	return m.inline() && m.view.Empty() && len(m.conv.Transcript.Items) > 0
+}
+
+// TakeAbove returns what is finished, inline: it is the terminal's from then on.
+func (m *model) TakeAbove() []string {
+	if !m.inline() || m.overlay != nil {
+		return nil
+	}
+	m.view.SetSize(m.width-2*m.margin(), m.height)
+	return m.indent(m.view.Take(time.Now()))
+}
+
+// itemOptions is how items are drawn outside of the window.
+func (m *model) itemOptions(width int) draw.Options {
+	return draw.Options{Width: width, Theme: m.theme, Now: time.Now(), Dir: m.Settings().Cwd, HideReasoning: m.hidesReasoning()}
+}
+
+// statusLine is the last line of the screen: what is at work, and with what. A hint
+// takes its place, but never that of a stop.
+func (m *model) statusLine(now time.Time) string {
+	if hint := m.hint.Line(m.width, m.theme); hint != "" && !m.Stopping() && m.leaving == nil {
+		return hint
+	}
+	s := m.Settings()
+	return m.state().Line(now, screen.Facts{
+		Settings: s, Place: m.place(s.Cwd), Context: m.conv.Context, Usage: m.conv.Usage(),
+		Cost: m.o.Cost, Background: len(m.conv.Transcript.Running),
+	}, m.width, m.theme)
+}
+
+// state is what is at work.
+func (m *model) state() screen.State {
+	t := m.conv
+	s := screen.State{
+		Transcript: t.Transcript, Begun: t.ID != "", Quitting: m.leaving != nil,
+		Opening: m.Opening() || !t.CaughtUp(), Busy: m.Busy(), Stopping: m.Stopping(),
+		Asking: t.Waits(), AsksPlan: m.dialog != nil && m.dialog.plan, Planning: t.Planning, Frame: m.frame,
+	}
+	if t.Loading != nil {
+		s.Loading, s.Percent = true, t.Percent()
+	}
+	return s
+}
+
+// place is the directory and the branch.
+func (m *model) place(dir string) string {
+	return safetext.Line(screen.Place(screen.InHome(dir, m.o.Home), m.branch))
 }

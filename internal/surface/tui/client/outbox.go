@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -26,6 +27,17 @@ type Op struct {
 // NewOp is an Op that is made already.
 func NewOp(op p.Op) *Op {
 	return &Op{Make: func(context.Context) (p.Op, error) { return op, nil }}
+}
+
+// ThenHint shows a remark when the op is done, or the error.
+func (op *Op) ThenHint(s Reporter, format string, args ...any) *Op {
+	op.Then = func(_ p.Receipt, err error) tea.Cmd {
+		if err != nil {
+			return s.ShowError(err)
+		}
+		return s.Hint(theme.OK, format, args...)
+	}
+	return op
 }
 
 // For has an op go to the conversation that is on the screen now, also if it waits and another one is shown when it is sent. A

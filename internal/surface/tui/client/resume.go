@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -130,4 +131,24 @@ func Load(ctx context.Context, e engine.Engine, id p.ConversationID, to p.Seq, a
 		}
 	}
 	return out, nil
+}
+
+// Explain is an error for the user, with what to do about it.
+func Explain(err error) string {
+	var held *HeldError
+	switch {
+	case errors.As(err, &held):
+		text := "open in " + held.Who
+		if held.What != "" {
+			text += " (" + safetext.Cut(held.What, 24) + ")"
+		}
+		return text + ": use it there, or close it first" // in all, one line of a small screen
+	case errors.Is(err, engine.ErrNotFound):
+		return "that conversation was not found"
+	case errors.Is(err, engine.ErrBusy):
+		return "not while a turn runs: stop it first (Esc)"
+	case errors.Is(err, engine.ErrClosed):
+		return "the conversation was closed"
+	}
+	return err.Error()
 }

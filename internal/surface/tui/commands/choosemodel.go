@@ -1,14 +1,12 @@
 package commands
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
@@ -17,29 +15,25 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Models sets the model and its effort.
-type Models struct {
-	Host
-	List func(context.Context) ([]app.ModelRow, error) // the models that could be used now; nil if that is not known
-	Home string                                        // where a newer catalogue may be
-}
-
-// find is the command that finds the models; then gets them.
-func (c Models) find(then func([]modelRow, error) tea.Cmd) tea.Cmd {
-	ctx := c.Context()
+// findModels is the command that finds the models, and calls then with them.
+func (s Set) findModels(then func([]modelRow, error) tea.Cmd) tea.Cmd {
+	ctx, home := s.Context(), ""
+	if s.Config != nil {
+		home = s.Config.Home // where a newer catalogue may be
+	}
 	return terminal.Do(func() func() tea.Cmd {
-		rows, err := c.List(ctx)
-		found := rowsOf(rows, catalogue.Open(c.Home))
+		rows, err := s.Models(ctx)
+		found := rowsOf(rows, catalogue.Open(home))
 		return func() tea.Cmd { return then(found, err) }
 	})
 }
 
-// pick lets the person choose a model.
-func (c Models) pick() tea.Cmd {
-	if c.List == nil {
-		return c.ShowError(fmt.Errorf("models cannot be listed here; use /model NAME"))
+// pickModel lets the user choose a model.
+func (s Set) pickModel() tea.Cmd {
+	if s.Models == nil {
+		return s.ShowError(fmt.Errorf("models cannot be listed here; use /model NAME"))
 	}
-	list := dialog.NewPicker(c.Theme(), dialog.PickerOptions{
+	list := dialog.NewPicker(s.Theme(), dialog.PickerOptions{
 		Title: "Model for the next turns",
 		Columns: []dialog.Column{
 			{Title: "model", Min: 20},
@@ -51,55 +45,49 @@ func (c Models) pick() tea.Cmd {
 		},
 		Empty: "No model was found.",
 	})
-	var found []modelRow
 	list.SetLoading(true)
-	c.Pick(list, func(id string) tea.Cmd {
-		for i := range found {
-			if fmt.Sprint(i) == id {
-				return c.set(p.Overrides{Provider: &found[i].Provider, Model: &found[i].Model}, "", "")
-			}
-		}
-		return nil
-	})
-	return c.find(func(all []modelRow, err error) tea.Cmd {
+	s.Pick(list)
+	return s.findModels(func(all []modelRow, err error) tea.Cmd {
 		list.SetLoading(false)
 		if err != nil {
 			list.SetNote(err.Error())
 		}
-		now := c.Settings()
-		found = with(all, now.Provider, now.Model)
+		now := s.Settings()
 		var rows []dialog.Row
-		for i, row := range found {
-			rows = append(rows, dialog.Row{ID: fmt.Sprint(i), Columns: row.columns(), Marked: row.is(now.Provider, now.Model)})
+		for i, row := range with(all, now.Provider, now.Model) {
+			rows = append(rows, dialog.Row{
+				ID: fmt.Sprint(i), Columns: row.columns(), Marked: row.is(now.Provider, now.Model),
+				Choose: func() tea.Cmd { return s.setModel(p.Overrides{Provider: &row.Provider, Model: &row.Model}, "", "") },
+			})
 		}
 		list.SetRows(rows)
 		return nil
 	})
 }
 
-// Model sets the model by its name, and how much it reasons; without a name the person picks one. A name that
+// Model sets the model by its name, and how much it reasons; without a name the user picks one. A name that
 // is not known is set all the same, as services have models that no list has; but that is shown.
-func (c Models) Model(args string) tea.Cmd {
+func (s Set) Model(args string) tea.Cmd {
 	name, effort, _ := strings.Cut(args, " ")
 	effort = strings.TrimSpace(effort)
 	switch {
 	case name == "":
-		return c.pick()
-	case c.List == nil:
-		return c.set(p.Overrides{Model: &name}, effort, "")
+		return s.pickModel()
+	case s.Models == nil:
+		return s.setModel(p.Overrides{Model: &name}, effort, "")
 	}
-	return c.find(func(list []modelRow, _ error) tea.Cmd {
-		row, ok := named(list, name, c.Settings().Provider)
+	return s.findModels(func(list []modelRow, _ error) tea.Cmd {
+		row, ok := named(list, name, s.Settings().Provider)
 		if !ok && effort != "" && !slices.Contains(config.Efforts, effort) {
-			return c.noEffort(name, effort, config.Efforts)
+			return s.noEffort(name, effort, config.Efforts)
 		}
 		if !ok {
-			return c.set(p.Overrides{Model: &name}, effort, "; it is not in the catalogue"+nearest(name, list))
+			return s.setModel(p.Overrides{Model: &name}, effort, "; it is not in the catalogue"+nearest(name, list))
 		}
 		if known := row.Facts.Efforts; effort != "" && len(known) > 0 && !slices.Contains(known, effort) {
-			return c.noEffort(row.Model, effort, known)
+			return s.noEffort(row.Model, effort, known)
 		}
-		return c.set(p.Overrides{Provider: &row.Provider, Model: &row.Model}, effort, "")
+		return s.setModel(p.Overrides{Provider: &row.Provider, Model: &row.Model}, effort, "")
 	})
 }
 
@@ -116,25 +104,25 @@ func named(list []modelRow, name, inUse string) (modelRow, bool) {
 	return list[at], true
 }
 
-func (c Models) set(change p.Overrides, effort, remark string) tea.Cmd {
+func (s Set) setModel(change p.Overrides, effort, remark string) tea.Cmd {
 	done := "the model is " + *change.Model
 	if effort != "" {
 		change.Effort = &effort
 		done += ", with effort " + effort
 	}
-	return c.Configure(change, done+remark)
+	return s.Configure(change, done+remark)
 }
 
 // Effort sets how much the model reasons.
-func (c Models) Effort(name string) tea.Cmd {
-	now := c.Settings()
-	if c.List == nil && name == "" {
-		return c.Hint(theme.Accent, "the effort is %s", now.Effort)
+func (s Set) Effort(name string) tea.Cmd {
+	now := s.Settings()
+	if s.Models == nil && name == "" {
+		return s.Hint(theme.Accent, "the effort is %s", now.Effort)
 	}
-	if c.List == nil {
-		return c.setEffort(name)
+	if s.Models == nil {
+		return s.setEffort(name)
 	}
-	return c.find(func(list []modelRow, _ error) tea.Cmd {
+	return s.findModels(func(list []modelRow, _ error) tea.Cmd {
 		var known []string
 		for _, r := range list {
 			if r.is(now.Provider, now.Model) {
@@ -143,37 +131,37 @@ func (c Models) Effort(name string) tea.Cmd {
 		}
 		switch {
 		case name == "" && len(known) == 0:
-			return c.Hint(theme.Accent, "the efforts of %s are not known; /effort NAME sets one", now.Model)
+			return s.Hint(theme.Accent, "the efforts of %s are not known; /effort NAME sets one", now.Model)
 		case name == "":
-			c.pickEffort(known)
+			s.pickEffort(known)
 			return nil
 		}
 		if len(known) == 0 {
 			known = config.Efforts
 		}
 		if !slices.Contains(known, name) {
-			return c.noEffort(now.Model, name, known)
+			return s.noEffort(now.Model, name, known)
 		}
-		return c.setEffort(name)
+		return s.setEffort(name)
 	})
 }
 
-func (c Models) setEffort(name string) tea.Cmd {
-	return c.Configure(p.Overrides{Effort: &name}, "the effort is "+name)
+func (s Set) setEffort(name string) tea.Cmd {
+	return s.Configure(p.Overrides{Effort: &name}, "the effort is "+name)
 }
 
 // noEffort says which efforts there are.
-func (c Models) noEffort(model, effort string, known []string) tea.Cmd {
-	return c.Hint(theme.Warn, "%s has no effort %q: use %s", model, effort, strings.Join(known, ", "))
+func (s Set) noEffort(model, effort string, known []string) tea.Cmd {
+	return s.Hint(theme.Warn, "%s has no effort %q: use %s", model, effort, strings.Join(known, ", "))
 }
 
-func (c Models) pickEffort(known []string) {
-	list := dialog.NewPicker(c.Theme(), dialog.PickerOptions{Title: "How much the model reasons in the next turns", Columns: []dialog.Column{{Title: "effort", Min: 12}}})
-	now := c.Settings().Effort
+func (s Set) pickEffort(known []string) {
+	list := dialog.NewPicker(s.Theme(), dialog.PickerOptions{Title: "How much the model reasons in the next turns", Columns: []dialog.Column{{Title: "effort", Min: 12}}})
+	now := s.Settings().Effort
 	var rows []dialog.Row
 	for _, name := range known {
-		rows = append(rows, dialog.Row{ID: name, Columns: []string{name}, Marked: name == now})
+		rows = append(rows, dialog.Row{ID: name, Columns: []string{name}, Marked: name == now, Choose: func() tea.Cmd { return s.setEffort(name) }})
 	}
 	list.SetRows(rows)
-	c.Pick(list, c.setEffort)
+	s.Pick(list)
 }

@@ -17,18 +17,18 @@ type PrepareEditor func(ctx context.Context, text string) (*exec.Cmd, func() (st
 
 // Edited is the message with what the editor left.
 type Edited struct {
-	Text string
-	Err  error
+	Text string // empty if there is an error
+	Err  error  // of the editor, or of reading its file
 }
 
-// RunEditor edits a text in the person's editor; an Edited follows. The editor has the terminal meanwhile, and is killed
-// when ctx ends. prepare is nil if there is no editor.
-func RunEditor(ctx context.Context, h Host, prepare PrepareEditor, text string) tea.Cmd {
-	if prepare == nil {
-		return h.Hint(theme.Warn, "no editor: set VISUAL or EDITOR")
+// RunEditor edits a text in the user's editor; an Edited follows. The editor has the terminal meanwhile, and is killed
+// when ctx ends.
+func (s Set) RunEditor(ctx context.Context, text string) tea.Cmd {
+	if s.Editor == nil {
+		return s.Hint(theme.Warn, "no editor: set VISUAL or EDITOR")
 	}
 	return func() tea.Msg {
-		cmd, read, err := prepare(ctx, text)
+		cmd, read, err := s.Editor(ctx, text)
 		if err != nil {
 			return Edited{Err: err}
 		}

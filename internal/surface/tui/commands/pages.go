@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
@@ -19,35 +20,34 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// ShowDiff shows what the last turn changed, else what differs in the working tree. changes finds that out;
-// it may be nil.
-func ShowDiff(h Host, changes func(ctx context.Context, dir string) (diff string, err error)) tea.Cmd {
-	if _, tr := h.Conversation(); tr.Diff != "" {
-		showDiffPage(h, "What the last turn changed", tr.Diff)
+// ShowDiff shows what the last turn changed, else what differs in the working tree.
+func (s Set) ShowDiff(string) tea.Cmd {
+	if _, tr := s.Conversation(); tr.Diff != "" {
+		s.showDiffPage("What the last turn changed", tr.Diff)
 		return nil
 	}
-	if changes == nil {
-		return h.Hint(theme.Accent, "the last turn changed no files")
+	if s.Changes == nil {
+		return s.Hint(theme.Accent, "the last turn changed no files")
 	}
-	ctx, dir := h.Context(), h.Settings().Cwd
+	ctx, dir := s.Context(), s.Settings().Cwd
 	return terminal.Do(func() func() tea.Cmd {
-		d, err := changes(ctx, dir)
+		d, err := s.Changes(ctx, dir)
 		return func() tea.Cmd {
 			switch {
 			case err != nil:
-				return h.ShowError(err)
+				return s.ShowError(err)
 			case strings.TrimSpace(d) == "":
-				return h.Hint(theme.Accent, "the last turn changed no files, and nothing differs from the last commit")
+				return s.Hint(theme.Accent, "the last turn changed no files, and nothing differs from the last commit")
 			}
-			showDiffPage(h, "What differs from the last commit", d)
+			s.showDiffPage("What differs from the last commit", d)
 			return nil
 		}
 	})
 }
 
-func showDiffPage(h Host, title, d string) {
-	t := h.Theme()
-	h.ShowPage(draw.NewPage(t, title, func(width int) []string {
+func (s Set) showDiffPage(title, d string) {
+	t := s.Theme()
+	s.ShowPage(draw.NewPage(t, title, func(width int) []string {
 		fence := "```"
 		for strings.Contains(d, fence) {
 			fence += "`"
@@ -56,21 +56,14 @@ func showDiffPage(h Host, title, d string) {
 	}))
 }
 
-// A Status is what /status shows besides the conversation and its settings.
-type Status struct {
-	Version, Branch string
-	Usage           p.Usage
-	Context         int64 // tokens that the last request and its response took
-}
-
-// Show shows the state of the conversation.
-func (s Status) Show(h Host) {
+// ShowStatus shows the state of the conversation, and the branch that it works on.
+func (s Set) ShowStatus(t *client.Conversation, branch string) tea.Cmd {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-14s %s\n", name, safetext.ShowLine(fmt.Sprintf(format, args...)))
 	}
 	line("fermata", "%s", s.Version)
-	id, tr := h.Conversation()
+	id, tr, usage := t.ID, t.Transcript, t.Usage()
 	if id != "" {
 		line("conversation", "%s", id)
 		if tr.Title != "" {
@@ -79,23 +72,24 @@ func (s Status) Show(h Host) {
 		line("turns", "%d", tr.Turn)
 		line("to resume", "fermata resume %s", id)
 	}
-	now := h.Settings()
+	now := s.Settings()
 	line("model", "%s (%s)", now.Model, now.Provider)
 	if now.Effort != "" {
 		line("effort", "%s", now.Effort)
 	}
 	line("directory", "%s", now.Cwd)
-	if s.Branch != "" {
-		line("branch", "%s", s.Branch)
+	if branch != "" {
+		line("branch", "%s", branch)
 	}
 	line("sandbox", "%s", now.Sandbox.Mode)
 	line("approvals", "%s", now.Approval)
-	line("tokens", "%d in (%d of them cached), %d out", s.Usage.Input, s.Usage.Cached, s.Usage.Output)
-	if s.Context > 0 {
-		line("context", "%d tokens%s", s.Context, window(now.ContextWindow))
+	line("tokens", "%d in (%d of them cached), %d out", usage.Input, usage.Cached, usage.Output)
+	if t.Context > 0 {
+		line("context", "%d tokens%s", t.Context, window(now.ContextWindow))
 	}
 	line("background", "%d", len(tr.Running))
-	h.ShowPage(draw.NewTextPage(h.Theme(), "Status", b.String()))
+	s.ShowPage(draw.NewTextPage(s.Theme(), "Status", b.String()))
+	return nil
 }
 
 func window(n int64) string {
@@ -106,27 +100,27 @@ func window(n int64) string {
 }
 
 // ShowHelp shows commands and keys.
-func ShowHelp(h Host, commands []composer.Command) {
+func (s Set) ShowHelp(commands []composer.Command) {
 	var b strings.Builder
 	for _, c := range commands {
 		if !c.Hidden {
 			fmt.Fprintf(&b, "%-23s %s\n", strings.TrimSpace("/"+c.Name+" "+c.Args), c.Help)
 		}
 	}
-	h.ShowPage(draw.NewTextPage(h.Theme(), "Commands and keys", b.String()+screen.Keys))
+	s.ShowPage(draw.NewTextPage(s.Theme(), "Commands and keys", b.String()+screen.Keys))
 }
 
 // ShowBackground lists the commands that run beside the turns.
-func ShowBackground(h Host) tea.Cmd {
-	_, tr := h.Conversation()
+func (s Set) ShowBackground(string) tea.Cmd {
+	_, tr := s.Conversation()
 	if len(tr.Running) == 0 {
-		return h.Hint(theme.Accent, "no background commands are running")
+		return s.Hint(theme.Accent, "no background commands are running")
 	}
 	var b strings.Builder
 	for _, job := range tr.Running {
 		fmt.Fprintln(&b, Job(job))
 	}
-	h.ShowPage(draw.NewTextPage(h.Theme(), "Background commands; /kill N stops one", b.String()))
+	s.ShowPage(draw.NewTextPage(s.Theme(), "Background commands; /kill N stops one", b.String()))
 	return nil
 }
 
@@ -136,8 +130,8 @@ func Job(b p.BackgroundStarted) string {
 	return fmt.Sprintf("%d  %s", b.ID, safetext.Line(it.CommandLine()))
 }
 
-// lookTime is how long somebody who quits waits for what conversations say that
-// are not on the screen.
+// lookTime is how long quitting waits for what runs in conversations that are not
+// on the screen.
 const lookTime = time.Second
 
 // JobsOf are the commands that still run in conversations that are not on the screen, one line each.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/project"
-	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
@@ -18,15 +17,9 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Permissions are what may run without asking.
-type Permissions struct {
-	Host
-	Projects *project.Store // nil if nothing is remembered here
-}
-
-// Offer is what a person who is asked about a command or a tool can allow for good, and what
+// OfferPermission is what a user who is asked about a command or a tool can allow for good, and what
 // remembers it. It is empty if there is nothing to offer.
-func (s Permissions) Offer(req *p.ApprovalRequested) (string, func() error) {
+func (s Set) OfferPermission(req *p.ApprovalRequested) (string, func() error) {
 	if s.Projects == nil {
 		return "", nil
 	}
@@ -48,8 +41,8 @@ func (s Permissions) Offer(req *p.ApprovalRequested) (string, func() error) {
 	return "", nil
 }
 
-// Show lists what may run without asking, and revokes it.
-func (s Permissions) Show(string) tea.Cmd {
+// ShowPermissions lists what may run without asking, and revokes it.
+func (s Set) ShowPermissions(string) tea.Cmd {
 	if s.Projects == nil {
 		return s.ShowError(errors.New("permissions are not available here"))
 	}
@@ -58,28 +51,27 @@ func (s Permissions) Show(string) tea.Cmd {
 		Columns: []dialog.Column{{Title: "command or tool", Min: 20}, {Title: "in", Min: 12, Drop: 1}},
 		Empty:   "None: you are asked. The dialog of an approval offers to add one.",
 	})
-	var found []project.Permission
 	list.SetLoading(true)
-	s.Pick(list, func(id string) tea.Cmd {
-		for i := range found {
-			if fmt.Sprint(i) == id {
-				return s.revoke(found[i])
-			}
-		}
-		return s.Hint(theme.Warn, "edit rules/*.rules beside the configuration to change that")
-	})
+	s.Pick(list)
 	dir := s.Settings().Cwd
 	return terminal.Do(func() func() tea.Cmd {
 		perms, rules := s.Projects.Permissions(dir), s.Projects.FileRules()
 		return func() tea.Cmd {
 			list.SetLoading(false)
-			found = perms
 			var rows []dialog.Row
 			for i, perm := range perms {
-				rows = append(rows, dialog.Row{ID: fmt.Sprint(i), Columns: []string{safetext.ShowLine(perm.String()), cmp.Or(s.ShortDir(perm.Dir), "everywhere")}})
+				rows = append(rows, dialog.Row{
+					ID: fmt.Sprint(i), Columns: []string{safetext.ShowLine(perm.String()), cmp.Or(s.ShortDir(perm.Dir), "everywhere")},
+					Choose: func() tea.Cmd { return s.revoke(perm) },
+				})
 			}
 			for i, rule := range rules {
-				rows = append(rows, dialog.Row{ID: fmt.Sprint("rule ", i), Columns: []string{safetext.ShowLine(rule.String()), fmt.Sprintf("%s, by rules/*.rules", rule.Decision)}})
+				rows = append(rows, dialog.Row{
+					ID: fmt.Sprint("rule ", i), Columns: []string{safetext.ShowLine(rule.String()), fmt.Sprintf("%s, by rules/*.rules", rule.Decision)},
+					Choose: func() tea.Cmd {
+						return s.Hint(theme.Warn, "edit rules/*.rules beside the configuration to change that")
+					},
+				})
 			}
 			list.SetRows(rows)
 			return nil
@@ -87,7 +79,7 @@ func (s Permissions) Show(string) tea.Cmd {
 	})
 }
 
-func (s Permissions) revoke(perm project.Permission) tea.Cmd {
+func (s Set) revoke(perm project.Permission) tea.Cmd {
 	return terminal.Do(func() func() tea.Cmd {
 		err := s.Projects.Revoke(perm)
 		return func() tea.Cmd {
@@ -99,9 +91,9 @@ func (s Permissions) revoke(perm project.Permission) tea.Cmd {
 	})
 }
 
-// PickPreset lets the person choose when to be asked, and what the sandbox allows.
-func PickPreset(h Host, c *config.Config) {
-	list := dialog.NewPicker(h.Theme(), dialog.PickerOptions{
+// PickPreset lets the user choose when to be asked, and what the sandbox allows.
+func (s Set) PickPreset(string) tea.Cmd {
+	list := dialog.NewPicker(s.Theme(), dialog.PickerOptions{
 		Title: "Approvals and sandbox for the next turns",
 		Columns: []dialog.Column{
 			{Title: "", Width: 13},
@@ -110,20 +102,15 @@ func PickPreset(h Host, c *config.Config) {
 			{Title: "asks", Width: 26, Drop: 2},
 		},
 	})
-	now := h.Settings()
+	now := s.Settings()
 	var rows []dialog.Row
 	for _, pr := range app.Presets {
 		rows = append(rows, dialog.Row{
 			ID: pr.Name, Columns: []string{pr.Name, pr.Help, string(pr.Mode), screen.Asks(pr.Approval)}, Marked: pr.In(now),
+			Choose: func() tea.Cmd { return s.Configure(pr.Overrides(s.Settings(), s.Config), pr.Name+": "+pr.Help) },
 		})
 	}
 	list.SetRows(rows)
-	h.Pick(list, func(id string) tea.Cmd {
-		for _, pr := range app.Presets {
-			if pr.Name == id {
-				return h.Configure(pr.Overrides(h.Settings(), c), pr.Name+": "+pr.Help)
-			}
-		}
-		return nil
-	})
+	s.Pick(list)
+	return nil
 }

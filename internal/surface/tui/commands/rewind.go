@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
@@ -17,15 +15,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
-
-// An UndoFunc looks up what undoing a turn's changes to files would do. A zero turn is the last that changed any.
-type UndoFunc func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
-
-// A Rewinder reverts turns.
-type Rewinder struct {
-	Host
-	Undo UndoFunc // nil if files cannot be restored here
-}
 
 // A point is a message to go back to.
 type point struct {
@@ -35,11 +24,10 @@ type point struct {
 	turns        []p.TurnID // that changed files from there on, the last first
 }
 
-// Pick lets the person pick a message to go back to.
-func (r Rewinder) Pick() tea.Cmd {
-	_, tr := r.Conversation()
+// Rewind lets the user pick a message to go back to.
+func (s Set) Rewind() tea.Cmd {
+	_, tr := s.Conversation()
 	var rows []dialog.Row
-	texts := map[string]string{}
 	for _, it := range slices.Backward(tr.Items) {
 		if it.Kind != transcript.User || !it.First {
 			continue
@@ -48,39 +36,38 @@ func (r Rewinder) Pick() tea.Cmd {
 		if c := tr.ChangesOf(it.Turn); c.Changed() && !c.Undone {
 			files = "changed files"
 		}
-		texts[id] = it.Text
-		rows = append(rows, dialog.Row{ID: id, Columns: []string{id, safetext.Line(it.Text), files}})
+		rows = append(rows, dialog.Row{
+			ID: id, Columns: []string{id, safetext.Line(it.Text), files},
+			Choose: func() tea.Cmd { return s.previewRewind(it.Turn, it.Text) },
+		})
 	}
 	if len(rows) == 0 {
-		return r.Hint(theme.Accent, "there is no message to go back to yet")
+		return s.Hint(theme.Accent, "there is no message to go back to yet")
 	}
-	list := dialog.NewPicker(r.Theme(), dialog.PickerOptions{
+	list := dialog.NewPicker(s.Theme(), dialog.PickerOptions{
 		Title:   "Edit which message? It and what came after it can be reverted",
 		Columns: []dialog.Column{{Title: "turn", Width: 5}, {Title: "message", Min: 20}, {Title: "", Width: 13, Drop: 1}},
 	})
 	list.SetRows(rows)
-	r.Host.Pick(list, func(id string) tea.Cmd {
-		n, _ := strconv.Atoi(id) // it is one of ours
-		return r.preview(p.TurnID(n), texts[id])
-	})
+	s.Pick(list)
 	return nil
 }
 
-// preview looks up what reverting turns would change.
-func (r Rewinder) preview(before p.TurnID, text string) tea.Cmd {
-	id, tr := r.Conversation()
+// previewRewind looks up what reverting turns would change.
+func (s Set) previewRewind(before p.TurnID, text string) tea.Cmd {
+	id, tr := s.Conversation()
 	to := point{conversation: id, before: before, text: text}
 	for _, c := range slices.Backward(tr.Changes) {
-		if c.Turn >= before && c.Changed() && !c.Undone && r.Undo != nil {
+		if c.Turn >= before && c.Changed() && !c.Undone && s.Environment.Undo != nil {
 			to.turns = append(to.turns, c.Turn)
 		}
 	}
-	ctx := r.Context()
+	ctx := s.Context()
 	return terminal.Do(func() func() tea.Cmd {
 		var diff strings.Builder
 		var notes []string
 		for _, turn := range to.turns {
-			u, err := r.Undo(ctx, id, turn)
+			u, err := s.Environment.Undo(ctx, id, turn)
 			if err != nil {
 				notes = append(notes, fmt.Sprintf("turn %d: %s", turn, err))
 				continue
@@ -88,19 +75,19 @@ func (r Rewinder) preview(before p.TurnID, text string) tea.Cmd {
 			diff.WriteString(u.Diff)
 			notes = append(notes, u.Notes...)
 		}
-		return func() tea.Cmd { return r.confirm(to, diff.String(), notes) }
+		return func() tea.Cmd { return s.confirmRewind(to, diff.String(), notes) }
 	})
 }
 
 // continued reports whether more has happened in the conversation, or another one is on the screen.
-func (r Rewinder) continued(since p.ConversationID) bool {
-	id, _ := r.Conversation()
-	return id != since || r.Busy()
+func (s Set) continued(since p.ConversationID) bool {
+	id, _ := s.Conversation()
+	return id != since || s.Busy()
 }
 
-func (r Rewinder) confirm(to point, diff string, notes []string) tea.Cmd {
-	if r.continued(to.conversation) {
-		return r.Hint(theme.Warn, "nothing was reverted: the conversation has continued")
+func (s Set) confirmRewind(to point, diff string, notes []string) tea.Cmd {
+	if s.continued(to.conversation) {
+		return s.Hint(theme.Warn, "nothing was reverted: the conversation has continued")
 	}
 	c := dialog.Confirm{
 		Title:   fmt.Sprintf("Go back to before turn %d?", to.before),
@@ -116,18 +103,18 @@ func (r Rewinder) confirm(to point, diff string, notes []string) tea.Cmd {
 	}
 	c.Body = append(c.Body, slices.Compact(notes)...)
 	c.Choices = append(c.Choices, dialog.Choice{ID: "", Key: "n", Label: "leave everything as it is"})
-	r.Ask(c, func(choice string) tea.Cmd {
+	s.Ask(c, func(choice string) tea.Cmd {
 		if choice == "" {
-			return r.Hint(theme.Accent, "nothing was reverted")
+			return s.Hint(theme.Accent, "nothing was reverted")
 		}
-		return r.revert(to, choice)
+		return s.rewind(to, choice)
 	})
 	return nil
 }
 
-// revert reverts what was chosen.
-func (r Rewinder) revert(to point, what string) tea.Cmd {
-	ctx, e := r.Context(), r.Engine()
+// rewind reverts what was chosen.
+func (s Set) rewind(to point, what string) tea.Cmd {
+	ctx, e := s.Context(), s.Engine()
 	return terminal.Do(func() func() tea.Cmd {
 		err := func() error {
 			if what != "files" { // first the copy is made, so that nothing can be lost
@@ -140,7 +127,7 @@ func (r Rewinder) revert(to point, what string) tea.Cmd {
 				}
 			}
 			if what != "conversation" {
-				if err := r.undoAll(ctx, to); err != nil {
+				if err := s.undoAll(ctx, to); err != nil {
 					return err
 				}
 			}
@@ -152,20 +139,20 @@ func (r Rewinder) revert(to point, what string) tea.Cmd {
 		}()
 		return func() tea.Cmd {
 			if err != nil {
-				return r.ShowError(err)
+				return s.ShowError(err)
 			}
 			if what != "files" {
-				r.Return(to.text)
+				s.Return(to.text)
 			}
-			return r.Hint(theme.OK, "reverted: %s", map[string]string{"files": "the files", "both": "the conversation and the files", "conversation": "the conversation"}[what])
+			return s.Hint(theme.OK, "reverted: %s", map[string]string{"files": "the files", "both": "the conversation and the files", "conversation": "the conversation"}[what])
 		}
 	})
 }
 
 // undoAll restores the files of turns, the last turn first.
-func (r Rewinder) undoAll(ctx context.Context, to point) error {
+func (s Set) undoAll(ctx context.Context, to point) error {
 	for _, turn := range to.turns {
-		u, err := r.Undo(ctx, to.conversation, turn)
+		u, err := s.Environment.Undo(ctx, to.conversation, turn)
 		if err != nil {
 			return err
 		}

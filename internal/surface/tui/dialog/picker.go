@@ -4,15 +4,18 @@ import (
 	"slices"
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
 // A Row is one thing to choose.
 type Row struct {
-	ID      string
-	Columns []string
-	Marked  bool // drawn with a mark: the present choice
+	ID      string         // unique in its list, and not empty
+	Columns []string       // what is shown, and searched
+	Marked  bool           // drawn with a mark: the present choice
+	Choose  func() tea.Cmd // what choosing it does; may be nil
 }
 
 // A Column describes one column of all rows.
@@ -25,10 +28,11 @@ type Column struct {
 
 // PickerOptions describe a picker.
 type PickerOptions struct {
-	Title   string
-	Columns []Column
-	Empty   string // shown when there are no rows at all
-	Help    string // more keys that the application handles, for the last line
+	Title   string   // above the list
+	Columns []Column // of all rows
+	Empty   string   // shown when there are no rows at all
+	Help    string   // more keys that the application handles, for the last line
+	Stays   bool     // the list stays when a row was chosen
 }
 
 // A Pick is what a message to a picker led to.
@@ -96,6 +100,9 @@ func (m *Picker) Append(rows ...Row) {
 		}
 	}
 }
+
+// Stays reports whether the list stays when a row was chosen.
+func (m *Picker) Stays() bool { return m.opts.Stays }
 
 // SetLoading says whether more rows are on their way.
 func (m *Picker) SetLoading(loading bool) { m.loading = loading }

@@ -6,15 +6,6 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A QuestionID names a question in its conversation. The zero value names none.
-type QuestionID struct {
-	call   p.CallID
-	number int
-}
-
-// QuestionIDOf is the name of a question.
-func QuestionIDOf(q *p.ElicitationRequested) QuestionID { return QuestionID{q.Call, q.Number} }
-
 // What a person can choose.
 const (
 	AcceptQuestion  = "accept"

@@ -108,14 +108,6 @@ func Ago(now, at time.Time) string {
 	return at.Local().Format(time.DateOnly)
 }
 
-// Count says how many there are of something.
-func Count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
-
 // InHome is a directory with ~ for the home directory, which may be empty.
 func InHome(dir, home string) string {
 	if home != "" && (dir == home || strings.HasPrefix(dir, home+"/")) {
