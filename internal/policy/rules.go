@@ -68,6 +68,10 @@ type Ruling struct {
 	// Text is, for Ask, why a person is asked; for Refuse, the answer to the
 	// model; and for a run a remark for people, mostly empty.
 	Text string
+
+	// Why is, for Refuse, what people are shown where it is said already that no approval could be requested. Empty
+	// if that is Text.
+	Why string
 }
 
 // Remarks is what people should know of a run, such as that this machine cannot
@@ -123,11 +127,14 @@ type row struct {
 	text string
 }
 
+// noApproval is what a refusal adds for the model where an approval would have been requested under another policy.
+const noApproval = ", and no approval may be requested (approval policy never)"
+
 // commandTable decides about commands: the first row that holds.
 var commandTable = []row{
 	{anyPolicy, anyMode, rejected, Refuse, "the user did not allow this command"},
 	{anyPolicy, anyMode, granted, RunUnconfined, ""},
-	{never, anyMode, mustAsk, Refuse, "the command was not run: a rule of the user says that it needs approval, and nobody may be asked (approval policy never)"},
+	{never, anyMode, mustAsk, Refuse, "the command was not run: a rule of the user says that it needs approval"},
 	{anyPolicy, anyMode, mustAsk, Ask, "a rule of the user says that this command needs approval; if approved, it runs outside the sandbox"},
 
 	{anyPolicy, fullAccess, safe, RunUnconfined, ""},
@@ -140,11 +147,11 @@ var commandTable = []row{
 	{untrusted, confining, safe, RunConfinedAskOnDenial, ""},
 	{untrusted, confining, always, Ask, "the command is not known to be safe; if approved, it runs outside the sandbox"},
 
-	{never, confining, unconfinable, Refuse, "the command was not run: this machine cannot confine commands, the command is not known to be safe, and nobody may be asked (approval policy never)"},
+	{never, confining, unconfinable, Refuse, "the command was not run: this machine cannot confine commands, and the command is not known to be safe"},
 	{anyPolicy, confining, unconfinable, Ask, "this machine cannot confine the command"},
 
 	{onFailure, confining, always, RunConfinedAskOnDenial, ""},
-	{never, confining, escalated, RunConfined, "the command ran inside the sandbox although it was to run outside: nobody may be asked (approval policy never)"},
+	{never, confining, escalated, RunConfined, "the command ran inside the sandbox although it was to run outside: the approval policy is never"},
 	{onRequest | never, confining, always, RunConfined, ""},
 }
 
@@ -165,7 +172,7 @@ var patchTable = []row{
 	{untrusted, anyMode, always, Ask, "every patch needs approval"},
 	{anyPolicy, fullAccess, always, RunUnconfined, ""},
 	{anyPolicy, workspaceWrite, inside, RunConfined, ""},
-	{never, confining, always, Refuse, "the patch was not applied: nothing may be written to {path}, and nobody may be asked (approval policy never)"},
+	{never, confining, always, Refuse, "the patch was not applied: nothing may be written to {path}"},
 	{anyPolicy, confining, always, Ask, "nothing may be written to {path} unasked"},
 }
 
@@ -261,6 +268,7 @@ func (r Rules) Patch(q PatchRequest) Ruling {
 		out.Reason = protocol.RefusedPath
 	}
 	out.Text = strings.ReplaceAll(out.Text, "{path}", outside)
+	out.Why = strings.ReplaceAll(out.Why, "{path}", outside)
 	return out
 }
 
@@ -287,6 +295,9 @@ func (r Rules) find(table []row, f facts) Ruling {
 		out := Ruling{Verdict: row.Verdict, Text: row.text}
 		if row.Verdict == Refuse || row.Verdict == Ask {
 			out.Reason = protocol.RefusedUnasked
+		}
+		if row.Verdict == Refuse && row.policies == never {
+			out.Text, out.Why = row.text+noApproval, row.text
 		}
 		if row.Verdict == RunConfined || row.Verdict == RunConfinedAskOnDenial {
 			out.Mode = protocol.SandboxReadOnly

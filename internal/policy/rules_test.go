@@ -354,3 +354,21 @@ func TestPatchReasonNamesThePath(t *testing.T) {
 		t.Errorf("a patch without paths: %+v", got)
 	}
 }
+
+// Where no approval may be requested, the model is shown that, and people what stands in the way: where it is shown to them, the rest is
+// said already.
+func TestWhyOfRefusals(t *testing.T) {
+	r := Rules{Approval: protocol.ApprovalNever, Mode: protocol.SandboxReadOnly, Confinable: true}
+	got := r.Patch(PatchRequest{Paths: []string{"/etc/x"}})
+	const why = "the patch was not applied: nothing may be written to /etc/x"
+	if got.Verdict != Refuse || got.Why != why || got.Text != why+noApproval {
+		t.Errorf("got %+v", got)
+	}
+	for _, table := range [][]row{commandTable, patchTable, denialTable} {
+		for _, row := range table {
+			if row.Verdict == Refuse && row.policies == never && strings.Contains(row.text, "approval policy") {
+				t.Errorf("%q names the policy, which find adds", row.text)
+			}
+		}
+	}
+}

@@ -38,7 +38,7 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	var instead Result
 	switch l.ruling.Verdict {
 	case policy.Refuse:
-		instead = refused(call, l.ruling.Reason, l.ruling.Text)
+		instead = refusedBy(call, l.ruling)
 		return l, &instead
 	case policy.Ask:
 		instead = ask(spec, l.ruling.Text, e.justification)

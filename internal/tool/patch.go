@@ -130,7 +130,7 @@ func (t *Patch) change(ctx context.Context, call Call, parsed *syntax.Patch, dir
 	ruling := t.rules(call).Patch(policy.PatchRequest{Paths: plan.Paths(), Answer: call.Grant})
 	switch ruling.Verdict {
 	case policy.Refuse:
-		return refused(call, ruling.Reason, ruling.Text)
+		return refusedBy(call, ruling)
 	case policy.Ask:
 		return Result{Ask: &protocol.ApprovalRequested{Kind: protocol.ApprovePatch, Cwd: dir, Reason: ruling.Text, RefusedFor: ruling.Reason, Detail: changes}}
 	}

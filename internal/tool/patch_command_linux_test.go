@@ -120,10 +120,10 @@ func TestApplyPatchObeysTheSandbox(t *testing.T) {
 		asks     string
 	}{
 		{name: "inside", approval: protocol.ApprovalNever, mode: protocol.SandboxWorkspaceWrite},
-		{name: "outside, never", approval: protocol.ApprovalNever, mode: protocol.SandboxWorkspaceWrite, outside: true, want: "nobody may be asked"},
+		{name: "outside, never", approval: protocol.ApprovalNever, mode: protocol.SandboxWorkspaceWrite, outside: true, want: "no approval may be requested"},
 		{name: "outside", approval: protocol.ApprovalOnRequest, mode: protocol.SandboxWorkspaceWrite, outside: true, want: "then the user is asked"},
 		{name: "read-only", approval: protocol.ApprovalOnRequest, mode: protocol.SandboxReadOnly, want: "then the user is asked"},
-		{name: "read-only, never", approval: protocol.ApprovalNever, mode: protocol.SandboxReadOnly, want: "nobody may be asked"},
+		{name: "read-only, never", approval: protocol.ApprovalNever, mode: protocol.SandboxReadOnly, want: "no approval may be requested"},
 		{name: "read-only, on failure", approval: protocol.ApprovalOnFailure, mode: protocol.SandboxReadOnly, asks: "unasked"},
 		{name: "read-only, approved", approval: protocol.ApprovalOnRequest, mode: protocol.SandboxReadOnly, grant: protocol.Approved, outside: true},
 		{name: "untrusted, approved", approval: protocol.ApprovalUntrusted, mode: protocol.SandboxWorkspaceWrite, grant: protocol.Approved, outside: true},

@@ -136,10 +136,19 @@ func failed(text string) Result {
 // refused is the answer to a call that policy did not let run.
 func refused(call Call, reason protocol.RefusalReason, text string) Result {
 	r := failed(text)
-	if call.Grant == "" { // else somebody has said no
+	if call.Grant == "" { // else a client has denied it
 		r.Output.Refused, r.Output.RefusedFor = text, reason
 	}
 	return r
+}
+
+// refusedBy is the result of a call that a ruling refuses.
+func refusedBy(call Call, r policy.Ruling) Result {
+	out := refused(call, r.Reason, r.Text)
+	if r.Why != "" && out.Output.Refused != "" {
+		out.Output.Refused = r.Why
+	}
+	return out
 }
 
 // Run carries out a call of a tool and notes in the output what had to be

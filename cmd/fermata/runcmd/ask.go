@@ -45,8 +45,7 @@ func (l *refusedCalls) add(r exec.Refusal) {
 		l.reasons = map[p.RefusalReason]bool{}
 	}
 	l.reasons[r.Reason] = true
-	why, _, _ := strings.Cut(r.Why, ", and nobody may be asked")
-	if line := strings.TrimPrefix(r.What+": "+why, ": "); len(l.list) == 0 || l.list[len(l.list)-1] != line {
+	if line := strings.TrimPrefix(r.What+": "+r.Why, ": "); len(l.list) == 0 || l.list[len(l.list)-1] != line {
 		l.list = append(l.list, line)
 	}
 }

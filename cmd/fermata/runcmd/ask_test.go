@@ -21,7 +21,7 @@ func TestOnlyToolsWereRefused(t *testing.T) {
 	if !l.only(p.RefusedTool) {
 		t.Error("a tool is taken for a command")
 	}
-	l.add(exec.Refusal{What: "make", Why: "not allowed, and nobody may be asked", Reason: p.RefusedUnasked})
+	l.add(exec.Refusal{What: "make", Why: "not allowed", Reason: p.RefusedUnasked})
 	if l.only(p.RefusedTool) {
 		t.Error("a command is taken for a tool")
 	}
