@@ -17,7 +17,7 @@ import (
 )
 
 // An owner dies while it records a message that changes settings. The client submits the op again, as
-// remote.Choosing does, and gets a receipt: the message must be there, once.
+// remote.Router does, and gets a receipt: the message must be there, once.
 func TestResubmittedMessageWithOverridesIsNotLost(t *testing.T) {
 	for name, open := range map[string]func(*testing.T, journal.MemoryOptions) randomtest.Disk{
 		"memory": func(_ *testing.T, o journal.MemoryOptions) randomtest.Disk {

@@ -26,7 +26,7 @@ import (
 // A member is a process on a machine of its own, whose conversations others join over NATS.
 type member struct {
 	*enginetest.Engine
-	c     *remote.Choosing
+	c     *remote.Router
 	store *nats.Store
 }
 
@@ -46,7 +46,7 @@ func newMember(t *testing.T, o nats.Options) *member {
 	}
 	m := &member{store: nats.New(t.Context(), o)}
 	m.Engine = enginetest.New(t, enginetest.Options{Store: m.store, IdleAfter: -1, IdleFollowed: -1})
-	m.c = remote.NewChoosing(m.Engine.Local, host, remote.Options{Client: "test", Reach: m.reach})
+	m.c = remote.NewRouter(m.Engine.Local, host, remote.Options{Client: "test", Reach: m.reach})
 	t.Cleanup(func() {
 		_ = m.c.Shutdown(context.WithoutCancel(t.Context())) // it may have died
 		m.store.Close()

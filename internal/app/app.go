@@ -39,7 +39,7 @@ func usage(format string, args ...any) error { return hint.Usagef(format, args..
 
 // An App is an engine and what it runs on.
 type App struct {
-	Engine   *remote.Choosing
+	Engine   *remote.Router
 	Config   *config.Config
 	Models   *Models
 	Projects *project.Store // trust and permissions
@@ -133,7 +133,7 @@ const runDir = "run"
 
 // OpenStore opens the conversations for reading and repair. Nothing is run, so nobody
 // can join.
-func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
+func OpenStore(ctx context.Context, version string) (*remote.Router, error) {
 	home, err := config.Home(os.Getenv)
 	if err != nil {
 		return nil, configError(err)
@@ -149,7 +149,7 @@ func OpenStore(ctx context.Context, version string) (*remote.Choosing, error) {
 
 // openEngine makes an engine over the store of a place. A node that can no longer be
 // sure of its conversations stops what it runs.
-func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Choosing, store.Opened) {
+func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Router, store.Opened) {
 	e.Config.Panicked = panics.ToFile(kept.Home)
 	var local *engine.Local
 	kept.Lost = func() { local.StopAll(ctx, lostLease) } // nothing is opened before local is set
@@ -160,7 +160,7 @@ func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engi
 	local = engine.New(ctx, e)
 	o.Program, o.Alone = e.Config.Version, !kept.Join
 	o.Dir, o.Reach = filepath.Join(kept.Home, runDir), journals.Reach
-	return remote.NewChoosing(local, host, o), journals
+	return remote.NewRouter(local, host, o), journals
 }
 
 // lostLease is what turns end with when this process can no longer be sure that it owns their conversations.

@@ -54,7 +54,7 @@ func (a *App) RunBy(id p.ConversationID) Owner {
 func (a *App) AwaitTurns(ctx context.Context, begin func(p.TurnID)) {
 	last := p.TurnID(0)
 	for more := true; more; {
-		list := a.Engine.Live(ctx)
+		list := a.Engine.Local.Live(ctx)
 		i := slices.IndexFunc(list, func(s p.Snapshot) bool { return s.Active && !s.Waiting || !s.Active && len(s.Inputs) > 0 })
 		if i < 0 {
 			return

@@ -80,7 +80,7 @@ func (a *App) Serve(ctx context.Context, o ServeOptions) error {
 func (a *App) awaitIdle(ctx context.Context, bound time.Duration) {
 	idle := time.NewTimer(bound)
 	for {
-		if bound == 0 || a.Engine.OpenCount() > 0 || a.host.Clients() > 0 || a.uses.count.Load() > 0 {
+		if bound == 0 || a.Engine.Local.OpenCount() > 0 || a.host.Clients() > 0 || a.uses.count.Load() > 0 {
 			idle.Stop()
 		} else {
 			idle.Reset(bound)

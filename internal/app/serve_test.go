@@ -46,7 +46,7 @@ func TestServeEndsWhenIdle(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				uses := newUses()
 				e := enginetest.New(t, enginetest.Options{Changed: uses.notice, Config: func(c *conversation.Config) { c.KeepWaiting = true }})
-				a := &App{Engine: remote.NewChoosing(e.Local, nil, remote.Options{}), uses: uses, host: remote.NewHost(t.Context(), "", "", nil)}
+				a := &App{Engine: remote.NewRouter(e.Local, nil, remote.Options{}), uses: uses, host: remote.NewHost(t.Context(), "", "", nil)}
 				done := busy(t, a, e)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()

@@ -40,15 +40,15 @@ type Options struct {
 	// such as its environment: see conversation.Config.For. It is never recorded.
 	Brings func() (json.RawMessage, error)
 
-	Alone bool // for a Choosing engine: other processes are not joined
+	Alone bool // for a Router: other processes are not joined
 
-	// Dir, for a Choosing engine, is where the sockets of this home are. An owner that accepts clients on any machine
+	// Dir, for a Router, is where the sockets of this home are. An owner that accepts clients on any machine
 	// and has its socket elsewhere is joined by Reach, which connects to such an owner. It is given nothing of
 	// what Brings returns: that is of use on this machine only, and secret.
 	Dir   string
 	Reach func(ctx context.Context, node string) (io.ReadWriteCloser, error)
 
-	// Serve, for a Choosing engine, connects to the process that opens what nobody has open. If it is
+	// Serve, for a Router, connects to the process that opens what nobody has open. If it is
 	// nil, this one does.
 	Serve func(context.Context, Options) (*Engine, error)
 

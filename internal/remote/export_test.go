@@ -8,12 +8,12 @@ import (
 )
 
 // Use calls f with the engine that a conversation is open in.
-func (c *Choosing) Use(ctx context.Context, f func(engine.Engine) error) error {
+func (c *Router) Use(ctx context.Context, f func(engine.Engine) error) error {
 	return c.use(ctx, "", f)
 }
 
 // TryOnce has owners that cannot be reached tried once and not for a while.
-func (c *Choosing) TryOnce() { c.wait = 0 }
+func (c *Router) TryOnce() { c.wait = 0 }
 
 // Fresh is what a follower does with each event.
 func Fresh() func(p.Event) (p.Event, bool) {

@@ -25,8 +25,8 @@ func (e cancelledEngine) Attach(ctx context.Context, _ p.ConversationID, _ p.Cur
 
 // A client whose conversation moves is moved, whatever error the engine that it was read from ends with.
 func TestMoveWhileReading(t *testing.T) {
-	c := NewChoosing(nil, nil, Options{})
-	f := &follower{c: c, id: "c", yield: func(p.Event, error) bool { return true }}
+	c := NewRouter(nil, nil, Options{})
+	f := &follower{router: c, id: "c", yield: func(p.Event, error) bool { return true }}
 	err := f.read(t.Context(), cancelledEngine{move: func() { c.note("c", "there") }}, "")
 	if !errors.Is(err, errMoved) {
 		t.Errorf("error %v, want %v", err, errMoved)

@@ -102,7 +102,7 @@ func TestLostAnswer(t *testing.T) {
 					go func() { _ = remote.NewServer(e, "test").ServeConn(context.WithoutCancel(t.Context()), ours) }() // ends with the connection
 					return remote.Connect(ctx, theirs, o)
 				}
-				c := remote.NewChoosing(enginetest.New(t, enginetest.Options{Store: first.Store}).Local, nil, remote.Options{Serve: serve})
+				c := remote.NewRouter(enginetest.New(t, enginetest.Options{Store: first.Store}).Local, nil, remote.Options{Serve: serve})
 				if err := ask.f(t, c, id); err != nil {
 					t.Errorf("answered with %v", err)
 				}

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -18,9 +19,9 @@ func withNewID(ctx context.Context) context.Context {
 }
 
 // Create implements engine.Engine.
-func (c *Choosing) Create(ctx context.Context, s p.Settings) (id p.ConversationID, err error) {
+func (r *Router) Create(ctx context.Context, s p.Settings) (id p.ConversationID, err error) {
 	ctx = withNewID(ctx)
-	err = c.use(ctx, "", func(e engine.Engine) (err error) {
+	err = r.use(ctx, "", func(e engine.Engine) (err error) {
 		id, err = e.Create(ctx, s)
 		return err
 	})
@@ -28,9 +29,9 @@ func (c *Choosing) Create(ctx context.Context, s p.Settings) (id p.ConversationI
 }
 
 // Fork implements engine.Engine.
-func (c *Choosing) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (fork p.ConversationID, err error) {
+func (r *Router) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (fork p.ConversationID, err error) {
 	ctx = withNewID(ctx)
-	err = c.use(ctx, "", func(e engine.Engine) (err error) {
+	err = r.use(ctx, "", func(e engine.Engine) (err error) {
 		fork, err = e.Fork(ctx, id, upTo)
 		return err
 	})
@@ -38,14 +39,14 @@ func (c *Choosing) Fork(ctx context.Context, id p.ConversationID, upTo p.Seq) (f
 }
 
 // Archive implements engine.Engine. It does nothing to what is archived already.
-func (c *Choosing) Archive(ctx context.Context, id p.ConversationID) error {
-	return c.use(ctx, id, func(e engine.Engine) error { return e.Archive(ctx, id) })
+func (r *Router) Archive(ctx context.Context, id p.ConversationID) error {
+	return r.use(ctx, id, func(e engine.Engine) error { return e.Archive(ctx, id) })
 }
 
 // Delete implements engine.Engine. A conversation that is not there after an answer was lost has been deleted.
-func (c *Choosing) Delete(ctx context.Context, id p.ConversationID) error {
+func (r *Router) Delete(ctx context.Context, id p.ConversationID) error {
 	lost := false
-	return c.use(ctx, id, func(e engine.Engine) error {
+	return r.use(ctx, id, func(e engine.Engine) error {
 		err := e.Delete(ctx, id)
 		if lost && errors.Is(err, engine.ErrNotFound) {
 			return nil
@@ -53,4 +54,29 @@ func (c *Choosing) Delete(ctx context.Context, id p.ConversationID) error {
 		lost = lost || errors.Is(err, ErrLost)
 		return err
 	})
+}
+
+// List implements engine.Engine. What other processes have open is in the same store.
+func (r *Router) List(ctx context.Context, o engine.ListOptions) (engine.Page, error) {
+	return r.Local.List(ctx, o)
+}
+
+// Unarchive implements engine.Engine. No process has an archived conversation open.
+func (r *Router) Unarchive(ctx context.Context, id p.ConversationID) error {
+	return r.Local.Unarchive(ctx, id)
+}
+
+// Release implements engine.Engine. It closes what is open here; another process keeps what it has open.
+func (r *Router) Release(ctx context.Context, id p.ConversationID) error {
+	return r.Local.Release(ctx, id)
+}
+
+// Owner returns the process that has a conversation open, if any.
+func (r *Router) Owner(ctx context.Context, id p.ConversationID) (engine.Owner, bool, error) {
+	return r.Local.Owner(ctx, id)
+}
+
+// Read returns the events of a conversation that are recorded, and does not open it.
+func (r *Router) Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
+	return r.Local.Read(ctx, id)
 }

@@ -20,7 +20,7 @@ import (
 // A node is what a process has: an engine that others join, and that joins others.
 type node struct {
 	*enginetest.Engine
-	c    *remote.Choosing
+	c    *remote.Router
 	host *remote.Host
 }
 
@@ -29,7 +29,7 @@ func newNode(t *testing.T, home string) *node {
 	n := &node{host: remote.NewHost(t.Context(), filepath.Join(home, "run"), "test", func(err error) { t.Error(err) })}
 	store := file.New(home, file.Options{Address: n.host.Address, Join: true})
 	n.Engine = enginetest.New(t, enginetest.Options{Store: store, IdleAfter: -1, IdleFollowed: -1})
-	n.c = remote.NewChoosing(n.Engine.Local, n.host, remote.Options{Client: "test"})
+	n.c = remote.NewRouter(n.Engine.Local, n.host, remote.Options{Client: "test"})
 	t.Cleanup(func() { n.leave(t) })
 	return n
 }

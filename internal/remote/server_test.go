@@ -222,7 +222,7 @@ func TestOwnerEndsAfterALongSilence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := remote.NewChoosing(e.Local, nil, remote.Options{Serve: func(context.Context, remote.Options) (*remote.Engine, error) { return joined, nil }})
+		c := remote.NewRouter(e.Local, nil, remote.Options{Serve: func(context.Context, remote.Options) (*remote.Engine, error) { return joined, nil }})
 		calls := 0
 		err = c.Use(t.Context(), func(engine.Engine) error {
 			if calls++; calls == 1 {

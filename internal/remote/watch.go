@@ -9,11 +9,11 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Watch gives every event of a conversation, then live ones, to somebody who only reads: from the process that has it
+// Watch gives every event of a conversation, then live ones, to a client that only reads: from the process that has it
 // open, or from the store if none has, or none that can be reached. It never opens the conversation.
-func (c *Choosing) Watch(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
+func (r *Router) Watch(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
-		f := &follower{c: c, id: id, seen: map[p.ItemID]int64{}, yield: yield}
+		f := &follower{router: r, id: id, seen: map[p.ItemID]int64{}, yield: yield}
 		if err := f.watch(ctx); err != nil {
 			yield(p.Event{}, err)
 		}
@@ -24,19 +24,19 @@ func (c *Choosing) Watch(ctx context.Context, id p.ConversationID) iter.Seq2[p.E
 func (f *follower) watch(ctx context.Context) error {
 	unreached := "" // the address of an owner that cannot be reached
 	for {
-		owner, open, err := f.c.Owner(ctx, f.id)
+		owner, open, err := f.router.Owner(ctx, f.id)
 		if err != nil {
 			return err
 		}
-		if open && owner.Joinable() && addressOf(owner) != unreached && !f.c.o.Alone {
-			e, err := f.c.join(ctx, owner)
+		if open && owner.Joinable() && addressOf(owner) != unreached && !f.router.o.Alone {
+			e, err := f.router.join(ctx, owner)
 			if err == nil {
 				err = f.read(ctx, e, addressOf(owner))
 			}
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if !f.c.elsewhere(err) && !errors.Is(err, errMoved) {
+			if !f.router.elsewhere(err) && !errors.Is(err, errMoved) {
 				if errors.Is(err, errStopped) {
 					return nil
 				}
@@ -53,7 +53,7 @@ func (f *follower) watch(ctx context.Context) error {
 	}
 }
 
-// ownerLook is how often one who reads the journal looks whether somebody has opened the conversation.
+// ownerLook is how often one who reads the journal looks whether a process has opened the conversation.
 const ownerLook = 500 * time.Millisecond
 
 // watchStore gives what is recorded, until an owner can be joined: then errMoved.
@@ -67,13 +67,13 @@ func (f *follower) watchStore(ctx context.Context, unreached string) error {
 			case <-ctx.Done():
 				return
 			}
-			owner, open, err := f.c.Owner(ctx, f.id)
-			if err == nil && open && owner.Joinable() && addressOf(owner) != unreached && !f.c.o.Alone {
+			owner, open, err := f.router.Owner(ctx, f.id)
+			if err == nil && open && owner.Joinable() && addressOf(owner) != unreached && !f.router.o.Alone {
 				cancel(errMoved)
 			}
 		}
 	}()
-	err := f.give(f.c.TailAfter(ctx, f.id, f.after))
+	err := f.give(f.router.Local.TailAfter(ctx, f.id, f.after))
 	if !errors.Is(err, errStopped) && errors.Is(context.Cause(ctx), errMoved) {
 		return errMoved // the journal only says that it was cancelled
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Find opens the conversations and finds one by its name.
-func Find(ctx context.Context, name string) (*remote.Choosing, p.ConversationID, error) {
+func Find(ctx context.Context, name string) (*remote.Router, p.ConversationID, error) {
 	e, err := app.OpenStore(ctx, Version())
 	if err != nil {
 		return nil, "", err

@@ -64,11 +64,11 @@ func showJSON(ctx context.Context, e *engine.Local, id p.ConversationID, w io.Wr
 }
 
 // Follow prints what happens in a conversation, until a signal comes or stdout is closed.
-func Follow(ctx context.Context, e *remote.Choosing, id p.ConversationID, s cli.Streams) error {
+func Follow(ctx context.Context, e *remote.Router, id p.ConversationID, s cli.Streams) error {
 	return follow(ctx, e, id, s, false)
 }
 
-func follow(ctx context.Context, e *remote.Choosing, id p.ConversationID, s cli.Streams, asJSON bool) error {
+func follow(ctx context.Context, e *remote.Router, id p.ConversationID, s cli.Streams, asJSON bool) error {
 	ctx, _ = cli.StopSignals(ctx)
 	ctx = cli.WhileRead(ctx, s.RawOut)
 	return followed(ctx, tailTo(ctx, e, id, s, asJSON))
@@ -87,7 +87,7 @@ func followed(ctx context.Context, err error) error {
 }
 
 // tailTo prints events as they come, or draws them as exec does.
-func tailTo(ctx context.Context, e *remote.Choosing, id p.ConversationID, s cli.Streams, asJSON bool) error {
+func tailTo(ctx context.Context, e *remote.Router, id p.ConversationID, s cli.Streams, asJSON bool) error {
 	draw := exec.Follow(cli.Printing(cli.NewStreams(s.In, s.RawOut, s.RawOut), cli.ColorAuto))
 	if asJSON {
 		enc := json.NewEncoder(s.Out)

@@ -105,7 +105,7 @@ func digestOf(dir string, turn p.UserTurn, o Options) (string, error) {
 
 // Create creates the conversation of a name, unless it exists.
 func (n *Name) Create(ctx context.Context, a *app.App, s p.Settings) error {
-	err := a.Engine.CreateAs(ctx, n.Conversation, s)
+	err := a.Engine.Local.CreateAs(ctx, n.Conversation, s)
 	if n.Again = errors.Is(err, fs.ErrExist); n.Again {
 		return nil
 	}
