@@ -94,14 +94,18 @@ func byAlpine(m machine) (installation, bool) {
 
 // byRPM goes by the files that the package has beside the program: the database can be read by rpm only.
 func byRPM(m machine) (installation, bool) {
-	_, database := os.Stat(filepath.Join(m.root, "var/lib/rpm"))
-	_, licences := os.Stat(filepath.Join(m.root, "usr/share/doc/fermata/LICENSES.txt"))
-	ok := m.program == "/usr/bin/fermata" && database == nil && licences == nil
+	ok := m.program == "/usr/bin/fermata" && m.has("usr/share/doc/fermata/LICENSES.txt") &&
+		(m.has("usr/lib/sysimage/rpm") || m.has("var/lib/rpm")) // as newer and older systems have it
 	return installation{by: "an RPM package", update: "sudo dnf install ./FILE, with the .rpm from " + releases + "/latest"}, ok
 }
 
 func byGo(m machine) (installation, bool) {
 	return installation{by: "go install", update: "go install " + module + "/cmd/fermata@latest"}, m.module != ""
+}
+
+func (m machine) has(name string) bool {
+	_, err := os.Stat(filepath.Join(m.root, name))
+	return err == nil
 }
 
 // lists reports whether a list of a package's files names the program.

@@ -25,7 +25,7 @@ func TestInstalled(t *testing.T) {
 	write(t, filepath.Join(root, "home/.local/share/fermata/installed-by-script"), "https://example.com/releases/download\n")
 	write(t, filepath.Join(root, "deb/var/lib/dpkg/info/fermata.list"), "/.\n/usr/bin/fermata\n")
 	write(t, filepath.Join(root, "apk/lib/apk/db/installed"), "P:git\nV:2\n\nP:fermata\nV:1\n")
-	write(t, filepath.Join(root, "rpm/var/lib/rpm/rpmdb.sqlite"), "")
+	write(t, filepath.Join(root, "rpm/usr/lib/sysimage/rpm/rpmdb.sqlite"), "")
 	write(t, filepath.Join(root, "rpm/usr/share/doc/fermata/LICENSES.txt"), "")
 	for want, m := range map[string]machine{
 		"the install script": {program: filepath.Join(root, "home/.local/bin/fermata"), root: root},
