@@ -1,7 +1,6 @@
 package applypatch
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -21,21 +20,29 @@ func Install(home string) (string, error) {
 		return "", err
 	}
 	for _, name := range names {
-		if err := replaceLink(self, filepath.Join(dir, name)); err != nil {
+		if err := replaceLink(home, self, filepath.Join(dir, name)); err != nil {
 			return "", err
 		}
 	}
 	return dir, nil
 }
 
-// replaceLink makes link point to target. Other processes may do the same at the same
-// time, and commands may be using it.
-func replaceLink(target, link string) error {
+// replaceLink makes link point to target. Others may do the same at the same time, commands may be using it, and
+// sandboxes that are being made look for links in the home, but not in its directory for temporary files.
+func replaceLink(home, target, link string) error {
 	if now, err := os.Readlink(link); err == nil && now == target {
 		return nil
 	}
-	fresh := fmt.Sprintf("%s.%d", link, os.Getpid())
-	_ = os.Remove(fresh) // of a process that had our number and died
+	temporary := filepath.Join(home, "tmp")
+	if err := os.MkdirAll(temporary, 0o700); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(temporary, "link-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	fresh := filepath.Join(dir, filepath.Base(link))
 	if err := os.Symlink(target, fresh); err != nil {
 		return err
 	}
