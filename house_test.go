@@ -256,13 +256,13 @@ const packageBudget = 2500
 
 var packageBudgets = map[string]int{
 	"internal/config":            3700,
-	"internal/tool":              4000,
+	"internal/tool":              4600,
 	"internal/journal/file":      3000,
 	"internal/journal/nats":      3700,
 	"internal/proc":              3000,
 	"internal/sandbox":           2900,
 	"engine":                     2900,
-	"internal/surface/exec":      1200, // guide: 600
+	"internal/surface/exec":      1300, // guide: 600
 	"internal/surface/tui/...":   17000,
 	"internal/surface/mcpserver": 2700, // guide: 900
 }

@@ -206,6 +206,8 @@ type (
 		Call CallID `json:"call"`
 		// Grant is the decision that allowed it, if somebody was asked.
 		Grant Decision `json:"grant,omitempty"`
+		// Lane says what it may run beside: empty is nothing. See turn.Lane.
+		Lane string `json:"lane,omitempty"`
 	}
 
 	// ApprovalRequested says that a call waits for a person.

@@ -169,8 +169,9 @@ func (s *scenario) restart() {
 
 		s.fuse.replace()
 		s.start()
-		_, err := s.engine.Resume(s.ctx, s.id)
+		snap, err := s.engine.Resume(s.ctx, s.id)
 		if err == nil {
+			s.kept += len(snap.PendingApprovals)
 			break
 		}
 		if s.fuse.isBlown() { // while it recovered

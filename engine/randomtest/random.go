@@ -166,17 +166,22 @@ type scenario struct {
 	accepted map[p.InputID]bool // messages we have a receipt for
 	ops      outcomes
 	crashes  []time.Time
+
+	cancelled, kept int // see tally
 }
 
 func (s *scenario) start() {
 	cfg := conversation.Config{
 		Model: func(p.Settings) (model.Client, error) { return s.world, nil },
 		Tools: func(p.Settings) []tool.Tool {
-			return []tool.Tool{
-				randomTool{s.world, "work", false}, randomTool{s.world, "look", true}, randomTool{s.world, "user_shell", false},
+			var list []tool.Tool
+			for _, name := range []string{"work", "look", "run", "ask", "type", "user_shell"} {
+				list = append(list, randomTool{s.world, name})
 			}
+			return list
 		},
-		StopBound: stopBound,
+		MaxParallel: s.world.most,
+		StopBound:   stopBound,
 		Environment: func(p.Settings) p.Environment { // some messages find another day
 			return p.Environment{Date: time.Now().Truncate(3 * time.Second).String()}
 		},
@@ -410,6 +415,7 @@ func (s *scenario) audit(all []p.Event) {
 			}
 		}
 	}
+	s.auditApprovals(all)
 	for _, problem := range c.End() {
 		s.t.Errorf("%v\n%s", problem, around(all, problem.Seq))
 	}
@@ -436,6 +442,9 @@ type tally struct {
 	endings     map[p.EndReason]int  // how background commands ended
 	resolved    map[p.Resolution]int // what became of returned messages
 	resubmitted int                  // ops that were accepted when they were submitted to the next owner
+	parallel    int                  // calls that began while others ran
+	cancelled   int                  // approvals that a crash cancelled because calls ran
+	kept        int                  // approvals that were open when a crash was recovered, and stayed so
 }
 
 func runScenario(t *testing.T, seed uint64, open func(*testing.T, Options) Disk, sum *tally) {
@@ -447,7 +456,8 @@ func runScenario(t *testing.T, seed uint64, open func(*testing.T, Options) Disk,
 			fuse: newFuse(open(t, Options{SyncDelay: wth.delay, SyncError: wth.error}), seed),
 			ops:  outcomes{done: map[string]p.Op{}, refused: map[string]error{}},
 			world: &world{
-				t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{},
+				t: t, r: rand.New(rand.NewPCG(seed, 2)), alive: map[p.CallID]bool{}, immortal: map[p.CallID]bool{}, alone: map[p.CallID]bool{},
+				most: []int{8, 8, 3, 1}[seed%4], eager: seed%3 > 0,
 				jobs: map[p.BackgroundID]*randomJob{}, endings: sum.endings, resolved: sum.resolved,
 			},
 		}
@@ -471,6 +481,9 @@ func runScenario(t *testing.T, seed uint64, open func(*testing.T, Options) Disk,
 		}
 		s.settle()
 		sum.resubmitted += s.ops.resubmitted
+		sum.parallel += s.world.parallel
+		sum.cancelled += s.cancelled
+		sum.kept += s.kept
 	})
 }
 
@@ -525,10 +538,14 @@ func Run(t *testing.T, scenarios int, open func(*testing.T, Options) Disk) {
 			t.Errorf("only %d returned messages were %s: the scenarios do not get there", n, as)
 		}
 	}
+	if sum.parallel < scenarios/2 || sum.cancelled < scenarios/50 || sum.kept < scenarios/20 {
+		t.Errorf("%d calls began beside others, crashes cancelled %d approvals and kept %d: the scenarios do not get there", sum.parallel, sum.cancelled, sum.kept)
+	}
 	if sum.resubmitted < scenarios/20 {
 		t.Errorf("only %d ops were submitted again and accepted: the scenarios do not get there", sum.resubmitted)
 	}
-	t.Logf("%d scenarios: %d ops were submitted again after a crash, and accepted", scenarios, sum.resubmitted)
+	t.Logf("%d scenarios: %d ops were submitted again after a crash, and accepted; %d calls began beside others, crashes cancelled %d approvals and kept %d",
+		scenarios, sum.resubmitted, sum.parallel, sum.cancelled, sum.kept)
 }
 
 // ends returns the ends of background commands.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -24,7 +25,11 @@ type world struct {
 
 	alive    map[p.CallID]bool // calls whose work runs now
 	immortal map[p.CallID]bool // of these, the ones that cannot be stopped
+	alone    map[p.CallID]bool // of these, the ones that nothing may run beside
 	ran      []p.CallID        // calls that had an effect
+	most     int               // how many calls may run at the same time
+	parallel int               // how often a call began while another one ran
+	eager    bool              // the model calls many tools at once
 
 	requests int // model requests under way, without those that cannot be stopped
 
@@ -57,6 +62,10 @@ func (w *world) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (m
 	}
 	w.request()
 	defer w.requestEnds()
+	if w.eager && w.rnd(4) > 0 {
+		w.calls(sink, 0, 2+w.rnd(4))
+		return model.End{}, nil
+	}
 	index := 0
 	for range w.rnd(4) {
 		if !w.pause(ctx) {
@@ -82,8 +91,8 @@ func (w *world) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (m
 				sink.Done(index, &p.AssistantMessage{Text: text})
 			}
 		default:
-			name := []string{"work", "work", "look", "nosuch"}[w.rnd(4)]
-			sink.Done(index, &p.ToolCall{WireID: fmt.Sprint("call_", w.rnd(3), "_", index), Kind: p.CallFunction, Name: name})
+			index = w.calls(sink, index, 1)
+			continue
 		}
 		index++
 	}
@@ -99,6 +108,16 @@ func (w *world) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (m
 		return model.End{}, &p.Error{Kind: p.ErrorHistory, Message: "no output", Call: fault}
 	}
 	return model.End{Usage: &p.Usage{Input: 1, Output: 1, Total: 2}}, nil
+}
+
+// calls calls so many tools, and returns the next index.
+func (w *world) calls(sink model.Sink, index, n int) int {
+	for range n {
+		name := toolNames[w.rnd(len(toolNames))]
+		sink.Done(index, &p.ToolCall{WireID: fmt.Sprint("call_", w.rnd(3), "_", index), Kind: p.CallFunction, Name: name})
+		index++
+	}
+	return index
 }
 
 // request fails the test if another request is under way: a conversation makes
@@ -117,18 +136,24 @@ func (w *world) requestEnds() {
 	w.requests--
 }
 
+// toolNames are what the model calls. There is no "nosuch".
+var toolNames = []string{"work", "look", "run", "run", "run", "run", "ask", "type", "nosuch"}
+
+// lanes say what calls may run beside. Those that are not named run alone.
+var lanes = map[string]turn.Lane{"look": turn.Beside, "run": turn.Beside, "ask": turn.Asks, "type": "type"}
+
 type randomTool struct {
-	w        *world
-	name     string
-	readOnly bool
+	w    *world
+	name string
 }
 
-func (t randomTool) Spec() model.ToolSpec { return model.ToolSpec{Name: t.name} }
-func (t randomTool) ReadOnly() bool       { return t.readOnly }
+func (t randomTool) Spec() model.ToolSpec     { return model.ToolSpec{Name: t.name} }
+func (t randomTool) ReadOnly() bool           { return t.name == "look" }
+func (t randomTool) Lane(tool.Call) turn.Lane { return lanes[t.name] }
 
 func (t randomTool) Run(ctx context.Context, call tool.Call) tool.Result {
 	w := t.w
-	if call.Grant == "" && w.rnd(3) == 0 {
+	if call.Grant == "" && (t.name == "ask" || w.rnd(6) == 0) {
 		w.pause(ctx)
 		return tool.Result{Ask: &p.ApprovalRequested{Kind: p.ApproveCommand}}
 	}
@@ -136,7 +161,7 @@ func (t randomTool) Run(ctx context.Context, call tool.Call) tool.Result {
 		return tool.Result{Output: p.ToolOutput{Aborted: true}}
 	}
 	immortal := w.rnd(10) == 0
-	w.begin(call.ID, immortal)
+	w.begin(call, immortal)
 	defer w.finish(call.ID)
 	if immortal {
 		<-time.After(10 * time.Second)
@@ -161,14 +186,37 @@ func (t randomTool) Run(ctx context.Context, call tool.Call) tool.Result {
 	return tool.Result{Output: p.ToolOutput{Output: "ok", Command: &p.CommandResult{Output: printed}}}
 }
 
-func (w *world) begin(id p.CallID, immortal bool) {
+func (w *world) begin(call tool.Call, immortal bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	id := call.ID
+	w.alone[id] = lanes[call.Name] == turn.Alone || call.Grant != ""
+	w.beside(id)
 	if slices.Contains(w.ran, id) {
 		w.t.Errorf("call %s ran twice", id)
 	}
 	w.ran = append(w.ran, id)
 	w.alive[id], w.immortal[id] = true, immortal
+}
+
+// beside fails the test if a call begins beside others that it must not run beside.
+func (w *world) beside(id p.CallID) {
+	others := 0
+	for other := range w.alive {
+		if other.Turn != id.Turn || other == id {
+			continue // it was given up
+		}
+		others++
+		if w.alone[id] || w.alone[other] {
+			w.t.Errorf("call %s (alone: %t) runs beside %s (alone: %t)", id, w.alone[id], other, w.alone[other])
+		}
+	}
+	if others >= w.most {
+		w.t.Errorf("call %s runs beside %d others", id, others)
+	}
+	if others > 0 {
+		w.parallel++
+	}
 }
 
 func (w *world) finish(id p.CallID) {

@@ -76,7 +76,6 @@ func reaction(t *testing.T, err *p.Error) string {
 	provider := defaultProvider(t)
 	env := turn.Env{
 		Now: time.Unix(0, 0), OnLimit: p.OnLimitHold,
-		ReadOnly: func(string) bool { return false },
 		Retries: func() turn.Retries {
 			return turn.Retries{Request: provider.RequestMaxRetries, Stream: provider.StreamMaxRetries}
 		},

@@ -188,7 +188,7 @@ func overrides(req SettingsRequest) []string {
 // onceOnly is settled when a conversation begins.
 var (
 	processWide = []string{
-		"shell_environment_policy", "command_timeout_ms", "stop_grace_ms", "mcp_servers", "notify", "history", "tools",
+		"shell_environment_policy", "command_timeout_ms", "stop_grace_ms", "max_parallel_calls", "mcp_servers", "notify", "history", "tools",
 		"experimental_use_exec_command_tool", "model_max_output_tokens",
 	}
 	onceOnly = []string{

@@ -203,7 +203,7 @@ func (w *shared) allowLaunch(from launch, loaded Loaded) error {
 // turns is the part of a conversation's configuration that says what its turns are run with.
 func (r *setup) turns() conversation.Config {
 	return conversation.Config{
-		Notify: r.notify.TurnEnded, NotifyWaiting: r.notify.Waiting, Window: r.models.window, Effort: r.models.effort, KeepTokens: r.Config.CompactKeepTokens,
+		Notify: r.notify.TurnEnded, NotifyWaiting: r.notify.Waiting, Window: r.models.window, Effort: r.models.effort, KeepTokens: r.Config.CompactKeepTokens, MaxParallel: r.Config.MaxParallelCalls,
 		Model: r.models.client, Retries: r.models.retries, Tools: r.kit.tools, AwaitTools: r.kit.await,
 	}
 }

@@ -77,6 +77,7 @@ type Config struct {
 	ShellEnvironment ShellEnvironment
 	CommandTimeout   time.Duration
 	StopGrace        time.Duration // between TERM and KILL
+	MaxParallelCalls int           // how many calls of a turn run at the same time
 	PIDNamespace     bool          // a confined command sees its own processes only
 	Detach           bool          // turns are run by fermata serve, and outlive the terminal
 	Snapshots        bool          // in a git repository: what commands change can be undone

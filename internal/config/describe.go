@@ -46,6 +46,7 @@ var descriptions = map[string]string{
 
 	"command_timeout_ms": "How long a call of `shell` may run unless the model asks for another time.",
 	"stop_grace_ms":      "Time between SIGTERM and SIGKILL when a command is stopped.",
+	"max_parallel_calls": "How many calls of one response run at the same time, where they do not disturb each other. With 1 they run one at a time and in order.",
 	"pid_namespace":      "Let commands in a sandbox see their own processes only, where the system can do that.",
 	"detach":             "Turns are run by `fermata serve`, which is started on demand, and outlive the terminal that started them.",
 	"snapshots":          "In a git repository: record what commands change, so that undo can restore it.",

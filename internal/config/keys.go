@@ -87,6 +87,7 @@ func commandKeys() []key {
 		millis("command_timeout_ms", of(func(c *Config) *time.Duration { return &c.CommandTimeout })).or(int64(120_000)),
 		// Stopping a command takes a second at most, and half of it is for killing.
 		millis("stop_grace_ms", of(func(c *Config) *time.Duration { return &c.StopGrace })).within(0, 500).or(int64(100)),
+		whole("max_parallel_calls", of(func(c *Config) *int { return &c.MaxParallelCalls })).within(1, 64).or(int64(8)),
 		yesNo("pid_namespace", of(func(c *Config) *bool { return &c.PIDNamespace })).or(true),
 		yesNo("detach", of(func(c *Config) *bool { return &c.Detach })).or(false),
 		yesNo("snapshots", of(func(c *Config) *bool { return &c.Snapshots })).or(false),

@@ -266,7 +266,7 @@ func TestKnownKeys(t *testing.T) {
 		model_supports_reasoning_summaries approval_policy sandbox_mode profile notify disable_response_storage hide_agent_reasoning
 		show_raw_agent_reasoning project_doc_max_bytes experimental_resume experimental_instructions_file experimental_use_exec_command_tool
 		preferred_auth_method chatgpt_base_url responses_originator_header_internal_override file_opener tui.notifications disable_paste_burst instructions
-		command_timeout_ms stop_grace_ms pid_namespace snapshots openai_base_url web_search tools.web_search tools.web_search_request tools.view_image
+		command_timeout_ms stop_grace_ms max_parallel_calls pid_namespace snapshots openai_base_url web_search tools.web_search tools.web_search_request tools.view_image
 		history.persistence history.max_bytes projects.x.trust_level projects.x.allowed_commands mcp_servers.x.command mcp_servers.x.args mcp_servers.x.env.X
 		mcp_servers.x.env_vars mcp_servers.x.cwd mcp_servers.x.url mcp_servers.x.bearer_token_env_var mcp_servers.x.http_headers.X mcp_servers.x.env_http_headers.X
 		mcp_servers.x.startup_timeout_sec mcp_servers.x.startup_timeout_ms mcp_servers.x.tool_timeout_sec mcp_servers.x.enabled

@@ -66,7 +66,7 @@ func (s sample) sample(i int) (string, any) {
 		}
 		return fmt.Sprint(on), on
 	case wholeKind:
-		n := k.min + int64(i) + 7
+		n := k.min + int64(i) + 6
 		return fmt.Sprint(n), n
 	case enumKind:
 		others := slices.DeleteFunc(slices.Clone(k.allowed), func(v string) bool { return v == k.def })
@@ -214,7 +214,7 @@ func TestDefaults(t *testing.T) {
 		}
 	})
 	want := map[string]any{
-		"approval_policy": "on-request", "sandbox_mode": "read-only", "command_timeout_ms": int64(120000), "stop_grace_ms": int64(100),
+		"approval_policy": "on-request", "sandbox_mode": "read-only", "command_timeout_ms": int64(120000), "stop_grace_ms": int64(100), "max_parallel_calls": int64(8),
 		"project_doc_max_bytes": int64(32768), "shell_environment_policy.inherit": "all", "tools.view_image": true,
 		"sandbox_workspace_write.network_access": false, "history.persistence": "save-all",
 	}

@@ -35,7 +35,7 @@ func ClientOf(ctx context.Context) Client {
 // with is the configuration with what a client brings.
 func (c Config) with(own Config) Config {
 	c.Model, c.Tools, c.AwaitTools, c.Retries = own.Model, own.Tools, own.AwaitTools, own.Retries
-	c.Window, c.Effort, c.KeepTokens = own.Window, own.Effort, own.KeepTokens
+	c.Window, c.Effort, c.KeepTokens, c.MaxParallel = own.Window, own.Effort, own.KeepTokens, own.MaxParallel
 	c.Notify, c.NotifyWaiting = own.Notify, own.NotifyWaiting
 	return c.withDefaults()
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/panics"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -110,6 +111,10 @@ type Config struct {
 
 	Backoff time.Duration // wait before the first retry; 0 is DefaultBackoff
 
+	// MaxParallel is how many calls of a turn run at the same time; 0 is turn.DefaultParallel. With 1 they run
+	// one at a time, in order.
+	MaxParallel int
+
 	// MaxWait is how long a service may ask to wait before that is a limit, at which
 	// the turn is held; 0 is 60 s.
 	MaxWait time.Duration
@@ -132,6 +137,9 @@ const DefaultBackoff = 200 * time.Millisecond
 func (c Config) withDefaults() Config {
 	if c.StopBound == 0 {
 		c.StopBound = 1500 * time.Millisecond
+	}
+	if c.MaxParallel == 0 {
+		c.MaxParallel = turn.DefaultParallel
 	}
 	if c.Retries == nil {
 		c.Retries = func(p.Settings) (int, int) { return 5, 5 }

@@ -73,6 +73,7 @@ type message struct {
 	turn    p.TurnID
 	input   turn.Input
 	record  p.Body       // or: record this, and
+	once    bool         // unless it is a notice that was recorded before,
 	durable chan<- error // say when it is done; has room for one
 	keep    *keepRequest // or: a command that becomes a background command
 	elicit  *elicitation // or: something that a call asks the person
@@ -325,6 +326,10 @@ func (o *owner) recordFor(m message) {
 	}
 	if o.failed != nil || o.state.Stopping() && begins {
 		m.durable <- context.Canceled
+		return
+	}
+	if n, ok := m.record.(*p.Notice); ok && m.once && o.state.Warned[n.Text] {
+		m.durable <- nil
 		return
 	}
 	o.record(p.Event{Turn: m.turn, Body: m.record})

@@ -75,7 +75,7 @@ func (o *owner) sumUp(events []p.Event) {
 
 func (o *owner) env() turn.Env {
 	return turn.Env{
-		Now: time.Now(), ReadOnly: o.readOnly, Retries: o.retries, Wait: o.wait,
+		Now: time.Now(), Lane: o.lane, MaxParallel: o.cfg.MaxParallel, Retries: o.retries, Wait: o.wait,
 		MaxWait: o.cfg.MaxWait, OnLimit: o.state.TurnSettings.OnLimit, Room: o.requestRoom(o.state.SettingsNow()),
 	}
 }

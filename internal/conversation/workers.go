@@ -48,9 +48,23 @@ func (s *sink) Done(index int, body p.Body) {
 	s.conv.send(message{turn: s.id.Turn, input: turn.ModelItem{Response: s.id.Response, Index: index, Body: body}})
 }
 
-func (o *owner) readOnly(name string) bool {
-	t := tool.Find(o.tools, name)
-	return t != nil && t.ReadOnly()
+// lane says what a call may run beside. One of a tool that is not known yet runs alone.
+func (o *owner) lane(c turn.Call) turn.Lane {
+	t := tool.Find(o.tools, c.Name)
+	switch {
+	case t != nil:
+		return tool.LaneOf(t, o.call(c))
+	case o.await != nil:
+		return turn.Alone
+	}
+	return turn.Beside // the answer is that there is no such tool
+}
+
+// call is what a tool is given of a call before it runs.
+func (o *owner) call(c turn.Call) tool.Call {
+	return tool.Call{
+		ID: c.ID, WireID: c.WireID, Name: c.Name, Arguments: c.Arguments, Grants: o.state.Grants, Settings: o.state.TurnSettings,
+	}
 }
 
 func (o *owner) startTool(b p.CallStarted) {
@@ -61,11 +75,9 @@ func (o *owner) startTool(b p.CallStarted) {
 		return
 	}
 	scope := o.journal.Open(b.Call.String())
-	call := tool.Call{
-		ID: b.Call, WireID: asked.WireID, Name: asked.Name, Arguments: asked.Arguments, Grant: b.Grant,
-		Grants: o.state.Grants, Settings: o.state.TurnSettings, Patches: o.state.Applied, Background: maps.Clone(o.background), Warned: maps.Clone(o.state.Warned),
-		Host: &host{o.conv, b.Call, scope},
-	}
+	call := o.call(asked)
+	call.Grant, call.Patches, call.Background, call.Warned = b.Grant, o.state.Applied, maps.Clone(o.background), maps.Clone(o.state.Warned)
+	call.Host = &host{o.conv, b.Call, scope}
 	if ask := o.state.Request(b.Call); ask != nil {
 		call.Asked = ask.Detail
 	}
@@ -103,8 +115,18 @@ func (h *host) Write(kind p.DeltaKind, text string) {
 }
 
 func (h *host) Record(ctx context.Context, body p.Body) error {
+	return h.record(ctx, message{record: body})
+}
+
+// Warn implements tool.Warner.
+func (h *host) Warn(ctx context.Context, note *p.Notice) error {
+	return h.record(ctx, message{record: note, once: true})
+}
+
+func (h *host) record(ctx context.Context, m message) error {
 	durable := make(chan error, 1)
-	if !h.conv.send(message{turn: h.call.Turn, record: body, durable: durable}) {
+	m.turn, m.durable = h.call.Turn, durable
+	if !h.conv.send(m) {
 		return ErrClosed
 	}
 	select {

@@ -54,9 +54,14 @@ func (w *walk) recordInTurn(b p.Body) { w.event(p.Event{Turn: w.state.Turn, Body
 func (w *walk) input(in turn.Input) {
 	env := turn.Env{
 		Now: time.Date(2026, 1, 2, 3, 4, len(w.log), 0, time.UTC), Retries: func() turn.Retries { return turn.Retries{Request: 2, Stream: 2} }, Room: turn.Room{Size: func(...[]p.Content) int64 { return 100 }, Window: int64(w.r.IntN(10)+1) * 100, Grown: true, Keep: int64(w.r.IntN(2)) * 50, LocalSummary: func() string { return "local" }},
-		OnLimit:  pick(w.r, p.OnLimitHold, p.OnLimitResume, p.OnLimitFail),
-		Wait:     func(int, *p.Error) time.Duration { return time.Second },
-		ReadOnly: func(name string) bool { return name == "look" },
+		OnLimit: pick(w.r, p.OnLimitHold, p.OnLimitResume, p.OnLimitFail),
+		Wait:    func(int, *p.Error) time.Duration { return time.Second },
+		Lane: func(c turn.Call) turn.Lane {
+			if c.Name == "look" {
+				return turn.Beside
+			}
+			return turn.Alone
+		}, MaxParallel: 3,
 	}
 	events, err := w.state.Decide(env, in)
 	if err != nil {

@@ -198,7 +198,12 @@ func (w *walk) checkpoint() {
 func (w *walk) happen(in turn.Input) {
 	env := turn.Env{
 		Retries: func() turn.Retries { return turn.Retries{Request: 2, Stream: 2} }, Room: turn.Room{Size: func(...[]p.Content) int64 { return 100 }, Window: int64(w.r.IntN(10)+1) * 100, Grown: true, LocalSummary: func() string { return "local" }}, Wait: func(int, *p.Error) time.Duration { return 0 },
-		ReadOnly: func(name string) bool { return name == "look" },
+		Lane: func(c turn.Call) turn.Lane {
+			if c.Name == "look" {
+				return turn.Beside
+			}
+			return turn.Alone
+		}, MaxParallel: 3,
 	}
 	if done, ok := in.(turn.ModelDone); ok && done.Error != nil && done.Error.Call != nil {
 		if call, answered, ok := w.h.Find(done.Error.Call.WireID); ok {

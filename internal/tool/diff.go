@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/patch"
@@ -12,10 +13,14 @@ import (
 )
 
 // Changes is what one turn changes in files. Make one for each turn and give it
-// to all its tools; those that write run one at a time. A nil one knows nothing.
+// to all its tools. A nil one knows nothing.
 type Changes struct {
 	// Snapshots, if set, also show what commands change, in a git repository.
 	Snapshots *Snapshots
+
+	// Commands that run side by side use the rest one after the other: none of them begins before the first
+	// snapshot is taken.
+	slot slot
 
 	plans  []*patch.Plan // the patches, in order
 	tried  bool          // to find out what there was before
@@ -27,7 +32,11 @@ type Changes struct {
 // before is called when something is about to write: the first time it takes a
 // snapshot of what there is.
 func (c *Changes) before(ctx context.Context, call Call) {
-	if c == nil || c.tried {
+	if c == nil {
+		return
+	}
+	defer c.slot.take()()
+	if c.tried {
 		return
 	}
 	c.tried = true
@@ -53,7 +62,7 @@ func (c *Changes) takeUp(call Call) {
 		return
 	}
 	if back, err := TakeBack(patch.OS{}, call.Patches, nil); err == nil {
-		c.patched(back.Reverse())
+		c.plans = append(c.plans, back.Reverse())
 	}
 }
 
@@ -64,17 +73,22 @@ func (c *Changes) notice(ctx context.Context, call Call, text string) {
 // patched adds a patch that was applied.
 func (c *Changes) patched(p *patch.Plan) {
 	if c != nil {
+		defer c.slot.take()()
 		c.plans = append(c.plans, p)
 	}
 }
 
 // ran returns what the turn has changed so far if a command changed that.
 func (c *Changes) ran(ctx context.Context, call Call) *protocol.TurnDiff {
-	if c == nil || c.root == "" {
+	if c == nil {
+		return nil
+	}
+	defer c.slot.take()()
+	if c.root == "" {
 		return nil
 	}
 	was := c.latest
-	if d := c.diff(ctx, call); d.Diff != was {
+	if d := c.sum(ctx, call); d.Diff != was {
 		return d
 	}
 	return nil
@@ -86,6 +100,12 @@ func (c *Changes) diff(ctx context.Context, call Call) *protocol.TurnDiff {
 	if c == nil {
 		return nil
 	}
+	defer c.slot.take()()
+	return c.sum(ctx, call)
+}
+
+// sum is diff for who has the slot.
+func (c *Changes) sum(ctx context.Context, call Call) *protocol.TurnDiff {
 	ctx = context.WithoutCancel(ctx)
 	sum := patch.Combine(c.plans...)
 	d := &protocol.TurnDiff{}
@@ -135,4 +155,17 @@ func shorten(diff string) string {
 	}
 	cut := strings.LastIndexByte(diff[:mostDiff], '\n') + 1
 	return strings.ToValidUTF8(diff[:cut], "\uFFFD") + "… the rest of this diff is left out\n"
+}
+
+// A slot is used by one goroutine at a time. The zero value is free.
+type slot struct {
+	once sync.Once
+	used chan struct{} // holds a value while it is used
+}
+
+// take waits until the slot is free, and returns what frees it again.
+func (s *slot) take() (free func()) {
+	s.once.Do(func() { s.used = make(chan struct{}, 1) })
+	s.used <- struct{}{}
+	return func() { <-s.used }
 }

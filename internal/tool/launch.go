@@ -32,9 +32,7 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	if s.Prefixes != nil {
 		l.rules.Prefixes = s.Prefixes(spec.Dir)
 	}
-	l.ruling = l.rules.Command(policy.CommandRequest{
-		Argv: spec.Argv, Cwd: spec.Dir, Escalated: e.wanted, Answer: call.Grant,
-	})
+	l.ruling = l.rules.Command(request(call, spec, e))
 	var instead Result
 	switch l.ruling.Verdict {
 	case policy.Refuse:
@@ -60,6 +58,11 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	}
 	s.openDesk(ctx, call, &l)
 	return l, nil
+}
+
+// request is what policy is asked about a command.
+func request(call Call, spec proc.Spec, e escalation) policy.CommandRequest {
+	return policy.CommandRequest{Argv: spec.Argv, Cwd: spec.Dir, Escalated: e.wanted, Answer: call.Grant}
 }
 
 // denied returns what follows if the sandbox kept the command from working: a
@@ -117,9 +120,15 @@ func warnLeft(ctx context.Context, call Call, res proc.Result) {
 // warn shows notes to people, each once in a conversation.
 func warn(ctx context.Context, call Call, notes []string) {
 	for _, text := range notes {
-		if !call.Warned[text] {
-			_ = call.Host.Record(ctx, &protocol.Notice{Text: text, Warn: true}) // a stop or a full disk is reported elsewhere
+		if call.Warned[text] {
+			continue
 		}
+		note := &protocol.Notice{Text: text, Warn: true}
+		if w, ok := call.Host.(Warner); ok { // else a call that runs beside this one may have noted it meanwhile
+			_ = w.Warn(ctx, note) // a stop or a full disk is reported elsewhere
+			continue
+		}
+		_ = call.Host.Record(ctx, note)
 	}
 }
 

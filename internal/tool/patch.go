@@ -36,6 +36,8 @@ type Patch struct {
 	Secret func(path string) bool
 
 	NoEscalation bool // an approval does not let it write outside the sandbox
+
+	slot slot // patches are applied one at a time
 }
 
 const patchDescription = "Adds, updates, moves and deletes files by a patch, which is applied whole or not at all. " +
@@ -111,8 +113,10 @@ func (t *Patch) apply(ctx context.Context, call Call, text, dir string) Result {
 	return t.change(ctx, call, parsed, dir)
 }
 
-// change checks a patch against the files and the rules, then writes.
+// change checks a patch against the files and the rules, then writes. Commands that run side by side may ask for
+// patches at the same time.
 func (t *Patch) change(ctx context.Context, call Call, parsed *syntax.Patch, dir string) Result {
+	defer t.slot.take()()
 	plan, err := patch.Verify(ctx, t.files(), dir, parsed)
 	if err != nil {
 		return notApplied(ctx, fmt.Errorf("error: %w", err))

@@ -120,16 +120,22 @@ func escalated(v args.Values) escalation {
 	return escalation{v.Bool("with_escalated_permissions", false), v.String("justification")}
 }
 
+// shellArgv is what a call wants to run.
+func shellArgv(v args.Values) []string {
+	argv, line := v.Command("command")
+	if line != "" {
+		return []string{"bash", "-lc", line}
+	}
+	return argv
+}
+
 // Run runs the command of one call, if policy lets it.
 func (s *Shell) Run(ctx context.Context, call Call) Result {
 	v, wrong := call.parse(s.schema())
 	if wrong != nil {
 		return *wrong
 	}
-	argv, line := v.Command("command")
-	if line != "" {
-		argv = []string{"bash", "-lc", line}
-	}
+	argv := shellArgv(v)
 	if len(argv) == 0 || argv[0] == "" {
 		return failed(s.schema().Error("the command is empty"))
 	}

@@ -26,7 +26,7 @@ type Tool interface {
 	// Spec describes the tool to the model.
 	Spec() model.ToolSpec
 
-	// ReadOnly reports whether calls may run side by side.
+	// ReadOnly reports that calls change nothing, so that they may run side by side.
 	ReadOnly() bool
 
 	// Run carries out one call.
@@ -104,6 +104,12 @@ type Elicitor interface {
 	// Elicit records the question, with the call and a number filled in, and waits for its
 	// answer. If ctx ends first the question is cancelled.
 	Elicit(ctx context.Context, request protocol.ElicitationRequested) (protocol.ElicitationResolved, error)
+}
+
+// A Warner is a Host that keeps warnings from being repeated.
+type Warner interface {
+	// Warn records a notice like Host.Record, unless the conversation has had it.
+	Warn(ctx context.Context, note *protocol.Notice) error
 }
 
 // A Background is a command that goes on after its call was answered.

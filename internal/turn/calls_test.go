@@ -19,8 +19,7 @@ func starts(events []p.Body) string {
 	return strings.Join(out, " ")
 }
 
-// Calls run one at a time and in order; those that only read run side by side,
-// but do not overtake one that does more.
+// Calls run side by side, up to a number, unless one is a barrier, or another one is in the same lane.
 func TestWhichCallsRun(t *testing.T) {
 	for _, tt := range []struct {
 		tools string // what the response asks for
@@ -35,6 +34,12 @@ func TestWhichCallsRun(t *testing.T) {
 		{"work look look", "0", "1 2,,"},
 		{"look work look work", "0", "1,2,3,"},
 		{"work look work look look", "0", "1,2,3 4,,"},
+		{"look look look look look look", "0 1 2 3", "4,5,,,,"},
+		{"look look look look look work", "0 1 2 3", "4,,,,5,"},
+		{"ask look ask look", "0 1 3", "2,,,"},
+		{"ask ask work look", "0", "1,2,3,"},
+		{"type1 type2 type1 look type2", "0 1 3", "2,4,,,"},
+		{"work type1 type1 work", "0", "1,2,3,"},
 	} {
 		s := fold(with(started())...)
 		for i, name := range strings.Fields(tt.tools) {
@@ -65,13 +70,97 @@ func TestReadersEndInAnyOrder(t *testing.T) {
 	same(t, "the first", []p.Body{&p.ToolOutput{Call: id(1, 1, 0), Elapsed: 1}, &p.CallStarted{Call: id(1, 1, 2)}}, events)
 }
 
-func TestWithoutReadOnlyToolsAllRunAlone(t *testing.T) {
-	e := env()
-	e.ReadOnly = nil
-	s := fold(with(started(), called(0, "look"), called(1, "look"))...)
-	events, err := s.decide(e, ModelDone{Response: 1})
-	if err != nil || starts(events) != "0" {
-		t.Errorf("got %s", answer(events, err))
+// Without a limit above one, or without anything that says what calls may run beside, they run one at a time and
+// in order, and nothing runs while an approval is open.
+func TestOneCallAtATime(t *testing.T) {
+	for name, change := range map[string]func(*Env){
+		"no lanes":   func(e *Env) { e.Lane = nil },
+		"one":        func(e *Env) { e.MaxParallel = 1 },
+		"no maximum": func(e *Env) { e.MaxParallel = 0 },
+	} {
+		e := env()
+		change(&e)
+		s := fold(with(started(), called(0, "ask"), called(1, "look"))...)
+		for _, step := range []struct {
+			in   Input
+			want string
+		}{
+			{ModelDone{Response: 1}, "0"},
+			{ToolAsked{p.ApprovalRequested{Call: id(1, 1, 0)}}, ""},
+			{Approval{Call: id(1, 1, 0), Decision: p.Approved}, "0"},
+			{ToolDone{Output: p.ToolOutput{Call: id(1, 1, 0)}}, "1"},
+		} {
+			events, err := s.Decide(e, step.in)
+			if got := starts(bodies(events)); err != nil || got != step.want {
+				t.Errorf("%s: after %T %q start, want %q; error %v", name, step.in, got, step.want, err)
+			}
+			for _, ev := range events {
+				s = s.Evolve(ev)
+			}
+		}
+	}
+}
+
+// Calls run on while an approval is open, and those that need one ask one at a time. A call that was approved
+// runs alone: what runs ends first, and nothing begins before it has ended. A barrier that asks is still one.
+func TestCallsRunWhileAnApprovalIsOpen(t *testing.T) {
+	asked := func(n int) Input { return ToolAsked{p.ApprovalRequested{Call: id(1, 1, n)}} }
+	done := func(n int) Input { return ToolDone{Output: p.ToolOutput{Call: id(1, 1, n)}} }
+	answer := func(n int, d p.Decision) Input { return Approval{Call: id(1, 1, n), Decision: d} }
+	type step struct {
+		in   Input
+		want string // which calls start
+	}
+	end := ModelDone{Response: 1}
+	for _, tt := range []struct {
+		tools string
+		steps []step
+	}{
+		{"ask look look", []step{{end, "0 1 2"}, {asked(0), ""}, {answer(0, p.Approved), ""}, {done(1), ""}, {done(2), "0"}}},
+		{"ask look ask look", []step{{end, "0 1 3"}, {asked(0), ""}, {done(1), ""}, {answer(0, p.Denied), "2"}, {asked(2), ""}, {answer(2, p.Approved), ""}, {done(3), "2"}}},
+		{"ask ask", []step{{end, "0"}, {asked(0), ""}, {answer(0, p.Approved), "0"}, {done(0), "1"}}},
+		{"look look look look look", []step{{end, "0 1 2 3"}, {asked(1), "4"}, {answer(1, p.Approved), ""}, {done(0), ""}, {done(2), ""}, {done(3), ""}, {done(4), "1"}}},
+		{"look ask look", []step{{end, "0 1 2"}, {asked(0), ""}, {asked(1), ""}, {answer(1, p.Approved), ""}, {done(2), ""}, {answer(0, p.Approved), "0"}, {done(0), "1"}}},
+		{"look ask look", []step{{end, "0 1 2"}, {asked(1), ""}, {answer(1, p.Approved), ""}, {done(2), ""}, {asked(0), ""}, {answer(0, p.Denied), "1"}}},
+		{"ask look ask", []step{{end, "0 1"}, {asked(1), ""}, {done(0), ""}, {answer(1, p.Denied), "2"}}},
+		{"look work look", []step{{end, "0"}, {done(0), "1"}, {asked(1), ""}, {answer(1, p.Approved), "1"}, {done(1), "2"}}},
+		{"ask work look", []step{{end, "0"}, {asked(0), ""}, {answer(0, p.Denied), "1"}, {done(1), "2"}}},
+	} {
+		s := fold(with(started())...)
+		for i, name := range strings.Fields(tt.tools) {
+			s = s.Evolve(p.Event{Turn: 1, Time: t0, Body: called(i, name)})
+		}
+		for i, step := range tt.steps {
+			var events []p.Body
+			s, events = steps(t, s, step.in)
+			if got := starts(events); got != step.want {
+				t.Errorf("%s: after step %d %q start, want %q", tt.tools, i, got, step.want)
+			}
+		}
+	}
+}
+
+// A crash while calls run and an approval is open ends the turn: in one batch the approval is cancelled, and the
+// calls are answered. If only the approval is open, it stays so.
+func TestCrashWithCallsAndAnApproval(t *testing.T) {
+	given := with(answered("ask", "look", "work"), &p.CallStarted{Call: id(1, 1, 0), Lane: "asks"}, &p.CallStarted{Call: id(1, 1, 1), Lane: "beside"},
+		&p.ApprovalRequested{Call: id(1, 1, 0)})
+	s := fold(given...)
+	events := decide(t, s, Lost{Crash: true})
+	var got []string
+	for _, b := range events {
+		got = append(got, p.Kind(b))
+	}
+	want := "stop_requested tool_output approval_resolved tool_output tool_output turn_ended"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if end := events[len(events)-1].(*p.TurnEnded); end.Reason != p.Crashed {
+		t.Errorf("ended %s", end.Reason)
+	}
+	s = s.Evolve(p.Event{Turn: 1, Time: t0, Body: &p.ToolOutput{Call: id(1, 1, 1)}})
+	if events := decide(t, s, Lost{Crash: true}); len(events) > 0 || !s.Waiting() {
+		t.Errorf("a turn that only waits: %v", events)
 	}
 }
 

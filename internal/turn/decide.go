@@ -470,27 +470,6 @@ func (d *decision) settle(lost bool) {
 	}
 }
 
-// startCalls runs the open calls one at a time and in order; calls that only
-// read run side by side.
-func (d *decision) startCalls() {
-	if d.state.any(asking) {
-		return
-	}
-	for _, c := range d.state.Calls {
-		readOnly := d.env.ReadOnly != nil && d.env.ReadOnly(c.Name)
-		if c.Stage == running && readOnly {
-			continue
-		}
-		if c.Stage == running || !readOnly && d.state.any(running) {
-			return
-		}
-		d.add(&p.CallStarted{Call: c.ID, Grant: c.Grant})
-		if !readOnly {
-			return
-		}
-	}
-}
-
 // end closes everything that is open and ends the turn. No other code ends one.
 func (d *decision) end(reason p.EndReason) {
 	for _, c := range slices.Clone(d.state.Calls) {

@@ -165,12 +165,15 @@ type Refused struct {
 
 // Env is what Decide has to know in addition to the state and the input.
 type Env struct {
-	Now      time.Time
-	ReadOnly func(tool string) bool // may calls of it run side by side
-	Retries  func() Retries         // how often a failed request is made again
-	Wait     func(attempt int, err *p.Error) time.Duration
-	MaxWait  time.Duration // a service that asks to wait for longer has reached a limit; 0 is 60 s
-	OnLimit  p.OnLimit     // what becomes of the turn then
+	Now     time.Time
+	Lane    func(Call) Lane // what a call may run beside; nil is nothing
+	Retries func() Retries  // how often a failed request is made again
+	Wait    func(attempt int, err *p.Error) time.Duration
+	MaxWait time.Duration // a service that asks to wait for longer has reached a limit; 0 is 60 s
+	OnLimit p.OnLimit     // what becomes of the turn then
+
+	// MaxParallel is how many calls run at the same time. With 1, or 0, they run one at a time and in order.
+	MaxParallel int
 
 	Room Room
 }

@@ -29,7 +29,7 @@ func (w *walk) step() {
 		if _, ok := in.(Approval); ok && err == nil && w.r.IntN(5) == 0 {
 			w.crash() // the answer is recorded, what follows from it perhaps not
 		}
-	case k < 55:
+	case k < 55, k < 85 && w.state.Streaming:
 		w.happenOK(w.model())
 	default:
 		w.happenOK(w.worker())
@@ -95,10 +95,10 @@ func (w *walk) response() int {
 
 // model is something that the model does.
 func (w *walk) model() Input {
-	if w.r.IntN(3) == 0 {
+	if w.r.IntN(4) == 0 {
 		return ModelDone{Response: w.response(), Error: w.fault(), Summary: pick(w.r, "", " ", "gist", "gist"), Open: w.partials(), Refused: w.known()}
 	}
-	return ModelItem{Response: w.response(), Index: w.r.IntN(6), Body: w.item()}
+	return ModelItem{Response: w.response(), Index: pick(w.r, len(w.state.Items), len(w.state.Items), len(w.state.Items), w.r.IntN(6)), Body: w.item()}
 }
 
 func (w *walk) item() p.Body {
@@ -112,7 +112,7 @@ func (w *walk) item() p.Body {
 	}
 	return &p.ToolCall{
 		WireID: pick(w.r, "", "w0", "w1"),
-		Name:   pick(w.r, "work", "look", "look too"),
+		Name:   pick(w.r, "work", "look", "look too", "look", "ask", "type 1", "type 2"),
 	}
 }
 

@@ -16,13 +16,26 @@ var (
 	now = t0.Add(2 * time.Second)                     // when Decide is asked
 )
 
-// env is the world of the tests: tools whose names begin with "look" only read.
+// env is the world of the tests: calls of tools whose names begin with "look" run beside others, those of
+// "ask…" have to be approved, and those of "type…" have a lane for each name.
 func env() Env {
 	return Env{
 		Now: now, Retries: func() Retries { return Retries{Request: 2, Stream: 2} },
-		ReadOnly: func(tool string) bool { return strings.HasPrefix(tool, "look") },
-		Wait:     func(attempt int, _ *p.Error) time.Duration { return time.Duration(attempt) * time.Second },
+		Lane: laneOf, MaxParallel: 4,
+		Wait: func(attempt int, _ *p.Error) time.Duration { return time.Duration(attempt) * time.Second },
 	}
+}
+
+func laneOf(c Call) Lane {
+	switch {
+	case strings.HasPrefix(c.Name, "look"):
+		return Beside
+	case strings.HasPrefix(c.Name, "ask"):
+		return Asks
+	case strings.HasPrefix(c.Name, "type"):
+		return Lane(c.Name)
+	}
+	return Alone
 }
 
 // fold makes the state that the events lead to.

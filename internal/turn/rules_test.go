@@ -3,7 +3,6 @@ package turn
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -33,6 +32,7 @@ type rules struct {
 	order   []p.CallID // of this turn's open calls
 	tools   map[p.CallID]string
 	busy    map[p.CallID]bool // runs
+	asking  map[p.CallID]bool // waits for an approval
 	refused map[p.CallID]bool // a person said no
 	grants  map[p.CallID]p.Decision
 	replace p.InputID // the message that the turn is stopped for
@@ -55,8 +55,6 @@ type mail struct {
 func newRules(lost map[p.Seq]int) *rules {
 	return &rules{lost: lost, waiting: map[p.InputID]*mail{}, returned: map[p.InputID]bool{}, background: map[p.BackgroundID]p.CallID{}}
 }
-
-func readOnly(tool string) bool { return strings.HasPrefix(tool, "look") }
 
 // apply takes one event, and says what is wrong with it.
 func (r *rules) apply(e p.Event) error {
@@ -108,7 +106,7 @@ func (r *rules) life(e p.Event) error {
 			lost: r.lost, waiting: r.waiting, returned: r.returned, last: r.last, turn: e.Turn, compact: b.Compact,
 			grants: map[p.CallID]p.Decision{}, crash: r.crash,
 			shell: b.Shell, background: r.background, jobs: r.jobs,
-			tools: map[p.CallID]string{}, busy: map[p.CallID]bool{}, refused: map[p.CallID]bool{}, blamed: map[string]bool{},
+			tools: map[p.CallID]string{}, busy: map[p.CallID]bool{}, asking: map[p.CallID]bool{}, refused: map[p.CallID]bool{}, blamed: map[string]bool{},
 		}
 		for _, m := range r.waiting {
 			m.after = false
@@ -288,10 +286,12 @@ func (r *rules) call(e p.Event) error {
 		if b.Grant != r.grants[b.Call] {
 			return fmt.Errorf("call %s runs with %q, granted was %q", b.Call, b.Grant, r.grants[b.Call])
 		}
-		return r.begin(b.Call)
+		return r.begin(b)
 	case *p.ApprovalRequested:
 		delete(r.busy, b.Call)
+		r.asking[b.Call] = true
 	case *p.ApprovalResolved:
+		delete(r.asking, b.Call)
 		r.grants[b.Call] = b.Decision
 		if b.Decision == p.Denied || b.Decision == p.Abort {
 			r.refused[b.Call] = true
@@ -331,22 +331,36 @@ func (r *rules) beside(e p.Event) error {
 	return nil
 }
 
-// begin checks that a call begins when it is its turn, and alone unless all
-// that run only read.
-func (r *rules) begin(id p.CallID) error {
+// alone reports whether a call is a barrier: what its tool is, or because it was approved.
+func (r *rules) alone(id p.CallID) bool {
+	return r.grants[id] != "" || laneOf(Call{Name: r.tools[id]}) == Alone
+}
+
+// begin checks that a call begins when it is its turn, beside no more and no other calls than it may.
+func (r *rules) begin(b *p.CallStarted) error {
+	id, lane := b.Call, laneOf(Call{Name: r.tools[b.Call]})
 	if r.refused[id] {
 		return fmt.Errorf("call %s was refused", id)
 	}
+	if r.alone(id) != (b.Lane == "") {
+		return fmt.Errorf("call %s (%s) is recorded in lane %q", id, r.tools[id], b.Lane)
+	}
 	at := slices.Index(r.order, id)
 	for _, before := range r.order[:max(at, 0)] {
-		if !readOnly(r.tools[before]) || !readOnly(r.tools[id]) {
+		if r.alone(id) || r.alone(before) || lane != Beside && r.tools[before] == r.tools[id] {
 			return fmt.Errorf("call %s (%s) overtakes %s (%s)", id, r.tools[id], before, r.tools[before])
 		}
 	}
-	for _, other := range slices.Collect(maps.Keys(r.busy)) {
-		if !readOnly(r.tools[id]) || !readOnly(r.tools[other]) {
+	for other := range r.busy {
+		if r.alone(id) || r.alone(other) || lane != Beside && r.tools[other] == r.tools[id] {
 			return fmt.Errorf("call %s (%s) beside %s (%s)", id, r.tools[id], other, r.tools[other])
 		}
+	}
+	if n := len(r.busy); n >= env().MaxParallel {
+		return fmt.Errorf("call %s beside %d others", id, n)
+	}
+	if n := len(r.asking); n > 0 && !r.alone(id) && lane == Asks {
+		return fmt.Errorf("call %s begins to ask while %d approvals are open", id, n)
 	}
 	r.busy[id] = true
 	return nil

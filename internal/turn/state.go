@@ -98,6 +98,7 @@ type Call struct {
 type OpenCall struct {
 	Call
 	Stage   Stage
+	Lane    Lane `json:",omitempty"` // what it runs beside, once it has begun
 	Started time.Time
 	Request *p.ApprovalRequested // the latest question about it, if any
 	Grant   p.Decision           // the answer to it, if any
@@ -246,6 +247,9 @@ func (s *State) evolveCall(e p.Event) {
 		}
 	case *p.CallStarted:
 		s.setStage(b.Call, running, e.Time)
+		if i := s.find(b.Call); i >= 0 {
+			s.Calls[i].Lane = Lane(b.Lane)
+		}
 	case *p.ApprovalRequested:
 		s.setStage(b.Call, asking, e.Time)
 		if i := s.find(b.Call); i >= 0 {
@@ -302,6 +306,16 @@ func (s State) input(id p.InputID) int {
 
 func (s State) any(at Stage) bool {
 	return slices.ContainsFunc(s.Calls, func(c OpenCall) bool { return c.Stage == at })
+}
+
+func (s State) count(at Stage) int {
+	n := 0
+	for _, c := range s.Calls {
+		if c.Stage == at {
+			n++
+		}
+	}
+	return n
 }
 
 // working reports whether anything of the turn still runs.

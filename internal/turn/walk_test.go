@@ -371,6 +371,7 @@ func (w *walk) decoded() {
 
 func TestRandomWalks(t *testing.T) {
 	ends, beside, resolved, shells := map[p.EndReason]int{}, map[p.EndReason]int{}, map[p.Resolution]int{}, 0
+	parallel, meanwhile := 0, 0 // steps after which calls ran side by side, and ran while an approval was open
 	for seed := range uint64(*walks) {
 		w := newWalk(t, seed)
 		for range 15 + w.r.IntN(40) {
@@ -378,6 +379,11 @@ func TestRandomWalks(t *testing.T) {
 			w.full = w.r.IntN(8) == 0
 			w.limit = pick(w.r, p.OnLimitHold, p.OnLimitResume, p.OnLimitFail)
 			w.step()
+			if n := w.state.count(running); n > 1 {
+				parallel++
+			} else if n > 0 && w.state.any(asking) {
+				meanwhile++
+			}
 		}
 		if seed%25 == 0 {
 			w.decoded()
@@ -415,6 +421,9 @@ func TestRandomWalks(t *testing.T) {
 		if resolved[as] < *walks/50 {
 			t.Errorf("only %d returned messages were %s: the walks do not get there", resolved[as], as)
 		}
+	}
+	if parallel < *walks/10 || meanwhile < *walks/50 {
+		t.Errorf("calls ran side by side after %d steps, and while an approval was open after %d: the walks do not get there", parallel, meanwhile)
 	}
 	if shells < *walks/20 {
 		t.Errorf("only %d commands of the user's own: the walks do not get there", shells)

@@ -36,9 +36,10 @@ type printer struct {
 	full bool      // nothing is left out: all output, and what the model thought
 	tr   transcript.Transcript
 
-	shown   map[string]int   // bytes of each open item that are on screen
-	lines   map[string]int   // lines of each command's output that are on screen
-	over    map[string]bool  // commands whose end is on screen
+	shown   map[string]int  // bytes of each open item that are on screen
+	lines   map[string]int  // lines of each command's output that are on screen
+	over    map[string]bool // commands whose end is on screen
+	calls   callQueue
 	pending *transcript.Item // a finished message that may be the answer
 	shows   bool             // the status line is on screen
 	midLine bool             // the last thing printed did not end its line
@@ -149,6 +150,16 @@ func (pr *printer) markPartial(it *transcript.Item) {
 }
 
 func (pr *printer) call(it *transcript.Item) {
+	if pr.calls.waits(it) {
+		return
+	}
+	pr.drawCall(it)
+	for next := pr.calls.next(); next != nil; next = pr.calls.next() {
+		pr.drawCall(next)
+	}
+}
+
+func (pr *printer) drawCall(it *transcript.Item) {
 	if pr.over[it.ID] || it.Tool == "" && len(it.Command) == 0 && it.Approval == nil {
 		return // declined and answered as well; or begun before we were there to see what it is
 	}
@@ -158,7 +169,10 @@ func (pr *printer) call(it *transcript.Item) {
 		}
 		pr.shown[it.ID] = 0
 		pr.begin(it)
+	} else if pr.calls.last != it.ID && (it.Status != transcript.Open || len(it.Output) > pr.shown[it.ID]) {
+		pr.begin(it) // others were shown in between
 	}
+	pr.calls.show(it)
 	pr.output(it)
 	switch {
 	case it.Status == transcript.Asking:
@@ -170,6 +184,7 @@ func (pr *printer) call(it *transcript.Item) {
 
 // begin shows what a call is about to do: all of it if it has to be judged.
 func (pr *printer) begin(it *transcript.Item) {
+	pr.calls.last = it.ID
 	asking := it.Status == transcript.Asking
 	if len(it.Changes) == 0 {
 		text := callLine(it)
