@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
@@ -27,10 +28,6 @@ type part struct {
 
 // parts are the modules inside the programs, sorted, with their licences.
 func (r *release) parts(ctx context.Context) ([]part, error) {
-	dirs, err := r.moduleDirs(ctx)
-	if err != nil {
-		return nil, err
-	}
 	found := map[string]part{}
 	for _, t := range r.targets {
 		info, err := buildinfo.ReadFile(r.binary(t))
@@ -38,12 +35,15 @@ func (r *release) parts(ctx context.Context) ([]part, error) {
 			return nil, err
 		}
 		for _, m := range info.Deps {
-			found[m.Path] = part{Path: m.Path, Version: m.Version, Dir: dirs[m.Path]}
+			found[m.Path] = part{Path: m.Path, Version: m.Version}
 		}
 	}
 	list := []part{}
 	for _, path := range slices.Sorted(maps.Keys(found)) {
 		list = append(list, found[path])
+	}
+	if err := r.findModules(ctx, list); err != nil {
+		return nil, err
 	}
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOVERSION").Output()
 	if err != nil {
@@ -59,21 +59,35 @@ func (r *release) parts(ctx context.Context) ([]part, error) {
 	return list, nil
 }
 
-func (r *release) moduleDirs(ctx context.Context) (map[string]string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}}\t{{.Dir}}", "all")
-	cmd.Dir = r.root
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
-	cmd.Stderr = os.Stderr
+// findModules sets the directories of modules. They are named with their versions, so that neither go.mod nor go.sum changes.
+func (r *release) findModules(ctx context.Context, list []part) error {
+	if len(list) == 0 {
+		return nil
+	}
+
+	args := []string{"mod", "download", "-json"}
+	for _, p := range list {
+		args = append(args, p.Path+"@"+p.Version)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Stderr = r.root, os.Stderr
+	cmd.Env = append(os.Environ(), "GOWORK=off")
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list -m all: %w", err)
+		return fmt.Errorf("go mod download: %w", err)
 	}
 	dirs := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		path, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		dirs[path] = dir
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var m struct{ Path, Dir string }
+		if err := d.Decode(&m); err != nil {
+			return err
+		}
+		dirs[m.Path] = m.Dir
 	}
-	return dirs, nil
+	for i := range list {
+		list[i].Dir = dirs[list[i].Path]
+	}
+	return nil
 }
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)

@@ -38,6 +38,12 @@ func buildTiny(t *testing.T) string {
 	if err := r.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		before, _ := os.ReadFile(filepath.Join("testdata/tiny", name))
+		if after, err := os.ReadFile(filepath.Join(root, name)); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("the build changed %s (%v)", name, err)
+		}
+	}
 	return out
 }
 
@@ -153,7 +159,7 @@ func checkParts(t *testing.T, dir string) {
 	if err := json.Unmarshal(text, &list); err != nil || list.BOMFormat != "CycloneDX" {
 		t.Fatalf("%v: %s", err, text)
 	}
-	if len(list.Components) != 1 || list.Components[0].Name != "std" || list.Components[0].Version == "" {
+	if c := list.Components; len(c) != 2 || c[0].Name != "golang.org/x/sys" || c[1].Name != "std" || c[1].Version == "" {
 		t.Errorf("the parts are %+v", list.Components)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 var release = "none"
@@ -26,7 +28,7 @@ func main() {
 		code, _ := strconv.Atoi(args[1])
 		os.Exit(code)
 	case "die":
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	case "wait": // for a signal, or the end of the launcher
 		wait(args[1])
 	default:
