@@ -38,7 +38,8 @@ func Command(s cli.Streams) *cobra.Command {
 		Args:      cli.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stopped := cli.StopSignals(cmd.Context())
-			return cli.StoppedBy(stopped(), run(ctx, s, o, args))
+			err := run(ctx, s, o, args)
+			return cli.StoppedBy(stopped(), err)
 		},
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "import all conversations that are listed")

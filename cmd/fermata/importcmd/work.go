@@ -123,7 +123,7 @@ func (w *work) check(ctx context.Context, list []foreign.Session) error {
 		if len(e.Losses)+len(e.Problems) > 0 || e.Error != "" {
 			damaged++
 		}
-		if err := w.report(e, nil); err != nil {
+		if err := w.report(e); err != nil {
 			return err
 		}
 	}
@@ -134,8 +134,8 @@ func (w *work) check(ctx context.Context, list []foreign.Session) error {
 	return err
 }
 
-// report prints one session, with what was said of it.
-func (w *work) report(e entry, done []string) error {
+// report prints what is wrong with a session.
+func (w *work) report(e entry) error {
 	if w.asJSON {
 		return w.printJSON(e)
 	}
@@ -143,7 +143,7 @@ func (w *work) report(e entry, done []string) error {
 	if e.Title != "" {
 		head += "  " + oneLine(e.Title)
 	}
-	lines := append([]string{}, done...)
+	var lines []string
 	if e.Error != "" {
 		lines = append(lines, "cannot be read: "+e.Error)
 	}
@@ -167,21 +167,25 @@ func (w *work) importAll(ctx context.Context, list []foreign.Session) error {
 		w.progress(i, len(list))
 		results, err := w.importOne(ctx, s, children)
 		w.progress(0, 0)
-		e := entryOf(s)
-		if err != nil {
-			failed++
-			e.Error = err.Error()
-			if err := w.report(e, nil); err != nil {
-				return err
-			}
-			continue
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
+		e := entryOf(s)
 		for _, r := range results {
 			count[r.State]++
 			e.State, e.ID, e.Turns, e.Losses = r.State, r.ID, r.Turns, r.Losses
 			if err := w.reportResult(e, r); err != nil {
 				return err
 			}
+		}
+		if err == nil {
+			continue
+		}
+		failed++
+		e = entryOf(s)
+		e.Error = err.Error()
+		if err := w.reportFailure(e); err != nil {
+			return err
 		}
 	}
 	if err := w.summary(count, failed); err != nil {
@@ -244,6 +248,15 @@ func (w *work) importOne(ctx context.Context, s foreign.Session, children map[st
 	return results, nil
 }
 
+// reportFailure prints that a session could not be imported. Only ids are printed on stdout.
+func (w *work) reportFailure(e entry) error {
+	if w.asJSON {
+		return w.printJSON(e)
+	}
+	_, err := fmt.Fprintf(w.Err, "%s  %s\n  cannot be imported: %s\n", e.Session, oneLine(e.Title), e.Error)
+	return err
+}
+
 func (w *work) reportResult(e entry, r imports.Result) error {
 	if w.asJSON {
 		return w.printJSON(e)
@@ -272,9 +285,13 @@ func (w *work) summary(count map[imports.State]int, failed int) error {
 		return nil
 	}
 	done := count[imports.New] + count[imports.Grown] + count[imports.Continued]
-	text := fmt.Sprintf("%s imported, %d unchanged", humanize.Count(done, "conversation"), count[imports.Same])
+	verb := "imported"
+	if w.dryRun {
+		verb = "would be imported"
+	}
+	text := fmt.Sprintf("%s %s, %d unchanged", humanize.Count(done, "conversation"), verb, count[imports.Same])
 	if failed > 0 {
-		text += fmt.Sprintf(", %d could not be read", failed)
+		text += fmt.Sprintf(", %d could not be imported", failed)
 	}
 	_, err := fmt.Fprintln(w.Err, text)
 	return err

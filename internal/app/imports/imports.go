@@ -110,6 +110,7 @@ func (im *Importer) Import(ctx context.Context, c foreign.Conversation, part str
 	if err != nil || r.State == Same {
 		return r, err
 	}
+	ctx = context.WithoutCancel(ctx) // what is begun is finished: one conversation takes a moment
 	if r.State == Grown {
 		if err := im.Store.Delete(ctx, string(r.ID)); err != nil {
 			return r, err
