@@ -22,6 +22,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/runcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/setupcmd"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/imports"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/safetext"
@@ -236,6 +237,7 @@ func screenOptions(r *app.App, f tuiFlags) tui.Options {
 		Options: clientOptions(r, f),
 		Environment: commands.Environment{
 			Config: r.Config, Version: cli.Version(), Projects: r.Projects, Changes: treeChanges, Undo: planUndo(r), ClipboardImage: clipboardImage,
+			Others: imports.NewFinder(r.Store().Store, r.Config.Home, cli.Version(), os.Getenv),
 			Models: r.Models.Usable, MCP: func() string { return mcp.Describe(r.MCPStatus()) }, Editor: editorCommand,
 			Export: func(ctx context.Context, id p.ConversationID, dir, file string) (string, error) {
 				return exportcmd.ToFile(ctx, r.Engine.Local, id, dir, file)

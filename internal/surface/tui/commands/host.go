@@ -66,6 +66,8 @@ type Environment struct {
 	ClipboardImage func(ctx context.Context) (file string, err error)
 	// Export writes a conversation to a file in the format of its ending, and returns its path.
 	Export func(ctx context.Context, id p.ConversationID, dir, file string) (string, error)
+	// Others are conversations of other agents, at which nothing looks before the user asks for them. May be nil.
+	Others Others
 	// Models lists the models that could be used now.
 	Models func(ctx context.Context) ([]app.ModelRow, error)
 	// MCP is the state of the MCP servers, in words.

@@ -24,7 +24,7 @@ const (
 // PickConversation lets the user choose a conversation to open. The list stays until another one takes its place;
 // shown reports whether it is still there.
 func (s Set) PickConversation(open func(p.ConversationID) tea.Cmd, shown func(*dialog.Picker) bool) tea.Cmd {
-	list := dialog.NewPicker(s.Theme(), dialog.PickerOptions{
+	o := dialog.PickerOptions{
 		Title: "Conversations", Stays: true,
 		Columns: []dialog.Column{
 			{Title: "when", Width: 12},
@@ -34,7 +34,11 @@ func (s Set) PickConversation(open func(p.ConversationID) tea.Cmd, shown func(*d
 			{Title: "last line", Min: 20, Drop: 4},
 		},
 		Empty: "There are no conversations yet. Esc goes back.",
-	})
+	}
+	if s.Others != nil {
+		o.Help, o.Tab = "tab other agents", func() tea.Cmd { return s.pickOther(open, shown) }
+	}
+	list := dialog.NewPicker(s.Theme(), o)
 	list.SetLoading(true)
 	s.Pick(list)
 	choose := func(id p.ConversationID) tea.Cmd {

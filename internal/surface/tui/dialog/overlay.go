@@ -18,6 +18,9 @@ type Overlay interface {
 
 // Take is [Picker.Update] that does what was chosen.
 func (m *Picker) Take(msg tea.Msg) (tea.Cmd, bool) {
+	if k, ok := msg.(tea.KeyPressMsg); ok && m.opts.Tab != nil && k.Keystroke() == "tab" {
+		return m.opts.Tab(), false
+	}
 	a, cmd := m.Update(msg)
 	if !a.Done {
 		return cmd, false

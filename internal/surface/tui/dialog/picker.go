@@ -33,6 +33,8 @@ type PickerOptions struct {
 	Empty   string   // shown when there are no rows at all
 	Help    string   // more keys that the application handles, for the last line
 	Stays   bool     // the list stays when a row was chosen
+	// Tab is where the key of that name leads. May be nil.
+	Tab func() tea.Cmd
 }
 
 // A Pick is what a message to a picker led to.
