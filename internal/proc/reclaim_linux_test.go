@@ -134,7 +134,8 @@ func TestReclaimByCgroup(t *testing.T) {
 		t.Skip("no cgroup for us here")
 	}
 	group.Remove()
-	sc := victim{script: `sh -c 'ulimit -x 5; env -i PATH="$PATH" setsid sleep 100.$MARK & touch $READY'; exec env -i PATH="$PATH" sleep 100`}.scene(t)
+	needs(t, "bash") // whose ulimit knows the limit of file locks as -x
+	sc := victim{script: `bash -c 'ulimit -x 5 || exit; env -i PATH="$PATH" setsid sleep 100.$MARK & touch $READY'; exec env -i PATH="$PATH" sleep 100`}.scene(t)
 	a := startAgent(t, agentJob{Spec: sc.spec})
 	sc.awaitReady(t)
 	if a.id.Cgroup == "" || !exists(a.id.Cgroup) {
