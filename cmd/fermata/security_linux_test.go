@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -160,7 +161,13 @@ func TestAttackTextInPipes(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)
 	id := pl.converse("exec", "--demo", "talk 1 "+hostile)
-	for _, args := range [][]string{{"list"}, {"show", id}} {
+	text, _ := json.Marshal(hostile) // a constant
+	session := strings.ReplaceAll(`{"type":"session_meta","payload":{"id":X,"cwd":X}}`+"\n"+
+		`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":X}]}}`+"\n"+
+		`{"type":"response_item","payload":{"type":"function_call","name":X,"arguments":"{}","call_id":X}}`, "X", string(text))
+	pl.file("rollout.jsonl", session)
+	pl.as("mkdir -p codex/sessions/2026/11/01; mv rollout.jsonl codex/sessions/2026/11/01/rollout-2026-11-01T10-00-00-0199a0c2-aaaa-7bbb-8ccc-111122223333.jsonl")
+	for _, args := range [][]string{{"list"}, {"show", id}, {"import", "codex", "./codex"}, {"import", "codex", "./codex", "--check"}} {
 		if out, _, _ := pl.run(args...); steers(out) || out == "" {
 			t.Errorf("%q prints %q", args, out)
 		}

@@ -81,7 +81,7 @@ func (h *Home) listClaude(ctx context.Context) ([]Session, error) {
 func claudeHead(ctx context.Context, path string, d fs.DirEntry) (Session, bool) {
 	s := Session{Agent: Claude, Path: path, ID: strings.TrimSuffix(d.Name(), ".jsonl"), files: []string{path}}
 	if st, err := d.Info(); err == nil {
-		s.Modified, s.Size = st.ModTime().UTC(), st.Size()
+		s.Modified, s.Size = plausible(st.ModTime()), st.Size()
 	}
 	known := false
 	err := lines.Each(ctx, path, lines.HeadBytes, func(l lines.Line) error {

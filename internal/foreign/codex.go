@@ -114,7 +114,7 @@ func joinFiles(a, b Session) Session {
 func codexHead(ctx context.Context, path string, d fs.DirEntry) Session {
 	s := Session{Agent: Codex, Path: path, ID: rolloutID(path), files: []string{path}}
 	if st, err := d.Info(); err == nil {
-		s.Modified, s.Size = st.ModTime().UTC(), st.Size()
+		s.Modified, s.Size = plausible(st.ModTime()), st.Size()
 	}
 	err := lines.Each(ctx, path, lines.HeadBytes, func(l lines.Line) error {
 		var c codexLine

@@ -260,5 +260,13 @@ func parseTime(s string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return t.UTC()
+	return plausible(t)
+}
+
+// plausible returns the time in UTC, or zero if nothing that an agent did can have been then. Some cannot even be recorded.
+func plausible(t time.Time) time.Time {
+	if t = t.UTC(); t.Year() < 2000 || t.Year() > 2200 {
+		return time.Time{}
+	}
+	return t
 }

@@ -47,6 +47,9 @@ func judged(t *testing.T, c foreign.Conversation) []p.Event {
 	var check fsck.Checker
 	var h history.History
 	for _, e := range events {
+		if _, err := e.MarshalJSON(); err != nil {
+			t.Errorf("it cannot be recorded: %v", err)
+		}
 		check.Apply(e)
 		h.Apply(e)
 	}

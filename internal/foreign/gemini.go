@@ -139,7 +139,7 @@ func geminiHead(ctx context.Context, path string, d fs.DirEntry) (Session, bool)
 	name := strings.TrimSuffix(strings.TrimSuffix(d.Name(), ".jsonl"), ".json")
 	s := Session{Agent: Gemini, Path: path, ID: name, files: []string{path}}
 	if st, err := d.Info(); err == nil {
-		s.Modified, s.Size = st.ModTime().UTC(), st.Size()
+		s.Modified, s.Size = plausible(st.ModTime()), st.Size()
 	}
 	limit := int64(lines.HeadBytes)
 	if filepath.Ext(path) == ".json" {
@@ -353,7 +353,7 @@ func (c geminiCall) steps(at time.Time) []Step {
 	if c.Status == "" || c.Result == nil && c.Display == nil {
 		return []Step{call}
 	}
-	out := Step{Kind: Output, Time: cmpTime(parseTime(c.Timestamp), at), ID: c.ID, Bad: c.Status != "success"}
+	out := Step{Kind: Output, Time: cmp.Or(parseTime(c.Timestamp), at), ID: c.ID, Bad: c.Status != "success"}
 	var texts []string
 	for _, part := range c.Result {
 		switch {
@@ -373,13 +373,6 @@ func (c geminiCall) steps(at time.Time) []Step {
 		out.Diff = display.Diff
 	}
 	return []Step{call, out}
-}
-
-func cmpTime(a, b time.Time) time.Time {
-	if a.IsZero() {
-		return b
-	}
-	return a
 }
 
 // responseText is the text of a result: its output or its error, else all of it.

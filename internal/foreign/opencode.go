@@ -72,7 +72,7 @@ func millis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(ms).UTC()
+	return plausible(time.UnixMilli(ms))
 }
 
 // ocData is the data of a message.
@@ -263,8 +263,8 @@ func (part ocPart) call(at time.Time) []Step {
 	if st.Status == "error" {
 		out.Text, out.Bad = st.Error, true
 	}
-	if st.Time.End >= st.Time.Start && st.Time.End != 0 {
-		out.Time, out.Elapsed = millis(st.Time.End), time.Duration(st.Time.End-st.Time.Start)*time.Millisecond
+	if start, end := millis(st.Time.Start), millis(st.Time.End); !start.IsZero() && end.After(start) {
+		out.Time, out.Elapsed = end, end.Sub(start)
 	}
 	return append(steps, out)
 }

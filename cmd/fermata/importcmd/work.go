@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/foreign"
 	"github.com/fermata-agent/fermata/internal/foreign/convert"
 	"github.com/fermata-agent/fermata/internal/humanize"
+	"github.com/fermata-agent/fermata/internal/safetext"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -66,7 +67,7 @@ func (w *work) show(ctx context.Context, list []foreign.Session) error {
 			}
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Session, age(time.Since(e.Modified)), size(e.Size), e.stateText(), app.Tilde(e.Cwd), oneLine(e.Title))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(e.Session), age(e.Modified), size(e.Size), e.stateText(), oneLine(app.Tilde(e.Cwd)), oneLine(e.Title))
 	}
 	if err := t.Flush(); err != nil || w.asJSON {
 		return err
@@ -85,10 +86,15 @@ func (e entry) stateText() string {
 	return string(e.State)
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine makes text of others safe to print, also in a pipe, which may lead to a terminal.
+func oneLine(s string) string { return safetext.Line(strings.Join(strings.Fields(s), " ")) }
 
-func age(d time.Duration) string {
+// age is how long ago something was, "-" if that is not known.
+func age(at time.Time) string {
+	d := max(time.Since(at), 0)
 	switch {
+	case at.IsZero():
+		return "-"
 	case d < time.Hour:
 		return fmt.Sprintf("%dm", int(d.Minutes()))
 	case d < 48*time.Hour:
@@ -139,7 +145,7 @@ func (w *work) report(e entry) error {
 	if w.asJSON {
 		return w.printJSON(e)
 	}
-	head := e.Session
+	head := oneLine(e.Session)
 	if e.Title != "" {
 		head += "  " + oneLine(e.Title)
 	}
@@ -150,6 +156,9 @@ func (w *work) report(e entry) error {
 	lines = append(append(lines, e.Losses...), e.Problems...)
 	if len(lines) == 0 {
 		return nil
+	}
+	for i, line := range lines {
+		lines[i] = oneLine(line)
 	}
 	_, err := fmt.Fprintf(w.Out, "%s\n  %s\n", head, strings.Join(lines, "\n  "))
 	return err
@@ -253,7 +262,7 @@ func (w *work) reportFailure(e entry) error {
 	if w.asJSON {
 		return w.printJSON(e)
 	}
-	_, err := fmt.Fprintf(w.Err, "%s  %s\n  cannot be imported: %s\n", e.Session, oneLine(e.Title), e.Error)
+	_, err := fmt.Fprintf(w.Err, "%s  %s\n  cannot be imported: %s\n", oneLine(e.Session), oneLine(e.Title), oneLine(e.Error))
 	return err
 }
 
@@ -272,10 +281,10 @@ func (w *work) reportResult(e entry, r imports.Result) error {
 		return err
 	}
 	if cli.Terminal(w.RawOut) || len(r.Losses) > 0 {
-		fmt.Fprintf(w.Err, "%s  %s: %s\n", e.Session, verb, oneLine(e.Title))
+		fmt.Fprintf(w.Err, "%s  %s: %s\n", oneLine(e.Session), verb, oneLine(e.Title))
 	}
 	for _, loss := range r.Losses {
-		fmt.Fprintf(w.Err, "  %s\n", loss)
+		fmt.Fprintf(w.Err, "  %s\n", oneLine(loss))
 	}
 	return nil
 }
