@@ -4,6 +4,7 @@ package protocol
 type Imported struct {
 	Agent   string   `json:"agent"`            // as people know it
 	Session string   `json:"session"`          // the agent's own name for the conversation
+	Parent  string   `json:"parent,omitempty"` // of a subagent: the session that started it
 	Path    string   `json:"path"`             // where it was
 	Model   string   `json:"model,omitempty"`  // that it was had with
 	Branch  string   `json:"branch,omitempty"` // of git, when it began

@@ -66,6 +66,10 @@ func TestOpenCode(t *testing.T) {
 	if err != nil || texts(other) != "first one" {
 		t.Errorf("the reverted session: %s, %v", texts(other), err)
 	}
+	of := judged(t, other)
+	if b := of[len(of)-1].Body.(*p.Imported); b.Parent != "ses_1" {
+		t.Errorf("the conversation of the subagent does not name its parent: %+v", b)
+	}
 
 	names, _ := os.ReadDir(h.Dir)
 	if len(names) != 2 {

@@ -220,6 +220,9 @@ func (t *Transcript) applyItem(e p.Event) []*Item {
 	case *p.Imported:
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) {
 			it.Text = "the conversation up to here was imported from " + b.Agent + " (session " + b.Session + ")"
+			if b.Parent != "" {
+				it.Text += "; it is that of a subagent, which session " + b.Parent + " started"
+			}
 		})
 	case *p.Reverted:
 		return t.put(e, "n"+seq(e), Notice, Done, func(it *Item) {

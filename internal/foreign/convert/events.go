@@ -44,7 +44,7 @@ func Events(c foreign.Conversation, start p.ConversationStarted, children map[st
 		b.add(0, &p.Notice{Text: "import: " + loss, Warn: true})
 	}
 	b.add(0, &p.Imported{
-		Agent: c.Agent.String(), Session: c.ID, Path: c.Path, Model: c.Model, Branch: c.Branch, Commit: c.Commit,
+		Agent: c.Agent.String(), Session: c.ID, Parent: c.Parent, Path: c.Path, Model: c.Model, Branch: c.Branch, Commit: c.Commit,
 		Steps: len(c.Steps), Sum: Sum(c.Steps), Turns: b.turn, Open: open, Losses: c.Losses,
 	})
 	return b.events
