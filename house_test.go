@@ -263,6 +263,7 @@ var packageBudgets = map[string]int{
 	"internal/sandbox":           2900,
 	"engine":                     2900,
 	"internal/surface/exec":      1300, // guide: 600
+	"internal/surface/tui":       1500, // it only lays out what the packages below it are
 	"internal/surface/tui/...":   17000,
 	"internal/surface/mcpserver": 2700, // guide: 900
 }
@@ -287,7 +288,7 @@ func TestPackageBudgets(t *testing.T) {
 		if n > budget {
 			t.Errorf("package %s has %d lines of code, at most %d: split it", pkg, n, budget)
 		}
-		if listed && n < packageBudget-200 && pkg != "internal/surface/exec" && pkg != "internal/surface/mcpserver" {
+		if listed && n < packageBudget-200 && pkg != "internal/surface/exec" && pkg != "internal/surface/mcpserver" && pkg != "internal/surface/tui" {
 			t.Errorf("package %s has %d lines now: take it off the list", pkg, n)
 		}
 	}

@@ -43,7 +43,7 @@ func TestApprove(t *testing.T) {
 		e.Request().Answer("I did")
 		d.wait(time.Second)
 		d.sees("I did", "ready")
-		if d.m.dialog != nil {
+		if d.m.ask.Open != nil {
 			t.Error("the dialog is still open")
 		}
 	})
@@ -84,7 +84,7 @@ func TestStopAtAnApproval(t *testing.T) {
 			d.wait(time.Second)
 			d.sees("interrupted after", "ready")
 			d.seesNot("answered elsewhere")
-			if d.m.dialog != nil {
+			if d.m.ask.Open != nil {
 				t.Error("the dialog is still open")
 			}
 		})
@@ -106,11 +106,11 @@ func TestApprovalAnsweredElsewhere(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		e.Must(d.m.conv.ID, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
+		e.Must(d.m.conv.ID, p.Approve{Call: d.m.ask.Open.Item.Approval.Call, Decision: p.Approved})
 		run := e.Run()
 		d.wait(100 * time.Millisecond)
 		d.sees("answered elsewhere")
-		if d.m.dialog != nil {
+		if d.m.ask.Open != nil {
 			t.Error("the dialog is still open")
 		}
 		run.Finish("done")
@@ -125,7 +125,7 @@ func TestSecondAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine) {
 		d := drive(t, e)
 		asked(d, "rm", "x")
-		e.Must(d.m.conv.ID, p.Approve{Call: d.m.dialog.item.Approval.Call, Decision: p.Approved})
+		e.Must(d.m.conv.ID, p.Approve{Call: d.m.ask.Open.Item.Approval.Call, Decision: p.Approved})
 		d.step(press("n")) // what is shown is older than what is
 		d.step(press("enter"))
 		d.settle()

@@ -74,13 +74,13 @@ func TestDialogWhileEarlierIsLoaded(t *testing.T) {
 		asked(d, "rm", "x")
 		d.answer("n")
 		d.press("z")
-		before := d.m.dialog
+		before := d.m.ask.Open
 		d.run(d.m.loadEarlier())
 		d.wait(5 * time.Second)
 		if d.m.conv.From != 0 {
 			t.Fatal("it was not loaded")
 		}
-		if d.m.dialog == nil || d.m.dialog != before {
+		if d.m.ask.Open == nil || d.m.ask.Open != before {
 			t.Error("the dialog is another one")
 		}
 		d.seesNot("elsewhere")

@@ -3,8 +3,6 @@ package tui
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -14,8 +12,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
-	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
-	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -28,7 +24,7 @@ func (m *model) ConversationChanged(before p.ConversationID) {
 	}
 	m.view.Reset()
 	m.setDir(m.Settings().Cwd)
-	m.dialog = nil
+	m.ask.Open = nil
 	if m.conv.CaughtUp() {
 		m.putNotes()
 	}
@@ -65,11 +61,7 @@ func (m *model) Reloaded() {
 		m.view.Put(it)
 	}
 	m.putNotes()
-	if d := m.dialog; d != nil && d.item != nil { // it is about the same call as before
-		if i := slices.IndexFunc(m.conv.Approvals, func(it *transcript.Item) bool { return it.ID == d.item.ID }); i >= 0 {
-			d.item = m.conv.Approvals[i]
-		}
-	}
+	m.ask.Reloaded()
 	m.view.ScrollBy(-below)
 }
 
@@ -91,25 +83,6 @@ func (m *model) newConversation() tea.Cmd {
 	return tea.Batch(m.Begin(), m.preview(), m.findBranch())
 }
 
-// archive puts the conversation away, and begins a new one.
-func (m *model) archive() tea.Cmd {
-	id := m.conv.ID
-	if id == "" {
-		return m.ShowError(client.ErrNoConversation)
-	}
-	ctx, e := m.Context(), m.Engine()
-	return tea.Batch(m.newConversation(), terminal.Do(func() func() tea.Cmd {
-		err := e.Archive(ctx, id)
-		return func() tea.Cmd {
-			if err != nil {
-				return m.ShowError(err)
-			}
-			m.note(false, "archived; fermata unarchive %s brings it back", id)
-			return nil
-		}
-	}))
-}
-
 // onBatch folds what happened.
 func (m *model) onBatch(b client.Batch) tea.Cmd {
 	if b.From != m.conv.Feed {
@@ -126,8 +99,8 @@ func (m *model) onBatch(b client.Batch) tea.Cmd {
 	}
 	ended := before.Active && !t.Transcript.Active
 	cmds := []tea.Cmd{m.notify.Compare(before, m.watch())}
-	if before.Live && ended && m.planned() && m.dialog == nil && m.overlay == nil {
-		cmds = append(cmds, m.askAboutPlan())
+	if before.Live && ended && m.HasPlan() && m.ask.Open == nil && m.overlay == nil {
+		cmds = append(cmds, m.ask.AskPlan())
 	}
 	if ended || cwd != t.Transcript.Settings.Cwd {
 		m.setDir(t.Transcript.Settings.Cwd)
@@ -192,12 +165,5 @@ func (m *model) onMoved(msg moved) {
 	if msg.id != m.conv.ID {
 		return
 	}
-	how, who := "has quit", "this terminal has"
-	if msg.Died {
-		how = "ended unexpectedly"
-	}
-	if msg.To != 0 {
-		who = fmt.Sprintf("process %d has", msg.To)
-	}
-	m.note(msg.Died, "process %d %s; %s taken over", msg.From, how, who)
+	m.note(msg.Died, "%s", client.DescribeMove(msg.Move))
 }

@@ -22,6 +22,9 @@ import (
 
 func init() { time.Local = time.UTC } // the screen shows the time of day
 
+// guardTime is how long no key must have been pressed before a dialog takes keys.
+const guardTime = 400 * time.Millisecond
+
 // A driver runs the model as the program would, without a terminal.
 type driver struct {
 	t      *testing.T

@@ -77,7 +77,7 @@ func TestDeclineAQuestionOfAServer(t *testing.T) {
 		second := questioned(d, run, nameSchema)
 		d.press("esc") // later
 		d.wait(time.Second)
-		if d.m.dialog != nil {
+		if d.m.ask.Open != nil {
 			t.Error("the dialog is still open")
 		}
 		run.Finish("never mind")
@@ -103,14 +103,14 @@ func TestQuestionWhileEarlierIsLoaded(t *testing.T) {
 		d.press("esc") // later
 		d.run(d.m.loadEarlier())
 		d.wait(10 * time.Second) // until the hint has gone, too
-		if d.m.conv.From != 0 || d.m.dialog != nil {
-			t.Fatalf("from %d; the dialog is open: %v", d.m.conv.From, d.m.dialog != nil)
+		if d.m.conv.From != 0 || d.m.ask.Open != nil {
+			t.Fatalf("from %d; the dialog is open: %v", d.m.conv.From, d.m.ask.Open != nil)
 		}
 		d.sees("waiting for your answer")
 		cancel() // the server does not ask any more
 		d.wait(time.Second)
 		d.seesNot("waiting for your answer")
-		if d.m.dialog != nil || d.m.conv.Question() != nil {
+		if d.m.ask.Open != nil || d.m.conv.Question() != nil {
 			t.Error("the question is still open")
 		}
 		run.Finish("never mind")
@@ -127,12 +127,12 @@ func TestAQuestionOfAServerIsOver(t *testing.T) {
 		ctx, cancel := context.WithCancel(run.Ctx)
 		run.Ctx = ctx
 		questioned(d, run, nameSchema)
-		if d.m.dialog == nil {
+		if d.m.ask.Open == nil {
 			t.Fatal("there is no dialog")
 		}
 		cancel()
 		d.wait(time.Second)
-		if d.m.dialog != nil {
+		if d.m.ask.Open != nil {
 			t.Error("the dialog is still open")
 		}
 		run.Finish("never mind")

@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -40,7 +39,7 @@ func (m *model) ShowPage(s *draw.Page) { m.overlay = dialog.Paper{Page: s} }
 // Ask asks a question in place of the composer.
 func (m *model) Ask(question dialog.Confirm, chosen func(id string) tea.Cmd) {
 	m.overlay = nil
-	m.dialog = m.confirm(question, chosen)
+	m.ask.Confirm(question, chosen)
 }
 
 // Hint shows a short remark in place of the status line.
@@ -87,23 +86,12 @@ func (m *model) Submit(text string, change *p.Overrides) tea.Cmd {
 // submit sends what was written, with changes of the settings for its turn and those after it.
 func (m *model) submit(a composer.Submit, change *p.Overrides) tea.Cmd {
 	m.view.Bottom()
-	load := composer.ImageReader(m.o.Image)
-	returned := m.offers.Send(a.Text)
+	returned, readers := m.offers.Send(a.Text), m.o.Readers
 	return m.Send(&client.Op{
 		Begins: true, Text: m.comp.WithImages(a.Text, a.Images), Returned: returned,
 		Make: func(ctx context.Context) (p.Op, error) {
-			content, err := m.o.expand(ctx, a.Text)
-			if err != nil {
-				return nil, err
-			}
-			for _, file := range a.Images {
-				c, err := load(file)
-				if err != nil {
-					return nil, err
-				}
-				content = append(content, c)
-			}
-			return p.UserTurn{Content: content, WhenBusy: a.Mode, Overrides: change, Returned: returned}, nil
+			content, err := a.Content(ctx, readers)
+			return p.UserTurn{Content: content, WhenBusy: a.Mode, Overrides: change, Returned: returned}, err
 		},
 	})
 }
@@ -122,16 +110,7 @@ func (m *model) shell(line string) tea.Cmd {
 }
 
 // Return puts texts that were not delivered before what is written.
-func (m *model) Return(texts ...string) {
-	texts = slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
-	if len(texts) == 0 {
-		return
-	}
-	if now := m.comp.Text(); strings.TrimSpace(now) != "" {
-		texts = append(texts, now)
-	}
-	m.comp.SetText(strings.Join(texts, "\n\n"))
-}
+func (m *model) Return(texts ...string) { m.comp.Prepend(texts...) }
 
 // Reoffer offers returned messages again that were not sent after all.
 func (m *model) Reoffer(ids []p.InputID) {
@@ -141,19 +120,11 @@ func (m *model) Reoffer(ids []p.InputID) {
 
 // offerReturned puts returned messages into the composer while no turn runs, and returns their texts.
 func (m *model) offerReturned() []string {
-	t := m.conv
-	if !t.CaughtUp() {
+	if !m.conv.CaughtUp() {
 		return nil
 	}
-	var back []composer.ReturnedMessage
-	for _, in := range t.Transcript.Undelivered() {
-		back = append(back, composer.ReturnedMessage{ID: in.Input, Text: m.comp.Written(in.Content)})
-	}
-	m.offers.Withdraw(m.comp, back)
-	if t.Transcript.Active {
-		return nil
-	}
-	return m.offers.Offer(m.comp, back)
+	tr := m.conv.Transcript
+	return m.offers.Sync(m.comp, tr.Undelivered(), tr.Active, m.comp.Written)
 }
 
 // takeEdited takes messages from the conversation that were offered and have been edited: then the draft has them,
@@ -184,15 +155,7 @@ func (m *model) saveDraft() tea.Cmd { return m.draft.Save(m, m.conv.ID, m.unsent
 
 // loadDraft brings back what was written in the conversation on the screen.
 func (m *model) loadDraft() tea.Cmd {
-	return m.draft.Load(m, func(text string) {
-		if strings.HasPrefix(text, m.comp.Text()) { // which may have been returned a moment ago
-			m.comp.SetText(text)
-			return
-		}
-		if !m.offers.Append(m.comp, text) {
-			m.Return(text)
-		}
-	})
+	return m.draft.Load(m, func(text string) { m.offers.Restore(m.comp, text) })
 }
 
 // unsent is what was written and not taken by the conversation.

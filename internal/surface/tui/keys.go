@@ -12,9 +12,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
-// wheelLines is how far a notch of the mouse wheel scrolls.
-const wheelLines = 3
-
 // input takes what the user does: keys, pastes, the wheel.
 func (m *model) input(msg tea.Msg) tea.Cmd {
 	key, isKey := msg.(tea.KeyPressMsg)
@@ -50,41 +47,23 @@ func (m *model) input(msg tea.Msg) tea.Cmd {
 		}
 		return cmd
 	}
-	if isKey && m.stepAside(key) {
+	if isKey && m.ask.StepAside(key) {
 		return nil
 	}
-	var guard tea.Cmd // a dialog that does not take keys yet counts them
-	if d := m.dialog; d != nil {
-		a, cmd := d.Update(msg)
-		if a.Done {
-			m.dialog = nil
-			return tea.Batch(cmd, d.done(a))
-		}
-		if a.Used {
-			return cmd
-		}
-		guard = cmd
-		if a.First.Code != 0 {
-			guard = tea.Batch(guard, m.handleKey(a.First))
-		}
+	a, guard := m.ask.Take(msg) // a dialog that does not take keys yet counts them
+	if a.Done || a.Used {
+		return guard
+	}
+	if a.First.Code != 0 {
+		guard = tea.Batch(guard, m.handleKey(a.First))
 	}
 	if wheel, ok := msg.(tea.MouseWheelMsg); ok {
-		return m.wheel(wheel)
+		if m.view.Wheel(wheel) {
+			return m.loadEarlier()
+		}
+		return nil
 	}
 	return tea.Batch(guard, m.handleKey(msg))
-}
-
-// stepAside lets an approval wait while a command after a slash is typed. Esc
-// goes back to it.
-func (m *model) stepAside(key tea.KeyPressMsg) (used bool) {
-	switch d := m.dialog; {
-	case m.aside && key.String() == "esc":
-		m.comp.SetText("")
-		return true
-	case d != nil && d.item != nil && key.String() == "/" && m.comp.Empty() && d.Listening():
-		m.dialog, m.aside = nil, true
-	}
-	return false
 }
 
 // always are the keys that mean the same everywhere.
@@ -100,30 +79,10 @@ func (m *model) always(key tea.KeyPressMsg) (tea.Cmd, bool) {
 	default:
 		return nil, false
 	}
-	if m.dialog != nil {
-		m.dialog.Withdraw() // whoever presses them has thought better of it
+	if m.ask.Open != nil {
+		m.ask.Open.Withdraw() // the user has thought better of it
 	}
 	return do(), true
-}
-
-func (m *model) wheel(msg tea.MouseWheelMsg) tea.Cmd {
-	switch msg.Button {
-	case tea.MouseWheelUp:
-		return m.scrollUp(func() { m.view.ScrollBy(-wheelLines) })
-	case tea.MouseWheelDown:
-		m.view.ScrollBy(wheelLines)
-	}
-	return nil
-}
-
-// scrollUp scrolls, and loads what comes before when the top is reached.
-func (m *model) scrollUp(scroll func()) tea.Cmd {
-	above := m.view.Below()
-	scroll()
-	if m.view.Below() == above && !m.view.Following() {
-		return m.loadEarlier()
-	}
-	return nil
 }
 
 // handleKey takes a key for the composer, unless it is an Enter that is held: see composer.Burst.
@@ -198,25 +157,16 @@ func (m *model) free(key tea.KeyPressMsg) tea.Cmd {
 		if m.comp.Empty() {
 			return m.quit()
 		}
-	case "ctrl+o":
-		m.view.Toggle(false)
 	case "shift+tab":
 		return m.do.SetPlan(!m.Settings().Plan)
 	case "ctrl+v":
 		return m.do.AttachImage(m.comp.AddImage)
 	case "alt+y":
 		return m.do.CopyAnswer("")
-	case "alt+o":
-		m.view.Toggle(true)
-	case "pgup", "shift+up":
-		return m.scrollUp(m.view.PageUp)
-	case "pgdown", "shift+down":
-		m.view.PageDown()
-	case "ctrl+home", "home":
-		m.view.Top()
-		return m.loadEarlier()
-	case "ctrl+end", "end":
-		m.view.Bottom()
+	default:
+		if m.view.Key(key.String()) {
+			return m.loadEarlier()
+		}
 	}
 	return nil
 }
@@ -226,18 +176,8 @@ func (m *model) mouse(msg tea.Msg) tea.Cmd {
 	if m.overlay != nil || !m.takesMouse() {
 		return nil
 	}
-	switch msg := msg.(type) {
-	case tea.MouseClickMsg:
-		m.sel = draw.Selection{}
-		if msg.Button == tea.MouseLeft {
-			m.sel = draw.BeginSelection(msg.X, msg.Y)
-		}
-	case tea.MouseMotionMsg:
-		m.sel.Drag(msg.X, msg.Y)
-	case tea.MouseReleaseMsg:
-		if m.sel.Release() {
-			return m.do.Copy(m.sel.Text(m.margin()), "selection")
-		}
+	if m.sel.Mouse(msg) {
+		return m.do.Copy(m.sel.Text(m.margin()), "selection")
 	}
 	return nil
 }
@@ -275,7 +215,7 @@ func (m *model) ctrlC() tea.Cmd {
 	if !m.armed.IsZero() {
 		return m.quit()
 	}
-	if m.overlay == nil && m.dialog == nil && !m.Busy() && !m.comp.Empty() {
+	if m.overlay == nil && m.ask.Open == nil && !m.Busy() && !m.comp.Empty() {
 		return tea.Batch(m.comp.Discard(), m.Hint(theme.Accent, "cleared · ↑ brings it back · Ctrl-C twice quits"))
 	}
 	m.armed = time.Now()

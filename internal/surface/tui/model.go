@@ -42,12 +42,12 @@ type model struct {
 	draft   composer.DraftKeeper
 	offers  composer.ReturnedOffers // returned messages that are in the composer
 	burst   composer.Burst
-	dialog  *question      // in place of the composer
-	aside   bool           // the approval makes room for a command after a slash
-	overlay dialog.Overlay // in place of everything; nil if there is none
+	ask     commands.Questions // in place of the composer
+	overlay dialog.Overlay     // in place of everything; nil if there is none
 	sel     draw.Selection
 	hint    screen.Hint
 	notify  screen.Notifier
+	spinner screen.Spinner
 	suspend terminal.Suspender
 
 	notes     []*transcript.Item      // what this program has to say in the conversation
@@ -57,8 +57,6 @@ type model struct {
 	armed     time.Time // when the first Ctrl-C came
 	escaped   bool      // Esc was the last key, and there was nothing for it to do
 	leaving   *leave    // the program is about to end
-	spinning  bool
-	frame     int // of the spinner
 }
 
 func newModel(ctx context.Context, o Options) *model {
@@ -77,6 +75,7 @@ func newModel(ctx context.Context, o Options) *model {
 	m.comp = composer.New(m.theme, composer.Options{
 		Context: ctx, History: o.History, Files: m.files(), Commands: commandList(o.Prompts), MoreCommands: o.MorePrompts, Placeholder: "Describe a task, or type / for commands", Vim: m.setting().Vim,
 	})
+	m.ask = commands.Questions{Set: m.do, Client: m.Client, Composer: m.comp}
 	m.notify = screen.Notifier{Config: m.setting(), On: o.Config != nil && o.Config.Notifications}
 	m.suspend.Stop, m.burst.Unbracketed, m.draft.Store = o.Suspend, o.Unbracketed, o.Drafts
 	m.SetFresh(p.Settings{Cwd: o.Dir})
@@ -109,27 +108,9 @@ func (m *model) setDir(dir string) {
 	m.view.SetDir(dir)
 }
 
-// tick turns the spinner while something is at work.
-type tick struct{}
-
-const (
-	tickTime = 100 * time.Millisecond
-	slowTick = time.Second // for clocks alone
-)
-
 func (m *model) spin() tea.Cmd {
-	every := tickTime
-	switch {
-	case m.spinning:
-		return nil
-	case m.Busy() || m.Opening() || m.conv.Loading != nil || m.leaving != nil || m.Out.Waiting():
-	case len(m.conv.Transcript.Running) > 0:
-		every = slowTick
-	default:
-		return nil
-	}
-	m.spinning = true
-	return tea.Tick(every, func(time.Time) tea.Msg { return tick{} })
+	busy := m.Busy() || m.Opening() || m.conv.Loading != nil || m.leaving != nil || m.Out.Waiting()
+	return m.spinner.Turn(busy, len(m.conv.Transcript.Running) > 0)
 }
 
 // Update takes a message of the terminal, of the engine or of one of our own
@@ -137,12 +118,11 @@ func (m *model) spin() tea.Cmd {
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.take(msg)
 	m.comp.SetBusy(m.Busy())
-	m.comp.SetLabel(m.planLabel())
-	m.endPlanDialog()
+	m.comp.SetLabel(m.PlanLabel())
 	if m.Busy() && !m.Stopping() {
 		m.disarm() // Ctrl-C means something else now
 	}
-	return m, tea.Batch(cmd, m.askNext(), m.spin(), m.takeEdited(), m.keepDraft())
+	return m, tea.Batch(cmd, m.ask.Next(), m.spin(), m.takeEdited(), m.keepDraft())
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {
@@ -180,9 +160,8 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 // takeOwn takes the messages of our own commands and of those who run the program.
 func (m *model) takeOwn(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
-	case tick:
-		m.spinning = false
-		m.frame++
+	case screen.Tick:
+		m.spinner.OnTick()
 	case screen.HintOver:
 		m.hint.OnOver(msg)
 	case disarm:
@@ -226,14 +205,8 @@ func (m *model) forward(msg tea.Msg) tea.Cmd {
 		}
 		cmds = append(cmds, cmd)
 	}
-	if d := m.dialog; d != nil {
-		a, cmd := d.Update(msg)
-		cmds = append(cmds, cmd)
-		if a.Done {
-			m.dialog = nil
-			cmds = append(cmds, d.done(a))
-		}
-	}
+	_, answered := m.ask.Take(msg)
+	cmds = append(cmds, answered)
 	action, cmd := m.comp.Update(msg)
 	if failed, ok := action.(composer.Failed); ok {
 		cmds = append(cmds, m.ShowError(failed.Err))

@@ -71,17 +71,17 @@ func TestBackgroundClock(t *testing.T) {
 		d := drive(t, e)
 		answered(d, "one", "yes")
 		d.happens(&p.BackgroundStarted{ID: 1, Command: []string{"top"}})
-		before := d.m.frame
+		before := d.m.spinner.Frame
 		d.wait(10 * time.Second)
-		if n := d.m.frame - before; n < 8 || n > 12 {
+		if n := d.m.spinner.Frame - before; n < 8 || n > 12 {
 			t.Errorf("the screen was drawn %d times in ten seconds", n)
 		}
 		d.sees("running · 10")
 		d.happens(&p.BackgroundEnded{ID: 1, Reason: p.Completed})
 		d.wait(2 * time.Second)
-		before = d.m.frame
+		before = d.m.spinner.Frame
 		d.wait(10 * time.Second)
-		if d.m.frame != before {
+		if d.m.spinner.Frame != before {
 			t.Error("the screen is drawn for nothing")
 		}
 	})

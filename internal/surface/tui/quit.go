@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,12 +10,9 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/follow"
-	"github.com/fermata-agent/fermata/internal/humanize"
 	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
-	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
-	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -57,51 +53,34 @@ func (m *model) quit() tea.Cmd {
 }
 
 func (m *model) askToQuit(running []string) tea.Cmd {
-	n := len(running)
-	if n == 0 && !m.RunsTurn() || m.leaving != nil {
+	if len(running) == 0 && !m.RunsTurn() || m.leaving != nil {
 		return m.leave(leave{})
 	}
-	var turn p.TurnID
-	ask := dialog.Confirm{
-		Title: humanize.Count(n, "background command") + " still running", Body: append([]string{"Quitting stops what still runs:"}, running...), Default: 1,
-		Choices: []dialog.Choice{{ID: "quit", Key: "y", Label: "stop it, and quit"}, {ID: "stay", Key: "n", Label: "stay"}},
-	}
+	turn := p.TurnID(0) // none of this process
 	if m.RunsTurn() {
-		ask.Title = fmt.Sprintf("Turn %d is running", m.conv.Transcript.Turn)
-		ask.Body = append([]string{"Quitting stops it; the conversation can be resumed."}, running...)
-		ask.Choices[0] = dialog.Choice{ID: "quit", Key: "s", Label: "stop it, and quit"}
 		turn = m.conv.Transcript.Turn
 	}
-	m.Ask(ask, func(choice string) tea.Cmd {
+	m.Ask(commands.QuitQuestion(turn, running), func(choice string) tea.Cmd {
 		if choice != "quit" {
 			return nil
 		}
 		return m.leave(leave{})
 	})
-	m.dialog.turn = turn
+	m.ask.Open.Turn = turn
 	return nil
 }
 
 // askToDetach asks what becomes of a turn that another process runs.
 func (m *model) askToDetach(o app.Owner) tea.Cmd {
 	id, turn := m.conv.ID, m.conv.Transcript.Turn
-	body := []string{"Another process runs it, so it can continue without this terminal:", "fermata attach " + string(id)}
-	quit := dialog.Choice{ID: "leave", Key: "l", Label: "leave it running, and quit"}
-	if !o.Serves {
-		body = []string{fmt.Sprintf("Process %d runs it, and stops it when that one quits.", o.PID)}
-		quit = dialog.Choice{ID: "leave", Key: "q", Label: "quit only this terminal"}
-	}
-	m.Ask(dialog.Confirm{
-		Title: fmt.Sprintf("Turn %d has not ended", turn), Body: body,
-		Choices: []dialog.Choice{quit, {ID: "stop", Key: "s", Label: "stop it, and quit"}, {ID: "stay", Key: "n", Label: "stay"}},
-	}, func(choice string) tea.Cmd {
+	m.Ask(commands.DetachQuestion(id, turn, o), func(choice string) tea.Cmd {
 		ctx, e := m.Context(), m.Engine()
 		return map[string]tea.Cmd{"leave": func() tea.Msg { return leave{} }, "stop": func() tea.Msg {
 			follow.EndTurn(ctx, e, id, turn, shutdownBound)
 			return leave{}
 		}}[choice]
 	})
-	m.dialog.turn = turn
+	m.ask.Open.Turn = turn
 	return nil
 }
 
@@ -114,7 +93,7 @@ func (m *model) leave(l leave) tea.Cmd {
 	l.ran = m.Busy()
 	_, elsewhere := m.OtherOwner()
 	l.continues = m.conv.Transcript.Active && elsewhere
-	m.leaving, m.overlay, m.dialog = &l, nil, nil
+	m.leaving, m.overlay, m.ask.Open = &l, nil, nil
 	ctx, e, save := m.Context(), m.Engine(), m.saveDraft()
 	if !l.ran && save == nil {
 		return tea.Quit
@@ -148,23 +127,11 @@ func (m *model) onShut(s shut) tea.Cmd {
 
 // result says how the program was left.
 func (m *model) result() Result {
-	t := m.conv.Transcript
-	r := Result{Conversation: m.Last(), Shown: m.scrollback()}
-	if r.Conversation == "" {
-		return r
+	l := leave{}
+	if m.leaving != nil {
+		l = *m.leaving
 	}
-	if t.Active && m.leaving != nil && m.leaving.continues {
-		r.Lines = append(r.Lines, fmt.Sprintf("turn %d continues in another process", t.Turn), "to come back: fermata attach "+string(m.conv.ID))
-		return r
-	}
-	if m.leaving != nil && m.leaving.ran {
-		r.Lines = append(r.Lines, m.lastLine())
-	}
-	if n := len(t.Inputs); n > 0 {
-		r.Lines = append(r.Lines, humanize.Count(n, "message")+" not delivered: in the composer when you resume")
-	}
-	r.Lines = append(r.Lines, "to resume: fermata resume "+string(r.Conversation))
-	return r
+	return Result{Conversation: m.Last(), Lines: m.LastLines(l.ran, l.continues), Shown: m.scrollback()}
 }
 
 // lastItems bounds what is left in the scrollback.
@@ -179,30 +146,5 @@ func (m *model) scrollback() []string {
 		return nil
 	}
 	items := m.conv.Transcript.Items
-	items = items[max(0, len(items)-lastItems):]
-	var lines []string
-	for _, it := range items {
-		drawn := draw.Item(it, m.itemOptions(m.width))
-		if len(drawn) > 0 {
-			lines = append(append(lines, drawn...), "")
-		}
-	}
-	return lines
-}
-
-// lastLine says what became of the turn that ran.
-func (m *model) lastLine() string {
-	tr := m.conv.Transcript
-	switch {
-	case len(m.conv.Approvals) > 0:
-		return fmt.Sprintf("turn %d is waiting for approval; you will be asked again when you resume", tr.Turn)
-	case tr.Active:
-		return fmt.Sprintf("turn %d was being interrupted; details are shown when you resume", tr.Turn)
-	}
-	for i := len(tr.Items) - 1; i >= 0; i-- {
-		if it := tr.Items[i]; it.Kind == transcript.End && it.Turn == tr.Turn {
-			return it.Text
-		}
-	}
-	return fmt.Sprintf("turn %d completed", tr.Turn)
+	return draw.Items(items[max(0, len(items)-lastItems):], m.itemOptions(m.width))
 }

@@ -239,14 +239,14 @@ func (s *tempest) calm() {
 	d.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 	for range 60 { // queued messages of others may start turns of their own
 		d.wait(time.Second)
-		if d.over || d.m.overlay == nil && d.m.dialog == nil && !d.m.Busy() && !d.m.Opening() {
+		if d.over || d.m.overlay == nil && d.m.ask.Open == nil && !d.m.Busy() && !d.m.Opening() {
 			return
 		}
 		d.press("esc")
 		d.press("esc")
 	}
 	s.t.Fatalf("it is stuck: busy %v, stopping %v, opening %v, screen %T, dialog %v, outbox %+v\n%s",
-		d.m.Busy(), d.m.Stopping(), d.m.Opening(), d.m.overlay, d.m.dialog != nil, d.m.Out, d.screen())
+		d.m.Busy(), d.m.Stopping(), d.m.Opening(), d.m.overlay, d.m.ask.Open != nil, d.m.Out, d.screen())
 }
 
 func (s *tempest) restart() {

@@ -2,14 +2,11 @@ package tui
 
 import (
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/config/skills"
-	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/tui/commands"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 )
@@ -41,17 +38,19 @@ func slashes() []slash {
 		cmd("model", "[NAME] [EFFORT]", "choose the model and how much it reasons", do(commands.Set.Model)),
 		cmd("effort", "[EFFORT]", "choose how much the model reasons", do(commands.Set.Effort)),
 		cmd("approvals", "", "choose approvals and sandbox", do(commands.Set.PickPreset)),
-		cmd("plan", "[TASK|off]", "plan mode: only read until you accept a plan", (*model).plan),
+		cmd("plan", "[TASK|off]", "plan mode: only read until you accept a plan", func(m *model, args string) tea.Cmd { return m.ask.SwitchPlan(args) }),
 		cmd("permissions", "", "list and revoke what runs without asking", do(commands.Set.ShowPermissions)),
 		cmd("ps", "", "list background commands", do(commands.Set.ShowBackground)),
 		cmd("kill", "N", "stop a background command", do(commands.Set.Kill)),
 		cmd("mcp", "", "show the MCP servers, their tools and errors", do(commands.Set.ShowServers)),
-		cmd("answer", "NAME=VALUE…", "answer what an MCP server asks", (*model).answerMCP),
+		cmd("answer", "NAME=VALUE…", "answer what an MCP server asks", func(m *model, args string) tea.Cmd { return m.ask.AnswerMCP(args) }),
 		cmd("copy", "[N]", "copy the last answer, or its Nth code block", do(commands.Set.CopyAnswer)),
 		cmd("export", "[FILE]", "write the conversation to a file: .md, .html or .json", do(commands.Set.Export)),
 		cmd("init", "", "write an AGENTS.md for this repository", do(commands.Set.Init)),
 		cmd("review", "[BRANCH|COMMIT]", "review what differs from the last commit, or a branch", do(commands.Set.Review)),
-		cmd("archive", "", "put this conversation away and start a new one", func(m *model, _ string) tea.Cmd { return m.do.IfIdle(m.archive) }),
+		cmd("archive", "", "put this conversation away and start a new one", func(m *model, _ string) tea.Cmd {
+			return m.do.IfIdle(func() tea.Cmd { return m.do.Archive(m.newConversation, m.note) })
+		}),
 		cmd("rename", "TITLE", "give the conversation a title", do(commands.Set.Rename)),
 		cmd("status", "", "show settings and usage", func(m *model, _ string) tea.Cmd { return m.do.ShowStatus(m.conv, m.branch) }),
 		cmd("help", "", "list commands and keys", (*model).help),
@@ -67,17 +66,7 @@ func commandList(prompts []skills.Prompt) []composer.Command {
 	for _, s := range slashes() {
 		list = append(list, s.Command)
 	}
-	for _, f := range prompts {
-		own := slices.ContainsFunc(list, func(c composer.Command) bool { return c.Name == f.Name })
-		if !own {
-			help := f.Description
-			if help == "" {
-				help = "send " + filepath.Base(f.File)
-			}
-			list = append(list, composer.Command{Name: f.Name, Args: f.Arguments, Help: safetext.Line(help)})
-		}
-	}
-	return list
+	return commands.WithPrompts(list, prompts)
 }
 
 func (m *model) command(name, args string) tea.Cmd {

@@ -7,8 +7,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
-	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
-	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -28,23 +26,9 @@ func (m *model) Init() tea.Cmd {
 		cmds = append(cmds, m.pickConversation())
 	}
 	if m.o.Prompt != "" {
-		cmds = append(cmds, m.submit(composer.Submit{Text: m.o.Prompt, Images: m.o.Images}, nil), m.remember(m.o.Prompt))
+		cmds = append(cmds, m.submit(composer.Submit{Text: m.o.Prompt, Images: m.o.Images}, nil), composer.AddToHistory(m.o.History, m.o.Prompt))
 	}
 	return tea.Batch(append(cmds, m.spin())...)
-}
-
-// remember puts a message that was not written in the composer into the history.
-func (m *model) remember(text string) tea.Cmd {
-	history := m.o.History
-	if history == nil {
-		return nil
-	}
-	return func() tea.Msg {
-		if err := history.Add(text); err != nil {
-			return terminal.Done{Then: func() tea.Cmd { return m.ShowError(err) }}
-		}
-		return nil
-	}
 }
 
 // preview looks up what a new conversation would begin with.
@@ -72,7 +56,7 @@ type previewed struct {
 // matters only if one is about to begin.
 func (m *model) onPreview(msg previewed) tea.Cmd {
 	var cmd tea.Cmd
-	if m.Hold && m.dialog == nil {
+	if m.Hold && m.ask.Open == nil {
 		if msg.unknown {
 			cmd = m.askForTrust(msg.repo)
 		} else {
@@ -102,22 +86,10 @@ func (m *model) onPreview(msg previewed) tea.Cmd {
 
 // askForTrust asks whether the directory is trusted. Messages wait for the answer.
 func (m *model) askForTrust(repo bool) tea.Cmd {
-	return m.askGuarded(m.confirm(m.do.TrustQuestion(m.o.Dir, repo), func(choice string) tea.Cmd {
+	return m.ask.ConfirmGuarded(m.do.TrustQuestion(m.o.Dir, repo), func(choice string) tea.Cmd {
 		m.Hold = false
-		if choice == "" {
-			return tea.Batch(m.Flush(), m.Hint(theme.Accent, "you will be asked again next time; until then it only reads"))
-		}
-		store, dir := m.o.Projects, m.o.Dir
-		return terminal.Do(func() func() tea.Cmd {
-			err := store.SetTrust(dir, project.Trust(choice))
-			return func() tea.Cmd {
-				if err != nil {
-					return tea.Batch(m.ShowError(err), m.Flush())
-				}
-				return tea.Batch(m.preview(), m.Flush())
-			}
-		})
-	}))
+		return m.do.SetTrust(m.o.Dir, choice, func() tea.Cmd { return tea.Batch(m.preview(), m.Flush()) }, m.Flush)
+	})
 }
 
 // findBranch looks up which branch is checked out where the conversation works.

@@ -12,10 +12,11 @@ package tui
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"time"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config/skills"
@@ -32,6 +33,7 @@ import (
 type Options struct {
 	client.Options       // the engine and its conversations
 	commands.Environment // what the commands after a slash use
+	composer.Readers     // of what is written
 
 	Pick    bool     // begin by choosing a conversation
 	Prompt  string   // the first message, if any
@@ -47,14 +49,11 @@ type Options struct {
 	Drafts  composer.DraftStore                                   // what was written and not sent; may be nil
 	Files   func(ctx context.Context, dir, typed string) []string // as composer.Files
 
-	Image   func(file string) (p.Content, error)         // reads an image
 	Branch  func(ctx context.Context, dir string) string // that is checked out
 	Prompts []skills.Prompt                              // that can be sent by their name
 	// MorePrompts are those that are known by now besides, such as of MCP servers. It does not block, and is
 	// called from Update. May be nil.
 	MorePrompts func() []composer.Command
-	// Expand makes a message of what was written: see package message. May be nil.
-	Expand func(ctx context.Context, content []p.Content) ([]p.Content, error)
 	// AsksForTrust reports whether the user should be asked if they trust a directory
 	// before a new conversation begins in it. May be nil.
 	AsksForTrust func(dir, provider string) bool
@@ -81,13 +80,6 @@ type Options struct {
 	Cost func(p.Settings, p.Usage) (float64, bool)
 }
 
-func (o Options) expand(ctx context.Context, text string) ([]p.Content, error) {
-	if o.Expand == nil {
-		return p.Text(text), nil
-	}
-	return o.Expand(ctx, p.Text(text))
-}
-
 // A Result is how the program was left.
 type Result struct {
 	Conversation p.ConversationID // the one on the screen; empty if there was none
@@ -110,34 +102,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Moves != nil {
 		o.Moves(func(id p.ConversationID, move app.Move) { prog.Send(moved{id, move}) })
 	}
-	over := make(chan struct{})
-	go func() { // ends with the program
-		select {
-		case <-over:
-			return
-		case <-ctx.Done():
-		}
-		go prog.Send(leave{because: context.Cause(ctx)}) // blocks while an editor has the terminal
-		select {
-		case <-over:
-		case <-time.After(2 * shutdownBound):
-			prog.Kill()
-		}
-	}()
-	go func() { // the same
-		for {
-			select {
-			case <-over:
-				return
-			case <-o.Continued:
-				prog.Send(continued{})
-			}
-		}
-	}()
-	err := prog.Run()
-	close(over)
-	if !errors.Is(err, terminal.ErrPanic) && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
+	err := prog.RunUntil(ctx, terminal.Messages{
+		Ended: func(cause error) tea.Msg { return leave{because: cause} }, Bound: 2 * shutdownBound,
+		Continued: o.Continued, OnContinued: continued{},
+	})
 	return m.result(), err
 }

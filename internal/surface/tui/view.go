@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/screen"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
-	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // View draws the screen: always exactly as many lines as it is high.
@@ -42,7 +40,7 @@ func (m *model) margin() int {
 func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 	if m.overlay != nil {
 		lines, cursor := m.overlay.View(m.width, m.height)
-		return exactly(lines, m.height), cursor
+		return screen.Exactly(lines, m.height), cursor
 	}
 	room := m.height - 1 // for the status line
 	box, popup, cursor := m.box(room)
@@ -68,7 +66,7 @@ func (m *model) draw(now time.Time) ([]string, *tea.Cursor) {
 	}
 	lines = append(lines, box...)
 	if !m.inline() {
-		lines = exactly(lines, room)
+		lines = screen.Exactly(lines, room)
 	}
 	return append(lines[:min(room, len(lines))], m.statusLine(now)), cursor
 }
@@ -82,7 +80,7 @@ func (m *model) items(height int, now time.Time) []string {
 		if m.inline() {
 			height = min(height, len(lines))
 		}
-		return exactly(lines, height)
+		return screen.Exactly(lines, height)
 	}
 	if m.inline() {
 		m.view.SetSize(m.width-2*m.margin(), min(height, m.view.Height(now)))
@@ -90,22 +88,14 @@ func (m *model) items(height int, now time.Time) []string {
 	return m.view.Lines(now)
 }
 
-// indent puts the margin before lines.
-func (m *model) indent(lines []string) []string {
-	for i := range lines {
-		if lines[i] != "" {
-			lines[i] = strings.Repeat(" ", m.margin()) + lines[i]
-		}
-	}
-	return lines
-}
+func (m *model) indent(lines []string) []string { return screen.Indent(lines, m.margin()) }
 
 // box is the composer, or the dialog in its place, and the popup above it.
 func (m *model) box(room int) (box, popup []string, cursor *tea.Cursor) {
-	if m.dialog != nil {
-		box, cursor = m.dialog.View(m.width, max(1, min(room, max(room*2/3, 8))))
-		if m.comp.Empty() && m.dialog.Scrolls() { // what is asked about matters most
-			box, cursor = m.dialog.View(m.width, max(1, room))
+	if d := m.ask.Open; d != nil {
+		box, cursor = d.View(m.width, max(1, min(room, max(room*2/3, 8))))
+		if m.comp.Empty() && d.Scrolls() { // what is asked about matters most
+			box, cursor = d.View(m.width, max(1, room))
 		}
 		if !m.comp.Empty() && room-len(box) > 6 { // the user may be typing in it
 			draft, _ := m.comp.View(m.width, 3)
@@ -124,59 +114,21 @@ func (m *model) box(room int) (box, popup []string, cursor *tea.Cursor) {
 // chips are the messages that wait, one line each, the last ones if there are
 // many.
 func (m *model) chips(most int) []string {
-	var list []string
-	for _, in := range m.conv.Transcript.Inputs {
-		list = append(list, m.chip(modeWord(in.Mode), p.Written(in.Content)))
+	var sending []string
+	if m.conv.Transcript.Active || m.Opening() { // else they are there in a moment
+		sending = m.Out.Messages()
 	}
-	for _, text := range m.Out.Messages() {
-		if m.conv.Transcript.Active || m.Opening() { // else it is there in a moment
-			list = append(list, m.chip("sending", text))
-		}
-	}
-	if most = max(0, most); len(list) > most {
-		list = list[len(list)-most:]
-	}
-	return list
-}
-
-// modeWord says what becomes of a message that waits.
-func modeWord(mode p.WhenBusy) string {
-	switch mode {
-	case p.Queue:
-		return "queued"
-	case p.Replace:
-		return "replacing"
-	}
-	return "steering"
-}
-
-func (m *model) chip(what, text string) string {
-	line := strings.Join(strings.Fields(safetext.Clean(text)), " ")
-	line = safetext.Cut(fmt.Sprintf("  ⤷ %s: %s", what, line), m.width-14)
-	return m.theme.Paint(theme.User, line) + m.theme.Paint(theme.Dim, safetext.Cut("  (↑ edits)", m.width-safetext.Width(line)))
+	list := screen.Chips(m.conv.Transcript.Inputs, sending, m.width, m.theme)
+	return list[max(0, len(list)-max(0, most)):]
 }
 
 // below says how much there is below the window.
 func (m *model) below(room int) []string {
-	if m.view.Following() || room < 3 {
+	if m.view.Following() || room < 3 || m.view.Below() == 0 {
 		return nil
 	}
-	n := m.view.Below()
-	if n == 0 {
-		return nil
-	}
-	return []string{m.theme.Paint(theme.Dim, safetext.Cut("  ↓ "+humanize.Count(n, "more line")+" below (Esc or End goes there)", m.width))}
-}
-
-// exactly makes a list n lines long.
-func exactly(lines []string, n int) []string {
-	if len(lines) > n {
-		return lines[:max(0, n)]
-	}
-	for len(lines) < n {
-		lines = append(lines, "")
-	}
-	return lines
+	text := "  ↓ " + humanize.Count(m.view.Below(), "more line") + " below (Esc or End goes there)"
+	return []string{m.theme.Paint(theme.Dim, safetext.Cut(text, m.width))}
 }
 
 // takesMouse reports whether the program takes the mouse.
@@ -224,7 +176,7 @@ func (m *model) state() screen.State {
 	s := screen.State{
 		Transcript: t.Transcript, Begun: t.ID != "", Quitting: m.leaving != nil,
 		Opening: m.Opening() || !t.CaughtUp(), Busy: m.Busy(), Stopping: m.Stopping(),
-		Asking: t.Waits(), AsksPlan: m.dialog != nil && m.dialog.plan, Planning: t.Planning, Frame: m.frame,
+		Asking: t.Waits(), AsksPlan: m.ask.AsksPlan(), Planning: t.Planning, Frame: m.spinner.Frame,
 	}
 	if t.Loading != nil {
 		s.Loading, s.Percent = true, t.Percent()

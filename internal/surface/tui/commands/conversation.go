@@ -98,6 +98,25 @@ func (s Set) Export(file string) tea.Cmd {
 	})
 }
 
+// Archive puts the conversation away. begin begins a new one, and note shows a remark in it.
+func (s Set) Archive(begin func() tea.Cmd, note func(warn bool, format string, args ...any)) tea.Cmd {
+	if cmd := s.needConversation(); cmd != nil {
+		return cmd
+	}
+	ctx, e := s.Context(), s.Engine()
+	id, _ := s.Conversation()
+	return tea.Batch(begin(), terminal.Do(func() func() tea.Cmd {
+		err := e.Archive(ctx, id)
+		return func() tea.Cmd {
+			if err != nil {
+				return s.ShowError(err)
+			}
+			note(false, "archived; fermata unarchive %s brings it back", id)
+			return nil
+		}
+	}))
+}
+
 // ShowServers shows the state of the MCP servers.
 func (s Set) ShowServers(string) tea.Cmd {
 	text := ""

@@ -16,8 +16,8 @@ import (
 // acceptedPlan is the message that follows an accepted plan.
 const acceptedPlan = "The plan is accepted, and plan mode is over. Carry it out."
 
-// Plan turns plan mode on, with a task if there is one, or off. If the user can accept a plan, ask asks about it again.
-func (s Set) Plan(args string, ask func() tea.Cmd) tea.Cmd {
+// SwitchPlan turns plan mode on, with a task if there is one, or off. Where a plan can be accepted, it asks about it again.
+func (s *Questions) SwitchPlan(args string) tea.Cmd {
 	on := s.Settings().Plan
 	switch {
 	case args == "off" && !on:
@@ -30,8 +30,8 @@ func (s Set) Plan(args string, ask func() tea.Cmd) tea.Cmd {
 		return s.Submit(args, &p.Overrides{Plan: new(true)})
 	case !on:
 		return s.SetPlan(true)
-	case ask != nil:
-		return ask()
+	case s.Client.HasPlan():
+		return s.AskPlan()
 	}
 	return s.Hint(theme.Accent, "plan mode is on: describe a task; /plan off ends it")
 }
@@ -49,8 +49,8 @@ func (s Set) SetPlan(on bool) tea.Cmd {
 	return s.Configure(p.Overrides{Plan: &on}, done)
 }
 
-// PlanQuestion asks whether the plan is accepted.
-func (s Set) PlanQuestion() dialog.Confirm {
+// planQuestion asks whether the plan is accepted.
+func (s Set) planQuestion() dialog.Confirm {
 	after := s.Settings()
 	return dialog.Confirm{
 		Title: "Carry out this plan?",
@@ -63,8 +63,8 @@ func (s Set) PlanQuestion() dialog.Confirm {
 	}
 }
 
-// AnswerPlan does what the user has chosen.
-func (s Set) AnswerPlan(choice string) tea.Cmd {
+// answerPlan does what the user has chosen.
+func (s Set) answerPlan(choice string) tea.Cmd {
 	switch choice {
 	case "yes":
 		return s.Send(&client.Op{Begins: true, Make: func(context.Context) (p.Op, error) {

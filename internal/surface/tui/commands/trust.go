@@ -1,8 +1,12 @@
 package commands
 
 import (
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/surface/tui/dialog"
+	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
+	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
 // TrustQuestion asks once whether a directory is trusted that nothing is known of: what
@@ -24,4 +28,20 @@ func (s Set) TrustQuestion(dir string, repo bool) dialog.Confirm {
 		c.Default = 1
 	}
 	return c
+}
+
+// SetTrust remembers whether a directory is trusted, and calls saved; notSaved if the user did not choose, or if it failed.
+func (s Set) SetTrust(dir, choice string, saved, notSaved func() tea.Cmd) tea.Cmd {
+	if choice == "" {
+		return tea.Batch(notSaved(), s.Hint(theme.Accent, "you will be asked again next time; until then it only reads"))
+	}
+	return terminal.Do(func() func() tea.Cmd {
+		err := s.Projects.SetTrust(dir, project.Trust(choice))
+		return func() tea.Cmd {
+			if err != nil {
+				return tea.Batch(s.ShowError(err), notSaved())
+			}
+			return saved()
+		}
+	})
 }

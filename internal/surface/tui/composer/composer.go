@@ -15,6 +15,7 @@ package composer
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -162,6 +163,18 @@ func (c *Composer) SetText(text string) {
 	c.closePopup()
 	c.popup.closed = token{}
 	c.buf.SetText(c.buf.Refold(text))
+}
+
+// Prepend puts texts before what is written, each a paragraph. Those that are blank are left out.
+func (c *Composer) Prepend(texts ...string) {
+	texts = slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
+	if len(texts) == 0 {
+		return
+	}
+	if now := c.Text(); strings.TrimSpace(now) != "" {
+		texts = append(texts, now)
+	}
+	c.SetText(strings.Join(texts, paragraph))
 }
 
 // Discard takes away what is written. The history keeps it.

@@ -48,6 +48,19 @@ func (c *Composer) load() tea.Cmd {
 	}
 }
 
+// AddToHistory adds a message that was not written in a composer. A failure is a message for the composer.
+func AddToHistory(h History, text string) tea.Cmd {
+	if h == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		if err := h.Add(text); err != nil {
+			return added{err: err}
+		}
+		return nil
+	}
+}
+
 // loaded puts what the file held before what was sent meanwhile.
 func (c *Composer) loaded(msg loaded) Action {
 	entries := msg.entries[max(len(msg.entries)-maxPast, 0):]

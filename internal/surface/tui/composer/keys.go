@@ -30,7 +30,7 @@ func (c *Composer) Update(msg tea.Msg) (Action, tea.Cmd) {
 			return c.loaded(msg), nil
 		}
 	case added:
-		if msg.to == c && msg.err != nil {
+		if (msg.to == c || msg.to == nil) && msg.err != nil {
 			return Failed{msg.err}, nil
 		}
 	case found:

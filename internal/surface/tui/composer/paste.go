@@ -1,6 +1,7 @@
 package composer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -143,16 +144,39 @@ func (c *Composer) Written(content []p.Content) string {
 	return c.WithImages(p.Written(content), images)
 }
 
-// ImageReader returns the function that makes content of the path of an image, which read reads, or of its URL, which
-// those have that were returned.
-func ImageReader(read func(string) (p.Content, error)) func(string) (p.Content, error) {
-	return func(file string) (p.Content, error) {
-		if IsURL(file) {
-			return p.Content{Type: p.ContentImage, ImageURL: file}, nil
+// Readers make the content of a message. Each may be nil.
+type Readers struct {
+	// Image reads the file of an image.
+	Image func(file string) (p.Content, error)
+	// Expand makes a message of what was written: see package message.
+	Expand func(ctx context.Context, content []p.Content) ([]p.Content, error)
+}
+
+// Content is that of the message. It does I/O.
+func (s Submit) Content(ctx context.Context, r Readers) (content []p.Content, err error) {
+	content = p.Text(s.Text)
+	if r.Expand != nil {
+		if content, err = r.Expand(ctx, content); err != nil {
+			return nil, err
 		}
-		if read == nil {
-			return p.Content{}, errors.New("images cannot be read here")
-		}
-		return read(file)
 	}
+	for _, file := range s.Images {
+		c, err := r.image(file)
+		if err != nil {
+			return nil, err
+		}
+		content = append(content, c)
+	}
+	return content, nil
+}
+
+// image makes content of the path of an image, or of its URL, which those have that were returned.
+func (r Readers) image(file string) (p.Content, error) {
+	switch {
+	case IsURL(file):
+		return p.Content{Type: p.ContentImage, ImageURL: file}, nil
+	case r.Image == nil:
+		return p.Content{}, errors.New("images cannot be read here")
+	}
+	return r.Image(file)
 }

@@ -32,6 +32,20 @@ type ReturnedOffers struct {
 
 const paragraph = "\n\n"
 
+// Sync makes the box hold what is returned: what another client has taken goes, and while nothing runs what was not
+// offered yet is put in front. It returns the texts of that. text makes of a message what was written.
+func (o *ReturnedOffers) Sync(b Box, back []p.ReturnedInput, active bool, text func([]p.Content) string) []string {
+	var list []ReturnedMessage
+	for _, in := range back {
+		list = append(list, ReturnedMessage{ID: in.Input, Text: text(in.Content)})
+	}
+	o.Withdraw(b, list)
+	if active {
+		return nil
+	}
+	return o.Offer(b, list)
+}
+
 // Offer makes the box begin with the messages that were not offered yet, and returns their texts. It adds
 // nothing if they are there already, as a part of a draft.
 func (o *ReturnedOffers) Offer(b Box, back []ReturnedMessage) (texts []string) {
@@ -113,8 +127,19 @@ func (o *ReturnedOffers) Edited(b Box) (ids []p.InputID) {
 	return ids
 }
 
-// Append puts a draft behind the offered messages, and reports false if there are none.
-func (o *ReturnedOffers) Append(b Box, draft string) bool {
+// Restore puts a draft back into the composer, behind the offered messages.
+func (o *ReturnedOffers) Restore(c *Composer, draft string) {
+	if strings.HasPrefix(draft, c.Text()) { // which may have been returned a moment ago
+		c.SetText(draft)
+		return
+	}
+	if !o.append(c, draft) {
+		c.Prepend(draft)
+	}
+}
+
+// append puts a draft behind the offered messages, and reports false if there are none.
+func (o *ReturnedOffers) append(b Box, draft string) bool {
 	if len(o.ids) == 0 || !o.begins(b.Text()) {
 		return false
 	}

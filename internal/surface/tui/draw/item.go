@@ -29,6 +29,17 @@ func Item(it *transcript.Item, o Options) []string {
 	return lines
 }
 
+// Items draws items one below the other, each followed by an empty line.
+func Items(list []*transcript.Item, o Options) []string {
+	var lines []string
+	for _, it := range list {
+		if drawn := Item(it, o); len(drawn) > 0 {
+			lines = append(append(lines, drawn...), "")
+		}
+	}
+	return lines
+}
+
 // Foldable reports whether the item looks different when it is expanded.
 func Foldable(it *transcript.Item, o Options) bool {
 	o.Expanded = false

@@ -3,6 +3,7 @@ package draw
 import (
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
@@ -79,21 +80,37 @@ func (s *Selection) Text(margin int) string {
 	return strings.Trim(strings.Join(out, "\n"), "\n")
 }
 
-// BeginSelection begins at a place, where the button goes down.
-func BeginSelection(x, y int) Selection {
+// Mouse takes what the mouse does. It reports whether the button was released, and something is selected.
+func (s *Selection) Mouse(msg tea.Msg) bool {
+	switch msg := msg.(type) {
+	case tea.MouseClickMsg:
+		*s = Selection{}
+		if msg.Button == tea.MouseLeft {
+			*s = beginSelection(msg.X, msg.Y)
+		}
+	case tea.MouseMotionMsg:
+		s.drag(msg.X, msg.Y)
+	case tea.MouseReleaseMsg:
+		return s.release()
+	}
+	return false
+}
+
+// beginSelection begins at a place, where the button goes down.
+func beginSelection(x, y int) Selection {
 	return Selection{from: point{x, y}, to: point{x, y}, drags: true}
 }
 
-// Drag says where the mouse is while the button is down.
-func (s *Selection) Drag(x, y int) {
+// drag says where the mouse is while the button is down.
+func (s *Selection) drag(x, y int) {
 	if s.drags {
 		s.to = point{x, y}
 		s.on = s.to != s.from
 	}
 }
 
-// Release says that the button is up. It reports whether something is selected.
-func (s *Selection) Release() bool {
+// release says that the button is up. It reports whether something is selected.
+func (s *Selection) release() bool {
 	s.drags = false
 	return s.on
 }

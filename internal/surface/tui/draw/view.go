@@ -3,6 +3,8 @@ package draw
 import (
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
@@ -135,6 +137,44 @@ func (v *View) ScrollBy(n int) {
 	}
 	v.top.line = max(0, v.top.line)
 	v.hold()
+}
+
+// ScrollUp moves the window up by n lines. It reports whether it was at the top already, and not because all fits.
+func (v *View) ScrollUp(n int) (atTop bool) {
+	before := v.Below()
+	v.ScrollBy(-n)
+	return v.Below() == before && !v.follow
+}
+
+// Wheel scrolls. It reports whether the user wants to see what comes before the first line.
+func (v *View) Wheel(msg tea.MouseWheelMsg) (earlier bool) {
+	switch msg.Button {
+	case tea.MouseWheelUp:
+		return v.ScrollUp(wheel)
+	case tea.MouseWheelDown:
+		v.ScrollBy(wheel)
+	}
+	return false
+}
+
+// Key scrolls, folds and unfolds. It reports whether the user wants to see what comes before the first line.
+func (v *View) Key(name string) (earlier bool) {
+	switch name {
+	case "ctrl+o":
+		v.Toggle(false)
+	case "alt+o":
+		v.Toggle(true)
+	case "pgup", "shift+up":
+		return v.ScrollUp(v.page())
+	case "pgdown", "shift+down":
+		v.PageDown()
+	case "ctrl+home", "home":
+		v.Top()
+		return true
+	case "ctrl+end", "end":
+		v.Bottom()
+	}
+	return false
 }
 
 // PageUp moves the window up by its height less two lines.
