@@ -105,6 +105,12 @@ func (l *Local) makeRoom(ctx context.Context, limit int) bool {
 	return released
 }
 
+// ReleaseWaiting closes a conversation that is open here unless something runs in it: its turn may wait, for an approval or a limit, and
+// whoever opens the conversation next waits in its place.
+func (l *Local) ReleaseWaiting(ctx context.Context, id p.ConversationID) error {
+	return l.close(ctx, id, (*conversation.Conversation).ReleaseWaiting)
+}
+
 // watches are how followers of released conversations wait until they are opened.
 // They are guarded by Local.mu.
 type watches map[p.ConversationID]*watch

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -205,6 +206,42 @@ func TestReleaseOfATurnThatWaits(t *testing.T) {
 		ours.Request().Answer("done")
 		w.Expect("turn_ended completed")
 		w.Nothing()
+	})
+}
+
+// A process that ends leaves conversations to others in which nothing runs, also if it keeps turns that wait: those wait on elsewhere.
+func TestReleaseWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := journal.NewMemoryStore(journal.MemoryOptions{})
+		keeps := func(c *conversation.Config) { c.KeepWaiting = true }
+		ours := enginetest.New(t, enginetest.Options{Store: store, Config: keeps})
+		theirs := enginetest.New(t, enginetest.Options{Store: store})
+		id := ours.Begin()
+		ours.Say(id, "go")
+		r := ours.Request()
+		if err := ours.Local.ReleaseWaiting(t.Context(), id); !errors.Is(err, conversation.ErrRuns) {
+			t.Errorf("while the model answers: %v", err)
+		}
+		r.Call("c1", "work", "{}")
+		r.End()
+		run := ours.Run()
+		if err := ours.Local.ReleaseWaiting(t.Context(), id); !errors.Is(err, conversation.ErrRuns) {
+			t.Errorf("while a call runs: %v", err)
+		}
+		run.Ask("rm", "x")
+		ours.Watch(id, 0).Expect("approval_requested 1.1.0")
+		time.Sleep(time.Hour)
+		wantOpen(t, ours, 1)
+		if err := ours.Local.ReleaseWaiting(t.Context(), id); err != nil {
+			t.Errorf("while it waits: %v", err)
+		}
+		snap, err := theirs.Resume(t.Context(), id)
+		if err != nil || !snap.Active || !snap.Waiting {
+			t.Errorf("elsewhere: %+v, %v", snap, err)
+		}
+		if err := ours.Local.ReleaseWaiting(t.Context(), id); err != nil {
+			t.Errorf("what is not open: %v", err)
+		}
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/cmd/fermata/exportcmd"
+	"github.com/fermata-agent/fermata/cmd/fermata/fleetcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/importcmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/managecmd"
 	"github.com/fermata-agent/fermata/cmd/fermata/runcmd"
@@ -152,6 +153,7 @@ func addOthers(root *cobra.Command, s cli.Streams) {
 	addTo(root, groupManage, managecmd.Commands(s)...)
 	addTo(root, groupManage, exportcmd.Command(s))
 	addTo(root, groupManage, importcmd.Command(s))
+	addTo(root, groupManage, fleetcmd.Command(s))
 	addTo(root, groupManage, storecmd.Command(s.Out, s.Err, cli.Usagef))
 	addTo(root, groupMachine, setupcmd.Commands(setupcmd.For(s))...)
 	addTo(root, groupMachine, servecmd.MCPCommand(s), sandboxCommand(s), completionCommand(s), manCommand(s), updatecmd.Command(s), versionCommand(s))

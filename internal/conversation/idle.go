@@ -10,8 +10,12 @@ import (
 )
 
 type (
-	followOp  struct{} // somebody follows from now on
-	releaseOp struct{} // close if nothing goes on
+	followOp struct{} // somebody follows from now on
+
+	// A releaseOp asks to close the conversation if nothing goes on.
+	releaseOp struct {
+		waiting bool // a turn that only waits, for an approval or a limit, counts as nothing
+	}
 )
 
 // Follow says that somebody follows the conversation, which is then kept open for
@@ -37,6 +41,29 @@ func (c *Conversation) ReleaseIdle(ctx context.Context) bool {
 	return a.released || errors.Is(err, ErrClosed)
 }
 
+// ErrRuns says that a conversation was not closed because something goes on in it.
+var ErrRuns = errors.New("something runs in the conversation")
+
+// ReleaseWaiting closes the conversation if nothing goes on in it, or its turn only waits, for an approval or for a limit: whoever opens it next
+// waits in its place. Else it returns ErrRuns.
+func (c *Conversation) ReleaseWaiting(ctx context.Context) error {
+	a, err := c.ask(ctx, releaseOp{waiting: true})
+	switch {
+	case errors.Is(err, ErrClosed):
+		return nil
+	case err != nil:
+		return err
+	case !a.released:
+		return ErrRuns
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // Err is why the journal failed, if it has. It may be called when Done is closed.
 func (c *Conversation) Err() error { return c.err }
 
@@ -44,7 +71,12 @@ func (c *Conversation) Err() error { return c.err }
 // one that waits for an approval, no background command, nothing that waits for
 // the disk. All that there is, is in the journal.
 func (o *owner) resting() bool {
-	quiet := !o.state.Active || o.state.Waiting() && o.hold == nil && !o.cfg.KeepWaiting
+	return o.restingBut(o.hold == nil && !o.cfg.KeepWaiting)
+}
+
+// restingBut is resting, with what counts as waiting: waitingRests says that a turn which only waits needs no process.
+func (o *owner) restingBut(waitingRests bool) bool {
+	quiet := !o.state.Active || o.state.Waiting() && waitingRests
 	return quiet && !o.ending() && len(o.state.Pending) == 0 && len(o.state.Background) == 0 &&
 		len(o.effects) == 0 && len(o.replies) == 0
 }
@@ -73,8 +105,10 @@ func (o *owner) watchIdle() {
 }
 
 // release closes the conversation because nothing goes on in it.
-func (o *owner) release() bool {
-	if !o.resting() {
+func (o *owner) release() bool { return o.releaseIf(o.resting()) }
+
+func (o *owner) releaseIf(resting bool) bool {
+	if !resting {
 		return false
 	}
 	o.released = true

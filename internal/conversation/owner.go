@@ -187,7 +187,7 @@ func (o *owner) take(r request) {
 		r.answer <- answer{snapshot: o.snapshot()} // what is durable is given, however slow the disk is
 		return
 	case releaseOp:
-		r.answer <- answer{released: !o.undoing() && o.release()}
+		r.answer <- answer{released: !o.undoing() && o.releaseIf(o.resting() || op.waiting && o.restingBut(true))}
 		return
 	case closeOp:
 		o.close(r.answer)

@@ -25,19 +25,36 @@ import (
 type Work struct {
 	Version      int              `json:"version"`
 	Conversation p.ConversationID `json:"conversation"`
-	Op           p.OpJSON         `json:"op"`               // a UserTurn
+	Op           p.OpJSON         `json:"op,omitzero"`      // a UserTurn, unless Adopt is set
 	Name         string           `json:"name"`             // of the op: by it is known whether it was started
 	Client       string           `json:"client,omitempty"` // who submits it, for people
 	Dir          string           `json:"dir"`              // to work in, on the machine that runs it
 	Git          *git.Source      `json:"git,omitempty"`    // what that machine checks out to work in, instead of Dir
 	Reply        string           `json:"reply,omitempty"`  // where refusals are sent; perhaps nobody listens
+
+	// Adopt says that the turn was begun by a machine which has left, and waits, for an approval or a limit: there is no op, and the
+	// machine that takes it opens the conversation and waits in its place.
+	Adopt bool `json:"adopt,omitempty"`
 }
 
-// Work without a repository has the first version, so that machines which know no other run it.
+// The versions of work: each is the oldest that knows what it asks for, so that machines of older versions run the rest.
 const (
-	dirVersion  = 1
-	workVersion = 2
+	dirVersion   = 1
+	gitVersion   = 2
+	adoptVersion = 3
+	workVersion  = adoptVersion // the newest
 )
+
+// version is the oldest version that can run the work.
+func (w Work) version() int {
+	switch {
+	case w.Adopt:
+		return adoptVersion
+	case w.Git != nil:
+		return gitVersion
+	}
+	return dirVersion
+}
 
 var errWork = errors.New("not a turn to run")
 
@@ -62,17 +79,26 @@ func decodeWork(b []byte) (Work, error) {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return Work{}, fmt.Errorf("%w: %w", errWork, err)
 	}
-	if _, ok := w.Op.Op.(p.UserTurn); !ok || w.Conversation == "" || w.Name == "" {
+	if _, ok := w.Op.Op.(p.UserTurn); ok == w.Adopt || w.Conversation == "" || w.Name == "" {
 		return Work{}, errWork
 	}
 	return w, nil
 }
 
-// A Refusal says why a machine does not run a turn. Another one may.
+// A Refusal says why a machine does not run a turn. Another one may, unless it says that it is the last.
 type Refusal struct {
-	Node string `json:"node"`
+	Node string `json:"node,omitempty"` // empty if that is not known
 	Why  string `json:"why"`
+
+	Failed  bool `json:"failed,omitempty"`  // it was the last of maxFailures: the turn is on the list of failed work
+	Dropped bool `json:"dropped,omitempty"` // an operator has dropped the turn
 }
+
+// An UnsuitableError says that a machine cannot run a turn which another one may be able to run: nothing has failed.
+type UnsuitableError struct{ Err error }
+
+func (e *UnsuitableError) Error() string { return e.Err.Error() }
+func (e *UnsuitableError) Unwrap() error { return e.Err }
 
 var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`) })
 
@@ -84,7 +110,7 @@ func CheckLabel(s string) error {
 	return nil
 }
 
-// takesPart reports whether a node takes work with a label, or any work if that is empty.
-func takesPart(n nats.Node, label string) bool {
-	return n.Turns > 0 && (label == "" || slices.Contains(n.Labels, label))
+// TakesPart reports whether a node takes work with a label, or any work if that is empty.
+func TakesPart(n nats.Node, label string) bool {
+	return n.Turns > 0 && !n.Draining && (label == "" || slices.Contains(n.Labels, label))
 }

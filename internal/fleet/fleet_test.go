@@ -32,6 +32,10 @@ func TestWorkReadsBack(t *testing.T) {
 	if op, ok := got.Op.Op.(p.UserTurn); !ok || p.PlainText(op.Content) != "go" {
 		t.Errorf("op %+v", got.Op.Op)
 	}
+	adopt := Work{Version: adoptVersion, Conversation: "c", Name: "n", Adopt: true}
+	if got, err := decodeWork(encode(t, adopt)); err != nil || !got.Adopt || got.Op.Op != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
 	other := work
 	other.Version++
 	if _, err := decodeWork(encode(t, other)); !errors.As(err, new(*VersionError)) {
@@ -39,11 +43,14 @@ func TestWorkReadsBack(t *testing.T) {
 	}
 	noName := work
 	noName.Name = ""
+	both := work
+	both.Adopt = true
 	interrupt := work
 	interrupt.Op = p.OpJSON{Op: p.Interrupt{}}
 	for name, data := range map[string][]byte{
 		"nothing": nil, "not JSON": []byte("x"), "no version": []byte("{}"), "no op": []byte(`{"version":1,"conversation":"c","name":"n"}`),
-		"no name": encode(t, noName), "another op": encode(t, interrupt),
+		"an op of work that waits": encode(t, both),
+		"no name":                  encode(t, noName), "another op": encode(t, interrupt),
 	} {
 		if _, err := decodeWork(data); !errors.Is(err, errWork) {
 			t.Errorf("%s: %v", name, err)
@@ -76,9 +83,12 @@ func TestWhoTakesPart(t *testing.T) {
 		{nats.Member{Turns: 1, Labels: []string{"gpu", "big"}}, "big", true},
 		{nats.Member{Labels: []string{"big"}}, "big", false},
 	} {
-		if got := takesPart(nats.Node{Owner: journal.Owner{}, Member: test.member}, test.label); got != test.want {
-			t.Errorf("%+v for %q: %v", test.member, test.label, got)
+		if got := TakesPart(nats.Node{Owner: journal.Owner{}, Member: test.member}, test.label); got != test.want {
+			t.Errorf("%+v for %q: %v", test.member.Labels, test.label, got)
 		}
+	}
+	if TakesPart(nats.Node{Member: nats.Member{Turns: 1}, Activity: nats.Activity{Draining: true}}, "") {
+		t.Error("a node that is draining takes part")
 	}
 }
 
@@ -91,6 +101,8 @@ func (e *fakeEngine) Submit(_ context.Context, _ p.ConversationID, op p.Op) (p.R
 	e.ops = append(e.ops, op)
 	return p.Receipt{}, nil
 }
+
+func (e *fakeEngine) ReleaseWaiting(context.Context, p.ConversationID) error { return nil }
 
 func (e *fakeEngine) Read(context.Context, p.ConversationID) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {

@@ -25,10 +25,7 @@ const (
 // sends the work again until the servers have answered or ctx ends: they know the message by its name, so it is stored
 // once. After an error the work may be in the queue all the same.
 func (q *Queue) Put(ctx context.Context, label string, w Work) (uint64, error) {
-	w.Version = dirVersion
-	if w.Git != nil {
-		w.Version = workVersion
-	}
+	w.Version = w.version()
 	data, err := json.Marshal(w)
 	if err != nil {
 		return 0, err
@@ -36,7 +33,11 @@ func (q *Queue) Put(ctx context.Context, label string, w Work) (uint64, error) {
 	if room := int(q.link.Conn.MaxPayload()) - 1024; len(data) > room {
 		return 0, fmt.Errorf("the prompt has %d bytes, the NATS servers take %d: name files instead, or raise max_payload", len(data), room)
 	}
-	number, err := q.publish(ctx, q.subject(label), data)
+	m := natsgo.NewMsg(q.subject(label))
+	m.Data = data
+	// Not the name of the op: work that was withdrawn can be submitted again under that.
+	m.Header.Set(jetstream.MsgIDHeader, rand.Text())
+	number, err := q.publish(ctx, m)
 	if err != nil {
 		return 0, fmt.Errorf("submit the turn: %w", err)
 	}
@@ -44,13 +45,11 @@ func (q *Queue) Put(ctx context.Context, label string, w Work) (uint64, error) {
 	return number, nil
 }
 
-// publish sends a message until one of its acknowledgements is there. They all come to the same inbox: a late one counts.
-func (q *Queue) publish(ctx context.Context, subject string, data []byte) (uint64, error) {
+// publish sends a message, which has an id, until one of its acknowledgements is there. They all come to the same inbox: a
+// late one counts.
+func (q *Queue) publish(ctx context.Context, m *natsgo.Msg) (uint64, error) {
 	nc := q.link.Conn
-	m := natsgo.NewMsg(subject)
-	m.Data, m.Reply = data, nc.NewInbox()
-	// Not the name of the op: work that was withdrawn can be submitted again under that.
-	m.Header.Set(jetstream.MsgIDHeader, rand.Text())
+	m.Reply = nc.NewInbox()
 	acks, err := nc.SubscribeSync(m.Reply)
 	if err != nil {
 		return 0, err

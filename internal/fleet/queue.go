@@ -2,12 +2,11 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
-	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/internal/journal/nats"
@@ -51,6 +50,18 @@ func (q *Queue) subject(label string) string {
 	return q.link.Name + ".w.label." + label
 }
 
+// labelOf is the label that a subject is for.
+func (q *Queue) labelOf(subject string) string {
+	label, _ := strings.CutPrefix(subject, q.link.Name+".w.label.")
+	if label == subject {
+		return ""
+	}
+	return label
+}
+
+// failedSubject has no machine take anything from it: it is the list of failed work.
+func (q *Queue) failedSubject() string { return q.link.Name + ".w.failed" }
+
 func (q *Queue) hints() string { return q.link.Name + ".hint-work" }
 
 // Withdraw removes work that has not been started. A machine may have taken it already.
@@ -81,81 +92,4 @@ func (q *Queue) source(ctx context.Context, label string) (source, error) {
 		return source{}, fmt.Errorf("take part in the queue: %w", err)
 	}
 	return source{c}, nil
-}
-
-// A task is work that this machine has taken.
-type task struct {
-	Work
-	err error // it cannot be understood
-	msg jetstream.Msg
-	nc  *natsgo.Conn
-}
-
-// next returns the next task, nil if there is none.
-func (q *Queue) next(ctx context.Context, from source) (*task, error) {
-	batch, err := from.consumer.FetchNoWait(1)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case m, ok := <-batch.Messages():
-		if !ok {
-			return nil, batch.Error()
-		}
-		t := &task{msg: m, nc: q.link.Conn}
-		t.Work, t.err = decodeWork(m.Data())
-		return t, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// hold keeps the task from being given to others, until the returned function is called.
-func (t *task) hold() (release func()) {
-	over, done := make(chan struct{}), make(chan struct{})
-	go func() { // ends with release
-		defer close(done)
-		tick := time.NewTicker(ackWait / 4)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				_ = t.msg.InProgress() // else another may get it, and finds the turn started or starts it
-			case <-over:
-				return
-			}
-		}
-	}()
-	return func() { close(over); <-done }
-}
-
-// started deletes the task: its turn is recorded.
-func (t *task) started(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	_ = t.msg.DoubleAck(ctx) // else another gets it, and finds the turn started
-}
-
-// drop deletes a task that nobody can run.
-func (t *task) drop() { _ = t.msg.Term() }
-
-// The longest time until a task that was refused is given to a machine again; the first time is a second.
-const maxRetry = time.Minute
-
-// refuse leaves the task to other machines, and to this one later.
-func (t *task) refuse(node string, why error) {
-	if t.Reply != "" {
-		data, _ := json.Marshal(Refusal{node, why.Error()})
-		_ = t.nc.Publish(t.Reply, data)
-	}
-	t.postpone()
-}
-
-// postpone leaves the task in the queue for a while, the longer the more often.
-func (t *task) postpone() {
-	wait := time.Second
-	if md, err := t.msg.Metadata(); err == nil {
-		wait = min(maxRetry, time.Second<<min(md.NumDelivered-1, 6))
-	}
-	_ = t.msg.NakWithDelay(wait) // else it comes back after ackWait
 }

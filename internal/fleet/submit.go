@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,20 @@ func (e *UnknownError) Error() string {
 }
 
 func (e *UnknownError) Unwrap() error { return e.Err }
+
+// A FailedError says that machines have failed to begin a turn so often that it is on the list of failed work. It runs only if an
+// operator has it tried again.
+type FailedError struct {
+	Conversation p.ConversationID
+	Last         Refusal
+}
+
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("%d nodes have failed to begin the turn, which is on the list of failed work now: %s: %s", maxFailures, e.Conversation, e.Last.Why)
+}
+
+// errDropped says that an operator does not want the turn to run.
+var errDropped = errors.New("the turn was dropped from the queue")
 
 // A NoNodeError says that no machine takes such work.
 type NoNodeError struct{ Label string }
@@ -114,7 +129,7 @@ func (s Submission) Start(ctx context.Context) (p.Receipt, error) {
 	defer leave()
 	w.refusals, w.put = refusals, w.submit(life)
 	receipt, cause := w.await(ctx)
-	if cause == nil || errors.Is(cause, ErrDetached) {
+	if cause == nil || errors.Is(cause, ErrDetached) || errors.As(cause, new(*FailedError)) {
 		return receipt, cause
 	}
 	return w.giveUp(life, cause)
@@ -172,7 +187,7 @@ func (s Submission) missing(ctx context.Context) (*NoNodeError, error) {
 		return nil, err
 	}
 	for _, n := range nodes {
-		if takesPart(n, s.Label) {
+		if TakesPart(n, s.Label) {
 			return nil, nil
 		}
 	}
@@ -265,7 +280,13 @@ func (w *waiting) await(ctx context.Context) (p.Receipt, error) {
 				return p.Receipt{}, ErrDetached
 			}
 		case r := <-w.refusals:
-			say(fmt.Sprintf("node %s did not take it: %s", r.Node, r.Why))
+			switch {
+			case r.Failed:
+				return p.Receipt{}, &FailedError{w.Work.Conversation, r}
+			case r.Dropped:
+				return p.Receipt{}, errDropped
+			}
+			say(fmt.Sprintf("node %s did not take it: %s", cmp.Or(r.Node, "that has died"), r.Why))
 		case line := <-notes:
 			say(line)
 		case <-limit:

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
+	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -22,23 +22,35 @@ type Worker struct {
 	Engine engine.Engine // follows them, wherever they run
 	Member nats.Member
 
-	// Prepare says how the turn's settings differ on this machine, nil if they do not, or why it cannot be run here.
+	// Prepare says how the turn's settings differ on this machine, nil if they do not, or why it cannot be run here: an
+	// UnsuitableError if another machine may be able to, any other error if something has failed.
 	Prepare func(context.Context, Work) (*p.Overrides, error)
 
-	Report func(string) // a line for people: what was begun, and what was not; may be nil
+	Turns  *Turns       // what it runs; may be nil
+	Report func(Report) // what was begun, what has ended, and what was not begun; may be nil
+
+	// Drain ends the worker when it is closed: it takes nothing more, calls Await, which returns when no turn runs in this process,
+	// hands over what only waits, and returns. nil is never.
+	Drain <-chan struct{}
+	Await func(context.Context)
 }
 
 // A Local is the engine of this process. *engine.Local is one.
 type Local interface {
 	Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error)
 	Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error]
+	Resume(ctx context.Context, id p.ConversationID) (p.Snapshot, error)
+	ReleaseWaiting(ctx context.Context, id p.ConversationID) error
 }
 
 // lookAgain is how often a worker looks without a hint, which may be lost.
 const lookAgain = time.Second
 
-// Run takes and runs work until ctx ends, and returns when what it runs has ended or been left to its engine.
+// Run takes and runs work until ctx ends or it is drained, and returns when what it runs has ended or been left to its engine.
 func (w *Worker) Run(ctx context.Context) error {
+	if w.Turns == nil {
+		w.Turns = &Turns{}
+	}
 	var sources []source
 	for _, l := range append([]string{""}, w.Member.Labels...) {
 		s, err := w.Queue.source(ctx, l)
@@ -53,25 +65,40 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = sub.Unsubscribe() }() // else the connection has ended
-	var running sync.WaitGroup
+	var running, starting sync.WaitGroup
 	defer running.Wait()
-	free := make(chan struct{}, w.Member.Turns) // holds a value for each turn that runs
-	for {
+	follow, stop := context.WithCancel(ctx)
+	defer stop()
+	taking, stopTaking := context.WithCancel(ctx)
+	defer stopTaking()
+	go func() { // ends with taking
 		select {
-		case free <- struct{}{}:
-		case <-ctx.Done():
-			return nil
+		case <-w.Drain:
+			w.Turns.drain()
+			stopTaking()
+		case <-taking.Done():
 		}
-		t := w.take(ctx, sources, hints)
+	}()
+	free := make(chan struct{}, w.Member.Turns) // holds a value for each turn that runs
+	for taking.Err() == nil {
+		t := w.takeWhenFree(taking, free, sources, hints)
 		if t == nil {
-			return nil
+			break
 		}
-		running.Go(func() { // ends with its turn, or with ctx
+		starting.Add(1)
+		running.Go(func() { // ends with its turn, or with follow
 			done := sync.OnceFunc(func() { <-free })
 			defer done()
-			w.run(ctx, t, done)
+			w.run(follow, t, starting.Done, done)
 		})
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	starting.Wait()
+	w.Await(ctx)
+	w.handOver(ctx)
+	return nil
 }
 
 func wake(c chan struct{}) {
@@ -79,6 +106,20 @@ func wake(c chan struct{}) {
 	case c <- struct{}{}:
 	default: // it is noted already
 	}
+}
+
+// takeWhenFree waits until a turn may run, and for work. It returns nil when ctx has ended.
+func (w *Worker) takeWhenFree(ctx context.Context, free chan struct{}, sources []source, hints <-chan struct{}) *task {
+	select {
+	case free <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	t := w.take(ctx, sources, hints)
+	if t == nil {
+		<-free
+	}
+	return t
 }
 
 // take waits for work. It returns nil when ctx has ended.
@@ -101,25 +142,39 @@ func (w *Worker) take(ctx context.Context, sources []source, hints <-chan struct
 	}
 }
 
-// run starts a turn and follows it to its end. It calls waits when the turn waits for somebody: others can run meanwhile.
-func (w *Worker) run(ctx context.Context, t *task, waits func()) {
+// run starts a turn and follows it to its end. It calls begun when the task was dealt with, and waits when the turn waits for a
+// user or a limit: others can run meanwhile.
+func (w *Worker) run(ctx context.Context, t *task, begun, waits func()) {
+	leave := w.Turns.enter(t)
+	defer leave()
 	receipt, err := w.start(ctx, t)
+	begun()
 	if err != nil || receipt.Turn == 0 {
 		return
 	}
-	w.report("conversation %s: turn %d started", t.Conversation, receipt.Turn)
-	_, _ = engine.FollowTurn(ctx, w.Engine, t.Conversation, receipt.Turn, receipt.Seq, func(e p.Event) { // how it ends is in the journal
+	if t.Adopt {
+		w.Turns.wait(t)
+		waits()
+	}
+	w.report(Report{Kind: Begun, Work: t.Work, Turn: receipt.Turn})
+	end, err := engine.FollowTurn(ctx, w.Engine, t.Conversation, receipt.Turn, receipt.Seq, func(e p.Event) {
 		switch e.Body.(type) {
 		case *p.ApprovalRequested, *p.Held:
+			w.Turns.wait(t)
 			waits()
+		case *p.ModelRequested, *p.CallStarted:
+			w.Turns.resume(t)
 		}
 	})
+	if err == nil { // else it is not known here: the journal knows
+		w.report(Report{Kind: Ended, Work: t.Work, Turn: receipt.Turn, Took: time.Since(t.taken), Reason: end.End.Reason})
+	}
 }
 
 // start submits the op of a task. Whatever the outcome, the task is dealt with.
 func (w *Worker) start(ctx context.Context, t *task) (p.Receipt, error) {
 	if v := (*VersionError)(nil); errors.As(t.err, &v) {
-		t.refuse(w.Member.Name, t.err)
+		t.refuse(ctx, w.Member.Name, t.err)
 		return p.Receipt{}, t.err
 	}
 	if t.err != nil {
@@ -127,29 +182,48 @@ func (w *Worker) start(ctx context.Context, t *task) (p.Receipt, error) {
 		return p.Receipt{}, t.err
 	}
 	defer t.hold()()
+	if !t.recall(ctx) {
+		w.report(Report{Kind: Failed, Work: t.Work, Err: errors.New(died)})
+		return p.Receipt{}, nil
+	}
+	receipt, err := w.begin(ctx, t)
+	switch {
+	case err == nil:
+		t.started(context.WithoutCancel(ctx))
+	case ctx.Err() != nil:
+		t.leave(ctx)
+	case errors.Is(err, engine.ErrNotFound): // it was withdrawn
+		t.drop()
+	case t.Adopt && errors.As(err, new(*engine.LockedError)): // another process waits in the place of the one that has left
+		t.started(ctx)
+	case errors.As(err, new(*engine.LockedError)): // it is not to run there; or it was started there meanwhile
+		t.account(ctx, func(*Attempts) {})
+		t.postpone()
+	case errors.As(err, new(*UnsuitableError)), errors.As(err, new(*refusal.FullError)):
+		w.report(Report{Kind: Refused, Work: t.Work, Err: err})
+		t.refuse(ctx, w.Member.Name, err)
+	default:
+		kind := Refused
+		if t.fail(ctx, w.Member.Name, err) {
+			kind = Failed
+		}
+		w.report(Report{Kind: kind, Work: t.Work, Err: err})
+	}
+	return receipt, err
+}
+
+// begin begins the turn of a task, or takes it over. There is no turn in the receipt if there is nothing to do.
+func (w *Worker) begin(ctx context.Context, t *task) (p.Receipt, error) {
+	if t.Adopt {
+		return w.adopt(ctx, t.Work)
+	}
 	// A conversation remembers only the latest ops by their names, so the whole of it is looked at: the work may have been
 	// put into the queue twice.
 	known, err := w.isRecorded(ctx, t.Work)
-	if known {
-		t.started(ctx)
-		return p.Receipt{}, nil
+	if known || err != nil {
+		return p.Receipt{}, err
 	}
-	var receipt p.Receipt
-	if err == nil {
-		receipt, err = w.submit(ctx, t.Work)
-	}
-	switch {
-	case errors.Is(err, engine.ErrNotFound): // it was withdrawn
-		t.drop()
-	case errors.As(err, new(*engine.LockedError)): // it is not to run there; or it was started there meanwhile
-		t.postpone()
-	case err != nil && ctx.Err() == nil:
-		w.report("conversation %s: not started: %v", t.Conversation, err)
-		t.refuse(w.Member.Name, err)
-	case err == nil:
-		t.started(context.WithoutCancel(ctx))
-	}
-	return receipt, err
+	return w.submit(ctx, t.Work)
 }
 
 func (w *Worker) submit(ctx context.Context, work Work) (p.Receipt, error) {
@@ -185,8 +259,8 @@ func isOf(e p.Event, work Work) bool {
 	return ok && b.CausedBy().Op == work.Name
 }
 
-func (w *Worker) report(format string, args ...any) {
+func (w *Worker) report(r Report) {
 	if w.Report != nil {
-		w.Report(fmt.Sprintf(format, args...))
+		w.Report(r)
 	}
 }

@@ -42,6 +42,38 @@ func StopSignalsThen(ctx context.Context, last func()) (context.Context, func() 
 
 // StopSignalsBut is StopSignalsThen that calls hungUp, if that is not nil, for a SIGHUP instead.
 func StopSignalsBut(ctx context.Context, last, hungUp func()) (context.Context, func() os.Signal) {
+	return stopSignals(ctx, last, hungUp, Gentle{})
+}
+
+// Gentle is how a server ends at SIGTERM that is given time for it. The zero value gives it none.
+type Gentle struct {
+	Begin func()        // is called at the first SIGTERM
+	Time  time.Duration // until that counts as a signal like any other; another signal does so at once
+}
+
+// StopSignalsGently is StopSignals with time to end at SIGTERM.
+func StopSignalsGently(ctx context.Context, g Gentle) (context.Context, func() os.Signal) {
+	return stopSignals(ctx, func() {}, nil, g)
+}
+
+// await returns the signal that ends the program.
+func (g Gentle) await(ctx context.Context, signals <-chan os.Signal) os.Signal {
+	sig := <-signals
+	if g.Time <= 0 || sig != unix.SIGTERM {
+		return sig
+	}
+	g.Begin()
+	more := make(chan os.Signal, 1) // room for the one that counts: the time may be over first
+	go func() { more <- another(signals) }()
+	select {
+	case sig = <-more:
+	case <-time.After(g.Time):
+	case <-ctx.Done():
+	}
+	return sig
+}
+
+func stopSignals(ctx context.Context, last, hungUp func(), g Gentle) (context.Context, func() os.Signal) {
 	// Not ignored, which the editor and the notify program would inherit: taken, so that a
 	// write fails and we live on.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
@@ -61,7 +93,7 @@ func StopSignalsBut(ctx context.Context, last, hungUp func()) (context.Context, 
 		}()
 	}
 	go func() { // for as long as the program runs
-		e := &signalError{<-signals}
+		e := &signalError{g.await(ctx, signals)}
 		first.Store(e)
 		cancel(e)
 		sig := another(signals)

@@ -169,6 +169,8 @@ func (f *fleetFlags) explain(o exec.Options, by os.Signal, err error) error {
 	switch {
 	case errors.As(err, new(*fleet.UnknownError)):
 		return f.unknown(o, err)
+	case errors.As(err, new(*fleet.FailedError)):
+		return &cli.ExitError{Code: cli.ExitUnknown, Err: err, Hint: "fermata fleet status shows the list; fermata fleet retry has it tried again, fermata fleet drop gives it up"}
 	case errors.Is(err, fleet.ErrDetached):
 		return &cli.ExitError{Code: cli.SignalCode(unix.SIGHUP), Err: err, Hint: "fermata show -f " + string(o.Conversation) + " follows it, fermata attach joins it once it runs"}
 	case by != nil && errors.Is(err, fleet.ErrWithdrawn):

@@ -3,6 +3,7 @@ package servecmd
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/work"
 	"github.com/fermata-agent/fermata/internal/fleet"
+	"github.com/fermata-agent/fermata/internal/safetext"
 )
 
 // defaultTurns is how many turns a node runs at once for others.
@@ -21,17 +23,21 @@ type nodeServiceFlags struct {
 	name   string
 	labels []string
 	turns  int
+	drain  time.Duration
+
+	drained chan struct{} // closed to have the node end when its turns have ended
 }
 
 func (f *nodeServiceFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.name, "node", "", "take part in the fleet that shares [store] url, as `NAME`: run turns that fermata exec --fleet submits")
 	fs.StringSliceVar(&f.labels, "labels", nil, "with --node: also run turns that ask for one of these labels, as `A,B`")
+	fs.DurationVar(&f.drain, "drain", 0, "with --node: at SIGTERM take nothing more and let turns end, for at most this `TIME`; a second signal ends them at once")
 	fs.IntVar(&f.turns, "turns", defaultTurns, "with --node: run at most `N` turns at once for others")
 }
 
 func (f *nodeServiceFlags) service(s cli.Streams, fs *pflag.FlagSet, _ []string) (app.Service, error) {
 	if !fs.Changed("node") {
-		for _, name := range []string{"labels", "turns"} {
+		for _, name := range []string{"labels", "turns", "drain"} {
 			if fs.Changed(name) {
 				return nil, cli.Usagef("serve: --%s needs --node", name)
 			}
@@ -49,11 +55,24 @@ func (f *nodeServiceFlags) service(s cli.Streams, fs *pflag.FlagSet, _ []string)
 	if f.turns < 1 {
 		return nil, cli.Usagef("serve: --turns must be at least 1")
 	}
-	f.run.Member = app.Member{Name: f.name, Labels: f.labels, Turns: f.turns}
+	if f.drain < 0 {
+		return nil, cli.Usagef("serve: --drain must not be negative")
+	}
+	turns := &fleet.Turns{}
+	f.run.Member = app.Member{Name: f.name, Labels: f.labels, Turns: f.turns, Version: cli.Version(), Now: turns.Now}
 	takes := "any turn"
 	if len(f.labels) > 0 {
 		takes += ", and those for " + strings.Join(f.labels, ", ")
 	}
-	report := func(line string) { fmt.Fprintf(s.Err, "fermata: %s\n", line) }
-	return work.Worker{Report: report, Ready: func() { report("node " + f.name + " takes " + takes) }}, nil
+	say := func(line string) { fmt.Fprintf(s.Err, "fermata: %s\n", safetext.Strip(line)) }
+	f.drained = make(chan struct{})
+	return work.Worker{
+		Turns: turns, Report: func(r fleet.Report) { say(r.String()) }, Say: say,
+		Ready: func() { say("node " + f.name + " takes " + takes) }, Drain: f.drained,
+	}, nil
+}
+
+// gentle is how the node ends at SIGTERM.
+func (f *nodeServiceFlags) gentle() cli.Gentle {
+	return cli.Gentle{Time: f.drain, Begin: func() { close(f.drained) }}
 }

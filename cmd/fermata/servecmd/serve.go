@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/work"
 )
 
 // serveIdle is after how long without anything to do a process that serves ends.
@@ -28,7 +29,8 @@ func serveCommand(s cli.Streams) *cobra.Command {
 	var idle time.Duration
 	var started bool
 	page := &pageServiceFlags{}
-	beside := []serviceFlags{&appServiceFlags{}, page, &nodeServiceFlags{run: &f}}
+	node := &nodeServiceFlags{run: &f}
+	beside := []serviceFlags{&appServiceFlags{}, page, node}
 	cmd := &cobra.Command{
 		Use:   "serve [HOST:PORT]",
 		Short: "Run turns in a process that outlives the terminal",
@@ -58,7 +60,7 @@ func serveCommand(s cli.Streams) *cobra.Command {
 				o.Idle = 0
 			}
 			f.Client, f.Serve = "serve", true
-			return serve(cmd.Context(), s, f, o, started)
+			return serve(cmd.Context(), s, f, o, serveProcess{started, node.gentle()})
 		},
 	}
 	f.Register(cmd.Flags())
@@ -72,11 +74,17 @@ func serveCommand(s cli.Streams) *cobra.Command {
 	return cmd
 }
 
-func serve(ctx context.Context, s cli.Streams, f cli.RunFlags, o app.ServeOptions, started bool) error {
+// A serveProcess is how the process that serves was started, and how it ends.
+type serveProcess struct {
+	started bool // by another process
+	gentle  cli.Gentle
+}
+
+func serve(ctx context.Context, s cli.Streams, f cli.RunFlags, o app.ServeOptions, how serveProcess) error {
 	if o.Idle < 0 {
 		return cli.Usagef("serve: --idle must not be negative")
 	}
-	return runServer(ctx, s, f, func(ctx context.Context, r *app.App) error {
+	return runServerGently(ctx, s, f, how.gentle, func(ctx context.Context, r *app.App) error {
 		context.AfterFunc(ctx, r.Engine.Leave)
 		o.Ready = func(pid int) {
 			fmt.Fprintf(s.Err, "fermata: process %d serves %s\n", pid, r.Config.Home)
@@ -84,9 +92,13 @@ func serve(ctx context.Context, s cli.Streams, f cli.RunFlags, o app.ServeOption
 				fmt.Fprintln(s.Err, "fermata: a client has started it; this one serves beside it, and in its place when it ends")
 			}
 		}
-		o.OnDemand = started
+		o.OnDemand = how.started
 		err := r.Serve(ctx, o)
-		if errors.Is(err, app.ErrServed) && started { // whoever started us finds the other one
+		if errors.Is(err, work.ErrDrained) {
+			fmt.Fprintln(s.Err, "fermata: the node was drained, and ends")
+			return nil
+		}
+		if errors.Is(err, app.ErrServed) && how.started { // whoever started us finds the other one
 			return nil
 		}
 		if errors.Is(err, app.ErrServed) {
@@ -98,12 +110,16 @@ func serve(ctx context.Context, s cli.Streams, f cli.RunFlags, o app.ServeOption
 
 // runServer opens the application and serves it until a signal comes.
 func runServer(ctx context.Context, s cli.Streams, f cli.RunFlags, serve func(context.Context, *app.App) error) error {
+	return runServerGently(ctx, s, f, cli.Gentle{}, serve)
+}
+
+func runServerGently(ctx context.Context, s cli.Streams, f cli.RunFlags, g cli.Gentle, serve func(context.Context, *app.App) error) error {
 	r, err := f.Open(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	ctx, stopped := cli.StopSignals(ctx)
+	ctx, stopped := cli.StopSignalsGently(ctx, g)
 	err = serve(ctx, r)
 	if stopped() != nil { // a server that ends at a signal has succeeded
 		return nil

@@ -6,9 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -26,28 +23,6 @@ var errNoFleet = &app.Error{
 	Hint: "set [store] url in config.toml to your NATS servers: see docs/fleet.md",
 }
 
-// A Worker is the service that runs turns which were submitted to the fleet: see app.Options.Member.
-type Worker struct {
-	Report func(string) // a line for people
-	Ready  func()       // called when it takes part
-}
-
-// Serve runs turns until ctx ends.
-func (w Worker) Serve(ctx context.Context, a *app.App) error {
-	defer a.Busy()()
-	queue, shared, err := openQueue(ctx, a)
-	if err != nil {
-		return err
-	}
-	if err := shared.TakePart(ctx); err != nil {
-		return err
-	}
-	w.Ready()
-	worker := fleet.Worker{Queue: queue, Local: a.Engine.Local, Engine: a.Engine, Member: a.Member, Report: w.Report}
-	worker.Prepare = func(ctx context.Context, work fleet.Work) (*p.Overrides, error) { return prepare(ctx, a, work) }
-	return worker.Run(ctx)
-}
-
 // openQueue opens the queue of the fleet.
 func openQueue(ctx context.Context, a *app.App) (*fleet.Queue, *nats.Store, error) {
 	shared, ok := a.Store().Shared()
@@ -60,21 +35,6 @@ func openQueue(ctx context.Context, a *app.App) (*fleet.Queue, *nats.Store, erro
 	}
 	q, err := fleet.OpenQueue(ctx, link)
 	return q, shared, err
-}
-
-// prepare says whether a turn of the fleet can be run here.
-func prepare(ctx context.Context, a *app.App, w fleet.Work) (*p.Overrides, error) {
-	if w.Git != nil {
-		dir, err := a.Store().Trees.Begin(ctx, w.Conversation, *w.Git)
-		return &p.Overrides{Cwd: &dir}, err
-	}
-	if !filepath.IsAbs(w.Dir) {
-		return nil, fmt.Errorf("%q is not the name of a directory from the root", w.Dir)
-	}
-	if info, err := os.Stat(w.Dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("there is no directory %s here", w.Dir)
-	}
-	return nil, nil
 }
 
 // Options say how a turn is submitted to a fleet.

@@ -52,6 +52,16 @@ func (k *Keeper) Ready(ctx context.Context, s engine.Snapshot, op p.Op) (engine.
 	return ready, nil
 }
 
+// Has reports whether the work tree of a conversation, as it is kept, is on this machine; also true if it has none.
+func (k *Keeper) Has(ctx context.Context, id p.ConversationID) (bool, error) {
+	defer k.lock(id)()
+	tree, err := k.Trees.Load(ctx, string(id))
+	if errors.Is(err, ErrNoTree) {
+		return true, nil
+	}
+	return err == nil && tree.Revision == k.marked(id).Revision, err
+}
+
 // readyWhileActive lets a turn go on that works here.
 func (k *Keeper) readyWhileActive(s engine.Snapshot, op p.Op, here bool) (engine.Readiness, error) {
 	elsewhere := &ElsewhereError{s.ID, s.Turn}

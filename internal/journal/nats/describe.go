@@ -55,3 +55,26 @@ func warnings(c jetstream.StreamConfig) []string {
 	}
 	return nil
 }
+
+// A Usage is how full the stream of conversations is.
+type Usage struct {
+	Messages, Bytes uint64
+	Max             int64 // of bytes; 0 is no limit
+	Replicas        int
+}
+
+// Usage looks at the stream.
+func (s *Store) Usage(ctx context.Context) (Usage, error) {
+	l, err := s.connect(ctx)
+	if err != nil {
+		return Usage{}, s.explain(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, refusal.ErrNoAnswer)
+	defer cancel()
+	stream, err := l.js.Stream(ctx, s.o.Name)
+	if err != nil {
+		return Usage{}, s.explain(err)
+	}
+	info := stream.CachedInfo()
+	return Usage{Messages: info.State.Msgs, Bytes: info.State.Bytes, Max: provision.LimitOf(info.Config).Max, Replicas: info.Config.Replicas}, nil
+}

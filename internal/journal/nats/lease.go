@@ -54,7 +54,7 @@ type lease struct {
 	node    string
 	latest  uint64 // revision of the last renewal; 0 before the first
 	lapsed  bool   // it has ended, and not everything was begun again
-	value   []byte
+	member  Member
 	owner   journal.Owner
 	renewed func(until time.Time) // nil if nobody wants to know
 	lost    func()                // the same
@@ -79,11 +79,7 @@ func (s *Store) owner(ctx context.Context) (*link, error) {
 		return l, nil
 	}
 	owner := s.self(l)
-	value, err := json.Marshal(Node{owner, s.o.Member})
-	if err != nil {
-		return nil, err
-	}
-	le := &lease{store: s, link: l, base: s.base, node: s.node, value: value, owner: owner, renewed: s.o.Renewed, lost: s.o.Lost, done: make(chan struct{})}
+	le := &lease{store: s, link: l, base: s.base, node: s.node, member: s.o.Member, owner: owner, renewed: s.o.Renewed, lost: s.o.Lost, done: make(chan struct{})}
 	if err := le.renew(ctx); err != nil {
 		return nil, err
 	}
@@ -152,6 +148,16 @@ func (le *lease) renew(ctx context.Context) error {
 	return nil
 }
 
+// value describes this process as it is now.
+func (le *lease) value() []byte {
+	n := Node{Owner: le.owner, Member: le.member}
+	if le.member.Now != nil {
+		n.Activity = le.member.Now()
+	}
+	value, _ := json.Marshal(n) // it is a plain value
+	return value
+}
+
 // errLapsed says that the lease has ended.
 var errLapsed = errors.New("the lease of this node has ended")
 
@@ -201,7 +207,7 @@ func (le *lease) put(ctx context.Context) (time.Time, error) {
 func (le *lease) update(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(le.link.ttl/leaseParts, time.Second), refusal.ErrNoAnswer)
 	defer cancel()
-	revision, err := le.link.nodes.Update(ctx, le.node, le.value, le.latest)
+	revision, err := le.link.nodes.Update(ctx, le.node, le.value(), le.latest)
 	if err != nil && ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -240,7 +246,7 @@ func (le *lease) lapse(ctx context.Context) (time.Time, error) {
 
 // claim writes the lease whatever became of it.
 func (le *lease) claim(ctx context.Context) (uint64, error) {
-	revision, err := le.link.nodes.Create(ctx, le.node, le.value)
+	revision, err := le.link.nodes.Create(ctx, le.node, le.value())
 	if !errors.Is(err, jetstream.ErrKeyExists) {
 		return revision, err
 	}
@@ -248,7 +254,7 @@ func (le *lease) claim(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return le.link.nodes.Update(ctx, le.node, le.value, entry.Revision())
+	return le.link.nodes.Update(ctx, le.node, le.value(), entry.Revision())
 }
 
 // run renews until it is stopped.

@@ -17,16 +17,50 @@ import (
 // A Member is how a process takes part in the work of all that use the stream. The zero value is one
 // that does not.
 type Member struct {
-	Name   string   `json:"name,omitempty"` // for people
-	Labels []string `json:"labels,omitempty"`
-	Turns  int      `json:"turns,omitempty"` // how many it runs at once for others
+	Name    string   `json:"name,omitempty"` // for people
+	Labels  []string `json:"labels,omitempty"`
+	Turns   int      `json:"turns,omitempty"`   // how many it runs at once for others
+	Version string   `json:"version,omitempty"` // of its program
+
+	Now func() Activity `json:"-"` // what it does at the moment; nil if it does nothing for others
+}
+
+// An Activity is what a node does, as of its latest sign of life.
+type Activity struct {
+	Draining bool   `json:"draining,omitempty"` // it takes nothing any more, and ends when its turns have ended
+	Work     []Turn `json:"work,omitempty"`     // the turns that it runs for others, and those that wait for a user or a limit
+}
+
+// A Turn is one that a node runs for others.
+type Turn struct {
+	Conversation string `json:"conversation"`
+	Client       string `json:"client,omitempty"`  // that submitted it
+	Seconds      int64  `json:"seconds"`           // since it was taken
+	Waiting      bool   `json:"waiting,omitempty"` // it waits, and does not count
 }
 
 // A Node is a process that counts as alive.
 type Node struct {
 	journal.Owner
 	Member
+	Activity
+
+	ID   string    `json:"-"` // which no other process has
+	Seen time.Time `json:"-"` // its latest sign of life, by the clock of the servers
 }
+
+// Running is how many turns it runs for others.
+func (n Node) Running() (running int) {
+	for _, t := range n.Work {
+		if !t.Waiting {
+			running++
+		}
+	}
+	return running
+}
+
+// ControlSubject is where a node that takes part in a fleet is asked for something.
+func ControlSubject(stream, node string) string { return stream + ".control." + node }
 
 // A Link is what others may use of a store's connection, which stays the store's.
 type Link struct {
@@ -93,6 +127,7 @@ func (s *Store) listNodes(ctx context.Context) ([]Node, error) {
 			}
 			var n Node
 			if !isEnded(e.Value()) && json.Unmarshal(e.Value(), &n) == nil { // else it is of a version that we do not know
+				n.ID, n.Seen = e.Key(), e.Created()
 				all = append(all, n)
 			}
 		case <-ctx.Done():

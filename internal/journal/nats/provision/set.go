@@ -63,7 +63,7 @@ func SetLease(ctx context.Context, js jetstream.JetStream, name string, age time
 func Streams(name string) []string {
 	return []string{
 		name, name + "-checkpoints", name + "-work", "KV_" + name + "-index", "KV_" + name + "-nodes",
-		"KV_" + name + "-trees", "KV_" + name + "-submissions", "OBJ_" + name + "-bundles",
+		"KV_" + name + "-trees", "KV_" + name + "-submissions", "KV_" + name + "-attempts", "OBJ_" + name + "-bundles",
 	}
 }
 
