@@ -104,6 +104,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Member: o.Member, Address: host.Address, Join: !w.limits.Own, Warn: warn, Accept: func(l *pipe.Listener) { host.Accept(l) }, Renewed: w.spawner.Lease}
 	cfg := w.engineConfig(r)
 	cfg.KeepWaiting = o.Serve
+	cfg.Ended, cfg.Waits = o.Watch.Ended, o.Watch.Waits
 	joins := remote.Options{Client: clientName(o.Client), Brings: func() (json.RawMessage, error) { return launched(o, l.Options.Cwd) }}
 	detach := o.Detach || o.Detachable && l.Config.Detach
 	if detach {
@@ -115,6 +116,12 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Engine: e, Config: l.Config, Models: r.models, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: r.Warnings,
 		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, store: journals, Member: o.Member, Client: clientName(o.Client),
 	}, nil
+}
+
+// A TurnWatch is called for the turns of this process: when they have ended, and when they begin to wait. It must not block. nil is
+// fine.
+type TurnWatch struct {
+	Ended, Waits func(conversation.TurnSummary)
 }
 
 // A Member is how a process takes part in a fleet.

@@ -32,6 +32,7 @@ type Options struct {
 	Detachable bool   // the setting detach counts
 	Client     string // what this process is to others that it joins: the command's name
 	Member     Member // how it takes part in a fleet
+	Watch      TurnWatch
 
 	// Warn is called by Open for each warning, also if it fails, and later for each model of
 	// which nothing is known, then by any goroutine. May be nil.

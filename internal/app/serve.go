@@ -95,6 +95,27 @@ func (a *App) awaitIdle(ctx context.Context, bound time.Duration) {
 	}
 }
 
+// healthTime is how long the store has to answer.
+const healthTime = 2 * time.Second
+
+// Healthy says why this process cannot run turns at the moment: its store does not answer.
+func (a *App) Healthy(ctx context.Context) error {
+	shared, ok := a.store.Shared()
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	link, err := shared.Link(ctx)
+	if err == nil {
+		_, err = link.Conn.RTT()
+	}
+	if err != nil {
+		return errors.New("the NATS servers do not answer")
+	}
+	return nil
+}
+
 // Busy keeps a process that serves from ending as idle, until the returned function is called.
 func (a *App) Busy() (done func()) {
 	a.uses.add(1)

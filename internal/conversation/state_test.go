@@ -8,12 +8,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
+
+// withoutTimes leaves out when a turn began and how long it took: TestTurnTimes in package fold looks at that.
+var withoutTimes = cmpopts.IgnoreFields(conversation.TurnSummary{}, "Began", "Took")
 
 // A conversation that is opened again continues as if it had stayed open,
 // whether its state comes from a checkpoint or from all of its records.
@@ -155,7 +159,7 @@ func notifyOfTwoTurns(t *testing.T, second p.EndReason) {
 		{Conversation: id, Turn: 1, Cwd: "/w", Reason: p.Completed, Inputs: []string{"one"}, Last: "1"},
 		{Conversation: id, Turn: 2, Cwd: "/there", Reason: second, Inputs: []string{"two"}, Last: last},
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, withoutTimes); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -254,7 +258,7 @@ func TestWaitsReportsTheTurn(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		want := []conversation.TurnSummary{{Conversation: id, Turn: 1, Cwd: "/w", Inputs: []string{"one"}}}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, got, withoutTimes); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fermata-agent/fermata/internal/history"
 	"github.com/fermata-agent/fermata/internal/policy"
@@ -83,6 +84,8 @@ type TurnSummary struct {
 	Inputs       []string // the user's messages
 	Last         string   // the model's last message, which may be partial; "" if none
 	OnlyShell    bool     // the user ran a command, and nothing else happened
+	Began        time.Time
+	Took         time.Duration // from its start to its end, as they were recorded
 }
 
 // New returns the state of a conversation that has not begun.
@@ -190,7 +193,7 @@ func (s *State) closePatches(which func(OpenPatch) bool) {
 func (s *State) evolveSummary(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
-		s.Summary = TurnSummary{Conversation: s.ID, Turn: e.Turn, Cwd: s.TurnSettings.Cwd, OnlyShell: b.Shell}
+		s.Summary = TurnSummary{Conversation: s.ID, Turn: e.Turn, Cwd: s.TurnSettings.Cwd, OnlyShell: b.Shell, Began: e.Time}
 	case *p.ModelRequested:
 		s.Summary.OnlyShell = false
 	case *p.UserMessage:
@@ -199,5 +202,6 @@ func (s *State) evolveSummary(e p.Event) {
 		s.Summary.Last = b.Text
 	case *p.TurnEnded:
 		s.Summary.Reason, s.Summary.Error = b.Reason, b.Error
+		s.Summary.Took = e.Time.Sub(s.Summary.Began)
 	}
 }

@@ -27,6 +27,7 @@ type RunFlags struct {
 	Strict     bool
 	Limits     limits.Options
 	Member     app.Member // of a fleet
+	Watch      app.TurnWatch
 }
 
 // RegisterConfig adds the flags that choose a configuration.
@@ -78,7 +79,7 @@ func (f *RunFlags) RegisterShareKey(fs *pflag.FlagSet) {
 // options are what the flags say to package app.
 func (f *RunFlags) options(s Streams) app.Options {
 	return app.Options{
-		Dir: f.Dir, Profile: f.Profile, Overrides: f.Config, Flags: f.Typed, Strict: f.Strict, Snapshots: f.Snapshot, Detach: f.Detach, Detachable: f.Detachable, Serve: f.Serve, Client: f.Client, Version: Version(), Limits: f.Limits, Member: f.Member,
+		Dir: f.Dir, Profile: f.Profile, Overrides: f.Config, Flags: f.Typed, Strict: f.Strict, Snapshots: f.Snapshot, Detach: f.Detach, Detachable: f.Detachable, Serve: f.Serve, Client: f.Client, Version: Version(), Limits: f.Limits, Member: f.Member, Watch: f.Watch,
 		Warn: func(w config.Warning) { Warn(s, w) },
 	}
 }

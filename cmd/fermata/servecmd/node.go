@@ -20,6 +20,7 @@ const defaultTurns = 4
 // nodeServiceFlags are those of a node of a fleet.
 type nodeServiceFlags struct {
 	run    *cli.RunFlags
+	watch  *monitorFlags
 	name   string
 	labels []string
 	turns  int
@@ -67,9 +68,23 @@ func (f *nodeServiceFlags) service(s cli.Streams, fs *pflag.FlagSet, _ []string)
 	say := func(line string) { fmt.Fprintf(s.Err, "fermata: %s\n", safetext.Strip(line)) }
 	f.drained = make(chan struct{})
 	return work.Worker{
-		Turns: turns, Report: func(r fleet.Report) { say(r.String()) }, Say: say,
+		Turns: turns, Report: f.report(say), Say: say,
 		Ready: func() { say("node " + f.name + " takes " + takes) }, Drain: f.drained,
 	}, nil
+}
+
+// report returns what a worker reports to: people, and what watches the server.
+func (f *nodeServiceFlags) report(say func(string)) func(fleet.Report) {
+	watch := f.watch.monitor
+	if watch != nil {
+		watch.Node(f.run.Member)
+	}
+	return func(r fleet.Report) {
+		say(r.String())
+		if watch != nil {
+			watch.Work(r)
+		}
+	}
 }
 
 // gentle is how the node ends at SIGTERM.

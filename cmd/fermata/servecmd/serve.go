@@ -29,8 +29,9 @@ func serveCommand(s cli.Streams) *cobra.Command {
 	var idle time.Duration
 	var started bool
 	page := &pageServiceFlags{}
-	node := &nodeServiceFlags{run: &f}
-	beside := []serviceFlags{&appServiceFlags{}, page, node}
+	watch := &monitorFlags{run: &f}
+	node := &nodeServiceFlags{run: &f, watch: watch}
+	beside := []serviceFlags{watch, &appServiceFlags{}, page, node} // the node reports to what watches
 	cmd := &cobra.Command{
 		Use:   "serve [HOST:PORT]",
 		Short: "Run turns in a process that outlives the terminal",

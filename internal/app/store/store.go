@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/unreachable"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fleet/pipe"
 	"github.com/fermata-agent/fermata/internal/fleet/worktree"
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -79,7 +80,18 @@ func (o Opened) Keep(e *engine.Options) {
 		e.Ready = o.ready
 	}
 	if o.Trees != nil {
-		e.Config.Ended, e.Config.Waits = o.Trees.Ended, o.Trees.Waits
+		e.Config.Ended, e.Config.Waits = both(e.Config.Ended, o.Trees.Ended), both(e.Config.Waits, o.Trees.Waits)
+	}
+}
+
+// both calls two functions, of which the first may be nil.
+func both(first, second func(conversation.TurnSummary)) func(conversation.TurnSummary) {
+	if first == nil {
+		return second
+	}
+	return func(s conversation.TurnSummary) {
+		first(s)
+		second(s)
 	}
 }
 
