@@ -216,8 +216,26 @@ func TestWorkTreeOfATurnThatWaitsAnywhere(t *testing.T) {
 	if !strings.Contains(out, "while turn 3 waited") || !strings.Contains(out, "\n  new\n") {
 		t.Errorf("elsewhere: %s", out)
 	}
-	if out := c.must("store", "copy", "--from", s.ClientURL(), "--to", t.TempDir()); !strings.Contains(out, id+": copied without its work tree") {
-		t.Errorf("store copy: %s", out)
+	o.awaitKept(s, id, 4)
+	o.copyAndResume(s, c, id, 4)
+}
+
+// copyAndResume copies a conversation with its work tree into a directory, and from there to other servers, and resumes it there.
+func (o *origin) copyAndResume(s *server.Server, m *machine, id string, last int) {
+	o.t.Helper()
+	dir, other := o.t.TempDir(), listen(o.t, &server.Options{})
+	there := newMachine(o.t, other.ClientURL())
+	for range 2 { // the second time there is nothing to do
+		if out := m.must("store", "copy", "--from", s.ClientURL(), "--to", dir, id); !strings.Contains(out, "1 work tree") {
+			o.t.Errorf("store copy: %s", out)
+		}
+		if out := there.must("store", "copy", "--from", dir, "--to", other.ClientURL(), id); !strings.Contains(out, "1 work tree") {
+			o.t.Errorf("store copy: %s", out)
+		}
+	}
+	out := there.must("exec", "--demo", "--yolo", "resume", id, "run: pwd; cat new.txt")
+	if !strings.Contains(out, "the work tree was restored in "+there.tree(id)) || !strings.Contains(out, fmt.Sprintf("after turn %d", last)) || !strings.Contains(out, "\n  new\n") {
+		o.t.Errorf("on other servers: %s", out)
 	}
 }
 

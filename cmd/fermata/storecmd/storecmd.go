@@ -64,18 +64,17 @@ func copyCommand(stdout, stderr io.Writer, usage func(string, ...any) error) *co
 		Short: "Copy conversations from one store to another, and compare them",
 		Long: "Copy conversations from one store to another, all of them if no ID is given, and compare each afterwards. A store is\n" +
 			"\"files\", a directory, or nats://HOST:PORT with the other settings of [store]. What is there already is completed; nothing is\n" +
-			"deleted. A conversation that is open is left out and reported. Work trees of a fleet (exec --fleet --repo) are not copied; the command\n" +
-			"names the conversations that have one.",
+			"deleted. A conversation that is open is left out and reported. What is kept of work trees of a fleet (exec --fleet --repo) is copied, too.",
 		Example: "  fermata store copy --from files --to nats://localhost:4222\n  fermata store copy --from nats://localhost:4222 --to ./backup 01a1df48",
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			copied, records := 0, 0
+			copied, records, trees := 0, 0, 0
 			err := store.Copy(cmd.Context(), from, to, ids, func(c store.Copied) {
 				if c.Err != nil {
 					fmt.Fprintf(stderr, "fermata: %s: %v\n", c.ID, c.Err)
 					return
 				}
 				if c.HasTree {
-					fmt.Fprintf(stderr, "fermata: %s: copied without its work tree: what turns changed in it is kept only in the store it was copied from\n", c.ID)
+					trees++
 				}
 				copied++
 				records += c.Records
@@ -84,7 +83,7 @@ func copyCommand(stdout, stderr io.Writer, usage func(string, ...any) error) *co
 				return usage("%w", err)
 			}
 			if copied > 0 || err == nil {
-				fmt.Fprintf(stdout, "copied and compared: %s, %s\n", humanize.Count(copied, "conversation"), humanize.Count(records, "record"))
+				fmt.Fprintf(stdout, "copied and compared: %s, %s, %s\n", humanize.Count(copied, "conversation"), humanize.Count(records, "record"), humanize.Count(trees, "work tree"))
 			}
 			return err
 		},

@@ -57,21 +57,22 @@ type Opened struct {
 	nats *nats.Store // nil if it is in files
 
 	Trees *worktree.Keeper // work trees that move; nil if it is in files, or nothing is run
+	trees worktree.Archive // what is kept of them
 }
 
 // Open returns the store. Nothing is opened yet.
 func Open(ctx context.Context, p Place) Opened {
 	if p.Store.URL == "" {
-		return Opened{Store: file.New(p.Home, file.Options{Address: p.Address, Join: p.Join})}
+		return Opened{Store: file.New(p.Home, file.Options{Address: p.Address, Join: p.Join}), trees: worktree.Files{Home: p.Home}}
 	}
 	s := nats.New(ctx, natsOptions(p))
 	if p.Warn == nil {
-		return Opened{Store: s, nats: s}
+		return Opened{Store: s, nats: s, trees: worktree.Trees{Store: s}}
 	}
 	host, _ := os.Hostname() // it is for people
 	node := cmp.Or(p.Member.Name, host, "another machine")
 	trees := &worktree.Keeper{Home: p.Home, Node: node, Base: context.WithoutCancel(ctx), Warn: p.Warn, Trees: worktree.Trees{Store: s}}
-	return Opened{s, s, trees}
+	return Opened{s, s, trees, trees.Trees}
 }
 
 // Keep has an engine make and keep the work trees of its conversations, and begin no turn while the store is full.
@@ -295,7 +296,11 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(Copied
 	failed := 0
 	for _, in := range infos {
 		n, err := journal.Copy(ctx, stores[0], stores[1], in)
-		report(Copied{ID: in.ID, Records: n, HasTree: err == nil && stores[0].hasTree(ctx, in.ID), Err: err})
+		hasTree := false
+		if err == nil {
+			hasTree, err = worktree.Copy(ctx, stores[0].trees, stores[1].trees, in.ID)
+		}
+		report(Copied{ID: in.ID, Records: n, HasTree: hasTree, Err: err})
 		if err != nil {
 			failed++
 		}
@@ -316,17 +321,8 @@ func Copy(ctx context.Context, from, to string, ids []string, report func(Copied
 type Copied struct {
 	ID      string
 	Records int
-	HasTree bool  // it has a work tree, which is not copied
+	HasTree bool  // it has a work tree, which was copied as well
 	Err     error // why it was not copied
-}
-
-// hasTree reports whether the store keeps a work tree of a conversation.
-func (o Opened) hasTree(ctx context.Context, id string) bool {
-	if o.nats == nil {
-		return false
-	}
-	_, err := worktree.Trees{Store: o.nats}.Load(ctx, id)
-	return !errors.Is(err, worktree.ErrNoTree)
 }
 
 // chosen picks the conversations whose ID begins with one of some; all if there are none.

@@ -53,7 +53,7 @@ func (k *Keeper) keep(ctx context.Context, id p.ConversationID, turn p.TurnID, w
 	if err != nil {
 		return err
 	}
-	if tree.Revision != k.marked(id).Revision {
+	if !k.marked(id).continues(tree) {
 		return ErrTreeChanged
 	}
 	r, err := decode(tree)
@@ -77,7 +77,7 @@ func (k *Keeper) keep(ctx context.Context, id p.ConversationID, turn p.TurnID, w
 	if tree, err = k.Trees.Save(ctx, string(id), tree, text, bundle.Data); err != nil {
 		return err
 	}
-	if err := k.mark(id, marker{Revision: tree.Revision}); err != nil {
+	if err := k.mark(id, markerOf(tree)); err != nil {
 		return err
 	}
 	if large != nil {

@@ -35,7 +35,7 @@ func (k *Keeper) Ready(ctx context.Context, s engine.Snapshot, op p.Op) (engine.
 	}
 	dir := k.Dir(s.ID)
 	if s.Active {
-		return k.readyWhileActive(s, op, tree.Revision == k.marked(s.ID).Revision && s.Settings.Cwd == dir)
+		return k.readyWhileActive(s, op, k.marked(s.ID).continues(tree) && s.Settings.Cwd == dir)
 	}
 	m, err := k.ensure(ctx, s, tree)
 	if err != nil {
@@ -59,7 +59,7 @@ func (k *Keeper) Has(ctx context.Context, id p.ConversationID) (bool, error) {
 	if errors.Is(err, ErrNoTree) {
 		return true, nil
 	}
-	return err == nil && tree.Revision == k.marked(id).Revision, err
+	return err == nil && k.marked(id).continues(tree), err
 }
 
 // readyWhileActive lets a turn go on that works here.

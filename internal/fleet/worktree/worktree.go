@@ -6,6 +6,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,8 +75,21 @@ func decode(t Tree) (record, error) {
 // A marker says in the home which state of a work tree the one here continues.
 type marker struct {
 	Revision uint64   `json:"revision"`
+	Bundle   string   `json:"bundle,omitempty"`   // of that state, noBundle if it has none; empty if an earlier version wrote the marker
 	Restored string   `json:"restored,omitempty"` // what was restored, for people and the model
 	After    p.TurnID `json:"after,omitempty"`    // the last turn before that: when another follows, they know
+}
+
+// noBundle is the bundle of a state that has none.
+const noBundle = "none"
+
+// markerOf is the marker of the work tree that continues what is kept.
+func markerOf(t Tree) marker { return marker{Revision: t.Revision, Bundle: cmp.Or(t.Bundle, noBundle)} }
+
+// continues reports whether a work tree with the marker is what is kept. In a store that was copied, another state may have its revision, but not its
+// bundle.
+func (m marker) continues(t Tree) bool {
+	return m.Revision == t.Revision && (m.Bundle == "" || m.Bundle == cmp.Or(t.Bundle, noBundle))
 }
 
 // Dir is where the work tree of a conversation is on this machine. That is outside the home, where commands cannot write.
@@ -160,7 +174,7 @@ func (k *Keeper) Begin(ctx context.Context, id p.ConversationID, from git.Source
 	if tree, err = k.Trees.Save(ctx, string(id), Tree{}, text, nil); err != nil {
 		return "", err
 	}
-	return k.Dir(id), k.install(id, made, marker{Revision: tree.Revision})
+	return k.Dir(id), k.install(id, made, markerOf(tree))
 }
 
 // clone makes a work tree of its own, whose directory the caller removes if it is still there.
@@ -207,7 +221,7 @@ func (k *Keeper) install(id p.ConversationID, made string, m marker) error {
 
 // ensure makes the work tree here the one that is kept, and returns its marker.
 func (k *Keeper) ensure(ctx context.Context, s engine.Snapshot, t Tree) (marker, error) {
-	if m := k.marked(s.ID); m.Revision == t.Revision {
+	if m := k.marked(s.ID); m.continues(t) {
 		return m, nil
 	}
 	r, err := decode(t)
@@ -227,7 +241,7 @@ func (k *Keeper) ensure(ctx context.Context, s engine.Snapshot, t Tree) (marker,
 			return marker{}, err
 		}
 	}
-	m := marker{Revision: t.Revision}
+	m := markerOf(t)
 	if s.Turn > 0 {
 		m.Restored, m.After = k.describe(r, s), s.Turn
 	}
