@@ -115,7 +115,7 @@ func (m *Monitor) Node(member app.Member) {
 func (m *Monitor) Serve(ctx context.Context, a *app.App) error {
 	m.Log.Info("server started", "pid", os.Getpid(), "home", a.Config.Home, "node", a.Member.Name)
 	defer m.Log.Info("server ends", "pid", os.Getpid())
-	m.metrics.GaugeOf("fermata_conversations_open", "Conversations that this process has open.", func() float64 { return float64(a.Engine.OpenCount()) })
+	m.metrics.GaugeOf("fermata_conversations_open", "Conversations that this process has open.", func() float64 { return float64(a.Engine.Local.OpenCount()) })
 	m.metrics.GaugeOf("fermata_healthy", "1 if /healthz says ok.", func() float64 {
 		if a.Healthy(ctx) != nil {
 			return 0
