@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 )
 
@@ -34,9 +35,9 @@ type popup struct {
 	token   token
 	closed  token // the token for which Esc was pressed
 	list    []proposal
-	at      int
-	pending bool // files are still looked for
-	search  int  // the number of the last search for files
+	rows    draw.List // which of them is selected
+	pending bool      // files are still looked for
+	search  int       // the number of the last search for files
 	cancel  context.CancelFunc
 }
 
@@ -68,7 +69,7 @@ func (c *Composer) refresh(changed bool) tea.Cmd {
 	if !t.same(u.token) {
 		c.closePopup()
 	}
-	u.token, u.at = t, 0
+	u.token, u.rows = t, draw.List{}
 	if t.kind == '/' {
 		u.list = c.commands(t.typed)
 		return nil
@@ -177,7 +178,7 @@ func (c *Composer) found(msg found) {
 	for _, path := range msg.paths {
 		u.list = append(u.list, proposal{name: edit.Clean(path)})
 	}
-	u.at = 0
+	u.rows = draw.List{}
 }
 
 // popupKeys are the keys of an open popup.
@@ -186,9 +187,7 @@ var popupKeys map[string]func(*Composer) (Action, tea.Cmd)
 func init() {
 	move := func(n int) func(*Composer) (Action, tea.Cmd) {
 		return func(c *Composer) (Action, tea.Cmd) {
-			if size := len(c.popup.list); size > 0 {
-				c.popup.at = (c.popup.at + n + size) % size
-			}
+			c.popup.rows.Step(n, len(c.popup.list))
 			return Used{}, nil
 		}
 	}
@@ -213,7 +212,7 @@ func (c *Composer) complete() (Action, tea.Cmd) {
 	if len(u.list) == 0 {
 		return Used{}, nil
 	}
-	pr, t := u.list[u.at], u.token
+	pr, t := u.list[u.rows.At], u.token
 	text := "/" + pr.name
 	if t.kind == '@' {
 		text = pr.name
@@ -248,7 +247,7 @@ func (c *Composer) choose() (Action, tea.Cmd) {
 	switch {
 	case len(u.list) == 0 || u.token.kind == '/' && c.knows(u.token.typed):
 		return ownKeys["enter"](c)
-	case u.token.kind == '/' && u.list[u.at].args == "":
+	case u.token.kind == '/' && u.list[u.rows.At].args == "":
 		c.complete()
 		return ownKeys["enter"](c)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
@@ -163,15 +164,16 @@ func (c *Composer) PopupIn(width, height int) []string {
 	if len(u.list) == 0 {
 		return []string{c.theme.Paint(theme.Dim, safetext.Fit("  looking for files…", max(width, 0)))}
 	}
-	first := min(max(u.at-height+1, 0), len(u.list))
-	shown := u.list[first:min(first+height, len(u.list))]
+	rows := draw.List{At: u.rows.At} // the selected one is the last, if it is not among the first
+	first, end := rows.Window(height, len(u.list))
+	shown := u.list[first:end]
 	column := 0
 	for _, pr := range shown {
 		column = max(column, safetext.Width(pr.title(u.token.kind)))
 	}
 	lines := make([]string, 0, len(shown))
 	for i, pr := range shown {
-		lines = append(lines, c.proposal(pr, first+i == u.at, column, width))
+		lines = append(lines, c.proposal(pr, first+i == u.rows.At, column, width))
 	}
 	return lines
 }
@@ -201,8 +203,7 @@ func (c *Composer) proposal(pr proposal, selected bool, column, width int) strin
 		help = safetext.Cut(help, max(width-safetext.Width(text), 0))
 	}
 	if selected {
-		line := text + help
-		return c.theme.Paint(theme.Selected, safetext.Fit(line+strings.Repeat(" ", max(width-safetext.Width(line), 0)), max(width, 0)))
+		return draw.SelectedRow(text+help, width, c.theme)
 	}
 	return safetext.Fit(text+c.theme.Paint(theme.Dim, help), max(width, 0))
 }

@@ -15,6 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -70,8 +71,8 @@ type Dialog struct {
 	body     body
 	facts    []string // short lines between the body and the choices
 	choices  []Choice
-	at       int  // the choice that Enter takes
-	writing  bool // words to the model
+	list     draw.List // the choice that Enter takes
+	writing  bool      // words to the model
 	words    edit.Buffer
 	escaped  bool // Esc was the last key
 	guard    guard
@@ -111,7 +112,7 @@ func NewApproval(t *theme.Theme, a Approval) *Dialog {
 // NewConfirm returns the dialog of a question.
 func NewConfirm(t *theme.Theme, c Confirm) *Dialog {
 	m := &Dialog{theme: t, title: safetext.ShowLine(c.Title), choices: c.Choices}
-	m.at = min(max(c.Default, 0), max(len(c.Choices)-1, 0))
+	m.list.Move(c.Default, len(c.Choices))
 	m.body = confirmBody(t, c)
 	return m
 }

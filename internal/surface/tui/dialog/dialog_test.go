@@ -207,8 +207,8 @@ func TestSentenceNeverAnswers(t *testing.T) {
 					t.Errorf("%q: the pause led to %v", sentence, a)
 				}
 			}
-			if m.at != 0 {
-				t.Errorf("%q: Enter would take choice %d", sentence, m.at)
+			if m.list.At != 0 {
+				t.Errorf("%q: Enter would take choice %d", sentence, m.list.At)
 			}
 			if a := press(m, "enter"); a.Decision != p.Approved {
 				t.Errorf("after the pause Enter led to %v", a)
@@ -251,7 +251,7 @@ func TestLetterAnswersAfterAPause(t *testing.T) {
 			m = guarded()
 			_, cmd = m.Update(tuitest.Press(tc.letter))
 			press(m, "esc")
-			if a, _ := m.Update(cmd()); a != used || m.at != 0 || m.writing {
+			if a, _ := m.Update(cmd()); a != used || m.list.At != 0 || m.writing {
 				t.Errorf("%s and Esc led to %v", tc.letter, a)
 			}
 		})

@@ -44,15 +44,15 @@ func (m *Dialog) wait() tea.Cmd {
 // hold keeps a letter until it is known whether another key follows. What it stands for is
 // marked at once.
 func (m *Dialog) hold(k tea.KeyPressMsg, choice int) {
-	m.guard.held, m.guard.before = k, m.at
-	m.at = choice
+	m.guard.held, m.guard.before = k, m.list.At
+	m.list.At = choice
 }
 
 // Withdraw takes back a letter that has not answered yet, and returns it; its Code is 0 if there is none.
 func (m *Dialog) Withdraw() tea.KeyPressMsg {
 	k := m.guard.held
 	if k.Code != 0 {
-		m.guard.held, m.at = tea.KeyPressMsg{}, m.guard.before
+		m.guard.held, m.list.At = tea.KeyPressMsg{}, m.guard.before
 	}
 	return k
 }
@@ -64,7 +64,7 @@ func (m *Dialog) onPause() Answer {
 		return used
 	}
 	m.guard.held = tea.KeyPressMsg{}
-	return m.choose(m.choices[m.at].ID)
+	return m.choose(m.choices[m.list.At].ID)
 }
 
 // Listening reports whether a key would be taken as an answer: not as a part of
@@ -160,11 +160,11 @@ func (m *Dialog) key(k tea.KeyPressMsg) Answer {
 		if len(m.choices) == 0 {
 			return Answer{Used: true, Done: true}
 		}
-		return m.choose(m.choices[m.at].ID)
+		return m.choose(m.choices[m.list.At].ID)
 	case "up", "left", "shift+tab", "ctrl+p":
-		m.step(-1)
+		m.list.Step(-1, len(m.choices))
 	case "down", "right", "tab", "ctrl+n":
-		m.step(1)
+		m.list.Step(1, len(m.choices))
 	case "esc":
 		if !m.approval {
 			return Answer{Used: true, Done: true}
@@ -196,12 +196,6 @@ func (m *Dialog) named(k tea.KeyPressMsg) (int, bool) {
 		}
 	}
 	return 0, false
-}
-
-func (m *Dialog) step(n int) {
-	if size := len(m.choices); size > 0 {
-		m.at = (m.at + n + size) % size
-	}
 }
 
 // choose takes a choice. A no of an approval first asks for words.

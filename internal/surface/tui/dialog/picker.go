@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/edit"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
@@ -53,13 +54,12 @@ type Picker struct {
 	opts    PickerOptions
 	filter  edit.Buffer
 	rows    []Row
-	texts   []string // what the filter looks at, for the first rows; made when needed
-	words   []string // of the filter that matches holds for
-	matches []int    // rows that the filter lets through; all if there are no words
-	at      int      // the selected one of them
-	chosen  bool     // the person moved the selection
-	top     int      // the first one on the screen
-	page    int      // how many rows the screen has
+	texts   []string  // what the filter looks at, for the first rows; made when needed
+	words   []string  // of the filter that matches holds for
+	matches []int     // rows that the filter lets through; all if there are no words
+	list    draw.List // which of them is selected, and on the screen
+	chosen  bool      // the person moved the selection
+	page    int       // how many rows the screen has
 	loading bool
 	missing string // why rows are missing
 	note    string
@@ -79,7 +79,7 @@ func (m *Picker) SetRows(rows []Row) {
 	m.rows = slices.Clone(rows)
 	m.texts = nil
 	m.refilter()
-	m.at = 0
+	m.list.At = 0
 	if ok && m.chosen {
 		m.Select(old.ID)
 		return
@@ -119,7 +119,7 @@ func (m *Picker) SetNote(note string) { m.note = note }
 func (m *Picker) Select(id string) {
 	for i := range m.len() {
 		if m.rows[m.row(i)].ID == id {
-			m.at = i
+			m.list.At = i
 			return
 		}
 	}
@@ -127,10 +127,10 @@ func (m *Picker) Select(id string) {
 
 // Selected returns the row that Enter would choose.
 func (m *Picker) Selected() (Row, bool) {
-	if m.at >= m.len() {
+	if m.list.At >= m.len() {
 		return Row{}, false
 	}
-	return m.rows[m.row(m.at)], true
+	return m.rows[m.row(m.list.At)], true
 }
 
 // len returns how many rows the filter lets through.

@@ -1,6 +1,10 @@
 package dialog
 
-import tea "charm.land/bubbletea/v2"
+import (
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
+)
 
 var pickerUsed = Pick{Used: true}
 
@@ -68,10 +72,10 @@ func (m *Picker) key(k tea.KeyPressMsg) Pick {
 // filtered shows the rows of a filter that was changed from the first one on.
 func (m *Picker) filtered() {
 	m.refilter()
-	m.at, m.top, m.chosen = 0, 0, false
+	m.list, m.chosen = draw.List{}, false
 }
 
 func (m *Picker) move(n int) {
 	m.chosen = true
-	m.at = max(min(m.at+n, m.len()-1), 0)
+	m.list.Move(n, m.len())
 }

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
 
@@ -226,11 +227,10 @@ func (m *Picker) body(widths []int, width, room int) []string {
 		}
 		return []string{m.theme.Paint(color, safetext.Cut("   "+text, width))}
 	}
-	m.top = min(max(m.top, m.at-m.page+1, 0), m.at)
-	m.top = max(min(m.top, m.len()-m.page), 0)
+	from, to := m.list.Window(m.page, m.len())
 	var lines []string
-	for i := m.top; i < min(m.top+room, m.len()); i++ {
-		lines = append(lines, m.line(m.rows[m.row(i)], i == m.at, widths, width))
+	for i := from; i < min(from+room, to); i++ {
+		lines = append(lines, m.line(m.rows[m.row(i)], i == m.list.At, widths, width))
 	}
 	return lines
 }
@@ -247,6 +247,5 @@ func (m *Picker) line(r Row, selected bool, widths []int, width int) string {
 	if !selected {
 		return strings.TrimRight(text, " ")
 	}
-	text = safetext.Fit(text, max(width, 0))
-	return m.theme.Paint(theme.Selected, text+strings.Repeat(" ", max(width-safetext.Width(text), 0)))
+	return draw.SelectedRow(text, width, m.theme)
 }

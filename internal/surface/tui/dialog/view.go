@@ -140,7 +140,7 @@ func (m *Dialog) column(width int) []string {
 	lines := make([]string, 0, len(m.choices))
 	for i, c := range m.choices {
 		text := fmt.Sprintf("%s  %s", c.Key, safetext.ShowLine(c.Label))
-		if i == m.at {
+		if i == m.list.At {
 			text = safetext.Cut("› "+text+" ", width)
 			lines = append(lines, m.theme.Paint(theme.Selected, text))
 			continue
@@ -160,7 +160,7 @@ func (m *Dialog) row(width int) []string {
 			label = short(c)
 		}
 		text := " " + c.Key + " " + label + " "
-		if i == m.at {
+		if i == m.list.At {
 			text = "›" + text[1:]
 		}
 		text = safetext.Cut(text, width)
@@ -173,7 +173,7 @@ func (m *Dialog) row(width int) []string {
 			line += " "
 			col++
 		}
-		if i == m.at {
+		if i == m.list.At {
 			text = m.theme.Paint(theme.Selected, text)
 		}
 		line += text

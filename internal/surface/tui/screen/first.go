@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-agent/fermata/internal/safetext"
+	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/terminal"
 	"github.com/fermata-agent/fermata/internal/surface/tui/theme"
 )
@@ -60,8 +61,8 @@ type firstRun struct {
 	ctx           context.Context
 	theme         *theme.Theme
 	width, height int
-	row           int
-	local         string // what the local server has
+	list          draw.List // of what can be chosen
+	local         string    // what the local server has
 	answers       bool
 	asked         bool // the local server was
 	key           *keyEntry
@@ -125,18 +126,18 @@ func (f *firstRun) press(key tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+l":
 		return terminal.ClearScreen
 	case "up", "k":
-		f.row = (f.row + f.rows() - 1) % f.rows()
+		f.list.Step(-1, f.rows())
 	case "down", "j", "tab":
-		f.row = (f.row + 1) % f.rows()
+		f.list.Step(1, f.rows())
 	case "enter":
-		return f.choose(f.row)
+		return f.choose(f.list.At)
 	case "r":
 		f.asked = false
 		return f.probe()
 	default:
 		if len(k) == 1 && k[0] >= '1' && int(k[0]-'1') < f.rows() {
-			f.row = int(k[0] - '1')
-			return f.choose(f.row)
+			f.list.At = int(k[0] - '1')
+			return f.choose(f.list.At)
 		}
 	}
 	return nil
@@ -194,7 +195,7 @@ func (f *firstRun) frame() []string {
 	if len(lines) > f.height {
 		lines = slices.DeleteFunc(lines, func(l string) bool { return l == "" })
 	}
-	if over := len(lines) - f.height; over > 0 && (f.key != nil || f.row > f.rows()/2) {
+	if over := len(lines) - f.height; over > 0 && (f.key != nil || f.list.At > f.rows()/2) {
 		lines = lines[over:] // where the person looks
 	}
 	for len(lines) < f.height {
@@ -211,7 +212,7 @@ func (f *firstRun) lines() []string {
 	for i := range f.rows() {
 		name, note := f.label(i)
 		line := fmt.Sprintf("  %d  %-28s", i+1, name)
-		if i == f.row {
+		if i == f.list.At {
 			line = f.theme.Paint(theme.Selected, line)
 		}
 		out = append(out, line+" "+f.theme.Paint(theme.Dim, safetext.Cut(note, f.width-safetext.Width(line)-2)))
