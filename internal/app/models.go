@@ -132,6 +132,12 @@ func (m *Models) modelsOf(provider string) []string {
 	return m.config.Catalogue().IDs(provider)
 }
 
+// outputLimit is how much a model can write in one response, as far as the catalogue knows it.
+func (m *Models) outputLimit(provider, name string) int64 {
+	found, _ := m.config.Catalogue().Find(provider, name)
+	return found.OutputLimit
+}
+
 func (m *Models) newClient(c config.Choice) (model.Client, error) {
 	headers := map[string]string{}
 	for name, value := range c.Headers {
@@ -140,7 +146,7 @@ func (m *Models) newClient(c config.Choice) (model.Client, error) {
 	pr := c.Provider
 	service := wire.Service{
 		BaseURL: pr.BaseURL, Key: c.Key.Reveal(), Headers: headers, Query: pr.QueryParams, IdleTimeout: pr.StreamIdleTimeout,
-		UserAgent: "fermata/" + m.version, MaxTokens: m.config.MaxOutputTokens,
+		UserAgent: "fermata/" + m.version, MaxTokens: m.config.MaxOutputTokens, OutputLimit: func(name string) int64 { return m.outputLimit(pr.ID, name) },
 		Originator: m.config.Originator, Version: m.version, RawThought: m.config.ShowRawReasoning,
 	}
 	switch {

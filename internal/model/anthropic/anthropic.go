@@ -28,6 +28,8 @@ type format struct {
 	wire.Memory
 	headers   map[string]string
 	maxTokens int64
+
+	knownLimit func(model string) int64 // how much a model can write, 0 if that is not known; may be nil
 }
 
 // New returns a client of a Messages service. A BaseURL that is not one is
@@ -38,7 +40,7 @@ func newFormat(o Options) *format {
 	if o.UserAgent == "" {
 		o.UserAgent = "fermata"
 	}
-	f := &format{maxTokens: o.MaxTokens, headers: map[string]string{"User-Agent": o.UserAgent, "anthropic-version": Version}}
+	f := &format{maxTokens: o.MaxTokens, knownLimit: o.OutputLimit, headers: map[string]string{"User-Agent": o.UserAgent, "anthropic-version": Version}}
 	if o.Key != "" {
 		f.headers["x-api-key"] = o.Key
 	}

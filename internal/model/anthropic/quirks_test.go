@@ -26,9 +26,16 @@ func TestQuirks(t *testing.T) {
 		"a call that is not JSON":     {append(badCall, end("tool_use"), stop), []string{`call 1 shell {"a`}, "", false},
 		"no message_stop":             {[]string{begin, start(`{"type":"text","text":"a"}`), closed, end("end_turn")}, []string{`text "a"`}, "", false},
 		"a namespace before the name": {[]string{begin, start(`{"type":"tool_use","id":"1","name":"functions.shell","input":{}}`), closed, end("tool_use"), stop}, []string{`call 1 shell {}`}, "", false},
-		"a pause":                     {[]string{begin, start(`{"type":"text","text":"a"}`), closed, end("pause_turn"), stop}, []string{`text "a"`}, "paused", true},
-		"nothing at all":              {[]string{begin, end("end_turn"), stop}, nil, "empty", true},
-		"thinking only":               {[]string{begin, start(`{"type":"thinking","thinking":"hm"}`), closed, end("end_turn"), stop}, []string{`think "hm"`}, "empty", true},
+		"blocks without their ends": {
+			[]string{
+				begin, start(`{"type":"text","text":"a"}`), `{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"1","name":"shell","input":{}}}`,
+				`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}`, end("tool_use"), stop,
+			}, []string{`text "a"`, `call 1 shell {"a":1}`}, "", false,
+		},
+		"no end of anything but the reason": {[]string{begin, start(`{"type":"text","text":"a"}`), end("end_turn")}, []string{`text "a"`}, "", false},
+		"a pause":                           {[]string{begin, start(`{"type":"text","text":"a"}`), closed, end("pause_turn"), stop}, []string{`text "a"`}, "paused", true},
+		"nothing at all":                    {[]string{begin, end("end_turn"), stop}, nil, "empty", true},
+		"thinking only":                     {[]string{begin, start(`{"type":"thinking","thinking":"hm"}`), closed, end("end_turn"), stop}, []string{`think "hm"`}, "empty", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec, _, err := answer(t, tt.events...)
@@ -77,6 +84,25 @@ func TestSecondTryWithoutAMember(t *testing.T) {
 			if has := strings.Contains(string(r.Raw), `"`+gone+`"`); has != (r.Number == 1) {
 				t.Errorf("request %d has %s: %v", r.Number, gone, has)
 			}
+		}
+	}
+}
+
+// What a model can write is known of many: those get all of it, as far as the window has room.
+func TestOutputLimitOfTheModel(t *testing.T) {
+	for _, tt := range []struct {
+		most, known, window int64
+		want                float64
+	}{{0, 128_000, 0, 128_000}, {0, 128_000, 1_000_000, 128_000}, {0, 64_000, 200_000, 50_000}, {0, 0, 0, 32_000}, {1000, 64_000, 0, 1000}} {
+		p := modeltest.Hello()
+		p.Window = tt.window
+		s := modeltest.New(t, modeltest.Respond(modeltest.Say("ok")))
+		o := anthropic.Options{BaseURL: "http://model.test/v1", HTTP: s.Transport(), MaxTokens: tt.most, OutputLimit: func(string) int64 { return tt.known }}
+		if _, err := anthropic.New(o).Stream(t.Context(), p, &modeltest.Recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Wait(1).Body()["max_tokens"]; got != tt.want {
+			t.Errorf("%+v: max_tokens is %v", tt, got)
 		}
 	}
 }

@@ -95,6 +95,9 @@ const bytesPerToken = 3
 // window together with a request of the given size.
 func (f *format) outputLimit(p model.Prompt, size int) int {
 	most := int(min(f.maxTokens, math.MaxInt32))
+	if most <= 0 && f.knownLimit != nil {
+		most = int(min(f.knownLimit(p.Model), math.MaxInt32))
+	}
 	if most <= 0 {
 		most = mostTokens(p.Model)
 	}

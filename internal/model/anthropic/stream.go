@@ -2,6 +2,8 @@ package anthropic
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/model"
@@ -102,7 +104,7 @@ func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink) (model.End, e
 		data, err := s.Next()
 		if err != nil {
 			// Once the reason is known only the end mark can be missing.
-			if e, ok := err.(*protocol.Error); ok && r.stop != "" && len(r.blocks) == 0 && e.Kind == protocol.ErrorConnection {
+			if e, ok := err.(*protocol.Error); ok && r.stop != "" && r.closeOpen() && len(r.blocks) == 0 && e.Kind == protocol.ErrorConnection {
 				return r.finish()
 			}
 			return r.end, err
@@ -118,6 +120,9 @@ func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink) (model.End, e
 		case "error":
 			return r.end, s.Failed(wire.ParseComplaint(data))
 		case "message_stop":
+			if r.stop != "" && !r.closeOpen() {
+				return r.end, wire.Garbled(data)
+			}
 			return r.finish()
 		}
 		if !r.take(e) {
@@ -209,6 +214,9 @@ func (r *reader) begin(e event) bool {
 	if json.Unmarshal(e.block, c) != nil || e.index < 0 {
 		return false
 	}
+	if r.blocks[e.index] == nil && !r.closeOpen() { // a service that does not say where a block ends
+		return false
+	}
 	c.index = -1
 	r.blocks[e.index] = c
 	r.release(false)
@@ -278,6 +286,21 @@ func (r *reader) delta(e event) bool {
 	case "tool_use":
 		s, _ := wire.String(input)
 		c.text.WriteString(s)
+	}
+	return true
+}
+
+// closeOpen finishes the blocks whose end the service did not mark, unless the response broke off.
+func (r *reader) closeOpen() bool {
+	switch r.stop {
+	case "", "end_turn", "tool_use", "stop_sequence":
+	default:
+		return true
+	}
+	for _, index := range slices.Sorted(maps.Keys(r.blocks)) {
+		if !r.close(index) {
+			return false
+		}
 	}
 	return true
 }

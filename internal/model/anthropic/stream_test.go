@@ -88,7 +88,7 @@ func TestFailures(t *testing.T) {
 		"too long":                 {append(text, end("max_tokens"), stop), protocol.ErrorModel, false, "max_tokens", []string{`text "half"`}},
 		"too long in a call":       {append(append([]string{}, cutCall...), end("max_tokens"), stop), protocol.ErrorModel, false, "max_tokens", nil},
 		"cut in a call":            {append(append([]string{}, cutCall...), end("end_turn"), stop), protocol.ErrorModel, true, "in the midst", nil},
-		"an open block":            {[]string{start(`{"type":"text","text":"half"}`), end("end_turn"), stop}, protocol.ErrorModel, true, "in the midst", nil},
+		"an open block":            {[]string{start(`{"type":"text","text":"half"}`), stop}, protocol.ErrorModel, true, "in the midst", nil},
 		"the window is full":       {append(text, end("model_context_window_exceeded"), stop), protocol.ErrorContextLength, false, "context window", []string{`text "half"`}},
 		"refused":                  {append(text, end("refusal"), stop), protocol.ErrorModel, false, "refusal", []string{`text "half"`}},
 		"no end":                   {text, protocol.ErrorConnection, true, "before the response was complete", nil},

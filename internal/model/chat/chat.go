@@ -48,7 +48,7 @@ func (f *format) Endpoint() (base, element string) { return DefaultBaseURL, "cha
 // Build implements [wire.Format].
 func (f *format) Build(p model.Prompt) wire.Request {
 	r := f.build(p)
-	return wire.Request{Header: f.headers, Body: r.body, Fault: r.fault, Optional: r.Sent()}
+	return wire.Request{Header: f.headers, Body: r.body, Fault: r.fault, Optional: r.Sent(), CallIDs: r.original}
 }
 
 // Read implements [wire.Format].

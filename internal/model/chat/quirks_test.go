@@ -3,6 +3,7 @@ package chat_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,6 +133,7 @@ func TestSecondTryWithoutAMember(t *testing.T) {
 		"a value of it":        {`{"detail":"1 validation error: reasoning_effort: expected one of 'low' | 'high', received 'medium'"}`, `reasoning_effort`},
 		"no content":           {`{"error":{"message":"Invalid value for 'content': expected a string, got null.","type":"invalid_request_error"}}`, `"content":null`},
 		"tool_choice":          {`{"error":{"message":"tool_choice is not supported by this model"}}`, `tool_choice`},
+		"reasoning":            {`{"error":{"message":"property 'reasoning' is unsupported"}}`, `reasoning_content`},
 		"reasoning of a model": {`{"error":{"message":"Extra inputs are not permitted: messages.1.reasoning_content_x"}}`, `reasoning_content`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,6 +167,99 @@ func TestSecondTryWithoutAMember(t *testing.T) {
 		t.Errorf("a refusal of something else: %v", err)
 	}
 }
+
+// Forms of messages that servers, or the templates of models, refuse, each with a refusal that was seen: the second try has another
+// form, and so have all later requests.
+func TestSecondTryInAnotherForm(t *testing.T) {
+	const png = "data:image/png;base64,iVBORw0KGgo="
+	for name, tt := range map[string]struct {
+		refusal     string
+		first, then []string // what the first try has, and the next ones
+	}{
+		"DeepSeek, after an interrupt": {
+			`{"error":{"message":"Missing ` + "`reasoning_content`" + ` field in the assistant message at message index 2","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`,
+			[]string{`{"role":"assistant","content":"half"}`},
+			[]string{`{"role":"assistant","reasoning_content":" ","content":"half"}`, `{"role":"assistant","reasoning_content":"hm","content":null,`},
+		},
+		"Kimi": {
+			`{"error":{"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 3","type":"invalid_request_error"}}`,
+			[]string{`{"role":"assistant","content":"half"}`},
+			[]string{`{"role":"assistant","reasoning_content":" ","content":"half"}`},
+		},
+		"Llama's template": {
+			`{"error":{"code":500,"message":"Value is not callable: This model only supports single tool-calls at once!","type":"server_error"}}`,
+			[]string{`"name":"f","arguments":"{}"}},{"id":"call_two"`},
+			[]string{
+				`"tool_calls":[{"id":"call_one","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_one","content":"1"},` +
+					`{"role":"assistant","content":null,"tool_calls":[{"id":"call_two","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_two","content":"2"}`,
+			},
+		},
+		"Mistral's template": {
+			`{"error":{"code":500,"message":"Tool call IDs should be alphanumeric strings with length 9!","type":"server_error"}}`,
+			[]string{`"id":"call_one"`, `"tool_call_id":"call_one"`},
+			[]string{`"id":"` + shortOne + `"`, `"tool_call_id":"` + shortOne + `"`},
+		},
+		"Mistral": {
+			`{"object":"error","message":"Tool call id was call_one but must be a-z, A-Z, 0-9, with a length of 9.","type":"invalid_request_invalid_args","code":3280}`,
+			[]string{`"id":"call_one"`},
+			[]string{`"id":"` + shortOne + `"`},
+		},
+		"Gemma's template": {
+			`{"error":{"code":500,"message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"server_error"}}`,
+			[]string{png},
+			[]string{`"content":"2"}],"stream"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			item := func(kind protocol.PromptKind, n int, wireID string) *protocol.PromptItem {
+				return &protocol.PromptItem{Kind: kind, Call: protocol.CallID{Turn: 1, Response: 1, Index: n}, WireID: wireID, CallKind: protocol.CallFunction, Name: "f", Arguments: "{}"}
+			}
+			first, second := item(protocol.PromptOutput, 0, "call_one"), item(protocol.PromptOutput, 1, "call_two")
+			first.Text, second.Text = "1", "2"
+			if slices.Contains(tt.first, png) {
+				second.Content = []protocol.Content{{Type: protocol.ContentImage, ImageURL: png}}
+			}
+			p := modeltest.Hello()
+			p.Items = append(p.Items,
+				&protocol.PromptItem{Kind: protocol.PromptAssistant, Text: "half"},
+				&protocol.PromptItem{Kind: protocol.PromptUser, Content: protocol.Text("go on")},
+				&protocol.PromptItem{Kind: protocol.PromptReasoning, Raw: protocol.Raw{Wire: chat.Wire, JSON: []byte(`{"reasoning_content":"hm"}`)}},
+				item(protocol.PromptCall, 0, "call_one"), item(protocol.PromptCall, 1, "call_two"), first, second)
+			s := modeltest.New(t, modeltest.Status(400, tt.refusal), modeltest.Respond(modeltest.Say("ok")), modeltest.Respond(modeltest.Say("ok")))
+			c := newClient(s)
+			streamTwice(t, c, p)
+			for _, r := range s.Requests() {
+				want, not := tt.then, tt.first
+				if r.Number == 1 {
+					want, not = tt.first, tt.then
+				}
+				for _, part := range want {
+					if !strings.Contains(string(r.Raw), part) {
+						t.Errorf("request %d lacks %s\n%s", r.Number, part, r.Raw)
+					}
+				}
+				if strings.Contains(string(r.Raw), not[0]) {
+					t.Errorf("request %d has %s\n%s", r.Number, not[0], r.Raw)
+				}
+			}
+			if n := len(s.Requests()); n != 3 {
+				t.Errorf("%d requests, want 3", n)
+			}
+		})
+	}
+}
+
+func streamTwice(t *testing.T, c model.Client, p model.Prompt) {
+	t.Helper()
+	for range 2 {
+		if _, err := c.Stream(t.Context(), p, &modeltest.Recorder{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// shortOne stands for call_one where ids have nine characters.
+const shortOne = "5yzn7kzry"
 
 // Strict templates want user and assistant in turn; the user's own words come last.
 func TestMessagesOfTheUserAreMerged(t *testing.T) {

@@ -20,6 +20,7 @@ type request struct {
 	ids   []string // by message: the call that a tool message answers, else ""
 	items []*protocol.PromptItem
 
+	original map[string]string // ids of calls, by those that the server gets instead; nil if it gets them as they are
 	wire.Extras
 }
 
@@ -32,7 +33,24 @@ var (
 	nullContent   = wire.Optional{Name: "content null", Words: []string{
 		"got null", "null value", "'content'", "expected a string", "valid string", "nonetype", "content is required", "missing field `content`", "content: null",
 	}}
-	reasoning = wire.Optional{Name: "reasoning_content", Words: []string{"reasoning_details", "reasoning_text"}}
+	reasoning = wire.Optional{Name: "reasoning_content", Words: append([]string{"reasoning_details"}, reasoningMembers...)}
+)
+
+// The forms of messages that some servers, or the templates of their models, refuse. What is said instead is in the comments.
+var (
+	// Where reasoning is missing from a message: a blank in each message of the model that has none.
+	noReasoning = wire.Optional{Name: "no reasoning", Words: []string{
+		"reasoning_content is missing", "missing reasoning_content", "missing `reasoning_content`", "missing field `reasoning_content`", "reasoning_content` is required",
+		"reasoning_content is required", "reasoning_content must be", "reasoning_content` must be", "must be passed back", "`reasoning_content` in the thinking mode must be passed back to the api",
+	}}
+	// Several calls in one message: a message for each call, with its output behind it.
+	severalCalls = wire.Optional{Name: "several calls", Words: []string{
+		"single tool-call", "single tool call", "only supports single", "one tool call at a time", "multiple tool calls", "multiple tool_calls", "parallel tool calls",
+	}}
+	// Ids of calls in the form of other services: nine letters and digits, as Mistral's.
+	freeIDs = wire.Optional{Name: "ids of any form", Words: []string{"length 9", "length of 9", "9 characters", "tool call ids should be", "invalid_tool_call_id"}}
+	// Images of outputs, which stand in a message of the user behind them: none.
+	outputImages = wire.Optional{Name: "images of outputs", Words: []string{"roles must alternate", "roles should alternate", "alternate user/assistant", "must alternate"}}
 )
 
 // A builder writes messages. On this wire what a model says in one response is
@@ -44,6 +62,8 @@ type builder struct {
 	texts     [][]byte // of the open message, as JSON strings
 	calls     [][]byte // of the open message
 	open      bool
+	blank     bool               // a message of the model that has no reasoning gets a blank
+	rename    bool               // calls get short ids
 	images    []protocol.Content // of outputs, which can only hold text
 	contents  []int              // where the contents begin that can have a cache mark, the instructions first
 }
@@ -53,10 +73,12 @@ type builder struct {
 func (f *format) build(p model.Prompt) request {
 	head := f.Head.Get(p, encodeHead)
 	size := len(head.Instructions) + len(head.Tools) + len(p.OutputSchema) + 1024
+	b := &builder{request: request{items: p.Items, Extras: f.Extras()}}
+	p.Items = b.forms(p.Items)
 	for _, it := range p.Items {
-		size += len(encoded(it)) + 64
+		size += len(b.encoded(it)) + 64
 	}
-	b := &builder{request: request{body: make([]byte, 0, size), items: p.Items, Extras: f.Extras()}}
+	b.body = make([]byte, 0, size)
 	b.body = append(b.body, `{"model":`...)
 	b.body = wire.AppendString(b.body, p.Model)
 	b.body = append(b.body, `,"messages":[`...)
@@ -127,7 +149,7 @@ func (b *builder) unknownCalls(ids []string) {
 	b.flush()
 	for _, id := range ids {
 		b.begin(id)
-		b.body = wire.AppendString(append(b.body, `{"role":"tool","tool_call_id":`...), id)
+		b.body = wire.AppendString(append(b.body, `{"role":"tool","tool_call_id":`...), b.id(id))
 		b.body = append(b.body, `,"content":"`+wirecheck.Aborted+`"}`...)
 	}
 }
@@ -146,13 +168,13 @@ func (b *builder) item(it *protocol.PromptItem) {
 	case protocol.PromptUser:
 		b.closeMessage()
 		b.flushImages()
-		b.users = append(b.users, encoded(it))
+		b.users = append(b.users, b.encoded(it))
 	case protocol.PromptOutput:
 		b.flushUsers()
 		b.closeMessage()
 		b.begin(it.WireID)
-		b.contents = append(b.contents, len(b.body)+bytes.Index(encoded(it), contentMember)+len(contentMember))
-		b.body = append(b.body, encoded(it)...)
+		b.contents = append(b.contents, len(b.body)+bytes.Index(b.encoded(it), contentMember)+len(contentMember))
+		b.body = append(b.body, b.encoded(it)...)
 		for _, c := range it.Content {
 			if c.Type == protocol.ContentImage {
 				b.images = append(b.images, c)
@@ -171,15 +193,15 @@ func (b *builder) say(it *protocol.PromptItem) {
 	case protocol.PromptReasoning:
 		// A response begins with its reasoning. Behind a call it belongs to the
 		// same message, which must not be split from the outputs, and has no place there.
-		if r := encoded(it); len(r) > 0 && len(b.calls) == 0 && b.May(reasoning) {
+		if r := b.encoded(it); len(r) > 0 && len(b.calls) == 0 && b.May(reasoning) {
 			b.closeMessage()
 			b.reasoning = r
 		}
 	case protocol.PromptAssistant:
-		b.texts = append(b.texts, encoded(it))
+		b.texts = append(b.texts, b.encoded(it))
 		b.open = true
 	case protocol.PromptCall:
-		b.calls = append(b.calls, encoded(it))
+		b.calls = append(b.calls, b.encoded(it))
 		b.open = true
 	}
 }
@@ -229,6 +251,9 @@ func (b *builder) closeMessage() {
 	}
 	b.begin("")
 	b.body = append(b.body, `{"role":"assistant",`...)
+	if len(b.reasoning) == 0 && b.blank {
+		b.reasoning = []byte(`"reasoning_content":" ",`)
+	}
 	b.body = append(b.body, b.reasoning...)
 	b.body = append(b.body, `"content":`...)
 	if len(b.texts) == 0 && b.May(nullContent) {
@@ -267,15 +292,37 @@ func (b *builder) flushImages() {
 	if len(b.images) == 0 {
 		return
 	}
+	if !b.May(outputImages) {
+		b.images = nil
+		return
+	}
 	b.users = append(b.users, encodeUser(append(protocol.Text("The images of the tool output above:"), b.images...)))
 	b.images = nil
 }
 
 // encoded is an item, or the part of a message that it is.
-func encoded(it *protocol.PromptItem) []byte {
-	if m := it.Memo.Load(); m != nil && m.Wire == Wire {
+func (b *builder) encoded(it *protocol.PromptItem) []byte {
+	form := Wire
+	if b.rename {
+		form = Wire + " with short ids"
+	}
+	if m := it.Memo.Load(); m != nil && m.Wire == form {
 		return m.JSON
 	}
+	text := encode(it, b.id(it.WireID))
+	it.Memo.Store(&protocol.Memo{Wire: form, JSON: text})
+	return text
+}
+
+// id is the id of a call as the server takes it.
+func (b *builder) id(wireID string) string {
+	if b.rename {
+		return shortID(wireID)
+	}
+	return wireID
+}
+
+func encode(it *protocol.PromptItem, id string) []byte {
 	var b []byte
 	switch it.Kind {
 	case protocol.PromptUser:
@@ -285,12 +332,11 @@ func encoded(it *protocol.PromptItem) []byte {
 	case protocol.PromptAssistant:
 		b = wire.AppendString(nil, it.Text)
 	case protocol.PromptCall:
-		b = encodeCall(it)
+		b = encodeCall(it, id)
 	case protocol.PromptOutput:
-		b = wire.AppendString([]byte(`{"role":"tool","tool_call_id":`), it.WireID)
+		b = wire.AppendString([]byte(`{"role":"tool","tool_call_id":`), id)
 		b = append(wire.AppendString(append(b, `,"content":`...), it.Text), '}')
 	}
-	it.Memo.Store(&protocol.Memo{Wire: Wire, JSON: b})
 	return b
 }
 
@@ -328,8 +374,8 @@ func encodeReasoning(it *protocol.PromptItem) []byte {
 	return b
 }
 
-func encodeCall(it *protocol.PromptItem) []byte {
-	b := wire.AppendString([]byte(`{"id":`), it.WireID)
+func encodeCall(it *protocol.PromptItem, id string) []byte {
+	b := wire.AppendString([]byte(`{"id":`), id)
 	b = wire.AppendString(append(b, `,"type":"function","function":{"name":`...), it.Name)
 	b = wire.AppendString(append(b, `,"arguments":`...), wire.FunctionArguments(it))
 	b = append(b, '}')

@@ -105,7 +105,7 @@ func (r *reader) chunk(data []byte) error {
 			r.usage(m.Value)
 		case "object":
 			object = m.Value
-		case "error":
+		case "error", "error_message":
 			if string(m.Value) != "null" {
 				return r.stream.Failed(wire.ParseComplaint(data))
 			}

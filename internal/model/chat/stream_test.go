@@ -101,6 +101,7 @@ func TestFailures(t *testing.T) {
 		"failed":                   {[]string{delta(`"content":"half"`), finish("error"), "[DONE]"}, true, "error", []string{`text "half"`}},
 		"an error":                 {[]string{delta(`"content":"half"`), `{"error":{"message":"it broke","code":502}}`}, true, "it broke", nil},
 		"an error of another form": {[]string{`{"object":"error","message":"it broke","type":"InternalServerError"}`}, true, "it broke", nil},
+		"an error of DeepInfra":    {[]string{`{"error_type":"internal_error","error_message":"it broke inside"}`}, true, "it broke inside", nil},
 		"an error beside choices":  {[]string{`{"error":{"message":"it broke"},"choices":[{"delta":{"content":"a"},"finish_reason":"error"}]}`}, true, "it broke", nil},
 		"ended in a call":          {[]string{callCut, "[DONE]"}, true, "without saying", nil},
 		"ended with nothing":       {[]string{"[DONE]"}, true, "without saying", nil},

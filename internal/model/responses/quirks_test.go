@@ -50,6 +50,31 @@ func TestQuirks(t *testing.T) {
 			[]string{`{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, `{"type":"response.completed","response":{"id":"r","output":[` + message + `]}}`},
 			[]string{`text "a"`},
 		},
+		"all items have the number 0": {
+			[]string{
+				`{"type":"response.output_text.delta","output_index":0,"item_id":"m","delta":"a"}`, `{"type":"response.output_item.done","output_index":0,"item":` + message + `}`,
+				`{"type":"response.output_item.added","output_index":0,"item":{"id":"f","type":"function_call","call_id":"c","name":"shell","arguments":""}}`,
+				`{"type":"response.output_item.added","output_index":0,"item":{"id":"g","type":"function_call","call_id":"d","name":"shell","arguments":""}}`,
+				`{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"g","delta":"{\"g\":1}"}`,
+				`{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"f","delta":"{\"f\":1}"}`,
+				`{"type":"response.output_item.done","output_index":0,"item":{"id":"f","type":"function_call","call_id":"c","name":"shell"}}`,
+				`{"type":"response.output_item.done","output_index":0,"item":{"id":"g","type":"function_call","call_id":"d","name":"shell"}}`,
+				`{"type":"response.output_item.done","output_index":0,"item":{"id":"n","type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}}`, completed,
+			},
+			[]string{`text "a"`, `call c shell {"f":1}`, `call d shell {"g":1}`, `text "b"`},
+		},
+		"an item that is renamed": {
+			[]string{
+				`{"type":"response.output_item.added","output_index":0,"item":{"id":"x","type":"message","role":"assistant","content":[]}}`,
+				`{"type":"response.output_text.delta","output_index":0,"item_id":"y","delta":"a"}`,
+				`{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, completed,
+			},
+			[]string{`text "a"`},
+		},
+		"text without an item": {
+			[]string{`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.output_text.delta","delta":"b"}`, completed},
+			[]string{`text "ab"`},
+		},
 		"a call without a call_id":    {[]string{`{"type":"response.output_item.done","output_index":0,"item":{"id":"f1","type":"function_call","name":"shell","arguments":"{}"}}`, completed}, []string{`call f1 shell {}`}},
 		"a namespace before the name": {[]string{`{"type":"response.output_item.done","output_index":0,"item":{"id":"f","type":"function_call","call_id":"c","name":"functions.shell","arguments":"{}"}}`, completed}, []string{`call c shell {}`}},
 	} {

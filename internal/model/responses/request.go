@@ -230,8 +230,8 @@ func encodeItem(it *protocol.PromptItem) []byte {
 	case protocol.PromptUser:
 		return encodeUser(it.Content)
 	case protocol.PromptAssistant:
-		b := wire.AppendString([]byte(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":`), it.Text)
-		return append(b, `}]}`...)
+		// What has no id of the service, such as a partial message, is a message in the form in which anybody writes one.
+		return append(wire.AppendString([]byte(`{"type":"message","role":"assistant","content":`), it.Text), '}')
 	case protocol.PromptCall:
 		return encodeCall(it)
 	case protocol.PromptOutput:
@@ -291,10 +291,9 @@ func encodeOutput(it *protocol.PromptItem) []byte {
 	return append(appendContent(b, it.Content), `]}`...)
 }
 
-// sentBack are the members of an item that the service takes back. Others, such
-// as the status, it only sends.
+// sentBack are the members of an item that the service takes back. Others it only sends.
 var sentBack = map[string][]string{
-	"message":          {"type", "id", "role", "content", "phase"},
+	"message":          {"type", "id", "role", "status", "content", "phase"},
 	"reasoning":        {"type", "id", "summary", "content", "encrypted_content"},
 	"function_call":    {"type", "id", "call_id", "name", "arguments", "namespace"},
 	"custom_tool_call": {"type", "id", "call_id", "name", "input", "namespace"},
@@ -326,7 +325,11 @@ func encodeRaw(it *protocol.PromptItem) []byte {
 		return nil // somebody renamed the call
 	}
 
-	b := make([]byte, 0, len(it.Raw.JSON))
+	if head.Type == "message" && head.ID == "" {
+		return nil // the service wants the id of what it said
+	}
+	b := make([]byte, 0, len(it.Raw.JSON)+64)
+	status := head.Type != "message"
 	m = wire.Scan(it.Raw.JSON)
 	for m.Next() {
 		if !slices.Contains(known, string(m.Key)) || string(m.Value) == "null" {
@@ -334,8 +337,46 @@ func encodeRaw(it *protocol.PromptItem) []byte {
 		}
 		b = append(b, ',')
 		b = wire.AppendString(b, string(m.Key))
-		b = append(append(b, ':'), m.Value...)
+		b = append(b, ':')
+		if head.Type == "message" && string(m.Key) == "content" {
+			b = appendSaid(b, m.Value)
+			continue
+		}
+		status = status || string(m.Key) == "status"
+		b = append(b, m.Value...)
+	}
+	if !status {
+		b = append(b, `,"status":"completed"`...)
 	}
 	b[0] = '{'
 	return append(b, '}')
+}
+
+// appendSaid appends the content of a message as the service takes it back: a text has annotations, be it none.
+func appendSaid(b, content []byte) []byte {
+	list := wire.ScanArray(content)
+	parts := 0
+	start := len(b)
+	b = append(b, '[')
+	for list.Next() {
+		if parts++; parts > 1 {
+			b = append(b, ',')
+		}
+		text, noted := false, false
+		m := wire.Scan(list.Value)
+		for m.Next() {
+			text = text || string(m.Key) == "type" && string(m.Value) == `"output_text"`
+			noted = noted || string(m.Key) == "annotations"
+		}
+		if m.Err() != nil || !text || noted {
+			b = append(b, list.Value...)
+			continue
+		}
+		b = append(b, bytes.TrimRight(list.Value[:len(bytes.TrimRight(list.Value, " \t\r\n"))-1], " \t\r\n")...)
+		b = append(b, `,"annotations":[]}`...)
+	}
+	if list.Err() != nil {
+		return append(b[:start], content...)
+	}
+	return append(b, ']')
 }

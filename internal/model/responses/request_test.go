@@ -51,7 +51,7 @@ func TestBody(t *testing.T) {
 		`{"type":"custom","name":"free","description":""},` +
 		`{"type":"local_shell"}],"input":[` +
 		`{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image","image_url":"data:image/png;base64,AA"}]},` +
-		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"cut <here>"}]},` +
+		`{"type":"message","role":"assistant","content":"cut <here>"},` +
 		`{"type":"function_call","call_id":"c1","name":"shell","arguments":"{\"command\":[\"ls\"]}"},` +
 		`{"type":"custom_tool_call","call_id":"c2","name":"apply_patch","input":"*** Begin\n"},` +
 		`{"type":"function_call_output","call_id":"c1","output":"a\tb"},` +
@@ -133,7 +133,7 @@ func TestRawItemsGoBackAsTheyCame(t *testing.T) {
 		},
 		"message": {
 			&protocol.PromptItem{Kind: protocol.PromptAssistant, Text: "x", Raw: raw(`{"id":"msg_1","type":"message","status":"completed","content":[{"type":"output_text","text":"x","annotations":[]}],"role":"assistant","phase":"final_answer"}`)},
-			`{"id":"msg_1","type":"message","content":[{"type":"output_text","text":"x","annotations":[]}],"role":"assistant","phase":"final_answer"}`,
+			`{"id":"msg_1","type":"message","status":"completed","content":[{"type":"output_text","text":"x","annotations":[]}],"role":"assistant","phase":"final_answer"}`,
 		},
 		"function call": {
 			&protocol.PromptItem{Kind: protocol.PromptCall, WireID: "c", Raw: raw(`{"type":"function_call","id":"fc_1","status":"completed","call_id":"c","name":"f","arguments":"{ }","internal_thing":[1]}`)},
@@ -153,7 +153,15 @@ func TestRawItemsGoBackAsTheyCame(t *testing.T) {
 		},
 		"garbled": {
 			&protocol.PromptItem{Kind: protocol.PromptAssistant, Text: "x", Raw: raw(`{"type":"message","content":[1 2]}`)},
-			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}]}`,
+			`{"type":"message","role":"assistant","content":"x"}`,
+		},
+		"a message without an id": {
+			&protocol.PromptItem{Kind: protocol.PromptAssistant, Text: "x", Raw: raw(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}]}`)},
+			`{"type":"message","role":"assistant","content":"x"}`,
+		},
+		"a message without a status and annotations": {
+			&protocol.PromptItem{Kind: protocol.PromptAssistant, Text: "xy", Raw: raw(`{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"x" },{"type":"refusal","refusal":"y"}]}`)},
+			`{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"x","annotations":[]},{"type":"refusal","refusal":"y"}],"status":"completed"}`,
 		},
 		"a type of its own":     {&protocol.PromptItem{Kind: protocol.PromptReasoning, Raw: raw(`{"type":"web_search_call"}`)}, ""},
 		"of another wire":       {&protocol.PromptItem{Kind: protocol.PromptReasoning, Raw: protocol.Raw{Wire: "chat", JSON: json.RawMessage(`{"type":"reasoning"}`)}}, ""},

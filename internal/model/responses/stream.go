@@ -13,8 +13,9 @@ import (
 // An event holds the members of an event that matter here, not yet decoded.
 type event struct {
 	kind     string
-	output   int64 // output_index, or -1
-	summary  int64 // summary_index, or -1
+	output   int64  // output_index, or -1
+	id       string // of the item, if the event names it
+	summary  int64  // summary_index, or -1
 	delta    []byte
 	item     []byte
 	response []byte
@@ -39,6 +40,8 @@ func parse(data []byte) (event, error) {
 			}
 		case "delta":
 			e.delta = m.Value
+		case "item_id":
+			e.id, _ = wire.String(m.Value)
 		case "item":
 			e.item = m.Value
 		case "response":
@@ -66,8 +69,7 @@ type reader struct {
 	stream *wire.Stream
 	tools  []model.ToolSpec
 	sink   model.Sink
-	byPos  map[int64]int  // output_index to item
-	open   map[string]int // kind to item, for services that send no output_index
+	places places
 	thinks map[int]*thinking
 	raw    bool                     // prefer the reasoning itself to its summary
 	closed []bool                   // by item: it is finished, and what still comes for it is ignored
@@ -86,7 +88,7 @@ type thinking struct {
 // read passes a response to sink until its end mark.
 func read(s *wire.Stream, tools []model.ToolSpec, sink model.Sink, raw bool) (model.End, error) {
 	r := &reader{
-		stream: s, tools: tools, sink: sink, byPos: map[int64]int{}, open: map[string]int{}, thinks: map[int]*thinking{},
+		stream: s, tools: tools, sink: sink, places: newPlaces(), thinks: map[int]*thinking{},
 		texts: map[int]*strings.Builder{}, whole: map[int]string{}, seen: map[string]bool{}, raw: raw,
 	}
 	if whole := s.Whole(); whole != nil {
@@ -146,7 +148,7 @@ func (r *reader) take(e event, data []byte) (end model.End, over bool, err error
 		}
 	case "response.output_item.added":
 		if kind := itemKind(e.item); kind != "" {
-			r.index(e, kind)
+			r.index(named(e), kind)
 		}
 	case "response.output_item.done":
 		if !r.done(e) {
@@ -188,25 +190,11 @@ func itemKind(raw []byte) string {
 
 // index is the number of the item that e is about; a new one begins with it.
 func (r *reader) index(e event, kind string) int {
-	if e.output >= 0 {
-		i, ok := r.byPos[e.output]
-		if !ok {
-			i = r.begin()
-			r.byPos[e.output] = i
-		}
-		return i
-	}
-	i, ok := r.open[kind]
-	if !ok {
-		i = r.begin()
-		r.open[kind] = i
+	i := r.places.find(e, kind, r.closed)
+	if i == len(r.closed) {
+		r.closed = append(r.closed, false)
 	}
 	return i
-}
-
-func (r *reader) begin() int {
-	r.closed = append(r.closed, false)
-	return len(r.closed) - 1
 }
 
 func (r *reader) delta(e event, kind string, show protocol.DeltaKind) {
@@ -303,9 +291,9 @@ func (r *reader) done(e event) bool {
 	if json.Unmarshal(e.item, &it) != nil {
 		return false
 	}
-	i := r.index(e, kind)
+	i := r.index(named(e), kind)
 	if e.output < 0 {
-		delete(r.open, kind)
+		delete(r.places.open, kind)
 	}
 	if r.closed[i] {
 		return true
@@ -437,7 +425,17 @@ func (r *reader) end(e event) (model.End, error) {
 	if !r.rest(resp.Output) {
 		return end, wire.Garbled(e.response)
 	}
+	r.closeMessages()
 	return end, nil
+}
+
+// closeMessages finishes the messages that the service did not: some send text, and no item that it belongs to.
+func (r *reader) closeMessages() {
+	for i, closed := range r.closed {
+		if text := r.collected(i); !closed && text != "" && r.places.kinds[i] == "message" {
+			r.sink.Done(i, &protocol.AssistantMessage{Text: text})
+		}
+	}
 }
 
 // rest passes on the items that only the end of the response has.

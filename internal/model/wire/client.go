@@ -21,6 +21,10 @@ type Service struct {
 	MaxTokens   int64             // most that a response may have; 0: the service or the model decides
 	IdleTimeout time.Duration     // longest silence of the service; 0 is DefaultIdle
 
+	// OutputLimit returns how much a model can write in one response, 0 if that is not known. It matters to the wire
+	// on which each request has to say how much may be written. May be nil.
+	OutputLimit func(model string) int64
+
 	// Of the Responses wire only.
 	Originator string // which program asks; "fermata" if empty
 	Version    string // of that program, for the User-Agent

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -45,7 +46,7 @@ type complaintError struct {
 }
 
 // ParseComplaint reads the body of an error in any of the forms in use:
-// {"error":{…}}, {"error":"…"}, {"message":"…"}, {"detail":"…"}, a list of those, or text.
+// {"error":{…}}, {"error":"…"}, {"message":"…"}, {"error_message":"…"}, {"detail":"…"}, a list of those, or text.
 func ParseComplaint(body []byte) Complaint {
 	c := Complaint{Body: body}
 	var list []json.RawMessage
@@ -59,6 +60,9 @@ func ParseComplaint(body []byte) Complaint {
 		Type    string          `json:"type"`
 		Code    json.RawMessage `json:"code"`
 		Detail  json.RawMessage `json:"detail"`
+
+		ErrorType    string `json:"error_type"` // DeepInfra
+		ErrorMessage string `json:"error_message"`
 	}
 	if json.Unmarshal(obj, &outer) != nil {
 		if !isEmpty(body) {
@@ -74,7 +78,7 @@ func ParseComplaint(body []byte) Complaint {
 	case json.Unmarshal(outer.Error, &text) == nil, json.Unmarshal(outer.Detail, &text) == nil:
 		c.Message, c.Code = text, word(outer.Code)
 	default:
-		c.Message, c.Type, c.Code = outer.Message, outer.Type, word(outer.Code)
+		c.Message, c.Type, c.Code = cmp.Or(outer.Message, outer.ErrorMessage), cmp.Or(outer.ErrorType, outer.Type), word(outer.Code)
 	}
 	if c.Message == "" && !isEmpty(body) {
 		c.Message = shorten(string(body))

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// An Optional is a member of a request that it can do without. Services that do not
-// know it may refuse the whole request.
+// An Optional is a member of a request that it can do without, or a form that it can have in another way. Services that do not
+// take it may refuse the whole request.
 type Optional struct {
 	Name  string
 	Words []string // what a refusal calls it, if not by its name
@@ -41,7 +41,7 @@ func (o *Optionals) Remember(name string) {
 // unwantedForms fit refusals that are about the form of a request.
 var unwantedForms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)unsupported|unrecogni[sz]ed|unknown|unexpected|not (?:supported|permitted|allowed|available)|n't support|does not support|extra (?:inputs|fields)|extra_forbidden|` +
-		`invalid|additional propert|expected|must be|should be|required|null|validation error|cannot`)
+		`invalid|additional propert|expected|must |should be|required|null|validation error|cannot|only support|missing`)
 })
 
 // unwantedMember is the optional member that a refusal is about, or nothing.
@@ -55,13 +55,15 @@ func unwantedMember(c Complaint, optional []Optional) string {
 	if !unwantedForms().MatchString(text) {
 		return ""
 	}
+	member, longest := "", 0
 	for _, o := range optional {
 		for _, word := range append([]string{o.Name}, o.Words...) {
 			word = strings.ToLower(word)
-			if strings.Contains(text, word) || c.Param != "" && strings.HasPrefix(strings.ToLower(c.Param), word) {
-				return o.Name
+			named := strings.Contains(text, word) || c.Param != "" && strings.HasPrefix(strings.ToLower(c.Param), word)
+			if named && len(word) > longest { // "reasoning_effort" is not "reasoning"
+				member, longest = o.Name, len(word)
 			}
 		}
 	}
-	return ""
+	return member
 }

@@ -180,6 +180,9 @@ func (s *Stream) open(r Request) error {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Accept-Encoding", "identity") // a compressed stream arrives in lumps
+	// Some servers close a connection that they have answered on. With this, which is not sent, net/http connects again
+	// at once if a connection that was used before dies before it answers.
+	req.Header["Idempotency-Key"] = []string{}
 	for _, h := range []map[string]string{r.Header, s.caller.headers} {
 		for k, v := range h {
 			req.Header.Set(k, v)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -229,5 +231,64 @@ func TestHTTP2IsSpoken(t *testing.T) {
 	defer s.Close()
 	if data, err := s.Next(); err != nil || string(data) != "HTTP/2.0" {
 		t.Errorf("spoken: %s, %v", data, err)
+	}
+}
+
+// A server that closes a connection which it has answered on is asked again over another one at once. One that closes a
+// new connection is not: that is an error.
+func TestAReusedConnectionThatDies(t *testing.T) {
+	const answer = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 12\r\n\r\ndata: end\n\n\n"
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var connections, requests atomic.Int32
+	dead := atomic.Bool{}
+	go func() { // ends with the listener
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			go func() {
+				defer c.Close()
+				r := bufio.NewReader(c)
+				for first := true; ; first = false {
+					req, err := http.ReadRequest(r)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, req.Body)
+					requests.Add(1)
+					if req.Header.Get("Idempotency-Key") != "" || !first || dead.Load() {
+						return
+					}
+					_, _ = io.WriteString(c, answer)
+				}
+			}()
+		}
+	}()
+	c, err := NewCaller(Options{URL: "http://" + l.Addr().String(), HTTP: newTransport()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s, err := c.Post(t.Context(), Request{Body: []byte("{}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := s.Next(); err != nil || string(data) != "end" {
+			t.Fatalf("event %q, %v", data, err)
+		}
+		s.Finish()
+	}
+	if connections.Load() != 3 || requests.Load() != 5 {
+		t.Errorf("%d requests over %d connections, want 5 over 3", requests.Load(), connections.Load())
+	}
+	dead.Store(true)
+	if _, err := c.Post(t.Context(), Request{Body: []byte("{}")}); err == nil {
+		t.Error("a server that answers nothing is no error")
 	}
 }
