@@ -1,15 +1,22 @@
 package web
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A thief listens where the server was, answers whatever is asked, and keeps all that it is sent.
@@ -47,6 +54,26 @@ func (h *thief) all() string {
 	return strings.Join(h.sent, "\n")
 }
 
+// helloOf answers as the server does, properly signed, with a key that is not the server's.
+func helloOf(t *testing.T, key *ecdsa.PrivateKey, origin, challenge string) map[string]any {
+	public, err := key.PublicKey.Bytes()
+	if err != nil {
+		t.Error(err)
+	}
+	now := time.Now().Unix()
+	sum := sha256.Sum256([]byte(strings.Join([]string{"fermata hello", challenge, origin, "n", strconv.FormatInt(now, 10)}, "\n")))
+	r, s, err := ecdsa.Sign(rand.Reader, key, sum[:])
+	if err != nil {
+		t.Error(err)
+	}
+	signature := s.FillBytes(make([]byte, 64)) // as a browser reads it: r and s, 32 bytes each
+	r.FillBytes(signature[:32])
+	return map[string]any{
+		"key": base64.RawURLEncoding.EncodeToString(public), "origin": origin, "nonce": "n", "time": now,
+		"signature": base64.RawURLEncoding.EncodeToString(signature),
+	}
+}
+
 // The server dies and another program takes its port. The open page gives it nothing that it can use: no token, no cookie, no
 // proof, no message, only a random text. What was pressed meanwhile is not sent either. Then the page needs a new link, also when the
 // server is there again.
@@ -59,9 +86,13 @@ func TestAnotherProgramOnThePort(t *testing.T) {
 	id := p.id()
 	address := strings.TrimPrefix(s.origin(), "http://")
 	s.kill()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := newThief(t, address, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"key":"x","origin":"`+s.origin()+`","nonce":"n","time":1,"signature":"x"}`)
+		_ = json.NewEncoder(w).Encode(helloOf(t, key, s.origin(), r.URL.Query().Get("challenge")))
 	})
 	p.sees("Another program answers here")
 	for _, x := range []string{"Fermata-Proof", "Cookie", "Authorization", "jti", "victim", id} {
