@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// FrameTime is the least time between two batches: as often as anybody sees.
+	// FrameTime is the least time between two batches: as often as the eye sees.
 	FrameTime = 16 * time.Millisecond
 
-	// A batch that nobody takes does not grow without end. What is not read
+	// A batch that is not taken does not grow without end. What is not read
 	// stays in the journal, and is read later.
 	batchEvents = 4096
 	batchBytes  = 1 << 20
@@ -25,14 +25,14 @@ const (
 
 // A Feed follows one conversation.
 type Feed struct {
-	batches chan Batch // received by Next, closed by nobody
+	batches chan Batch // received by Next, never closed
 	done    <-chan struct{}
 	stop    context.CancelFunc
 }
 
 // A Batch is what happened since the last one. It is a message to the program.
 type Batch struct {
-	From   *Feed
+	From   *Feed     // whose it is
 	Events []p.Event // deltas that follow each other are put together
 	Err    error     // the last thing a feed gives; see [PanicError]
 
@@ -80,8 +80,8 @@ func read(ctx context.Context, events iter.Seq2[p.Event, error], in chan<- happe
 // A PanicError carries a panic of another goroutine to the one that can
 // restore the terminal.
 type PanicError struct {
-	Value any
-	Stack []byte
+	Value any    // of the panic
+	Stack []byte // of the goroutine
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("%v\n%s", e.Value, e.Stack) }

@@ -127,11 +127,11 @@ func (b *Outbox) RecallLast() *Op {
 
 // A Sent is what became of an op.
 type Sent struct {
-	Op           *Op
-	Conversation p.ConversationID
-	Created      bool // the conversation is new
-	Receipt      p.Receipt
-	Err          error
+	Op           *Op              // what was sent
+	Conversation p.ConversationID // where
+	Created      bool             // the conversation is new
+	Receipt      p.Receipt        // what the conversation did with it
+	Err          error            // nil if it was taken
 }
 
 // Submit makes an op and gives it to a conversation: to a new one, which create makes, if id is empty.

@@ -16,7 +16,7 @@ import (
 
 // A Source is where conversations are opened.
 type Source struct {
-	Engine engine.Engine
+	Engine engine.Engine // that opens them
 	// Overrides are what differs from the conversation's settings. May be nil.
 	Overrides func(p.Settings) p.Overrides
 	Shown     func(p.ConversationID) // called when it is open
@@ -25,9 +25,9 @@ type Source struct {
 
 // An Opened is a conversation that is open.
 type Opened struct {
-	Snapshot engine.Snapshot
-	After    p.Cursor // from which it is loaded at first
-	Gone     error    // its directory no longer exists
+	Snapshot engine.Snapshot // as it was found
+	After    p.Cursor        // from which it is loaded at first
+	Gone     error           // its directory no longer exists
 }
 
 // Open resumes a conversation. The error is a *HeldError if another process has it.
@@ -47,7 +47,7 @@ func (s Source) Open(ctx context.Context, id p.ConversationID) (Opened, error) {
 
 // A HeldError says who has a conversation open.
 type HeldError struct {
-	Who  string
+	Who  string // which process
 	What string // its command line, if that is known
 	err  error
 }
@@ -109,8 +109,8 @@ func tail(ctx context.Context, e engine.Engine, id p.ConversationID, last p.Seq)
 
 // A Loaded is the whole of a conversation of which a part was shown.
 type Loaded struct {
-	Transcript *transcript.Transcript
-	To         p.Seq // its last event
+	Transcript *transcript.Transcript // of all its events up to To
+	To         p.Seq                  // its last event
 }
 
 // Load folds a conversation from its beginning up to an event. at is how far it has come.

@@ -33,8 +33,8 @@ type Question struct {
 // those of this program.
 type Questions struct {
 	Set
-	Client   *client.Client
-	Composer *composer.Composer
+	Client   *client.Client     // whose conversation asks
+	Composer *composer.Composer // whose place a dialog takes
 
 	Open  *Question // nil if there is none
 	aside bool      // the approval makes room for a command after a slash

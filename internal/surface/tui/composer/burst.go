@@ -6,7 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// burstTime is how soon after one another nobody presses keys. What is known to be
+// burstTime is how soon after one another keys are not pressed by hand. What is known to be
 // a paste may come in pieces, as over a network.
 const (
 	burstTime = 10 * time.Millisecond

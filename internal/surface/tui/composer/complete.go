@@ -52,7 +52,7 @@ func (c *Composer) closePopup() {
 }
 
 // refresh looks at the word under the cursor after a key. Only a change of the
-// text opens the popup: somebody who moves through a text wants to move on.
+// text opens the popup: a user who moves through a text wants to move on.
 func (c *Composer) refresh(changed bool) tea.Cmd {
 	t := c.token()
 	u := &c.popup

@@ -45,13 +45,13 @@ type Command struct {
 	Hidden bool   // works, but is not offered; for other names of a command
 }
 
-// Options are what a composer is given by its surroundings. Each may be left
+// Options configure a composer. Each may be left
 // out; without History or Files there is just none.
 type Options struct {
-	Context      context.Context // ends the search for files; needed with Files
-	History      History
-	Files        Files
-	Commands     []Command
+	Context      context.Context  // ends the search for files; needed with Files
+	History      History          // of all conversations
+	Files        Files            // that can be named after an @
+	Commands     []Command        // that can be typed after a slash
 	MoreCommands func() []Command // those that came up since; it does not block; may be nil
 	Placeholder  string           // shown while nothing is typed
 	Vim          bool             // the keys of vim
@@ -69,9 +69,9 @@ type (
 
 	// Submit is a message to send. The composer is empty afterwards.
 	Submit struct {
-		Text   string   // with folded pastes written out
-		Images []string // paths of images or their URLs, in the order of their labels in Text
-		Mode   p.WhenBusy
+		Text   string     // with folded pastes written out
+		Images []string   // paths of images or their URLs, in the order of their labels in Text
+		Mode   p.WhenBusy // what becomes of it while a turn runs
 	}
 
 	// Slash is a command of Options.Commands. The composer is empty afterwards.

@@ -31,7 +31,7 @@ const DraftSaveTime = 200 * time.Millisecond
 
 // A DraftKeeper knows what is saved. Without a store it does nothing.
 type DraftKeeper struct {
-	Store   DraftStore
+	Store   DraftStore // nil: nothing is saved
 	of      p.ConversationID
 	text    string
 	pending bool // it is about to be saved

@@ -18,7 +18,7 @@ import (
 // DraftFiles keeps what was written and not sent, one file for each conversation and
 // process: of two that show one conversation, each has its own. The file is locked
 // as long as its process lives; the next one that opens the conversation, or starts
-// in the directory if it has not begun, takes over a draft that nobody holds.
+// in the directory if it has not begun, takes over a draft that no process holds.
 type DraftFiles struct {
 	dir  string // where the files are
 	next string // how those begin that belong to no conversation yet
@@ -119,7 +119,7 @@ func (d *DraftFiles) Load(id string) (string, error) {
 	return string(text), nil
 }
 
-// inherit makes a draft that nobody holds this process's own.
+// inherit makes a draft that no process holds this process's own.
 func (d *DraftFiles) inherit(id string) error {
 	entries, err := regular.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +137,7 @@ func (d *DraftFiles) inherit(id string) error {
 	return nil
 }
 
-// take renames a draft that nobody holds and returns its file, locked, or nil.
+// take renames a draft that no process holds and returns its file, locked, or nil.
 func takeFile(from, to string) *os.File {
 	f, err := regular.Open(from)
 	if err != nil {

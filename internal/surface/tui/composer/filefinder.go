@@ -23,7 +23,7 @@ const (
 // A Lister returns paths relative to the directory it lists, with slashes.
 type Lister func(ctx context.Context) ([]string, error)
 
-// skipped are directories that nobody means when they name a file.
+// skipped are directories that are never meant when a file is named.
 var skipped = []string{".git", ".hg", ".svn", "node_modules"}
 
 // Walk lists the files under dir itself, at most limit of them. What is near comes

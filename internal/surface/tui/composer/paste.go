@@ -95,7 +95,7 @@ func (c *Composer) newLabel(file string) string {
 	return fmt.Sprintf("[image #%d %s]", c.images, edit.Clean(path.Base(filepath.ToSlash(file))))
 }
 
-// IsURL reports whether an image is given by its URL, not by its path.
+// IsURL reports whether an image is named by its URL, not by its path.
 func IsURL(image string) bool {
 	return strings.HasPrefix(image, "data:") || strings.HasPrefix(image, "https://") || strings.HasPrefix(image, "http://")
 }

@@ -16,8 +16,8 @@ type Box interface {
 
 // A ReturnedMessage is one that was returned, as a text for the box.
 type ReturnedMessage struct {
-	ID   p.InputID
-	Text string
+	ID   p.InputID // of the message
+	Text string    // as it was written
 }
 
 // ReturnedOffers are the returned messages of a conversation that are in the box as they were returned, at its

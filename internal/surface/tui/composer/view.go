@@ -53,7 +53,7 @@ func (c *Composer) View(width, maxHeight int) ([]string, *tea.Cursor) {
 		y++
 	}
 	for i := range lines {
-		if safetext.Width(lines[i]) > width { // narrower than anybody can read
+		if safetext.Width(lines[i]) > width { // too narrow to read
 			lines[i] = safetext.Fit(lines[i], max(width, 0))
 		}
 	}

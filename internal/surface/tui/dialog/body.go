@@ -95,7 +95,7 @@ func approvalBody(t *theme.Theme, a Approval) body {
 		return withDiff(t, lines, a.Diff, width)
 	}}
 	if len(a.Request.Command) > 0 || a.Request.MCP != nil {
-		// Whoever answers must know that there is more, and how it ends.
+		// The user must know that there is more, and how it ends.
 		b.end = func(rest int, last string, _ int) []string {
 			return []string{t.Paint(theme.Warn, "… "+humanize.Count(rest, "more line")+"; the last one is:"), last}
 		}

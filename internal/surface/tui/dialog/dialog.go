@@ -1,8 +1,8 @@
 // Package dialog is what a person has to choose or answer: an approval that a call
 // waits for, a question of the application or of an MCP server, each in the
 // composer's place, or a row of a list that fills the screen. A dialog never answers by accident: what would stop the turn takes a key
-// of its own or two presses of Esc, and Guard keeps it from taking the letters of
-// somebody who is typing. What a person has to judge is shown as it is: control
+// or two presses of Esc, and Guard keeps it from taking the letters of
+// a sentence that is being typed. What a user has to judge is shown as it is: control
 // characters and characters that cannot be seen are made visible.
 //
 // It does no I/O. Start reading at Dialog.Update and Picker.Update.
@@ -24,7 +24,7 @@ import (
 
 // An Approval is what a person is asked to allow.
 type Approval struct {
-	Request p.ApprovalRequested
+	Request p.ApprovalRequested // what is asked for
 	Changes []transcript.Change // of a patch
 	Diff    string              // of a patch, as a unified diff; may be empty
 	Dir     string              // paths below it are shown relative to it
@@ -33,18 +33,18 @@ type Approval struct {
 
 // A Confirm is a question of the application's own.
 type Confirm struct {
-	Title   string
+	Title   string   // in the upper edge
 	Body    []string // paragraphs
 	Diff    string   // shown below the body, scrollable; may be empty
-	Choices []Choice
-	Default int // the choice that Enter takes
+	Choices []Choice // in the order in which they are shown
+	Default int      // the choice that Enter takes
 }
 
 // A Choice is one answer to a Confirm.
 type Choice struct {
-	ID    string
+	ID    string // what Answer.Choice is
 	Key   string // as tea.KeyPressMsg.String gives it, such as "y"
-	Label string
+	Label string // what it does
 }
 
 // An Answer is what a message to a dialog led to.

@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/transcript"
 )
 
-// DiffOf is the diff of a patch that somebody is asked about. Paths below dir
+// DiffOf is the diff of a patch that the user is asked about. Paths below dir
 // are relative to it.
 func DiffOf(changes []transcript.Change, dir string) string {
 	name := func(side, path string) string {

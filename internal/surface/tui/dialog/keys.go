@@ -9,7 +9,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// guard keeps a dialog from being answered by somebody who is typing.
+// guard keeps a dialog from being answered by a sentence that is being typed.
 type guard struct {
 	quiet time.Duration
 	on    bool
@@ -25,7 +25,7 @@ type paused struct {
 	n  int
 }
 
-// Guard lets a letter answer the dialog only if nobody was typing for the quiet time before
+// Guard lets a letter answer the dialog only if no key was pressed for the quiet time before
 // it and presses no other key for the quiet time after it. Until then keys are left to the
 // application (Action.Used is false), so that a sentence goes where it was meant to go,
 // whether its writer has not noticed the dialog or it opened under their hands. Enter takes
@@ -73,7 +73,7 @@ func (m *Dialog) Listening() bool { return !m.guard.on && !m.writing && m.guard.
 
 var used = Answer{Used: true}
 
-// Update takes a key, a paste, the mouse wheel, or an answer to a command of its own.
+// Update takes a key, a paste, the mouse wheel, or the answer to one of its commands.
 func (m *Dialog) Update(msg tea.Msg) (Answer, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.KeyPressMsg:
@@ -83,11 +83,11 @@ func (m *Dialog) Update(msg tea.Msg) (Answer, tea.Cmd) {
 			m.words.Insert(msg.Content)
 			return used, nil
 		}
-		if first := m.Withdraw(); first.Code != 0 { // somebody writes
+		if first := m.Withdraw(); first.Code != 0 { // a text is being written
 			m.guard.on = true
 			return Answer{First: first}, m.wait()
 		}
-		return Answer{Used: !m.guard.on}, nil // nobody answers by pasting
+		return Answer{Used: !m.guard.on}, nil // a paste is no answer
 	case tea.MouseWheelMsg:
 		return m.wheel(msg), nil
 	case paused:
@@ -102,7 +102,7 @@ func (m *Dialog) Update(msg tea.Msg) (Answer, tea.Cmd) {
 	return Answer{}, nil
 }
 
-// press takes a key, unless it belongs to a text that somebody is typing.
+// press takes a key, unless it belongs to a text that is being typed.
 func (m *Dialog) press(k tea.KeyPressMsg) (Answer, tea.Cmd) {
 	if m.guard.on {
 		return Answer{}, m.wait()
@@ -176,7 +176,7 @@ func (m *Dialog) key(k tea.KeyPressMsg) Answer {
 		if (k.Text == "" || m.Scrolls()) && m.body.key(name) {
 			return used
 		}
-		// A letter that is no answer is of somebody who writes, if that is guarded against; else it is swallowed.
+		// A letter that is no answer belongs to a text, if that is guarded against; else it is swallowed.
 		m.guard.on = k.Text != "" && m.guard.quiet > 0
 		return Answer{Used: k.Text != "" && !m.guard.on}
 	}

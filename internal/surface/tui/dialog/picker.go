@@ -21,10 +21,10 @@ type Row struct {
 
 // A Column describes one column of all rows.
 type Column struct {
-	Title string
-	Width int // fixed; 0 shares what the others leave, in proportion to Min
-	Min   int // of a column that shares: it is worth showing from this width on
-	Drop  int // on a narrow screen the column with the highest Drop goes first; 0 stays
+	Title string // above the column
+	Width int    // fixed; 0 shares what the others leave, in proportion to Min
+	Min   int    // of a column that shares: it is worth showing from this width on
+	Drop  int    // on a narrow screen the column with the highest Drop goes first; 0 stays
 }
 
 // PickerOptions describe a picker.
@@ -73,7 +73,7 @@ func NewPicker(t *theme.Theme, o PickerOptions) *Picker {
 }
 
 // SetRows replaces all rows. The selection stays on the same ID if it is there;
-// before anybody moved it, it is on the marked row.
+// before the user has moved it, it is on the marked row.
 func (m *Picker) SetRows(rows []Row) {
 	old, ok := m.Selected()
 	m.rows = slices.Clone(rows)

@@ -13,14 +13,14 @@ import (
 
 // Options say how to draw.
 type Options struct {
-	Width    int // of the screen; no line is wider
-	Theme    *theme.Theme
-	Expanded bool      // show all of it
-	Now      time.Time // for what still runs
-	Dir      string    // paths below it are shown relative to it
+	Width    int          // of the screen; no line is wider
+	Theme    *theme.Theme // how things look
+	Expanded bool         // show all of it
+	Now      time.Time    // for what still runs
+	Dir      string       // paths below it are shown relative to it
 
 	Opener        string // the program that file names are links to; empty: they are not
-	HideReasoning bool
+	HideReasoning bool   // leave out what the model thought
 }
 
 // Item draws an item of a transcript. It returns nothing if there is nothing to show.

@@ -11,7 +11,7 @@ import (
 // blocks by a rule that never looks ahead, and each is drawn by itself: so a
 // markdownStream, which splits by the same rule, cannot disagree, and text that
 // arrives costs no more at the end of a long answer than at its beginning. The
-// price: a link cannot refer to a definition in another block. The text may come from anybody:
+// price: a link cannot refer to a definition in another block. The text is not trusted:
 // control characters and escape sequences in it are taken out. Line breaks within
 // a paragraph are kept, as people expect who write to each other.
 func Markdown(src string, width int, t *theme.Theme) []string {

@@ -16,9 +16,9 @@ func (a Pos) before(b Pos) bool { return a.Line < b.Line || a.Line == b.Line && 
 
 // A Fold is a long text that is shown by its label and edited as one character.
 type Fold struct {
-	Label string
-	Text  string
-	Image bool // Text is the path of an image, or its URL
+	Label string // what stands in the line
+	Text  string // what it stands for
+	Image bool   // Text is the path of an image, or its URL
 }
 
 // line is one line of text, and how it wraps at a width (0: not known).

@@ -39,7 +39,7 @@ func (b *Buffer) cluster(s string) (string, int) {
 		return s[:n], safetext.Width(b.fold(r).Label)
 	}
 	c, w := safetext.Cluster(s)
-	if i := strings.IndexFunc(c, isFold); i > 0 { // a fold belongs to nobody
+	if i := strings.IndexFunc(c, isFold); i > 0 { // a fold joins no cluster
 		c = c[:i]
 		w = safetext.Width(c)
 	}

@@ -48,7 +48,7 @@ func extent(at Pos, s string) Pos {
 	return Pos{at.Line + n, len(s) - strings.LastIndexByte(s, '\n') - 1}
 }
 
-// seal ends a step of undo: what is typed after a motion is a step of its own.
+// seal ends a step of undo: what is typed after a motion is a separate step.
 func (b *Buffer) seal() {
 	if n := len(b.past); n > 0 {
 		b.past[n-1].kind = sealed

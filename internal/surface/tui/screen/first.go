@@ -19,29 +19,29 @@ import (
 
 // FirstOptions configure the screen of the first run.
 type FirstOptions struct {
-	Why    string // what is missing; empty if nothing was ever set up
-	Offers []KeyOffer
+	Why    string     // what is missing; empty if nothing was ever set up
+	Offers []KeyOffer // services that can be used
 	// Probe says whether a model server on this machine answers, and what it has.
 	// It is called from a command.
 	Probe func(context.Context) (string, bool)
 
-	In          io.Reader
-	Out         io.Writer
-	Env         []string
-	Color, Dark bool
+	In          io.Reader // the terminal's keys
+	Out         io.Writer // the terminal
+	Env         []string  // of the process
+	Color, Dark bool      // as in theme.Options
 }
 
 // A KeyOffer is a service that needs a key.
 type KeyOffer struct {
-	Provider string
+	Provider string // its name
 	Variable string // where the key is looked for
 }
 
 // A FirstChoice is what the person chose: nothing if Provider is empty.
 type FirstChoice struct {
-	Provider string
-	Variable string
-	Key      string
+	Provider string // its name
+	Variable string // where its key would be looked for
+	Key      string // what was entered
 }
 
 // RunFirst asks which model to use. A key that is entered is returned, and saved nowhere: the caller

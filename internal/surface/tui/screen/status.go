@@ -14,18 +14,18 @@ import (
 
 // A State is what goes on.
 type State struct {
-	Transcript *transcript.Transcript
-	Begun      bool // there is a conversation
-	Quitting   bool // the program is about to end
-	Opening    bool // a conversation is being opened
-	Busy       bool // a turn runs, or a message that starts one is on its way
-	Stopping   bool // what runs has been asked to stop
-	Asking     bool // a person is asked something
-	AsksPlan   bool // a person is asked whether a plan is accepted
-	Planning   bool // the turn only plans
-	Loading    bool // the earlier part of the conversation is being read
-	Percent    int  // how far
-	Frame      int  // of the spinner
+	Transcript *transcript.Transcript // of the conversation
+	Begun      bool                   // there is a conversation
+	Quitting   bool                   // the program is about to end
+	Opening    bool                   // a conversation is being opened
+	Busy       bool                   // a turn runs, or a message that starts one is on its way
+	Stopping   bool                   // what runs has been asked to stop
+	Asking     bool                   // a person is asked something
+	AsksPlan   bool                   // a person is asked whether a plan is accepted
+	Planning   bool                   // the turn only plans
+	Loading    bool                   // the earlier part of the conversation is being read
+	Percent    int                    // how far
+	Frame      int                    // of the spinner
 }
 
 var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
@@ -95,10 +95,10 @@ func (s State) Line(now time.Time, f Facts, width int, t *theme.Theme) string {
 
 // Facts are what the turns run with.
 type Facts struct {
-	Settings   p.Settings
-	Place      string // the directory, in words
-	Context    int64  // tokens that the last request and its response took
-	Usage      p.Usage
+	Settings   p.Settings                                // in force
+	Place      string                                    // the directory, in words
+	Context    int64                                     // tokens that the last request and its response took
+	Usage      p.Usage                                   // of the conversation
 	Cost       func(p.Settings, p.Usage) (float64, bool) // in US dollars, if the price is known; may be nil
 	Background int                                       // commands
 }

@@ -41,8 +41,8 @@ func May(s p.Settings) string {
 // A Fact is a part of the status line. Where there is little room, those of
 // the lowest rank are left out.
 type Fact struct {
-	Text string
-	Rank int
+	Text string // what is shown
+	Rank int    // the lowest goes first
 }
 
 // Fit joins as many facts as fit, in their order.

@@ -8,4 +8,6 @@ func Do(work func() (then func() tea.Cmd)) tea.Cmd {
 }
 
 // Done is the message of a command that Do has carried out. The model calls Then in Update.
-type Done struct{ Then func() tea.Cmd }
+type Done struct {
+	Then func() tea.Cmd // what the work led to
+}

@@ -121,7 +121,7 @@ func (t *terminal) forward(ctx context.Context, events <-chan uv.Event, resized 
 	}
 }
 
-// pause stops reading, so that somebody else can.
+// pause stops reading, so that another program can.
 func (t *terminal) pause() {
 	if t.reader == nil {
 		return

@@ -27,11 +27,11 @@ const frameTime = 8 * time.Millisecond
 // writeTime is how long a terminal that takes nothing is waited for at the end.
 const writeTime = 500 * time.Millisecond
 
-// Options are what a program is given.
+// Options are the terminal of a program.
 type Options struct {
 	In  io.Reader // a terminal, or what stands for one in tests
-	Out io.Writer
-	Env []string
+	Out io.Writer // the same terminal
+	Env []string  // says what the terminal can do
 }
 
 // ErrPanic says that a bug ended the program; what it was has been printed.
@@ -40,7 +40,7 @@ var ErrPanic = errors.New("fermata crashed because of a bug; details are above")
 // ErrKilled says that Kill ended the program.
 var ErrKilled = errors.New("the screen was closed")
 
-// A Program shows a model. Send and Kill may be called by anybody.
+// A Program shows a model. Send and Kill may be called from any goroutine.
 type Program struct {
 	model tea.Model
 	o     Options

@@ -151,7 +151,7 @@ func (s *screen) draw(v tea.View) {
 		head, tail = s.enter(v), ""
 	} else {
 		if v.AltScreen && !s.last.AltScreen {
-			s.erase() // nobody knows where it is if the size changes meanwhile
+			s.erase() // it is not known where it is if the size changes meanwhile
 		}
 		head = s.modes(v)
 	}

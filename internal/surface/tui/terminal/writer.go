@@ -16,7 +16,7 @@ func newWriter(out io.Writer) *writer {
 	w := &writer{work: make(chan []byte, 1), done: make(chan struct{}, 1)}
 	go func() { // ends with last, or never, if the terminal takes nothing any more
 		for data := range w.work {
-			// A terminal that is gone is noticed by whoever reads from it.
+			// A terminal that is gone is noticed by the reader of its keys.
 			_, _ = out.Write(data)
 			w.done <- struct{}{}
 		}

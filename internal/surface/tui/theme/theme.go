@@ -1,5 +1,5 @@
 // Package theme says how things look: a [Role] is what a piece of text is, and a
-// [Theme] paints it. Nobody else writes an escape code.
+// [Theme] paints it. No other package writes an escape code.
 package theme
 
 import "strings"
@@ -97,6 +97,6 @@ func (t *Theme) Paint(r Role, s string) string {
 	return s
 }
 
-// Colored reports whether the theme has colours. Who would tell two things apart
-// by colour alone needs a sign besides if it has none.
+// Colored reports whether the theme has colours. What differs in colour alone
+// needs a sign besides if it has none.
 func (t *Theme) Colored() bool { return t != nil && t.color }
