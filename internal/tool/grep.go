@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/rootfs"
@@ -218,7 +219,7 @@ func (q search) search(ctx context.Context, files *Files, root string) (string, 
 		return orNone(b.String()), err
 	}
 	err = walk(ctx, root, 1000, func(rel string, d fs.DirEntry) error {
-		if !d.Type().IsRegular() || q.glob != "" && !matchesGlob(q.glob, rel) {
+		if !d.Type().IsRegular() || q.glob != "" && !git.MatchesGlob(q.glob, rel) {
 			return nil
 		}
 		return file(filepath.Join(q.path, rel), filepath.Join(root, rel))

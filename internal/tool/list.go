@@ -77,7 +77,7 @@ func (l *List) list(ctx context.Context, call Call, dir, pattern string, depth i
 	var b strings.Builder
 	n, more := 0, false
 	err = walk(ctx, root, depth, func(rel string, d fs.DirEntry) error {
-		if pattern != "" && (d.IsDir() || !matchesGlob(pattern, rel)) {
+		if pattern != "" && (d.IsDir() || !git.MatchesGlob(pattern, rel)) {
 			return nil
 		}
 		if n == listEntries || b.Len()+len(rel) > defaultBytes {

@@ -1,23 +1,21 @@
-package tool
+package git
 
 import (
 	"path"
 	"regexp"
 	"strings"
-
-	"github.com/fermata-agent/fermata/internal/git"
 )
 
-// matchesGlob reports whether a relative path fits a glob as rg takes it: one
+// MatchesGlob reports whether a relative path fits a glob as rg takes it: one
 // without a slash is for names.
-func matchesGlob(glob, rel string) bool {
+func MatchesGlob(glob, rel string) bool {
 	exclude := strings.HasPrefix(glob, "!")
 	glob = strings.TrimPrefix(glob, "!")
 	if !strings.Contains(glob, "/") {
 		rel = path.Base(rel)
 	}
 	for _, g := range braces(strings.TrimPrefix(glob, "/")) {
-		if match, err := regexp.Compile("^" + git.GlobExpr(g) + "$"); err == nil && match.MatchString(rel) {
+		if match, err := regexp.Compile("^" + GlobExpr(g) + "$"); err == nil && match.MatchString(rel) {
 			return !exclude
 		}
 	}
