@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/rootfs"
+	"github.com/fermata-agent/fermata/internal/tool/openfile"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -21,6 +22,8 @@ type Files struct {
 	// Secret says which paths must not be read: keys, tokens, fermata's own
 	// sockets. The path is absolute, symbolic links resolved. May be nil.
 	Secret func(path string) bool
+
+	Buffers openfile.Buffers // what the user has open in an editor; may be nil
 }
 
 // locate returns the absolute path that a model means, symbolic links resolved.
@@ -43,6 +46,21 @@ func (f *Files) locate(call Call, path string) (string, error) {
 
 // secret reports whether a path must not be read.
 func (f *Files) secret(path string) bool { return f != nil && f.Secret != nil && f.Secret(path) }
+
+// buffer returns what the user's editor has of a file, after the same checks as for the disk. It is false if there is no editor, or it cannot say.
+func (f *Files) buffer(ctx context.Context, call Call, path string) (string, bool) {
+	if f == nil || f.Buffers == nil {
+		return "", false
+	}
+	real, err := f.locate(call, path)
+	if err != nil {
+		return "", false
+	}
+	if info, err := rootfs.Lstat(real); err != nil || !info.Mode().IsRegular() || info.Size() > openfile.MaxSize {
+		return "", false
+	}
+	return f.Buffers.Read(ctx, real)
+}
 
 // open opens a regular file. It never waits for a pipe or a device.
 func (f *Files) open(call Call, path string) (*os.File, fs.FileInfo, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/sandbox"
 	"github.com/fermata-agent/fermata/internal/tool/args"
+	"github.com/fermata-agent/fermata/internal/tool/openfile"
 	"github.com/fermata-agent/fermata/protocol"
 )
 
@@ -36,6 +37,8 @@ type Patch struct {
 	Secret func(path string) bool
 
 	NoEscalation bool // an approval does not let it write outside the sandbox
+
+	Buffers openfile.Buffers // what the user has open in an editor; may be nil
 
 	slot slot // patches are applied one at a time
 }
@@ -117,7 +120,7 @@ func (t *Patch) apply(ctx context.Context, call Call, text, dir string) Result {
 // patches at the same time.
 func (t *Patch) change(ctx context.Context, call Call, parsed *syntax.Patch, dir string) Result {
 	defer t.slot.take()()
-	plan, err := patch.Verify(ctx, t.files(), dir, parsed)
+	plan, apply, err := t.plan(ctx, parsed, dir)
 	if err != nil {
 		return notApplied(ctx, fmt.Errorf("error: %w", err))
 	}
@@ -139,7 +142,7 @@ func (t *Patch) change(ctx context.Context, call Call, parsed *syntax.Patch, dir
 		return Result{Ask: &protocol.ApprovalRequested{Kind: protocol.ApprovePatch, Cwd: dir, Reason: ruling.Text, RefusedFor: ruling.Reason, Detail: changes}}
 	}
 	t.Changes.before(ctx, call)
-	if err := t.write(ctx, call, plan, changes); err != nil {
+	if err := t.write(ctx, call, plan, changes, apply); err != nil {
 		return notApplied(ctx, err)
 	}
 	t.Changes.patched(plan)
@@ -160,7 +163,7 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // write records the patch, then writes it. From the records whoever opens the
 // conversation after a crash knows what to make of what is on disk.
-func (t *Patch) write(ctx context.Context, call Call, plan *patch.Plan, changes json.RawMessage) error {
+func (t *Patch) write(ctx context.Context, call Call, plan *patch.Plan, changes json.RawMessage, apply openfile.Apply) error {
 	rec := plan.Record()
 	started, err := patchStarted(plan, rec)
 	if err != nil {
@@ -173,7 +176,7 @@ func (t *Patch) write(ctx context.Context, call Call, plan *patch.Plan, changes 
 	if err := call.Host.Record(ctx, started); err != nil {
 		return err
 	}
-	err = patch.Apply(ctx, t.files(), plan, rec, func(patch.Record) error {
+	err = apply(ctx, plan, rec, func(patch.Record) error {
 		return call.Host.Record(ctx, &protocol.PatchCommitted{Patch: rec.ID, Call: started.Call})
 	})
 	var incomplete *patch.IncompleteError
@@ -181,6 +184,24 @@ func (t *Patch) write(ctx context.Context, call Call, plan *patch.Plan, changes 
 		settle(ctx, call, rec, err == nil)
 	}
 	return err
+}
+
+// plan works out what a patch does to the files, as the user's editor has them if there is one, and what carries it out.
+func (t *Patch) plan(ctx context.Context, parsed *syntax.Patch, dir string) (*patch.Plan, openfile.Apply, error) {
+	disk := func(ctx context.Context, p *patch.Plan, rec patch.Record, commit func(patch.Record) error) error {
+		return patch.Apply(ctx, t.files(), p, rec, commit)
+	}
+	if t.Buffers == nil {
+		p, err := patch.Verify(ctx, t.files(), dir, parsed)
+		return p, disk, err
+	}
+	open := openfile.NewFS(ctx, t.files(), t.Buffers)
+	p, err := patch.Verify(ctx, open, dir, parsed)
+	if err != nil {
+		return nil, nil, err
+	}
+	apply, err := open.Apply(p, disk)
+	return p, apply, err
 }
 
 // patchStarted is the record of a patch that is about to be written.

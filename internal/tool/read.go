@@ -91,6 +91,9 @@ func (r *Read) file(ctx context.Context, call Call, path string, first, limit in
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	defer f.Close()
+	if text, ok := r.Files.buffer(ctx, call, path); ok {
+		return numbered(ctx, bufio.NewReader(strings.NewReader(text)), path, first, limit)
+	}
 	b := bufio.NewReaderSize(f, 64<<10)
 	if start, _ := b.Peek(8000); bytes.IndexByte(start, 0) >= 0 {
 		return "", fmt.Errorf("%s: this is a binary file of %d bytes", path, info.Size())
