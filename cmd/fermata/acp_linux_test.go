@@ -1,11 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/fermata-agent/fermata/internal/model/modeltest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -178,4 +182,115 @@ func TestACPDetached(t *testing.T) {
 		u := within(m, "params", "update")
 		return within(u, "sessionUpdate") == "tool_call_update" && within(u, "status") == "completed"
 	})
+}
+
+// allow answers what the server asks, with yes, until a request is answered.
+func (e *editor) allow(id int) map[string]any {
+	e.t.Helper()
+	return e.await(fmt.Sprint("the answer to request ", id), func(m map[string]any) bool {
+		if m["method"] == "session/request_permission" {
+			e.send(`{"jsonrpc":"2.0","id":%v,"result":{"outcome":{"outcome":"selected","optionId":"approved"}}}`, m["id"])
+		}
+		return m["method"] == nil && m["id"] == float64(id)
+	})
+}
+
+// The MCP servers that an editor names belong to their session alone, and end with it; one that does not start fails nothing.
+func TestACPServersOfASession(t *testing.T) {
+	t.Parallel()
+	s := newMCPSite(t, "on-request",
+		modeltest.Respond(modeltest.Call("c", "inner__codex", `{"prompt":"go deeper"}`)),
+		modeltest.Respond(modeltest.Say("from within")),
+		modeltest.Respond(modeltest.Say("all done")),
+		modeltest.Respond(modeltest.Say("without it")),
+		modeltest.Respond(modeltest.Say("nor after a load")))
+	e := s.acpClient()
+	open := func(servers string) string {
+		answer := e.ask("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[%s]}`, s.work, servers))
+		id, _ := within(answer, "result", "sessionId").(string)
+		return id
+	}
+	inner := fmt.Sprintf(`{"name":"inner","command":%q,"args":["mcp-server"],"env":[{"name":"FERMATA_HOME","value":%q}]}`, s.bin, filepath.Join(s.dir, "home", "fermata"))
+	e.session = open(inner + `,{"name":"broken","command":"/does/not/exist","args":[],"env":[]}`)
+	if e.session == "" {
+		t.Fatal("a server that does not start has failed the session")
+	}
+	if answer := e.allow(e.say("call it")); within(answer, "result", "stopReason") != "end_turn" {
+		t.Errorf("the prompt is answered %v", answer)
+	}
+	if last := strings.Join(tail(s.srv.Wait(3), 1), " "); !strings.Contains(last, "from within") {
+		t.Errorf("the model was sent %s", last)
+	}
+	servers := func() (list []row) {
+		for _, r := range below(e.cmd.Process.Pid) {
+			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", r.pid)); strings.Contains(string(line), "\x00mcp-server\x00") {
+				list = append(list, r)
+			}
+		}
+		return list
+	}
+	started := servers()
+	if len(started) == 0 {
+		t.Error("the server does not run")
+	}
+	first := e.session
+	e.session = open("")
+	e.allow(e.say("and now?"))
+	if offered := lastTools(s.srv.Wait(4)); strings.Contains(offered, "inner__codex") {
+		t.Errorf("another session is offered %s", offered)
+	}
+	e.session = first
+	e.ask("session/close", `{"sessionId":"S"}`)
+	for _, r := range started {
+		if lives(r) {
+			t.Errorf("%v lives on after the session was closed", r)
+		}
+	}
+	e.ask("session/load", fmt.Sprintf(`{"sessionId":"S","cwd":%q,"mcpServers":[]}`, s.work))
+	e.allow(e.say("and now?"))
+	if offered := lastTools(s.srv.Wait(5)); strings.Contains(offered, "inner__codex") {
+		t.Errorf("the session that was loaded without a server is offered %s", offered)
+	}
+}
+
+// What is not saved in the editor is read and changed there, by way of the real tools.
+func TestACPOpenFiles(t *testing.T) {
+	t.Parallel()
+	s := newMCPSite(t, "never",
+		modeltest.Respond(modeltest.Call("c1", "read_file", `{"path":"a.txt"}`)),
+		modeltest.Respond(modeltest.Call("c2", "edit", `{"path":"a.txt","old_text":"typed","new_text":"changed"}`)),
+		modeltest.Respond(modeltest.Say("all done")))
+	s.file("a.txt", "saved\n")
+	e := &editor{mcpClient: s.onPipes("acp")}
+	e.ask("initialize", `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}}}`)
+	answer := e.ask("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, s.work))
+	e.session, _ = within(answer, "result", "sessionId").(string)
+	id, written := e.say("change it"), ""
+	e.await("the answer", func(m map[string]any) bool {
+		switch m["method"] {
+		case "fs/read_text_file":
+			e.send(`{"jsonrpc":"2.0","id":%v,"result":{"content":"typed\n"}}`, m["id"])
+		case "fs/write_text_file":
+			written = fmt.Sprint(within(m, "params", "path"), " ", within(m, "params", "content"))
+			e.send(`{"jsonrpc":"2.0","id":%v,"result":{}}`, m["id"])
+		}
+		return m["method"] == nil && m["id"] == float64(id)
+	})
+	if want := filepath.Join(s.work, "a.txt") + " changed\n"; written != want {
+		t.Errorf("the editor was asked to write %q, want %q", written, want)
+	}
+	if got := s.read("a.txt"); got != "saved\n" {
+		t.Errorf("on disk there is %q", got)
+	}
+	if sent := strings.Join(tail(s.srv.Wait(2), 1), " "); !strings.Contains(sent, "typed") {
+		t.Errorf("the model was sent %s", sent)
+	}
+	s.fsck(e.session)
+}
+
+// lastTools are the tools that a request offers.
+func lastTools(r *modeltest.Request) string {
+	var body struct{ Tools any }
+	_ = json.Unmarshal(r.Raw, &body) // it was answered
+	return fmt.Sprint(body.Tools)
 }

@@ -167,6 +167,10 @@ func TestNoMethodExceedsTheCommandLine(t *testing.T) {
 				params := strings.ReplaceAll(strings.ReplaceAll(r.params, "OUT", out), `"T"`, fmt.Sprintf("%q", c.session))
 				judge(t, r, fmt.Sprint(c.ask(r.method, params)), out)
 			}
+			server := raise{"session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[{"name":"x","command":"/bin/sh","args":["-c",%q],"env":[]}]}`, pl.work, "echo x > "+out), ""}
+			made := within(c.ask(server.method, server.params), "result", "sessionId")
+			c.ask("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"hello"}]}`, made)) // tools are waited for
+			judge(t, server, "", out)
 			if answer := fmt.Sprint(c.ask("session/set_mode", `{"sessionId":"S","modeId":"auto"}`)); strings.Contains(answer, "is not allowed here") == limit.writes {
 				t.Errorf("a mode that writes in the workspace is answered %s", answer)
 			}

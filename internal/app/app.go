@@ -87,6 +87,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	}
 	known := len(l.Warnings)
 	r := w.newSetup(l, o.Snapshots, os.Environ)
+	w.own = r
 	if o.Warn != nil {
 		for _, more := range r.Warnings[known:] {
 			o.Warn(more)

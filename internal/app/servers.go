@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/fermata-agent/fermata/internal/app/clienttools"
 	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/app/message"
 	"github.com/fermata-agent/fermata/internal/app/project"
@@ -12,6 +13,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
+	"github.com/fermata-agent/fermata/internal/tool/openfile"
 )
 
 // MCPStatus is the state of an MCP server, for people.
@@ -57,6 +59,18 @@ func (l Loaded) openServers(ctx context.Context, defs map[string]config.MCPServe
 		Spawner: spawner, Dir: l.Options.Cwd, Getenv: l.Options.Env, Version: l.version,
 		Cache: filepath.Join(l.Config.Home, "cache", "mcp"), NoEscalation: allowed.NoEscalation, Logins: l.Logins,
 	})
+}
+
+// OpenClientTools prepares what a client brings to its conversation in a directory, as far as that is allowed. The caller closes it.
+func (a *App) OpenClientTools(dir string, defs map[string]config.MCPServer, open openfile.Buffers) (*clienttools.Set, []config.Warning) {
+	defs, warnings := a.limits.AllowServers(defs)
+	s := &clienttools.Set{Defs: defs, Buffers: open}
+	if len(defs) > 0 {
+		own := a.shared.own.Loaded
+		own.Options.Cwd = a.place(dir)
+		s.Servers = own.openServers(a.base, defs, a.spawner, a.limits)
+	}
+	return s, warnings
 }
 
 // CheckMCPServers starts some servers, side by side, and returns how that went. They

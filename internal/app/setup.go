@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fermata-agent/fermata/internal/app/clienttools"
 	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/app/notify"
 	"github.com/fermata-agent/fermata/internal/app/undo"
@@ -69,6 +70,7 @@ type shared struct {
 	limits  limits.Limiter
 	spawner *proc.Spawner
 	warn    func(config.Warning) // nil if nobody wants to know
+	own     *setup               // of this process
 
 	starting sync.WaitGroup // programs that are notified
 
@@ -142,6 +144,9 @@ const maxSetups = 32
 
 // forClient returns what the turns of a client are run with: see conversation.Config.For.
 func (w *shared) forClient(brings any) (conversation.Config, error) {
+	if s, ok := brings.(*clienttools.Set); ok { // of a client of this process
+		return w.own.with(s).turns(), nil
+	}
 	raw, ok := brings.(json.RawMessage)
 	if !ok {
 		return conversation.Config{}, fmt.Errorf("a client brings a %T", brings)
@@ -198,6 +203,18 @@ func (w *shared) allowLaunch(from launch, loaded Loaded) error {
 		return configError(err)
 	}
 	return w.limits.AllowProvider(choice.Provider, defined)
+}
+
+// with returns the setup with what a client brings beside.
+func (r setup) with(s *clienttools.Set) *setup {
+	kit := *r.kit
+	kit.client, kit.defs = s, maps.Clone(kit.defs)
+	if kit.defs == nil {
+		kit.defs = map[string]config.MCPServer{}
+	}
+	maps.Copy(kit.defs, s.Defs)
+	r.kit = &kit
+	return &r
 }
 
 // turns is the part of a conversation's configuration that says what its turns are run with.

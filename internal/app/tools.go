@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/internal/app/clienttools"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
@@ -25,7 +26,8 @@ type toolkit struct {
 	config  *config.Config
 	spawner *proc.Spawner
 	models  *Models
-	servers *mcp.Servers // nil if none is configured
+	servers *mcp.Servers     // nil if none is configured
+	client  *clienttools.Set // what a client brings beside; nil if nothing
 	defs    map[string]config.MCPServer
 	dir     string // where servers are started
 
@@ -47,7 +49,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	secret := secretFiles(k.config)
 	homes, guarded := config.Homes(os.Getenv), guarded(k.config, k.defs, k.dir)
 	patches := &tool.Patch{
-		Freeform: k.freeform(s), Home: k.config.Home, OtherHomes: homes, Guarded: guarded, Changes: changes, Secret: secret, NoEscalation: k.noEscalation,
+		Freeform: k.freeform(s), Home: k.config.Home, OtherHomes: homes, Guarded: guarded, Changes: changes, Secret: secret, NoEscalation: k.noEscalation, Buffers: k.client.OpenFiles(),
 	}
 	shell := &tool.Shell{
 		Spawner: k.spawner, Timeout: k.config.CommandTimeout, Grace: grace(k.config), Home: k.config.Home,
@@ -55,7 +57,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 		Environ: k.environ(s), PIDNamespace: k.config.PIDNamespace, Changes: changes, Patch: patches,
 		CanAsk: canAsk(s) && !k.noEscalation && !s.Plan, NoEscalation: k.noEscalation, Prefixes: k.projects.Rules, CommandDir: k.commands,
 	}
-	files := &tool.Files{Secret: secret}
+	files := &tool.Files{Secret: secret, Buffers: k.client.OpenFiles()}
 	var list []tool.Tool
 	offer := func(ok bool, tools ...tool.Tool) {
 		for _, t := range tools {
@@ -78,10 +80,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	user := *shell
 	user.NoEscalation = k.noEscalation || k.confineUser
 	offer(false, &tool.UserShell{Shell: &user})
-	if k.servers != nil {
-		offer(true, k.servers.Tools(s.Cwd, k.projects.ToolApproval)...)
-		offer(true, k.servers.ResourceTools(s.Cwd, k.projects.ToolApproval)...)
-	}
+	offer(true, k.client.Tools(k.servers, s.Cwd, k.projects.ToolApproval)...)
 	return list
 }
 
@@ -97,10 +96,7 @@ func guarded(cfg *config.Config, defs map[string]config.MCPServer, dir string) [
 
 // await returns what waits for the tools of MCP servers, nil if they are known.
 func (k *toolkit) await(s p.Settings) func(context.Context) ([]string, error) {
-	if k.servers == nil {
-		return nil
-	}
-	return k.servers.Await(s.Cwd)
+	return k.client.Await(k.servers, s.Cwd)
 }
 
 // canAsk reports whether a command can ask for more than the sandbox allows.

@@ -43,7 +43,7 @@ func (q *Question) Withdraw(reason string) {
 		return
 	}
 	params := map[string]any{"requestId": q.id}
-	if reason != "" {
+	if reason != "" && !q.c.o.AnswerCancelled { // that protocol has no reasons
 		params["reason"] = reason
 	}
 	line, _ := encode(wireRequest{Version: q.c.version(), Method: q.c.o.Cancel, Params: params})

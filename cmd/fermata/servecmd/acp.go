@@ -37,7 +37,8 @@ func serveACP(ctx context.Context, s cli.Streams, f cli.RunFlags) error {
 	return runServer(ctx, s, f, func(ctx context.Context, r *app.App) error {
 		server := acp.New(acp.Options{
 			Engine: r.Engine, Version: cli.Version(), Settings: r.Settings, Change: r.Change, Allow: savePermission(r), Detached: r.Detached, Local: acpLocal{r},
-			Log: slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn})), Panicked: r.Panicked(),
+			Elsewhere: func(id p.ConversationID) bool { return r.Engine.Joined(id) != 0 },
+			Log:       slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn})), Panicked: r.Panicked(),
 		})
 		return server.Serve(ctx, s.In, s.RawOut)
 	})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -212,6 +213,20 @@ func (l Limiter) AllowUndo() error {
 		return nil
 	}
 	return l.CheckSandbox(p.SandboxPolicy{Mode: p.SandboxWorkspaceWrite})
+}
+
+// AllowServers leaves out those MCP servers that a client may not bring: they run outside the sandbox, so none where the command line
+// limits that.
+func (l Limiter) AllowServers(defs map[string]config.MCPServer) (map[string]config.MCPServer, []config.Warning) {
+	if !l.ConfineUser && !l.NoEscalation {
+		return l.Servers.Allow(defs)
+	}
+	var warnings []config.Warning
+	for _, name := range slices.Sorted(maps.Keys(defs)) {
+		text := fmt.Sprintf("the MCP server %s is not used: %s limits the sandbox, outside of which it would run", name, l.From)
+		warnings = append(warnings, config.Warning{Problem: config.Problem{Text: text}})
+	}
+	return nil, warnings
 }
 
 // AllowPermission reports whether a client may have something run unasked from now on, also by other processes: not if

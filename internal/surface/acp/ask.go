@@ -113,7 +113,7 @@ func (s *session) answered(call p.CallID, offer *project.Permission, result json
 	default:
 		op.Decision, op.Message = decision(in.Outcome.OptionID)
 	}
-	if _, err := s.c.s.o.Engine.Submit(ctx, s.id, op); err != nil { // another client may have been quicker
+	if _, err := s.run(ctx, op); err != nil { // another client may have been quicker
 		s.c.s.o.Log.Debug("answer", "error", err)
 	}
 }

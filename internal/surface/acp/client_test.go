@@ -19,10 +19,12 @@ import (
 
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/clienttools"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/tool/openfile"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -101,6 +103,13 @@ func (fakeLocal) Allows(s p.Settings) error {
 
 func (fakeLocal) Prompts(string) []skills.Prompt {
 	return []skills.Prompt{{Name: "greet", Description: "greets", Arguments: "NAME", Text: "Say hello to $1.", File: "greet.md"}}
+}
+
+func (fakeLocal) OpenClientTools(_ string, defs map[string]config.MCPServer, open openfile.Buffers) (*clienttools.Set, []config.Warning) {
+	if len(defs) > 0 {
+		return &clienttools.Set{Buffers: open}, []config.Warning{{Problem: config.Problem{Text: "no servers here"}}}
+	}
+	return &clienttools.Set{Buffers: open}, nil
 }
 
 func (fakeLocal) Undo(context.Context, p.ConversationID, p.TurnID) (*app.Undo, error) {

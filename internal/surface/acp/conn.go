@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,6 +154,16 @@ func (c *conn) find(name string) (*session, error) {
 		return s, nil
 	}
 	return nil, notFound(name)
+}
+
+// letGo ends what the client brought to its sessions.
+func (c *conn) letGo() {
+	c.mu.Lock()
+	list := slices.Collect(maps.Values(c.sessions))
+	c.mu.Unlock()
+	for _, s := range list {
+		s.letGo()
+	}
 }
 
 // update sends an update. It waits while too much waits for the client. If it fails the client has gone.

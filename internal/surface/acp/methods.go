@@ -34,6 +34,8 @@ func (c *conn) methods() []jsonrpc.Method {
 		jsonrpc.Notification[wire.Notification]("session/update"),
 		jsonrpc.Ask[wire.RequestPermission, wire.Permission]("session/request_permission"),
 		jsonrpc.Ask[wire.Elicit, wire.Elicited]("elicitation/create"),
+		jsonrpc.Ask[wire.ReadFile, wire.FileContent]("fs/read_text_file"),
+		jsonrpc.Ask[wire.WriteFile, wire.None]("fs/write_text_file"),
 	}
 }
 

@@ -36,7 +36,7 @@ func (c *conn) prompt(ctx context.Context, r *jsonrpc.Request, in wire.Prompt) (
 	}
 	x := s.expect(c.nextRef())
 	// A message that was read is recorded, also if the client leaves or cancels meanwhile.
-	if _, err := c.s.o.Engine.Submit(context.WithoutCancel(ctx), s.id, p.UserTurn{Content: content, Ref: x.ref}); err != nil {
+	if _, err := s.run(ctx, p.UserTurn{Content: content, Ref: x.ref}); err != nil {
 		s.drop(x)
 		return wire.PromptResult{}, failed(err, s.id)
 	}
@@ -56,7 +56,7 @@ func (c *conn) doCommand(ctx context.Context, s *session, cmd command, args stri
 
 // runOp submits an op that runs a turn.
 func (c *conn) runOp(ctx context.Context, r *jsonrpc.Request, s *session, op p.Op) (wire.PromptResult, error) {
-	receipt, err := c.s.o.Engine.Submit(context.WithoutCancel(ctx), s.id, op)
+	receipt, err := s.run(ctx, op)
 	if err != nil {
 		return wire.PromptResult{}, failed(err, s.id)
 	}

@@ -17,10 +17,13 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/app/clienttools"
 	"github.com/fermata-agent/fermata/internal/app/project"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/config/skills"
 	"github.com/fermata-agent/fermata/internal/panics"
 	"github.com/fermata-agent/fermata/internal/surface/acp/wire"
+	"github.com/fermata-agent/fermata/internal/tool/openfile"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -37,6 +40,9 @@ type Options struct {
 	// Allow remembers what may run unasked from now on. Clients are offered nothing of the kind if it is nil.
 	Allow func(project.Permission) error
 
+	// Elsewhere reports whether another process runs the turns of a conversation, which cannot use what a client brings to this one. May be nil.
+	Elsewhere func(p.ConversationID) bool
+
 	Detached bool // turns are run by another process, and do not end with the connection
 
 	Local Local        // what can be asked about the machine
@@ -52,6 +58,7 @@ type Local interface {
 	Cost(p.Settings, p.Usage) (usd float64, ok bool) // false if it is not known
 	Allows(p.Settings) error                         // why settings are not allowed here; nil if they are
 	Prompts(cwd string) []skills.Prompt              // prompt files that can be sent by their name
+	OpenClientTools(cwd string, servers map[string]config.MCPServer, open openfile.Buffers) (*clienttools.Set, []config.Warning)
 	Undo(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error)
 }
 
@@ -71,6 +78,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	c := s.newConn(ctx)
 	defer c.end()
 	context.AfterFunc(c.rpc.Ending(), func() { c.count(0) })
+	defer c.letGo()
 	return c.rpc.Serve(ctx, in, out)
 }
 
@@ -80,6 +88,7 @@ func (s *Server) capabilities() wire.AgentCapabilities {
 	return wire.AgentCapabilities{
 		LoadSession: true,
 		Prompt:      wire.PromptCapabilities{Image: true, EmbeddedContext: true},
+		MCP:         wire.MCPCapabilities{HTTP: true},
 		Session:     wire.SessionCapabilities{List: offered, Resume: offered, Close: offered, Delete: offered},
 		Meta:        map[string]any{"fermata": map[string]any{"promptWhileRunning": "steer"}},
 	}

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fermata-agent/fermata/internal/app/clienttools"
 	"github.com/fermata-agent/fermata/internal/surface/acp/updates"
+	"github.com/fermata-agent/fermata/internal/surface/acp/wire"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -20,9 +22,12 @@ type session struct {
 	configured p.Settings // what it was opened with
 
 	mu      sync.Mutex
-	follow  *follower     // that sends the client what happens; guarded by mu
-	expects []*expected   // prompts that are not answered; guarded by mu
-	last    updates.Ended // the last turn whose end the client was sent; guarded by mu
+	brings  *clienttools.Set // what its turns are run with beside; guarded by mu
+	servers []wire.MCPServer // that the client named for it; guarded by mu
+	warned  bool             // that another process does not use them; guarded by mu
+	follow  *follower        // that sends the client what happens; guarded by mu
+	expects []*expected      // prompts that are not answered; guarded by mu
+	last    updates.Ended    // the last turn whose end the client was sent; guarded by mu
 }
 
 // An expected is a prompt that is to be answered when its turn has ended.
@@ -38,20 +43,21 @@ type expected struct {
 
 // open follows a conversation from its beginning. When everything that there is has been sent, or left out if skip is set, it calls
 // answer, which is to reply, and goes on with what happens. What the client followed before ends there. It returns when answer was called.
-func (c *conn) open(ctx context.Context, id p.ConversationID, skip bool, answer func(*session, *updates.Fold)) error {
-	s := c.session(id)
+func (c *conn) open(ctx context.Context, s *session, skip bool, answer func(*updates.Fold)) error {
 	s.stop()
-	f := s.newFollower(skip, func(fold *updates.Fold) { answer(s, fold) })
+	f := s.newFollower(skip, answer)
 	c.rpc.Go(f.run)
 	select {
 	case err := <-f.begun:
 		if err != nil {
 			s.fail(err)
+			s.letGo()
 		}
 		return err
 	case <-ctx.Done():
 		f.stop()
 		s.fail(context.Cause(ctx))
+		s.letGo()
 		return context.Cause(ctx)
 	}
 }

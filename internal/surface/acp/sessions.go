@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/jsonrpc"
 	"github.com/fermata-agent/fermata/internal/surface/acp/updates"
 	"github.com/fermata-agent/fermata/internal/surface/acp/wire"
@@ -17,17 +18,21 @@ func settingsFor(cwd string) app.SettingsRequest {
 	return app.SettingsRequest{Cwd: cwd, Interactive: true}
 }
 
-// check refuses what a session cannot have.
-func (c *conn) check(in wire.NewSession) error {
+// check refuses what a session cannot have. It returns the MCP servers that the client names.
+func (c *conn) check(in wire.NewSession) (map[string]config.MCPServer, error) {
 	if len(in.Directories) > 0 {
-		return badParams("additionalDirectories are not offered: see agentCapabilities")
+		return nil, badParams("additionalDirectories are not offered: see agentCapabilities")
 	}
-	return directory(in.Cwd)
+	if err := directory(in.Cwd); err != nil {
+		return nil, err
+	}
+	return definitions(in.MCPServers)
 }
 
 func (c *conn) newSession(ctx context.Context, r *jsonrpc.Request, in wire.NewSession) (wire.NewSessionResult, error) {
 	none := wire.NewSessionResult{}
-	if err := c.check(in); err != nil {
+	servers, err := c.check(in)
+	if err != nil {
 		return none, err
 	}
 	settings, remarks, err := c.s.o.Settings(settingsFor(in.Cwd))
@@ -38,7 +43,9 @@ func (c *conn) newSession(ctx context.Context, r *jsonrpc.Request, in wire.NewSe
 	if err != nil {
 		return none, failed(err, id)
 	}
-	err = c.open(ctx, id, false, func(s *session, f *updates.Fold) {
+	s := c.session(id)
+	remarks = append(remarks, s.bring(in, servers)...)
+	err = c.open(ctx, s, false, func(f *updates.Fold) {
 		r.Reply(wire.NewSessionResult{SessionID: string(id), State: s.state(ctx, f.Settings)}, nil)
 		s.greet(remarks)
 	})
@@ -57,7 +64,8 @@ func (c *conn) resumeSession(ctx context.Context, r *jsonrpc.Request, in wire.Op
 
 func (c *conn) openSession(ctx context.Context, r *jsonrpc.Request, in wire.OpenSession, skip bool) (wire.State, error) {
 	none := wire.State{}
-	if err := c.check(in.NewSession); err != nil {
+	servers, err := c.check(in.NewSession)
+	if err != nil {
 		return none, err
 	}
 	id, err := p.ParseConversationID(in.SessionID)
@@ -77,7 +85,9 @@ func (c *conn) openSession(ctx context.Context, r *jsonrpc.Request, in wire.Open
 			return none, failed(err, id)
 		}
 	}
-	err = c.open(ctx, id, skip, func(s *session, f *updates.Fold) {
+	s := c.session(id)
+	remarks = append(remarks, s.bring(in.NewSession, servers)...)
+	err = c.open(ctx, s, skip, func(f *updates.Fold) {
 		r.Reply(s.state(ctx, f.Settings), nil)
 		s.greet(remarks)
 	})
@@ -146,6 +156,7 @@ func (c *conn) leave(ctx context.Context, s *session) {
 	s.stop()
 	s.forget()
 	s.fail(errors.New("the session was closed"))
+	s.letGo()
 	if !c.s.o.Detached {
 		if err := c.s.o.Engine.Release(ctx, s.id); err != nil {
 			c.s.o.Log.Warn("close session", "error", err)
