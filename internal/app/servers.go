@@ -64,13 +64,9 @@ func (l Loaded) openServers(ctx context.Context, defs map[string]config.MCPServe
 // OpenClientTools prepares what a client brings to its conversation in a directory, as far as that is allowed. The caller closes it.
 func (a *App) OpenClientTools(dir string, defs map[string]config.MCPServer, open openfile.Buffers) (*clienttools.Set, []config.Warning) {
 	defs, warnings := a.limits.AllowServers(defs)
-	s := &clienttools.Set{Defs: defs, Buffers: open}
-	if len(defs) > 0 {
-		own := a.shared.own.Loaded
-		own.Options.Cwd = a.place(dir)
-		s.Servers = own.openServers(a.base, defs, a.spawner, a.limits)
-	}
-	return s, warnings
+	own := a.shared.own.Loaded
+	own.Options.Cwd = a.place(dir)
+	return clienttools.New(defs, open, func() *mcp.Servers { return own.openServers(a.base, defs, a.spawner, a.limits) }), warnings
 }
 
 // CheckMCPServers starts some servers, side by side, and returns how that went. They

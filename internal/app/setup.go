@@ -208,12 +208,7 @@ func (w *shared) allowLaunch(from launch, loaded Loaded) error {
 // with returns the setup with what a client brings beside.
 func (r setup) with(s *clienttools.Set) *setup {
 	kit := *r.kit
-	kit.client, kit.defs = s, maps.Clone(kit.defs)
-	if kit.defs == nil {
-		kit.defs = map[string]config.MCPServer{}
-	}
-	maps.Copy(kit.defs, s.Defs)
-	r.kit = &kit
+	kit.client, r.kit = s, &kit
 	return &r
 }
 

@@ -47,7 +47,7 @@ type toolkit struct {
 func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
 	secret := secretFiles(k.config)
-	homes, guarded := config.Homes(os.Getenv), guarded(k.config, k.defs, k.dir)
+	homes, guarded := config.Homes(os.Getenv), guarded(k.config, k.client.Definitions(k.defs), k.dir)
 	patches := &tool.Patch{
 		Freeform: k.freeform(s), Home: k.config.Home, OtherHomes: homes, Guarded: guarded, Changes: changes, Secret: secret, NoEscalation: k.noEscalation, Buffers: k.client.OpenFiles(),
 	}

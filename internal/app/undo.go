@@ -21,11 +21,3 @@ func PlanUndo(ctx context.Context, e Conversations, id p.ConversationID, turn p.
 	}
 	return undo.Plan(ctx, e, home, id, turn)
 }
-
-// Undo is PlanUndo for a client of a server, if that is allowed.
-func (a *App) Undo(ctx context.Context, id p.ConversationID, turn p.TurnID) (*Undo, error) {
-	if err := a.limits.AllowUndo(); err != nil {
-		return nil, err
-	}
-	return PlanUndo(ctx, a.Engine, id, turn)
-}

@@ -55,3 +55,11 @@ func (l acpLocal) ContextWindow(s p.Settings) int64 {
 func (l acpLocal) Cost(s p.Settings, u p.Usage) (usd float64, ok bool) { return l.Models.Cost(s, u) }
 
 func (l acpLocal) Allows(s p.Settings) error { return l.Limits().Allow(s) }
+
+// Undo says what putting back the files of a turn would do, if that is allowed.
+func (l acpLocal) Undo(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error) {
+	if err := l.Limits().AllowUndo(); err != nil {
+		return nil, err
+	}
+	return app.PlanUndo(ctx, l.Engine, id, turn)
+}

@@ -144,7 +144,12 @@ func Serve(ctx context.Context, f Flags, o Options) error {
 	server := web.New(ctx, web.Options{
 		Engine: o.App.Engine, Access: store, Key: key, Origins: at.Origins, Version: o.Version, Dir: o.App.Cwd, Settings: settings(o.App), Cost: o.App.Models.Cost,
 		Push: push, Hook: hook, Panicked: o.App.Panicked(), Failed: func(err error) { fmt.Fprintf(o.Err, "fermata: %v\n", err) },
-		Undo: o.App.Undo,
+		Undo: func(ctx context.Context, id p.ConversationID, turn p.TurnID) (*app.Undo, error) {
+			if err := o.App.Limits().AllowUndo(); err != nil {
+				return nil, err
+			}
+			return app.PlanUndo(ctx, o.App.Engine, id, turn)
+		},
 	})
 	notified := make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)

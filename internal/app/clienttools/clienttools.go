@@ -4,6 +4,7 @@ package clienttools
 
 import (
 	"context"
+	"maps"
 
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/tool"
@@ -16,6 +17,25 @@ type Set struct {
 	Servers *mcp.Servers // nil if it brings none
 	Defs    map[string]config.MCPServer
 	Buffers openfile.Buffers // nil if it has none
+}
+
+// New makes a set. If there are servers, start opens them.
+func New(defs map[string]config.MCPServer, open openfile.Buffers, start func() *mcp.Servers) *Set {
+	s := &Set{Defs: defs, Buffers: open}
+	if len(defs) > 0 {
+		s.Servers = start()
+	}
+	return s
+}
+
+// Definitions are those of its servers and of others.
+func (s *Set) Definitions(others map[string]config.MCPServer) map[string]config.MCPServer {
+	if !s.HasServers() {
+		return others
+	}
+	all := maps.Clone(s.Defs)
+	maps.Copy(all, others)
+	return all
 }
 
 // Close ends the servers, and waits until nothing of them runs any more.
