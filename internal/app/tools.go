@@ -71,8 +71,10 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 	offer(k.config.UseExecCommandTool, &tool.Exec{Shell: shell, Set: environSet(k.config)}, tool.WriteStdin{})
 	offer(!k.config.UseExecCommandTool, shell)
 	offer(byPatch, patches)
-	offer(!byPatch, &tool.Edit{Patch: patches}, &tool.Write{Patch: patches})
-	offer(true, &tool.Read{Files: files}, &tool.List{Files: files}, &tool.Grep{Files: files, Shell: shell}, tool.Plan{})
+	edit, write, read := &tool.Edit{Patch: patches}, &tool.Write{Patch: patches}, &tool.Read{Files: files}
+	offer(!byPatch, edit, write)
+	offer(false, &tool.TextEditor{Read: read, Edit: edit, Write: write}, &tool.MultiEdit{Patch: patches})
+	offer(true, read, &tool.List{Files: files}, &tool.Grep{Files: files, Shell: shell}, tool.Plan{})
 	offer(k.config.WebFetch && (canAsk(s) || s.Sandbox.NetworkAccess || s.Sandbox.Mode == p.SandboxFullAccess), &tool.Fetch{NoEscalation: k.noEscalation})
 	if k.config.ViewImage {
 		offer(true, tool.ViewImage{Secret: secret})

@@ -2,6 +2,8 @@ package patch
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/patch/syntax"
@@ -63,6 +65,15 @@ func replaceText(data string, s syntax.Section) (string, *syntax.Error) {
 		old, with = strings.ReplaceAll(old, "\n", "\r\n"), strings.ReplaceAll(with, "\n", "\r\n")
 		n = strings.Count(data, old)
 	}
+	if n == 0 {
+		found, ok, err := replaceLoosely(data, s)
+		switch {
+		case ok && found == data:
+			return "", &syntax.Error{Problem: "the file has the new text already"}
+		case ok || err != nil:
+			return found, err
+		}
+	}
 	switch {
 	case n == 0:
 		return "", textNotFound(data, old)
@@ -74,6 +85,20 @@ func replaceText(data string, s syntax.Section) (string, *syntax.Error) {
 	}
 	return strings.ReplaceAll(data, old, with), nil
 }
+
+// tellApart quotes lines that look the same and are not.
+func tellApart(want, have []string) ([]string, []string) {
+	want, have = slices.Clone(want), slices.Clone(have)
+	for i := range min(len(want), len(have)) {
+		if want[i] != have[i] && look(want[i]) == look(have[i]) {
+			want[i], have[i] = strconv.QuoteToASCII(want[i]), strconv.QuoteToASCII(have[i])
+		}
+	}
+	return want, have
+}
+
+// look is how a line prints, as far as a reader can tell.
+func look(line string) string { return strings.Join(strings.Fields(plain(line)), " ") }
 
 // occurrences lists the lines at which a text begins.
 func occurrences(data, text string) string {
@@ -103,6 +128,7 @@ func textNotFound(data, old string) *syntax.Error {
 	}
 	if at, ok := src.nearest(want, 0); ok {
 		err.NearestLine, err.Nearest = at+1, src.texts(at, at+len(want))
+		err.Wanted, err.Nearest = tellApart(err.Wanted, err.Nearest)
 		err.Hint = "it must match exactly, with every space and line end, and without line numbers"
 	}
 	return err

@@ -38,7 +38,7 @@ var execSize = proc.Winsize{Rows: 24, Cols: 80}
 var execEnv = []string{"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "LESS=-FRX", "GIT_TERMINAL_PROMPT=0"}
 
 var execSchema = &args.Schema{
-	Tool: "exec_command", Bare: "cmd", Example: `{"cmd":"npm run dev","yield_time_ms":3000}`,
+	Tool: "exec_command", Bare: "cmd", Rights: askRights, Example: `{"cmd":"npm run dev","yield_time_ms":3000}`,
 	Params: append([]args.Param{
 		{Name: "cmd", Type: args.Line, Required: true, Description: "The command line, run by a shell.", Aliases: []string{"command", "script", "argv"}},
 		{Name: "workdir", Type: args.String, Description: "The directory to run it in. Default: the working directory of the conversation.", Aliases: []string{"cwd", "dir", "directory"}},
@@ -94,6 +94,9 @@ func maxOutput(v args.Values) int {
 // execArgv is what a call wants to run.
 func execArgv(v args.Values) []string {
 	argv, line := v.Command("cmd")
+	if isLine(argv) {
+		argv, line = nil, argv[0]
+	}
 	if len(argv) > 0 {
 		return argv
 	}
@@ -127,7 +130,11 @@ func (e *Exec) Run(ctx context.Context, call Call) Result {
 	if v.Bool("tty", false) {
 		spec.Pty = &execSize
 	}
-	l, instead := e.Shell.clear(ctx, call, spec, escalated(v))
+	wants, wrong := escalated(v, e.schema())
+	if wrong != nil {
+		return *wrong
+	}
+	l, instead := e.Shell.clear(ctx, call, spec, wants)
 	if instead != nil {
 		return *instead
 	}

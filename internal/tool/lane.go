@@ -37,7 +37,11 @@ func (e *Exec) Lane(call Call) turn.Lane {
 	if err != nil {
 		return turn.Beside // nothing is run: the answer is what is wrong
 	}
-	return e.Shell.lane(call, proc.Spec{Argv: execArgv(v), Dir: within(call.Settings.Cwd, v.String("workdir"))}, escalated(v))
+	wants, wrong := escalated(v, e.schema())
+	if wrong != nil {
+		return turn.Beside
+	}
+	return e.Shell.lane(call, proc.Spec{Argv: execArgv(v), Dir: within(call.Settings.Cwd, v.String("workdir"))}, wants)
 }
 
 // Lane says what a command may run beside, see lane.
@@ -46,7 +50,11 @@ func (s *Shell) Lane(call Call) turn.Lane {
 	if err != nil {
 		return turn.Beside
 	}
-	return s.lane(call, proc.Spec{Argv: shellArgv(v), Dir: within(call.Settings.Cwd, v.String("workdir"))}, escalated(v))
+	wants, wrong := escalated(v, s.schema())
+	if wrong != nil {
+		return turn.Beside
+	}
+	return s.lane(call, proc.Spec{Argv: shellArgv(v), Dir: within(call.Settings.Cwd, v.String("workdir"))}, wants)
 }
 
 // lane says what a command may run beside. Those that run without a question may run beside each other: the model

@@ -36,6 +36,7 @@ var aliases = map[string]string{
 	"run_command": "exec_command", "run_terminal_cmd": "exec_command", "execute_command": "exec_command", "terminal": "exec_command",
 	"applypatch": "apply_patch", "patch": "apply_patch",
 	"str_replace": "edit", "edit_file": "edit", "replace": "edit", "search_replace": "edit", "replace_in_file": "edit",
+	"str_replace_editor": "str_replace_based_edit_tool", "str_replace_edit_tool": "str_replace_based_edit_tool", "text_editor": "str_replace_based_edit_tool", "multiedit": "multi_edit",
 	"write_file": "write", "create_file": "write", "write_to_file": "write",
 	"read": "read_file", "cat": "read_file", "view": "read_file", "view_file": "read_file", "open_file": "read_file",
 	"ls": "list_files", "list": "list_files", "list_dir": "list_files", "list_directory": "list_files", "glob": "list_files", "find_files": "list_files",

@@ -52,7 +52,7 @@ const stopBound = time.Second
 
 // shellSchema is the parameters of shell. Models write timeout as well.
 var shellSchema = &args.Schema{
-	Tool: "shell", Bare: "command", Example: `{"command":["bash","-lc","go test ./..."],"workdir":"server"}`,
+	Tool: "shell", Bare: "command", Rights: askRights, Example: `{"command":["bash","-lc","go test ./..."],"workdir":"server"}`,
 	Params: append([]args.Param{
 		{Name: "command", Type: args.Command, Required: true, Description: "The command and its arguments.", Aliases: []string{"cmd", "argv", "args", "script"}},
 		{Name: "workdir", Type: args.String, Description: "The directory to run it in. Default: the working directory of the conversation.", Aliases: []string{"cwd", "dir", "directory"}},
@@ -69,8 +69,14 @@ var escalationParams = []args.Param{
 			"inside it a command sees and signals only its own processes.",
 		Aliases: []string{"escalated", "sandbox_permissions_escalated"},
 	},
-	{Name: "justification", Type: args.String, Description: "With with_escalated_permissions: one sentence for the user that says why."},
+	{Name: "justification", Type: args.String, Description: "With with_escalated_permissions: one sentence for the user that says why.", Aliases: []string{"reason_for_escalation"}},
+	{Name: "sandbox_permissions", Type: args.String, Hidden: true}, // another form of the first
 }
+
+const (
+	askRights = "To run a command outside the sandbox, call again with with_escalated_permissions set to true and a justification: then the user is asked."
+	noRights  = "Commands run inside the sandbox here, and nobody can be asked to let them out of it: call again without this parameter."
+)
 
 // withoutEscalation is a schema that does not offer to ask for more than the
 // sandbox allows.
@@ -79,7 +85,7 @@ func withoutEscalation(s *args.Schema) *args.Schema {
 	for i, p := range list {
 		list[i].Hidden = p.Hidden || p.Name == "with_escalated_permissions" || p.Name == "justification"
 	}
-	return &args.Schema{Tool: s.Tool, Params: list, Example: s.Example, Bare: s.Bare}
+	return &args.Schema{Tool: s.Tool, Params: list, Example: s.Example, Bare: s.Bare, Rights: noRights}
 }
 
 var (
@@ -116,17 +122,35 @@ type escalation struct {
 	justification string
 }
 
-func escalated(v args.Values) escalation {
-	return escalation{v.Bool("with_escalated_permissions", false), v.String("justification")}
+// escalated reads what a call asks for. If that is not known, the second result is the answer.
+func escalated(v args.Values, s *args.Schema) (escalation, *Result) {
+	e := escalation{v.Bool("with_escalated_permissions", false), v.String("justification")}
+	switch strings.ToLower(v.String("sandbox_permissions")) {
+	case "", "use_default", "default", "none", "false":
+	case "require_escalated", "escalated", "true":
+		e.wanted = true
+	default:
+		r := failed(s.Error(fmt.Sprintf("sandbox_permissions %q is not known. %s", v.String("sandbox_permissions"), s.Rights)))
+		return e, &r
+	}
+	return e, nil
 }
 
 // shellArgv is what a call wants to run.
 func shellArgv(v args.Values) []string {
 	argv, line := v.Command("command")
+	if line == "" && isLine(argv) {
+		line = argv[0]
+	}
 	if line != "" {
 		return []string{"bash", "-lc", line}
 	}
 	return argv
+}
+
+// isLine reports whether a list is a command line that was put into a list.
+func isLine(argv []string) bool {
+	return len(argv) == 1 && strings.ContainsAny(strings.TrimSpace(argv[0]), " \t\n|&;<>")
 }
 
 // Run runs the command of one call, if policy lets it.
@@ -143,7 +167,11 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 		Argv: argv, Dir: within(call.Settings.Cwd, v.String("workdir")), Timeout: s.timeout(v),
 		Grace: s.Grace, Bound: stopBound, Env: s.environ(),
 	}
-	l, instead := s.clear(ctx, call, spec, escalated(v))
+	wants, wrong := escalated(v, s.schema())
+	if wrong != nil {
+		return *wrong
+	}
+	l, instead := s.clear(ctx, call, spec, wants)
 	if instead != nil {
 		return *instead
 	}

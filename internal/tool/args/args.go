@@ -52,6 +52,9 @@ type Schema struct {
 	Example string // the arguments of a typical call, as JSON
 	Bare    string // the parameter that is meant by arguments that are no object
 
+	// Rights, if set, is the answer to an unknown parameter that asks for more than is allowed, such as another sandbox.
+	Rights string
+
 	once sync.Once
 	json json.RawMessage // set by once
 }
@@ -246,6 +249,9 @@ func (s *Schema) take(v *Values, name string, raw json.RawMessage) error {
 		return nil
 	}
 	p, ok := s.param(name)
+	if !ok && s.Rights != "" && meansRights(name) && !asksNothing(raw) {
+		return fmt.Errorf("the parameter %q is not known. %s", name, s.Rights)
+	}
 	if !ok {
 		v.note("ignored the unknown parameter %q", name)
 		return nil
@@ -263,6 +269,24 @@ func (s *Schema) take(v *Values, name string, raw json.RawMessage) error {
 	}
 	v.set[p.Name] = value
 	return nil
+}
+
+// meansRights reports whether the name of a parameter says that a call wants to be allowed more. Such a wish is answered: one that is
+// ignored in silence looks granted.
+func meansRights(name string) bool {
+	plain := plainName(name)
+	return slices.ContainsFunc([]string{"permission", "escalat", "sandbox", "elevat", "privilege", "sudo", "unconfined", "fullaccess", "networkaccess", "dangerous", "bypass"}, func(word string) bool {
+		return strings.Contains(plain, word)
+	})
+}
+
+// asksNothing reports whether a value says no, or nothing.
+func asksNothing(raw json.RawMessage) bool {
+	switch strings.ToLower(strings.Trim(string(raw), `" `)) {
+	case "", "false", "none", "no", "default", "use_default", "[]", "{}":
+		return true
+	}
+	return false
 }
 
 // param finds a parameter by its name, by the same name written differently, or
