@@ -19,12 +19,14 @@ var (
 	gpt5 string
 	//go:embed claude.md
 	claude string
+	//go:embed gemini.md
+	gemini string
 	//go:embed other.md
 	other string
 )
 
 // families are the instructions that only a family of models gets.
-var families = map[string]string{"gpt-5": gpt5, "gpt": gpt5, "claude": claude}
+var families = map[string]string{"gpt-5": gpt5, "gpt": gpt5, "claude": claude, "gemini": gemini}
 
 // Instructions returns the instructions for a family of models. Patches says
 // that it is offered apply_patch, and not edit and write.
