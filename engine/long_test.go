@@ -72,7 +72,7 @@ func asksForSummary(req *modeltest.Request) bool {
 func (w *worker) reply(req *modeltest.Request) modeltest.Reply {
 	switch {
 	case asksForSummary(req):
-		return modeltest.Respond(modeltest.Say(fmt.Sprintf("So far %d calls were made.", w.calls)))
+		return modeltest.Respond(modeltest.Say(fmt.Sprintf("So far %d calls were made. ", w.calls) + strings.Repeat("This and that was found. ", 10)))
 	case w.left > 0:
 		w.left--
 		w.calls++

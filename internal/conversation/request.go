@@ -117,8 +117,9 @@ func (o *owner) toolSpecs() []model.ToolSpec {
 }
 
 // summarise asks for what replaces the history in a compaction.
-const summarise = "Summarise this conversation so that you can continue it from the summary alone: " +
-	"what the user wants, what was decided and why, what was done and found, which files matter, what is left to do. " +
+const summarise = "Summarise this conversation so that you can continue it from the summary alone. Use these headings, each with what belongs to it, or none:\n" +
+	"## Goal\n## The user's constraints (word for word)\n## Decisions, and why\n## Files changed, and how\n## Commands that work\n" +
+	"## Last failing test or command, with its output\n## Next step\n" +
 	"Be exact about names, paths and values. Call no tool. Answer with the summary only."
 
 // requestRoom is what is known of how long requests are, and may be with some settings.
@@ -131,6 +132,7 @@ func (o *owner) requestRoom(s p.Settings) turn.Room {
 		Size:   func(added ...[]p.Content) int64 { return o.state.Tokens(o.overhead, added...) },
 		Window: window, Overhead: o.overhead, Keep: o.cfg.KeepTokens,
 		LocalSummary: func() string { return o.state.History.LocalSummary(localSummary) },
+		LeastSummary: min(leastSummary, int(o.state.History.Grown()/1000)),
 	}
 	if window > 0 {
 		room.Keep = min(room.Keep, max(window/5, 1))
@@ -139,6 +141,9 @@ func (o *owner) requestRoom(s p.Settings) turn.Room {
 	room.Grown = grown > window/10 || grown > 0 && o.state.History.Compacted() == 0
 	return room
 }
+
+// leastSummary is how many bytes a summary of much has at least: one that is shorter has left out what matters.
+const leastSummary = 400
 
 // localSummary is how many tokens a summary has that is made from the records.
 const localSummary = 2000

@@ -239,7 +239,7 @@ func (w *walk) tool(id p.CallID) {
 		w.recordInTurn(&p.PlanUpdated{Call: id, Plan: []p.PlanStep{{Step: "one"}}})
 	default:
 		out := p.ToolOutput{Call: id, Output: "ok", Aborted: w.state.Stopping(), Repairs: make([]string, w.r.IntN(2))}
-		out.Patch = pick(w.r, nil, &p.PatchResult{Applied: true, Summary: "M a"}, &p.PatchResult{}, &p.PatchResult{Unsettled: true})
+		out.Patch = pick(w.r, nil, &p.PatchResult{Applied: true, Summary: "M a", Diff: "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n"}, &p.PatchResult{}, &p.PatchResult{Unsettled: true})
 		out.Command = pick(w.r, nil, &p.CommandResult{Output: "printed", Killed: w.r.IntN(2)})
 		w.input(turn.ToolDone{Output: out, Diff: pick(w.r, nil, &p.TurnDiff{Diff: "d"})})
 	}

@@ -20,7 +20,7 @@ type savedHistory struct {
 	Window    int64        `json:",omitempty"`
 	Shortened bool         `json:",omitempty"`
 	Plan      []p.PlanStep `json:",omitempty"`
-	Changed   []string     `json:",omitempty"`
+	Changed   []fileChange `json:",omitempty"`
 	Lead      int
 	Missing   []p.CallID `json:",omitempty"`
 	Group     savedGroup

@@ -108,8 +108,14 @@ func (h *History) summaryText(b *p.Compacted, unanswered bool) string {
 			fmt.Fprintf(&s, "- [%s] %s\n", step.Status, step.Step)
 		}
 	}
+	if list := h.changedText(); list != "" && !b.Local {
+		s.WriteString("\nFiles that were changed:\n" + list)
+	}
 	if running := h.runningText(); running != "" {
 		s.WriteString("\n" + running + "\n")
+	}
+	if outputs := h.latestOutputs(outputRoom(b, h.window)); outputs != "" {
+		s.WriteString("\nThe latest calls and what they printed:\n" + outputs + "\n")
 	}
 	text := tag("conversation_summary", "\n"+s.String())
 	const lookup = "What was said and printed before can be looked up with search_history and read_history."
@@ -122,15 +128,16 @@ func (h *History) summaryText(b *p.Compacted, unanswered bool) string {
 	return text + "\nThe work was under way. Continue it from there: do not start again, and do not repeat what is done. " + lookup
 }
 
-// mostChanges is how many changes of files are remembered for a summary.
-const mostChanges = 40
-
-func (h *History) noteChange(summary string) {
-	if summary = strings.TrimSpace(summary); summary == "" {
-		return
+// outputRoom is how many bytes of outputs a compaction keeps: a part of what is kept of the user's messages, and of the window.
+func outputRoom(b *p.Compacted, window int64) int {
+	if b.Local { // which has some
+		return 0
 	}
-	h.changed = append(slices.Clip(h.changed), summary)
-	h.changed = h.changed[max(0, len(h.changed)-mostChanges):]
+	room := b.Keep * bytesPerToken / 4
+	if window > 0 {
+		room = min(room, window*bytesPerToken/20)
+	}
+	return int(min(room, keptOutputs*keptOutput))
 }
 
 // LocalSummary is a summary made from what is known, for when no model makes one:
@@ -145,7 +152,7 @@ func (h *History) LocalSummary(most int64) string {
 		}
 	}
 	if len(h.changed) > 0 {
-		fmt.Fprintf(&s, "Files that were changed:\n%s\n\n", shortenText(strings.Join(h.changed, "\n"), int(most)*bytesPerToken/6, ""))
+		fmt.Fprintf(&s, "Files that were changed:\n%s\n", shortenText(h.changedText(), int(most)*bytesPerToken/6, ""))
 	}
 	var last []string
 	room := int(most) * bytesPerToken / 3

@@ -34,7 +34,7 @@ type History struct {
 	window          int64             // tokens that the model takes, as far as is known
 	shortened       bool              // an entry was shortened
 	plan            []p.PlanStep      // the model's latest
-	changed         []string          // what patches did, in words
+	changed         []fileChange      // what patches did
 	missing         []p.CallID        // calls whose response is over and that have no output
 	known           map[p.CallID]bool // the calls among the entries
 	group           group
@@ -344,7 +344,7 @@ func (h *History) closeGroup() {
 
 func (h *History) outputItem(call *p.PromptItem, out *p.ToolOutput) *p.PromptItem {
 	if out.Patch != nil && out.Patch.Applied {
-		h.noteChange(out.Patch.Summary)
+		h.noteChange(out.Patch)
 	}
 	return &p.PromptItem{
 		Kind: p.PromptOutput, Call: call.Call, WireID: call.WireID, CallKind: call.CallKind,

@@ -284,3 +284,39 @@ func TestSaveOfWhatCannotBeWritten(t *testing.T) {
 		t.Errorf("saved as %s", data)
 	}
 }
+
+// Three things survive a compaction whatever the summary says: which files were changed, with how many lines, the plan, and the latest outputs, as
+// far as they fit. A second compaction adds up what was changed.
+func TestWhatSurvivesACompaction(t *testing.T) {
+	patched := func(n int, diff string) p.Body {
+		return &p.ToolOutput{Call: id(1, 1, n), Output: "Success", Patch: &p.PatchResult{Applied: true, Diff: diff}}
+	}
+	const first = "--- a/dir/one.go\n+++ b/dir/one.go\n@@ -1,3 +1,4 @@\n a\n-b\n+c\n+--- d\n e\n--- /dev/null\n+++ b/two.go\n@@ -0,0 +1,2 @@\n+x\n++++ y\n"
+	const second = "--- a/dir/one.go\n+++ b/dir/one.go\n@@ -1 +1 @@\n-a\n+b\n--- a/gone.go\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-x\n-y\n"
+	long := "begin " + strings.Repeat("0123456789", 1000) + " FAIL: TestParser expected 7"
+	h := build(opened(call(1, 0), call(1, 1), call(1, 2), over(1), patched(0, first), patched(1, second), output(1, 2, long),
+		&p.PlanUpdated{Plan: []p.PlanStep{{Step: "mend the parser", Status: "in_progress"}}},
+		&p.ModelRequested{Response: 2, Compact: true}, over(2), &p.Compacted{Summary: "I forgot", Keep: 5000}, request(3))...)
+	text := ""
+	for _, it := range h.Items() {
+		text += p.PlainText(it.Content) + "\n"
+	}
+	for _, want := range []string{
+		"- dir/one.go (+3 −2)", "- two.go (+2 −0)", "- gone.go (+0 −2)", "[in_progress] mend the parser", "begin 0123", "FAIL: TestParser expected 7", "search_history", "I forgot",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+	if n := len(text); n > 12_000 {
+		t.Errorf("%d bytes are left", n)
+	}
+	apply(h, &p.Compacted{Summary: "again", Keep: 5000})
+	again := ""
+	for _, it := range h.Items() {
+		again += p.PlainText(it.Content) + "\n"
+	}
+	if !strings.Contains(again, "- dir/one.go (+3 −2)") || strings.Contains(again, "I forgot") {
+		t.Errorf("after the second compaction:\n%s", again)
+	}
+}

@@ -244,3 +244,25 @@ func TestCallsInASummary(t *testing.T) {
 		}
 	}
 }
+
+// A summary that is too short for what it replaces is asked for once more; then one is made from the records, with what the model wrote.
+func TestShortSummary(t *testing.T) {
+	e := full()
+	e.Room.LeastSummary = 20
+	s := fold(compacting()...)
+	s, events := take(t, e, s, ModelDone{Response: 1, Summary: "too short"})
+	same(t, "first", []p.Body{
+		&p.ModelEnded{Response: 1}, &p.Notice{Text: "the model's summary is too short to continue from; asking for it once more"}, &p.ModelRequested{Response: 2, Compact: true},
+	}, events)
+	_, events = take(t, e, s, ModelDone{Response: 2, Summary: "this one is long enough"})
+	same(t, "second", []p.Body{&p.ModelEnded{Response: 2}, &p.Compacted{Summary: "this one is long enough", Keep: 7}, ended(p.Completed)}, events)
+	_, events = take(t, e, s, ModelDone{Response: 2, Summary: "short again"})
+	same(t, "short again", []p.Body{
+		&p.ModelEnded{Response: 2}, &p.Notice{Text: "the model's summary is too short to continue from; one was made from the records", Warn: true},
+		&p.Compacted{Summary: "short again\n\nlocal", Keep: 7, Local: true}, ended(p.Completed),
+	}, events)
+	_, events = take(t, e, s, ModelDone{Response: 2, Summary: ""})
+	if b, ok := events[2].(*p.Compacted); !ok || b.Summary != "local" {
+		t.Errorf("nothing: %s", answer(events, nil))
+	}
+}

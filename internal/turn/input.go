@@ -190,6 +190,7 @@ type Room struct {
 	Grown    bool  // enough was said since the last compaction to make another worth it
 
 	LocalSummary func() string // for when the service makes none
+	LeastSummary int           // bytes that a summary has to have; a shorter one is asked for once more
 }
 
 // Retries is how often a failed request is made again: if it failed before its response began, and if

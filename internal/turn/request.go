@@ -153,7 +153,17 @@ func (d *decision) summariseLocally(err *p.Error) bool {
 // endCompaction puts what the model said in the place of the history.
 func (d *decision) endCompaction() {
 	text := strings.TrimSpace(d.summary)
-	if text == "" {
+	if len(text) < d.env.Room.LeastSummary && d.state.Summaries == 1 {
+		d.add(&p.Notice{Text: "the model's summary is too short to continue from; asking for it once more"})
+		d.again()
+		return
+	}
+	if text == "" || len(text) < d.env.Room.LeastSummary && d.env.Room.LocalSummary != nil {
+		if text != "" {
+			d.add(&p.Notice{Text: "the model's summary is too short to continue from; one was made from the records", Warn: true})
+			d.compacted(&p.Compacted{Summary: text + "\n\n" + d.env.Room.LocalSummary(), Local: true})
+			return
+		}
 		err := &p.Error{Kind: p.ErrorModel, Message: "the model gave no summary"}
 		if d.summariseLocally(err) {
 			return

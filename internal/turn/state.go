@@ -55,6 +55,7 @@ type State struct {
 	Response        int   // 1, 2, …
 	Streaming       bool  // it has not ended
 	AwaitingSummary bool  // it is a summary, to continue from
+	Summaries       int   // how many summaries came since the last compaction, or in this turn
 	Limit           int64 // how many tokens its request may have; 0 is no limit
 	Refusals        int   // how often in a row requests were refused for their length
 	AskedForTool    bool
@@ -210,7 +211,7 @@ func (s *State) evolveModel(e p.Event) {
 	case *p.HistoryReduced:
 		s.Reduced = append(slices.Clip(s.Reduced), b.Part)
 	case *p.Compacted:
-		s.HasCompacted = true
+		s.HasCompacted, s.Summaries = true, 0
 	case *p.AssistantMessage:
 		s.LastText = b.Text
 		s.Items = append(slices.Clip(s.Items), b.Item)
@@ -221,6 +222,9 @@ func (s *State) evolveModel(e p.Event) {
 		switch {
 		case b.Error == nil:
 			s.Attempts, s.Refusals = Retries{}, 0
+			if s.Compacting() {
+				s.Summaries++
+			}
 			s.HasCompacted = s.HasCompacted && s.AwaitingSummary
 		case b.Error.Kind == p.ErrorContextLength:
 			s.Refusals++
