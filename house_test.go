@@ -259,6 +259,7 @@ var packageBudgets = map[string]int{
 	"internal/tool":              4600,
 	"internal/journal/file":      3000,
 	"internal/journal/nats":      3700,
+	"internal/patch":             2700,
 	"internal/proc":              3000,
 	"internal/sandbox":           2900,
 	"engine":                     2900,
