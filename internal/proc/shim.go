@@ -443,7 +443,7 @@ func (s *supervisor) end(o order) *aftermath {
 			tree.KillAll(s.scoped)
 			s.group.Kill()
 		},
-		Halt:  !tree.CanKillAll(s.scoped) && s.group == nil,
+		Halt:  s.mustHalt(),
 		Sweep: tree.SweepChildren,
 		Found: func(n int) { s.say(report{Ending: &ending{Found: n}}) },
 	}
@@ -453,6 +453,10 @@ func (s *supervisor) end(o order) *aftermath {
 	killed, left := l.Run()
 	return &aftermath{Killed: killed, Left: left}
 }
+
+// mustHalt reports whether nothing kills the whole tree at once: then each process is halted before the first is
+// killed, so that none can start another meanwhile.
+func (s *supervisor) mustHalt() bool { return !tree.CanKillAll(s.scoped) && s.group == nil }
 
 // linger lets what the command left behind finish by itself.
 func (s *supervisor) linger(d time.Duration) {
