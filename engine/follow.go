@@ -30,8 +30,7 @@ func (l *Local) Attach(ctx context.Context, id p.ConversationID, after p.Cursor,
 // errStopped says that the subscriber wants nothing more.
 var errStopped = errors.New("the subscriber has left")
 
-// A follower gives the events of a conversation to one subscriber, from its
-// journal while it is open here, and from the store while it is released.
+// A follower gives the events of a conversation to one subscriber, from its journal while it is open here, else from the store.
 type follower struct {
 	engine *Local
 	id     p.ConversationID
@@ -63,10 +62,8 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// readOpen gives what an open conversation records, until it is released. Open
-// items are given when there are no records left to give, and then all of them at
-// once. Whoever writes may add to them faster than they are taken, so the past ends
-// there all the same.
+// readOpen gives what an open conversation records, until it is released. Open items are given when there are no records left to
+// give, and then all of them at once. Whoever writes may add to them faster than they are taken, so the past ends there all the same.
 func (f *follower) readOpen(ctx context.Context, s *slot) error {
 	reader := s.conv.Reader()
 	source := reader.Follow(f.after)
@@ -130,8 +127,7 @@ func (f *follower) give(recs []journal.Record, chunks []journal.Chunk) error {
 	return nil
 }
 
-// readReleased gives what other processes append to a conversation that is not
-// open here, until it is: then it returns its slot.
+// readReleased gives what other processes append to a conversation that is not open here, until it is: then it returns its slot.
 func (f *follower) readReleased(ctx context.Context) (*slot, error) {
 	for {
 		s, w, err := f.engine.watch(f.id)
@@ -163,42 +159,60 @@ func (f *follower) readReleased(ctx context.Context) (*slot, error) {
 	}
 }
 
-// How often a released conversation is looked at: after something was appended,
-// and when nothing is for long.
+// How often a released conversation is looked at: after something was appended, and when nothing is for long.
 const (
 	pollFirst = 100 * time.Millisecond
 	pollLast  = 2 * time.Second
 )
 
-// readBeside gives what other processes append, until the watch ends. It keeps
-// the file open only while it changes.
+// readBeside gives what other processes append, until the watch ends.
 func (f *follower) readBeside(ctx context.Context, w *watch) error {
 	defer f.engine.unwatch(f.id, w)
 	b := beside{follower: f}
 	defer b.close()
-	wait := pollFirst
 	for {
-		changed, err := b.look(ctx)
-		if err != nil {
+		changed, stop := f.engine.storeOf(f.id).Watch(ctx, string(f.id))
+		moved, err := b.follow(ctx, w, changed)
+		stop()
+		if err != nil || !moved {
 			return err
 		}
-		if wait = min(2*wait, pollLast); changed {
+	}
+}
+
+// follow does it until the conversation is moved. It keeps the file open only while it changes.
+func (b *beside) follow(ctx context.Context, w *watch, changed <-chan struct{}) (moved bool, err error) {
+	wait := pollFirst
+	for {
+		news, err := b.look(ctx)
+		if err != nil {
+			return false, err
+		}
+		if wait = min(2*wait, pollLast); news {
 			wait = pollFirst
 		}
 		if wait == pollLast {
 			b.close()
 		}
+		var again <-chan time.Time
+		if changed == nil || b.view != nil { // else nothing is to be done before the next report
+			again = time.After(wait)
+		}
 		select {
-		case <-time.After(wait):
+		case <-again:
+		case _, ok := <-changed:
+			if !ok {
+				return true, nil
+			}
 		case <-w.woken:
 			if w.removed {
-				return ErrClosed
+				return false, ErrClosed
 			}
-			return nil
-		case <-f.engine.over:
-			return ErrClosed
+			return false, nil
+		case <-b.engine.over:
+			return false, ErrClosed
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		}
 	}
 }

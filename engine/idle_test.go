@@ -25,7 +25,7 @@ import (
 func stores(t *testing.T) map[string]journal.Store {
 	return map[string]journal.Store{
 		"memory": journal.NewMemoryStore(journal.MemoryOptions{}),
-		"file":   file.New(t.TempDir(), file.Options{}),
+		"file":   file.New(t.TempDir(), file.Options{Poll: true}),
 	}
 }
 
@@ -181,6 +181,48 @@ func TestFollowerSeesAnotherProcess(t *testing.T) {
 		ours.Request().Answer("no")
 		w.ExpectExactly("turn_started", "user_message and now", "model_requested 1", "assistant_message no", "model_ended", "turn_ended completed")
 		w.Nothing()
+	})
+}
+
+// reportingStore reports changes when the test says so, and counts how often it is looked at.
+type reportingStore struct {
+	journal.Store
+	looks   atomic.Int64
+	changed chan struct{}
+}
+
+func (s *reportingStore) Watch(context.Context, string) (<-chan struct{}, func()) {
+	return s.changed, func() {}
+}
+
+func (s *reportingStore) Stat(ctx context.Context, id string) (journal.Info, error) {
+	s.looks.Add(1)
+	return s.Store.Stat(ctx, id)
+}
+
+// Whoever follows a released conversation does nothing, for hours, until the store reports a change.
+func TestFollowerDoesNothingWhileNothingChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := file.New(t.TempDir(), file.Options{Poll: true})
+		reporting := &reportingStore{Store: files, changed: make(chan struct{})}
+		ours, theirs := enginetest.New(t, enginetest.Options{Store: reporting}), enginetest.New(t, enginetest.Options{Store: files})
+		id := ours.Begin()
+		w := ours.WatchAll(id, 0)
+		w.ExpectExactly("conversation_started")
+		time.Sleep(2 * time.Minute)
+		wantOpen(t, ours, 0)
+		for range 2 {
+			before := reporting.looks.Load()
+			time.Sleep(time.Hour)
+			if n := reporting.looks.Load() - before; n != 0 {
+				t.Errorf("the store was looked at %d times", n)
+			}
+			theirs.Must(id, p.Rename{Title: "x"})
+			w.Nothing()
+			reporting.changed <- struct{}{}
+			w.ExpectExactly("renamed")
+			time.Sleep(time.Minute) // the file is closed meanwhile
+		}
 	})
 }
 
@@ -346,7 +388,7 @@ type limitedStore struct {
 }
 
 func newLimitedStore(t *testing.T, limit int64) limitedStore {
-	s := limitedStore{file.New(t.TempDir(), file.Options{}), new(atomic.Int64), new(atomic.Int64)}
+	s := limitedStore{file.New(t.TempDir(), file.Options{Poll: true}), new(atomic.Int64), new(atomic.Int64)}
 	s.left.Store(limit)
 	return s
 }

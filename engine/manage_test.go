@@ -296,7 +296,7 @@ func TestEphemeralLeavesNothing(t *testing.T) {
 // conversation is opened, and that is recorded.
 func TestLostOutputIsRepairedAtOpen(t *testing.T) {
 	home := t.TempDir()
-	store := file.New(home, file.Options{})
+	store := file.New(home, file.Options{Poll: true})
 	e := enginetest.New(t, enginetest.Options{Store: store})
 	id := e.Begin()
 	w := e.Watch(id, 0)

@@ -16,7 +16,7 @@ import (
 // What is let go of can be opened by others; a turn that waits goes on waiting.
 func TestReleaseLetsOthersIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := file.New(t.TempDir(), file.Options{})
+		store := file.New(t.TempDir(), file.Options{Poll: true})
 		ours, theirs := enginetest.New(t, enginetest.Options{Store: store}), enginetest.New(t, enginetest.Options{Store: store})
 		id := ours.Begin()
 		ours.Say(id, "go")

@@ -245,6 +245,11 @@ type Store interface {
 	// descriptor, so that many conversations can be watched.
 	Stat(ctx context.Context, id string) (Info, error)
 
+	// Watch reports when another process may have changed a conversation: changed receives a value then, and is closed
+	// when its files were moved or removed: who still wants to know calls Watch again. It is nil if the store cannot report
+	// it, and the caller has to look from time to time. stop ends it, and must be called.
+	Watch(ctx context.Context, id string) (changed <-chan struct{}, stop func())
+
 	// List returns the conversations, archived ones too, in no particular order. With an
 	// *IncompleteError it returns those that it found.
 	List(ctx context.Context) ([]Info, error)

@@ -155,6 +155,9 @@ func (s *MemoryStore) View(_ context.Context, id string) (View, error) {
 	return memoryView{s, c}, nil
 }
 
+// Watch implements Store. It cannot report.
+func (s *MemoryStore) Watch(context.Context, string) (<-chan struct{}, func()) { return nil, func() {} }
+
 // Stat implements Store.
 func (s *MemoryStore) Stat(_ context.Context, id string) (Info, error) {
 	s.mu.Lock()

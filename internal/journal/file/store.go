@@ -22,6 +22,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/file/disk"
 	"github.com/fermata-agent/fermata/internal/journal/file/format"
 	"github.com/fermata-agent/fermata/internal/journal/file/layout"
+	"github.com/fermata-agent/fermata/internal/journal/file/watch"
 )
 
 // Options changes how a file store works. The zero value is right for
@@ -34,6 +35,9 @@ type Options struct {
 	// conversation locked; empty if it accepts none. It is called once, when the first conversation is
 	// about to be locked. nil is empty.
 	Address func() string
+
+	// Poll looks for what other processes change from time to time, and does not have the system report it.
+	Poll bool
 
 	// Join says that other owners can be joined: Open does not wait for those that accept clients.
 	Join bool
@@ -53,6 +57,8 @@ type Store struct {
 	window int
 	self   func() journal.Owner
 	join   bool
+
+	changes watch.Watcher
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -72,6 +78,8 @@ func New(home string, o Options) *Store {
 	if s.window <= 0 {
 		s.window = defaultWindow
 	}
+	_, real := s.fs.(OS)
+	s.changes.FS, s.changes.Poll = s.fs, o.Poll || !real
 	return s
 }
 
@@ -308,6 +316,15 @@ func (s *Store) View(ctx context.Context, id string) (journal.View, error) {
 		return nil, fmt.Errorf("view conversation %s: %w", id, err)
 	}
 	return &fileView{store: s, file: f, id: id, path: path, of: format.IDSum(id)}, nil
+}
+
+// Watch implements Store.
+func (s *Store) Watch(ctx context.Context, id string) (changed <-chan struct{}, stop func()) {
+	path, err := s.find(ctx, id)
+	if err != nil {
+		return nil, func() {} // who looks is told why
+	}
+	return s.changes.Watch(path)
 }
 
 // Stat implements Store.

@@ -315,6 +315,9 @@ func (s *Store) ownerOf(ctx context.Context, l *link, id string, m *stored) (jou
 	return l.alive(ctx, m.Node)
 }
 
+// Watch implements Store. It cannot report.
+func (s *Store) Watch(context.Context, string) (<-chan struct{}, func()) { return nil, func() {} }
+
 // Stat implements Store.
 func (s *Store) Stat(ctx context.Context, id string) (journal.Info, error) {
 	in, err := s.stat(ctx, id)
