@@ -120,7 +120,8 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.Lock(), f.Sync(), s.fs.SyncDir(filepath.Dir(path))); err != nil {
+	// There is nothing in it to sync: its first record does that, before anything depends on it.
+	if err := errors.Join(f.Lock(), s.fs.SyncDir(filepath.Dir(path))); err != nil {
 		f.Close()
 		s.fs.Remove(path)
 		return nil, err
