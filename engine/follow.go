@@ -93,8 +93,7 @@ func (f *follower) closed(ctx context.Context, s *slot) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	// If the journal failed, what was given last is not on disk, and its numbers
-	// will be given again.
+	// If the journal failed, what was given last is not on disk, and its numbers will be given again.
 	if s.conv.Err() != nil || f.engine.isRemoved(s) {
 		return ErrClosed
 	}

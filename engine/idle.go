@@ -30,9 +30,8 @@ func idleTime(given, otherwise time.Duration) time.Duration {
 	return given
 }
 
-// openLimit is how many conversations may be open while some of them are idle,
-// when the process may have so many descriptors: each takes two, and one that runs a
-// turn needs more for its model and its commands. 0 is no limit.
+// openLimit is how many conversations may be open while some of them are idle, when the process may have so many
+// descriptors: each takes two, and one that runs a turn needs more for its model and its commands. 0 is no limit.
 func openLimit(descriptors uint64) int {
 	if descriptors == 0 {
 		return 0
@@ -40,8 +39,7 @@ func openLimit(descriptors uint64) int {
 	return int(max(4, min(descriptors, 1<<20)/8))
 }
 
-// shortOfDescriptors reports whether an operation failed because too many files
-// are open.
+// shortOfDescriptors reports whether an operation failed because too many files are open.
 func shortOfDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
@@ -111,8 +109,7 @@ func (l *Local) ReleaseWaiting(ctx context.Context, id p.ConversationID) error {
 	return l.close(ctx, id, (*conversation.Conversation).ReleaseWaiting)
 }
 
-// watches are how followers of released conversations wait until they are opened.
-// They are guarded by Local.mu.
+// watches are how followers of released conversations wait until they are opened. They are guarded by Local.mu.
 type watches map[p.ConversationID]*watch
 
 // A watch is of all who follow one released conversation.

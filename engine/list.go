@@ -58,8 +58,7 @@ type Summary struct {
 	Returned int `json:"returned,omitempty"`
 }
 
-// List returns conversations, those changed last first. It takes no lock and
-// repairs nothing. It fails if there are none but for what cannot be read.
+// List returns conversations, those changed last first. It takes no lock and repairs nothing. It fails if there are none but for what cannot be read.
 func (l *Local) List(ctx context.Context, o ListOptions) (Page, error) {
 	infos, err := l.store.List(ctx)
 	var incomplete *journal.IncompleteError
@@ -235,8 +234,7 @@ func returnedCount(e p.Event) (n int, ok bool) {
 	return 0, false
 }
 
-// countReturned returns how many messages are returned at the end of a conversation, whose last records are given.
-// Only if a turn has run for long none of those says so.
+// countReturned returns how many messages are returned at the end of a conversation, whose last records are given. None of those says so if a turn has run for long.
 func countReturned(ctx context.Context, v journal.View, tail []journal.Record) (int, error) {
 	for _, r := range slices.Backward(tail) {
 		if n, ok := returnedCount(event(r)); ok {

@@ -1,8 +1,7 @@
 // Package nats keeps conversations in a stream of NATS JetStream, so that any
 // machine can read them and any can take them over.
 //
-// A conversation is the messages of one subject, in two kinds: records, and the
-// text of open items. What makes it safe:
+// A conversation is the messages of one subject, in two kinds: records, and the text of open items. What makes it safe:
 //   - A message of records is accepted only behind the last one that its writer knew
 //     (expected last sequence of the subject). Opening begins with such a message, which
 //     carries the next epoch: from then on every earlier writer is refused, whatever
@@ -271,8 +270,7 @@ func (s *Store) lastRecords(ctx context.Context, l *link, id string) (*stored, e
 	return m, err
 }
 
-// Repair implements Store. Messages are the server's to keep; what a reader cannot
-// take is reported.
+// Repair implements Store. Messages are the server's to keep; what a reader cannot take is reported.
 func (s *Store) Repair(ctx context.Context, id string) (journal.Recovery, error) {
 	j, err := s.Open(ctx, id)
 	if err != nil {
@@ -380,8 +378,7 @@ func (s *Store) setArchived(ctx context.Context, id string, archived bool) error
 	return err
 }
 
-// Abandon leaves everything as the death of this process would, its lease included.
-// It is for tests of what comes after.
+// Abandon leaves everything as the death of this process would, its lease included. It is for tests of what comes after.
 func (s *Store) Abandon() {
 	s.mu.Lock()
 	l := s.link
