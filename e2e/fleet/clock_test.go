@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if !given {
 		_ = flag.Set("test.parallel", sideBySide) // it is a number
 	}
+	for _, user := range []string{"alice", "alice-node", "bob", "bob-node"} {
+		os.Setenv(passwordOf(user), "secret-of-"+user) // deploy/nats/users.conf reads them
+	}
 	code := runWithGit(m)
 	endThree()
 	if binaryDir != "" {

@@ -22,6 +22,7 @@ type task struct {
 	delivered uint64 // how often it was taken, this time included
 	attempts  Attempts
 	taken     time.Time
+	release   func() // gives back the permit to run it
 }
 
 // next returns the next task, nil if there is none.

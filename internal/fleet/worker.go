@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
+	"github.com/fermata-agent/fermata/internal/policy"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -28,6 +29,10 @@ type Worker struct {
 
 	Turns  *Turns       // what it runs; may be nil
 	Report func(Report) // what was begun, what has ended, and what was not begun; may be nil
+
+	// Permit waits until this process may run one more turn, which is so until release is called; nil if it always may. It is asked before
+	// work is looked for, so that processes of one machine share what that can run.
+	Permit func(context.Context) (release func(), err error)
 
 	// Drain ends the worker when it is closed: it takes nothing more, calls Await, which returns when no turn runs in this process,
 	// hands over what only waits, and returns. nil is never.
@@ -87,7 +92,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		starting.Add(1)
 		running.Go(func() { // ends with its turn, or with follow
-			done := sync.OnceFunc(func() { <-free })
+			done := sync.OnceFunc(func() { <-free; t.release() })
 			defer done()
 			w.run(follow, t, starting.Done, done)
 		})
@@ -125,14 +130,23 @@ func (w *Worker) takeWhenFree(ctx context.Context, free chan struct{}, sources [
 // take waits for work. It returns nil when ctx has ended.
 func (w *Worker) take(ctx context.Context, sources []source, hints <-chan struct{}) *task {
 	for {
-		for _, s := range sources {
-			if ctx.Err() != nil {
+		release := func() {}
+		if w.Permit != nil {
+			var err error
+			if release, err = w.Permit(ctx); err != nil {
 				return nil
 			}
+		}
+		for _, s := range sources {
+			if ctx.Err() != nil {
+				break
+			}
 			if t, err := w.Queue.next(ctx, s); err == nil && t != nil { // the servers may be away
+				t.release = release
 				return t
 			}
 		}
+		release()
 		select {
 		case <-hints:
 		case <-time.After(lookAgain):
@@ -199,7 +213,7 @@ func (w *Worker) start(ctx context.Context, t *task) (p.Receipt, error) {
 	case errors.As(err, new(*engine.LockedError)): // it is not to run there; or it was started there meanwhile
 		t.account(ctx, func(*Attempts) {})
 		t.postpone()
-	case errors.As(err, new(*UnsuitableError)), errors.As(err, new(*refusal.FullError)):
+	case errors.As(err, new(*UnsuitableError)), errors.As(err, new(*policy.LimitError)), errors.As(err, new(*refusal.FullError)):
 		w.report(Report{Kind: Refused, Work: t.Work, Err: err})
 		t.refuse(ctx, w.Member.Name, err)
 	default:

@@ -101,6 +101,18 @@ func (h Home) Register(name string) error {
 	return nil
 }
 
+// RegisterDir makes a directory that exists secret, with everything that is or comes to be in it.
+func (h Home) RegisterDir(name string) error {
+	real, err := filepath.EvalSymlinks(name)
+	if err == nil {
+		err = h.hold(real)
+	}
+	if err != nil {
+		return fmt.Errorf("register the secret directory %s: %w", name, err)
+	}
+	return nil
+}
+
 // always reports whether a name is secret without an entry.
 func (h Home) always(name string) bool {
 	return slices.ContainsFunc(h.Names(), func(n string) bool { return within(name, n) })

@@ -25,6 +25,9 @@ type nodeServiceFlags struct {
 	labels []string
 	turns  int
 	drain  time.Duration
+	users  string // directory of users who share the node
+	each   int    // turns at once of each of them
+	userOf string // this process runs the turns of one of the users in this directory
 
 	drained chan struct{} // closed to have the node end when its turns have ended
 }
@@ -33,12 +36,16 @@ func (f *nodeServiceFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.name, "node", "", "take part in the fleet that shares [store] url, as `NAME`: run turns that fermata exec --fleet submits")
 	fs.StringSliceVar(&f.labels, "labels", nil, "with --node: also run turns that ask for one of these labels, as `A,B`")
 	fs.DurationVar(&f.drain, "drain", 0, "with --node: at SIGTERM take nothing more and let turns end, for at most this `TIME`; a second signal ends them at once")
+	fs.StringVar(&f.users, "users", "", "with --node: serve the users whose homes are in `DIR`, each with an account of its own on the NATS servers")
+	fs.IntVar(&f.each, "turns-each", defaultTurns/2, "with --users: run at most `N` turns at once for each user")
+	fs.StringVar(&f.userOf, "user-of", "", "it was started by a node that users in this `DIR` share")
+	_ = fs.MarkHidden("user-of")
 	fs.IntVar(&f.turns, "turns", defaultTurns, "with --node: run at most `N` turns at once for others")
 }
 
 func (f *nodeServiceFlags) service(s cli.Streams, fs *pflag.FlagSet, _ []string) (app.Service, error) {
 	if !fs.Changed("node") {
-		for _, name := range []string{"labels", "turns", "drain"} {
+		for _, name := range []string{"labels", "turns", "drain", "users", "turns-each", "user-of"} {
 			if fs.Changed(name) {
 				return nil, cli.Usagef("serve: --%s needs --node", name)
 			}
@@ -59,6 +66,16 @@ func (f *nodeServiceFlags) service(s cli.Streams, fs *pflag.FlagSet, _ []string)
 	if f.drain < 0 {
 		return nil, cli.Usagef("serve: --drain must not be negative")
 	}
+	if f.users != "" || fs.Changed("turns-each") {
+		return f.sharedService(s, fs)
+	}
+	var share *work.Share
+	if f.userOf != "" {
+		var err error
+		if share, err = openShare(f.userOf); err != nil {
+			return nil, err
+		}
+	}
 	turns := &fleet.Turns{}
 	f.run.Member = app.Member{Name: f.name, Labels: f.labels, Turns: f.turns, Version: cli.Version(), Now: turns.Now}
 	takes := "any turn"
@@ -69,7 +86,7 @@ func (f *nodeServiceFlags) service(s cli.Streams, fs *pflag.FlagSet, _ []string)
 	f.drained = make(chan struct{})
 	return work.Worker{
 		Turns: turns, Report: f.report(say), Say: say,
-		Ready: func() { say("node " + f.name + " takes " + takes) }, Drain: f.drained,
+		Ready: func() { say("node " + f.name + " takes " + takes) }, Drain: f.drained, Share: share,
 	}, nil
 }
 

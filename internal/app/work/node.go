@@ -30,6 +30,8 @@ type Worker struct {
 
 	// Drain has the node end when its turns have ended, if it is closed. nil is never.
 	Drain <-chan struct{}
+
+	Share *Share // nil if the node is not shared
 }
 
 // Serve runs turns until ctx ends, or the node is drained: then the error is ErrDrained.
@@ -61,10 +63,16 @@ func (w Worker) Serve(ctx context.Context, a *app.App) error {
 		Await: func(ctx context.Context) { a.AwaitTurns(ctx, func(p.TurnID) {}) },
 	}
 	worker.Prepare = func(ctx context.Context, work fleet.Work) (*p.Overrides, error) { return prepare(ctx, a, work) }
+	if w.Share != nil {
+		w.Share.join(ctx, &worker, stop)
+	}
 	if err := worker.Run(ctx); err != nil {
 		return err
 	}
-	if drain.isBegun() {
+	switch {
+	case w.Share != nil && w.Share.isAlone():
+		return fleet.ErrAlone
+	case drain.isBegun():
 		return ErrDrained
 	}
 	return nil
