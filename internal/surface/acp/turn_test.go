@@ -1,10 +1,12 @@
 package acp
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -17,6 +19,7 @@ func TestPrompt(t *testing.T) {
 		id := c.say("hi")
 		r := x.e.Request()
 		r.Think("hm")
+		synctest.Wait() // a record comes when it is durable, a delta at once
 		r.Delta("one ")
 		synctest.Wait()
 		r.Delta("two")
@@ -218,5 +221,36 @@ func TestTwoSessions(t *testing.T) {
 		r2.Answer("yes")
 		c.want("agent_message 1.1.0 yes", "answer 5 end_turn")
 		c.nothing()
+	})
+}
+
+// A slowEngine takes messages when it is let.
+type slowEngine struct {
+	engine.Engine
+	let chan struct{}
+}
+
+func (e slowEngine) Submit(ctx context.Context, id p.ConversationID, op p.Op) (p.Receipt, error) {
+	if _, ok := op.(p.UserTurn); ok {
+		<-e.let
+	}
+	return e.Engine.Submit(ctx, id, op)
+}
+
+// A cancel that is read after a prompt finds the turn of that prompt, however long the message takes to be recorded.
+func TestCancelDoesNotOvertakeItsPrompt(t *testing.T) {
+	inBubble(t, func(t *testing.T, x *site) {
+		o := x.s.o
+		slow := slowEngine{o.Engine, make(chan struct{})}
+		o.Engine = slow
+		x.s = New(o)
+		c := x.connect()
+		c.start()
+		c.say("hi")
+		synctest.Wait()
+		c.cancel()
+		synctest.Wait()
+		close(slow.let)
+		c.want("answer 3 cancelled")
 	})
 }
