@@ -32,6 +32,9 @@ func TestQuirks(t *testing.T) {
 				`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}`, end("tool_use"), stop,
 			}, []string{`text "a"`, `call 1 shell {"a":1}`}, "", false,
 		},
+		"blocks without their ends, all with the number 0": {
+			[]string{begin, start(`{"type":"text","text":"a"}`), start(`{"type":"tool_use","id":"1","name":"shell","input":{}}`), end("tool_use"), stop}, []string{`text "a"`, `call 1 shell {}`}, "", false,
+		},
 		"no end of anything but the reason": {[]string{begin, start(`{"type":"text","text":"a"}`), end("end_turn")}, []string{`text "a"`}, "", false},
 		"a pause":                           {[]string{begin, start(`{"type":"text","text":"a"}`), closed, end("pause_turn"), stop}, []string{`text "a"`}, "paused", true},
 		"nothing at all":                    {[]string{begin, end("end_turn"), stop}, nil, "empty", true},

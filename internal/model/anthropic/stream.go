@@ -214,7 +214,7 @@ func (r *reader) begin(e event) bool {
 	if json.Unmarshal(e.block, c) != nil || e.index < 0 {
 		return false
 	}
-	if r.blocks[e.index] == nil && !r.closeOpen() { // a service that does not say where a block ends
+	if !r.closeOpen() { // a service that does not say where a block ends
 		return false
 	}
 	c.index = -1

@@ -35,17 +35,11 @@ func TestQuirks(t *testing.T) {
 			},
 			[]string{`call c shell {"a":1}`},
 		},
-		"deltas under an empty message": {
-			[]string{
-				`{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`,
-				`{"type":"response.output_item.done","output_index":0,"item":{"id":"m","type":"message","role":"assistant","content":[]}}`, completed,
-			},
-			[]string{`text "ab"`},
-		},
-		"items only at the end": {
-			[]string{`{"type":"response.completed","response":{"id":"r","output":[` + message + `,` + call + `]}}`},
-			[]string{`text "a"`, `call c shell {}`},
-		},
+		"deltas under an empty message": {[]string{
+			`{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"id":"m","type":"message","role":"assistant","content":[]}}`, completed,
+		}, []string{`text "ab"`}},
+		"items only at the end": {[]string{`{"type":"response.completed","response":{"id":"r","output":[` + message + `,` + call + `]}}`}, []string{`text "a"`, `call c shell {}`}},
 		"items at the end as well": {
 			[]string{`{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, `{"type":"response.completed","response":{"id":"r","output":[` + message + `]}}`},
 			[]string{`text "a"`},
@@ -70,6 +64,10 @@ func TestQuirks(t *testing.T) {
 				`{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, completed,
 			},
 			[]string{`text "a"`},
+		},
+		"finished messages that all have the number 0": {
+			[]string{`{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, `{"type":"response.output_item.done","output_index":0,"item":` + strings.Replace(message, `"m"`, `"n"`, 1) + `}`, completed},
+			[]string{`text "a"`, `text "a"`},
 		},
 		"text without an item": {
 			[]string{`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.output_text.delta","delta":"b"}`, completed},
