@@ -82,7 +82,7 @@ func (w *walker) dir(ctx context.Context, dir string, entries []fs.DirEntry, lin
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		path := filepath.Join(dir, e.Name())
+		path := dir + string(filepath.Separator) + e.Name() // dir is clean, and there may be many
 		link := e.Type() == fs.ModeSymlink
 		if id, ok := layout.ID(e.Name()); ok && (!e.IsDir() || layout.IsTimed(id)) {
 			w.names = append(w.names, journalName{path, id, w.archived, linked, e})
@@ -158,6 +158,7 @@ func withoutRepeats(names []journalName) []journalName {
 
 // doubtful reports whether the same journal may be found at another path.
 func (n journalName) doubtful() bool {
-	name := filepath.Base(n.path)
-	return n.linked || name != strings.ToUpper(name[:len(layout.Form)])+"-"+n.id+layout.Suffix
+	name := n.path[strings.LastIndexByte(n.path, filepath.Separator)+1:]
+	rest, proper := strings.CutPrefix(name[len(layout.Form):], "-"+n.id)
+	return n.linked || !proper || rest != layout.Suffix || strings.ToUpper(name[:len(layout.Form)]) != name[:len(layout.Form)]
 }

@@ -35,7 +35,7 @@ func ID(name string) (string, bool) {
 	if n < len(Form)+2 || !strings.EqualFold(name[n:], Suffix) || name[len(Form)] != '-' {
 		return "", false
 	}
-	if _, ok := Start(name); !ok {
+	if !startsWithTime(name) {
 		return "", false
 	}
 	id := name[len(Form)+1 : n]
@@ -45,6 +45,30 @@ func ID(name string) (string, bool) {
 		}
 	}
 	return id, journal.ValidID(id)
+}
+
+// startsWithTime reports whether Start finds a time. A list asks it of every conversation there is.
+func startsWithTime(name string) bool {
+	var n [6]int // year to second
+	at := 0
+	for i, size := range [...]int{4, 2, 2, 2, 2, 2} {
+		for range size {
+			d := int(name[at]) - '0'
+			if d < 0 || d > 9 {
+				return false
+			}
+			n[i] = 10*n[i] + d
+			at++
+		}
+		if sep := Form[at%len(Form)]; i < 5 && name[at] != sep && (sep != 'T' || name[at] != 't') {
+			return false
+		}
+		at++
+	}
+	if n[1] < 1 || n[1] > 12 || n[2] < 1 || n[3] > 23 || n[4] > 59 || n[5] > 59 {
+		return false
+	}
+	return n[2] <= 28 || time.Date(n[0], time.Month(n[1]), n[2], 0, 0, 0, 0, time.UTC).Day() == n[2]
 }
 
 // Start takes the time out of the name of a journal, or of a file beside it.
