@@ -109,7 +109,7 @@ func (f Facts) list() []Fact {
 	if n := f.Context; n > 0 {
 		text := "context " + Tokens(n)
 		if s.ContextWindow > 0 {
-			text = fmt.Sprintf("context %d %%", min(100, 100*n/s.ContextWindow))
+			text = fmt.Sprintf("%d %% context left", max(0, 100-100*n/s.ContextWindow))
 		}
 		list = append(list, Fact{Text: text, Rank: 6})
 	}

@@ -51,8 +51,13 @@ func TestLineFits(t *testing.T) {
 		if safetext.Width(line) > width || width > 12 && !strings.HasPrefix(line, "ready · /help") {
 			t.Fatalf("in %d columns: %q", width, line)
 		}
-		if width == 139 && !strings.HasSuffix(line, "m high · ~/work (main) · context 25 % · 1.5 k tokens $1.50 · read-only · never asks · 2 in background") {
+		if width == 139 && !strings.HasSuffix(line, "m high · ~/work (main) · 75 % context left · 1.5 k tokens $1.50 · read-only · never asks · 2 in background") {
 			t.Errorf("%q", line)
 		}
+	}
+	busy := State{Transcript: &transcript.Transcript{Active: true}, Busy: true}
+	f.Context = 1200
+	if line := busy.Line(time.Time{}, f, 139, noColour); !strings.Contains(line, "· 0 % context left") {
+		t.Errorf("more than the window is %q", line)
 	}
 }
