@@ -80,6 +80,7 @@ func TestPanicOfASubscription(t *testing.T) {
 		if last := got[len(got)-1]; !strings.Contains(last, "no longer followed; resume it") {
 			t.Error(last)
 		}
+		synctest.Wait() // the turn ends meanwhile
 		r := c.result("thread/resume", `{"threadId":"T"}`)
 		same(t, []string{"U1 completed; userMessage; agentMessage hello"}, c.turns(r["thread"]))
 		c.turn("more", "and so on")
