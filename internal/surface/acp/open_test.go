@@ -2,6 +2,8 @@ package acp
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -137,6 +139,11 @@ func TestListCloseAndDelete(t *testing.T) {
 		same(t, []string{"do a thing in /w"}, list(`{}`))
 		same(t, []string{"do a thing in /w"}, list(fmt.Sprintf(`{"cwd":%q}`, x.dir)))
 		same(t, nil, list(`{"cwd":"/nowhere"}`))
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(x.dir, link); err != nil {
+			t.Fatal(err)
+		}
+		same(t, []string{"do a thing in /w"}, list(fmt.Sprintf(`{"cwd":%q}`, link)))
 		c.result("session/delete", `{"sessionId":"S"}`)
 		c.result("session/delete", `{"sessionId":"S"}`)
 		c.result("session/delete", `{"sessionId":"what?"}`)

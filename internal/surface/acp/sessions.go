@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
@@ -119,6 +120,9 @@ func (c *conn) listSessions(ctx context.Context, _ *jsonrpc.Request, in wire.Lis
 	if in.Cwd != "" {
 		if err := absolute(in.Cwd); err != nil {
 			return out, err
+		}
+		if real, err := filepath.EvalSymlinks(in.Cwd); err == nil { // conversations know their directory by that
+			in.Cwd = real
 		}
 	}
 	page, err := c.s.o.Engine.List(ctx, engine.ListOptions{Limit: listLimit, Cursor: in.Cursor, Cwd: in.Cwd})
