@@ -133,11 +133,10 @@ func (u Users) run(ctx context.Context, name string, permits *fleet.Permits) err
 	if err != nil {
 		return err
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := socketPair()
 	if err != nil {
 		return err
 	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "permits"), os.NewFile(uintptr(fds[1]), "permits")
 	defer ours.Close()
 	home := filepath.Join(u.Dir, name)
 	args := slices.Concat([]string{"serve"}, u.Args, []string{"--allow-dir", home + workEnd, "--user-of", u.Dir})
@@ -161,6 +160,21 @@ func (u Users) run(ctx context.Context, name string, permits *fleet.Permits) err
 	serving.Go(func() { u.end(ctx, cmd, ended) })
 	defer close(ended)
 	return cmd.Wait()
+}
+
+// socketPair returns both ends of a connection, which no other program that is started inherits.
+func socketPair() (ours, theirs *os.File, err error) {
+	syscall.ForkLock.RLock() // not every system can do both at once
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "permits"), os.NewFile(uintptr(fds[1]), "permits"), nil
 }
 
 // end ends a process when ctx ends, or has it drain.
