@@ -1,5 +1,7 @@
 package protocol
 
+import "time"
+
 // A Snapshot is the state of a conversation after event Last.
 type Snapshot struct {
 	ID       ConversationID `json:"id"`
@@ -20,4 +22,18 @@ type Snapshot struct {
 	Returned         []ReturnedInput     `json:"returned,omitempty"`   // messages that were not delivered, until a client sends, takes or drops them
 	Background       []BackgroundStarted `json:"background,omitempty"` // commands that run
 	Recovered        []string            `json:"recovered,omitempty"`  // what opening it found and did, for people
+}
+
+// A TurnSummary is what a program is notified of when a turn has ended, or begins to wait.
+type TurnSummary struct {
+	Conversation ConversationID // the turn's
+	Turn         TurnID         // its number
+	Cwd          string         // the directory that it worked in
+	Reason       EndReason      // how it ended; empty while it waits
+	Error        *Error         // why it failed
+	Inputs       []string       // the user's messages
+	Last         string         // the model's last message, which may be partial; empty if there is none
+	OnlyShell    bool           // the user ran a command, and nothing else happened
+	Began        time.Time      // when it was started
+	Took         time.Duration  // from its start to its end, as they were recorded
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fleet/worktree"
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
@@ -47,7 +46,7 @@ func newKeeper(t *testing.T, s *server.Server, name string) *treeKeeper {
 
 // end ends a turn here, and returns what was warned of.
 func (k *treeKeeper) end(turn p.TurnID) string {
-	k.Ended(conversation.TurnSummary{Conversation: treeID, Turn: turn, Cwd: k.Dir(treeID)})
+	k.Ended(p.TurnSummary{Conversation: treeID, Turn: turn, Cwd: k.Dir(treeID)})
 	k.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,7 +138,7 @@ func TestWorkTreeOfAWaitingTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.write("new", "1\n")
-	a.Waits(conversation.TurnSummary{Conversation: treeID, Turn: 1, Cwd: a.Dir(treeID)})
+	a.Waits(p.TurnSummary{Conversation: treeID, Turn: 1, Cwd: a.Dir(treeID)})
 	a.Wait()
 	waiting := engine.Snapshot{ID: treeID, Turn: 1, Active: true, Waiting: true, Settings: p.Settings{Cwd: a.Dir(treeID)}}
 	approve := p.Approve{Decision: p.Approved}

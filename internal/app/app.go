@@ -122,7 +122,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 // A TurnWatch is called for the turns of this process: when they have ended, and when they begin to wait. It must not block. nil is
 // fine.
 type TurnWatch struct {
-	Ended, Waits func(conversation.TurnSummary)
+	Ended, Waits func(p.TurnSummary)
 }
 
 // A Member is how a process takes part in a fleet.

@@ -71,17 +71,17 @@ type Config struct {
 
 	// Notify is called for each turn that ended, also after a crash. It
 	// must not block. May be nil.
-	Notify func(TurnSummary)
+	Notify func(p.TurnSummary)
 
 	// NotifyWaiting is called for each turn that begins to wait for a person or a limit,
 	// with the event that says so: ApprovalRequested, ElicitationRequested or Held. It must
 	// not block. May be nil.
-	NotifyWaiting func(TurnSummary, p.Body)
+	NotifyWaiting func(p.TurnSummary, p.Body)
 
 	// Ended is called for each turn that ended, and Waits for each that begins to wait as for NotifyWaiting,
 	// whoever started it. They must not block. May be nil.
-	Ended func(TurnSummary)
-	Waits func(TurnSummary)
+	Ended func(p.TurnSummary)
+	Waits func(p.TurnSummary)
 
 	// Panicked keeps the trace of a model or a tool that panicked: the turn only records that there was an
 	// internal error. A panic of the owner ends its conversation as a crash of the process would, and the next

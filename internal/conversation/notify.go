@@ -1,16 +1,12 @@
 package conversation
 
 import (
-	"github.com/fermata-agent/fermata/internal/fold"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A TurnSummary is what programs outside are notified of when a turn has ended.
-type TurnSummary = fold.TurnSummary
-
 // notify reports the end of a turn; to programs outside not that of a command which the user
 // ran and has seen.
-func (o *owner) notify(s TurnSummary) {
+func (o *owner) notify(s p.TurnSummary) {
 	if o.cfg.Ended != nil {
 		o.cfg.Ended(s)
 	}

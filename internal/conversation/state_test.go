@@ -17,7 +17,7 @@ import (
 )
 
 // withoutTimes leaves out when a turn began and how long it took: TestTurnTimes in package fold looks at that.
-var withoutTimes = cmpopts.IgnoreFields(conversation.TurnSummary{}, "Began", "Took")
+var withoutTimes = cmpopts.IgnoreFields(p.TurnSummary{}, "Began", "Took")
 
 // A conversation that is opened again continues as if it had stayed open,
 // whether its state comes from a checkpoint or from all of its records.
@@ -128,10 +128,10 @@ func TestNotifyReportsTheTurnThatEnded(t *testing.T) {
 
 func notifyOfTwoTurns(t *testing.T, second p.EndReason) {
 	var mu sync.Mutex
-	var got []conversation.TurnSummary
+	var got []p.TurnSummary
 	d := newSlowDisk()
 	e := enginetest.New(t, enginetest.Options{Store: d, Config: func(c *conversation.Config) {
-		c.Notify = func(s conversation.TurnSummary) {
+		c.Notify = func(s p.TurnSummary) {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, s)
@@ -155,7 +155,7 @@ func notifyOfTwoTurns(t *testing.T, second p.EndReason) {
 	time.Sleep(time.Second)
 	mu.Lock()
 	defer mu.Unlock()
-	want := []conversation.TurnSummary{
+	want := []p.TurnSummary{
 		{Conversation: id, Turn: 1, Cwd: "/w", Reason: p.Completed, Inputs: []string{"one"}, Last: "1"},
 		{Conversation: id, Turn: 2, Cwd: "/there", Reason: second, Inputs: []string{"two"}, Last: last},
 	}
@@ -234,9 +234,9 @@ func TestOpsAreTakenBeforeReports(t *testing.T) {
 func TestWaitsReportsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var got []conversation.TurnSummary
+		var got []p.TurnSummary
 		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
-			c.Waits = func(s conversation.TurnSummary) {
+			c.Waits = func(s p.TurnSummary) {
 				mu.Lock()
 				defer mu.Unlock()
 				got = append(got, s)
@@ -257,7 +257,7 @@ func TestWaitsReportsTheTurn(t *testing.T) {
 		time.Sleep(time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		want := []conversation.TurnSummary{{Conversation: id, Turn: 1, Cwd: "/w", Inputs: []string{"one"}}}
+		want := []p.TurnSummary{{Conversation: id, Turn: 1, Cwd: "/w", Inputs: []string{"one"}}}
 		if d := cmp.Diff(want, got, withoutTimes); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}

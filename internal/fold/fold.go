@@ -16,7 +16,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/fermata-agent/fermata/internal/history"
 	"github.com/fermata-agent/fermata/internal/policy"
@@ -45,7 +44,7 @@ type State struct {
 	Processes []Process         // those whose end is not recorded
 	Patches   []OpenPatch       // those whose outcome is not recorded
 	Applied   []json.RawMessage // how to take back the patches that the current turn has applied
-	Summary   TurnSummary       // of the current turn, or the last one
+	Summary   p.TurnSummary     // of the current turn, or the last one
 	Ops       []DoneOp          // the latest ops that had names
 
 	History *history.History `json:"-"` // saved beside the rest
@@ -72,20 +71,6 @@ func (l Process) String() string {
 type OpenPatch struct {
 	p.PatchStarted
 	Committed bool
-}
-
-// A TurnSummary is what programs outside are notified of when a turn has ended.
-type TurnSummary struct {
-	Conversation p.ConversationID
-	Turn         p.TurnID
-	Cwd          string
-	Reason       p.EndReason
-	Error        *p.Error
-	Inputs       []string // the user's messages
-	Last         string   // the model's last message, which may be partial; "" if none
-	OnlyShell    bool     // the user ran a command, and nothing else happened
-	Began        time.Time
-	Took         time.Duration // from its start to its end, as they were recorded
 }
 
 // New returns the state of a conversation that has not begun.
@@ -193,7 +178,7 @@ func (s *State) closePatches(which func(OpenPatch) bool) {
 func (s *State) evolveSummary(e p.Event) {
 	switch b := e.Body.(type) {
 	case *p.TurnStarted:
-		s.Summary = TurnSummary{Conversation: s.ID, Turn: e.Turn, Cwd: s.TurnSettings.Cwd, OnlyShell: b.Shell, Began: e.Time}
+		s.Summary = p.TurnSummary{Conversation: s.ID, Turn: e.Turn, Cwd: s.TurnSettings.Cwd, OnlyShell: b.Shell, Began: e.Time}
 	case *p.ModelRequested:
 		s.Summary.OnlyShell = false
 	case *p.UserMessage:

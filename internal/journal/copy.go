@@ -18,7 +18,7 @@ func Copy(ctx context.Context, from, to Store, in Info) (int, error) {
 	if owner, owned, err := from.Owner(ctx, in.ID); err != nil {
 		return 0, err
 	} else if owned {
-		return 0, &LockedError{owner}
+		return 0, &LockedError{Owner: owner}
 	}
 	src, err := from.View(ctx, in.ID)
 	if err != nil {

@@ -25,9 +25,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // A Record is one numbered entry.
@@ -169,51 +170,11 @@ var ErrClosed = fmt.Errorf("journal is closed")
 // ErrNotFound is returned for a conversation that does not exist.
 var ErrNotFound = fmt.Errorf("no such conversation")
 
-// An Owner is the process that has a conversation open for writing. Fields that
-// are not known are zero.
-type Owner struct {
-	PID     int    `json:"pid,omitempty"`
-	Host    string `json:"host,omitempty"`    // the name of its machine
-	Address string `json:"address,omitempty"` // where it accepts clients on its machine; empty if it accepts none
-	Node    string `json:"node,omitempty"`    // where it accepts clients on any machine; empty if it accepts none
+// An Owner is the process that has a conversation open for writing.
+type Owner = protocol.Owner
 
-	// Lease is how long it may be taken for alive after it has died; 0 if that is known at once.
-	Lease time.Duration `json:"lease,omitempty"`
-}
-
-// Self returns this process as an owner that accepts clients at the address.
-func Self(address string) Owner {
-	host, _ := os.Hostname() // not known if that fails
-	return Owner{PID: os.Getpid(), Host: host, Address: address}
-}
-
-// Joinable reports whether the owner accepts clients that this process can be one of.
-func (o Owner) Joinable() bool { return o.Node != "" || o.IsNear() }
-
-// IsNear reports whether the owner accepts clients on this machine.
-func (o Owner) IsNear() bool { return o.Address != "" && o.IsHere() }
-
-// IsHere reports whether the owner is on this machine.
-func (o Owner) IsHere() bool { return o.Host == Self("").Host }
-
-// String names the owner for people: its machine only if it is another one.
-func (o Owner) String() string {
-	who := "another process"
-	if o.PID != 0 {
-		who = fmt.Sprintf("process %d", o.PID)
-	}
-	if o.Host != "" && o.Host != Self("").Host {
-		who += " on " + o.Host
-	}
-	return who
-}
-
-// A LockedError says who has the conversation open for writing.
-type LockedError struct {
-	Owner
-}
-
-func (e *LockedError) Error() string { return e.String() + " has this conversation open" }
+// A LockedError says who that is.
+type LockedError = protocol.LockedError
 
 // A Store is where conversations live. All methods may be called from any
 // goroutine; those that take a context may wait for a disk or a network.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // MemoryOptions lets a memory store behave like a disk. The zero value is a
@@ -113,7 +115,7 @@ func (s *MemoryStore) Owner(_ context.Context, id string) (Owner, bool, error) {
 	if c.open == nil {
 		return Owner{}, false, nil
 	}
-	return Self(""), true, nil
+	return protocol.Self(""), true, nil
 }
 
 // unlocked returns a conversation that nobody writes to.
@@ -123,7 +125,7 @@ func (s *MemoryStore) unlocked(id string) (*memoryConversation, error) {
 		return nil, ErrNotFound
 	}
 	if c.open != nil {
-		return nil, &LockedError{Self("")}
+		return nil, &LockedError{Owner: protocol.Self("")}
 	}
 	return c, nil
 }

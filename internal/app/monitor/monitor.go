@@ -15,7 +15,6 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/unreachable"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fleet"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/observe"
@@ -59,7 +58,7 @@ func New(version string, log *slog.Logger) *Monitor {
 // Watch is for app.Options.
 func (m *Monitor) Watch() app.TurnWatch { return app.TurnWatch{Ended: m.ended, Waits: m.waiting} }
 
-func (m *Monitor) ended(s conversation.TurnSummary) {
+func (m *Monitor) ended(s p.TurnSummary) {
 	m.turns.Add(1, string(s.Reason))
 	m.seconds.Observe(s.Took.Seconds())
 	attrs := []any{"conversation", s.Conversation, "turn", s.Turn, "reason", s.Reason, "seconds", s.Took.Seconds()}
@@ -69,7 +68,7 @@ func (m *Monitor) ended(s conversation.TurnSummary) {
 	m.Log.Info("turn ended", attrs...)
 }
 
-func (m *Monitor) waiting(s conversation.TurnSummary) {
+func (m *Monitor) waiting(s p.TurnSummary) {
 	m.waits.Add(1)
 	m.Log.Info("turn waits", "conversation", s.Conversation, "turn", s.Turn)
 }

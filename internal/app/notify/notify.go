@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -26,14 +25,14 @@ type Program struct {
 }
 
 // TurnEnded runs the program with one more argument that says what ended and how.
-func (n *Program) TurnEnded(s conversation.TurnSummary) {
+func (n *Program) TurnEnded(s p.TurnSummary) {
 	if s.Reason == p.Crashed && n.When.Recovered || s.Reason != p.Crashed && n.When.TurnEnded {
 		n.run(s.Cwd, func(limit int) map[string]any { return ended(shorter(s, limit)) })
 	}
 }
 
 // Waiting does the same for a turn that waits for a person or a limit.
-func (n *Program) Waiting(s conversation.TurnSummary, why p.Body) {
+func (n *Program) Waiting(s p.TurnSummary, why p.Body) {
 	wanted := n.When.Approval
 	if _, held := why.(*p.Held); held {
 		wanted = n.When.Hold
@@ -79,7 +78,7 @@ func noticeText(notice func(limit int) map[string]any) string {
 }
 
 // shorter is s with no text much longer than limit.
-func shorter(s conversation.TurnSummary, limit int) conversation.TurnSummary {
+func shorter(s p.TurnSummary, limit int) p.TurnSummary {
 	if limit == math.MaxInt {
 		return s
 	}
@@ -99,7 +98,7 @@ func shorter(s conversation.TurnSummary, limit int) conversation.TurnSummary {
 const maxInputs = 100
 
 // waiting is what the program gets when a turn waits.
-func waiting(s conversation.TurnSummary, why p.Body, limit int) map[string]any {
+func waiting(s p.TurnSummary, why p.Body, limit int) map[string]any {
 	m := about(s)
 	switch b := why.(type) {
 	case *p.ApprovalRequested:
@@ -123,7 +122,7 @@ func waiting(s conversation.TurnSummary, why p.Body, limit int) map[string]any {
 
 // ended is what the program gets when a turn has ended, in the form that programs written
 // for Codex read, and with a type of its own for a turn that did not complete.
-func ended(s conversation.TurnSummary) map[string]any {
+func ended(s p.TurnSummary) map[string]any {
 	m := about(s)
 	m["type"] = "agent-turn-complete"
 	if s.Reason != p.Completed {
@@ -136,7 +135,7 @@ func ended(s conversation.TurnSummary) map[string]any {
 }
 
 // about says which turn it is, and what was said in it.
-func about(s conversation.TurnSummary) map[string]any {
+func about(s p.TurnSummary) map[string]any {
 	inputs := s.Inputs
 	if inputs == nil {
 		inputs = []string{}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -16,7 +15,7 @@ import (
 func TestNoticeFitsIntoAnArgument(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("\x1b", 20_000)
-	s := conversation.TurnSummary{
+	s := p.TurnSummary{
 		Cwd: "/", Reason: p.Failed, Inputs: []string{"first"}, Last: "begin" + long + "end", Error: &p.Error{Message: long},
 	}
 	for range 200 {
@@ -37,8 +36,8 @@ func TestNoticeFitsIntoAnArgument(t *testing.T) {
 // The program is run for what the settings name.
 func TestWhenTheProgramIsRun(t *testing.T) {
 	t.Parallel()
-	var s conversation.TurnSummary
-	crashed := conversation.TurnSummary{Reason: p.Crashed}
+	var s p.TurnSummary
+	crashed := p.TurnSummary{Reason: p.Crashed}
 	for _, c := range []struct {
 		name string
 		off  func(*config.NotifyWhen)
@@ -71,7 +70,7 @@ func TestWhenTheProgramIsRun(t *testing.T) {
 
 func TestNoticeOfWaiting(t *testing.T) {
 	t.Parallel()
-	s := conversation.TurnSummary{Conversation: "c", Turn: 3, Cwd: "/w", Inputs: []string{"do it"}}
+	s := p.TurnSummary{Conversation: "c", Turn: 3, Cwd: "/w", Inputs: []string{"do it"}}
 	for want, why := range map[string]p.Body{
 		`"command":"make 'a b'","cwd":"/w","input-messages":["do it"],"kind":"command"`: &p.ApprovalRequested{Kind: p.ApproveCommand, Command: []string{"make", "a b"}},
 		`"message":"Which?","server":"files","thread-id":"c"`:                           &p.ElicitationRequested{Server: "files", Message: "Which?"},

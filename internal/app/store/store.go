@@ -20,7 +20,6 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/unreachable"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fleet/pipe"
 	"github.com/fermata-agent/fermata/internal/fleet/worktree"
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -86,11 +85,11 @@ func (o Opened) Keep(e *engine.Options) {
 }
 
 // both calls two functions, of which the first may be nil.
-func both(first, second func(conversation.TurnSummary)) func(conversation.TurnSummary) {
+func both(first, second func(p.TurnSummary)) func(p.TurnSummary) {
 	if first == nil {
 		return second
 	}
-	return func(s conversation.TurnSummary) {
+	return func(s p.TurnSummary) {
 		first(s)
 		second(s)
 	}

@@ -10,21 +10,20 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/git"
 	"github.com/fermata-agent/fermata/internal/secrets"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
 // Ended keeps what a turn that has ended changed. It does not wait for that.
-func (k *Keeper) Ended(s conversation.TurnSummary) {
+func (k *Keeper) Ended(s p.TurnSummary) {
 	if has(s.Conversation, s.Cwd) {
 		k.start(s.Conversation, s.Turn, false)
 	}
 }
 
 // Waits keeps what a turn has changed that waits for somebody. It does not wait for that.
-func (k *Keeper) Waits(s conversation.TurnSummary) {
+func (k *Keeper) Waits(s p.TurnSummary) {
 	if has(s.Conversation, s.Cwd) {
 		k.start(s.Conversation, s.Turn, true)
 	}

@@ -57,7 +57,7 @@ func TestLayout(t *testing.T) {
 	}
 	var owner journal.Owner
 	b, err := os.ReadFile(filepath.Join(home, name+".lock"))
-	if err != nil || json.Unmarshal(b, &owner) != nil || owner != journal.Self("") {
+	if err != nil || json.Unmarshal(b, &owner) != nil || owner != protocol.Self("") {
 		t.Errorf("lock file has %q, %v", b, err)
 	}
 	must(t, j.Close())

@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // The test binary runs itself as another process that has a conversation open.
@@ -133,7 +134,7 @@ func TestAnotherProcessOwnsIt(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(err), fmt.Sprintf("process %d has this conversation open", o.Process.Pid)) {
 		t.Errorf("Open = %v", err)
 	}
-	if want := (journal.Owner{PID: o.Process.Pid, Host: journal.Self("").Host, Address: "unix:/run/owner"}); locked.Owner != want {
+	if want := (journal.Owner{PID: o.Process.Pid, Host: protocol.Self("").Host, Address: "unix:/run/owner"}); locked.Owner != want {
 		t.Errorf("owner is %+v, want %+v", locked.Owner, want)
 	}
 	if err := s.Delete(t.Context(), sampleID); !errors.As(err, &locked) {

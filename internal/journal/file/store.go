@@ -23,6 +23,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/file/format"
 	"github.com/fermata-agent/fermata/internal/journal/file/layout"
 	"github.com/fermata-agent/fermata/internal/journal/file/watch"
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // Options changes how a file store works. The zero value is right for
@@ -68,9 +69,9 @@ func New(home string, o Options) *Store {
 	s := &Store{home: home, fs: o.FS, window: o.Window, join: o.Join}
 	s.self = sync.OnceValue(func() journal.Owner {
 		if o.Address == nil {
-			return journal.Self("")
+			return protocol.Self("")
 		}
-		return journal.Self(o.Address())
+		return protocol.Self(o.Address())
 	})
 	if s.fs == nil {
 		s.fs = OS{}

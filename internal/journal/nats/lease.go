@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // DefaultLease is how long a node counts as alive after it last said so. Servers that have lost their leader elect another within 4
@@ -98,7 +99,7 @@ func (s *Store) self(l *link) journal.Owner {
 	if s.o.Address != nil {
 		address = s.o.Address()
 	}
-	owner := journal.Self(address)
+	owner := protocol.Self(address)
 	owner.Lease = l.ttl
 	if s.o.Accept != nil && s.o.Accept(l.nc, s.nodeSubject(), l.ttl) == nil {
 		owner.Node = s.nodeSubject()
@@ -115,7 +116,7 @@ func (l *link) hasLease(s *Store) bool {
 // self returns this process as its lease describes it, with the store's mutex.
 func (l *link) self() journal.Owner {
 	if l.lease == nil {
-		return journal.Self("")
+		return protocol.Self("")
 	}
 	return l.lease.owner
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/longtest"
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // The file is removed and made anew all the time; there is never more than one
@@ -23,7 +24,7 @@ func TestLockHasOneOwner(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for taken.Load() < times {
-				l, err := TakeLock(OS{}, path, journal.Self(""))
+				l, err := TakeLock(OS{}, path, protocol.Self(""))
 				var locked *journal.LockedError
 				if errors.As(err, &locked) {
 					runtime.Gosched()
@@ -55,7 +56,7 @@ func TestLockHasOneOwner(t *testing.T) {
 // Who opened the file before the owner removed it has nothing.
 func TestLockOnRemovedFileIsNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	first, err := TakeLock(OS{}, path, journal.Self(""))
+	first, err := TakeLock(OS{}, path, protocol.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,18 +66,18 @@ func TestLockOnRemovedFileIsNone(t *testing.T) {
 	}
 	defer late.Close()
 	var locked *journal.LockedError
-	if l, err := lockOpened(OS{}, late, path, journal.Self("")); l != nil || !errors.As(err, &locked) || locked.PID != os.Getpid() {
+	if l, err := lockOpened(OS{}, late, path, protocol.Self("")); l != nil || !errors.As(err, &locked) || locked.PID != os.Getpid() {
 		t.Errorf("while it is locked: %v, %v", l, err)
 	}
 	first.Release()
-	if l, err := lockOpened(OS{}, late, path, journal.Self("")); l != nil || err != nil {
+	if l, err := lockOpened(OS{}, late, path, protocol.Self("")); l != nil || err != nil {
 		t.Errorf("after it was removed: %v, %v", l, err)
 	}
-	second, err := TakeLock(OS{}, path, journal.Self(""))
+	second, err := TakeLock(OS{}, path, protocol.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err := lockOpened(OS{}, late, path, journal.Self("")); l != nil || err != nil {
+	if l, err := lockOpened(OS{}, late, path, protocol.Self("")); l != nil || err != nil {
 		t.Errorf("after there is another: %v, %v", l, err)
 	}
 	second.Release()
@@ -84,7 +85,7 @@ func TestLockOnRemovedFileIsNone(t *testing.T) {
 
 func TestAbandonedLockIsFree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	l, err := TakeLock(OS{}, path, journal.Self(""))
+	l, err := TakeLock(OS{}, path, protocol.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestAbandonedLockIsFree(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Error("a dead owner removes nothing")
 	}
-	l, err = TakeLock(OS{}, path, journal.Self(""))
+	l, err = TakeLock(OS{}, path, protocol.Self(""))
 	if err != nil {
 		t.Fatal(err)
 	}
