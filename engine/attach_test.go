@@ -13,9 +13,9 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/native"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -209,8 +209,8 @@ func TestAttachAtAnyTime(t *testing.T) {
 
 func attachAtRandom(t *testing.T, r *rand.Rand) {
 	talk := &sayer{waits: make(chan time.Duration)}
-	e := enginetest.New(t, enginetest.Options{Config: func(cfg *conversation.Config) {
-		cfg.Model = func(p.Settings) (model.Client, error) { return talk, nil }
+	e := enginetest.New(t, enginetest.Options{Config: func(cfg *engine.Config) {
+		cfg.Model = native.Model(talk)
 	}})
 	id := e.Begin()
 	ctx, stop := context.WithCancel(t.Context())

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -117,8 +117,8 @@ func TestKillFindsBackgroundCommands(t *testing.T) {
 		e.Request()
 		time.Sleep(200 * time.Millisecond)
 		var reclaimed []string
-		e = kill(t, e, id, enginetest.Options{Config: func(c *conversation.Config) {
-			c.Reclaim = func(_ context.Context, process json.RawMessage) (int, error) {
+		e = kill(t, e, id, enginetest.Options{Config: func(c *engine.Config) {
+			c.Recovery.Reclaim = func(_ context.Context, process json.RawMessage) (int, error) {
 				reclaimed = append(reclaimed, string(process))
 				return 1, nil
 			}
@@ -185,8 +185,8 @@ func TestKillWhileAnApprovalIsOpenBesideABackgroundCommand(t *testing.T) {
 func TestForkWhileABackgroundCommandRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reclaimed := atomic.Int32{}
-		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
-			c.Reclaim = func(context.Context, json.RawMessage) (int, error) { return int(reclaimed.Add(1)), nil }
+		e := enginetest.New(t, enginetest.Options{Config: func(c *engine.Config) {
+			c.Recovery.Reclaim = func(context.Context, json.RawMessage) (int, error) { return int(reclaimed.Add(1)), nil }
 		}})
 		id := e.Begin()
 		w := e.Watch(id, 1)

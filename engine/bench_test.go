@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/model"
-	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/native"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -24,10 +24,7 @@ func (f talker) Stream(ctx context.Context, _ model.Prompt, sink model.Sink) (mo
 
 func benchEngine(b *testing.B, store journal.Store, f talker) (*engine.Local, p.ConversationID) {
 	b.Helper()
-	e := engine.New(b.Context(), engine.Options{Store: store, Config: conversation.Config{
-		Model: func(p.Settings) (model.Client, error) { return f, nil },
-		Tools: func(p.Settings) []tool.Tool { return nil },
-	}})
+	e := enginetest.Open(b, store, engine.Config{Model: native.Model(f)})
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fsck"
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/replay"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -24,7 +25,7 @@ func (l *Local) Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event
 			return
 		}
 		defer v.Close()
-		f := &follower{engine: l, id: id, events: newEvents(yield)}
+		f := &follower{engine: l, id: id, events: replay.New(yield)}
 		b := beside{follower: f, view: v}
 		if err := b.read(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(p.Event{}, err)
@@ -47,14 +48,14 @@ func (l *Local) TailAfter(ctx context.Context, id p.ConversationID, after p.Curs
 			return
 		}
 		defer v.Close()
-		events := newEvents(yield)
+		events := replay.New(yield)
 		for source := v.Follow(uint64(after)); ; {
 			recs, chunks, err := source.Next(ctx)
 			if err != nil {
 				yield(p.Event{}, err)
 				return
 			}
-			if !events.give(recs, chunks) {
+			if !events.Add(recs, chunks) {
 				return
 			}
 		}

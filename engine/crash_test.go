@@ -15,7 +15,6 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -108,8 +107,8 @@ func TestKillDuringCommandReclaimsItsProcesses(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 
 		var reclaimed []string
-		e = kill(t, e, id, enginetest.Options{Config: func(c *conversation.Config) {
-			c.Reclaim = func(_ context.Context, process json.RawMessage) (int, error) {
+		e = kill(t, e, id, enginetest.Options{Config: func(c *engine.Config) {
+			c.Recovery.Reclaim = func(_ context.Context, process json.RawMessage) (int, error) {
 				reclaimed = append(reclaimed, string(process))
 				return 3, nil
 			}

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/panics"
-	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -20,7 +19,7 @@ import (
 func TestPanicOfAnOwnerEndsOnlyItsConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var traces atomic.Int32
-		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
+		e := enginetest.New(t, enginetest.Options{Config: func(c *engine.Config) {
 			c.Panicked = func(_ any, stack []byte) {
 				traces.Add(1)
 				if !strings.Contains(string(stack), "conversation.(*owner)") {
@@ -75,14 +74,14 @@ func TestPanicOfOpeningIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		works := false
-		e = enginetest.New(t, enginetest.Options{Store: store, Config: func(c *conversation.Config) {
+		e = enginetest.New(t, enginetest.Options{Store: store, Config: func(c *engine.Config) {
 			tools := c.Tools
 			c.Panicked = func(any, []byte) {}
-			c.Tools = func(s p.Settings) []tool.Tool {
+			c.Turns.Tools = func(p.Settings) []engine.Tool {
 				if !works {
 					panic("no tools")
 				}
-				return tools(s)
+				return tools
 			}
 		}})
 		var broken *panics.Error

@@ -7,8 +7,8 @@
 // turns in it:
 //
 //	e, err := engine.Open(ctx, engine.Config{
-//		Store: engine.FileStore(dir),
-//		Model: engine.DemoModel(),
+//		Store: file.New(dir),
+//		Model: demo.New(),
 //	})
 //	if err != nil {
 //		return err

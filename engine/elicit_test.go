@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/turn"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -106,8 +106,8 @@ func TestStopWhileToolsAreAwaited(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				known, stopped := make(chan error, 1), 0
-				e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
-					c.AwaitTools = func(p.Settings) func(context.Context) ([]string, error) {
+				e := enginetest.New(t, enginetest.Options{Config: func(c *engine.Config) {
+					c.Turns.AwaitTools = func(p.Settings) func(context.Context) ([]string, error) {
 						return func(ctx context.Context) ([]string, error) {
 							select {
 							case err := <-known:

@@ -87,37 +87,10 @@ var (
 )
 
 // A LockedError says which process has a conversation open.
-type LockedError = journal.LockedError
+type LockedError = p.LockedError
 
 // An Owner is that process.
-type Owner = journal.Owner
-
-// Options are the parts of which the programs of this module make an engine. Other
-// programs use Config and Open.
-type Options struct {
-	Store  journal.Store       // where conversations are kept
-	Config conversation.Config // what they are run with; ID, Settings and idle times are filled in
-
-	// A conversation in which nothing goes on is released after IdleAfter, or
-	// after IdleFollowed while somebody follows it. Zero is one second, and one
-	// minute; negative is never.
-	IdleAfter, IdleFollowed time.Duration
-
-	// Changed is called when a conversation was opened or closed. It must neither block nor
-	// use the engine. May be nil.
-	Changed func()
-
-	// Ready is called when a conversation is open here and is resumed, or is to run something. It may
-	// block until ctx ends. May be nil.
-	Ready func(ctx context.Context, s Snapshot, op p.Op) (Readiness, error)
-}
-
-// A Readiness is what has to change so that a conversation can run on this machine.
-type Readiness struct {
-	Settings *p.Overrides // recorded first; nil if they are right
-	Op       p.Op         // submitted in place of the one that was given; nil if that is right
-	Notes    []string     // what was done, for people
-}
+type Owner = p.Owner
 
 // A Local engine runs conversations in this process.
 type Local struct {
@@ -128,8 +101,8 @@ type Local struct {
 	limit  int           // how many may be open while some are idle; 0 is no limit
 	over   chan struct{} // closed when ended
 
-	changed func()                                                   // Options.Changed, never nil
-	ready   func(context.Context, Snapshot, p.Op) (Readiness, error) // Options.Ready
+	changed func()                                                   // Config.Changed, never nil
+	ready   func(context.Context, Snapshot, p.Op) (Readiness, error) // Config.Ready
 
 	mu        sync.Mutex
 	slots     map[p.ConversationID]*slot // guarded by mu
@@ -141,22 +114,6 @@ type Local struct {
 }
 
 var _ Engine = (*Local)(nil)
-
-// New makes an engine of this module's own parts; other programs use Open. ctx
-// gives values to what runs; its end stops nothing: call Shutdown.
-func New(ctx context.Context, o Options) *Local {
-	l := &Local{
-		base: context.WithoutCancel(ctx), store: o.Store, memory: journal.NewMemoryStore(journal.MemoryOptions{}),
-		cfg: o.Config, limit: openLimit(descriptors()), over: make(chan struct{}),
-		slots: map[p.ConversationID]*slot{}, watches: watches{}, ephemeral: map[p.ConversationID]bool{}, ready: o.Ready,
-	}
-	if l.changed = o.Changed; l.changed == nil {
-		l.changed = func() {}
-	}
-	l.cfg.IdleAfter = idleTime(o.IdleAfter, idleAfter)
-	l.cfg.IdleFollowed = idleTime(o.IdleFollowed, idleFollowed)
-	return l
-}
 
 // Create begins a conversation.
 func (l *Local) Create(ctx context.Context, s p.Settings) (p.ConversationID, error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -525,8 +524,8 @@ func TestRetriesAreBounded(t *testing.T) {
 // different things, with a budget each.
 func TestTwoRetryBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
-			c.Retries = func(p.Settings) (int, int) { return 1, 0 }
+		e := enginetest.New(t, enginetest.Options{Config: func(c *engine.Config) {
+			c.Turns.Retries = func(p.Settings) (int, int) { return 1, 0 }
 		}})
 		id := e.Begin()
 		w := e.Watch(id, 1)

@@ -8,13 +8,15 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/provider/demo"
+	"github.com/fermata-agent/fermata/store/memory"
 )
 
 // A model is one method: here it shouts what it is told.
 func ExampleOpen() {
 	ctx := context.Background()
 	e, err := engine.Open(ctx, engine.Config{
-		Store: engine.MemoryStore(),
+		Store: memory.New(),
 		Model: engine.ModelFunc(func(_ context.Context, r engine.Request, reply *engine.Reply) error {
 			reply.Text(strings.ToUpper(r.LastMessage()))
 			return nil
@@ -42,21 +44,21 @@ func ExampleNewTool() {
 		Description: "Adds two numbers.",
 		Parameters:  json.RawMessage(`{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}`),
 		ReadOnly:    true,
-	}, func(_ context.Context, c engine.Call) (string, error) {
+	}, func(_ context.Context, c engine.Call) (engine.Output, error) {
 		var in struct{ A, B float64 }
 		if err := json.Unmarshal([]byte(c.Arguments), &in); err != nil {
-			return "", err
+			return engine.Output{}, err
 		}
-		return fmt.Sprint(in.A + in.B), nil
+		return engine.Output{Text: fmt.Sprint(in.A + in.B)}, nil
 	})
 	out, err := add.Run(context.Background(), engine.Call{Arguments: `{"a":1,"b":2}`})
-	fmt.Println(out, err)
+	fmt.Println(out.Text, err)
 	// Output: 3 <nil>
 }
 
 // An error of the configuration names the field.
 func ExampleOpen_invalid() {
-	_, err := engine.Open(context.Background(), engine.Config{Model: engine.DemoModel()})
+	_, err := engine.Open(context.Background(), engine.Config{Model: demo.New()})
 	fmt.Println(err)
-	// Output: Config.Store: it is not set; use FileStore or MemoryStore
+	// Output: Config.Store: it is not set; store/file keeps conversations in files, store/memory in memory
 }

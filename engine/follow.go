@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/replay"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -20,7 +21,7 @@ func (l *Local) Subscribe(ctx context.Context, id p.ConversationID, after p.Curs
 // Attach gives every event after the cursor, calls live, then gives live ones.
 func (l *Local) Attach(ctx context.Context, id p.ConversationID, after p.Cursor, live func()) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
-		f := &follower{engine: l, id: id, after: uint64(after), live: live, events: newEvents(yield)}
+		f := &follower{engine: l, id: id, after: uint64(after), live: live, events: replay.New(yield)}
 		if err := f.run(ctx); !errors.Is(err, errStopped) {
 			yield(p.Event{}, err)
 		}
@@ -37,7 +38,7 @@ type follower struct {
 	after  uint64 // the last record given
 	past   uint64 // the last one that was there at the beginning
 	live   func() // nil when it was called
-	events events
+	events replay.Events
 }
 
 // run returns why there is nothing more to give.
@@ -112,7 +113,7 @@ func (f *follower) textLeft(ctx context.Context, r journal.Reader) bool {
 	open, _ := r.OpenItems(ctx) // an open journal has them in memory
 	return slices.ContainsFunc(open, func(c journal.Chunk) bool {
 		id, err := p.ParseItemID(c.Item)
-		return err == nil && c.Offset+int64(len(c.Text)) > f.events.seen[id]
+		return err == nil && c.Offset+int64(len(c.Text)) > f.events.Seen(id)
 	})
 }
 
@@ -120,7 +121,7 @@ func (f *follower) give(recs []journal.Record, chunks []journal.Chunk) error {
 	if len(recs) > 0 {
 		f.after = recs[len(recs)-1].Seq
 	}
-	if !f.events.give(recs, chunks) {
+	if !f.events.Add(recs, chunks) {
 		return errStopped
 	}
 	return nil
@@ -157,6 +158,9 @@ func (f *follower) readReleased(ctx context.Context) (*slot, error) {
 		}
 	}
 }
+
+// readLimit is how many records are read at once.
+const readLimit = 1000
 
 // How often a released conversation is looked at: after something was appended, and when nothing is for long.
 const (

@@ -19,7 +19,7 @@ const (
 	idleFollowed = time.Minute
 )
 
-// idleTime is a time as Options give it: zero is the default, negative is never.
+// idleTime is a time as a Config has it: zero is the default, negative is never.
 func idleTime(given, otherwise time.Duration) time.Duration {
 	switch {
 	case given == 0:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/internal/journal"
+	"github.com/fermata-agent/fermata/internal/replay"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -34,29 +35,7 @@ type Page struct {
 }
 
 // A Summary is what a list shows of a conversation.
-type Summary struct {
-	ID        p.ConversationID `json:"id"`
-	Title     string           `json:"title"` // Name, else FirstLine
-	Name      string           `json:"name,omitempty"`
-	Cwd       string           `json:"cwd"`
-	Model     string           `json:"model,omitempty"`
-	Created   time.Time        `json:"created"`
-	Updated   time.Time        `json:"updated"`
-	Turns     p.TurnID         `json:"turns"`
-	Ended     p.EndReason      `json:"ended,omitempty"` // how the last turn ended; empty if it has not
-	LastLine  string           `json:"last_line,omitempty"`
-	FirstLine string           `json:"first_line,omitempty"` // of the first message
-	Archived  bool             `json:"archived,omitempty"`
-	Provider  string           `json:"provider,omitempty"` // of the model
-	Usage     *p.Usage         `json:"usage,omitempty"`    // up to the end of the last turn; nil if it is not known
-	Path      string           `json:"path,omitempty"`
-
-	// Unreadable says why nothing but the id and the times is known. The title says it, too.
-	Unreadable string `json:"unreadable,omitempty"`
-
-	// Returned is how many messages were not delivered and wait to be sent, taken or dropped.
-	Returned int `json:"returned,omitempty"`
-}
+type Summary = p.Summary
 
 // List returns conversations, those changed last first. It takes no lock and repairs nothing. It fails if there are none but for what cannot be read.
 func (l *Local) List(ctx context.Context, o ListOptions) (Page, error) {
@@ -113,7 +92,7 @@ func (l *Local) page(ctx context.Context, infos []journal.Info, unread []string,
 			page.Unread = append(page.Unread, err.Error())
 			continue
 		case err != nil:
-			s = unreadable(in, err)
+			s = replay.Unreadable(in, err)
 		case o.Cwd != "" && s.Cwd != o.Cwd:
 			continue
 		}
@@ -148,21 +127,6 @@ func parseCursor(s string) (journal.Info, error) {
 	return journal.Info{ID: id, Modified: time.Unix(0, n)}, nil
 }
 
-// unreadable is what a list shows of a conversation that cannot be read.
-func unreadable(in journal.Info, err error) Summary {
-	s := summaryOf(in)
-	s.Unreadable = err.Error()
-	s.Title = "cannot be read: " + s.Unreadable
-	return s
-}
-
-func summaryOf(in journal.Info) Summary {
-	return Summary{
-		ID: p.ConversationID(in.ID), Created: p.ConversationID(in.ID).Time(),
-		Updated: in.Modified, Archived: in.Archived, Path: in.Path,
-	}
-}
-
 // summary reads what a list shows of one conversation.
 func (l *Local) summary(ctx context.Context, in journal.Info) (Summary, error) {
 	v, err := l.view(ctx, p.ConversationID(in.ID))
@@ -170,105 +134,5 @@ func (l *Local) summary(ctx context.Context, in journal.Info) (Summary, error) {
 		return Summary{}, err
 	}
 	defer v.Close()
-	s := summaryOf(in)
-	head, err := v.Read(ctx, 0, 16)
-	if err != nil {
-		return Summary{}, err
-	}
-	for _, r := range head {
-		s.begin(event(r))
-	}
-	tail, err := v.Tail(ctx, 64)
-	if err != nil {
-		return Summary{}, err
-	}
-	for _, r := range tail {
-		s.finish(event(r))
-	}
-	if s.Returned, err = countReturned(ctx, v, tail); err != nil {
-		return Summary{}, err
-	}
-	renamed, ok, err := v.Last(ctx, p.Kind(&p.Renamed{}))
-	if b, is := event(renamed).Body.(*p.Renamed); ok && is {
-		s.Name = b.Title
-	}
-	s.Title = cmp.Or(s.Name, s.FirstLine)
-	return s, err
-}
-
-func (s *Summary) begin(e p.Event) {
-	switch b := e.Body.(type) {
-	case *p.ConversationStarted:
-		s.Cwd, s.Model, s.Provider = b.Settings.Cwd, b.Settings.Model, b.Settings.Provider
-	case *p.UserMessage:
-		if s.FirstLine == "" {
-			s.FirstLine = firstLine(p.Written(b.Content))
-		}
-	}
-}
-
-func (s *Summary) finish(e p.Event) {
-	s.Turns = max(s.Turns, e.Turn)
-	switch b := e.Body.(type) {
-	case *p.TurnStarted:
-		s.Ended = ""
-	case *p.TurnEnded:
-		s.Ended, s.Usage = b.Reason, b.Usage
-	case *p.AssistantMessage:
-		s.LastLine = lastLine(b.Text)
-	case *p.UserMessage:
-		s.LastLine = lastLine(p.PlainText(b.Content))
-	}
-}
-
-// returnedCount returns how many messages are returned after an event, if it says so.
-func returnedCount(e p.Event) (n int, ok bool) {
-	switch b := e.Body.(type) {
-	case *p.InputReturned:
-		return b.Left, true
-	case *p.ReturnedResolved:
-		return b.Left, true
-	case *p.TurnEnded:
-		return b.Returned, true
-	}
-	return 0, false
-}
-
-// countReturned returns how many messages are returned at the end of a conversation, whose last records are given. None of those says so if a turn has run for long.
-func countReturned(ctx context.Context, v journal.View, tail []journal.Record) (int, error) {
-	for _, r := range slices.Backward(tail) {
-		if n, ok := returnedCount(event(r)); ok {
-			return n, nil
-		}
-	}
-	count, last := 0, uint64(0)
-	for _, kind := range []p.Body{&p.InputReturned{}, &p.ReturnedResolved{}, &p.TurnEnded{}} {
-		r, ok, err := v.Last(ctx, p.Kind(kind))
-		if err != nil {
-			return 0, err
-		}
-		if n, says := returnedCount(event(r)); ok && says && r.Seq > last {
-			count, last = n, r.Seq
-		}
-	}
-	return count, nil
-}
-
-const lineLength = 100
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return clip(line)
-}
-
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return clip(text[strings.LastIndexByte(text, '\n')+1:])
-}
-
-func clip(line string) string {
-	if r := []rune(line); len(r) > lineLength {
-		return string(r[:lineLength-1]) + "…"
-	}
-	return line
+	return replay.Summary(ctx, in, v)
 }

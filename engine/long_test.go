@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/fsck"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/longtest"
@@ -23,6 +23,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/model/modeltest"
 	"github.com/fermata-agent/fermata/internal/model/responses"
 	"github.com/fermata-agent/fermata/internal/model/wirecheck"
+	"github.com/fermata-agent/fermata/internal/native"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -87,7 +88,7 @@ type longRun struct {
 	t     *testing.T
 	srv   *modeltest.Server
 	store journal.Store
-	cfg   conversation.Config
+	cfg   engine.Config
 	id    p.ConversationID
 	work  *worker
 }
@@ -99,11 +100,9 @@ func newLongRun(t *testing.T, wire string, l modeltest.Limits, settings p.Settin
 	srv.Otherwise(modeltest.From(work.reply))
 	client := wires[wire](srv.Transport())
 	r := &longRun{t: t, srv: srv, store: journal.NewMemoryStore(journal.MemoryOptions{}), work: work}
-	r.cfg = conversation.Config{
-		Model:        func(p.Settings) (model.Client, error) { return client, nil },
-		Tools:        func(p.Settings) []tool.Tool { return []tool.Tool{printer{}} },
-		Instructions: func(p.Settings) string { return "Work." },
-		Backoff:      time.Millisecond,
+	r.cfg = engine.Config{
+		Model: native.Model(client), Tools: []engine.Tool{native.Tool(printer{})}, Instructions: "Work.", Backoff: time.Millisecond,
+		IdleAfter: -1, IdleFollowed: -1,
 	}
 	r.open()
 	settings.Cwd, settings.Model = "/w", "m"
@@ -116,7 +115,7 @@ func newLongRun(t *testing.T, wire string, l modeltest.Limits, settings p.Settin
 }
 
 func (r *longRun) open() {
-	r.Local = engine.New(r.t.Context(), engine.Options{Store: r.store, Config: r.cfg, IdleAfter: -1, IdleFollowed: -1})
+	r.Local = enginetest.Open(r.t, r.store, r.cfg)
 }
 
 // crash ends the engine at once and opens another on the same store.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	p "github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/store/file"
 )
 
 // BenchmarkIdleConversations reports the memory of an engine with a thousand
@@ -27,11 +28,11 @@ func BenchmarkIdleConversations(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				ctx, cancel := context.WithCancel(b.Context())
-				e, err := engine.Open(ctx, engine.Config{Store: engine.FileStore(b.TempDir()), Model: echo, IdleAfter: how.idle, IdleFollowed: how.idle})
+				e, err := engine.Open(ctx, engine.Config{Store: file.New(b.TempDir()), Model: echo, IdleAfter: how.idle, IdleFollowed: how.idle})
 				if err != nil {
 					b.Fatal(err)
 				}
-				empty := memory()
+				empty := heap()
 				for range many {
 					id, err := e.Create(ctx, p.Settings{})
 					if err != nil {
@@ -52,7 +53,7 @@ func BenchmarkIdleConversations(b *testing.B) {
 				for open, _ := e.Counts(); open != how.open; open, _ = e.Counts() {
 					runtime.Gosched()
 				}
-				b.ReportMetric(float64(memory()-empty)/many/1024, "KiB/conversation")
+				b.ReportMetric(float64(heap()-empty)/many/1024, "KiB/conversation")
 				cancel()
 				if err := e.Shutdown(context.WithoutCancel(ctx)); err != nil {
 					b.Fatal(err)
@@ -62,8 +63,8 @@ func BenchmarkIdleConversations(b *testing.B) {
 	}
 }
 
-// memory is what the heap and the stacks take now.
-func memory() int64 {
+// heap is what the heap and the stacks take now.
+func heap() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

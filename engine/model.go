@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/fermata-agent/fermata/internal/model"
-	"github.com/fermata-agent/fermata/internal/model/demo"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A Model answers the requests of turns. It may be used from any goroutine.
+// A Model answers the requests of turns. It may be used from any goroutine. The packages below provider are models of
+// services; enginetest.TestModel checks one of a program's own.
 type Model interface {
 	// Stream answers one request: it passes what the model says to reply, and
 	// returns when the response is over. When ctx ends it returns at once. What was
@@ -32,17 +32,20 @@ func (f ModelFunc) Stream(ctx context.Context, r Request, reply *Reply) error {
 
 // A Request is everything that a model is sent. It must not be changed.
 type Request struct {
-	Conversation p.ConversationID
-	Model        string          // as the settings name it
-	Instructions string          // what the model gets first
-	Items        []*p.PromptItem // the conversation so far, the newest message last
-	Tools        []ToolSpec      // what the model may call
-	Effort       string          // as in protocol.Settings, like what follows
-	Summary      string
-	Verbosity    string
-	OutputSchema json.RawMessage // wanted form of the last message; nil if it may be any
+	Conversation p.ConversationID // the same for all requests of a conversation, to be used as a cache key
+	Model        string           // as the settings name it
+	Instructions string           // what the model gets first
+	Items        []*p.PromptItem  // the conversation so far, the newest message last
+	Tools        []ToolSpec       // what the model may call
+	NoCalls      bool             // the model is to write a message and call no tool, although Tools are sent
+	Effort       string           // how much it should reason, as in protocol.Settings
+	Summary      string           // of its reasoning, likewise
+	Verbosity    string           // of its messages, likewise
+	Window       int64            // how many tokens it accepts, 0 if that is not known
+	OutputSchema json.RawMessage  // wanted form of the last message; nil if it may be any
 
-	unknownCalls []string
+	// UnknownCalls are ids of calls that the service wants an output for, and that the conversation does not have.
+	UnknownCalls []string
 }
 
 // LastMessage is the text of the newest message of the user, or of the engine on
@@ -61,6 +64,7 @@ func (r Request) LastMessage() string {
 type Reply struct {
 	sink  model.Sink
 	usage *p.Usage
+	id    string
 	index int         // of the item that is open, or else of the next one
 	open  p.DeltaKind // what the open item is; "" if none is
 	text  strings.Builder
@@ -84,6 +88,9 @@ func (r *Reply) Call(id, name, arguments string) {
 
 // Usage says how many tokens the request and the response took.
 func (r *Reply) Usage(u p.Usage) { r.usage = &u }
+
+// ID is the service's name for the response, for reports of problems.
+func (r *Reply) ID(id string) { r.id = id }
 
 func (r *Reply) add(kind p.DeltaKind, text string) {
 	if text == "" {
@@ -114,8 +121,22 @@ func (r *Reply) finish() {
 	r.text.Reset()
 }
 
+// Delta is a part of an item that is not finished, in the order of the items: 0, 1, 2 … It is for models whose items
+// overlap or carry more than Text, Reasoning and Call say; do not use both ways in one response.
+func (r *Reply) Delta(index int, kind p.DeltaKind, text string) { r.sink.Delta(index, kind, text) }
+
+// Done is a finished item, as in Delta: an AssistantMessage, a Reasoning or a ToolCall, whose ids the engine fills in.
+func (r *Reply) Done(index int, item p.Body) { r.sink.Done(index, item) }
+
 // A modelClient is a Model in the form that conversations use.
 type modelClient struct{ model Model }
+
+func clientOf(m Model) model.Client {
+	if c, ok := native[model.Client](m); ok {
+		return c
+	}
+	return modelClient{m}
+}
 
 // Stream implements model.Client.
 func (c modelClient) Stream(ctx context.Context, pr model.Prompt, sink model.Sink) (model.End, error) {
@@ -127,43 +148,19 @@ func (c modelClient) Stream(ctx context.Context, pr model.Prompt, sink model.Sin
 	if err == nil {
 		reply.finish()
 	}
-	return model.End{Usage: reply.usage}, err
+	return model.End{ID: reply.id, Usage: reply.usage}, err
 }
 
 func requestOf(pr model.Prompt) Request {
 	r := Request{
 		Conversation: p.ConversationID(pr.CacheKey), Model: pr.Model, Instructions: pr.Instructions, Items: pr.Items,
-		Effort: pr.Effort, Summary: pr.Summary, Verbosity: pr.Verbosity, OutputSchema: pr.OutputSchema, unknownCalls: pr.UnknownCalls,
+		Effort: pr.Effort, Summary: pr.Summary, Verbosity: pr.Verbosity, OutputSchema: pr.OutputSchema,
+		NoCalls: pr.NoCalls, Window: pr.Window, UnknownCalls: pr.UnknownCalls,
 	}
 	for _, t := range pr.Tools {
-		r.Tools = append(r.Tools, ToolSpec{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+		r.Tools = append(r.Tools, ToolSpec{Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: t.Strict, Grammar: t.Grammar})
 	}
 	return r
-}
-
-func (r Request) prompt() model.Prompt {
-	pr := model.Prompt{
-		CacheKey: string(r.Conversation), Model: r.Model, Instructions: r.Instructions, Items: r.Items,
-		Effort: r.Effort, Summary: r.Summary, Verbosity: r.Verbosity, OutputSchema: r.OutputSchema, UnknownCalls: r.unknownCalls,
-	}
-	for _, t := range r.Tools {
-		pr.Tools = append(pr.Tools, model.ToolSpec{Name: t.Name, Description: t.Description, Parameters: t.Parameters, Kind: p.CallFunction})
-	}
-	return pr
-}
-
-// DemoModel returns a stand-in for a model that needs no key and no network and
-// does what the message says: "talk 20" says twenty words, slowly; other messages are explained.
-func DemoModel() Model { return clientModel{demo.New()} }
-
-// A clientModel is one of the module's own models as a Model.
-type clientModel struct{ client model.Client }
-
-// Stream implements Model.
-func (m clientModel) Stream(ctx context.Context, r Request, reply *Reply) error {
-	end, err := m.client.Stream(ctx, r.prompt(), reply.sink)
-	reply.usage = end.Usage
-	return err
 }
 
 // isNil reports whether an interface holds nothing, or a nil pointer or function.

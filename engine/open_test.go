@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,9 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	p "github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/provider/demo"
+	"github.com/fermata-agent/fermata/store/file"
+	"github.com/fermata-agent/fermata/store/memory"
 )
 
 // echo is a model that repeats the last message.
@@ -26,8 +28,8 @@ var echo = engine.ModelFunc(func(_ context.Context, r engine.Request, reply *eng
 // opened opens an engine that is shut down when the test ends.
 func opened(t *testing.T, c engine.Config) *engine.Local {
 	t.Helper()
-	if c.Store == (engine.Store{}) {
-		c.Store = engine.MemoryStore()
+	if c.Store == nil {
+		c.Store = memory.New()
 	}
 	e, err := engine.Open(t.Context(), c)
 	if err != nil {
@@ -56,15 +58,15 @@ func run(t *testing.T, e engine.Engine, text string) (engine.TurnEnd, []string) 
 
 func TestOpenNamesTheField(t *testing.T) {
 	work := func(name, parameters string) engine.Tool {
-		return engine.NewTool(engine.ToolSpec{Name: name, Parameters: json.RawMessage(parameters)}, func(context.Context, engine.Call) (string, error) {
-			return "", nil
+		return engine.NewTool(engine.ToolSpec{Name: name, Parameters: json.RawMessage(parameters)}, func(context.Context, engine.Call) (engine.Output, error) {
+			return engine.Output{}, nil
 		})
 	}
 	var noModel engine.ModelFunc
-	store := engine.MemoryStore()
+	store := memory.New()
 	for field, c := range map[string]engine.Config{
 		"Config.Store":       {Model: echo},
-		"Config.Store ":      {Model: echo, Store: engine.FileStore("")},
+		"Config.Store ":      {Model: echo, Store: file.New("")},
 		"Config.Model":       {Store: store},
 		"Config.Model ":      {Store: store, Model: noModel},
 		"Config.StopTimeout": {Store: store, Model: echo, StopTimeout: -1},
@@ -93,9 +95,9 @@ func TestReplyBecomesItems(t *testing.T) {
 			reply.Text("look\xff")
 			reply.Call("c1", "look", `{"at":"it"}`)
 			return nil
-		}), Tools: []engine.Tool{engine.NewTool(engine.ToolSpec{Name: "look"}, func(_ context.Context, c engine.Call) (string, error) {
+		}), Tools: []engine.Tool{engine.NewTool(engine.ToolSpec{Name: "look"}, func(_ context.Context, c engine.Call) (engine.Output, error) {
 			c.Print("one ")
-			return "there: " + c.Arguments, nil
+			return engine.Output{Text: "there: " + c.Arguments}, nil
 		})}})
 		end, lines := run(t, e, "look at it")
 		want := []string{
@@ -126,11 +128,11 @@ func TestInterruptOfAnEmbeddedTurn(t *testing.T) {
 			reply.Text("I work")
 			reply.Call("c1", "work", "{}")
 			return nil
-		}), Tools: []engine.Tool{engine.NewTool(engine.ToolSpec{Name: "work"}, func(ctx context.Context, c engine.Call) (string, error) {
+		}), Tools: []engine.Tool{engine.NewTool(engine.ToolSpec{Name: "work"}, func(ctx context.Context, c engine.Call) (engine.Output, error) {
 			c.Print("half")
 			close(printed)
 			<-ctx.Done()
-			return "", ctx.Err()
+			return engine.Output{}, ctx.Err()
 		})}})
 		id, err := e.Create(t.Context(), p.Settings{})
 		if err != nil {
@@ -158,23 +160,23 @@ func TestToolThatAsksAndToolsThatFail(t *testing.T) {
 		var log strings.Builder
 		calls := 0
 		e := opened(t, engine.Config{
-			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Panicked: func(value any, stack []byte) { fmt.Fprintf(&log, "%v\n%s", value, stack) },
 			Model: engine.ModelFunc(func(_ context.Context, r engine.Request, reply *engine.Reply) error {
 				if calls++; calls <= 3 {
 					reply.Call(fmt.Sprint("c", calls), []string{"remove", "fail", "panic"}[calls-1], "{}")
 				}
 				return nil
 			}), Tools: []engine.Tool{
-				engine.NewTool(engine.ToolSpec{Name: "remove"}, func(_ context.Context, c engine.Call) (string, error) {
+				engine.NewTool(engine.ToolSpec{Name: "remove"}, func(_ context.Context, c engine.Call) (engine.Output, error) {
 					if c.Decision == "" {
-						return "", &engine.ApprovalError{Command: []string{"remove", "x"}, Reason: "it cannot be undone"}
+						return engine.Output{}, &engine.ApprovalError{Command: []string{"remove", "x"}, Reason: "it cannot be undone"}
 					}
-					return "removed", nil
+					return engine.Output{Text: "removed"}, nil
 				}),
-				engine.NewTool(engine.ToolSpec{Name: "fail"}, func(context.Context, engine.Call) (string, error) {
-					return "", errors.New("no such thing")
+				engine.NewTool(engine.ToolSpec{Name: "fail"}, func(context.Context, engine.Call) (engine.Output, error) {
+					return engine.Output{}, errors.New("no such thing")
 				}),
-				engine.NewTool(engine.ToolSpec{Name: "panic"}, func(context.Context, engine.Call) (string, error) { panic("boom") }),
+				engine.NewTool(engine.ToolSpec{Name: "panic"}, func(context.Context, engine.Call) (engine.Output, error) { panic("boom") }),
 			},
 		})
 		id, err := e.Create(t.Context(), p.Settings{})
@@ -210,12 +212,12 @@ func TestToolThatAsksAndToolsThatFail(t *testing.T) {
 
 // A program can wrap a model, also one of ours.
 func TestWrappedDemoModel(t *testing.T) {
-	demo := engine.DemoModel()
+	demo := demo.New()
 	var asked []string
 	e := opened(t, engine.Config{Model: engine.ModelFunc(func(ctx context.Context, r engine.Request, reply *engine.Reply) error {
 		asked = append(asked, r.LastMessage())
 		return demo.Stream(ctx, r, reply)
-	}), Store: engine.FileStore(t.TempDir())})
+	}), Store: file.New(t.TempDir())})
 	end, _ := run(t, e, "talk 2")
 	if end.End.Reason != p.Completed || !strings.HasPrefix(end.Message, "[demo]") || end.Usage.Total == 0 {
 		t.Errorf("end %+v", end)

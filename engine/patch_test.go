@@ -10,7 +10,6 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -23,8 +22,8 @@ type settler struct {
 }
 
 func (s *settler) options() enginetest.Options {
-	return enginetest.Options{Config: func(c *conversation.Config) {
-		c.Settle = func(rec json.RawMessage, committed bool) (bool, string, error) {
+	return enginetest.Options{Config: func(c *engine.Config) {
+		c.Recovery.Settle = func(rec json.RawMessage, committed bool) (bool, string, error) {
 			word := string(rec)
 			if committed {
 				word += " committed"
@@ -151,8 +150,7 @@ func TestCallKnowsThePatchesOfItsTurn(t *testing.T) {
 	})
 }
 
-// A patch that cannot be settled is tried again at each opening, also when
-// nobody was there who could.
+// A patch that cannot be settled is tried again at each opening.
 func TestPatchIsSettledLater(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, _ *enginetest.Watch) {
 		beginPatch(t, e, id, true)
@@ -160,8 +158,8 @@ func TestPatchIsSettledLater(t *testing.T) {
 		if _, err := e.Resume(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		if out, _ := outputs(t, e, id); out.Patch != nil || !strings.Contains(out.Output, "may have had effects") {
-			t.Errorf("with nobody to settle it: %+v", out)
+		if out, _ := outputs(t, e, id); !strings.Contains(out.Output, "not known yet") {
+			t.Errorf("with nothing to settle it: %+v", out)
 		}
 		broken := settler{err: errors.New("disk gone")}
 		e = kill(t, e, id, broken.options())

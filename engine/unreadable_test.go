@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -39,7 +40,7 @@ func TestListNamesWhatCannotBeRead(t *testing.T) {
 		}
 		paths[i] = in.Path
 	}
-	e := engine.New(t.Context(), engine.Options{Store: store})
+	e := enginetest.Open(t, store, engine.Config{})
 	replace(t, paths[0])
 
 	page, err := e.List(t.Context(), engine.ListOptions{})

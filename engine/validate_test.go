@@ -9,8 +9,6 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
-	"github.com/fermata-agent/fermata/internal/model"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -77,8 +75,8 @@ func TestOpsAsPointers(t *testing.T) {
 func TestPanicsLeaveNoStackInEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stack string
-		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
-			c.Model = func(p.Settings) (model.Client, error) { panic("boom") }
+		e := enginetest.New(t, enginetest.Options{Config: func(c *engine.Config) {
+			c.Turns.Model = func(p.Settings) (engine.Model, error) { panic("boom") }
 			c.Panicked = func(v any, s []byte) { stack = string(s) }
 		}})
 		id := e.Begin()

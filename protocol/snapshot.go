@@ -37,3 +37,28 @@ type TurnSummary struct {
 	Began        time.Time      // when it was started
 	Took         time.Duration  // from its start to its end, as they were recorded
 }
+
+// A Summary is what a list shows of a conversation.
+type Summary struct {
+	ID        ConversationID `json:"id"`                   // of the conversation
+	Title     string         `json:"title"`                // Name, else FirstLine
+	Name      string         `json:"name,omitempty"`       // the title that a user gave it
+	Cwd       string         `json:"cwd"`                  // the directory that it was begun in
+	Model     string         `json:"model,omitempty"`      // as its settings name it
+	Created   time.Time      `json:"created"`              // when it was begun
+	Updated   time.Time      `json:"updated"`              // when it last changed
+	Turns     TurnID         `json:"turns"`                // how many it has
+	Ended     EndReason      `json:"ended,omitempty"`      // how the last turn ended; empty if it has not
+	LastLine  string         `json:"last_line,omitempty"`  // of the last message
+	FirstLine string         `json:"first_line,omitempty"` // of the first message
+	Archived  bool           `json:"archived,omitempty"`   // it is archived
+	Provider  string         `json:"provider,omitempty"`   // of the model
+	Usage     *Usage         `json:"usage,omitempty"`      // up to the end of the last turn; nil if it is not known
+	Path      string         `json:"path,omitempty"`       // of its file; empty if it has none
+
+	// Unreadable says why nothing but the id and the times is known. The title says it, too.
+	Unreadable string `json:"unreadable,omitempty"`
+
+	// Returned is how many messages were not delivered and wait to be sent, taken or dropped.
+	Returned int `json:"returned,omitempty"`
+}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/longtest"
@@ -190,7 +191,7 @@ func (pl *place) must(args ...string) string {
 // without a process each time: a test looks often.
 func (pl *place) reader() *engine.Local {
 	store := file.New(filepath.Join(pl.dir, "home", "fermata"), file.Options{})
-	return engine.New(pl.t.Context(), engine.Options{Store: store})
+	return enginetest.Open(pl.t, store, engine.Config{})
 }
 
 // conversations lists what there is, the one changed last first.

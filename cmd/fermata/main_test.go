@@ -22,8 +22,9 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/stdin"
-	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/longtest"
+	"github.com/fermata-agent/fermata/provider/demo"
+	"github.com/fermata-agent/fermata/store/file"
 )
 
 func TestMain(m *testing.M) {
@@ -143,8 +144,9 @@ func cmdConversation(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: conversation NAME")
 	}
-	store := file.New(ts.Getenv("FERMATA_HOME"), file.Options{})
-	page, err := engine.New(context.Background(), engine.Options{Store: store}).List(context.Background(), engine.ListOptions{Limit: 1})
+	e, err := engine.Open(context.Background(), engine.Config{Store: file.New(ts.Getenv("FERMATA_HOME")), Model: demo.New()})
+	ts.Check(err)
+	page, err := e.List(context.Background(), engine.ListOptions{Limit: 1})
 	ts.Check(err)
 	if len(page.Items) == 0 {
 		ts.Fatalf("there is no conversation")

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/model/demo"
+	"github.com/fermata-agent/fermata/internal/native"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -111,10 +112,7 @@ func BenchmarkTurn(b *testing.B) {
 		for name, text := range map[string]string{"hello": "wait 0", "tool": "call: instant {}"} {
 			b.Run(bench.name+"/"+name, func(b *testing.B) {
 				st, c := bench.open(b)
-				e := engine.New(b.Context(), engine.Options{Store: st, Config: conversation.Config{
-					Model: func(p.Settings) (model.Client, error) { return demo.New(), nil },
-					Tools: func(p.Settings) []tool.Tool { return []tool.Tool{instant{}} },
-				}})
+				e := enginetest.Open(b, st, engine.Config{Model: native.Model(demo.New()), Tools: []engine.Tool{native.Tool(instant{})}})
 				n := 0
 				var id p.ConversationID
 				for b.Loop() {

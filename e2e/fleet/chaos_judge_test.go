@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -28,7 +29,7 @@ func (w *world) judge(all []*chaosClient) {
 	began := w.epochs()
 	st := nats.New(w.t.Context(), nats.Options{URL: w.servers.url()})
 	defer st.Close()
-	e := engine.New(w.t.Context(), engine.Options{Store: st})
+	e := enginetest.Open(w.t, st, engine.Config{})
 	turns, events := 0, 0
 	for _, c := range all {
 		if c.id == "" {

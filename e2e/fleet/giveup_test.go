@@ -15,6 +15,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -166,7 +167,7 @@ func TestCancelledCreateLeavesNothing(t *testing.T) {
 		acks := &slowAcks{s: s, mark: []byte(`"o":true`)}
 		store := nats.New(t.Context(), nats.Options{Connect: []natsgo.Option{natsgo.InProcessServer(acks)}})
 		defer store.Close()
-		e := engine.New(t.Context(), engine.Options{Store: store})
+		e := enginetest.Open(t, store, engine.Config{})
 		first, err := e.Create(t.Context(), p.Settings{Cwd: "/w"})
 		if err != nil {
 			t.Fatal(err)

@@ -8,15 +8,17 @@ package enginetest
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/native"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -36,9 +38,9 @@ type Engine struct {
 // Options change what New makes.
 type Options struct {
 	Store  journal.Store // nil is a fresh one in memory
-	Config func(*conversation.Config)
+	Config func(*engine.Config)
 
-	IdleAfter, IdleFollowed time.Duration // as in engine.Options
+	IdleAfter, IdleFollowed time.Duration // as in engine.Config
 	Changed                 func()        // the same
 
 	Remote bool // the test uses the engine as another process would
@@ -53,19 +55,20 @@ func New(t testing.TB, o Options) *Engine {
 		o.Store = journal.NewMemoryStore(journal.MemoryOptions{})
 	}
 	e := &Engine{t: t, Store: o.Store, requests: make(chan *Request), runs: make(chan *Run)}
-	cfg := conversation.Config{
-		Model: func(p.Settings) (model.Client, error) { return client{e}, nil },
-		Tools: func(p.Settings) []tool.Tool {
-			return []tool.Tool{puppet{e, "work", false}, puppet{e, "look", true}, puppet{e, "user_shell", false}}
+	cfg := engine.Config{
+		Model:     native.Model(client{e}),
+		Tools:     native.Tools([]tool.Tool{puppet{e, "work", false}, puppet{e, "look", true}, puppet{e, "user_shell", false}}),
+		Version:   "test",
+		IdleAfter: o.IdleAfter, IdleFollowed: o.IdleFollowed, Changed: o.Changed,
+		Recovery: engine.Recovery{ // of processes and patches that a test makes up
+			Reclaim: func(context.Context, json.RawMessage) (int, error) { return 0, nil },
+			Settle:  func(json.RawMessage, bool) (bool, string, error) { return false, "", errors.New("not in this test") },
 		},
-		Version: "test",
 	}
 	if o.Config != nil {
 		o.Config(&cfg)
 	}
-	e.Local = engine.New(t.Context(), engine.Options{
-		Store: o.Store, Config: cfg, IdleAfter: o.IdleAfter, IdleFollowed: o.IdleFollowed, Changed: o.Changed,
-	})
+	e.Local = Open(t, o.Store, cfg)
 	e.client = e.Local
 	if o.Remote {
 		e.client = e.connect()
@@ -75,6 +78,20 @@ func New(t testing.TB, o Options) *Engine {
 		defer cancel()
 		_ = e.Local.Shutdown(ctx) // a test may have made the journal fail
 	})
+	return e
+}
+
+// Open opens an engine over a store. Without a model it is one that only reads and repairs.
+func Open(t testing.TB, s journal.Store, c engine.Config) *engine.Local {
+	t.Helper()
+	c.Store = native.Store(s, nil)
+	if c.Model == nil {
+		c.Model = engine.ModelFunc(func(context.Context, engine.Request, *engine.Reply) error { return Refused() })
+	}
+	e, err := engine.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return e
 }
 

@@ -17,11 +17,9 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fsck"
 	"github.com/fermata-agent/fermata/internal/journal"
-	"github.com/fermata-agent/fermata/internal/model"
-	"github.com/fermata-agent/fermata/internal/tool"
+	"github.com/fermata-agent/fermata/internal/native"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -171,22 +169,17 @@ type scenario struct {
 }
 
 func (s *scenario) start() {
-	cfg := conversation.Config{
-		Model: func(p.Settings) (model.Client, error) { return s.world, nil },
-		Tools: func(p.Settings) []tool.Tool {
-			var list []tool.Tool
-			for _, name := range []string{"work", "look", "run", "ask", "type", "user_shell"} {
-				list = append(list, randomTool{s.world, name})
-			}
-			return list
-		},
-		MaxParallel: s.world.most,
-		StopBound:   stopBound,
-		Environment: func(p.Settings) p.Environment { // some messages find another day
-			return p.Environment{Date: time.Now().Truncate(3 * time.Second).String()}
-		},
+	var tools []engine.Tool
+	for _, name := range []string{"work", "look", "run", "ask", "type", "user_shell"} {
+		tools = append(tools, native.Tool(randomTool{s.world, name}))
 	}
-	s.engine = engine.New(s.t.Context(), engine.Options{Store: s.fuse, Config: cfg})
+	cfg := engine.Config{
+		Model: native.Model(s.world), Tools: tools, StopTimeout: stopBound,
+		Turns: engine.TurnConfig{MaxParallel: s.world.most, Environment: func(p.Settings) p.Environment { // some messages find another day
+			return p.Environment{Date: time.Now().Truncate(3 * time.Second).String()}
+		}},
+	}
+	s.engine = enginetest.Open(s.t, s.fuse, cfg)
 	s.ctx, s.stop = s.fuse.context(s.t.Context())
 }
 

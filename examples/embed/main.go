@@ -11,6 +11,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/provider/demo"
+	"github.com/fermata-agent/fermata/store/file"
 )
 
 func main() {
@@ -25,7 +27,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	e, err := engine.Open(ctx, engine.Config{Store: engine.FileStore(dir), Model: engine.DemoModel()})
+	e, err := engine.Open(ctx, engine.Config{Store: file.New(dir), Model: demo.New()})
 	if err != nil {
 		return err
 	}

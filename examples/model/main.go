@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/store/memory"
 )
 
 // A parrot repeats the last message word by word.
@@ -46,7 +47,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	e, err := engine.Open(ctx, engine.Config{Store: engine.MemoryStore(), Model: &parrot{tired: true}})
+	e, err := engine.Open(ctx, engine.Config{Store: memory.New(), Model: &parrot{tired: true}})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/store/memory"
 )
 
 // stock is what the tool works on.
@@ -24,22 +25,22 @@ var sell = engine.NewTool(engine.ToolSpec{
 		"properties": {"fruit": {"type": "string"}, "count": {"type": "integer"}},
 		"required": ["fruit", "count"]
 	}`),
-}, func(_ context.Context, c engine.Call) (string, error) {
+}, func(_ context.Context, c engine.Call) (engine.Output, error) {
 	var in struct {
 		Fruit string
 		Count int
 	}
 	if err := json.Unmarshal([]byte(c.Arguments), &in); err != nil {
-		return "", err
+		return engine.Output{}, err
 	}
 	if stock[in.Fruit] < in.Count {
-		return "", fmt.Errorf("there are only %d %s", stock[in.Fruit], in.Fruit)
+		return engine.Output{}, fmt.Errorf("there are only %d %s", stock[in.Fruit], in.Fruit)
 	}
 	if stock[in.Fruit] == in.Count && c.Decision == "" {
-		return "", &engine.ApprovalError{Command: []string{"sell", in.Fruit}, Reason: "these are the last ones"}
+		return engine.Output{}, &engine.ApprovalError{Command: []string{"sell", in.Fruit}, Reason: "these are the last ones"}
 	}
 	stock[in.Fruit] -= in.Count
-	return fmt.Sprintf("%d %s left", stock[in.Fruit], in.Fruit), nil
+	return engine.Output{Text: fmt.Sprintf("%d %s left", stock[in.Fruit], in.Fruit)}, nil
 })
 
 // clerk stands in for a model: it sells what the message names, then repeats what the tool said.
@@ -61,7 +62,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	e, err := engine.Open(ctx, engine.Config{
-		Store: engine.MemoryStore(),
+		Store: memory.New(),
 		Model: engine.ModelFunc(clerk),
 		Tools: []engine.Tool{sell},
 	})

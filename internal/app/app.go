@@ -20,13 +20,12 @@ import (
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/app/store"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/fleet/pipe"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
+	"github.com/fermata-agent/fermata/internal/native"
 	"github.com/fermata-agent/fermata/internal/panics"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/remote"
-	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -85,11 +84,10 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if w.spawner, err = proc.NewSpawner(); err != nil {
 		return nil, fmt.Errorf("prepare for running commands: %w", err)
 	}
-	known := len(l.Warnings)
 	r := w.newSetup(l, o.Snapshots, os.Environ)
 	w.own = r
 	if o.Warn != nil {
-		for _, more := range r.Warnings[known:] {
+		for _, more := range r.Warnings[len(l.Warnings):] {
 			o.Warn(more)
 		}
 	}
@@ -104,15 +102,18 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	// Limits of this process hold for what is run here. An owner that is joined would not keep them.
 	kept := store.Place{Home: l.Config.Home, Store: l.Config.Store, Member: o.Member, Address: host.Address, Join: !w.limits.Own, Warn: warn, Accept: func(l *pipe.Listener) { host.Accept(l) }, Renewed: w.spawner.Lease}
 	cfg := w.engineConfig(r)
-	cfg.KeepWaiting = o.Serve
-	cfg.Ended, cfg.Waits = o.Watch.Ended, o.Watch.Waits
+	cfg.KeepWaiting, cfg.Changed = o.Serve, uses.notice
+	cfg.TurnEnded, cfg.TurnWaits = o.Watch.Ended, o.Watch.Waits
 	joins := remote.Options{Client: clientName(o.Client), Brings: func() (json.RawMessage, error) { return launched(o, l.Options.Cwd) }}
 	detach := o.Detach || o.Detachable && l.Config.Detach
 	if detach {
 		joins.Serve = connectServe(l.Config.Home)
 		joins.Serving = func() bool { return isServed(l.Config.Home) }
 	}
-	e, journals := openEngine(ctx, host, kept, engine.Options{Config: cfg, Changed: uses.notice}, joins)
+	e, journals, err := openEngine(ctx, host, kept, cfg, joins)
+	if err != nil {
+		return nil, err
+	}
 	return &App{
 		Engine: e, Config: l.Config, Models: r.models, Projects: l.Projects, Cwd: l.Options.Cwd, Warnings: r.Warnings,
 		Detached: detach, shared: w, host: host, uses: uses, spawner: w.spawner, servers: r.kit.servers, base: ctx, limits: w.limits, warn: o.Warn, store: journals, Member: o.Member, Client: clientName(o.Client),
@@ -150,25 +151,28 @@ func OpenStore(ctx context.Context, version string) (*remote.Router, error) {
 	if err != nil {
 		return nil, configError(err)
 	}
-	cfg := conversation.Config{Version: version, Reclaim: tool.Reclaim, Settle: tool.SettlePatch}
-	e, _ := openEngine(ctx, nil, store.Place{Home: home, Store: settings, Join: true}, engine.Options{Config: cfg}, remote.Options{Client: clientName("")})
-	return e, nil // its store is closed by the end of the program
+	cfg := engine.Config{Version: version, Model: hint.NoModel}
+	e, _, err := openEngine(ctx, nil, store.Place{Home: home, Store: settings, Join: true}, cfg, remote.Options{Client: clientName("")})
+	return e, err // its store is closed by the end of the program
 }
 
 // openEngine makes an engine over the store of a place. A node that can no longer be
 // sure of its conversations stops what it runs.
-func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Options, o remote.Options) (*remote.Router, store.Opened) {
-	e.Config.Panicked = panics.ToFile(kept.Home)
+func openEngine(ctx context.Context, host *remote.Host, kept store.Place, e engine.Config, o remote.Options) (*remote.Router, store.Opened, error) {
+	e.Panicked = panics.ToFile(kept.Home)
 	var local *engine.Local
 	kept.Lost = func() { local.StopAll(ctx, lostLease) } // nothing is opened before local is set
 	kept.Full = func(err error) { local.StopAll(ctx, fullStore(err)) }
 	journals := store.Open(ctx, kept)
-	e.Store = journals
+	e.Store = native.Store(journals, journals.Close)
 	journals.Keep(&e)
-	local = engine.New(ctx, e)
-	o.Program, o.Alone = e.Config.Version, !kept.Join
+	var err error
+	if local, err = engine.Open(ctx, e); err != nil {
+		return nil, journals, err
+	}
+	o.Program, o.Alone = e.Version, !kept.Join
 	o.Dir, o.Reach = filepath.Join(kept.Home, runDir), journals.Reach
-	return remote.NewRouter(local, host, o), journals
+	return remote.NewRouter(local, host, o), journals, nil
 }
 
 // lostLease is what turns end with when this process can no longer be sure that it owns their conversations.

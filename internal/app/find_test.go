@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -24,7 +25,7 @@ func (c *countingStore) List(ctx context.Context) ([]journal.Info, error) {
 // one by looking at all of them once.
 func TestFindingOneOfManyConversations(t *testing.T) {
 	store := &countingStore{Store: journal.NewMemoryStore(journal.MemoryOptions{})}
-	e := engine.New(t.Context(), engine.Options{Store: store})
+	e := enginetest.Open(t, store, engine.Config{})
 	var first p.ConversationID
 	for range 60 {
 		id, err := e.Create(t.Context(), p.Settings{Cwd: "/w"})

@@ -11,15 +11,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/hint"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/model"
-	"github.com/fermata-agent/fermata/internal/model/anthropic"
-	"github.com/fermata-agent/fermata/internal/model/chat"
-	"github.com/fermata-agent/fermata/internal/model/demo"
-	"github.com/fermata-agent/fermata/internal/model/responses"
-	"github.com/fermata-agent/fermata/internal/model/wire"
 	p "github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/provider"
+	"github.com/fermata-agent/fermata/provider/anthropic"
+	"github.com/fermata-agent/fermata/provider/chat"
+	"github.com/fermata-agent/fermata/provider/demo"
+	"github.com/fermata-agent/fermata/provider/openai"
 )
 
 // Models makes the clients of model providers, one for each.
@@ -33,10 +33,10 @@ type Models struct {
 	clients map[string]*provided // by the provider's name in settings; guarded by mu
 }
 
-// A provided is a provider with its client.
+// A provided is a provider with its model.
 type provided struct {
 	choice config.Choice
-	client model.Client
+	model  engine.Model
 }
 
 // Choose picks the provider: the named one, or what the configuration says.
@@ -77,7 +77,7 @@ func (m *Models) get(s p.Settings) (*provided, error) {
 	if err != nil {
 		return nil, &p.Error{Kind: p.ErrorAuth, Message: err.Error()}
 	}
-	c, err := m.newClient(choice)
+	c, err := m.newModel(choice)
 	if err != nil {
 		return nil, err
 	}
@@ -118,13 +118,13 @@ func (m *Models) retries(s p.Settings) (request, stream int) {
 	return c.choice.Provider.RequestMaxRetries, c.choice.Provider.StreamMaxRetries
 }
 
-// client returns the client for the settings of a turn.
-func (m *Models) client(s p.Settings) (model.Client, error) {
+// model returns the model for the settings of a turn.
+func (m *Models) model(s p.Settings) (engine.Model, error) {
 	c, err := m.get(s)
 	if err != nil {
 		return nil, err
 	}
-	return hint.OfModel(c.client, s.Model, func() []string { return m.modelsOf(s.Provider) }), nil
+	return hint.OfModel(c.model, s.Model, func() []string { return m.modelsOf(s.Provider) }), nil
 }
 
 // modelsOf are the models of a provider that the catalogue has.
@@ -138,13 +138,13 @@ func (m *Models) outputLimit(provider, name string) int64 {
 	return found.OutputLimit
 }
 
-func (m *Models) newClient(c config.Choice) (model.Client, error) {
+func (m *Models) newModel(c config.Choice) (engine.Model, error) {
 	headers := map[string]string{}
 	for name, value := range c.Headers {
 		headers[name] = value.Reveal()
 	}
 	pr := c.Provider
-	service := wire.Service{
+	service := provider.Service{
 		BaseURL: pr.BaseURL, Key: c.Key.Reveal(), Headers: headers, Query: pr.QueryParams, IdleTimeout: pr.StreamIdleTimeout,
 		UserAgent: "fermata/" + m.version, MaxTokens: m.config.MaxOutputTokens, OutputLimit: func(name string) int64 { return m.outputLimit(pr.ID, name) },
 		Originator: m.config.Originator, Version: m.version, RawThought: m.config.ShowRawReasoning,
@@ -153,7 +153,7 @@ func (m *Models) newClient(c config.Choice) (model.Client, error) {
 	case pr.ID == config.Demo:
 		return demo.New(), nil
 	case pr.WireAPI == config.WireResponses:
-		return responses.New(service), nil
+		return openai.New(service), nil
 	case pr.WireAPI == config.WireChat:
 		return chat.New(service), nil
 	case pr.WireAPI == config.WireAnthropic:

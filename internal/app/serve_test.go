@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app/limits"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/remote"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -45,7 +45,7 @@ func TestServeEndsWhenIdle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				uses := newUses()
-				e := enginetest.New(t, enginetest.Options{Changed: uses.notice, Config: func(c *conversation.Config) { c.KeepWaiting = true }})
+				e := enginetest.New(t, enginetest.Options{Changed: uses.notice, Config: func(c *engine.Config) { c.KeepWaiting = true }})
 				a := &App{Engine: remote.NewRouter(e.Local, nil, remote.Options{}), uses: uses, host: remote.NewHost(t.Context(), "", "", nil)}
 				done := busy(t, a, e)
 				ctx, cancel := context.WithCancel(t.Context())

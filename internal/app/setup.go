@@ -11,15 +11,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/clienttools"
 	"github.com/fermata-agent/fermata/internal/app/limits"
 	"github.com/fermata-agent/fermata/internal/app/notify"
 	"github.com/fermata-agent/fermata/internal/app/undo"
 	"github.com/fermata-agent/fermata/internal/config"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/shim/applypatch"
-	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
 
@@ -142,14 +141,14 @@ func (w *shared) closeServers() {
 // maxSetups is how many setups of clients are kept.
 const maxSetups = 32
 
-// forClient returns what the turns of a client are run with: see conversation.Config.For.
-func (w *shared) forClient(brings any) (conversation.Config, error) {
+// forClient returns what the turns of a client are run with: see engine.Config.ForClient.
+func (w *shared) forClient(brings any) (engine.TurnConfig, error) {
 	if s, ok := brings.(*clienttools.Set); ok { // of a client of this process
 		return w.own.with(s).turns(), nil
 	}
 	raw, ok := brings.(json.RawMessage)
 	if !ok {
-		return conversation.Config{}, fmt.Errorf("a client brings a %T", brings)
+		return engine.TurnConfig{}, fmt.Errorf("a client brings a %T", brings)
 	}
 	sum := sha256.Sum256(raw)
 	w.mu.Lock()
@@ -160,14 +159,14 @@ func (w *shared) forClient(brings any) (conversation.Config, error) {
 	}
 	var from launch
 	if err := json.Unmarshal(raw, &from); err != nil {
-		return conversation.Config{}, fmt.Errorf("read what the client brings: %w", err)
+		return engine.TurnConfig{}, fmt.Errorf("read what the client brings: %w", err)
 	}
 	l, err := load(Options{Dir: from.Dir, Profile: from.Profile, Overrides: from.Overrides, Flags: from.Flags, Version: w.version}, from.getenv)
 	if err != nil {
-		return conversation.Config{}, err
+		return engine.TurnConfig{}, err
 	}
 	if err := w.allowLaunch(from, l); err != nil {
-		return conversation.Config{}, err
+		return engine.TurnConfig{}, err
 	}
 	r = w.newSetup(l, from.Snapshots, func() []string { return from.Env })
 	w.mu.Lock()
@@ -212,18 +211,16 @@ func (r setup) with(s *clienttools.Set) *setup {
 	return &r
 }
 
-// turns is the part of a conversation's configuration that says what its turns are run with.
-func (r *setup) turns() conversation.Config {
-	return conversation.Config{
-		Notify: r.notify.TurnEnded, NotifyWaiting: r.notify.Waiting, Window: r.models.window, Effort: r.models.effort, KeepTokens: r.Config.CompactKeepTokens, MaxParallel: r.Config.MaxParallelCalls,
-		Model: r.models.client, Retries: r.models.retries, Tools: r.kit.tools, AwaitTools: r.kit.await,
+// turns is what turns are run with.
+func (r *setup) turns() engine.TurnConfig {
+	return engine.TurnConfig{
+		Ended: r.notify.TurnEnded, Waiting: r.notify.Waiting, Window: r.models.window, Effort: r.models.effort, KeepTokens: r.Config.CompactKeepTokens, MaxParallel: r.Config.MaxParallelCalls,
+		Model: r.models.model, Retries: r.models.retries, Tools: r.kit.tools, AwaitTools: r.kit.await,
+		Instructions: instructions, Environment: machine,
 	}
 }
 
-// engineConfig is the whole of it.
-func (w *shared) engineConfig(r *setup) conversation.Config {
-	cfg := r.turns()
-	cfg.Version, cfg.Allow, cfg.For, cfg.DefaultWindow = w.version, w.limits.Allow, w.forClient, defaultWindow
-	cfg.Reclaim, cfg.Settle, cfg.Instructions, cfg.Environment = tool.Reclaim, tool.SettlePatch, instructions, machine
-	return cfg
+// engineConfig is what the engine of this process is opened with, except for the store.
+func (w *shared) engineConfig(r *setup) engine.Config {
+	return engine.Config{Version: w.version, Turns: r.turns(), ForClient: w.forClient, Allow: w.limits.Allow, DefaultWindow: defaultWindow}
 }

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app/clienttools"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/app/servers"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/native"
 	"github.com/fermata-agent/fermata/internal/policy"
 	"github.com/fermata-agent/fermata/internal/proc"
 	"github.com/fermata-agent/fermata/internal/sandbox"
@@ -44,7 +46,9 @@ type toolkit struct {
 // model only, so that it is the same in every turn and a provider's cache holds. A
 // model is offered one way to run commands and one way to change files; the others
 // are carried out if it calls them all the same.
-func (k *toolkit) tools(s p.Settings) []tool.Tool {
+func (k *toolkit) tools(s p.Settings) []engine.Tool { return native.Tools(k.builtin(s)) }
+
+func (k *toolkit) builtin(s p.Settings) []tool.Tool {
 	changes := &tool.Changes{Snapshots: k.snapshots} // of this turn
 	secret := secretFiles(k.config)
 	homes, guarded := config.Homes(os.Getenv), guarded(k.config, k.client.Definitions(k.defs), k.dir)
@@ -68,7 +72,7 @@ func (k *toolkit) tools(s p.Settings) []tool.Tool {
 		}
 	}
 	byPatch := catalogue.FamilyOf(s.Model).Edit == catalogue.EditPatch
-	offer(k.config.UseExecCommandTool, &tool.Exec{Shell: shell, Set: environSet(k.config)}, tool.WriteStdin{})
+	offer(k.config.UseExecCommandTool, &tool.Exec{Shell: shell, Set: envPolicy(k.config).Apply(nil)}, tool.WriteStdin{})
 	offer(!k.config.UseExecCommandTool, shell)
 	offer(byPatch, patches)
 	edit, write, read := &tool.Edit{Patch: patches}, &tool.Write{Patch: patches}, &tool.Read{Files: files}
@@ -162,9 +166,6 @@ func environ(cfg *config.Config, from []string, never ...string) []string {
 	pol.Never = append(pol.Never, never...)
 	return pol.Apply(from)
 }
-
-// environSet is the part of it that the configuration sets.
-func environSet(cfg *config.Config) []string { return envPolicy(cfg).Apply(nil) }
 
 func envPolicy(cfg *config.Config) policy.EnvPolicy {
 	e := cfg.ShellEnvironment

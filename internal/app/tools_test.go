@@ -34,7 +34,7 @@ func TestOneFlavourOfEachTool(t *testing.T) {
 		}
 		cfg.UseExecCommandTool, cfg.ViewImage = tt.exec, false
 		kit := &toolkit{config: cfg, models: &Models{config: cfg}}
-		list := kit.tools(p.Settings{Model: tt.model})
+		list := kit.builtin(p.Settings{Model: tt.model})
 		var names []string
 		for _, spec := range tool.Offered(list) {
 			names = append(names, spec.Name)
@@ -98,7 +98,7 @@ func TestToolsKnowWhatIsSecret(t *testing.T) {
 	}
 	cfg.ViewImage = true
 	found := 0
-	for _, of := range (&toolkit{config: cfg, models: &Models{config: cfg}}).tools(p.Settings{Model: "gpt-5"}) {
+	for _, of := range (&toolkit{config: cfg, models: &Models{config: cfg}}).builtin(p.Settings{Model: "gpt-5"}) {
 		var secret func(string) bool
 		switch x := of.(type) {
 		case *tool.Read:

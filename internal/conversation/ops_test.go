@@ -15,9 +15,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
-	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -300,7 +298,7 @@ func TestSettingsThatAreNotAllowedAreRefused(t *testing.T) {
 	for _, name := range []string{"message with settings", "queue with settings", "configure", "try now with settings"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := enginetest.New(t, enginetest.Options{IdleAfter: -1, Config: func(c *conversation.Config) {
+				e := enginetest.New(t, enginetest.Options{IdleAfter: -1, Config: func(c *engine.Config) {
 					c.Allow = func(s p.Settings) error {
 						if s.Model == other {
 							return refusal
@@ -350,16 +348,14 @@ func TestRefusedOpIsAcceptedLater(t *testing.T) {
 }
 
 // modelsOf makes each client bring a model of its own, and remembers whose were asked.
-func modelsOf(asked *[]string) func(*conversation.Config) {
-	return func(c *conversation.Config) {
-		own := *c
-		c.For = func(brings any) (conversation.Config, error) {
-			cfg := own
-			cfg.Model = func(s p.Settings) (model.Client, error) {
+func modelsOf(asked *[]string) func(*engine.Config) {
+	return func(c *engine.Config) {
+		own := c.Model
+		c.ForClient = func(brings any) (engine.TurnConfig, error) {
+			return engine.TurnConfig{Model: func(p.Settings) (engine.Model, error) {
 				*asked = append(*asked, brings.(string)) // by one worker after the other
-				return own.Model(s)
-			}
-			return cfg, nil
+				return own, nil
+			}}, nil
 		}
 	}
 }

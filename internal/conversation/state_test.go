@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/journal"
@@ -130,8 +131,8 @@ func notifyOfTwoTurns(t *testing.T, second p.EndReason) {
 	var mu sync.Mutex
 	var got []p.TurnSummary
 	d := newSlowDisk()
-	e := enginetest.New(t, enginetest.Options{Store: d, Config: func(c *conversation.Config) {
-		c.Notify = func(s p.TurnSummary) {
+	e := enginetest.New(t, enginetest.Options{Store: d, Config: func(c *engine.Config) {
+		c.Turns.Ended = func(s p.TurnSummary) {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, s)
@@ -169,8 +170,8 @@ func notifyOfTwoTurns(t *testing.T, second p.EndReason) {
 func TestWindowOfTheRunningTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		windows := map[string]int64{"small": 100, "big": 1000}
-		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
-			c.Window = func(s p.Settings) int64 { return windows[s.Model] }
+		e := enginetest.New(t, enginetest.Options{Config: func(c *engine.Config) {
+			c.Turns.Window = func(s p.Settings) int64 { return windows[s.Model] }
 		}})
 		id, err := e.Create(t.Context(), p.Settings{Cwd: "/w", Model: "big", ContextWindow: 1000})
 		if err != nil {
@@ -205,8 +206,8 @@ func TestWindowOfTheRunningTurn(t *testing.T) {
 func TestOpsAreTakenBeforeReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
-			c.Window = func(p.Settings) int64 { <-hold; return 0 } // the owner stands still
+		e := enginetest.New(t, enginetest.Options{Config: func(c *engine.Config) {
+			c.Turns.Window = func(p.Settings) int64 { <-hold; return 0 } // the owner stands still
 		}})
 		id := e.Begin()
 		w := e.Watch(id, 0)
@@ -235,17 +236,13 @@ func TestWaitsReportsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var got []p.TurnSummary
-		e := enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
-			c.Waits = func(s p.TurnSummary) {
+		e := enginetest.New(t, enginetest.Options{Config: func(c *engine.Config) {
+			c.TurnWaits = func(s p.TurnSummary) {
 				mu.Lock()
 				defer mu.Unlock()
 				got = append(got, s)
 			}
-			own := *c
-			c.For = func(any) (conversation.Config, error) {
-				own.Waits = nil
-				return own, nil
-			}
+			c.ForClient = func(any) (engine.TurnConfig, error) { return engine.TurnConfig{}, nil }
 		}})
 		id := e.Begin()
 		ctx := conversation.WithClient(t.Context(), conversation.Client{Brings: "its own"})

@@ -37,7 +37,7 @@ type Options struct {
 	Looks   bool   // it only looks what the owner has open, and is no client for which an owner keeps running
 
 	// Brings, if it is not nil, returns JSON that the owner is given for the turns which this client starts,
-	// such as its environment: see conversation.Config.For. It is never recorded.
+	// such as its environment: see engine.Config.ForClient. It is never recorded.
 	Brings func() (json.RawMessage, error)
 
 	Alone bool // for a Router: other processes are not joined

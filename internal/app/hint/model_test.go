@@ -5,15 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/engine"
 	p "github.com/fermata-agent/fermata/protocol"
 )
-
-type failing struct{ err error }
-
-func (f failing) Stream(context.Context, model.Prompt, model.Sink) (model.End, error) {
-	return model.End{}, f.err
-}
 
 func TestModelThatWasMeant(t *testing.T) {
 	known := func() []string { return []string{"gpt-5", "gpt-5-mini"} }
@@ -29,7 +23,8 @@ func TestModelThatWasMeant(t *testing.T) {
 		{"gpt-5-mni", &p.Error{Kind: p.ErrorAuth, Hint: "key"}, "key"},
 		{"gpt-5-mni", other, ""},
 	} {
-		_, err := OfModel(failing{c.err}, c.name, known).Stream(t.Context(), model.Prompt{}, nil)
+		failing := engine.ModelFunc(func(context.Context, engine.Request, *engine.Reply) error { return c.err })
+		err := OfModel(failing, c.name, known).Stream(t.Context(), engine.Request{}, nil)
 		var e *p.Error
 		if errors.As(err, &e) && e.Hint != c.want || c.want == "" && !errors.Is(err, other) {
 			t.Errorf("%s: %v, %+v", c.name, err, e)

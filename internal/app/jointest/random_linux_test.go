@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	"github.com/fermata-agent/fermata/internal/longtest"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -193,7 +194,7 @@ func (w *town) end() {
 // check compares what the processes saw and did with what is recorded.
 func (w *town) check() {
 	w.t.Helper()
-	e := engine.New(w.t.Context(), engine.Options{Store: file.New(w.home, file.Options{})})
+	e := enginetest.Open(w.t, file.New(w.home, file.Options{}), engine.Config{})
 	sums, messages := map[string]string{}, map[string]map[p.InputID]int{} // by conversation and text: how often each was given to the model
 	events := 0
 	for _, id := range w.ids {

@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/fleet"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
 	"github.com/fermata-agent/fermata/internal/observe"
+	"github.com/fermata-agent/fermata/protocol"
 )
 
 // A Monitor watches the turns of a server. It is the service that serves what it has seen: see app.Service.
@@ -58,7 +59,7 @@ func New(version string, log *slog.Logger) *Monitor {
 // Watch is for app.Options.
 func (m *Monitor) Watch() app.TurnWatch { return app.TurnWatch{Ended: m.ended, Waits: m.waiting} }
 
-func (m *Monitor) ended(s p.TurnSummary) {
+func (m *Monitor) ended(s protocol.TurnSummary) {
 	m.turns.Add(1, string(s.Reason))
 	m.seconds.Observe(s.Took.Seconds())
 	attrs := []any{"conversation", s.Conversation, "turn", s.Turn, "reason", s.Reason, "seconds", s.Took.Seconds()}
@@ -68,7 +69,7 @@ func (m *Monitor) ended(s p.TurnSummary) {
 	m.Log.Info("turn ended", attrs...)
 }
 
-func (m *Monitor) waiting(s p.TurnSummary) {
+func (m *Monitor) waiting(s protocol.TurnSummary) {
 	m.waits.Add(1)
 	m.Log.Info("turn waits", "conversation", s.Conversation, "turn", s.Turn)
 }

@@ -75,21 +75,21 @@ func Open(ctx context.Context, p Place) Opened {
 }
 
 // Keep has an engine make and keep the work trees of its conversations, and begin no turn while the store is full.
-func (o Opened) Keep(e *engine.Options) {
+func (o Opened) Keep(e *engine.Config) {
 	if o.nats != nil {
 		e.Ready = o.ready
 	}
 	if o.Trees != nil {
-		e.Config.Ended, e.Config.Waits = both(e.Config.Ended, o.Trees.Ended), both(e.Config.Waits, o.Trees.Waits)
+		e.TurnEnded, e.TurnWaits = both(e.TurnEnded, o.Trees.Ended), both(e.TurnWaits, o.Trees.Waits)
 	}
 }
 
 // both calls two functions, of which the first may be nil.
-func both(first, second func(p.TurnSummary)) func(p.TurnSummary) {
+func both(first, second func(protocol.TurnSummary)) func(protocol.TurnSummary) {
 	if first == nil {
 		return second
 	}
-	return func(s p.TurnSummary) {
+	return func(s protocol.TurnSummary) {
 		first(s)
 		second(s)
 	}

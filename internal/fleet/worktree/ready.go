@@ -20,7 +20,7 @@ func (e *ElsewhereError) Error() string {
 	return fmt.Sprintf("turn %d waits in a work tree of another machine: interrupt it with fermata interrupt %s, then continue here", e.Turn, e.Conversation)
 }
 
-// Ready makes the work tree of a conversation that is resumed or is to run something, if it has one: see engine.Options.
+// Ready makes the work tree of a conversation that is resumed or is to run something, if it has one: see engine.Config.
 func (k *Keeper) Ready(ctx context.Context, s engine.Snapshot, op p.Op) (engine.Readiness, error) {
 	if !has(s.ID, s.Settings.Cwd) {
 		return engine.Readiness{}, nil

@@ -2,7 +2,7 @@
 // what a turn has changed is kept in the store, as a git bundle, when the turn ends or waits. The
 // machine that continues the conversation fetches the same commit and applies the bundle.
 //
-// A [Keeper] does this around the engine of a process: see engine.Options.Ready and conversation.Config.Ended.
+// A [Keeper] does this around the engine of a process: see Ready and TurnEnded of engine.Config.
 package worktree
 
 import (

@@ -13,6 +13,8 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	p "github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/provider/demo"
+	"github.com/fermata-agent/fermata/store/memory"
 )
 
 // FuzzDispatcher sends whatever comes: the server answers in JSON and ends when the stream does.
@@ -34,7 +36,7 @@ func FuzzDispatcher(f *testing.F) {
 
 // serveInput lets a server that has one thread read some input: it answers in JSON and ends when the input does.
 func serveInput(t *testing.T, input func(p.ConversationID) []byte) {
-	e, err := engine.Open(t.Context(), engine.Config{Store: engine.MemoryStore(), Model: engine.DemoModel()})
+	e, err := engine.Open(t.Context(), engine.Config{Store: memory.New(), Model: demo.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

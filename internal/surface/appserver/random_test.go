@@ -10,10 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/native"
 	"github.com/fermata-agent/fermata/internal/surface/appserver/items"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -179,10 +180,10 @@ func TestRandomClients(t *testing.T) {
 
 func randomRun(t *testing.T, seed uint64) {
 	r := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
-	x := newSiteWith(t, enginetest.New(t, enginetest.Options{Config: func(c *conversation.Config) {
-		c.Model = func(p.Settings) (model.Client, error) { return talker{r(1)}, nil }
-		c.Tools = func(p.Settings) []tool.Tool { return []tool.Tool{job{r(2)}} }
-		c.Retries = func(p.Settings) (int, int) { return 1, 1 }
+	x := newSiteWith(t, enginetest.New(t, enginetest.Options{Config: func(c *engine.Config) {
+		c.Turns.Model = func(p.Settings) (engine.Model, error) { return native.Model(talker{r(1)}), nil }
+		c.Turns.Tools = func(p.Settings) []engine.Tool { return []engine.Tool{native.Tool(job{r(2)})} }
+		c.Turns.Retries = func(p.Settings) (int, int) { return 1, 1 }
 	}}))
 	first := x.connect()
 	first.start()

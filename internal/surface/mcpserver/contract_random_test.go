@@ -13,10 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	conv "github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/native"
 	tools "github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -97,9 +98,9 @@ func (r risky) Run(ctx context.Context, call tools.Call) tools.Result {
 
 func contractRun(t *testing.T, d *dice) {
 	calls := new(atomic.Int64)
-	e := enginetest.New(t, enginetest.Options{Config: func(cfg *conv.Config) {
-		cfg.Model = func(p.Settings) (model.Client, error) { return worker{d, calls}, nil }
-		cfg.Tools = func(p.Settings) []tools.Tool { return []tools.Tool{risky{d}} }
+	e := enginetest.New(t, enginetest.Options{Config: func(cfg *engine.Config) {
+		cfg.Model = native.Model(worker{d, calls})
+		cfg.Tools = []engine.Tool{native.Tool(risky{d})}
 	}})
 	ids := []string{string(e.Begin()), string(e.Begin())}
 	var wires []*wire

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/oneoff"
-	conv "github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/native"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -58,8 +59,8 @@ func FuzzServer(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		e := enginetest.New(t, enginetest.Options{Config: func(cfg *conv.Config) {
-			cfg.Model = func(p.Settings) (model.Client, error) { return parrot{}, nil }
+		e := enginetest.New(t, enginetest.Options{Config: func(cfg *engine.Config) {
+			cfg.Model = native.Model(parrot{})
 		}})
 		in = strings.ReplaceAll(in, `"C"`, `"`+string(e.Begin())+`"`)
 		var out bytes.Buffer

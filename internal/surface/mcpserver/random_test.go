@@ -14,10 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
-	conv "github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/native"
 	"github.com/fermata-agent/fermata/internal/surface/mcpserver/event"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -216,8 +217,8 @@ func TestRandomClients(t *testing.T) {
 }
 
 func randomRun(t *testing.T, d *dice) {
-	e := enginetest.New(t, enginetest.Options{Config: func(cfg *conv.Config) {
-		cfg.Model = func(p.Settings) (model.Client, error) { return chatterbox{d}, nil }
+	e := enginetest.New(t, enginetest.Options{Config: func(cfg *engine.Config) {
+		cfg.Model = native.Model(chatterbox{d})
 	}})
 	var ids []string
 	for range 4 {

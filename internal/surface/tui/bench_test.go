@@ -11,10 +11,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-agent/fermata/engine"
-	owner "github.com/fermata-agent/fermata/internal/conversation"
+	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 	wire "github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/native"
 	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/tool"
 	p "github.com/fermata-agent/fermata/protocol"
@@ -181,10 +182,7 @@ const talkSize = 100 << 10
 
 func opened100(b *testing.B, store journal.Store) *engine.Local {
 	text := strings.Repeat("All work and no play makes a dull *program*.\n", talkSize/45)
-	return engine.New(b.Context(), engine.Options{Store: store, Config: owner.Config{
-		Model: func(p.Settings) (wire.Client, error) { return talker{text}, nil },
-		Tools: func(p.Settings) []tool.Tool { return []tool.Tool{talker{text}} },
-	}})
+	return enginetest.Open(b, store, engine.Config{Model: native.Model(talker{text}), Tools: []engine.Tool{native.Tool(talker{text})}})
 }
 
 // BenchmarkOpen is the time from the start of the program to the screen that

@@ -18,9 +18,9 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
-	owner "github.com/fermata-agent/fermata/internal/conversation"
 	"github.com/fermata-agent/fermata/internal/longtest"
 	wire "github.com/fermata-agent/fermata/internal/model"
+	"github.com/fermata-agent/fermata/internal/native"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/transcript"
@@ -149,9 +149,9 @@ type tempest struct {
 
 func (s *tempest) engine(store func(*enginetest.Options)) {
 	im := improviser{s.dice}
-	o := enginetest.Options{Config: func(c *owner.Config) {
-		c.Model = func(p.Settings) (wire.Client, error) { return im, nil }
-		c.Tools = func(p.Settings) []tool.Tool { return []tool.Tool{im} }
+	o := enginetest.Options{Config: func(c *engine.Config) {
+		c.Model = native.Model(im)
+		c.Tools = []engine.Tool{native.Tool(im)}
 	}}
 	if store != nil {
 		store(&o)

@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/secrets"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
+	"github.com/fermata-agent/fermata/store/memory"
 )
 
 func TestListen(t *testing.T) {
@@ -185,7 +186,7 @@ func TestStrangersHaveLittleTime(t *testing.T) {
 	for _, path := range []string{"/api/v1/login", "/answer/x", "/api/v1/conversations", "/api/v1/nope"} {
 		t.Run(path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e, err := engine.Open(t.Context(), engine.Config{Store: engine.MemoryStore(), Model: engine.ModelFunc(new(rig).model)})
+				e, err := engine.Open(t.Context(), engine.Config{Store: memory.New(), Model: engine.ModelFunc(new(rig).model)})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	p "github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/store/memory"
 )
 
 // A rig is a server over an engine in memory, whose model does what the message says.
@@ -33,7 +34,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, access: access.Open(t.TempDir()), gates: make(chan struct{})}
 	e, err := engine.Open(t.Context(), engine.Config{
-		Store: engine.MemoryStore(), Model: engine.ModelFunc(r.model), Tools: []engine.Tool{tool{}},
+		Store: memory.New(), Model: engine.ModelFunc(r.model), Tools: []engine.Tool{tool{}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -107,11 +108,11 @@ func (tool) Spec() engine.ToolSpec {
 	return engine.ToolSpec{Name: "work", Description: "works", Parameters: json.RawMessage(`{"type":"object"}`)}
 }
 
-func (tool) Run(_ context.Context, c engine.Call) (string, error) {
+func (tool) Run(_ context.Context, c engine.Call) (engine.Output, error) {
 	if c.Decision == "" {
-		return "", &engine.ApprovalError{Command: []string{"rm", "-rf", "<script>alert(1)</script>"}, Reason: "it is unknown"}
+		return engine.Output{}, &engine.ApprovalError{Command: []string{"rm", "-rf", "<script>alert(1)</script>"}, Reason: "it is unknown"}
 	}
-	return "worked", nil
+	return engine.Output{Text: "worked"}, nil
 }
 
 // do makes a request with the token of the session, unless set says otherwise.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	p "github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/store/memory"
 )
 
 // A rig is a hub over an engine whose model says what the test says.
@@ -25,7 +26,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, words: make(chan string)}
 	ctx, cancel := context.WithCancel(t.Context())
-	e, err := engine.Open(ctx, engine.Config{Store: engine.MemoryStore(), Model: engine.ModelFunc(r.model)})
+	e, err := engine.Open(ctx, engine.Config{Store: memory.New(), Model: engine.ModelFunc(r.model)})
 	if err != nil {
 		t.Fatal(err)
 	}

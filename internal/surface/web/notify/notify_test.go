@@ -21,17 +21,18 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	"github.com/fermata-agent/fermata/internal/surface/web/live"
 	p "github.com/fermata-agent/fermata/protocol"
+	"github.com/fermata-agent/fermata/store/memory"
 )
 
 type tool struct{}
 
 func (tool) Spec() engine.ToolSpec { return engine.ToolSpec{Name: "work"} }
 
-func (tool) Run(_ context.Context, c engine.Call) (string, error) {
+func (tool) Run(_ context.Context, c engine.Call) (engine.Output, error) {
 	if c.Decision == "" {
-		return "", &engine.ApprovalError{Command: []string{"make", "coffee"}}
+		return engine.Output{}, &engine.ApprovalError{Command: []string{"make", "coffee"}}
 	}
-	return "worked", nil
+	return engine.Output{Text: "worked"}, nil
 }
 
 // model calls the tool once, then says something.
@@ -53,7 +54,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Config{Store: engine.MemoryStore(), Model: engine.ModelFunc(model), Tools: []engine.Tool{tool{}}})
+	e, err := engine.Open(t.Context(), engine.Config{Store: memory.New(), Model: engine.ModelFunc(model), Tools: []engine.Tool{tool{}}})
 	if err != nil {
 		t.Fatal(err)
 	}

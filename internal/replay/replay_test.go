@@ -1,4 +1,4 @@
-package engine
+package replay
 
 import (
 	"encoding/json"
@@ -39,17 +39,17 @@ func TestRestOfAnOutput(t *testing.T) {
 		}
 		for seen, want := range rests {
 			var got []part
-			g := newEvents(func(e p.Event, err error) bool {
+			g := New(func(e p.Event, err error) bool {
 				if d, ok := e.Body.(*p.Delta); ok {
 					got = append(got, part{d.Kind, d.Offset, d.Text})
 				}
 				return true
 			})
 			if seen != "" {
-				g.give(nil, []journal.Chunk{{Item: ended.item.String(), Tag: "stdout", Text: seen}})
+				g.Add(nil, []journal.Chunk{{Item: ended.item.String(), Tag: "stdout", Text: seen}})
 				got = nil
 			}
-			g.give([]journal.Record{{Seq: 1, Turn: 1, Kind: kind, Body: raw}}, nil)
+			g.Add([]journal.Record{{Seq: 1, Turn: 1, Kind: kind, Body: raw}}, nil)
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s after %q (-want +got):\n%s", kind, seen, d)
 			}

@@ -1,28 +1,30 @@
-package engine
+// Package replay turns the records of a conversation into events, and into what a list shows of it.
+package replay
 
 import (
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// readLimit is how many records are read at once.
-const readLimit = 1000
-
-// events turns records and the text of open items into events. Each byte of an
-// item is given once, wherever it is read from.
-type events struct {
-	seen  map[p.ItemID]int64 // how much of each open item was given
+// Events turns records and the text of open items into events. Each byte of an
+// item is passed on once, wherever it is read from. It is used by one goroutine.
+type Events struct {
+	seen  map[p.ItemID]int64 // how much of each open item was passed on
 	yield func(p.Event, error) bool
 }
 
-func newEvents(yield func(p.Event, error) bool) events {
-	return events{seen: map[p.ItemID]int64{}, yield: yield}
+// New returns Events that are passed to yield.
+func New(yield func(p.Event, error) bool) Events {
+	return Events{seen: map[p.ItemID]int64{}, yield: yield}
 }
 
-// give passes events on, and reports false when no more are wanted.
-func (g *events) give(recs []journal.Record, chunks []journal.Chunk) bool {
+// Seen returns how much of an open item was passed on, in bytes.
+func (g *Events) Seen(item p.ItemID) int64 { return g.seen[item] }
+
+// Add passes events on, and reports false when no more are wanted.
+func (g *Events) Add(recs []journal.Record, chunks []journal.Chunk) bool {
 	for _, r := range recs {
-		e := event(r)
+		e := Event(r)
 		for _, rest := range g.rest(e) {
 			if !g.yield(rest, nil) {
 				return false
@@ -40,7 +42,8 @@ func (g *events) give(recs []journal.Record, chunks []journal.Chunk) bool {
 	return true
 }
 
-func event(r journal.Record) p.Event {
+// Event returns a record as an event.
+func Event(r journal.Record) p.Event {
 	body, err := p.DecodeBody(r.Kind, r.Body)
 	if err != nil { // a later version's form of it
 		body = &p.Unknown{Kind: r.Kind, JSON: r.Body}
@@ -49,7 +52,7 @@ func event(r journal.Record) p.Event {
 }
 
 // delta is what is new of a chunk, if anything is.
-func (g *events) delta(c journal.Chunk) (p.Event, bool) {
+func (g *Events) delta(c journal.Chunk) (p.Event, bool) {
 	id, err := p.ParseItemID(c.Item)
 	if err != nil {
 		return p.Event{}, false
@@ -65,7 +68,7 @@ func (g *events) delta(c journal.Chunk) (p.Event, bool) {
 
 // rest is what a subscriber that has been given the beginning of an item has not
 // yet been given of it when it is finished, so that the deltas of an item always add up.
-func (g *events) rest(e p.Event) []p.Event {
+func (g *Events) rest(e p.Event) []p.Event {
 	var id p.ItemID
 	var kind p.DeltaKind
 	var text string
