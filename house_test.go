@@ -38,7 +38,7 @@ var layers = [][]string{
 	{"internal/conversation"},
 	{"engine"},
 	{"internal/native"},
-	{"provider", "store"},
+	{"provider", "store", "tool"},
 	{"internal/remote"},
 	{"internal/fleet"},
 	{"internal/app", "internal/follow"},

@@ -132,11 +132,11 @@ type TurnConfig struct {
 // A Recovery is how an engine cleans up what a crash left behind.
 type Recovery struct {
 	// Reclaim ends what is left of a process that CommandStarted recorded, and returns how many processes
-	// that were. Nil is what package tools/shell needs.
+	// that were. Nil is what package tool/shell needs.
 	Reclaim func(ctx context.Context, process json.RawMessage) (int, error)
 
 	// Settle completes a patch that was interrupted, or takes it back, from what PatchStarted recorded of it;
-	// note is for users. After an error nothing is known. Nil is what package tools/patch needs.
+	// note is for users. After an error nothing is known. Nil is what package tool/patch needs.
 	Settle func(record json.RawMessage, committed bool) (applied bool, note string, err error)
 }
 
@@ -184,8 +184,11 @@ func checkTools(tools []Tool) error {
 		case len(spec.Parameters) > 0 && !isObject(spec.Parameters):
 			return &FieldError{field, fmt.Sprintf("the Parameters of %q are not a JSON object", spec.Name)}
 		}
-		if f, ok := t.(toolFunc); ok && f.run == nil {
+		if f, ok := t.(interface{ missing() bool }); ok && f.missing() {
 			return &FieldError{field, fmt.Sprintf("%q has no function", spec.Name)}
+		}
+		if f, ok := t.(interface{ Invalid() error }); ok && f.Invalid() != nil {
+			return &FieldError{field, fmt.Sprintf("no schema can be derived for %q: %v", spec.Name, f.Invalid())}
 		}
 		indexes[spec.Name] = i
 	}

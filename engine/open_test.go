@@ -65,16 +65,18 @@ func TestOpenNamesTheField(t *testing.T) {
 	var noModel engine.ModelFunc
 	store := memory.New()
 	for field, c := range map[string]engine.Config{
-		"Config.Store":       {Model: echo},
-		"Config.Store ":      {Model: echo, Store: file.New("")},
-		"Config.Model":       {Store: store},
-		"Config.Model ":      {Store: store, Model: noModel},
-		"Config.StopTimeout": {Store: store, Model: echo, StopTimeout: -1},
-		"Config.Tools[0]":    {Store: store, Model: echo, Tools: []engine.Tool{nil}},
-		"Config.Tools[0]  ":  {Store: store, Model: echo, Tools: []engine.Tool{engine.NewTool(engine.ToolSpec{Name: "a"}, nil)}},
-		"Config.Tools[0] ":   {Store: store, Model: echo, Tools: []engine.Tool{work("two words", "")}},
-		"Config.Tools[1]":    {Store: store, Model: echo, Tools: []engine.Tool{work("a", "{}"), work("a", "{}")}},
-		"Config.Tools[1] ":   {Store: store, Model: echo, Tools: []engine.Tool{work("a", "{}"), work("b", "[]")}},
+		"Config.Store":        {Model: echo},
+		"Config.Store ":       {Model: echo, Store: file.New("")},
+		"Config.Model":        {Store: store},
+		"Config.Model ":       {Store: store, Model: noModel},
+		"Config.StopTimeout":  {Store: store, Model: echo, StopTimeout: -1},
+		"Config.Tools[0]":     {Store: store, Model: echo, Tools: []engine.Tool{nil}},
+		"Config.Tools[0]  ":   {Store: store, Model: echo, Tools: []engine.Tool{engine.NewTool(engine.ToolSpec{Name: "a"}, nil)}},
+		"Config.Tools[0] ":    {Store: store, Model: echo, Tools: []engine.Tool{work("two words", "")}},
+		"Config.Tools[1]":     {Store: store, Model: echo, Tools: []engine.Tool{work("a", "{}"), work("a", "{}")}},
+		"Config.Tools[0]   ":  {Store: store, Model: echo, Tools: []engine.Tool{engine.ToolFor[struct{}, string]("a", "", nil)}},
+		"Config.Tools[0]    ": {Store: store, Model: echo, Tools: []engine.Tool{engine.ToolFor("a", "", func(context.Context, chan int) (string, error) { return "", nil })}},
+		"Config.Tools[1] ":    {Store: store, Model: echo, Tools: []engine.Tool{work("a", "{}"), work("b", "[]")}},
 	} {
 		_, err := engine.Open(t.Context(), c)
 		wantField(t, err, strings.TrimSpace(field))
@@ -224,5 +226,50 @@ func TestWrappedDemoModel(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"talk 2"}, asked); d != "" {
 		t.Errorf("asked (-want +got):\n%s", d)
+	}
+}
+
+// What a typed tool is called with and returns.
+func TestToolForChecksArguments(t *testing.T) {
+	type in struct {
+		Path  string `json:"path"`
+		Count int    `json:"count,omitempty"`
+	}
+	called := 0
+	tool := engine.ToolFor("look", "Looks.", func(ctx context.Context, v in) (any, error) {
+		called++
+		switch v.Path {
+		case "text":
+			return "plain", nil
+		case "picture":
+			return engine.Output{Text: "seen", Images: []engine.Image{{Type: "image/png", Data: []byte{1}}}}, nil
+		case "call":
+			return engine.CallOf(ctx).Name, nil
+		}
+		return v, nil
+	})
+	for _, c := range []struct {
+		arguments string
+		want      engine.Output
+		problem   string
+	}{
+		{`{"path":"text"}`, engine.Output{Text: "plain"}, ""},
+		{`{"path":"x","count":2}`, engine.Output{Text: `{"path":"x","count":2}`}, ""},
+		{`{"path":"call"}`, engine.Output{Text: "look"}, ""},
+		{`{"path":"picture"}`, engine.Output{Text: "seen", Images: []engine.Image{{Type: "image/png", Data: []byte{1}}}}, ""},
+		{`{"count":2}`, engine.Output{}, "path"},
+		{`{"path":"x","count":"two"}`, engine.Output{}, "count"},
+		{`{"path":"x","more":1}`, engine.Output{}, "more"},
+		{`{`, engine.Output{}, "JSON"},
+		{``, engine.Output{}, "path"},
+	} {
+		before := called
+		out, err := tool.Run(t.Context(), engine.Call{Name: "look", Arguments: c.arguments})
+		if d := cmp.Diff(c.want, out); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.arguments, d)
+		}
+		if c.problem == "" && err != nil || c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem) || called != before) {
+			t.Errorf("%s: %v, called %d times", c.arguments, err, called-before)
+		}
 	}
 }

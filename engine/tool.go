@@ -83,6 +83,7 @@ type toolFunc struct {
 	run  func(context.Context, Call) (Output, error)
 }
 
+func (t toolFunc) missing() bool                                   { return t.run == nil }
 func (t toolFunc) Spec() ToolSpec                                  { return t.spec }
 func (t toolFunc) Run(ctx context.Context, c Call) (Output, error) { return t.run(ctx, c) }
 
