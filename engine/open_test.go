@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	p "github.com/fermata-agent/fermata/protocol"
 	"github.com/fermata-agent/fermata/provider/demo"
 	"github.com/fermata-agent/fermata/store/file"

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/engine/enginetest"
-	"github.com/fermata-agent/fermata/engine/randomtest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
+	"github.com/fermata-agent/fermata/internal/randomtest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-agent/fermata/engine/randomtest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
 	"github.com/fermata-agent/fermata/internal/longtest"
+	"github.com/fermata-agent/fermata/internal/randomtest"
 )
 
 var scenarios = flag.Int("scenarios", longtest.Default(1000, 40), "how many random scenarios to run on each kind of journal")

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal/file"
 )
 

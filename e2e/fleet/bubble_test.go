@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	natsgo "github.com/nats-io/nats.go"
 
-	"github.com/fermata-agent/fermata/engine/randomtest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
 	"github.com/fermata-agent/fermata/internal/journal/nats"
+	"github.com/fermata-agent/fermata/internal/randomtest"
 )
 
 // startServer starts a server that listens nowhere: with connections within the

@@ -11,8 +11,8 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
-	"github.com/fermata-agent/fermata/engine/randomtest"
 	"github.com/fermata-agent/fermata/internal/journal/journaltest"
+	"github.com/fermata-agent/fermata/internal/randomtest"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/remote"
 	p "github.com/fermata-agent/fermata/protocol"
 )

@@ -17,12 +17,12 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/clienttools"
 	"github.com/fermata-agent/fermata/internal/app/project"
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/config/skills"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/openfile"
 	p "github.com/fermata-agent/fermata/protocol"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 )
 
 // A defect that shows in a request, or in what follows a thread, is an error of that request or a warning. The turns of other

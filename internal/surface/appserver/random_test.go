@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/longtest"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/native"

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
 	"github.com/fermata-agent/fermata/internal/app/oneoff"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/native"
 	p "github.com/fermata-agent/fermata/protocol"

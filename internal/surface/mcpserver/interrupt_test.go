@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 

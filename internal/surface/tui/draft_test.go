@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/client"
 	"github.com/fermata-agent/fermata/internal/surface/tui/composer"
 )

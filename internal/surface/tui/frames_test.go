@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/fermata-agent/fermata/engine/enginetest"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/tui/draw"
 	"github.com/fermata-agent/fermata/internal/surface/tui/tuitest"
 	p "github.com/fermata-agent/fermata/protocol"

@@ -8,8 +8,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 )
 
 func inline(o *Options) { o.Config = &config.Config{Screen: config.Screen{Inline: true, Mouse: true}} }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app/imports"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/foreign"
 	p "github.com/fermata-agent/fermata/protocol"
 )

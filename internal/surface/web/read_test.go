@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 
 	"github.com/fermata-agent/fermata/engine"
-	"github.com/fermata-agent/fermata/engine/enginetest"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/enginetest"
 	"github.com/fermata-agent/fermata/internal/surface/web/access"
 	p "github.com/fermata-agent/fermata/protocol"
 )
