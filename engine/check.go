@@ -33,14 +33,9 @@ func (l *Local) Read(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event
 	}
 }
 
-// Tail is Read that continues: what another process appends is given as it comes,
-// until ctx ends.
-func (l *Local) Tail(ctx context.Context, id p.ConversationID) iter.Seq2[p.Event, error] {
-	return l.TailAfter(ctx, id, 0)
-}
-
-// TailAfter is Tail from a cursor.
-func (l *Local) TailAfter(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
+// Tail is Read that continues from a cursor: what another process appends is passed on as it
+// comes, until ctx ends.
+func (l *Local) Tail(ctx context.Context, id p.ConversationID, after p.Cursor) iter.Seq2[p.Event, error] {
 	return func(yield func(p.Event, error) bool) {
 		v, err := l.view(ctx, id)
 		if err != nil {

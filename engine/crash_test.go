@@ -349,7 +349,7 @@ func TestTailFromOutside(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			for ev, err := range other.Tail(ctx, id) {
+			for ev, err := range other.Tail(ctx, id, 0) {
 				if err != nil {
 					return
 				}

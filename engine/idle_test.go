@@ -255,7 +255,7 @@ func TestReleaseOfATurnThatWaits(t *testing.T) {
 func TestReleaseWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := journal.NewMemoryStore(journal.MemoryOptions{})
-		keeps := func(c *conversation.Config) { c.KeepWaiting = true }
+		keeps := func(c *engine.Config) { c.KeepWaiting = true }
 		ours := enginetest.New(t, enginetest.Options{Store: store, Config: keeps})
 		theirs := enginetest.New(t, enginetest.Options{Store: store})
 		id := ours.Begin()

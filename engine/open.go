@@ -33,6 +33,9 @@ func Open(ctx context.Context, c Config) (*Local, error) {
 	if l.changed == nil {
 		l.changed = func() {}
 	}
+	if s, ok := c.Store.(interface{ Attach(*Local) }); ok {
+		s.Attach(l) // a store that is lost stops what writes to it
+	}
 	return l, nil
 }
 

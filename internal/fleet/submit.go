@@ -226,7 +226,7 @@ func (s Submission) watch(ctx context.Context) journalWatch {
 	w := journalWatch{make(chan p.Receipt, 1), make(chan struct{}, 1)}
 	go func() { // ends with ctx
 		for ctx.Err() == nil {
-			for e, err := range s.Local.Tail(ctx, s.Work.Conversation) {
+			for e, err := range s.Local.Tail(ctx, s.Work.Conversation, 0) {
 				if errors.Is(err, engine.ErrNotFound) {
 					w.deleted <- struct{}{}
 					return

@@ -73,7 +73,7 @@ func (f *follower) watchStore(ctx context.Context, unreached string) error {
 			}
 		}
 	}()
-	err := f.give(f.router.Local.TailAfter(ctx, f.id, f.after))
+	err := f.give(f.router.Local.Tail(ctx, f.id, f.after))
 	if !errors.Is(err, errStopped) && errors.Is(context.Cause(ctx), errMoved) {
 		return errMoved // the journal only says that it was cancelled
 	}
