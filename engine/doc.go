@@ -65,9 +65,4 @@
 // not notice: subscriptions continue, and show what other processes do with the
 // conversation meanwhile. A conversation whose turn waits for an approval is closed, too;
 // the turn continues when the approval is answered.
-//
-// # Surfaces
-//
-// The command line, the terminal UI and the servers of fermata are clients of
-// [Engine] and of nothing below it.
 package engine

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/enginetest"
+	following "github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/journal"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -177,14 +178,14 @@ func TestForkHasReturnedMessages(t *testing.T) {
 func TestAwaitDelivery(t *testing.T) {
 	bubble(t, func(t *testing.T, e *enginetest.Engine, id p.ConversationID, w *enginetest.Watch) {
 		type outcome struct {
-			is   engine.Delivery
+			is   following.Delivery
 			turn p.TurnID
 			err  error
 		}
 		await := func(r p.Receipt) <-chan outcome {
 			got := make(chan outcome, 1)
 			go func() {
-				is, turn, err := engine.AwaitDelivery(t.Context(), e, id, r)
+				is, turn, err := following.AwaitDelivery(t.Context(), e, id, r)
 				got <- outcome{is, turn, err}
 			}()
 			return got
@@ -202,7 +203,7 @@ func TestAwaitDelivery(t *testing.T) {
 		e.Must(id, p.Interrupt{})
 		w.Expect("turn_ended interrupted")
 		got := []outcome{<-started, <-steered, <-queued, <-gone}
-		want := []outcome{{engine.Delivered, 1, nil}, {engine.Delivered, 1, nil}, {engine.Returned, 0, nil}, {engine.Deleted, 0, nil}}
+		want := []outcome{{following.Delivered, 1, nil}, {following.Delivered, 1, nil}, {following.Returned, 0, nil}, {following.Deleted, 0, nil}}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}

@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/fermata-agent/fermata/internal/tool/args"
 )
 
 // ToolFor makes a tool of a function with a typed argument. The schema that the model sees is derived from In, a struct or
@@ -18,19 +17,13 @@ import (
 //
 // A schema that cannot be derived is an error of Open.
 func ToolFor[In, Out any](name, description string, fn func(context.Context, In) (Out, error)) Tool {
-	schema := sync.OnceValues(func() (*jsonschema.Resolved, error) {
-		s, err := jsonschema.For[In](nil)
-		if err != nil {
-			return nil, err
-		}
-		return s.Resolve(nil)
-	})
-	t := typedTool{toolFunc: toolFunc{spec: ToolSpec{Name: name, Description: description}}, schema: schema}
+	arguments := args.NewTyped[In]()
+	t := typedTool{toolFunc: toolFunc{spec: ToolSpec{Name: name, Description: description}}, schema: arguments.JSON}
 	if fn == nil {
 		return t
 	}
 	t.run = func(ctx context.Context, c Call) (Output, error) {
-		in, err := decode[In](schema, c.Arguments)
+		in, err := arguments.Decode(c.Arguments)
 		if err != nil {
 			return Output{}, fmt.Errorf("the arguments of %s are not valid: %w", name, err)
 		}
@@ -54,15 +47,13 @@ func CallOf(ctx context.Context) Call {
 // A typedTool is a function whose schema is derived when it is first needed.
 type typedTool struct {
 	toolFunc
-	schema func() (*jsonschema.Resolved, error)
+	schema func() (json.RawMessage, error)
 }
 
 // Spec describes the tool.
 func (t typedTool) Spec() ToolSpec {
 	spec := t.spec
-	if s, err := t.schema(); err == nil {
-		spec.Parameters, _ = json.Marshal(s.Schema()) // it was made by a program
-	}
+	spec.Parameters, _ = t.schema() // Invalid reports the error
 	return spec
 }
 
@@ -70,24 +61,6 @@ func (t typedTool) Spec() ToolSpec {
 func (t typedTool) Invalid() error {
 	_, err := t.schema()
 	return err
-}
-
-func decode[In any](schema func() (*jsonschema.Resolved, error), arguments string) (in In, err error) {
-	s, err := schema()
-	if err != nil {
-		return in, err
-	}
-	if arguments == "" {
-		arguments = "{}"
-	}
-	var value any
-	if err := json.Unmarshal([]byte(arguments), &value); err != nil {
-		return in, err
-	}
-	if err := s.Validate(value); err != nil {
-		return in, err
-	}
-	return in, json.Unmarshal([]byte(arguments), &in)
 }
 
 // outputOf is what a function returned as an output.

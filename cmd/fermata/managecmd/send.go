@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
+	following "github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/remote"
 	p "github.com/fermata-agent/fermata/protocol"
 )
@@ -88,7 +89,7 @@ func send(ctx context.Context, s cli.Streams, name string, op p.UserTurn, wait b
 // is opened here, which returns the message.
 func reportDelivery(ctx context.Context, s cli.Streams, e engine.Engine, id p.ConversationID, receipt p.Receipt) error {
 	ctx, stopped := cli.StopSignals(ctx)
-	is, turn, err := engine.AwaitDelivery(ctx, e, id, receipt)
+	is, turn, err := following.AwaitDelivery(ctx, e, id, receipt)
 	switch {
 	case stopped() != nil:
 		return &cli.ExitError{Code: cli.SignalCode(stopped()), Err: fmt.Errorf("message %d was not delivered yet", receipt.Input)}
@@ -97,12 +98,12 @@ func reportDelivery(ctx context.Context, s cli.Streams, e engine.Engine, id p.Co
 			Code: cli.ExitUnknown, Err: fmt.Errorf("it is not known whether message %d was delivered: %w", receipt.Input, err),
 			Hint: fmt.Sprintf("fermata show %s", id),
 		}
-	case is == engine.Returned:
+	case is == following.Returned:
 		return &cli.ExitError{
 			Code: cli.ExitReturned, Err: fmt.Errorf("message %d was not delivered, and is returned", receipt.Input),
 			Hint: fmt.Sprintf("fermata exec resume %[1]s --returned sends it, fermata returned %[1]s %[2]d --drop drops it", id, receipt.Input),
 		}
-	case is == engine.Deleted:
+	case is == following.Deleted:
 		return &cli.ExitError{Code: cli.ExitReturned, Err: fmt.Errorf("message %d was not delivered: a client took it back", receipt.Input)}
 	}
 	if receipt.State != p.TakenStarted {

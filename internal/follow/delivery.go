@@ -1,4 +1,4 @@
-package engine
+package follow
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/fermata-agent/fermata/engine"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -22,7 +23,7 @@ const (
 
 // AwaitDelivery follows a message, whose receipt is given, until it is known what became of it, and returns that and
 // the turn that the message is part of. When ctx ends it returns the context's error; the message stays as it is.
-func AwaitDelivery(ctx context.Context, e Engine, id p.ConversationID, r p.Receipt) (Delivery, p.TurnID, error) {
+func AwaitDelivery(ctx context.Context, e engine.Engine, id p.ConversationID, r p.Receipt) (Delivery, p.TurnID, error) {
 	if r.State == p.TakenStarted {
 		return Delivered, r.Turn, nil
 	}
