@@ -130,7 +130,7 @@ func TestSecretsOfAProgram(t *testing.T) {
 func TestInterruptEndsTheCommand(t *testing.T) {
 	p := newPlace(t, tool.Options{}, protocol.SandboxFullAccess)
 	ctx, interrupt := context.WithCancel(t.Context())
-	out, end := p.call(ctx, `shell {"command":["sh","-c","echo begun; sleep 1000 & wait"]}`, func(ev protocol.Event) {
+	out, end := p.call(ctx, `shell {"command":["sh","-c","sleep 1000 & echo begun; wait"]}`, func(ev protocol.Event) {
 		if _, ok := ev.Body.(*protocol.Delta); ok {
 			interrupt()
 		}
