@@ -188,7 +188,7 @@ type (
 	}
 
 	// Held says that the turn waits because a limit of the service is reached. Nothing
-	// runs until the limit is lifted, if the turn resumes by itself, or somebody acts.
+	// runs until the limit is lifted, if the turn resumes by itself, or a client acts.
 	Held struct {
 		Error  Error     `json:"error"`
 		Until  time.Time `json:"until,omitzero"`   // when the limit is lifted, if the service said so
@@ -204,7 +204,7 @@ type (
 	// CallStarted says that a call is handed to its tool.
 	CallStarted struct {
 		Call CallID `json:"call"`
-		// Grant is the decision that allowed it, if somebody was asked.
+		// Grant is the decision that allowed it, if a client was asked.
 		Grant Decision `json:"grant,omitempty"`
 		// Lane says what it may run beside: empty is nothing. See turn.Lane.
 		Lane string `json:"lane,omitempty"`
@@ -220,7 +220,7 @@ type (
 		Detail  json.RawMessage `json:"detail,omitempty"` // the changes of a patch
 		Tried   *CommandResult  `json:"tried,omitempty"`  // it has run in the sandbox, and would run again without
 		MCP     *MCPTool        `json:"mcp,omitempty"`    // the tool of an MCP server; its arguments are those of the call
-		// RefusedFor is what the call would be refused for if nobody could be asked. Earlier versions did not record it.
+		// RefusedFor is what the call would be refused for if no client could be asked. Earlier versions did not record it.
 		RefusedFor RefusalReason `json:"refused_for,omitempty"`
 	}
 
@@ -258,7 +258,7 @@ type (
 		Command CallID          `json:"command,omitzero"`
 		Cwd     string          `json:"cwd,omitempty"`
 		Changes json.RawMessage `json:"changes,omitempty"` // by absolute path
-		// AutoApproved says that nobody had to be asked.
+		// AutoApproved says that no approval was needed.
 		AutoApproved bool            `json:"auto_approved,omitempty"`
 		Record       json.RawMessage `json:"record,omitempty"` // how to settle it after a crash
 		Back         json.RawMessage `json:"back,omitempty"`   // how to take it back later
@@ -307,7 +307,7 @@ type (
 		MCP     *MCPResult     `json:"mcp,omitempty"`     // if an MCP server answered it, or failed to
 		Elapsed time.Duration  `json:"elapsed,omitempty"` // nanoseconds
 		// Refused says, for people, why policy or the sandbox kept the call from being carried
-		// out, if nobody was asked about it.
+		// out, if no client was asked about it.
 		Refused string `json:"refused,omitempty"`
 		// RefusedFor is what kind of reason that is. Earlier versions did not record it.
 		RefusedFor RefusalReason `json:"refused_for,omitempty"`
@@ -328,7 +328,7 @@ type (
 		UnknownCall bool `json:"lone,omitempty"`
 	}
 
-	// StopRequested says that somebody asked the turn to stop.
+	// StopRequested says that a client asked the turn to stop.
 	StopRequested struct {
 		Reason EndReason `json:"reason"`
 		Error  *Error    `json:"error,omitempty"` // for failed

@@ -48,7 +48,7 @@ type OnLimit string
 
 // What can become of a turn at a limit.
 const (
-	OnLimitHold   OnLimit = "hold"   // it waits until somebody acts
+	OnLimitHold   OnLimit = "hold"   // it waits until a client acts
 	OnLimitResume OnLimit = "resume" // it waits until the limit is lifted
 	OnLimitFail   OnLimit = "fail"
 )

@@ -200,7 +200,7 @@ func TestKillOfWhatHasJustEnded(t *testing.T) {
 	pl.sound(c.id)
 }
 
-// Programs are kept from drawing on a terminal that nobody sees, unless the user
+// Programs are kept from drawing on a terminal that no reader sees, unless the user
 // wants it otherwise.
 func TestEnvironmentOnATerminal(t *testing.T) {
 	t.Parallel()

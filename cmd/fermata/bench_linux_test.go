@@ -101,7 +101,7 @@ var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
 
 // BenchmarkPeak reports the largest resident set of a hello. What wait4 tells
 // cannot be used: it counts the memory of whoever started the program. So the program is
-// kept from ending, by an output that nobody reads, and looked at.
+// kept from ending, by an output that no client reads, and looked at.
 func BenchmarkPeak(b *testing.B) {
 	for _, prompt := range []string{"what happened?", "run: true"} {
 		b.Run(prompt, func(b *testing.B) {

@@ -60,7 +60,7 @@ func TestSecondWriterIsToldWhoHasTheConversation(t *testing.T) {
 	owner := pl.start("exec", "--demo", "wait 600")
 	id := pl.conversation()
 	pl.awaitEvent(id, "the turn runs", func(b p.Body) bool { _, ok := b.(*p.ModelRequested); return ok })
-	eventually(t, "the owner says that nobody can join", func() bool {
+	eventually(t, "the owner says that no process can join", func() bool {
 		return owner.err.has("warning: listen for other processes") && owner.err.has("other terminals cannot join")
 	})
 	out, errs, code := pl.run("exec", "resume", id, "run: touch ran")

@@ -54,7 +54,7 @@ func TestExecAsksOnATerminal(t *testing.T) {
 		made        bool
 	}{
 		{"yes", "y\n", exitOK, true},
-		{"no", "n\n", exitOK, false}, // somebody was asked: nothing was left undone
+		{"no", "n\n", exitOK, false}, // a client was asked: nothing was left undone
 		{"stop", "s\n", exitFailed, false},
 		{"end of input", "\x04", exitOK, false},
 	} {

@@ -39,7 +39,7 @@ func TestReaderOfLinesLeavesInSilence(t *testing.T) {
 	contains(t, "what the model was told", pl.sound(id), "Interrupted: `touch running; sleep 600`")
 }
 
-// The same for somebody who looks at a conversation in which nothing happens.
+// The same for a client that looks at a conversation in which nothing happens.
 func TestReaderOfATailLeavesInSilence(t *testing.T) {
 	t.Parallel()
 	pl := newPlace(t)

@@ -51,7 +51,7 @@ func pipes(t *testing.T, test func(t *testing.T, r, w *os.File)) {
 }
 
 // Nobody writes and nobody closes: the prompt is all there is. What comes later
-// is for somebody else.
+// is for another client.
 func TestStdinThatIsLeftOpen(t *testing.T) {
 	t.Parallel()
 	pipes(t, func(t *testing.T, r, w *os.File) {

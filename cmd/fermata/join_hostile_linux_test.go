@@ -35,7 +35,7 @@ func (pl *place) dialOwner() net.Conn {
 	return conn
 }
 
-// pour writes until all is written, or nobody reads it any more.
+// pour writes until all is written, or no client reads it any more.
 func pour(conn net.Conn, text string, times int) {
 	for range times {
 		_ = conn.SetWriteDeadline(time.Now().Add(2 * time.Second))

@@ -62,7 +62,7 @@ func TestClientsStayWithinTheLimits(t *testing.T) {
 		}
 		c.refused(n, tt.want, tt.method, tt.params)
 	}
-	// What nobody asked for is made strict enough.
+	// What the user did not ask for is made strict enough.
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"execOneOffCommand","params":{"command":["sh","-c","echo x > file"]}}`)
 	if got := c.answer(2); strings.Contains(got, `"exitCode":0`) || exists(filepath.Join(s.work, "file")) {
 		t.Errorf("the command could write: %s", got)

@@ -233,7 +233,7 @@ func (tr *transcriber) until(what string) {
 	tr.t.Helper()
 	name, arg, _ := strings.Cut(what, " ")
 	if name == "waiting" {
-		eventually(tr.t, "somebody is waited for", func() bool { return strings.Contains(tr.site.must("show", tr.conv), "waiting for approval") })
+		eventually(tr.t, "the user is waited for", func() bool { return strings.Contains(tr.site.must("show", tr.conv), "waiting for approval") })
 		return
 	}
 	if n, err := strconv.Atoi(name); err == nil {

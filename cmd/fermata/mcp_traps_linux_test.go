@@ -37,7 +37,7 @@ var traps = []struct{ trap, test string }{
 	{"a call that was cut has no output, or one of another kind, or elsewhere", "TestMCPNextRequestAfterACancel"},
 	{"a command that timed out blocks the turn while a grandchild holds its pipe", "TestMCPTimeoutWithAPipeHeldOpen"},
 	{"a grandchild survives the interrupt", "TestTypeScriptAbort"},
-	{"an interrupt while somebody is asked", "mcpserver.TestInterruptWhileAnApprovalIsOpen"},
+	{"an interrupt while a client is asked", "mcpserver.TestInterruptWhileAnApprovalIsOpen"},
 	{"an interrupt while a retry waits", "mcpserver.TestInterruptWhileARetryWaits"},
 	{"the program is killed while a command runs, and the conversation is resumed", "TestMCPKilledServerIsResumed"},
 	// the wire
@@ -56,7 +56,7 @@ var traps = []struct{ trap, test string }{
 	{"there is a next page behind the last one", "TestMCPListPages"},
 	{"items come in two forms", "mcpserver.TestItems"},
 	{"approvals are spelled differently", "mcpserver.TestDirectApproval"},
-	{"an interrupt is not answered if nobody listens", "mcpserver.TestInterruptRightBehindTheMessage"},
+	{"an interrupt is not answered if no client listens", "mcpserver.TestInterruptRightBehindTheMessage"},
 	{"two interrupts are two answers, behind the notification", "mcpserver.TestInterruptIsAnsweredAfterTheEnd"},
 	{"a listener that leaves leaves its approval unanswered", "mcpserver.TestListenerLeavesWithAnApprovalOpen"},
 	// conversation tools
@@ -304,7 +304,7 @@ func TestMCPClientThatCannotBeAsked(t *testing.T) {
 	c := s.start() // and no handshake, so that nothing is known of the client
 	c.send(`{"id":1,"method":"tools/call","params":{"name":"codex","arguments":{"prompt":"make it"}}}`)
 	contains(t, "answer", c.answer(1), "then not")
-	matches(t, "the request after it was denied", tail(s.srv.Wait(2), 1), `output c rejected.*nobody can be asked.*`)
+	matches(t, "the request after it was denied", tail(s.srv.Wait(2), 1), `output c rejected.*there is no interactive client.*`)
 	if _, err := os.Stat(filepath.Join(s.work, "made")); err == nil {
 		t.Error("the command ran")
 	}

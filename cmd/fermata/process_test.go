@@ -93,7 +93,7 @@ func (pl *place) startOnTerminal(args ...string) *process {
 }
 
 // startUnread runs the binary with its output on pipes that are full, and that
-// nobody reads.
+// no client reads.
 func (pl *place) startUnread(args ...string) *process {
 	pl.t.Helper()
 	pr := &process{t: pl.t, done: make(chan struct{})}

@@ -31,7 +31,7 @@ func TestReview(t *testing.T) {
 	if code != exitRefused || out != "a.go:1: wrong\n" {
 		t.Errorf("exit code %d, answer %q\n%s", code, out, errs)
 	}
-	contains(t, "stderr", errs, "  two\n", "fermata: refused, since nobody could be asked:", "hint: a review only reads; to let it change files: fermata exec resume "+s.conversation())
+	contains(t, "stderr", errs, "  two\n", "fermata: refused, since there is no interactive client:", "hint: a review only reads; to let it change files: fermata exec resume "+s.conversation())
 	if b, _ := os.ReadFile(filepath.Join(s.work, "a.go")); string(b) != "two\n" {
 		t.Errorf("the review changed a file: %q", b)
 	}

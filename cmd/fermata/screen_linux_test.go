@@ -58,7 +58,7 @@ func TestOldTextDoesNotSteerTheTerminal(t *testing.T) {
 	contains(t, "JSON", pl.must("show", "--json", id), `\u001b]0;owned\u0007\n`)
 }
 
-// What somebody is asked to approve is shown as it is: nothing in it can hide
+// What a client is asked to approve is shown as it is: nothing in it can hide
 // the rest.
 func TestApprovalsAreShownWhole(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ type App struct {
 
 	store store.Opened
 
-	warn func(config.Warning) // nil if nobody wants to know
+	warn func(config.Warning) // may be nil
 
 	mu     sync.Mutex
 	warned map[[2]string]bool // provider and model, of which a warning said that the window is not known; guarded by mu
@@ -140,7 +140,7 @@ func clientName(command string) string {
 // runDir is where processes listen for others, in the home: commands cannot reach it.
 const runDir = "run"
 
-// OpenStore opens the conversations for reading and repair. Nothing is run, so nobody
+// OpenStore opens the conversations for reading and repair. Nothing is run, so no process
 // can join.
 func OpenStore(ctx context.Context, version string) (*remote.Router, error) {
 	home, err := config.Home(os.Getenv)

@@ -181,7 +181,7 @@ func startServe(home string) (ended func() error, err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	over := make(chan error, 1) // room for the end: nobody may ask
+	over := make(chan error, 1) // buffered: the caller may not ask
 	go func() { over <- cmd.Wait() }()
 	return func() error {
 		select {

@@ -33,7 +33,7 @@ type SettingsRequest struct {
 }
 
 // NewSettings are those of a new conversation. from is Settings or ExecSettings of the
-// configuration: whether somebody can be asked.
+// configuration: whether a client can be asked.
 func (a *App) NewSettings(from func(config.Choice, string, string) p.Settings) (p.Settings, error) {
 	choice, err := a.Models.Choose("")
 	if err != nil {

@@ -68,7 +68,7 @@ type shared struct {
 	version string
 	limits  limits.Limiter
 	spawner *proc.Spawner
-	warn    func(config.Warning) // nil if nobody wants to know
+	warn    func(config.Warning) // may be nil
 	own     *setup               // of this process
 
 	starting sync.WaitGroup // programs that are notified

@@ -19,7 +19,7 @@ const defaultWindow = 128_000
 
 // window returns how many tokens the model of some settings takes: what is configured,
 // what its server says if that is on this machine, what the catalogue says, what any other server says. It is
-// 0 if nobody knows.
+// 0 if that is unknown.
 func (m *Models) window(s p.Settings) int64 {
 	if m.config.ContextWindow > 0 || s.Provider == config.Demo {
 		return m.config.ContextWindow
@@ -71,7 +71,7 @@ func (a *App) firstWarning(model [2]string) bool {
 	return first
 }
 
-// effort is the reasoning effort to ask for when nobody chose one in the conversation.
+// effort is the reasoning effort to ask for when none was chosen in the conversation.
 func (m *Models) effort(s p.Settings) string {
 	if m.config.Effort != "" {
 		return m.config.Effort

@@ -19,7 +19,7 @@ var ErrNoProvider = errors.New("no model provider is configured")
 type MissingKeyError struct {
 	Provider     string
 	Variables    []string // any of them would do
-	Instructions string   // how to get a key, if somebody wrote it down
+	Instructions string   // how to get a key, if there are any
 	Source       Source   // of env_key
 }
 
@@ -53,7 +53,7 @@ func (c Choice) ModelBeside(configured Choice) string {
 }
 
 // A Probe asks a local server, by its base URL, which models it has. It says
-// false if nobody answers.
+// false if there is no answer.
 type Probe func(baseURL string) (models []string, ok bool)
 
 // Choose decides which provider and model to use. If none is configured, the
@@ -121,7 +121,7 @@ func (c *Config) withProviderOfModel(env func(string) string) *Config {
 	return &split
 }
 
-// hasOwnAddress reports whether somebody said where OpenAI's wire is spoken. A variable
+// hasOwnAddress reports whether the user set where OpenAI's wire is spoken. A variable
 // with the address may be there for other programs: without a key it counts only if none is needed.
 func (c *Config) hasOwnAddress() bool {
 	address := c.Source("model_providers.openai.base_url")
@@ -185,7 +185,7 @@ func (c *Config) keyOf(p *Provider, env func(string) string) (Secret, error) {
 		return NewSecret(strings.TrimSpace(env(name))), nil
 	}
 	// A stand-in for a service, running on this machine, seldom wants the
-	// service's key; but what somebody asked for by env_key has to be there.
+	// service's key; but what the user asked for by env_key has to be there.
 	if len(p.EnvKeys) == 0 || p.IsLocal() && !p.ownKey {
 		return Secret{}, nil
 	}

@@ -6,7 +6,7 @@
 // key=value, then the profile, then the file, then the environment, then the
 // default. Tables merge key by key, everything else replaces. Each value knows where it came from ([Config.Source],
 // [Config.Show]). What cannot be understood is an *[Error] that names file, line,
-// column and key; a key that nobody knows is a [Warning], so that a file written
+// column and key; an unknown key is a [Warning], so that a file written
 // for another version never keeps the program from starting.
 //
 // The one file is config.toml in the home directory. No file of a project is
@@ -39,7 +39,7 @@ const FileName = "config.toml"
 
 // Screen is how the terminal UI behaves.
 type Screen struct {
-	Bell        bool   // ring when somebody is waited for
+	Bell        bool   // ring when the user is waited for
 	Title       bool   // show the state in the window's title
 	Mouse       bool   // take the mouse; else it is the terminal's
 	PrintAtQuit bool   // leave the conversation in the terminal's scrollback

@@ -31,7 +31,7 @@ var descriptions = map[string]string{
 	"model_providers.*.stream_idle_timeout_ms": "How long the service may be silent.",
 	"model_providers.*.requires_openai_auth":   "Use the key of OpenAI.",
 
-	"approval_policy":                                   "When to ask before a command runs. `fermata exec` without a terminal asks nobody: there this counts only with `--park`, or if `-a`, `-c` or `-p` of the run says it.",
+	"approval_policy":                                   "When to ask before a command runs. `fermata exec` without a terminal never asks: there this counts only with `--park`, or if `-a`, `-c` or `-p` of the run says it.",
 	"sandbox_mode":                                      "What commands may touch.",
 	"sandbox_workspace_write.writable_roots":            "Directories that commands may write to as well.",
 	"sandbox_workspace_write.network_access":            "Whether commands may use the network.",

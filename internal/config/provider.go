@@ -55,7 +55,7 @@ type Provider struct {
 	StreamIdleTimeout time.Duration
 
 	envKey     string
-	ownKey     bool // somebody asked for the key in envKey
+	ownKey     bool // the user asked for the key in envKey
 	headers    map[string]Secret
 	envHeaders map[string]string // header to variable
 }
@@ -98,7 +98,7 @@ func (p *Provider) complete(envKey *setting) {
 }
 
 // fillFromCatalogue adds what is known of a well-known service; its keys only if
-// nobody named one.
+// none was named.
 func (p *Provider) fillFromCatalogue(keys bool) {
 	known, ok := catalogue.FindProvider(p.ID)
 	if !ok {

@@ -20,7 +20,7 @@ func (c *Config) Window(provider, model string) int64 {
 	return m.Window()
 }
 
-// DefaultEffort is the effort that a model is asked for when nobody chose one: what
+// DefaultEffort is the effort that a model is asked for when none was chosen: what
 // the catalogue says, "" if it says nothing.
 func (c *Config) DefaultEffort(provider, model string) string {
 	m, _ := c.Catalogue().Find(provider, model)

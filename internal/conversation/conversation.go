@@ -124,7 +124,7 @@ type Config struct {
 	KeepTokens int64
 
 	// A conversation in which nothing goes on closes itself after IdleAfter, or
-	// after IdleFollowed while somebody follows it. Zero is never.
+	// after IdleFollowed while a client follows it. Zero is never.
 	IdleAfter, IdleFollowed time.Duration
 
 	// KeepWaiting says that a turn which waits for an approval, or for a limit, does not count as nothing.
@@ -211,7 +211,7 @@ func (c *Conversation) Snapshot(ctx context.Context) (Snapshot, error) {
 	return a.snapshot, err
 }
 
-// Look is Snapshot for somebody who only lists what is open: it does not keep the conversation open for longer.
+// Look is Snapshot for a client that only lists what is open: it does not keep the conversation open for longer.
 func (c *Conversation) Look(ctx context.Context) (Snapshot, error) {
 	a, err := c.ask(ctx, snapshotOp{look: true})
 	return a.snapshot, err

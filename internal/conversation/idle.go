@@ -10,7 +10,7 @@ import (
 )
 
 type (
-	followOp struct{} // somebody follows from now on
+	followOp struct{} // a client follows from now on
 
 	// A releaseOp asks to close the conversation if nothing goes on.
 	releaseOp struct {
@@ -18,7 +18,7 @@ type (
 	}
 )
 
-// Follow says that somebody follows the conversation, which is then kept open for
+// Follow says that a client follows the conversation, which is then kept open for
 // longer when nothing happens, and returns its state. Whoever follows calls
 // Unfollow when it leaves.
 func (c *Conversation) Follow(ctx context.Context) (Snapshot, error) {

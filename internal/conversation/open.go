@@ -75,7 +75,7 @@ func (o *owner) begin(ctx context.Context) (*Conversation, error) {
 	select {
 	case err := <-opened:
 		if err != nil {
-			o.conv.Kill() // nobody will close it
+			o.conv.Kill() // it would stay open
 			return nil, err
 		}
 		return o.conv, nil

@@ -240,7 +240,7 @@ func (o *owner) changed(by p.Overrides) p.Settings {
 		s.ContextWindow = o.cfg.Window(s)
 	}
 	if (by.Model != nil || by.Provider != nil) && by.Effort == nil && o.cfg.Effort != nil && s.Effort == o.cfg.Effort(o.state.Settings) {
-		s.Effort = o.cfg.Effort(s) // nobody chose the old one
+		s.Effort = o.cfg.Effort(s) // the old one was not chosen
 	}
 	return s
 }

@@ -355,7 +355,7 @@ func (o *owner) next() {
 	case o.state.Active || len(o.state.Pending) == 0 || o.failed != nil:
 		return
 	case len(o.closing) > 0:
-		o.step(turn.ReturnAll{}) // nobody will start it
+		o.step(turn.ReturnAll{}) // it will not be started
 		return
 	}
 	if o.bringNext != nil {

@@ -231,7 +231,7 @@ func (f *File) Stat() (i fs.FileInfo, err error) {
 }
 
 // Lock takes the file's advisory lock, which lasts until it is closed or its
-// process is killed. If somebody else has it, the error is syscall.EWOULDBLOCK.
+// process is killed. If another process has it, the error is syscall.EWOULDBLOCK.
 func (f *File) Lock() error {
 	if err := f.alive(); err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// A Work is a turn for some machine to run. Its conversation exists, and nobody has it open.
+// A Work is a turn for some machine to run. Its conversation exists, and no process has it open.
 type Work struct {
 	Version      int              `json:"version"`
 	Conversation p.ConversationID `json:"conversation"`
@@ -30,7 +30,7 @@ type Work struct {
 	Client       string           `json:"client,omitempty"` // who submits it, for people
 	Dir          string           `json:"dir"`              // to work in, on the machine that runs it
 	Git          *git.Source      `json:"git,omitempty"`    // what that machine checks out to work in, instead of Dir
-	Reply        string           `json:"reply,omitempty"`  // where refusals are sent; perhaps nobody listens
+	Reply        string           `json:"reply,omitempty"`  // where refusals are sent; perhaps there is no listener
 
 	// Adopt says that the turn was begun by a machine which has left, and waits, for an approval or a limit: there is no op, and the
 	// machine that takes it opens the conversation and waits in its place.

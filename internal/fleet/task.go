@@ -76,7 +76,7 @@ func (t *task) started(ctx context.Context) {
 	}
 }
 
-// drop deletes a task that nobody can run.
+// drop deletes a task that no machine can run.
 func (t *task) drop() { _ = t.msg.Term() }
 
 // The longest time until a task that was refused is given to a machine again; the first time is a second.

@@ -28,11 +28,11 @@ type Group struct {
 	Panicked panics.Log // keeps the trace if reading panics, which ends the followers with an error; set before the first Join; may be nil
 
 	mu     sync.Mutex
-	reader *reader // nil while nobody follows; guarded by mu
+	reader *reader // nil while no client follows; guarded by mu
 	count  int     // of the followers of reader; guarded by mu
 }
 
-// New makes a group. It costs nothing while nobody follows.
+// New makes a group. It costs nothing while no client follows.
 func New(e engine.Engine, id p.ConversationID) *Group { return &Group{engine: e, id: id} }
 
 // Options say what a follower gets.
@@ -115,7 +115,7 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[p.Event, error] {
 }
 
 // Ended waits until every follower that has joined has taken the end of a turn which has ended. It does
-// not wait for those that leave, or if nobody follows.
+// not wait for those that leave, or if no client follows.
 func (g *Group) Ended(ctx context.Context, turn p.TurnID) {
 	g.mu.Lock()
 	r := g.reader

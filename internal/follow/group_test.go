@@ -222,7 +222,7 @@ func TestEndedWithoutFollowers(t *testing.T) {
 		g.Ended(t.Context(), r.Turn)
 		a.cancel()
 		synctest.Wait()
-		g.Ended(t.Context(), r.Turn+1) // nobody follows: nothing to wait for
+		g.Ended(t.Context(), r.Turn+1) // no client follows: nothing to wait for
 	})
 }
 

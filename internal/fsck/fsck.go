@@ -142,7 +142,7 @@ func (c *Checker) End() []Problem {
 	return c.Problems
 }
 
-// EndRunning is End for a conversation that somebody has open: what goes on is
+// EndRunning is End for a conversation that a process has open: what goes on is
 // no problem.
 func (c *Checker) EndRunning() []Problem {
 	if c.last == 0 {
@@ -326,7 +326,7 @@ func (c *Checker) approvals(e p.Event) string {
 	case *p.ApprovalResolved:
 		k := c.calls[b.Call]
 		if k == nil || !k.open {
-			return fmt.Sprintf("an answer for call %s, which nobody asked about", b.Call)
+			return fmt.Sprintf("an answer for call %s, without a request", b.Call)
 		}
 		k.open = false
 		if b.Decision == p.Approved || b.Decision == p.ApprovedForSession {

@@ -311,15 +311,15 @@ var plantedFaults = []struct {
 	},
 	{
 		"approvals: answer to nothing", until(aCall, over, run, resolve(p.Approved), output, again, overAgain, completed),
-		[]string{"event 8: approvals: an answer for call 1.1.0, which nobody asked about"},
+		[]string{"event 8: approvals: an answer for call 1.1.0, without a request"},
 	},
 	{
 		"approvals: answer for no call", until(resolve(p.Approved), over, completed),
-		[]string{"event 5: approvals: an answer for call 1.1.0, which nobody asked about"},
+		[]string{"event 5: approvals: an answer for call 1.1.0, without a request"},
 	},
 	{
 		"approvals: two answers", until(aCall, over, run, ask, resolve(p.Denied), resolve(p.Approved), output, again, overAgain, completed),
-		[]string{"event 10: approvals: an answer for call 1.1.0, which nobody asked about"},
+		[]string{"event 10: approvals: an answer for call 1.1.0, without a request"},
 	},
 
 	{

@@ -58,7 +58,7 @@ var fullName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func IsCommit(s string) bool { return fullName().MatchString(s) }
 
 // Clone makes a working tree with a repository of its own in dir, which must not exist or be empty, on a new branch
-// at a commit of the source, and returns that. Settings of the user say how to fetch, and nobody is asked for a
+// at a commit of the source, and returns that. Settings of the user say how to fetch, and the user is not asked for a
 // password; nothing that the repository names is run, and submodules are left out.
 func Clone(ctx context.Context, from Source, dir, branch string) (string, error) {
 	if err := CheckURL(from.URL); err != nil {
@@ -90,7 +90,7 @@ func Clone(ctx context.Context, from Source, dir, branch string) (string, error)
 
 const allBranches = "+refs/heads/*:refs/remotes/origin/*"
 
-// madeTree is a working tree that was made here, by us, and that nobody else has used yet: its configuration
+// madeTree is a working tree that was made here, by us, and that no other process has used yet: its configuration
 // is ours.
 type madeTree string
 

@@ -108,7 +108,7 @@ func fillShadow(dir string, l Location, config string) error {
 	return nil
 }
 
-// staleAfter is when a shadow belongs to nobody: its process was killed.
+// staleAfter is when a shadow is abandoned: its process was killed.
 const staleAfter = time.Hour
 
 func removeStale(scratch string) {

@@ -196,7 +196,7 @@ type Store interface {
 	// beside the conversation.
 	SetAside(ctx context.Context, id string, after uint64) error
 
-	// Owner returns who has a conversation open for writing, if somebody has.
+	// Owner returns who has a conversation open for writing, if a process has.
 	Owner(ctx context.Context, id string) (Owner, bool, error)
 
 	// View opens a conversation for reading. It takes no lock and repairs nothing.
@@ -259,7 +259,7 @@ type Info struct {
 // A View reads a conversation as it stands, damage and all, also while another
 // process writes to it. It may be ahead of what readers of an open journal see: it
 // cannot know what is not yet durable. Damaged lines are left out of what it
-// returns. A follower of a View never returns ErrClosed: somebody may always write
+// returns. A follower of a View never returns ErrClosed: a process may always write
 // more.
 type View interface {
 	Reader

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// How long, and how often, Open asks for a conversation that somebody else has.
+// How long, and how often, Open asks for a conversation that another process has.
 const (
 	lockWait = 3 * time.Second
 	lockPoll = 20 * time.Millisecond

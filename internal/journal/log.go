@@ -31,7 +31,7 @@ type Log struct {
 	byName  map[string]*Item // the same
 	untaken int              // bytes of open items that TakeText would return
 	scopes  []*scope         // not sealed
-	wake    chan struct{}    // closed when there is news; nil if nobody waits
+	wake    chan struct{}    // closed when there is news; nil if no caller waits
 }
 
 // LogOptions say where a Log begins and how much it keeps.

@@ -118,7 +118,7 @@ func (s *MemoryStore) Owner(_ context.Context, id string) (Owner, bool, error) {
 	return protocol.Self(""), true, nil
 }
 
-// unlocked returns a conversation that nobody writes to.
+// unlocked returns a conversation that no process writes to.
 func (s *MemoryStore) unlocked(id string) (*memoryConversation, error) {
 	c := s.conversations[id]
 	if c == nil {

@@ -7,7 +7,7 @@
 // and gone past. Each handler has a goroutine of its own and no request waits for an earlier one,
 // except those that a [Method] puts into one lane. A handler that panics is answered with an error, and nothing else ends. A handler may answer early and run on, and can
 // be cancelled as long as it runs. Lines go out in the order they were put, from one queue
-// with its own goroutine, so that a peer who does not read holds up nobody but those who ask for room.
+// with its own goroutine, so that a peer who does not read holds up only those who ask for room.
 //
 // Start with [Conn.Serve].
 package jsonrpc
@@ -76,7 +76,7 @@ type Options struct {
 	// peer has said something and closed. It is for streams whose directions end together, such as sockets.
 	ReadToEnd bool
 
-	// Reply is given the answers to what Send sent, and others that nobody waits for. It is called like a handler. While MaxCalls
+	// Reply is given the answers to what Send sent, and others that no caller waits for. It is called like a handler. While MaxCalls
 	// of them are under way nothing is read. May be nil.
 	Reply func(id json.RawMessage, result json.RawMessage, err error)
 }
@@ -134,7 +134,7 @@ func New(ctx context.Context, o Options) *Conn {
 // is asked to stop ([Request.UntilEnd]), waited for, and answered. A read
 // of in that blocks is left behind.
 func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	written := make(chan error, 1)            // room: nobody may be left to take it
+	written := make(chan error, 1)            // buffered: the receiver may have left
 	go func() { written <- c.out.run(out) }() // ends with c.out.stop
 	base, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer kill(ErrClosed)
@@ -144,7 +144,7 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err == nil {
 		cause = ErrEnd
 	}
-	c.failPending() // first, so that nobody withdraws a question that nobody will answer
+	c.failPending() // first, so that no caller withdraws a question that will not be answered
 	c.end(cause)
 	c.drain(base, kill)
 	return err
@@ -347,7 +347,7 @@ func (c *Conn) gather(messages []message) func([]byte) {
 	}
 }
 
-// notice starts the handler of a notification. One that nobody knows is none of our
+// notice starts the handler of a notification. An unknown one is none of our
 // business.
 func (c *Conn) notice(base context.Context, m message) {
 	method, ok := c.methods[m.method]

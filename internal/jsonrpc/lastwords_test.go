@@ -26,7 +26,7 @@ func TestLastWordsAfterAFailedWrite(t *testing.T) {
 				}()
 				synctest.Wait() // the write has failed
 				go func() {
-					_, _ = io.WriteString(peer, "{\"jsonrpc\":\"2.0\",\"method\":\"bye\"}\n") // fails if nobody reads
+					_, _ = io.WriteString(peer, "{\"jsonrpc\":\"2.0\",\"method\":\"bye\"}\n") // fails if no client reads
 					peer.Close()
 				}()
 				if err := <-called; !errors.Is(err, ErrClosed) {

@@ -93,7 +93,7 @@ func (c *Conn) takeReply(ctx context.Context, m message) {
 		return
 	}
 	if !known || q == nil {
-		c.o.Log.Debug("an answer that nobody waits for", "id", string(m.id))
+		c.o.Log.Debug("an answer that no caller waits for", "id", string(m.id))
 		return
 	}
 	c.Go(func() {
@@ -138,7 +138,7 @@ func (c *Conn) Go(fn func()) {
 	})
 }
 
-// failPending ends every question of ours: nobody will answer.
+// failPending ends every question of ours: no answer will come.
 func (c *Conn) failPending() {
 	c.mu.Lock()
 	open := c.pending

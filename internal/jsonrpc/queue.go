@@ -8,7 +8,7 @@ import (
 )
 
 // A queue writes lines in the order they were put, in a goroutine of its own,
-// so that nobody waits for a reader that is slow.
+// so that no caller waits for a reader that is slow.
 type queue struct {
 	most int // bytes, above which wait waits
 
@@ -111,14 +111,14 @@ func (q *queue) take() ([]byte, bool) {
 // piece is how much is written at once: little enough to see that it goes on.
 const piece = 64 << 10
 
-// stuck reports whether nobody has read for a while, though there is something to read.
+// stuck reports whether the client has not read for a while, though there is something to read.
 func (q *queue) stuck(since time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.busy && time.Since(q.moved) >= since
 }
 
-// run writes until stop or an error, which it returns. A write that nobody
+// run writes until stop or an error, which it returns. A write that no reader
 // takes holds it up beyond stop.
 func (q *queue) run(out io.Writer) error {
 	for {

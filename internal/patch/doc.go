@@ -77,7 +77,7 @@
 //
 // Every intermediate state can be recognized by the names and contents that are
 // left and by the digests in the record, so Recover may itself be interrupted and
-// repeated. It never overwrites a file that somebody else has changed since.
+// repeated. It never overwrites a file that another program has changed since.
 //
 // A directory that is replaced by a symbolic link on the way makes the patch
 // fail: nothing is written anywhere else. Not protected against: a program that

@@ -17,7 +17,7 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s %s since the patch was checked; nothing was applied", e.Path, e.What)
 }
 
-// ConflictError is returned by Recover when somebody else wrote to files after
+// ConflictError is returned by Recover when another program wrote to files after
 // the crash. Their version stays; all other files were brought to one side.
 type ConflictError struct {
 	Paths []string // the files left as they were found

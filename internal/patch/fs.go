@@ -66,7 +66,7 @@ func (OS) SyncDir(path string) error { return rootfs.SyncDir(path) }
 
 // Create writes the file and syncs it.
 func (OS) Create(path string, data []byte, mode fs.FileMode, like string) error {
-	// Until its mode is set the file is nobody else's to read.
+	// Until its mode is set the file is not readable by other users.
 	open := fs.FileMode(0o600)
 	if mode == 0 {
 		open = 0o666

@@ -32,7 +32,7 @@ func Recover(fsys FS, rec Record, committed bool) (applied bool, err error) {
 // findings is what Recover sees on disk.
 type findings struct {
 	pending   []Step // still to be done
-	conflicts []Step // still to be done, but somebody else wrote the file
+	conflicts []Step // still to be done, but another program wrote the file
 	goBack    bool   // some step can never be done
 }
 
@@ -67,7 +67,7 @@ func (t *transaction) survey() (findings, error) {
 		case now == s.Before:
 			blocked = true
 		}
-		// Anything else was done, and then changed by somebody.
+		// Anything else was done, and then changed by another program.
 	}
 	f.goBack = blocked && !complete
 	return f, nil

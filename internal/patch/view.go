@@ -41,7 +41,7 @@ func (c FileChange) MarshalJSON() ([]byte, error) {
 
 // FileChanges returns the changes by absolute path. A file that moves is listed
 // under its old path; if that puts it over another file, that one is listed as
-// well, so that nobody approves its loss unseen. For the same reason an added
+// well, so that no user approves its loss unseen. For the same reason an added
 // file that replaces one is an update.
 func (p *Plan) FileChanges() map[string]FileChange {
 	const context = 1

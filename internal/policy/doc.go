@@ -1,5 +1,5 @@
 // Package policy decides whether a call may run: confined, unconfined, after
-// somebody was asked, or not at all. It is pure: it reads no file, starts
+// a client was asked, or not at all. It is pure: it reads no file, starts
 // nothing, and its answer depends on its arguments only.
 //
 //	rules := policy.Rules{Approval: …, Mode: …, Confinable: …, Grants: …, Roots: …}
@@ -21,11 +21,11 @@
 // A safe command runs unasked, but not unconfined: where the mode confines and
 // the machine can, so is a safe command. That costs nothing, and holds when the
 // analysis is wrong. For the same reason a safe command does not get out of the
-// sandbox by asking for it: then somebody is asked, as for any other. Only where
+// sandbox by asking for it: then a client is asked, as for any other. Only where
 // there is nothing to confine with does it run without, since the other choice
 // would be to ask a person about every "ls". Git is the exception: it runs
 // programs that the configuration of a repository names, so that without a
-// sandbox somebody is asked about it ([SafeUnconfined]).
+// sandbox a client is asked about it ([SafeUnconfined]).
 //
 // What is trusted besides: the user's own shell start-up files, PATH and
 // configuration. [Harden] keeps git from running programs and fetching where that

@@ -220,7 +220,7 @@ func texts[T ~string](list []T) []string {
 	return out
 }
 
-// Clamp returns settings that nobody asked for in so many words, made as strict
+// Clamp returns settings that the user did not ask for in so many words, made as strict
 // as the limits want them: the sandbox and the approval policy. What else is not
 // allowed, Check reports. It also returns what it changed, for people.
 func (l Limits) Clamp(s protocol.Settings) (protocol.Settings, []string) {

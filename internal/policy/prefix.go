@@ -11,7 +11,7 @@ type PrefixDecision string
 // The decisions, as files of rules name them.
 const (
 	PrefixAllow  PrefixDecision = "allow"     // it runs unasked, outside the sandbox
-	PrefixPrompt PrefixDecision = "prompt"    // somebody is asked
+	PrefixPrompt PrefixDecision = "prompt"    // a client is asked
 	PrefixForbid PrefixDecision = "forbidden" // it does not run
 )
 

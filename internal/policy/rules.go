@@ -47,7 +47,7 @@ type CommandRequest struct {
 	Argv      []string
 	Cwd       string            // absolute
 	Escalated bool              // the model asks to run it outside the sandbox
-	Answer    protocol.Decision // what a person said to this very call; empty if nobody was asked
+	Answer    protocol.Decision // what a person said to this very call; empty if no client was asked
 }
 
 // A PatchRequest is a patch that the model wants to apply.
@@ -60,7 +60,7 @@ type PatchRequest struct {
 type Ruling struct {
 	Verdict Verdict
 	Mode    protocol.SandboxMode // what a confined run is confined to; empty for the other verdicts
-	Harden  bool                 // run it with Harden(environ): nobody was asked, because it is safe
+	Harden  bool                 // run it with Harden(environ): no approval was needed, because it is safe
 
 	// Reason is, for Ask and Refuse, what stands in the way.
 	Reason protocol.RefusalReason
@@ -113,7 +113,7 @@ const (
 	safe                           // the command is known to be safe
 	unconfinable                   // there is no sandbox on this machine
 	inside                         // the patch stays inside the writable roots
-	mustAsk                        // a rule of the user says that somebody is asked
+	mustAsk                        // a rule of the user says that a client is asked
 	always       facts = 0
 )
 

@@ -7,7 +7,7 @@ import (
 
 // Safe reports whether a command is known to change nothing and to run nothing
 // else: one command of the list, or bash, sh or zsh with -c or -lc and a script
-// of nothing but such commands joined by && || ; | and newlines. Nobody need be
+// of nothing but such commands joined by && || ; | and newlines. No one need be
 // asked about it. Anything unknown is not safe.
 //
 // Commands of git are safe only as long as they are confined: see [SafeUnconfined].

@@ -27,7 +27,7 @@ type simple struct {
 }
 
 // maxScript bounds what is parsed. The parser is recursive, and an overflowing
-// stack cannot be caught; nobody writes a longer script just to look around.
+// stack cannot be caught; no user writes a longer script just to look around.
 const maxScript = 8 << 10
 
 var shells = map[string]syntax.LangVariant{

@@ -27,7 +27,7 @@ type shim struct {
 	id      tree.Identity // whole after hello
 
 	// reports is closed when the shim is dead and waited for, or as good as (see
-	// reap). It holds all that a shim says before somebody listens, so that its
+	// reap). It holds all that a shim says before it is read, so that its
 	// reader never blocks.
 	reports chan report
 }
@@ -169,7 +169,7 @@ func (s *shim) follow(status *os.File) {
 
 // reap waits for a shim that has ended. The kernel keeps the first process of a
 // PID namespace until all others are dead, and those that hang in a file system
-// may never be: nobody must wait for that.
+// may never be: no caller must wait for that.
 func (s *shim) reap() {
 	gone := make(chan struct{})
 	go func() {
@@ -210,7 +210,7 @@ func (s *shim) hello(ctx context.Context, token string) error {
 	return nil
 }
 
-// drain takes what a shim says to which nobody listens any more.
+// drain takes what a shim says that is no longer read.
 func (s *shim) drain() {
 	for range s.reports {
 	}

@@ -29,7 +29,7 @@ func TestShimThatCannotBeBuried(t *testing.T) {
 		t.Fatal(err)
 	}
 	go s.follow(status)
-	eventually(t, "nobody waits for it", func() bool {
+	eventually(t, "no caller waits for it", func() bool {
 		select {
 		case <-s.reports:
 			return true

@@ -154,9 +154,9 @@ func (c *Command) run(ctx context.Context) {
 	_ = c.shim.control.Close() // ends send, whatever it is at
 	c.desk.Close()
 	c.result = w.result()
-	c.tty.closeSlave() // now nobody has it open, and reading comes to its end
+	c.tty.closeSlave() // now no process has it open, and reading comes to its end
 	c.output.finish(drainLimit)
-	closeFiles(c.shim.stdin, c.shim.stdout, c.shim.stderr) // with a terminal nobody read them
+	closeFiles(c.shim.stdin, c.shim.stdout, c.shim.stderr) // with a terminal they were not read
 	c.tty.close()
 }
 
@@ -226,7 +226,7 @@ type watch struct {
 	stormed  int         // how many were killed without the shim
 }
 
-// run returns when the shim is dead, or still busy with a storm when the bound is over: nobody
+// run returns when the shim is dead, or still busy with a storm when the bound is over: no caller
 // can end that better.
 func (w *watch) run(ctx context.Context) {
 	w.timeout, w.giveUpTimer = stoppedTimer(), stoppedTimer()
@@ -344,7 +344,7 @@ func (w *watch) result() Result {
 		r.Signal = unix.SignalName(unix.Signal(w.exit.Signal))
 	}
 	if w.gone != nil {
-		r.Killed = max(w.gone.Killed, w.stormed) // the shim may have found nobody any more
+		r.Killed = max(w.gone.Killed, w.stormed) // the shim may have found no process any more
 		r.Ended = w.gone.Asked
 	}
 	switch {

@@ -81,7 +81,7 @@ func runSpec(tb testing.TB, s *Spawner, spec Spec) (Result, *Capture) {
 }
 
 // newMark returns a number that the processes of one test carry in their
-// arguments, and nobody else.
+// arguments, and no other.
 func newMark() string { return fmt.Sprintf("%d", 1e15+rand.Int64N(8e15)) }
 
 // marked lists the living processes with mark in their arguments or environment,

@@ -115,7 +115,7 @@ type deadline struct {
 // the machine is suspended.
 const leaseCheck = 100 * time.Millisecond
 
-// set notes a new time. One that is over for good ends the lease at once: nobody may miss it because
+// set notes a new time. One that is over for good ends the lease at once: it must not be missed because
 // another time follows.
 func (d *deadline) set(until time.Duration) {
 	switch until {

@@ -87,7 +87,7 @@ func (p *pump) run(sink Sink) {
 
 // deliver passes one piece of a ready source on. It reports false, and closes
 // the source, at its end; a terminal ends with an error. It must not wait, which
-// File.Read would if somebody flushed the terminal since it was ready.
+// File.Read would if a process flushed the terminal since it was ready.
 func (p *pump) deliver(s source, buf []byte, sink Sink) bool {
 	raw, err := s.file.SyscallConn()
 	if err != nil {

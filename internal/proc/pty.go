@@ -15,7 +15,7 @@ import (
 var errNoTerminal = errors.New("command has no terminal")
 
 // terminal is a pseudo-terminal. Its slave is kept open for as long as the
-// command runs: the master reads an error while nobody has it open, which is how
+// command runs: the master reads an error while no process has it open, which is how
 // output ends, but a command may close its terminal and go on.
 type terminal struct {
 	master *os.File

@@ -113,11 +113,11 @@ type supervisor struct {
 	stage  *os.File // orders to the stage; nil without one
 	leader int      // 0 until there is a process
 	begun  bool     // what became of the stage was reported to fermata
-	asked  bool     // somebody asked for the end; written before stop is closed
+	asked  bool     // a caller asked for the end; written before stop is closed
 
 	orders  chan order    // one, or closed
 	release chan struct{} // closed when released
-	stop    chan struct{} // closed at the end of the lifeline, or when somebody asks for the end
+	stop    chan struct{} // closed at the end of the lifeline, or when a caller asks for the end
 	failed  chan *failure // one value: nil when the stage became the command
 	reaper  *reaper
 	serve   serveFunc            // may be nil
@@ -299,7 +299,7 @@ func (s *supervisor) serveStage(f *os.File) {
 	s.serve(o.Confine, f)
 }
 
-// say reports to fermata. If it is dead nobody needs to know.
+// say reports to fermata. If it is dead there is no one to report to.
 func (s *supervisor) say(r report) { _ = s.status.Encode(r) }
 
 // supervise is the life of one command.
@@ -417,7 +417,7 @@ func (s *supervisor) sayEnd(after *aftermath) {
 }
 
 // keepKilling goes on where the bound ended the ladder: fermata has its answer, or is
-// dead, and nobody but us is left to end what still runs.
+// dead, and only we are left to end what still runs.
 func (s *supervisor) keepKilling(after *aftermath) {
 	for range 60 {
 		if after == nil || after.Left == 0 {

@@ -43,7 +43,7 @@ func hostileMain() int {
 	case "garbage":
 		junk := bytes.Repeat([]byte("junk"), 1<<20)
 		for err == nil {
-			_, err = unix.Write(fd, junk) // until nobody reads any more
+			_, err = unix.Write(fd, junk) // until the reader has left
 		}
 		return 0
 	case "pipe": // a reader of it would wait

@@ -51,7 +51,7 @@ type kind struct {
 // command leaves behind when it has killed its shim becomes our child and can be
 // ended. Children of this process that lead their own session must therefore be
 // started through a Spawner, or they may be taken for such orphans; and so must
-// programs that leave daemons behind, or nobody waits for those.
+// programs that leave daemons behind, or no caller waits for those.
 func NewSpawner() (*Spawner, error) {
 	if err := becomeSubreaper(); err != nil {
 		return nil, fmt.Errorf("adopt orphans: %w", err)
@@ -137,7 +137,7 @@ func (s *Spawner) take(ctx context.Context, k kind, confined bool, token string)
 			return sh, nil
 		}
 
-		sh.dismiss() // somebody killed it while it waited
+		sh.dismiss() // another process killed it while it waited
 		if ctx.Err() != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func stageMain(k kind, confine func(json.RawMessage) (*os.File, error)) int {
 	in := json.NewDecoder(os.NewFile(controlFD, "orders"))
 	var o stageOrder
 	if in.Decode(&o) != nil {
-		return 0 // nobody wants us any more
+		return 0 // the caller has given up
 	}
 
 	c, err := o.prepare(confine)

@@ -44,7 +44,7 @@ func prepareShim() error {
 }
 
 // hideFromTracers keeps other processes of the same user from looking into this
-// one or steering it. It ends with exec. Where /proc shows nobody what he may not
+// one or steering it. It ends with exec. Where /proc shows no user what he may not
 // trace (hidepid), fermata would not see us either, and must.
 func hideFromTracers() {
 	if _, err := tree.Read(1); err != nil {

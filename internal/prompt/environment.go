@@ -80,12 +80,12 @@ var (
 		p.ApprovalOnFailure: "If the sandbox makes a command fail, the user is asked whether to run it again without. You need not ask yourself.",
 		p.ApprovalOnRequest: "If the sandbox keeps a command from doing what the task needs, call it again with with_escalated_permissions and a justification, and the user is asked. " +
 			"Do that only then: not in advance, not for what works inside, and not again after a no.",
-		p.ApprovalNever: "Nobody can be asked for permission. If something is not permitted, find another way, or finish the rest and say what could not be done.",
+		p.ApprovalNever: "No approval can be requested. If something is not permitted, find another way, or finish the rest and say what could not be done.",
 	}
 )
 
 // planMode describes plan mode for a model. What it cannot do is kept by the sandbox.
-const planMode = "Plan mode is on: the user wants a plan before anything is changed, and nobody can permit more until it is accepted. " +
+const planMode = "Plan mode is on: the user wants a plan before anything is changed, and no approval can permit more until it is accepted. " +
 	"Read what you need, ask if something important is unclear, and end your turn with the whole plan: what will change in which files, in what order, " +
 	"and how it will be tested. Do not try to make the changes; a message tells you when the plan is accepted."
 

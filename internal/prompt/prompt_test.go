@@ -68,7 +68,7 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("the end of plan mode is told as %s", got)
 	}
 	never := change(func(s *p.Settings) { s.Approval = p.ApprovalNever })
-	if got := Environment(first, never); !strings.Contains(got, "Nobody can be asked") || strings.Contains(got, "with_escalated_permissions") {
+	if got := Environment(first, never); !strings.Contains(got, "No approval can be requested") || strings.Contains(got, "with_escalated_permissions") {
 		t.Errorf("a change of the policy is told as %s", got)
 	}
 }

@@ -48,7 +48,7 @@ type Options struct {
 	Dir   string
 	Reach func(ctx context.Context, node string) (io.ReadWriteCloser, error)
 
-	// Serve, for a Router, connects to the process that opens what nobody has open. If it is
+	// Serve, for a Router, connects to the process that opens what no process has open. If it is
 	// nil, this one does.
 	Serve func(context.Context, Options) (*Engine, error)
 

@@ -38,7 +38,7 @@ type Acceptor interface {
 }
 
 // NewHost makes a host that listens in dir. program is the version of this program.
-// failed is called if it cannot listen; then nobody can join, and all else works.
+// failed is called if it cannot listen; then no process can join, and all else works.
 func NewHost(ctx context.Context, dir, program string, failed func(error)) *Host {
 	return &Host{ctx: context.WithoutCancel(ctx), dir: dir, program: program, failed: failed}
 }
@@ -64,7 +64,7 @@ func (h *Host) Address() string {
 func (h *Host) Listen() (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.server == nil || h.left { // nobody would be served
+	if h.server == nil || h.left { // no client would be served
 		return "", nil
 	}
 	if h.listener != nil {
@@ -101,7 +101,7 @@ func (h *Host) Accept(a Acceptor) {
 	})
 }
 
-// leave accepts nobody any more. It is called before the engine is shut down.
+// leave accepts no more clients. It is called before the engine is shut down.
 func (h *Host) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

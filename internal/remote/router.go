@@ -22,7 +22,7 @@ import (
 type Router struct {
 	Local *engine.Local // of this process
 	o     Options
-	host  *Host         // nil if nobody can join this process
+	host  *Host         // nil if other processes cannot join this one
 	wait  time.Duration // how long an owner is tried that cannot be reached
 
 	serving sync.Mutex // held while the process that serves is looked for
@@ -31,7 +31,7 @@ type Router struct {
 	owners    map[string]*Engine                  // by address; guarded by mu
 	followers map[p.ConversationID]map[*place]any // guarded by mu
 	closed    bool                                // guarded by mu
-	moved     func(p.ConversationID, Move)        // nil if nobody wants to know; guarded by mu
+	moved     func(p.ConversationID, Move)        // may be nil; guarded by mu
 }
 
 var _ engine.Engine = (*Router)(nil)
@@ -62,7 +62,7 @@ const (
 	ownerRetry = 50 * time.Millisecond
 )
 
-// use calls f with the engine that has the conversation open, or with the first one if nobody
+// use calls f with the engine that has the conversation open, or with the first one if no process
 // has. f may be called again when it is not known what became of it.
 func (r *Router) use(ctx context.Context, id p.ConversationID, f func(engine.Engine) error) error {
 	wait := r.wait
@@ -109,7 +109,7 @@ func (r *Router) elsewhere(err error) bool {
 	return errors.Is(err, ErrLost) || errors.Is(err, ErrLeaving) || errors.Is(err, engine.ErrClosed) || r.joinable(err) != nil
 }
 
-// first returns the engine that opens what nobody has open: this one, or that of the
+// first returns the engine that opens what no process has open: this one, or that of the
 // process which serves, with its address.
 func (r *Router) first(ctx context.Context) (engine.Engine, string, error) {
 	if r.o.Serve == nil {
@@ -173,7 +173,7 @@ func (r *Router) keep(address string, e *Engine) (*Engine, error) {
 		go e.Close() // at once
 		return nil, engine.ErrClosed
 	}
-	if other := r.owners[address]; other != nil && !other.lost() { // somebody else was faster
+	if other := r.owners[address]; other != nil && !other.lost() { // another caller was faster
 		go e.Close() // at once
 		return other, nil
 	}

@@ -340,7 +340,7 @@ func TestWatch(t *testing.T) {
 	seen.until("turn_ended completed")
 }
 
-// Whoever reads the journal of a conversation that nobody has open joins the process that opens it.
+// Whoever reads the journal of a conversation that no process has open joins the process that opens it.
 func TestWatchUntilOpened(t *testing.T) {
 	home := t.TempDir()
 	a, b := newNode(t, home), newNode(t, home)

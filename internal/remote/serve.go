@@ -40,7 +40,7 @@ func ClaimServe(dir string, s Served) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for began := time.Now(); ; time.Sleep(serveLook) { // somebody may just be looking: see FindServe
+	for began := time.Now(); ; time.Sleep(serveLook) { // another process may just be looking: see FindServe
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) || listens(dir) || time.Since(began) > claimWait {
 			break

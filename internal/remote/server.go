@@ -120,7 +120,7 @@ func (s *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) error {
 		}
 	})
 	defer silent.Stop()
-	stop := context.AfterFunc(ctx, func() { conn.Close() }) // also a write that nobody takes
+	stop := context.AfterFunc(ctx, func() { conn.Close() }) // also a write that is not taken
 	defer stop()
 	err := c.rpc.Serve(ctx, conn, conn)
 	c.end()

@@ -67,7 +67,7 @@ func listen(dir string) (*Listener, error) {
 	}
 	unixListener, _ := ln.(*net.UnixListener)
 	unixListener.SetUnlinkOnClose(false)
-	if err := errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, address)); err != nil { // nobody finds one that is not listened on yet
+	if err := errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, address)); err != nil { // so that no client finds one that is not listened on yet
 		ln.Close()
 		os.Remove(fresh)
 		return nil, err
@@ -75,7 +75,7 @@ func listen(dir string) (*Listener, error) {
 	return &Listener{ln: unixListener, address: address}, nil
 }
 
-// private refuses a directory of somebody else, or one that others can use.
+// private refuses a directory of another user, or one that others can use.
 func private(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -103,7 +103,7 @@ func machine() string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// removeDead removes the sockets that nobody listens on.
+// removeDead removes the sockets that no process listens on.
 func removeDead(dir string) {
 	entries, _ := regular.ReadDir(dir) // what cannot be read stays
 	for _, e := range entries {
@@ -187,7 +187,7 @@ func Dial(ctx context.Context, address string, o Options) (*Engine, error) {
 	return connect(ctx, conn, pid, o)
 }
 
-// dial never waits: if the other process accepts nobody, that is an error.
+// dial never waits: if the other process accepts no client, that is an error.
 func dial(address string) (conn *net.UnixConn, err error) {
 	err = withShortName(address, func(short string) error {
 		conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: short, Net: "unix"})
@@ -201,7 +201,7 @@ func dial(address string) (conn *net.UnixConn, err error) {
 func Addresses(dir string) []string {
 	removeDead(dir)
 	var list []string
-	entries, _ := regular.ReadDir(dir) // what cannot be read has nobody
+	entries, _ := regular.ReadDir(dir) // what cannot be read has no process
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), machine()+"-") && strings.HasSuffix(e.Name(), suffix) {
 			list = append(list, filepath.Join(dir, e.Name()))

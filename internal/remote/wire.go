@@ -4,7 +4,7 @@
 // What goes over the wire is protocol's own JSON in lines of JSON-RPC ([jsonrpc]). The first
 // request is "hello", in which both sides agree on a version. Events are pulled: a client asks
 // for the next ones of a stream, so that one who does not read costs its owner a few hundred events and
-// holds up nobody. Errors keep their meaning for errors.Is and errors.As.
+// delays no other client. Errors keep their meaning for errors.Is and errors.As.
 //
 // [Listen] and [Dial] connect processes of one user by a socket. Start reading at [Engine].
 package remote

@@ -152,7 +152,7 @@ func Symlink(target, path string) error {
 }
 
 // OpenFile opens a file as os.OpenFile does, and waits for nothing: not for
-// somebody at the other end of a pipe, and not for a device. A link is not followed.
+// the other end of a pipe, and not for a device. A link is not followed.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	fd := -1
 	err := do("open", path, func(dir int, name string) (err error) {

@@ -98,14 +98,14 @@ func isClean(s string) bool {
 	return true
 }
 
-// hidden reports whether a character is left out: it obeys nobody's eye.
+// hidden reports whether a character is left out: it is invisible.
 func hidden(r rune) bool {
 	switch {
 	case r >= 0x80 && r < 0xa0: // C1 controls
 	case r == 0xad, r == 0x61c, r == 0x180e, r == 0xfeff: // soft hyphen, marks, byte order
 	case r == 0x200b, r == 0x200e, r == 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
 	case r >= 0xfff0 && r <= 0xfffb:
-	case r >= 0xe0000 && r <= 0xe0fff: // tags: text that nobody sees
+	case r >= 0xe0000 && r <= 0xe0fff: // tags: text that no reader sees
 	default:
 		return false
 	}

@@ -44,7 +44,7 @@ func asciiWidth(s string) (int, bool) {
 }
 
 // longest is how many bytes of what belongs together are looked at where it is drawn
-// side by side: there is no end to it if somebody wants that.
+// side by side: it can be repeated without end.
 const longest = 128
 
 // Cluster returns what s, which is not empty, begins with and a person takes for one

@@ -59,7 +59,7 @@ func apply(raw json.RawMessage) (*os.File, error) {
 }
 
 // openPath opens name for use as a place. A symbolic link on the way is an error,
-// since names were resolved before: somebody has changed it meanwhile. As the last
+// since names were resolved before: a program has changed it meanwhile. As the last
 // component a link stands for itself.
 func openPath(name string) (int, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{

@@ -61,5 +61,5 @@
 // connection see the shim as the process at the other end; nothing can be traced,
 // so debuggers and leak checkers that do so fail; 32-bit programs are killed; moving files
 // between roots may mean to copy them; and an ordinary user sees the files of
-// others as nobody's.
+// others as those of the user nobody.
 package sandbox

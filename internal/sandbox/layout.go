@@ -61,7 +61,7 @@ func (l *layout) findHomes(place Place) {
 
 const slashTmp = "/tmp"
 
-// candidate is a path that somebody wants to be a root.
+// candidate is a path that may become a root.
 type candidate struct {
 	what, name string
 	own        bool // the user chose it

@@ -80,7 +80,7 @@ func (n *notification) valid(listener int) bool {
 	return ioctl(listener, ioctlNotifValid, unsafe.Pointer(&id)) == nil
 }
 
-// answer ends the call. If the thread is gone nobody needs to know.
+// answer ends the call. If the thread is gone there is no one to report to.
 func (n *notification) answer(listener int, err error) {
 	a := notificationAnswer{id: n.id}
 	var errno unix.Errno
@@ -107,7 +107,7 @@ func (n *notification) socket(listener int) (int, error) {
 	}
 	defer unix.Close(process)
 	if !n.valid(listener) {
-		return -1, unix.EINTR // the number may be somebody else's now
+		return -1, unix.EINTR // the number may belong to another process now
 	}
 
 	fd, err := unix.PidfdGetfd(process, int(int32(n.data.args[0])), 0)

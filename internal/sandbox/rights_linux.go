@@ -13,7 +13,7 @@ const keptRights = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FO
 	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_NET_BIND_SERVICE
 
 // dropRights gives up all other capabilities, also for what is executed later: with
-// no_new_privs nobody gets more than he has, but root shall not think so either.
+// no_new_privs no process can gain privileges; this applies to root too.
 func dropRights() error {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData // 64 rights in two halves

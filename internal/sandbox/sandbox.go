@@ -138,7 +138,7 @@ func (c *Confinement) Set(spec *proc.Spec) error {
 
 // Appeared lists protected paths that did not exist when the confinement was
 // made and do now: a command made a .git, and what it wrote there (hooks,
-// configuration) runs when somebody uses git. It cannot be prevented; the user
+// configuration) runs when the user runs git. It cannot be prevented; the user
 // should be told.
 func (c *Confinement) Appeared() []string {
 	if c == nil {
@@ -181,7 +181,7 @@ const (
 	mountsGiven mounts = "given" // we are started in one, by proc.Spec.UserNamespace
 )
 
-// bind is a path that becomes a mount of itself. Nobody can move a mount aside.
+// bind is a path that becomes a mount of itself. A mount cannot be moved aside.
 type bind struct {
 	Path  path `json:"path"`
 	Write bool `json:"write,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/proc"
 )
 
-// This file was compiled but never run: nobody of us had a Mac at hand.
+// This file was compiled but never run: no Mac was at hand.
 
 const seatbeltProgram = "/usr/bin/sandbox-exec"
 

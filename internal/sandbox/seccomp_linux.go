@@ -56,7 +56,7 @@ func (p *plan) filterCalls() (*os.File, error) {
 		if err == nil {
 			return os.NewFile(uintptr(fd), "calls"), nil
 		}
-		if !errors.Is(err, unix.EBUSY) { // somebody serves our own calls already
+		if !errors.Is(err, unix.EBUSY) { // our own calls are served by another filter already
 			return nil, os.NewSyscallError("seccomp", err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// haveFilter says that nobody wrote a filter for this architecture, so that New
+// haveFilter says that there is no filter for this architecture, so that New
 // refuses to confine.
 const haveFilter = false
 

@@ -205,7 +205,7 @@ func freshSocket(like int) (int, error) {
 }
 
 // connectSoon connects a socket that does not block. While the other end has no
-// room it tries again, if the command would wait, for as long as somebody does.
+// room it tries again, if the command would wait, for as long as its caller does.
 func (n *notification) connectSoon(listener, socket int, address []byte, once bool) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		err := rawConnect(socket, address)

@@ -47,7 +47,7 @@ func (h Home) Listen(a Address) (forget func(), err error) {
 	if err := os.MkdirAll(h.Dir(), 0o700); err != nil {
 		return nil, err
 	}
-	h.Refuses(Address{Port: a.Port}, nobody) // removes what was left at this port
+	h.Refuses(Address{Port: a.Port}, refusesNone) // removes what was left at this port
 	name := fmt.Sprintf("%s%d-%d-%d", addressPrefix, a.Port, os.Getpid(), addresses.Add(1))
 	fresh, entry := filepath.Join(h.Dir(), "."+name), filepath.Join(h.Dir(), name)
 	// Not an os.File: that is closed when nothing refers to it.
@@ -73,7 +73,7 @@ func (h Home) Listen(a Address) (forget func(), err error) {
 	}), nil
 }
 
-func nobody([]byte) bool { return false }
+func refusesNone([]byte) bool { return false }
 
 // Refuses reports whether a command must not connect to an address, whose IP is Plain: a server has registered it. isOwn
 // reports whether an IP address is one of this machine.

@@ -159,7 +159,7 @@ func readUntil(t *testing.T, h *termHost, want string) (all, state string) {
 }
 
 // newMark returns a number that the processes of one test carry in their
-// arguments, and nobody else.
+// arguments, and no other.
 func newMark() string { return fmt.Sprint(int64(1e15) + rand.Int64N(8e15)) }
 
 // marked lists the arguments of the processes that carry the mark.

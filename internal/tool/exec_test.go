@@ -414,14 +414,14 @@ func TestExecSpecs(t *testing.T) {
 	}
 }
 
-// A model is offered to ask for more where somebody can be asked, and only there.
+// A model is offered to ask for more where a client can be asked, and only there.
 func TestEscalationIsOfferedWhereSomebodyCanBeAsked(t *testing.T) {
 	for _, can := range []bool{false, true} {
 		sh := shell(t)
 		sh.CanAsk = can
 		for _, tool := range []Tool{&Exec{Shell: sh}, sh} {
 			if spec := tool.Spec(); strings.Contains(string(spec.Parameters), "with_escalated_permissions") != can || !json.Valid(spec.Parameters) {
-				t.Errorf("somebody can be asked: %t; %s is offered as %s", can, spec.Name, spec.Parameters)
+				t.Errorf("a client can be asked: %t; %s is offered as %s", can, spec.Name, spec.Parameters)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // Fetch reads a page of the web. Where commands have no network, the user is asked
 // first, and pages of this machine and of its network are refused.
 type Fetch struct {
-	NoEscalation bool // nobody may allow more than the sandbox does
+	NoEscalation bool // no approval may allow more than the sandbox does
 }
 
 const (
@@ -86,7 +86,7 @@ func (f *Fetch) clear(call Call, argv []string, open bool) *Result {
 		return nil
 	}
 	if approval == protocol.ApprovalNever || !open && f.NoEscalation {
-		r := refused(call, protocol.RefusedBySandbox, "there is no network here, and nobody can be asked for it")
+		r := refused(call, protocol.RefusedBySandbox, "there is no network here, and no approval can be requested")
 		return &r
 	}
 	reason := "fetch a web page"

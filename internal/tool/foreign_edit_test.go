@@ -98,8 +98,8 @@ func TestWishesForRights(t *testing.T) {
 			t.Errorf("%s: wanted %t, answer %q", tt.arguments, wants.wanted, answer)
 		}
 	}
-	if _, err := execUnasked().Parse(`{"cmd":"x","additional_permissions":{"network":true}}`); err == nil || !strings.Contains(err.Error(), "nobody can be asked") {
-		t.Errorf("where nobody can be asked: %v", err)
+	if _, err := execUnasked().Parse(`{"cmd":"x","additional_permissions":{"network":true}}`); err == nil || !strings.Contains(err.Error(), "no client can be asked") {
+		t.Errorf("where no client can be asked: %v", err)
 	}
 }
 

@@ -91,7 +91,7 @@ func (l launch) denied(res proc.Result, c protocol.CommandResult) (question *Res
 	return &q, ""
 }
 
-// refused notes why the sandbox kept the command from working, if nobody could have allowed it.
+// refused notes why the sandbox kept the command from working, if no approval could have allowed it.
 func (l launch) refused(out *protocol.ToolOutput, hint string) {
 	if hint == "" || l.rules.Approval != protocol.ApprovalNever && !l.rules.NoEscalation {
 		return

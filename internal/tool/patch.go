@@ -129,7 +129,7 @@ func (t *Patch) change(ctx context.Context, call Call, parsed *syntax.Patch, dir
 		return failed("error: " + err.Error())
 	}
 	if call.Grant != "" && !sameJSON(call.Asked, changes) {
-		call.Grant = "" // a file changed meanwhile: somebody said yes to something else
+		call.Grant = "" // a file changed meanwhile: the user said yes to something else
 	}
 	if call.Settings.Plan {
 		return refused(call, protocol.RefusedByPlanMode, "the patch was not applied: "+planMode)

@@ -39,7 +39,7 @@ const (
 )
 
 // openDesk lets a command apply patches. A command that runs unasked because it only
-// looks at things, and one that nobody can serve, get none.
+// looks at things, and one that no server can serve, get none.
 func (s *Shell) openDesk(ctx context.Context, call Call, l *launch) {
 	if s.Patch == nil || s.CommandDir == nil || l.ruling.Harden {
 		return

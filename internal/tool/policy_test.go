@@ -73,7 +73,7 @@ func TestShellAsksFirst(t *testing.T) {
 		t.Fatalf("result %+v, recorded %v", res, h.events)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
-		t.Fatal("it ran before somebody said yes")
+		t.Fatal("it ran before the user said yes")
 	}
 	c.Grant = protocol.Approved
 	if res := s.Run(t.Context(), c); res.Ask != nil || res.Output.Failed {

@@ -31,7 +31,7 @@ type Shell struct {
 	Environ                      func() []string // what commands get; nil is everything
 	Changes                      *Changes        // what this turn changed; may be nil
 	Patch                        *Patch          // carries out calls of apply_patch; nil runs them like any command
-	CanAsk                       bool            // offer to run a command outside the sandbox, since somebody can be asked
+	CanAsk                       bool            // offer to run a command outside the sandbox, since a client can be asked
 	NoEscalation                 bool            // keeps what is approved inside the sandbox
 
 	// Prefixes returns what was decided for good about commands in a directory. May be nil.
@@ -61,7 +61,7 @@ var shellSchema = &args.Schema{
 }
 
 // escalationParams ask to run a command outside the sandbox. They are offered only
-// where somebody can be asked.
+// where a client can be asked.
 var escalationParams = []args.Param{
 	{
 		Name: "with_escalated_permissions", Type: args.Boolean,
@@ -75,7 +75,7 @@ var escalationParams = []args.Param{
 
 const (
 	askRights = "To run a command outside the sandbox, call again with with_escalated_permissions set to true and a justification: then the user is asked."
-	noRights  = "Commands run inside the sandbox here, and nobody can be asked to let them out of it: call again without this parameter."
+	noRights  = "Commands run inside the sandbox here, and no client can be asked to let them out of it: call again without this parameter."
 )
 
 // withoutEscalation is a schema that does not offer to ask for more than the

@@ -117,7 +117,7 @@ type Background interface {
 	// Stop ends it and everything it started. It does not wait.
 	Stop(cause error)
 
-	// Wait returns how it ended, and whether somebody stopped it, when nothing of
+	// Wait returns how it ended, and whether it was stopped, when nothing of
 	// it runs any more.
 	Wait() (result protocol.CommandResult, stopped bool)
 }
@@ -129,7 +129,7 @@ type Result struct {
 	// Diff, if set, is what the turn has changed in files so far.
 	Diff *protocol.TurnDiff
 
-	// Ask, if set, says that somebody has to be asked first. Output is then
+	// Ask, if set, says that a client has to be asked first. Output is then
 	// ignored, and the call is run again with the Grant it was given.
 	Ask *protocol.ApprovalRequested
 }

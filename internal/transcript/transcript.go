@@ -70,7 +70,7 @@ type Item struct {
 	Background p.BackgroundID // of a background command, and of the call that started one
 	Approval   *p.ApprovalRequested
 	Progress   string                    // of a call that runs: how far it is
-	Questions  []*p.ElicitationRequested // of a call that runs: what an MCP server asks, and nobody has answered
+	Questions  []*p.ElicitationRequested // of a call that runs: what an MCP server asks, and no client has answered
 	Changes    []Change                  // of a patch
 	Patch      *p.PatchResult
 	Plan       []p.PlanStep

@@ -12,7 +12,7 @@ type TurnChanges struct {
 	Patches  []p.Seq      // the PatchStarted of each patch that was applied, in order
 	Commands int          // how many it ran
 	Trees    *p.TreeRange // snapshots before and after it, if there are any
-	Gap      bool         // somebody else may have changed files between two of its snapshots
+	Gap      bool         // another program may have changed files between two of its snapshots
 	Undone   bool
 }
 

@@ -87,7 +87,7 @@ func (d *decision) begin(in PendingInput, returned ...p.InputID) {
 type decision struct {
 	state   State
 	env     Env
-	crashed bool // after a crash there is nobody to start the next turn
+	crashed bool // after a crash no process is there to start the next turn
 	events  []p.Event
 
 	summary string // what the model said when it was asked for a summary
@@ -494,7 +494,7 @@ func (d *decision) returnAll() { d.addReturned(d.state.undelivered(p.Crashed)...
 
 // undelivered returns the messages that will not be delivered because the turn
 // ends for the given reason. Those that arrived after the stop start the next
-// turn, unless there is nobody left to start it.
+// turn, unless no process is left to start it.
 func (s State) undelivered(reason p.EndReason) []p.ReturnedInput {
 	if reason == p.Completed || reason == p.Failed && !s.journalFailed() {
 		return nil

@@ -48,7 +48,7 @@ type State struct {
 	Hold         *p.Held         // the limit that it waits for, if any
 	RefusedCalls []string        // call ids that the provider complained about
 	UnknownCalls []string        // those that the history does not know: requests must carry an output for them
-	StopReason   p.EndReason     // why it stops, once somebody asked to
+	StopReason   p.EndReason     // why it stops, once a client asked to
 	StopError    *p.Error        // with StopReason: what failed
 
 	// Its latest model response.
@@ -105,7 +105,7 @@ type OpenCall struct {
 	Grant   p.Decision           // the answer to it, if any
 
 	Elicited     int   `json:",omitempty"` // how often it has asked the person something
-	Elicitations []int `json:",omitempty"` // numbers of those that nobody has answered yet
+	Elicitations []int `json:",omitempty"` // numbers of those that no client has answered yet
 }
 
 // tried is how its run in the sandbox went, if it asked for another.
@@ -121,7 +121,7 @@ type Stage string
 
 const (
 	pending Stage = ""       // its turn to run has not come
-	asking  Stage = "asking" // somebody has to approve it
+	asking  Stage = "asking" // a client has to approve it
 	running Stage = "running"
 )
 

@@ -14,7 +14,7 @@ const (
 	ExitFailed      = 1
 	ExitUsage       = 2
 	ExitWaiting     = 3 // for an approval, or for a limit of the service
-	ExitRefused     = 4 // the turn completed, but something was refused and nobody could be asked
+	ExitRefused     = 4 // the turn completed, but something was refused and no client could be asked
 	ExitUnknown     = 5 // what became of a turn of a fleet, or of a message that send waits for, is not known
 	ExitReturned    = 6 // send --wait: the message was not delivered, and is returned
 	ExitInterrupted = 130

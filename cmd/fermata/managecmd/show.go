@@ -74,7 +74,7 @@ func follow(ctx context.Context, e *remote.Router, id p.ConversationID, s cli.St
 	return followed(ctx, tailTo(ctx, e, id, s, asJSON))
 }
 
-// followed is how a tail ends: by the signal that it waits for, because nobody
+// followed is how a tail ends: by the signal that it waits for, because no reader
 // reads it any more, or by an error.
 func followed(ctx context.Context, err error) error {
 	switch {

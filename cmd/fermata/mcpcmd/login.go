@@ -77,7 +77,7 @@ func (c *command) login(ctx context.Context, name string, f loginFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, fmt.Errorf("nobody logged in within %v", loginTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, fmt.Errorf("there was no login within %v", loginTime))
 	defer cancel()
 	how.Pasted = c.pasted()
 	opened := func() {}
@@ -111,7 +111,7 @@ func (c *command) show(address string, canPaste, noBrowser bool) (done func()) {
 	return done
 }
 
-// pasted delivers the lines that the person types, nil where nobody can.
+// pasted delivers the lines that the person types, nil where that is impossible.
 func (c *command) pasted() <-chan string {
 	in, ok := c.In.(*os.File)
 	if !ok || !term.IsTerminal(in.Fd()) {

@@ -13,7 +13,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// attended reports whether somebody sits there who can be asked.
+// attended reports whether the terminal is interactive, so that approvals can be asked for.
 func (f execFlags) attended(s cli.Streams) bool {
 	return !f.json && !f.park && cli.Terminal(s.In) && cli.Terminal(s.RawErr)
 }
@@ -34,7 +34,7 @@ func asking(s cli.Streams, r *app.App) *exec.Asking {
 	}}
 }
 
-// refusedCalls are what was refused in a turn while nobody could be asked, or would have been.
+// refusedCalls are what was refused in a turn while no client could be asked, or would have been.
 type refusedCalls struct {
 	list    []string // in words, one line each
 	reasons map[p.RefusalReason]bool
@@ -63,7 +63,7 @@ func (l *refusedCalls) explain(s cli.Streams, how string) {
 	if l.only(p.RefusedQuestion) {
 		how = "in a terminal you are asked"
 	}
-	head := "fermata: refused, since nobody could be asked:"
+	head := "fermata: refused, since there is no interactive client:"
 	if l.only(p.RefusedByPlanMode) || l.only(p.RefusedByRule) {
 		head = "fermata: refused:"
 	}

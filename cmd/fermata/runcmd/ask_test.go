@@ -27,10 +27,10 @@ func TestOnlyToolsWereRefused(t *testing.T) {
 	}
 }
 
-// What no approval would have allowed was not refused because nobody could be asked. It goes by the
+// What no approval would have allowed was not refused because no client could be asked. It goes by the
 // reason, not by words, which may be those of a file's name.
 func TestRefusalsSayWhy(t *testing.T) {
-	const unasked = "fermata: refused, since nobody could be asked:"
+	const unasked = "fermata: refused, since there is no interactive client:"
 	for reason, want := range map[p.RefusalReason]string{
 		p.RefusedPath:        unasked,
 		p.RefusedByRule:      "fermata: refused:",

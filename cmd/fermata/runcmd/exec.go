@@ -483,7 +483,7 @@ func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, 
 	}
 	err = f.guard(r.Config, over.Apply(snap.Settings), o)
 	if err != nil && f.fork {
-		_ = r.Engine.Delete(ctx, snap.ID) // nobody has heard of it
+		_ = r.Engine.Delete(ctx, snap.ID) // no client knows it
 	}
 	return err
 }

@@ -95,7 +95,7 @@ func listModels(o Options, c *catalogue.Catalogue, provider string, filters []st
 	return w.Flush()
 }
 
-// nearestModel is the model that somebody meant who looked for one by name.
+// nearestModel is the model that the user meant who looked for one by name.
 func nearestModel(c *catalogue.Catalogue, names []string) string {
 	var known []string
 	for m := range c.All() {

@@ -103,7 +103,7 @@ func keyVariables(l app.Loaded, a []string) (string, []string, error) {
 		return provider, missing.Variables, nil
 	case err != nil && choice.Provider.ID == "":
 		var wrong *config.Error
-		if errors.As(err, &wrong) { // without the name of a setting, which nobody typed
+		if errors.As(err, &wrong) { // without the name of a setting, which the user did not type
 			return "", nil, cli.Usagef("%s", wrong.Text)
 		}
 		return "", nil, err

@@ -15,7 +15,7 @@ const stopTime = 300 * time.Millisecond
 var errNoShell = errors.New("there is no shell to return to")
 
 // suspend stops this process, and what the shell started with it, until the
-// shell goes on with it. Where nobody could (a process group without a parent in its
+// shell goes on with it. Where none could (a process group without a parent in its
 // session) the system does not stop us, and it returns an error.
 func suspend() error {
 	resumed := make(chan os.Signal, 1)

@@ -77,7 +77,7 @@ func Interactive(root *cobra.Command, s cli.Streams) {
 	root.AddCommand(guardCommand(s))
 }
 
-// rootHint says what somebody may have meant who typed one word. A word that is
+// rootHint says what a user may have meant who typed one word. A word that is
 // meant for the model is rare; a command with a slip is not, and would cost a turn.
 func rootHint(cmd *cobra.Command, word string) string {
 	return near(cmd, word) + "see fermata --help; to use it as a prompt: fermata -- " + word
@@ -153,7 +153,7 @@ func (t terminalRun) run(ctx context.Context, s cli.Streams) error {
 		}
 	}
 	t.flags.Client, t.flags.Detachable = "terminal", true
-	var warned warnings // nobody would see them behind the screen
+	var warned warnings // they would be hidden behind the screen
 	r, err := t.flags.Open(ctx, cli.NewStreams(s.In, s.RawOut, &warned))
 	if err != nil {
 		fmt.Fprint(s.Err, strings.Join(append(warned.take(), ""), "\n"))
@@ -327,7 +327,7 @@ func screenSignals(ctx context.Context, s cli.Streams) (context.Context, func() 
 // leaveScreen leaves the alternate screen, shows the cursor, and turns off the
 // mouse, pastes in brackets and keyboard enhancements. The cursor is saved first: where
 // there is no alternate screen to leave, as inline, it stays where it is. Below it is
-// nothing that somebody needs.
+// nothing that the user needs.
 const leaveScreen = "\x1b7\x1b[?1049l\x1b[J\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[>4;0m\x1b[<u"
 
 // restorer remembers what the terminal is like.

@@ -88,7 +88,7 @@ func notFound(id p.BackgroundID) error {
 }
 
 // Kill ends a command through its supervisor: whoever runs the conversation
-// sees it end and records that. If nobody does, opening it ends what is left.
+// sees it end and records that. If none does, opening it ends what is left.
 func Kill(ctx context.Context, e Conversations, id p.ConversationID, c Command) error {
 	if c.far {
 		return killFar(ctx, e, id, c)

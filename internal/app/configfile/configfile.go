@@ -23,7 +23,7 @@ type Edit struct {
 
 // Apply changes the configuration file of a home directory and keeps its comments and its
 // order. All edits are made or none; a result that is no valid configuration is refused.
-// The file is replaced whole, so that nobody ever reads half of it.
+// The file is replaced whole, so that it is never read in part.
 func Apply(home string, edits ...Edit) error {
 	return Update(home, func(*config.Config) ([]Edit, error) { return edits, nil })
 }

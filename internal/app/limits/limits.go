@@ -238,7 +238,7 @@ func (l Limiter) AllowPermission() error {
 	return nil
 }
 
-// Settle returns settings that are allowed: what somebody asked for must be, the
+// Settle returns settings that are allowed: what the user asked for must be, the
 // rest is made as strict as it has to be. The notes are for people.
 func (l Limiter) Settle(s p.Settings, asked p.Overrides) (p.Settings, []string, error) {
 	if asked.Sandbox != nil {

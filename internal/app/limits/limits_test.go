@@ -49,7 +49,7 @@ allow_key_requests = false
 	if err := l.Allow(bad); err == nil || !strings.Contains(err.Error(), "requirements.toml") {
 		t.Errorf("got %v", err)
 	}
-	// What nobody asked for is made strict enough; what somebody asked for is refused.
+	// What the user did not ask for is made strict enough; what the user asked for is refused.
 	if s, notes, err := l.Settle(bad, p.Overrides{}); err != nil || s.Sandbox.Mode != p.SandboxWorkspaceWrite || len(notes) != 1 {
 		t.Errorf("%+v, %q, %v", s, notes, err)
 	}

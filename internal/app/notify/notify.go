@@ -42,7 +42,7 @@ func (n *Program) Waiting(s p.TurnSummary, why p.Body) {
 	}
 }
 
-// run runs the program. It is the user's: nobody waits for it, and it may outlive us.
+// run runs the program. It is the user's: no caller waits for it, and it may outlive us.
 func (n *Program) run(cwd string, notice func(limit int) map[string]any) {
 	if len(n.Argv) == 0 {
 		return

@@ -59,7 +59,7 @@ func commands(cfg *config.Config, dir string) []Permission {
 	var list []Permission
 	for _, a := range cfg.Allowed(dir) {
 		for _, c := range a.Commands {
-			if words, ok := policy.SplitWords(c); ok { // else somebody has just changed the file
+			if words, ok := policy.SplitWords(c); ok { // else the user has just changed the file
 				list = append(list, Permission{Dir: a.Dir, Prefix: words})
 			}
 		}

@@ -1,4 +1,4 @@
-// Package stdin reads a prompt, or text beside one, from a pipe: as long as somebody may still
+// Package stdin reads a prompt, or text beside one, from a pipe: as long as a writer may still
 // write to it, and no longer.
 package stdin
 
@@ -68,7 +68,7 @@ func readAll(in io.Reader) (string, error) {
 
 // isComing waits for something on stdin beside a prompt, or for its end.
 //
-// Many who start a program leave it an open pipe into which nobody ever writes; we
+// Many who start a program leave it an open pipe into which no writer ever writes; we
 // must not wait for those. But the slow command before us in a pipeline may take minutes
 // to its first byte, and that must not be lost. So we go on without stdin after a while,
 // unless a process other than those that started us can write to it. Nothing is read

@@ -37,10 +37,10 @@ type Place struct {
 	Store config.Store
 
 	Member  nats.Member   // how this process takes part in a fleet
-	Address func() string // where others can join; nil if nobody can
+	Address func() string // where others can join; nil if none can
 	Join    bool          // others can be joined
 
-	// Accept is given what accepts clients from other machines, before anything is opened. nil if nobody can join.
+	// Accept is given what accepts clients from other machines, before anything is opened. nil if no process can join.
 	Accept func(*pipe.Listener)
 
 	Warn func(string) // is given what could not be kept of work trees; nil if nothing is run

@@ -102,7 +102,7 @@ func (c *Conn) fail(err error) {
 
 // receive takes a message from the other side.
 func (c *Conn) receive(m Message) {
-	if m.Nobody {
+	if m.NoListener {
 		c.fail(ErrGone)
 		return
 	}

@@ -60,7 +60,7 @@ func dial(ctx context.Context, bus Bus, address string, o Options) (*Conn, error
 
 // answered takes the answer to the first message.
 func (c *Conn) answered(m Message) error {
-	if m.Nobody {
+	if m.NoListener {
 		return ErrGone
 	}
 	f, err := decode(m.Data)
@@ -141,7 +141,7 @@ func (l *Listener) opened(m Message) {
 	}
 	go c.keepAlive() // ends with the connection
 	select {
-	case <-l.over: // nobody accepts it any more
+	case <-l.over: // it is no longer accepted
 		c.Close()
 		return
 	default:
@@ -179,7 +179,7 @@ func (l *Listener) Accept() (io.ReadWriteCloser, error) {
 	}
 }
 
-// Close ends listening. Connections stay, but for those that nobody has accepted.
+// Close ends listening. Connections stay, but for those that were not accepted.
 func (l *Listener) Close() error {
 	l.close.Do(func() {
 		l.leave()

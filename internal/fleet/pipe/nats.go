@@ -11,12 +11,12 @@ func (b natsBus) Publish(subject, reply string, data []byte) error {
 	return b.nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: data})
 }
 
-// noResponders is the status of a message that nobody received.
+// noResponders is the status of a message that was not received.
 const noResponders = "503"
 
 func (b natsBus) Subscribe(subject string, f func(Message)) (func(), error) {
 	sub, err := b.nc.Subscribe(subject, func(m *nats.Msg) {
-		f(Message{Reply: m.Reply, Data: m.Data, Nobody: len(m.Data) == 0 && m.Header.Get("Status") == noResponders})
+		f(Message{Reply: m.Reply, Data: m.Data, NoListener: len(m.Data) == 0 && m.Header.Get("Status") == noResponders})
 	})
 	if err != nil {
 		return nil, err

@@ -2,7 +2,7 @@
 // processes that can reach the same NATS servers.
 //
 // Messages of NATS arrive in order or not at all. A [Conn] numbers what it sends: if anything is missing it
-// fails, and never skips. Each side says from time to time how much it has sent, so that one that is silent, or that nobody
+// fails, and never skips. Each side says from time to time how much it has sent, so that one that is silent, or that no process
 // listens for any more, is noticed. What the other side has not read yet is bounded.
 //
 // Start reading at [Dial] and [Listen].
@@ -17,21 +17,21 @@ import (
 
 // A Message is one of a [Bus].
 type Message struct {
-	Reply  string // where an answer is expected; empty if none is
-	Data   []byte
-	Nobody bool // instead: nobody listens where a message of ours was sent to
+	Reply      string // where an answer is expected; empty if none is
+	Data       []byte
+	NoListener bool // instead: there is no listener where a message of ours was sent to
 }
 
 // A Bus sends messages to subjects.
 type Bus interface {
-	// Publish sends a message. If nobody listens at its subject and reply is not empty, a message
+	// Publish sends a message. If there is no listener at its subject and reply is not empty, a message
 	// that says so may come there.
 	Publish(subject, reply string, data []byte) error
 
 	// Subscribe calls f for one message after the other, until the returned function is called.
 	Subscribe(subject string, f func(Message)) (func(), error)
 
-	NewInbox() string // a subject that nobody else has
+	NewInbox() string // a subject that no other client has
 	MaxPayload() int  // of a message, in bytes
 }
 
@@ -49,7 +49,7 @@ func (o Options) silence() time.Duration {
 
 // Why a connection ends, or does not come about.
 var (
-	ErrGone   = errors.New("nobody listens there any more")
+	ErrGone   = errors.New("there is no listener any more")
 	ErrSilent = errors.New("the other process does not respond")
 	ErrGap    = errors.New("messages were lost")
 	ErrFull   = errors.New("too many connections at once")

@@ -34,7 +34,7 @@ func (b *fakeBus) Publish(subject, reply string, data []byte) error {
 	if ch := b.subs[subject]; ch != nil {
 		ch <- Message{Reply: reply, Data: bytes.Clone(data)}
 	} else if ch := b.subs[reply]; ch != nil {
-		ch <- Message{Nobody: true}
+		ch <- Message{NoListener: true}
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func TestWhoIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := newBus()
 		if _, err := Dial(t.Context(), bus, "node", Options{}); !errors.Is(err, ErrGone) {
-			t.Errorf("nobody listens: %v", err)
+			t.Errorf("no client listens: %v", err)
 		}
 		_, _ = bus.Subscribe("mute", func(Message) {})
 		if _, err := Dial(t.Context(), bus, "mute", Options{}); !errors.Is(err, ErrSilent) {

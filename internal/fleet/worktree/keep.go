@@ -22,7 +22,7 @@ func (k *Keeper) Ended(s p.TurnSummary) {
 	}
 }
 
-// Waits keeps what a turn has changed that waits for somebody. It does not wait for that.
+// Waits keeps what a turn has changed that waits for a client. It does not wait for that.
 func (k *Keeper) Waits(s p.TurnSummary) {
 	if has(s.Conversation, s.Cwd) {
 		k.start(s.Conversation, s.Turn, true)

@@ -135,7 +135,7 @@ func (k *Keeper) mark(id p.ConversationID, m marker) error {
 	return os.Rename(file+".new", file)
 }
 
-// lock waits until nobody else uses the work tree of a conversation.
+// lock waits until no other process uses the work tree of a conversation.
 func (k *Keeper) lock(id p.ConversationID) (unlock func()) {
 	k.mu.Lock()
 	if k.locks == nil {

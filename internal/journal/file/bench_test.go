@@ -109,7 +109,7 @@ func BenchmarkDelta(b *testing.B) {
 	})
 }
 
-// BenchmarkWrite is what a worker pays for a piece of text that nobody waits for.
+// BenchmarkWrite is what a worker pays for a piece of text that no caller waits for.
 func BenchmarkWrite(b *testing.B) {
 	stores(b, func(b *testing.B, s journal.Store) {
 		sc := benchJournal(b, s).Open("s")

@@ -11,7 +11,7 @@ import (
 )
 
 // held is a conversation that we have locked: the file beside it, which says who
-// we are and which earlier versions lock, and the journal itself, which nobody can
+// we are and which earlier versions lock, and the journal itself, which no process can
 // remove by mistake together with other lock files.
 type held struct {
 	id   string

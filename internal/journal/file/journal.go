@@ -162,7 +162,7 @@ func (j *fileJournal) step(flush, sync *time.Timer) bool {
 		w.textOpen, w.textDue = false, false
 		sync.Stop()
 		w.syncing, w.syncSeq, w.syncSize = true, w.written, w.size
-		go func() { j.synced <- j.file.Sync() }() // syncEnded or nobody takes it; there is room
+		go func() { j.synced <- j.file.Sync() }() // buffered: syncEnded may not take it
 		return true
 	}
 	if w.err != nil && b.Err == nil {
@@ -183,7 +183,7 @@ func (j *fileJournal) syncEnded(err error) {
 		j.Commit(w.syncSeq)
 		return
 	}
-	// After a failed sync nobody knows what is on the disk, and asking again may
+	// After a failed sync it is unknown what is on the disk, and asking again may
 	// answer "all is well" for pages that were thrown away.
 	if w.err == nil {
 		w.err = fmt.Errorf("sync journal: %w", err)

@@ -108,7 +108,7 @@ func makePlan(f File, of uint32, from position) (*plan, error) {
 
 // implausible bounds the numbers that a file of that size can hold, so that one
 // wrong number does not cause a million records. Some room is left for lines
-// that somebody took out by hand.
+// that were removed by hand.
 func implausible(seq uint64, size int64) bool { return seq > uint64(size)/format.LineBytes+1<<14 }
 
 // A recordKey is what the record after it knows of a record.

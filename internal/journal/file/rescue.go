@@ -75,7 +75,7 @@ func (j *fileJournal) rescueRest() {
 	}
 	f, err := j.store.fs.OpenFile(changed.Rescued, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return // nobody was promised anything: the journal has failed
+		return // no caller was promised anything: the journal has failed
 	}
 	defer f.Close()
 	if l := j.encode(batch{records: j.Pending(j.w.written), texts: j.TakeText()}, nil); len(l.buf) > 0 {

@@ -133,7 +133,7 @@ func (s *Store) create(id string, at time.Time) (_ *fileJournal, err error) {
 
 // exists reports whether a conversation that is to be created at a time is there already. It
 // does not look everywhere: that would cost more with each conversation. If its id is of
-// that time, nobody can have created it but in the second of its id or the next.
+// that time, no process can have created it but in the second of its id or the next.
 func (s *Store) exists(id string, at time.Time) bool {
 	find := s.findNear
 	if made, ok := layout.Time(id); ok && !at.Before(made) && at.Sub(made) <= time.Second {

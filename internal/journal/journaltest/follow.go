@@ -93,7 +93,7 @@ func (m *model) write(e *env, j journal.Journal, r *rand.Rand) {
 	}
 }
 
-// append appends entries with the model locked, so that nobody sees a record
+// append appends entries with the model locked, so that no reader sees a record
 // that the model does not know.
 func (m *model) append(j journal.Journal, entries ...journal.Entry) {
 	m.mu.Lock()

@@ -203,7 +203,7 @@ func openItemsSurviveReopen(e *env) {
 
 // Whatever happens, what a reader has seen of the records is there afterwards,
 // and what is there is a prefix of what was appended. A power cut may also leave
-// a hole before records that nobody had seen.
+// a hole before records that no reader had seen.
 func crashKeepsWhatWasSeen(e *env) {
 	r := rand.New(rand.NewPCG(1, 2))
 	e.syncTime = 10 * time.Millisecond

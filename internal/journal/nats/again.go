@@ -78,5 +78,5 @@ func (j *natsJournal) sendBegin() {
 	b := j.link.newBatch(j.store.records(j.id), next, w.Last, nil, w.seq)
 	b.begin()
 	w.meta, w.began, w.sending, w.begins = next, true, true, w.again
-	go func() { j.saved <- b.finish(j.ctx) }() // run takes it, or nobody: there is room
+	go func() { j.saved <- b.finish(j.ctx) }() // buffered: run may have ended
 }

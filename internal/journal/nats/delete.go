@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/journal/nats/refusal"
 )
 
-// Delete implements Store. A message that nobody else can follow fences it first.
+// Delete implements Store. A message that no other message can follow fences it first.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	return s.deleteUnless(ctx, id, nil)
 }

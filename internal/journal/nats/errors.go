@@ -24,7 +24,7 @@ func persist(ctx context.Context, f func(context.Context) error) error {
 	defer cancel()
 	return refusal.UntilLed(ctx, func() error {
 		err := f(ctx)
-		if errors.Is(err, nats.ErrNoResponders) { // a stream that was there has nobody to speak for it
+		if errors.Is(err, nats.ErrNoResponders) { // a stream that was there has no leader
 			err = &jetstream.APIError{Code: 503, Description: "no responders"}
 		}
 		return err

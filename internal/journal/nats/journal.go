@@ -225,7 +225,7 @@ func (j *natsJournal) prepare() {
 		j.sendRecords(nil)
 		return
 	}
-	go func() { j.ready <- before(j.ctx) }() // run takes it, or nobody: there is room
+	go func() { j.ready <- before(j.ctx) }() // buffered: run may have ended
 }
 
 // sendRecords sends everything that waits as one batch. Its first message is sent
@@ -253,7 +253,7 @@ func (j *natsJournal) sendRecords(err error) {
 	b := j.link.newBatch(j.store.records(j.id), next, w.Last, body, w.seq)
 	b.begin()
 	w.meta, w.sending = next, true
-	go func() { j.saved <- b.finish(j.ctx) }() // run takes it, or nobody: there is room
+	go func() { j.saved <- b.finish(j.ctx) }() // buffered: run may have ended
 }
 
 func (j *natsJournal) recordsEnded(d delivery) {
@@ -335,7 +335,7 @@ func (j *natsJournal) sendTexts(st journal.Status, flush *time.Timer) {
 		}
 		waits = append(waits, s)
 	}
-	go func() { j.texted <- awaitTexts(j.ctx, waits, err) }() // run takes it, or nobody: there is room
+	go func() { j.texted <- awaitTexts(j.ctx, waits, err) }() // buffered: run may have ended
 }
 
 // ackTimeout is how long a message may wait for its acknowledgement before it is
@@ -398,7 +398,7 @@ func (j *natsJournal) purgeTexts(more int) {
 	}
 	w.purging, w.textLeft = true, 0
 	before := w.textSeq + 1
-	go func() { // run takes it, or nobody: there is room
+	go func() { // buffered: run may have ended
 		j.purge(j.ctx, before)
 		j.purged <- struct{}{}
 	}()

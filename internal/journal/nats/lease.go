@@ -57,9 +57,9 @@ type lease struct {
 	lapsed  bool   // it has ended, and not everything was begun again
 	member  Member
 	owner   journal.Owner
-	renewed func(until time.Time) // nil if nobody wants to know
+	renewed func(until time.Time) // may be nil
 	lost    func()                // the same
-	timer   *time.Timer           // calls lost; nil if nobody wants to know
+	timer   *time.Timer           // calls lost; may be nil
 	stop    context.CancelFunc
 	done    chan struct{} // closed when nothing renews it any more
 }

@@ -14,7 +14,7 @@ import (
 func (s *Store) recover(ctx context.Context, l *link, id string, o opened) (*natsJournal, error) {
 	err := s.find(ctx, l, id, &o)
 	if err != nil {
-		// Nobody else can open it while the lease lasts: let go of it.
+		// No other process can open it while the lease lasts: let go of it.
 		s.letGo(l, id, o.meta, o.seq, nil)
 		return nil, err
 	}

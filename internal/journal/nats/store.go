@@ -53,7 +53,7 @@ type Options struct {
 	// Join says that Open does not wait for owners that accept clients.
 	Join bool
 	// Accept begins to accept clients from any machine at a subject. It is called once, before this process
-	// counts as alive. If it is nil or fails, nobody on another machine can join.
+	// counts as alive. If it is nil or fails, no process of another machine can join.
 	Accept func(nc *nats.Conn, subject string, lease time.Duration) error
 	// Renewed is called whenever this node's lease was renewed: what it runs must have
 	// ended by then. Lost is called early enough before, if it could not be renewed. nil is fine.
@@ -200,7 +200,7 @@ func (s *Store) Open(ctx context.Context, id string) (journal.Journal, error) {
 	return j, nil
 }
 
-// take opens a conversation that nobody has open.
+// take opens a conversation that no process has open.
 func (s *Store) take(ctx context.Context, id string) (*natsJournal, error) {
 	l, err := s.owner(ctx)
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *Store) take(ctx context.Context, id string) (*natsJournal, error) {
 		begin.Epoch, begin.Node, begin.Begin, begin.Closed = m.Epoch+1, s.node, true, false
 		seq, err := l.deliver(ctx, s.records(id), begin, nil, m.seq)
 		if refusal.IsConflict(err) || errors.As(err, new(*takenError)) {
-			continue // somebody was faster
+			continue // another process was faster
 		}
 		if err != nil {
 			s.letGo(l, id, begin, m.seq, nil)
@@ -236,7 +236,7 @@ func (m *stored) after() meta {
 	return meta{Epoch: m.Epoch, Node: m.Node, Last: m.Last, Bytes: m.Bytes, Closed: m.Closed, Archived: m.Archived}
 }
 
-// free returns the last message of records of a conversation that nobody has open.
+// free returns the last message of records of a conversation that no process has open.
 func (s *Store) free(ctx context.Context, l *link, id string) (*stored, error) {
 	m, err := s.lastRecords(ctx, l, id)
 	if err != nil {

@@ -21,7 +21,7 @@ type view struct {
 
 	mu    sync.Mutex
 	index index              // guarded by mu
-	hints *nats.Subscription // nil until somebody follows; guarded by mu
+	hints *nats.Subscription // nil until a client follows; guarded by mu
 	wake  chan struct{}      // closed when there is news; guarded by mu
 }
 

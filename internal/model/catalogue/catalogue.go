@@ -61,7 +61,7 @@ func (m Model) Window() int64 {
 	return m.Context
 }
 
-// DefaultEffort is the effort to ask for when nobody chose one: medium where the
+// DefaultEffort is the effort to ask for when none was chosen: medium where the
 // model lists it, else none.
 func (m Model) DefaultEffort() string {
 	if slices.Contains(m.Efforts, "medium") {

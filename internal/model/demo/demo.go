@@ -101,7 +101,7 @@ func (r request) tool(name string) string {
 func respond(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // nobody is there any more
+		return // the client has left
 	}
 	var req request
 	if err := json.Unmarshal(body, &req); err != nil {

@@ -293,7 +293,7 @@ func (r replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	return replayReader{io.MultiReader(bytes.NewReader(r.body), iotest.ErrReader(r.end))}.RoundTrip(req)
 }
 
-// endReader is at its end, and notes that somebody looked.
+// endReader is at its end, and notes that it was read.
 type endReader struct{ read bool }
 
 func (r *endReader) Read([]byte) (int, error) {

@@ -322,7 +322,7 @@ func encodeRaw(it *protocol.PromptItem) []byte {
 		head.CallID = head.ID
 	}
 	if it.Kind == protocol.PromptCall && head.CallID != it.WireID {
-		return nil // somebody renamed the call
+		return nil // a program renamed the call
 	}
 
 	if head.Type == "message" && head.ID == "" {

@@ -324,7 +324,7 @@ func (p *parser) chunk(s *Section) (Chunk, error) {
 	return c, e
 }
 
-// chunkLine takes one line into the chunk; false leaves it to somebody else.
+// chunkLine takes one line into the chunk; false leaves it to another section.
 func (p *parser) chunkLine(c *Chunk) bool {
 	line := p.line()
 	switch {

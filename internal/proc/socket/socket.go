@@ -41,9 +41,9 @@ type PatchAnswer struct {
 	Text     string `json:"text"`
 }
 
-// ErrNotServed is returned by Ask in a process that nobody serves: it belongs to no
+// ErrNotServed is returned by Ask in a process without a server: it belongs to no
 // command that is served, or the descriptor was closed on the way.
-var ErrNotServed = errors.New("nobody serves this process")
+var ErrNotServed = errors.New("this process has no server")
 
 // Ask sends a request to whoever serves the command that this process belongs to,
 // and returns the answer. The descriptor is shared by all processes of the command,
@@ -211,7 +211,7 @@ func (d *Desk) remove(conn *os.File) {
 	d.served.Done()
 }
 
-// Close ends all connections and returns when nobody is served. Nil is fine.
+// Close ends all connections and returns when no request is served. Nil is fine.
 func (d *Desk) Close() {
 	if d == nil {
 		return

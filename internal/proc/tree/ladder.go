@@ -38,7 +38,7 @@ type Ladder struct {
 
 	// Sweep, if not nil, kills by a quicker way what it can, and says whom. It
 	// is for processes that live shorter than a look at the process table: it is
-	// called before one, again and again while it finds somebody new.
+	// called before one, again and again while it finds new processes.
 	Sweep func() []int
 
 	// Gone is closed when nothing is left. Nil means that two empty lists in a
@@ -119,7 +119,7 @@ func (l *Ladder) dying(rest []Process) bool {
 	})
 }
 
-// halt stops many processes, one generation after the other, until nobody new is found
+// halt stops many processes, one generation after the other, until no new process is found
 // or the time is up. Who forks at the limit of processes gets no room by this, because
 // who is halted still counts; to kill them one by one would make room for others.
 func (l *Ladder) halt(limit time.Duration) {
@@ -197,7 +197,7 @@ func (l *Ladder) round(sig syscall.Signal) {
 	l.sweep()
 }
 
-// sweep sweeps until nobody new is found. In a storm most processes wait for a
+// sweep sweeps until no new process is found. In a storm most processes wait for a
 // processor, where they can be killed: each pass leaves a fraction, if it follows
 // the one before at once.
 func (l *Ladder) sweep() {

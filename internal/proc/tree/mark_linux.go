@@ -13,7 +13,7 @@ import (
 // have one. If this process belongs to a command itself, its own mark stays the
 // hard limit, so that whoever looks for that one finds the new command as well.
 func NewMark() uint64 {
-	const least, most = 1 << 32, 1 << 62 // nobody's limit by chance; fits a signed number
+	const least, most = 1 << 32, 1 << 62 // no limit that is set by chance; fits a signed number
 	limit, err := fileLocks()
 	if err != nil || limit.Max <= least {
 		return 0

@@ -17,7 +17,7 @@ const lateBound = 10 * time.Second
 // it is gone. It returns how many processes it found, not counting the shim.
 //
 // A shim that lives ends its tree by itself, politely; it is only given the time.
-// Without one the rest is halted first, so that nobody can slip away while
+// Without one the rest is halted first, so that no process can slip away while
 // others die, and then killed.
 //
 // It acts only on processes that are proven to belong to the command: the shim
@@ -78,7 +78,7 @@ func End(id Identity) (bool, error) {
 	if id.Boot != boot || len(shim) == 0 {
 		return false, nil
 	}
-	_ = Signal(shim[0], syscall.SIGCONT) // somebody may have halted it
+	_ = Signal(shim[0], syscall.SIGCONT) // another process may have halted it
 	if err := Signal(shim[0], EndSignal); err != nil {
 		return false, fmt.Errorf("end process %d: %w", id.PID, err)
 	}
@@ -126,7 +126,7 @@ func leaderBelow(shim int, table []Process) Process {
 }
 
 // awaitShim gives a living shim the time to end its Tree: its lifeline is cut.
-// Somebody may have halted it.
+// Another process may have halted it.
 func awaitShim(id Identity, look func() ([]Process, error)) {
 	for _, p := range shimOf(id) {
 		_ = Signal(p, syscall.SIGCONT)
@@ -134,14 +134,14 @@ func awaitShim(id Identity, look func() ([]Process, error)) {
 	l := &Ladder{Tree: func() ([]Process, error) {
 		list, err := look()
 		if len(shimOf(id)) == 0 {
-			return nil, err // nobody to wait for
+			return nil, err // no process to wait for
 		}
 		return append(list, shimOf(id)...), err
 	}}
 	l.await(reclaimBound)
 }
 
-// freeze halts what look finds until it finds nobody new.
+// freeze halts what look finds until it finds no new process.
 func freeze(look func() ([]Process, error)) {
 	frozen := make(map[int]bool)
 	for deadline := time.Now().Add(reclaimBound); time.Now().Before(deadline); {

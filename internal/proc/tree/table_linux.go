@@ -82,7 +82,7 @@ func parseStat(pid int, text []byte) (Process, error) {
 func Table() ([]Process, error) { return tableUntil(time.Time{}) }
 
 // tableUntil is Table that returns what it has at the deadline, if there is one. It
-// begins with the highest numbers: what somebody has started is mostly younger than he is.
+// begins with the highest numbers: what a process has started is mostly younger than it is.
 func tableUntil(deadline time.Time) ([]Process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -124,7 +124,7 @@ func Below() ([]Process, error) {
 	return Descendants(table, os.Getpid()), nil
 }
 
-// Signal signals p and nobody else: the descriptor holds the process
+// Signal signals p and no other: the descriptor holds the process
 // fast, then the start time proves that the number was not used again.
 func Signal(p Process, sig syscall.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
@@ -162,7 +162,7 @@ func KillAll(scoped bool) {
 	}
 }
 
-// CanKillAll reports whether KillAll reaches the command's processes and nobody else.
+// CanKillAll reports whether KillAll reaches the command's processes and no other.
 func CanKillAll(scoped bool) bool { return os.Getpid() == 1 || scoped }
 
 // SweepChildren kills what is right below the calling shim: there the orphans of

@@ -145,7 +145,7 @@ func (s *session) reason(ctx context.Context, call p.CallID) string {
 	return in.Content.Reason
 }
 
-// elicit asks what an MCP server wants to know. A client that cannot ask declines if it started the turn: nobody else may be there.
+// elicit asks what an MCP server wants to know. A client that cannot ask declines if it started the turn: there may be no other client.
 func (f *follower) elicit(q updates.Question) {
 	client := f.s.c.client.Load().Elicitation
 	params := wire.Elicit{SessionID: string(f.s.id), ToolCallID: q.Call.String(), Mode: "form", Message: q.Server + ": " + q.Message, Schema: q.Schema}

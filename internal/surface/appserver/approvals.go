@@ -35,7 +35,7 @@ func (c *conn) reply(id, result json.RawMessage, err error) {
 	if answer.Problem != "" {
 		c.remark(about.ID, []string{answer.Problem})
 	}
-	if _, err := c.s.o.Engine.Submit(c.life, about.ID, answer.Op); err != nil { // somebody else may have been quicker
+	if _, err := c.s.o.Engine.Submit(c.life, about.ID, answer.Op); err != nil { // another client may have answered first
 		c.s.o.Log.Debug("answer", "error", err)
 	}
 }

@@ -95,7 +95,7 @@ func TestConfigRead(t *testing.T) {
 		}
 	}
 	if at(got, "layers") != nil {
-		t.Error("layers that nobody asked for")
+		t.Error("layers that the user did not ask for")
 	}
 	layers := at(c.result("config/read", `{"includeLayers":true}`), "layers").([]any)
 	if len(layers) != 3 || at(layers[0], "name", "type") != "sessionFlags" || at(layers[2], "config", "model") != "m1" {

@@ -34,7 +34,7 @@ type conn struct {
 }
 
 // The bounds of a connection: bytes that wait for a client, requests that are under way, bytes of a message, notifications
-// that nobody waits for, and unknown members that are named in warnings.
+// that no caller waits for, and unknown members that are named in warnings.
 const (
 	maxQueue = 1 << 20
 	maxCalls = 128
@@ -127,7 +127,7 @@ func (c *conn) initialize(_ context.Context, _ *jsonrpc.Request, in wire.Initial
 	}, nil
 }
 
-// handle makes a method that needs an initialized connection, and warns once of each member that nobody knows.
+// handle makes a method that needs an initialized connection, and warns once of each unknown member.
 func handle[P, R any](c *conn, name string, fn func(context.Context, *jsonrpc.Request, P) (R, error)) jsonrpc.Method {
 	params := reflect.TypeFor[P]()
 	return jsonrpc.Handle(name, func(ctx context.Context, r *jsonrpc.Request, in P) (R, error) {
@@ -193,7 +193,7 @@ func (c *conn) follows(id p.ConversationID) *subscription {
 	return t.following.Load()
 }
 
-// use says that somebody uses the conversation: if it was closed it is open again.
+// use says that a client uses the conversation: if it was closed it is open again.
 func (t *thread) use() {
 	next := make(chan struct{})
 	if used := t.used.Swap(&next); used != nil {

@@ -44,7 +44,7 @@ func (c *conn) remove(ctx context.Context, name, method string, how func(context
 	return wire.None{}, nil
 }
 
-// running is the turn of a thread that removing it ends; 0 if nobody follows it, or nothing runs.
+// running is the turn of a thread that removing it ends; 0 if no client follows it, or nothing runs.
 func (s *Server) running(ctx context.Context, id p.ConversationID) p.TurnID {
 	if !s.isLoaded(id) {
 		return 0

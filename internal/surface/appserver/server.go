@@ -2,7 +2,7 @@
 // app-server know: JSON messages in lines on stdio, or in the frames of a WebSocket.
 //
 // It only translates. A thread is a conversation of the engine and a turn one of its turns; each connection
-// follows its threads from the journal by itself, at its own speed, so a slow one holds up nobody and loses nothing. What
+// follows its threads from the journal by itself, at its own speed, so a slow one delays no other client and loses nothing. What
 // an event looks like to a client is package items' business, the shapes are package wire's, sockets are package listen's.
 //
 // What a client may rely on: the answer to a request that starts a turn comes before anything of that turn; the end of a
@@ -71,7 +71,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	conns  map[*conn]bool                    // guarded by mu
-	loaded map[p.ConversationID]*load        // threads that somebody follows, or did lately; guarded by mu
+	loaded map[p.ConversationID]*load        // threads that a client follows, or did lately; guarded by mu
 	queues map[p.ConversationID]*queue.Queue // guarded by mu
 }
 
@@ -91,7 +91,7 @@ type Kind int
 // The kinds of connection.
 const (
 	Shared Kind = iota // they go on
-	Only               // they are interrupted: nobody else can follow them
+	Only               // they are interrupted: no other client can follow them
 )
 
 // Serve answers one client until its stream or ctx ends, one message per line.
@@ -132,10 +132,10 @@ func (s *Server) broadcast(except *conn, method string, params any) {
 type load struct {
 	followers int
 	status    p.Seq       // the event that changed its status last, of those that were reported
-	idle      *time.Timer // runs when nobody follows
+	idle      *time.Timer // runs when no client follows
 }
 
-// unloadAfter is how long a thread counts as loaded when nobody follows it any more.
+// unloadAfter is how long a thread counts as loaded when no client follows it any more.
 const unloadAfter = time.Minute
 
 // enter counts a follower of a thread.
@@ -211,7 +211,7 @@ func (c *conn) closed(id p.ConversationID) {
 	c.later("thread/closed", wire.ThreadRef{ThreadID: string(id)})
 }
 
-// isLoaded reports whether somebody follows a thread, or did lately.
+// isLoaded reports whether a client follows a thread, or did lately.
 func (s *Server) isLoaded(id p.ConversationID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -78,7 +78,7 @@ func (c *conn) threadStart(ctx context.Context, r *jsonrpc.Request, in wire.Thre
 	})
 }
 
-// titleSource is how clients begin the thread that finds a title for another one. Nobody reads what is remarked there.
+// titleSource is how clients begin the thread that finds a title for another one. What is remarked there is not read.
 const titleSource = "thread_title"
 
 // announce notifies everybody that a thread has begun, this client after its answer.

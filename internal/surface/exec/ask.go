@@ -73,7 +73,7 @@ func (a *person) run() {
 				a.put(open[0])
 			}
 		case line, more := <-lines:
-			if !more { // nobody is there any more
+			if !more { // the client has left
 				line, lines = "n", nil
 			}
 			switch {

@@ -11,7 +11,7 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// What an MCP server asks is declined: nobody is there to answer.
+// What an MCP server asks is declined: there is no client to answer.
 func TestQuestionOfAServerIsDeclined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused string
@@ -29,7 +29,7 @@ func TestQuestionOfAServerIsDeclined(t *testing.T) {
 		run.Finish("nobody")
 		r.e.Request().Answer("done")
 		<-r.done
-		if refused != "work: it asked, and nobody can answer, so the answer is no: who? question" {
+		if refused != "work: declined, since there is no interactive client: who? question" {
 			t.Errorf("said %q", refused)
 		}
 	})

@@ -32,8 +32,8 @@ type Options struct {
 	Approve      *p.Approve  // instead of Turn: answer this, and resume its turn
 	TryNow       *p.TryNow   // instead of Turn: end the hold of a turn, and resume it
 	Held         follow.Held // with TryNow: the turn
-	Park         bool        // leave a turn that needs an approval, for somebody to answer later
-	Ask          *Asking     // if not nil, somebody at the terminal answers
+	Park         bool        // leave a turn that needs an approval, to be answered later
+	Ask          *Asking     // if not nil, the user at the terminal answers
 	Out          io.Writer
 	Err          io.Writer
 	OutTerminal  bool                          // Out is a terminal
@@ -53,7 +53,7 @@ type Options struct {
 
 	OwnStop func() bool // see lines.Options
 
-	// Refused is called, if set, for each call that policy or the sandbox refused while nobody
+	// Refused is called, if set, for each call that policy or the sandbox refused while no client
 	// could be asked.
 	Refused func(Refusal)
 }
@@ -72,7 +72,7 @@ type drawing interface {
 	Leave() // instead of Finish: the turn is parked, and has no end
 }
 
-// readTimeout is how long a stopped run waits for somebody to read what it prints.
+// readTimeout is how long a stopped run waits for a client to read what it prints.
 const readTimeout = time.Second
 
 // A ParkedError says that the turn waits for approvals, and was left so.
@@ -88,7 +88,7 @@ func (e *ParkedError) Error() string {
 	return "waiting for approval of " + strings.Join(e.Asks, ", ")
 }
 
-// ErrAnswerNotRead says that the turn completed, and that nobody read its answer
+// ErrAnswerNotRead says that the turn completed, and that its answer was not read
 // before the run was stopped.
 var ErrAnswerNotRead = errors.New("the answer was not read")
 
@@ -99,7 +99,7 @@ var ErrDetached = errors.New("detached")
 var ErrAnswer = errors.New("write the answer")
 
 // Run runs the turn to its end. When ctx ends the turn is stopped, and Run
-// returns when it has stopped, also when nobody reads what is printed.
+// returns when it has stopped, also when what is printed is not read.
 func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	left := false // the turn is parked: cancelling would stop it
@@ -221,15 +221,15 @@ func queued(ctx context.Context, e engine.Engine, id p.ConversationID, last engi
 }
 
 // asked deals with approvals: a person answers, or the turn is left waiting, or the
-// answer is no because nobody is there.
+// answer is no because there is no user.
 type asked struct {
 	o      Options
 	e      engine.Engine
-	person *person // nil if nobody is there
+	person *person // nil if there is no user
 	open   bool
 	waits  []string // what is open
 	hold   *p.Held  // the limit that the turn waits for
-	guest  bool     // the turn was begun by somebody else, who may answer
+	guest  bool     // the turn was begun by another client, which may answer
 	left   bool     // the turn is left; nothing here is changed any more
 
 	wants map[p.CallID]string // what calls are about
@@ -246,14 +246,14 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 		a.waits = slices.DeleteFunc(a.waits, func(w string) bool { return strings.HasPrefix(w, b.Call.String()+": ") })
 	}
 	life := context.WithoutCancel(ctx)
-	answer := func(op p.Op) { _, _ = a.e.Submit(life, a.o.Conversation, op) } // somebody else may have been quicker
+	answer := func(op p.Op) { _, _ = a.e.Submit(life, a.o.Conversation, op) } // another client may have answered first
 	switch q, elicited := ev.Body.(*p.ElicitationRequested); {
 	case elicited && a.person == nil && !a.guest:
 		answer(p.AnswerElicitation{Call: q.Call, Number: q.Number, Action: p.ElicitationDecline})
 	case a.person != nil:
 		a.person.event(ev)
 	case ok && !a.o.Park && !a.guest:
-		answer(p.Approve{Call: ask.Call, Decision: p.Denied, Message: "nobody can be asked"})
+		answer(p.Approve{Call: ask.Call, Decision: p.Denied, Message: "there is no interactive client"})
 	case a.open && a.o.Park:
 		if snap, err := a.e.Resume(life, a.o.Conversation); err == nil && snap.Waiting {
 			a.left = true
@@ -277,7 +277,7 @@ func (a *asked) refusals(ev p.Event) {
 		}
 	case *p.ElicitationRequested:
 		if !a.guest && a.person == nil {
-			why := fmt.Sprintf("it asked, and nobody can answer, so the answer is no: %.500s", strings.Join(strings.Fields(b.Message), " "))
+			why := fmt.Sprintf("declined, since there is no interactive client: %.500s", strings.Join(strings.Fields(b.Message), " "))
 			a.o.Refused(Refusal{a.wants[b.Call], why, p.RefusedQuestion})
 		}
 	case *p.ToolOutput:
@@ -289,7 +289,7 @@ func (a *asked) refusals(ev p.Event) {
 }
 
 // accepted leaves a turn that waited for an approval before our message came: the message is delivered when
-// somebody has answered.
+// a client has answered.
 func (a *asked) accepted(ctx context.Context, r p.Receipt) {
 	if r.State == p.TakenStarted {
 		return
@@ -342,7 +342,7 @@ func wanted(ask *p.ApprovalRequested) string {
 func stopped(ctx context.Context, e engine.Engine, id p.ConversationID, done chan struct{}, end *engine.TurnEnd, err *error) (engine.TurnEnd, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	over := make(chan engine.TurnEnd, 1) // room for the answer: nobody may be left to take it
+	over := make(chan engine.TurnEnd, 1) // buffered: the receiver may have left
 	go func() {                          // ends with life
 		snap, err := e.Resume(life, id)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Follow returns what draws the events of a conversation on Out as they come, for
-// somebody who looks on from elsewhere. It reports the first write that failed.
+// a client that looks on from elsewhere. It reports the first write that failed.
 func Follow(o Options) func(p.Event) error {
 	w := &errWriter{w: o.Out}
 	o.Out, o.Err, o.ErrTerminal = w, w, o.OutTerminal

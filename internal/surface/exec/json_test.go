@@ -200,7 +200,7 @@ func TestJSONToAReaderWhoLeaves(t *testing.T) {
 		r := start(t, func(o *Options) { asJSON(o); o.Out = &closing{2} })
 		m := r.e.Request()
 		m.Message("one")
-		<-r.done // the turn is stopped: nobody is there for its answer
+		<-r.done // the turn is stopped: its answer is not read
 		m.Stopped()
 		if !errors.Is(r.failed, io.ErrClosedPipe) || r.end.End.Reason != p.Interrupted {
 			t.Errorf("end %+v, %v", r.end, r.failed)

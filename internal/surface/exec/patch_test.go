@@ -67,7 +67,7 @@ func TestJSONOfPatches(t *testing.T) {
 		r.wantLines(t,
 			fmt.Sprintf(shape, "started", 0, "in_progress"), fmt.Sprintf(shape, "completed", 0, "completed"),
 			fmt.Sprintf(shape, "started", 1, "in_progress"), fmt.Sprintf(shape, "completed", 1, "failed"),
-			fmt.Sprintf(shape, "completed", 2, "failed"), // declined: nobody is there
+			fmt.Sprintf(shape, "completed", 2, "failed"), // declined: there is no client
 			`{"type":"item.completed","item":{"id":"item_3","type":"agent_message","text":"Changed."}}`,
 			`{"type":"turn.completed","usage":{"input_tokens":140,"cached_input_tokens":0,"cache_write_input_tokens":0,"output_tokens":4,"reasoning_output_tokens":0}}`)
 	})

@@ -136,7 +136,7 @@ func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
 		case p.TakenSteered: // the turn's events stay with the call that has them
 			reports = t.c.reports(t, receipt.Turn)
 		}
-		if t.model != "" { // now nobody can be quicker than us with a reply
+		if t.model != "" { // now no other reply can come before ours
 			t.send(p.Event{}, event.Configured(t.c.id, t.model))
 		}
 		t.r.Release()
@@ -156,7 +156,7 @@ func (t *turnCall) run(ut p.UserTurn) (toolResult, error) {
 }
 
 // join takes over the reports of a turn from its middle on: what its calls are called, and what
-// somebody must be asked, was said before.
+// a client must be asked, was said before.
 func (t *turnCall) join() {
 	t.asks.hold = true
 	var missed []event.Msg // what has begun and not ended
@@ -244,7 +244,7 @@ func (t *turnCall) event(e p.Event) {
 }
 
 // enter finds out whether the turn of an event is reported to this call. It may be from the middle on: if
-// nobody reported it, or the call that did was cancelled and took nothing but its message back.
+// it was not reported, or the call that did was cancelled and took nothing but its message back.
 func (t *turnCall) enter(e p.Event) {
 	_, returned := e.Body.(*p.InputReturned) // of a message that need not have been a part of the turn
 	t.turn, t.mine = e.Turn, t.c.reporter(e.Turn) == t || !returned && t.c.reports(t, e.Turn)
@@ -310,7 +310,7 @@ type eventParams struct {
 
 // send sends the client one message, twice: older clients wait for the bare type. If the client
 // streams the conversation it has got that from the stream.
-// A client that does not read is waited for here, which holds up nobody else.
+// A client that does not read is waited for here, which holds up no other client.
 func (t *turnCall) send(e p.Event, m event.Msg) {
 	params := eventParams{&eventMeta{t.r.ID, t.c.id, e.Seq}, eventID(e), m}
 	_ = t.s.conn.Notify(t.life, "codex/event", params) // if it fails the client is gone

@@ -465,7 +465,7 @@ func TestProgress(t *testing.T) {
 		c.e.Request().Answer("x")
 		for h := (heard{}); bare(h.ID) != "2"; {
 			if _, h = c.next(); h.Method == "notifications/progress" {
-				t.Fatal("progress that nobody asked for")
+				t.Fatal("progress that the user did not ask for")
 			}
 		}
 

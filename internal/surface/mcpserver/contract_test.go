@@ -58,7 +58,7 @@ type toldTo struct {
 	middle   bool     // it may have come in the middle of a message
 	text     string   // the pieces of the message that is under way
 	story    []string // whole events
-	asks     []string // the calls of the turn that somebody must be asked about
+	asks     []string // the calls of the turn that a client must be asked about
 	bare     string   // for a call: the event that has to come under its bare type
 }
 
@@ -207,7 +207,7 @@ func (w *wire) callEvent(l wireLine, line string) {
 func (w *wire) event(v *toldTo, turn string, m event.Msg, line string) {
 	w.t.Helper()
 	if v == nil {
-		w.t.Errorf("nobody follows, and is told %s", line)
+		w.t.Errorf("no client follows, and is told %s", line)
 		return
 	}
 	wrong := func(what string) {
@@ -309,7 +309,7 @@ func (w *wire) answer(l wireLine, line string) {
 	}
 }
 
-// follows reports whether somebody follows a conversation still. A call that was cancelled may have taken its
+// follows reports whether a client follows a conversation still. A call that was cancelled may have taken its
 // message back before the end.
 func (w *wire) follows(conversation string, v *toldTo) bool {
 	if r := w.asked[strings.TrimPrefix(v.name, "call ")]; r != nil && (r.cancelled || r.answered) {

@@ -142,7 +142,7 @@ func (d *desk) answer(w *way, a *asking, reply json.RawMessage, err error) {
 	if !clear && err == nil {
 		d.s.remark(w.life, []string{"an answer to " + a.about() + " could not be read, so it is no: " + shortened(reply)})
 	}
-	_, _ = d.s.o.Engine.Submit(w.life, d.id, op) // somebody else may have been quicker
+	_, _ = d.s.o.Engine.Submit(w.life, d.id, op) // another client may have answered first
 }
 
 // reply is what an answer asks for, and whether it is clear that it does.
@@ -185,7 +185,7 @@ func (q question) refusal() p.Op {
 	if q.elicited != nil {
 		return p.AnswerElicitation{Call: q.Call, Number: q.elicited.Number, Action: p.ElicitationDecline}
 	}
-	return p.Approve{Call: q.Call, Decision: p.Denied, Message: "nobody can be asked"}
+	return p.Approve{Call: q.Call, Decision: p.Denied, Message: "there is no interactive client"}
 }
 
 // resolved withdraws a question that is answered.

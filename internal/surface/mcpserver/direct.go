@@ -35,7 +35,7 @@ func (s *Server) directMethods() []jsonrpc.Method {
 	}
 }
 
-// handle is jsonrpc.Handle, with a warning of each member that nobody knows.
+// handle is jsonrpc.Handle, with a warning of each unknown member.
 func handle[P, R any](s *Server, name string, fn func(context.Context, *jsonrpc.Request, P) (R, error)) jsonrpc.Method {
 	takes := reflect.TypeFor[P]()
 	return jsonrpc.Handle(name, func(ctx context.Context, r *jsonrpc.Request, in P) (R, error) {

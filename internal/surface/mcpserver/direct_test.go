@@ -119,7 +119,7 @@ func TestInterruptRightBehindTheMessage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := direct(t)
 			c.message("2", "work")
-			c.interrupt("3") // and nobody listens
+			c.interrupt("3") // and no client listens
 			c.want(`{"jsonrpc":"2.0","id":2,"result":{}}`, `{"jsonrpc":"2.0","id":3,"result":`+done+`}`)
 			c.e.Idle()
 		})

@@ -49,7 +49,7 @@ func (f *follower) join(ctx context.Context) {
 }
 
 // run follows until ctx ends or the conversation is put aside. One that was closed because
-// it could not be recorded is followed again when somebody uses it.
+// it could not be recorded is followed again when a client uses it.
 func (f *follower) run(ctx context.Context) {
 	defer close(f.done)
 	defer f.asks.close()
@@ -164,7 +164,7 @@ func (s *Server) newListener(ctx context.Context, c *conversation, snap engine.S
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	f.send = func(_ p.Event, id string, m event.Msg) {
-		_ = s.conn.Notify(ctx, "codex/event/"+m.Type(), listenerParams{c.id, id, m}) // if it fails nobody listens
+		_ = s.conn.Notify(ctx, "codex/event/"+m.Type(), listenerParams{c.id, id, m}) // if it fails the client has left
 	}
 	f.asks = newAsker(context.WithoutCancel(ctx), c.desk, byListener, func(q question) (string, any) { return s.directQuestion(c.id, q) })
 	return &listener{f, ctx, cancel}

@@ -62,7 +62,7 @@ func (s *Server) runOnce(ctx context.Context, r *jsonrpc.Request, in onceParams)
 	return s.o.Local.RunOnce(r.UntilEnd(ctx), oneoff.Command{Argv: in.Command, Dir: in.Cwd, Timeout: timeout, Sandbox: in.Sandbox})
 }
 
-// checkSandbox refuses a policy that nobody knows, which must not become one that confines
+// checkSandbox refuses an unknown policy, which must not become one that confines
 // less.
 func checkSandbox(policy *p.SandboxPolicy) error {
 	if policy == nil {

@@ -32,7 +32,7 @@ type logMessage struct {
 // maxNamed is how many unknown members of requests are named at most.
 const maxNamed = 100
 
-// remarkUnknown warns once of each member of a request that nobody knows.
+// remarkUnknown warns once of each unknown member of a request.
 func (s *Server) remarkUnknown(ctx context.Context, request string, members []string) {
 	for _, name := range members {
 		if name != "_meta" && s.named.addUpTo(maxNamed, request+" "+name) {
@@ -46,7 +46,7 @@ func (s *Server) remark(ctx context.Context, remarks []string) {
 	for _, text := range remarks {
 		s.o.Log.Warn(text)
 		if s.initialized.Load() && s.level.Load() <= levelWarning {
-			_ = s.conn.Notify(ctx, "notifications/message", logMessage{levels[levelWarning], "fermata", text}) // if it fails nobody is there
+			_ = s.conn.Notify(ctx, "notifications/message", logMessage{levels[levelWarning], "fermata", text}) // if it fails the client has left
 		}
 	}
 }

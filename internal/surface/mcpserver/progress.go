@@ -12,7 +12,7 @@ import (
 type progress struct {
 	s     *Server
 	ctx   context.Context // ends when the call is cancelled: then nothing more is sent
-	token json.RawMessage // nil: nobody asks
+	token json.RawMessage // nil: it is not asked for
 
 	mu   sync.Mutex // held while it is sent, so that the numbers arrive in order
 	sent int        // how often; guarded by mu
@@ -43,7 +43,7 @@ func (pr *progress) send(message string) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.sent++
-	_ = pr.s.conn.Notify(pr.ctx, "notifications/progress", progressParams{pr.token, pr.sent, message}) // if it fails nobody waits for it
+	_ = pr.s.conn.Notify(pr.ctx, "notifications/progress", progressParams{pr.token, pr.sent, message}) // if it fails no caller waits for it
 }
 
 // beat reports that the call is alive, until the function that it returns is called.

@@ -3,7 +3,7 @@
 // its own form of events and approvals over one follower.
 //
 // It only translates. What a message, a stop or an approval means is the engine's
-// business; order, cancelling and the end of the stream are package jsonrpc's. Nobody here
+// business; order, cancelling and the end of the stream are package jsonrpc's. No code here
 // keeps a list of what is pending: a handler waits for the turn it is about, and its context is
 // the client's interest in it.
 //
@@ -130,7 +130,7 @@ type conversation struct {
 	reporters map[p.TurnID]*turnCall // the call that reports a turn: the first one; nil when its end was reported; guarded by mu
 	streaming *stream                // guarded by mu
 
-	used atomic.Pointer[chan struct{}] // closed when somebody uses it next
+	used atomic.Pointer[chan struct{}] // closed when a client uses it next
 }
 
 func (s *Server) remember(id p.ConversationID) *conversation {

@@ -265,7 +265,7 @@ func (st *stream) send(e p.Event, _ string, m event.Msg) {
 	}
 	if st.begun {
 		ev.Meta = st.meta
-		if st.s.conn.Notify(st.ctx, m.Type(), ev) == nil { // else nobody streams
+		if st.s.conn.Notify(st.ctx, m.Type(), ev) == nil { // else the client has left
 			st.c.mu.Lock()
 			st.c.streamed = max(st.c.streamed, e.Seq)
 			st.c.mu.Unlock()

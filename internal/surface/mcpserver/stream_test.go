@@ -175,7 +175,7 @@ func TestHeldApproval(t *testing.T) {
 		m.Call("call_1", "work", "{}")
 		m.End()
 		c.e.Run().Ask("rm", "x")
-		c.nothing() // nobody streams: it is held
+		c.nothing() // no client is attached: it is held
 		request := `{"type":"exec_approval_request","call_id":"call_1","command":["rm","x"],"cwd":"","reason":"why not"}`
 		c.stream("12", `{"msg":{"type":"task_started"}}`, `{"msg":`+request+`}`)
 		c.want(`{"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"Allow to run ` + "`rm x` in ``" + `?","requestedSchema":{"type":"object","properties":{}},` +
@@ -243,7 +243,7 @@ func TestEndWhileASentMessageWaits(t *testing.T) {
 	})
 }
 
-// Cancelling a message stops its turn also while somebody is asked.
+// Cancelling a message stops its turn also while a client is asked.
 func TestCancelledMessageWhileAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := toolCreated(t, asks)

@@ -92,7 +92,7 @@ func TestQueuedReplyIsHandedBack(t *testing.T) {
 	})
 }
 
-// A stop while somebody is asked takes the question back and is answered.
+// A stop while a client is asked takes the question back and is answered.
 func TestInterruptWhileAnApprovalIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := direct(t)

@@ -35,7 +35,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // nobody is there
+	_, _ = w.Write(append(data, '\n')) // the client has left
 }
 
 // kinds of error of the engine, with what they are in HTTP.

@@ -56,7 +56,7 @@ func TestAnswerByLink(t *testing.T) {
 	if status, text, _ := r.do("POST", "/answer/"+code, "decision=approved", form); status != http.StatusConflict {
 		t.Errorf("a second time: %d %s", status, text)
 	}
-	if status, text, _ := r.do("GET", "/answer/"+code, "", stranger); status != http.StatusOK || !strings.Contains(text, "Nobody is waiting") {
+	if status, text, _ := r.do("GET", "/answer/"+code, "", stranger); status != http.StatusOK || !strings.Contains(text, "No approval is pending") {
 		t.Errorf("%d %s", status, text)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agent/fermata/internal/surface/web/proof"
 )
 
-// guard looks at what every request must have: a Host that is ours, so that no name that somebody points at
+// guard looks at what every request must have: a Host that is ours, so that no name that another site points at
 // this machine gets an answer, and if it says from where it was made, that this is our own page.
 func (s *Server) guard(w http.ResponseWriter, r *http.Request) {
 	setTime(w, strangerTime) // until it is known whose it is
@@ -186,7 +186,7 @@ func (s *Server) hello(w http.ResponseWriter, r *request) {
 	answer(w, http.StatusOK, s.key.Hello(challenge, s.origins[r.Host], s.fresh.Nonce, time.Now().Unix()))
 }
 
-// The length of a challenge, which nobody must be able to have an answer for beforehand.
+// The length of a challenge, to which no answer can be prepared.
 const (
 	minChallenge = 22
 	maxChallenge = 64

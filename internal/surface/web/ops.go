@@ -103,7 +103,7 @@ func (s *Server) deliver(r *request, id p.ConversationID, op p.Op) (p.Receipt, e
 // keyHeader names a request, so that it is carried out once, however often it is sent.
 const keyHeader = "Idempotency-Key"
 
-// uniqueKey is how long a key must be to be taken for one that nobody else uses, such as a UUID.
+// uniqueKey is how long a key must be to be taken for one that no other client uses, such as a UUID.
 const uniqueKey = 20
 
 // opName makes the name of an op from the key of its request. A short key counts for its session only.

@@ -127,7 +127,7 @@ func (s *Server) answerPage(w http.ResponseWriter, r *request) {
 	}
 	question, err := s.hub.Approval(r.Context(), a.Conversation, a.Call)
 	if err != nil || question.HTML == "" {
-		s.plain(w, http.StatusOK, "Nobody is waiting any more", "The approval was answered, or the turn has ended.", "")
+		s.plain(w, http.StatusOK, "No approval is pending", "The approval was answered, or the turn has ended.", "")
 		return
 	}
 	s.plain(w, http.StatusOK, "Allow this?", "", question.HTML+

@@ -268,6 +268,6 @@ func TestForeign(t *testing.T) {
 	}
 	l.Close()
 	if Foreign(t.Context(), origin, key) {
-		t.Error("nobody listens")
+		t.Error("no client listens")
 	}
 }

@@ -104,7 +104,7 @@ type authorizer struct {
 	login  atomic.Pointer[login] // the latest; nil if none is known
 }
 
-// TokenSource returns what gives the token: none if nobody is logged in.
+// TokenSource returns what gives the token: none if there is no login.
 func (a *authorizer) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 	return tokenSource{ctx, a}, nil
 }
@@ -145,7 +145,7 @@ func (a *authorizer) Authorize(ctx context.Context, req *http.Request, resp *htt
 	if used != "" {
 		return a.renew(ctx, used)
 	}
-	text, err := a.logins.Load(a.name, a.url) // somebody may have logged in since
+	text, err := a.logins.Load(a.name, a.url) // the user may have logged in since
 	if l := parseLogin(text); l != nil {
 		a.login.Store(l)
 		return nil

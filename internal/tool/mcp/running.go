@@ -26,7 +26,7 @@ type running struct {
 	over  atomic.Bool
 	shown atomic.Int64 // when progress was shown last, in milliseconds
 
-	unasked atomic.Pointer[string] // what it asked last that nobody could answer, for people; nil if nothing
+	unasked atomic.Pointer[string] // what it asked last that no client could answer, for people; nil if nothing
 }
 
 // begin starts the time limit of a call and makes it known to the session. The caller
@@ -69,7 +69,7 @@ func (ss *session) progress(_ context.Context, req *sdk.ProgressNotificationClie
 	r.restart()
 	now, last := time.Now().UnixMilli(), r.shown.Load()
 	if done := req.Params.Total > 0 && req.Params.Progress >= req.Params.Total; now-last < progressPause && !done {
-		return // nobody could read it
+		return // it could not be read
 	}
 	r.shown.Store(now)
 	r.call.Host.Write(protocol.DeltaProgress, progressLine(req.Params)+"\n")
@@ -113,7 +113,7 @@ func (ss *session) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.Eli
 	}
 	host, ok := r.call.Host.(tool.Elicitor)
 	if !ok || r.call.Settings.Approval == protocol.ApprovalNever {
-		text := "it asked, and nobody can answer, so the answer is no: " + oneLine(req.Params.Message)
+		text := "declined, since there is no interactive client: " + oneLine(req.Params.Message)
 		r.unasked.Store(&text)
 		r.call.Host.Write(protocol.DeltaProgress, text+"\n")
 		return &sdk.ElicitResult{Action: string(protocol.ElicitationDecline)}, nil

@@ -40,10 +40,10 @@ func TestAServerAsksThePerson(t *testing.T) {
 	r.answer = nil
 	never := func(c *tool.Call) { c.Settings.Approval = protocol.ApprovalNever }
 	out := r.call(t.Context(), t, "s__ask", "{}", never).Output
-	if out.Output != "decline <nil> <nil>" || out.Refused != "it asked, and nobody can answer, so the answer is no: Who are you?" || out.RefusedFor != protocol.RefusedQuestion {
+	if out.Output != "decline <nil> <nil>" || out.Refused != "declined, since there is no interactive client: Who are you?" || out.RefusedFor != protocol.RefusedQuestion {
 		t.Errorf("with nobody to ask: %+v", out)
 	}
-	if !strings.Contains(r.written, "it asked, and nobody can answer, so the answer is no: Who are you?\n") {
+	if !strings.Contains(r.written, "declined, since there is no interactive client: Who are you?\n") {
 		t.Errorf("shown: %q", r.written)
 	}
 }

@@ -263,7 +263,7 @@ func (ss *session) startProcess(ctx context.Context) (sdk.Transport, error) {
 		close(p.exited)
 		_ = w.CloseWithError(io.EOF)
 	}()
-	context.AfterFunc(ctx, func() { _ = r.CloseWithError(context.Cause(ctx)) }) // nobody reads any more
+	context.AfterFunc(ctx, func() { _ = r.CloseWithError(context.Cause(ctx)) }) // the reader has left
 	return &sdk.IOTransport{Reader: r, Writer: &limited{command.Input(), s.writeLimit, p.giveUp}, MaxLineLength: -1}, nil
 }
 

@@ -189,7 +189,7 @@ func (t *Tool) approve(call tool.Call, arguments json.RawMessage) *tool.Result {
 		r := refused(fmt.Sprintf("%s of the MCP server %s may not be called here: it runs outside the sandbox, and a limit of this machine or server forbids to approve that", t.of.Name, t.of.Server))
 		return &r
 	case call.Settings.Approval == protocol.ApprovalNever:
-		r := refused(fmt.Sprintf("calling %s of the MCP server %s needs an approval, and nobody can be asked; "+
+		r := refused(fmt.Sprintf("calling %s of the MCP server %s needs an approval, and there is no interactive client; "+
 			"the user can allow it: fermata permissions allow --tool %s.%s", t.of.Name, t.of.Server, t.of.Server, t.of.Name))
 		r.Output.Refused, r.Output.RefusedFor = r.Output.Output, protocol.RefusedTool
 		return &r
@@ -201,7 +201,7 @@ func (t *Tool) approve(call tool.Call, arguments json.RawMessage) *tool.Result {
 	}}
 }
 
-// granted reports whether somebody has approved the call, or the tool for the session.
+// granted reports whether a client has approved the call, or the tool for the session.
 func (t *Tool) granted(call tool.Call) bool {
 	return call.Grant == protocol.Approved || call.Grant == protocol.ApprovedForSession || call.Grants.HasTool(t.of)
 }

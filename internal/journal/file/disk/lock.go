@@ -91,7 +91,7 @@ func ReadOwner(f File) (o journal.Owner) {
 	return o
 }
 
-// Release removes the file while the lock is still held, so that nobody can
+// Release removes the file while the lock is still held, so that no process can
 // have locked a file that is then removed under them without noticing.
 func (l *LockFile) Release() {
 	l.fs.Remove(l.path)

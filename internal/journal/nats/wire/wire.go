@@ -22,14 +22,14 @@ const Header = "Fermata"
 // conversation after them, so that the last one says how it stands.
 type Meta struct {
 	Version  int    `json:"v"`
-	Epoch    uint64 `json:"e"`           // one more each time that somebody opens the conversation
+	Epoch    uint64 `json:"e"`           // one more each time that a process opens the conversation
 	Node     string `json:"n"`           // who wrote it
 	ID       uint64 `json:"d,omitempty"` // what its node calls it
 	Prev     uint64 `json:"p,omitempty"` // sequence of the message of records before it, as the writer knew it
 	Far      uint64 `json:"f,omitempty"` // sequence of one about farRecords records before
 	Last     uint64 `json:"l,omitempty"` // number of the last record
 	Bytes    int64  `json:"b,omitempty"` // of everything written so far, text included
-	Closed   bool   `json:"c,omitempty"` // nobody has the conversation open
+	Closed   bool   `json:"c,omitempty"` // no process has the conversation open
 	Archived bool   `json:"a,omitempty"`
 	Begin    bool   `json:"o,omitempty"` // the epoch begins: what others write in earlier ones does not count
 	Cut      bool   `json:"x,omitempty"` // records before it that have its numbers, or higher ones, are void

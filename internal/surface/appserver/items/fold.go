@@ -48,7 +48,7 @@ type Fold struct {
 	asks     []ask
 }
 
-// An ask is an approval that nobody has given or refused, or a question that nobody has answered.
+// An ask is an approval that no client has given or refused, or a question that no client has answered.
 type ask struct {
 	call        p.CallID
 	elicitation int // which question of an MCP server it is; 0: an approval
@@ -185,7 +185,7 @@ func (f *Fold) Turns() []wire.Turn {
 	return turns
 }
 
-// Resend returns what somebody who has got Turns has to be sent to be where everybody else is: the text so far of messages
+// Resend returns what a client that has Turns has to be sent to be where everybody else is: the text so far of messages
 // that are not finished, how many tokens were used, and the approvals that are open.
 func (f *Fold) Resend() []Note {
 	var list []Note

@@ -1,7 +1,7 @@
 // Package listen lets clients of the app-server come by a unix socket or by TCP. Either way a client upgrades an HTTP request to a
 // WebSocket, and each of its text frames is one message.
 //
-// A unix socket is the user's own: nobody else can open it. TCP needs a bearer token, whatever the address, because every
+// A unix socket is the user's own: no other process can open it. TCP needs a bearer token, whatever the address, because every
 // user of a machine can connect to it. A request that names an Origin comes from a web page and is refused.
 package listen
 
@@ -49,7 +49,7 @@ func Parse(text, defaultSocket string) (Address, error) {
 	return Address{}, fmt.Errorf("listen at %q: want stdio://, unix://PATH or ws://IP:PORT", text)
 }
 
-// ErrInUse says that somebody listens at an address.
+// ErrInUse says that a process listens at an address.
 var ErrInUse = errors.New("already in use")
 
 // Open listens at a unix socket or at a TCP address.
@@ -92,7 +92,7 @@ func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	}
 	u, _ := l.(*net.UnixListener)
 	u.SetUnlinkOnClose(false)
-	if err := errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil { // nobody can connect before
+	if err := errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil { // no client can connect before
 		l.Close()
 		os.Remove(fresh)
 		return nil, err
@@ -117,7 +117,7 @@ func lockDir(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// removeStale removes a socket that nobody listens on.
+// removeStale removes a socket that no process listens on.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {

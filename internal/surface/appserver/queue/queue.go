@@ -47,7 +47,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	state   state // guarded by mu
-	driving bool  // somebody sends what is in it; guarded by mu
+	driving bool  // a goroutine sends what is in it; guarded by mu
 }
 
 // Open reads the queue of a thread. One that was left with messages in it is paused: whatever sent them has gone.
@@ -204,7 +204,7 @@ func (q *Queue) List() (entries []Entry, paused bool) {
 	return slices.Clone(q.state.Entries), q.state.Paused
 }
 
-// Drive reports whether the caller is to send what is in the queue: there is something, and nobody does. It then calls
+// Drive reports whether the caller is to send what is in the queue: there is something, and no goroutine does. It then calls
 // Next until that reports false.
 func (q *Queue) Drive() bool {
 	q.mu.Lock()

@@ -24,14 +24,14 @@ type Options struct {
 
 	// OwnStop, if set, tells whether it was the reader who stopped the turn. Then there
 	// is no turn.failed: the Codex SDK would throw that at its caller, in place of the
-	// AbortError that somebody who aborts waits for.
+	// AbortError that a client that aborts waits for.
 	OwnStop func() bool
 }
 
 // A Printer writes one turn.
 type Printer struct {
 	w      io.Writer
-	failed error       // the first write that failed: nobody reads any more
+	failed error       // the first write that failed: the reader has left
 	onFail func(error) // called once then
 
 	before      p.Usage
@@ -104,7 +104,7 @@ type jsonUsage struct {
 	Cost *float64 `json:"cost_usd,omitempty"` // if the price is known
 }
 
-// New begins a turn. onFail is called once, when nobody reads any more.
+// New begins a turn. onFail is called once, when the reader has left.
 func New(o Options, onFail func(error)) *Printer {
 	j := &Printer{w: o.Out, onFail: onFail, before: o.Before, cost: o.Cost, hideThought: o.HideThought, ownStop: o.OwnStop, items: map[string]*jsonItem{}, behind: map[p.ItemID]string{}}
 	j.line(jsonLine{Type: "thread.started", Thread: o.Conversation})
@@ -120,7 +120,7 @@ func PrintThread(w io.Writer, id p.ConversationID) error {
 	return j.result()
 }
 
-// PrintError writes the line for an error that no turn has reported. If nobody
+// PrintError writes the line for an error that no turn has reported. If no program
 // can read it, that is not ours to report.
 func PrintError(w io.Writer, err error) {
 	j := Printer{w: w, onFail: func(error) {}}

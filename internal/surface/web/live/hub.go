@@ -1,7 +1,7 @@
 // Package live gives pages what they have not seen of a conversation. A [Hub] has one room for each
-// conversation that somebody looks at; the room follows the conversation and folds its transcript
+// conversation that a page shows; the room follows the conversation and folds its transcript
 // once, whatever the number of pages. A page pulls: [View.Next] returns what is new since the last
-// one, however much that is, so that one who is slow is late and holds up nobody.
+// one, however much that is, so that one who is slow is late and delays no other client.
 //
 // What a page has seen is a cursor, the number of the last event, and for items that are open how much of
 // their text. Both mean the same to every server, before and after a restart.
@@ -41,7 +41,7 @@ type opening struct {
 	reply chan *room
 }
 
-// linger is how long a room stays that nobody is in: a page that was reloaded finds it.
+// linger is how long a room stays without a page: a page that was reloaded finds it.
 const linger = 20 * time.Second
 
 // NewHub makes a hub, which ends with ctx.

@@ -17,7 +17,7 @@ type Row struct {
 	Phase string `json:"phase"` // working, waiting, held, ended, or new if there was no turn yet
 }
 
-// A Lobby knows what goes on in all conversations. It looks only while somebody wants to know.
+// A Lobby knows what goes on in all conversations. It looks only while a page asks.
 type Lobby struct {
 	e engine.Engine
 
@@ -104,7 +104,7 @@ func (l *Lobby) Next(ctx context.Context, ver uint64) (Rows, error) {
 
 func (l *Lobby) run() {
 	var waiting []*lobbyAsk
-	var tick <-chan time.Time // nil while nobody wants to know
+	var tick <-chan time.Time // nil while no page asks
 	for {
 		select {
 		case a := <-l.asks:
@@ -222,7 +222,7 @@ func (l *Lobby) phaseOf(s engine.Summary) string {
 	snap, err := l.e.Resume(ctx, s.ID)
 	switch {
 	case err != nil:
-		return "working" // for somebody else
+		return "working" // for another client
 	case !snap.Active:
 		return "ended"
 	case len(snap.PendingApprovals) > 0:

@@ -32,7 +32,7 @@ func NewWebhook(to, secret string) (*Webhook, error) {
 		return nil, fmt.Errorf("notify_webhook.url %q: want https, or http on this machine", to)
 	}
 	if secret == "" {
-		return nil, errors.New("notify_webhook.secret is not set: nobody could know who sent a notification")
+		return nil, errors.New("notify_webhook.secret is not set: the receiver could not know who sent a notification")
 	}
 	return &Webhook{to, secret, client(), []time.Duration{time.Second, 5 * time.Second, 25 * time.Second}}, nil
 }

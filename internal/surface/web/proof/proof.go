@@ -157,7 +157,7 @@ func (k Key) Public() string { return k.public }
 // Print is a short name of the public key, for links.
 func (k Key) Print() string { return printOf(k.public) }
 
-const printLength = 16 // bytes of a SHA-256: nobody finds another key with the same ones
+const printLength = 16 // bytes of a SHA-256: another key with the same ones cannot be found
 
 func printOf(public string) string {
 	raw, _ := base64.RawURLEncoding.DecodeString(public)
@@ -215,7 +215,7 @@ func (h Hello) Answers(challenge, public string) bool {
 
 func answerText(id, origin string) string { return "fermata answer\n" + id + "\n" + origin }
 
-// Answer signs the answer to the request with a claim's id. The origin is in it, so that nobody can pass on the
+// Answer signs the answer to the request with a claim's id. The origin is in it, so that another site cannot pass on the
 // answer of a server that listens elsewhere.
 func (k Key) Answer(id, origin string) string { return k.sign(answerText(id, origin)) }
 

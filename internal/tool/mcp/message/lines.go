@@ -58,7 +58,7 @@ func (f *LineFilter) end() {
 	case !isMessage(line):
 		f.stray(append(line, '\n'))
 	default:
-		_, _ = f.to.Write(append(line, '\n')) // fails when nobody reads any more
+		_, _ = f.to.Write(append(line, '\n')) // fails when the reader has left
 	}
 }
 
