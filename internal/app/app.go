@@ -104,7 +104,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	cfg := w.engineConfig(r)
 	cfg.KeepWaiting, cfg.Changed = o.Serve, uses.notice
 	cfg.TurnEnded, cfg.TurnWaits = o.Watch.Ended, o.Watch.Waits
-	joins := remote.Options{Client: clientName(o.Client), Brings: func() (json.RawMessage, error) { return launched(o, l.Options.Cwd) }}
+	joins := remote.Options{Client: clientName(o.Client), Brings: func() (json.RawMessage, error) { return describeProcess(o, l.Options.Cwd) }}
 	detach := o.Detach || o.Detachable && l.Config.Detach
 	if detach {
 		joins.Serve = connectServe(l.Config.Home)

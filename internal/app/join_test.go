@@ -100,19 +100,19 @@ func TestLimitsOfLaunches(t *testing.T) {
 	w := &shared{limits: limits.Limiter{Limits: policy.Limits{Providers: []string{"openai"}}}}
 	for _, c := range []struct {
 		name    string
-		from    launch
+		from    clientEnvironment
 		refused bool
 	}{
-		{"nothing", launch{}, false},
-		{"other settings", launch{Overrides: []string{"model=\"m\""}, Env: []string{"X=1"}}, false},
-		{"a provider", launch{Overrides: []string{`model_providers.openai.base_url="http://127.0.0.1:1/v1"`}}, true},
-		{"a quoted key", launch{Overrides: []string{` "model_providers" .openai.base_url="http://127.0.0.1:1/v1"`}}, true},
-		{"the short key", launch{Overrides: []string{`openai_base_url="http://127.0.0.1:1/v1"`}}, true},
-		{"a variable", launch{Env: []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}}, true},
-		{"a port", launch{Env: []string{"CODEX_OSS_PORT=1"}}, true},
-		{"a part of an address", launch{Env: []string{"AZURE_RESOURCE_NAME=mine"}}, true},
-		{"a part of a configured address", launch{Env: []string{"REGION=mine"}}, true},
-		{"a part of an address that is the owner's", launch{Env: []string{"TENANT=ours"}}, false},
+		{"nothing", clientEnvironment{}, false},
+		{"other settings", clientEnvironment{Overrides: []string{"model=\"m\""}, Env: []string{"X=1"}}, false},
+		{"a provider", clientEnvironment{Overrides: []string{`model_providers.openai.base_url="http://127.0.0.1:1/v1"`}}, true},
+		{"a quoted key", clientEnvironment{Overrides: []string{` "model_providers" .openai.base_url="http://127.0.0.1:1/v1"`}}, true},
+		{"the short key", clientEnvironment{Overrides: []string{`openai_base_url="http://127.0.0.1:1/v1"`}}, true},
+		{"a variable", clientEnvironment{Env: []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}}, true},
+		{"a port", clientEnvironment{Env: []string{"CODEX_OSS_PORT=1"}}, true},
+		{"a part of an address", clientEnvironment{Env: []string{"AZURE_RESOURCE_NAME=mine"}}, true},
+		{"a part of a configured address", clientEnvironment{Env: []string{"REGION=mine"}}, true},
+		{"a part of an address that is the owner's", clientEnvironment{Env: []string{"TENANT=ours"}}, false},
 	} {
 		c.from.Env = append(c.from.Env, "FERMATA_HOME="+home, "OPENAI_API_KEY=k")
 		loaded, err := load(Options{Dir: t.TempDir(), Overrides: c.from.Overrides}, c.from.getenv)

@@ -22,10 +22,10 @@ import (
 	"github.com/fermata-agent/fermata/internal/tool/mcp"
 )
 
-// A launch is how a client was started. Another process that runs its turns uses that, and not
+// A clientEnvironment is how a client was started. Another process that runs its turns uses that, and not
 // how it was started itself. It holds keys: it is sent to processes of the same user, and kept
 // nowhere.
-type launch struct {
+type clientEnvironment struct {
 	Env       []string     `json:"env"`
 	Dir       string       `json:"dir"` // the directory to work in
 	Profile   string       `json:"profile,omitempty"`
@@ -34,9 +34,9 @@ type launch struct {
 	Snapshots bool         `json:"snapshots,omitempty"`
 }
 
-// launched is how this process was started.
-func launched(o Options, dir string) (json.RawMessage, error) {
-	data, err := json.Marshal(launch{Env: os.Environ(), Dir: dir, Profile: o.Profile, Overrides: o.Overrides, Flags: o.Flags, Snapshots: o.Snapshots})
+// describeProcess is how this process was started.
+func describeProcess(o Options, dir string) (json.RawMessage, error) {
+	data, err := json.Marshal(clientEnvironment{Env: os.Environ(), Dir: dir, Profile: o.Profile, Overrides: o.Overrides, Flags: o.Flags, Snapshots: o.Snapshots})
 	if err != nil {
 		return nil, fmt.Errorf("describe this process: %w", err)
 	}
@@ -44,7 +44,7 @@ func launched(o Options, dir string) (json.RawMessage, error) {
 }
 
 // getenv looks a variable up.
-func (l launch) getenv(name string) string {
+func (l clientEnvironment) getenv(name string) string {
 	for _, v := range slices.Backward(l.Env) {
 		if key, value, ok := strings.Cut(v, "="); ok && key == name {
 			return value
@@ -157,7 +157,7 @@ func (w *shared) forClient(brings any) (engine.TurnConfig, error) {
 	if r != nil {
 		return r.turns(), nil
 	}
-	var from launch
+	var from clientEnvironment
 	if err := json.Unmarshal(raw, &from); err != nil {
 		return engine.TurnConfig{}, fmt.Errorf("read what the client brings: %w", err)
 	}
@@ -187,7 +187,7 @@ func (w *shared) forClient(brings any) (engine.TurnConfig, error) {
 
 // allowLaunch reports whether a client that joins may bring what it does: neither its overrides nor
 // its environment may define a provider that it could not ask for otherwise.
-func (w *shared) allowLaunch(from launch, loaded Loaded) error {
+func (w *shared) allowLaunch(from clientEnvironment, loaded Loaded) error {
 	defined := definesProvider(from.Overrides)
 	for _, name := range loaded.Config.ProviderVariables() {
 		if value := from.getenv(name); value != "" && value != os.Getenv(name) {

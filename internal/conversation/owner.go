@@ -309,7 +309,7 @@ func (o *owner) receive(m message) {
 	if done, ok := m.input.(turn.ModelDone); ok {
 		done.Open = o.partials(p.ItemID{Turn: m.turn, Response: done.Response})
 		if done.Error != nil {
-			done.Refused = o.refused(done.Error)
+			done.Refused = o.refusal(done.Error)
 		}
 		m.input = done
 	}
@@ -337,8 +337,8 @@ func (o *owner) recordFor(m message) {
 	o.durable()
 }
 
-// refused looks up what the history knows of the call that a provider named.
-func (o *owner) refused(err *p.Error) *turn.Refused {
+// refusal looks up what the history knows of the call that a provider named.
+func (o *owner) refusal(err *p.Error) *turn.Refused {
 	if err.Call == nil {
 		return nil
 	}

@@ -110,7 +110,7 @@ func (s *State) Evolve(e p.Event) {
 		}
 	case *p.ApprovalResolved:
 		if ask := s.Request(b.Call); ask != nil {
-			s.Grants = answered(s.Grants, b.Decision, ask)
+			s.Grants = withAnswer(s.Grants, b.Decision, ask)
 		}
 	case *p.TurnEnded:
 		s.Ended = b.Reason
@@ -121,8 +121,8 @@ func (s *State) Evolve(e p.Event) {
 	s.evolveOps(e)
 }
 
-// answered returns the grants after an answer to a question.
-func answered(g policy.Grants, d p.Decision, ask *p.ApprovalRequested) policy.Grants {
+// withAnswer returns the grants after an answer to a question.
+func withAnswer(g policy.Grants, d p.Decision, ask *p.ApprovalRequested) policy.Grants {
 	if ask.MCP != nil {
 		return g.AnsweredTool(d, *ask.MCP)
 	}

@@ -178,7 +178,7 @@ var patchTable = []row{
 
 // Command decides whether a command may run.
 func (r Rules) Command(q CommandRequest) Ruling {
-	f := answered(q.Answer)
+	f := decisionFacts(q.Answer)
 	if r.Grants.Has(q.Argv, q.Cwd) {
 		f |= granted
 	}
@@ -250,7 +250,7 @@ func (r Rules) Denied() Ruling {
 // Patch decides whether a patch may be applied. A confined patch may write
 // inside the roots only, an unconfined one anywhere.
 func (r Rules) Patch(q PatchRequest) Ruling {
-	f := answered(q.Answer)
+	f := decisionFacts(q.Answer)
 	outside, found := r.outside(q.Paths)
 	if !found {
 		f |= inside
@@ -332,7 +332,7 @@ func (r Rules) mode() modes {
 	return readOnly
 }
 
-func answered(d protocol.Decision) facts {
+func decisionFacts(d protocol.Decision) facts {
 	switch d {
 	case "":
 		return 0

@@ -48,10 +48,10 @@ func (f *follower) run(ctx context.Context) error {
 			began = time.Now()
 		}
 		switch {
-		case errors.Is(err, errMoved), read && f.taken(ctx, err, address):
+		case errors.Is(err, errMoved), read && f.isTakenOver(ctx, err, address):
 			continue
 		case read && (address == "" || !errors.Is(err, ErrLost) && !errors.Is(err, ErrLeaving) && f.router.joinable(err) == nil):
-			return ended(err)
+			return withoutStop(err)
 		case time.Since(began) > wait:
 			return err
 		}
@@ -67,8 +67,8 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// taken reports whether a conversation was closed where it was followed because another process has it open now.
-func (f *follower) taken(ctx context.Context, err error, address string) bool {
+// isTakenOver reports whether a conversation was closed where it was followed because another process has it open now.
+func (f *follower) isTakenOver(ctx context.Context, err error, address string) bool {
 	if address == "" || !errors.Is(err, engine.ErrClosed) || errors.Is(err, ErrLeaving) {
 		return false
 	}
@@ -94,7 +94,7 @@ func (f *follower) awaitServe(ctx context.Context) error {
 	return nil
 }
 
-func ended(err error) error {
+func withoutStop(err error) error {
 	if errors.Is(err, errStopped) {
 		return nil
 	}

@@ -48,7 +48,7 @@ func (f *follower) watch(ctx context.Context) error {
 			continue
 		}
 		if err := f.watchStore(ctx, unreached); !errors.Is(err, errMoved) {
-			return ended(err)
+			return withoutStop(err)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (e *Edit) Run(ctx context.Context, call Call) Result {
 		return *wrong
 	}
 	if v.String("path") == "" {
-		return failed(editSchema.Error("the path is empty"))
+		return failure(editSchema.Error("the path is empty"))
 	}
 	p := patch.NewReplace(v.String("path"), v.String("old_text"), v.String("new_text"), v.Bool("replace_all", false))
 	return e.Patch.change(ctx, call, p, call.Settings.Cwd)
@@ -86,7 +86,7 @@ func (w *Write) Run(ctx context.Context, call Call) Result {
 		return *wrong
 	}
 	if v.String("path") == "" {
-		return failed(writeSchema.Error("the path is empty"))
+		return failure(writeSchema.Error("the path is empty"))
 	}
 	return w.Patch.change(ctx, call, patch.NewFile(v.String("path"), v.String("content")), call.Settings.Cwd)
 }

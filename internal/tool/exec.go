@@ -121,7 +121,7 @@ func (e *Exec) Run(ctx context.Context, call Call) Result {
 	}
 	argv := execArgv(v)
 	if len(argv) == 0 || argv[0] == "" {
-		return failed(e.schema().Error("the command is empty"))
+		return failure(e.schema().Error("the command is empty"))
 	}
 	spec := proc.Spec{
 		Argv: argv, Dir: within(call.Settings.Cwd, v.String("workdir")), Timeout: milliseconds(v.Number("timeout_ms", 0)),
@@ -206,7 +206,7 @@ func (e *Exec) finish(ctx context.Context, call Call, v args.Values, l launch, s
 	warnLeft(ctx, call, s.end)
 	c := result(s.end)
 	captured(&c, s.read(nil))
-	question, hint := l.denied(s.end, c)
+	question, hint := l.explainDenial(s.end, c)
 	if question != nil {
 		return *question
 	}
@@ -225,7 +225,7 @@ func (e *Exec) finish(ctx context.Context, call Call, v args.Values, l launch, s
 		res.Output = report(s, 0, c.Elapsed, shown)
 		if hint != "" {
 			res.Output = hint + "\n" + res.Output
-			l.refused(&res, hint)
+			l.noteRefusal(&res, hint)
 		}
 	}
 	return Result{Output: res, Diff: l.desk.diff(ctx, call, e.Shell.Changes)}
@@ -278,10 +278,10 @@ func (WriteStdin) Run(ctx context.Context, call Call) Result {
 	id := protocol.BackgroundID(v.Number("session_id", 0))
 	s, ok := call.Background[id].(*session)
 	if !ok {
-		return failed(fmt.Sprintf("there is no background command with session id %d: %s", id, running(call.Background)))
+		return failure(fmt.Sprintf("there is no background command with session id %d: %s", id, running(call.Background)))
 	}
 	if chars := v.String("chars"); call.Settings.Plan && chars != "" && chars != ctrlC {
-		return failed("nothing was typed: " + planMode) // it may have been started before
+		return failure("nothing was typed: " + planMode) // it may have been started before
 	}
 	note := typeTo(s, v.String("chars"))
 	s.await(ctx, yieldTime(v, stdinYield))

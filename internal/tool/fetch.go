@@ -61,7 +61,7 @@ func (f *Fetch) Run(ctx context.Context, call Call) Result {
 	}
 	u, err := url.Parse(strings.TrimSpace(v.String("url")))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return failed(fetchSchema.Error("the url must be an http or https address without a password"))
+		return failure(fetchSchema.Error("the url must be an http or https address without a password"))
 	}
 	argv := []string{"curl", "-L", u.String()}
 	open := hasNetwork(call.Settings)
@@ -70,7 +70,7 @@ func (f *Fetch) Run(ctx context.Context, call Call) Result {
 	}
 	began := time.Now()
 	text, err := fetch(ctx, u, open)
-	return looked(ctx, call, argv, began, text, err)
+	return lookResult(ctx, call, argv, began, text, err)
 }
 
 // hasNetwork reports whether commands of these settings have a network.
@@ -86,7 +86,7 @@ func (f *Fetch) clear(call Call, argv []string, open bool) *Result {
 		return nil
 	}
 	if approval == protocol.ApprovalNever || !open && f.NoEscalation {
-		r := refused(call, protocol.RefusedBySandbox, "there is no network here, and no approval can be requested")
+		r := refusal(call, protocol.RefusedBySandbox, "there is no network here, and no approval can be requested")
 		return &r
 	}
 	reason := "fetch a web page"

@@ -125,8 +125,8 @@ func similarNames(path string) string {
 	return "; there is " + strings.Join(list, ", ")
 }
 
-// looked is the result of a call that only looked. Clients see it as a command.
-func looked(ctx context.Context, call Call, argv []string, began time.Time, text string, err error) Result {
+// lookResult is the result of a call that only looked. Clients see it as a command.
+func lookResult(ctx context.Context, call Call, argv []string, began time.Time, text string, err error) Result {
 	if ctx.Err() != nil {
 		return Result{Output: protocol.ToolOutput{Aborted: true}}
 	}

@@ -81,7 +81,7 @@ func (g *Grep) Run(ctx context.Context, call Call) Result {
 		q.path = "."
 	}
 	if q.pattern == "" {
-		return failed(grepSchema.Error("the pattern is empty"))
+		return failure(grepSchema.Error("the pattern is empty"))
 	}
 	began := time.Now()
 	root, err := g.Files.locate(call, q.path)
@@ -89,13 +89,13 @@ func (g *Grep) Run(ctx context.Context, call Call) Result {
 		err = fmt.Errorf("there is no such file or directory%s", similarNames(within(call.Settings.Cwd, q.path)))
 	}
 	if err != nil {
-		return looked(ctx, call, q.argv("rg"), began, "", fmt.Errorf("%s: %w", q.path, err))
+		return lookResult(ctx, call, q.argv("rg"), began, "", fmt.Errorf("%s: %w", q.path, err))
 	}
 	if rg := g.ripgrep(); rg != "" {
 		return g.run(ctx, call, q, rg)
 	}
 	text, err := q.search(ctx, g.Files, root)
-	return looked(ctx, call, q.argv("rg"), began, text, err)
+	return lookResult(ctx, call, q.argv("rg"), began, text, err)
 }
 
 // argv is the search as a call of ripgrep.

@@ -54,13 +54,13 @@ func (t *SearchHistory) Run(ctx context.Context, call Call) Result {
 	}
 	words := strings.Fields(strings.ToLower(a.String("query")))
 	if len(words) == 0 {
-		return failed(searchSchema.Error("query is empty"))
+		return failure(searchSchema.Error("query is empty"))
 	}
 	var found []string
 	total := 0
 	for place, err := range places(ctx, t.Events) {
 		if err != nil {
-			return failed("read the conversation: " + err.Error())
+			return failure("read the conversation: " + err.Error())
 		}
 		if at := firstMatch(place.text, words); at >= 0 {
 			total++
@@ -146,23 +146,23 @@ func (t *ReadHistory) Run(ctx context.Context, call Call) Result {
 	}
 	item, what, offset := a.String("item"), a.String("what"), int(a.Number("offset", 0))
 	if item == "" {
-		return failed(readHistorySchema.Error("item is empty"))
+		return failure(readHistorySchema.Error("item is empty"))
 	}
 	var found *place
 	for pl, err := range places(ctx, t.Events) {
 		if err != nil {
-			return failed("read the conversation: " + err.Error())
+			return failure("read the conversation: " + err.Error())
 		}
 		if pl.item == item && (what == "" || pl.part == what) {
 			found = &pl // the last is the output
 		}
 	}
 	if found == nil {
-		return failed(fmt.Sprintf("there is no item %q; search_history names the items", item))
+		return failure(fmt.Sprintf("there is no item %q; search_history names the items", item))
 	}
 	text := found.text
 	if offset < 0 || offset > len(text) {
-		return failed(fmt.Sprintf("item %s has %d bytes, so that there is nothing at %d", item, len(text), offset))
+		return failure(fmt.Sprintf("item %s has %d bytes, so that there is nothing at %d", item, len(text), offset))
 	}
 	from, to := offset, min(len(text), offset+maxHistoryText)
 	for from < len(text) && !utf8.RuneStart(text[from]) {

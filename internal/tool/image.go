@@ -46,7 +46,7 @@ func (v ViewImage) Run(_ context.Context, call Call) Result {
 		return *wrong
 	}
 	if a.String("path") == "" {
-		return failed(imageSchema.Error("path is empty"))
+		return failure(imageSchema.Error("path is empty"))
 	}
 	name := within(call.Settings.Cwd, a.String("path"))
 	image, err := readImage(name, func(real string) error {
@@ -56,7 +56,7 @@ func (v ViewImage) Run(_ context.Context, call Call) Result {
 		return nil
 	})
 	if err != nil {
-		return failed(err.Error())
+		return failure(err.Error())
 	}
 	return Result{Output: protocol.ToolOutput{Output: "image " + name, Content: []protocol.Content{image}}}
 }

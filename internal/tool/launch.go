@@ -36,7 +36,7 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	var instead Result
 	switch l.ruling.Verdict {
 	case policy.Refuse:
-		instead = refusedBy(call, l.ruling)
+		instead = refusalBy(call, l.ruling)
 		return l, &instead
 	case policy.Ask:
 		instead = ask(spec, l.ruling.Text, e.justification)
@@ -48,7 +48,7 @@ func (s *Shell) clear(ctx context.Context, call Call, spec proc.Spec, e escalati
 	}
 	box, err := s.confine(&l.spec, call, l.ruling)
 	if err != nil {
-		instead = failed("the command was not run: " + err.Error())
+		instead = failure("the command was not run: " + err.Error())
 		return l, &instead
 	}
 	l.box = box
@@ -65,9 +65,9 @@ func request(call Call, spec proc.Spec, e escalation) policy.CommandRequest {
 	return policy.CommandRequest{Argv: spec.Argv, Cwd: spec.Dir, Escalated: e.wanted, Answer: call.Grant}
 }
 
-// denied returns what follows if the sandbox kept the command from working: a
+// explainDenial returns what follows if the sandbox kept the command from working: a
 // question, if policy says to ask then, or a hint for the model.
-func (l launch) denied(res proc.Result, c protocol.CommandResult) (question *Result, hint string) {
+func (l launch) explainDenial(res proc.Result, c protocol.CommandResult) (question *Result, hint string) {
 	if l.box == nil || res.Stopped {
 		return nil, ""
 	}
@@ -91,8 +91,8 @@ func (l launch) denied(res proc.Result, c protocol.CommandResult) (question *Res
 	return &q, ""
 }
 
-// refused notes why the sandbox kept the command from working, if no approval could have allowed it.
-func (l launch) refused(out *protocol.ToolOutput, hint string) {
+// refusal notes why the sandbox kept the command from working, if no approval could have allowed it.
+func (l launch) noteRefusal(out *protocol.ToolOutput, hint string) {
 	if hint == "" || l.rules.Approval != protocol.ApprovalNever && !l.rules.NoEscalation {
 		return
 	}

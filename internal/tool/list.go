@@ -66,7 +66,7 @@ func (l *List) Run(ctx context.Context, call Call) Result {
 	}
 	began := time.Now()
 	text, err := l.list(ctx, call, dir, pattern, max(1, depth))
-	return looked(ctx, call, argv, began, text, err)
+	return lookResult(ctx, call, argv, began, text, err)
 }
 
 func (l *List) list(ctx context.Context, call Call, dir, pattern string, depth int) (string, error) {

@@ -108,10 +108,10 @@ func (t *Patch) Run(ctx context.Context, call Call) Result {
 // apply applies the patch in a text.
 func (t *Patch) apply(ctx context.Context, call Call, text, dir string) Result {
 	text, repairs := syntax.Normalize(text)
-	call.repaired(repairs...)
+	call.noteRepair(repairs...)
 	parsed, err := syntax.Parse(text)
 	if err != nil {
-		return failed("error: " + err.Error() + "\nNothing was applied." + patchFormat)
+		return failure("error: " + err.Error() + "\nNothing was applied." + patchFormat)
 	}
 	return t.change(ctx, call, parsed, dir)
 }
@@ -126,18 +126,18 @@ func (t *Patch) change(ctx context.Context, call Call, parsed *syntax.Patch, dir
 	}
 	changes, err := json.Marshal(plan.FileChanges())
 	if err != nil {
-		return failed("error: " + err.Error())
+		return failure("error: " + err.Error())
 	}
 	if call.Grant != "" && !sameJSON(call.Asked, changes) {
 		call.Grant = "" // a file changed meanwhile: the user said yes to something else
 	}
 	if call.Settings.Plan {
-		return refused(call, protocol.RefusedByPlanMode, "the patch was not applied: "+planMode)
+		return refusal(call, protocol.RefusedByPlanMode, "the patch was not applied: "+planMode)
 	}
 	ruling := t.rules(call).Patch(policy.PatchRequest{Paths: plan.Paths(), Answer: call.Grant})
 	switch ruling.Verdict {
 	case policy.Refuse:
-		return refusedBy(call, ruling)
+		return refusalBy(call, ruling)
 	case policy.Ask:
 		return Result{Ask: &protocol.ApprovalRequested{Kind: protocol.ApprovePatch, Cwd: dir, Reason: ruling.Text, RefusedFor: ruling.Reason, Detail: changes}}
 	}

@@ -53,10 +53,10 @@ func (Plan) Run(ctx context.Context, call Call) Result {
 			step.Status = "completed"
 		case "pending", "in_progress", "completed":
 		default:
-			return failed(planSchema.Error("unknown status " + step.Status + "; use pending, in_progress or completed"))
+			return failure(planSchema.Error("unknown status " + step.Status + "; use pending, in_progress or completed"))
 		}
 		if step.Step == "" {
-			return failed(planSchema.Error("a step has no text"))
+			return failure(planSchema.Error("a step has no text"))
 		}
 		plan = append(plan, step)
 	}

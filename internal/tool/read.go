@@ -56,7 +56,7 @@ func (r *Read) Run(ctx context.Context, call Call) Result {
 	}
 	path := v.String("path")
 	if path == "" {
-		return failed(readSchema.Error("the path is empty"))
+		return failure(readSchema.Error("the path is empty"))
 	}
 	first := max(1, int(v.Number("offset", 1)))
 	limit := int(v.Number("limit", readLines))
@@ -64,7 +64,7 @@ func (r *Read) Run(ctx context.Context, call Call) Result {
 		limit = int(v.Number("end_line", 0)) - first + 1
 	}
 	if limit < 1 {
-		return failed(readSchema.Error("the limit must be at least 1"))
+		return failure(readSchema.Error("the limit must be at least 1"))
 	}
 	began := time.Now()
 	var text string
@@ -78,7 +78,7 @@ func (r *Read) Run(ctx context.Context, call Call) Result {
 	if first > 1 || v.Has("limit") || v.Has("end_line") {
 		argv = []string{"sed", "-n", fmt.Sprintf("%d,%dp", first, first+limit-1), path}
 	}
-	return looked(ctx, call, argv, began, text, err)
+	return lookResult(ctx, call, argv, began, text, err)
 }
 
 // file reads lines of a file.

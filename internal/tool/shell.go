@@ -161,7 +161,7 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 	}
 	argv := shellArgv(v)
 	if len(argv) == 0 || argv[0] == "" {
-		return failed(s.schema().Error("the command is empty"))
+		return failure(s.schema().Error("the command is empty"))
 	}
 	spec := proc.Spec{
 		Argv: argv, Dir: within(call.Settings.Cwd, v.String("workdir")), Timeout: s.timeout(v),
@@ -183,12 +183,12 @@ func (s *Shell) Run(ctx context.Context, call Call) Result {
 	warnAppeared(ctx, call, l.box)
 	warnLeft(ctx, call, res)
 	c := out.command(res)
-	question, hint := l.denied(res, c)
+	question, hint := l.explainDenial(res, c)
 	if question != nil {
 		return *question
 	}
 	result := finished(call, res, c, spec.Timeout, hint)
-	l.refused(&result.Output, hint)
+	l.noteRefusal(&result.Output, hint)
 	result.Diff = l.desk.diff(ctx, call, s.Changes)
 	return result
 }
@@ -302,5 +302,5 @@ func notRun(ctx context.Context, err error) Result {
 	if ctx.Err() != nil {
 		return Result{Output: protocol.ToolOutput{Aborted: true}}
 	}
-	return failed("failed to start the command: " + err.Error())
+	return failure("failed to start the command: " + err.Error())
 }

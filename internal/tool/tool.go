@@ -62,16 +62,16 @@ type Call struct {
 // answer.
 func (c Call) parse(s *args.Schema) (args.Values, *Result) {
 	v, err := s.Parse(c.Arguments)
-	c.repaired(v.Repairs...)
+	c.noteRepair(v.Repairs...)
 	if err != nil {
-		r := failed(err.Error())
+		r := failure(err.Error())
 		return v, &r
 	}
 	return v, nil
 }
 
-// repaired notes what had to be repaired before the call could be carried out.
-func (c Call) repaired(notes ...string) {
+// noteRepair notes what had to be repaired before the call could be carried out.
+func (c Call) noteRepair(notes ...string) {
 	if c.repairs != nil {
 		*c.repairs = append(*c.repairs, notes...)
 	}
@@ -134,23 +134,23 @@ type Result struct {
 	Ask *protocol.ApprovalRequested
 }
 
-// failed is the result of a call that was not carried out.
-func failed(text string) Result {
+// failure is the result of a call that was not carried out.
+func failure(text string) Result {
 	return Result{Output: protocol.ToolOutput{Output: text, Failed: true}}
 }
 
-// refused is the answer to a call that policy did not let run.
-func refused(call Call, reason protocol.RefusalReason, text string) Result {
-	r := failed(text)
+// refusal is the answer to a call that policy did not let run.
+func refusal(call Call, reason protocol.RefusalReason, text string) Result {
+	r := failure(text)
 	if call.Grant == "" { // else a client has denied it
 		r.Output.Refused, r.Output.RefusedFor = text, reason
 	}
 	return r
 }
 
-// refusedBy is the result of a call that a ruling refuses.
-func refusedBy(call Call, r policy.Ruling) Result {
-	out := refused(call, r.Reason, r.Text)
+// refusalBy is the result of a call that a ruling refuses.
+func refusalBy(call Call, r policy.Ruling) Result {
+	out := refusal(call, r.Reason, r.Text)
 	if r.Why != "" && out.Output.Refused != "" {
 		out.Output.Refused = r.Why
 	}
@@ -163,7 +163,7 @@ func Run(ctx context.Context, t Tool, call Call) Result {
 	var repairs []string
 	call.repairs = &repairs
 	if name := t.Spec().Name; name != call.Name {
-		call.repaired("took " + call.Name + " for " + name)
+		call.noteRepair("took " + call.Name + " for " + name)
 	}
 	res := t.Run(ctx, call)
 	res.Output.Repairs = repairs

@@ -31,13 +31,13 @@ func (u *UserShell) Run(ctx context.Context, call Call) Result {
 		Command string `json:"command"`
 	}
 	if err := json.Unmarshal([]byte(call.Arguments), &a); err != nil {
-		return failed("failed to parse function arguments: " + err.Error())
+		return failure("failed to parse function arguments: " + err.Error())
 	}
 	args, err := json.Marshal(map[string]any{
 		"command": []string{"bash", "-lc", a.Command}, "timeout_ms": userTimeout.Milliseconds(),
 	})
 	if err != nil {
-		return failed(err.Error())
+		return failure(err.Error())
 	}
 	call.Arguments = string(args)
 	return u.Shell.Run(ctx, call)

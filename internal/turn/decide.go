@@ -257,7 +257,7 @@ func (d *decision) takeApproval(in Approval) error {
 	case p.Approved, p.ApprovedForSession:
 		d.add(resolved)
 	case p.Denied:
-		out := d.state.Calls[i].refused()
+		out := d.state.Calls[i].refusalOutput()
 		out.Output = rejectText(in.Message, out.Command)
 		d.add(resolved, out)
 	case p.Abort:
@@ -532,15 +532,15 @@ func (s State) aborted(now time.Time, c OpenCall, open []Partial) *p.ToolOutput 
 }
 
 func (s State) notRun(c OpenCall) *p.ToolOutput {
-	out := c.refused()
+	out := c.refusalOutput()
 	out.Aborted = true
 	out.Output = notRunText(s.StopReason, out.Command)
 	return out
 }
 
-// refused is the output of a call that must not run, or not again: what it did
+// refusalOutput is the output of a call that must not run, or not again: what it did
 // before it asked is not lost.
-func (c OpenCall) refused() *p.ToolOutput {
+func (c OpenCall) refusalOutput() *p.ToolOutput {
 	out := &p.ToolOutput{Call: c.ID, Failed: true, Command: c.tried()}
 	if out.Command != nil {
 		out.Elapsed = out.Command.Elapsed

@@ -113,8 +113,8 @@ const (
 )
 
 // Printing says where a turn is printed, and how. Colour is for progress only.
-func Printing(s Streams, color string) exec.Options {
-	o := exec.Options{Out: s.RawOut, Err: s.RawErr, OutTerminal: Terminal(s.RawOut), ErrTerminal: Terminal(s.RawErr)}
+func Printing(s Streams, color string) exec.Output {
+	o := exec.Output{Out: s.RawOut, Err: s.RawErr, OutTerminal: Terminal(s.RawOut), ErrTerminal: Terminal(s.RawErr)}
 	o.Width = func() int { return Columns(s.RawErr) }
 	term := os.Getenv("TERM")
 	o.Plain = term == "" || term == "dumb"

@@ -116,14 +116,13 @@ func show(ctx context.Context, e *engine.Local, id p.ConversationID, s cli.Strea
 		return err
 	}
 	o := cli.Printing(cli.NewStreams(s.In, s.RawOut, s.RawOut), cli.ColorAuto)
-	o.Conversation = id
 	o.Markdown = markdownFor(o)
-	return exec.Show(o, &t)
+	return exec.Show(o, id, &t)
 }
 
 // markdownFor draws Markdown as the terminal UI does, or is nil: what a pipe, a file or a
 // terminal without escape codes gets is the text as the model wrote it.
-func markdownFor(o exec.Options) func(string, int) []string {
+func markdownFor(o exec.Output) func(string, int) []string {
 	if !o.OutTerminal || o.Plain {
 		return nil
 	}

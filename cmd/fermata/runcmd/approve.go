@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agent/fermata/cmd/fermata/cli"
 	"github.com/fermata-agent/fermata/engine"
 	"github.com/fermata-agent/fermata/internal/app"
+	"github.com/fermata-agent/fermata/internal/surface/exec"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -82,7 +83,7 @@ func approve(ctx context.Context, s cli.Streams, f approveFlags, a []string) err
 		return err
 	}
 	answer := p.Approve{Call: call, Decision: f.decision(), Message: f.message}
-	o := cli.Printing(s, cli.ColorAuto)
+	o := exec.Options{Output: cli.Printing(s, cli.ColorAuto)}
 	o.Conversation, o.Approve, o.Before, o.Notices = id, &answer, snap.Usage, append(notices(r.Warnings), snap.Recovered...)
 	o.HideThought = r.Config.HideReasoning
 	o.Park, o.JSON, o.ResumeFlags = true, f.json, resumeFlags(r.Config, snap.Settings)

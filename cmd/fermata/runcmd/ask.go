@@ -13,14 +13,14 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// attended reports whether the terminal is interactive, so that approvals can be asked for.
-func (f execFlags) attended(s cli.Streams) bool {
+// isInteractive reports whether the terminal is interactive, so that approvals can be asked for.
+func (f execFlags) isInteractive(s cli.Streams) bool {
 	return !f.json && !f.park && cli.Terminal(s.In) && cli.Terminal(s.RawErr)
 }
 
-// asking is how that person is asked.
-func asking(s cli.Streams, r *app.App) *exec.Asking {
-	return &exec.Asking{In: s.In, Offer: func(ask *p.ApprovalRequested) (string, func() error, bool) {
+// newPrompt is how that person is asked.
+func newPrompt(s cli.Streams, r *app.App) *exec.Prompt {
+	return &exec.Prompt{In: s.In, Offer: func(ask *p.ApprovalRequested) (string, func() error, bool) {
 		if ask.MCP != nil {
 			what := fmt.Sprintf("don't ask again for %s of the MCP server %s", safetext.ShowLine(ask.MCP.Name), safetext.ShowLine(ask.MCP.Server))
 			return what, func() error { return r.Projects.Allow(r.Projects.OfferTool(*ask.MCP, ask.Cwd)) }, true

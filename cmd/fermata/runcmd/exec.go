@@ -243,16 +243,7 @@ var errEphemeral = errors.New("--ephemeral cannot be combined with --park, --det
 
 // runExec runs one turn. name is the conversation to resume, if any.
 func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []string) error {
-	if !slices.Contains([]string{cli.ColorAlways, cli.ColorNever, cli.ColorAuto}, f.color) {
-		return cli.Usagef("--color must be always, never or auto, not %q", f.color)
-	}
-	if len(a) > 1 {
-		return cli.Usagef("exec: want one prompt, got %d arguments", len(a))
-	}
-	if err := f.check(name); err != nil {
-		return err
-	}
-	if err := checkAnswerFile(f.answerTo); err != nil {
+	if err := f.check(name, a); err != nil {
 		return err
 	}
 	in, err := f.input(s, a)
@@ -268,20 +259,13 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	if err := f.fleet.apply(ctx, r); err != nil {
 		return err
 	}
-	o := cli.Printing(s, f.color)
+	o := exec.Options{Output: cli.Printing(s, f.color)}
 	ctx, stopped := runSignals(ctx, r.Detached || f.fleet.on, &o)
 	context.AfterFunc(ctx, r.Engine.Leave)
 	if o.Turn.Content, err = r.Messages().Expand(ctx, in.content); err != nil {
 		return cli.StoppedBy(stopped(), err)
 	}
-	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)
-	o.HideThought = r.Config.HideReasoning
-	if r.Config.Originator == sdkOriginator { // it stops a turn by SIGTERM
-		o.OwnStop = func() bool { return stopped() == unix.SIGTERM }
-	}
-	if f.attended(s) {
-		o.Ask = asking(s, r)
-	}
+	f.setOptions(s, r, stopped, &o)
 	if err := f.fleet.reserve(ctx, r, o); err != nil {
 		return cli.StoppedBy(stopped(), err)
 	}
@@ -289,6 +273,23 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 	if err := f.conversation(ctx, s, r, name, in.schema, &o); err != nil {
 		return cli.StoppedBy(stopped(), err)
 	}
+	return f.runSubmitted(ctx, s, r, o, stopped)
+}
+
+// setOptions sets what flags and configuration say of the output and of approvals.
+func (f execFlags) setOptions(s cli.Streams, r *app.App, stopped func() os.Signal, o *exec.Options) {
+	o.Ephemeral, o.JSON, o.Park, o.Notices = f.ephemeral, f.json, f.park, notices(r.Warnings)
+	o.HideThought = r.Config.HideReasoning
+	if r.Config.Originator == sdkOriginator { // it stops a turn by SIGTERM
+		o.OwnStop = func() bool { return stopped() == unix.SIGTERM }
+	}
+	if f.isInteractive(s) {
+		o.Prompt = newPrompt(s, r)
+	}
+}
+
+// runSubmitted runs the turn, here or on a machine of the fleet, and says what was refused in it.
+func (f execFlags) runSubmitted(ctx context.Context, s cli.Streams, r *app.App, o exec.Options, stopped func() os.Signal) error {
 	e, err := f.fleet.submit(ctx, s, r, o)
 	if err != nil {
 		return f.fleet.explain(o, stopped(), err)
@@ -308,8 +309,12 @@ func runExec(ctx context.Context, s cli.Streams, f execFlags, name string, a []s
 }
 
 // check refuses flags that contradict each other, or of which one would be ignored.
-func (f execFlags) check(name string) error {
+func (f execFlags) check(name string, a []string) error {
 	switch {
+	case !slices.Contains([]string{cli.ColorAlways, cli.ColorNever, cli.ColorAuto}, f.color):
+		return cli.Usagef("--color must be always, never or auto, not %q", f.color)
+	case len(a) > 1:
+		return cli.Usagef("exec: want one prompt, got %d arguments", len(a))
 	case f.ephemeral && (f.park || f.last || name != "" || f.Detach):
 		return cli.Usagef("%w", errEphemeral)
 	case f.last && name != "":
@@ -319,7 +324,7 @@ func (f execFlags) check(name string) error {
 	case f.now && f.returned:
 		return cli.Usagef("--now tries the turn again that waits; it sends no message, so leave out --returned")
 	}
-	return nil
+	return checkAnswerFile(f.answerTo)
 }
 
 // awaitOthers waits for turns that run in this process and that it did not follow: other processes started or resumed
@@ -342,7 +347,7 @@ func runTurn(ctx context.Context, s cli.Streams, e engine.Engine, o exec.Options
 	}
 	var parked *exec.ParkedError
 	if errors.As(err, &parked) {
-		return waiting(s, o, parked)
+		return explainWait(s, o, parked)
 	}
 	if errors.Is(err, exec.ErrAnswerNotRead) { // nor would anybody read what we say of it
 		return &cli.ExitError{Code: cli.SignalCode(stopped())}
@@ -363,13 +368,13 @@ func runTurn(ctx context.Context, s cli.Streams, e engine.Engine, o exec.Options
 		}
 	}
 	if err != nil {
-		return unwritten(s, o, end, err)
+		return outputError(s, o, end, err)
 	}
 	return exitFor(end, stopped())
 }
 
-// waiting tells what a parked turn waits for, and how to answer.
-func waiting(s cli.Streams, o exec.Options, e *exec.ParkedError) error {
+// explainWait tells what a parked turn waits for, and how to answer.
+func explainWait(s cli.Streams, o exec.Options, e *exec.ParkedError) error {
 	if o.JSON {
 		lines.PrintError(s.Out, fmt.Errorf("conversation %s: %w", o.Conversation, e))
 	}
@@ -392,9 +397,9 @@ func waiting(s cli.Streams, o exec.Options, e *exec.ParkedError) error {
 // foldWidth is where lines of a command are broken that waits for approval.
 const foldWidth = 160
 
-// unwritten is how a run ends whose stdout took no more. A reader that has left
+// outputError is how a run ends whose stdout took no more. A reader that has left
 // has seen what it wanted: there is something to say only if the turn was stopped for it.
-func unwritten(s cli.Streams, o exec.Options, end engine.TurnEnd, err error) error {
+func outputError(s cli.Streams, o exec.Options, end engine.TurnEnd, err error) error {
 	left := errors.Is(err, unix.EPIPE)
 	if end.End.Reason == p.Completed && left {
 		return &cli.ExitError{Code: cli.ExitStdoutClosed}
@@ -423,7 +428,7 @@ func exitFor(end engine.TurnEnd, by os.Signal) error {
 // conversation finds the conversation to resume, or begins one.
 func (f execFlags) conversation(ctx context.Context, s cli.Streams, r *app.App, name string, schema json.RawMessage, o *exec.Options) error {
 	from := r.Config.ExecSettings
-	if f.park || o.Ask != nil { // a user will answer, so what the configuration says of asking counts
+	if f.park || o.Prompt != nil { // a user will answer, so what the configuration says of asking counts
 		from = r.Config.Settings
 	}
 	if name == "" && !f.last {

@@ -47,7 +47,7 @@ func dial(ctx context.Context, bus Bus, address string, o Options) (*Conn, error
 	defer cancel()
 	select {
 	case m := <-answers:
-		err = c.answered(m)
+		err = c.acceptAnswer(m)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -58,8 +58,8 @@ func dial(ctx context.Context, bus Bus, address string, o Options) (*Conn, error
 	return c, nil
 }
 
-// answered takes the answer to the first message.
-func (c *Conn) answered(m Message) error {
+// acceptAnswer takes the answer to the first message.
+func (c *Conn) acceptAnswer(m Message) error {
 	if m.NoListener {
 		return ErrGone
 	}
@@ -99,7 +99,7 @@ const maxWaiting = 64
 // Listen listens at an address.
 func Listen(bus Bus, address string, o Options) (*Listener, error) {
 	l := &Listener{bus: bus, o: o, ready: make(chan *Conn, maxWaiting), over: make(chan struct{})}
-	leave, err := bus.Subscribe(address, l.opened)
+	leave, err := bus.Subscribe(address, l.acceptOpen)
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s: %w", address, err)
 	}
@@ -107,8 +107,8 @@ func Listen(bus Bus, address string, o Options) (*Listener, error) {
 	return l, nil
 }
 
-// opened answers a first message.
-func (l *Listener) opened(m Message) {
+// acceptOpen answers a first message.
+func (l *Listener) acceptOpen(m Message) {
 	f, err := decode(m.Data)
 	if err != nil || f.kind != kindOpen || m.Reply == "" || len(f.payload) <= 8 {
 		return // not one of ours

@@ -234,7 +234,7 @@ func TestVersionsAreCompared(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &Conn{}
-		if err := c.answered(<-answers); !errors.As(err, new(*VersionError)) {
+		if err := c.acceptAnswer(<-answers); !errors.As(err, new(*VersionError)) {
 			t.Errorf("error %v", err)
 		}
 	})

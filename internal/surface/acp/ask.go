@@ -32,7 +32,7 @@ func (f *follower) ask(a updates.Ask) {
 	call.ID = a.Call.String()
 	f.put(updates.Resolved{Call: a.Call}, "session/request_permission", wire.RequestPermission{
 		SessionID: string(f.s.id), ToolCall: call, Options: f.permissionOptions(offer),
-	}, func(result json.RawMessage, err error) { f.s.answered(a.Call, offer, result, err) })
+	}, func(result json.RawMessage, err error) { f.s.submitAnswer(a.Call, offer, result, err) })
 }
 
 // put asks the client something. The answer comes in another goroutine; what is asked is withdrawn when it is resolved otherwise.
@@ -92,8 +92,8 @@ func (f *follower) permissionOptions(offer *project.Permission) []wire.Permissio
 	return append(list, wire.PermissionOption{ID: string(p.Abort), Name: "Deny and stop the turn", Kind: wire.RejectOnce})
 }
 
-// answered takes the user's answer. An error, and what cannot be read, is a no; the engine takes the first answer and refuses others.
-func (s *session) answered(call p.CallID, offer *project.Permission, result json.RawMessage, err error) {
+// submitAnswer takes the user's answer. An error, and what cannot be read, is a no; the engine takes the first answer and refuses others.
+func (s *session) submitAnswer(call p.CallID, offer *project.Permission, result json.RawMessage, err error) {
 	ctx, op := s.c.life, p.Approve{Call: call, Decision: p.Denied}
 	var in wire.Permission
 	switch {

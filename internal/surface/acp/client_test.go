@@ -248,7 +248,7 @@ func (c *client) result(method, params string) map[string]any {
 	return r
 }
 
-// refused makes a request and returns its error in short.
+// refusal makes a request and returns its error in short.
 func (c *client) refused(method, params string) string {
 	c.t.Helper()
 	m := c.response(c.ask(method, params))

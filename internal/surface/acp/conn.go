@@ -81,7 +81,7 @@ func (c *conn) authenticate(_ context.Context, _ *jsonrpc.Request, in wire.Authe
 		return wire.None{}, badParams("there is no way to log in called %q", in.MethodID)
 	}
 	_, _, err := c.s.o.Settings(settingsFor(""))
-	return wire.None{}, refused(err)
+	return wire.None{}, refusal(err)
 }
 
 func badParams(format string, args ...any) error {
@@ -92,8 +92,8 @@ func notFound(id string) error {
 	return jsonrpc.Errorf(wire.CodeNotFound, "there is no session %s here: load it first, or see session/list", id)
 }
 
-// refused is an error of the configuration in the form that clients know: they offer a login if that is what is missing.
-func refused(err error) error {
+// refusal is an error of the configuration in the form that clients know: they offer a login if that is what is missing.
+func refusal(err error) error {
 	var key *config.MissingKeyError
 	switch {
 	case err == nil:

@@ -211,7 +211,7 @@ func (s *session) choose(now p.Settings, option, value string) (p.Overrides, err
 	}
 	over, _, err := s.c.s.o.Change(now, req)
 	if err != nil {
-		return p.Overrides{}, refused(err)
+		return p.Overrides{}, refusal(err)
 	}
 	over.Plan = plan
 	return over, nil
@@ -221,7 +221,7 @@ func (s *session) choose(now p.Settings, option, value string) (p.Overrides, err
 func (s *session) notChosen(option, value string, now p.Settings) error {
 	for _, m := range modes {
 		if m.ID == value && option == "mode" {
-			return refused(s.c.s.o.Local.Allows(m.apply(now)))
+			return refusal(s.c.s.o.Local.Allows(m.apply(now)))
 		}
 	}
 	return badParams("%s: there is no %q", option, value)

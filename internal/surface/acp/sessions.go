@@ -38,7 +38,7 @@ func (c *conn) newSession(ctx context.Context, r *jsonrpc.Request, in wire.NewSe
 	}
 	settings, remarks, err := c.s.o.Settings(settingsFor(in.Cwd))
 	if err != nil {
-		return none, refused(err)
+		return none, refusal(err)
 	}
 	id, err := c.s.o.Engine.Create(ctx, settings)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *conn) openSession(ctx context.Context, r *jsonrpc.Request, in wire.Open
 	}
 	remarks := snap.Recovered
 	if over, more, err := c.s.o.Change(snap.Settings, settingsFor(in.Cwd)); err != nil {
-		return none, refused(err)
+		return none, refusal(err)
 	} else if over.Cwd != nil && *over.Cwd != snap.Settings.Cwd {
 		remarks = append(remarks, more...)
 		if _, err := c.s.o.Engine.Submit(ctx, id, p.Configure{Overrides: p.Overrides{Cwd: over.Cwd}}); err != nil {

@@ -14,8 +14,8 @@ import (
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Asking is how a person at the terminal is asked for approvals, and what MCP servers want to know.
-type Asking struct {
+// Prompt is how a person at the terminal is asked for approvals, and what MCP servers want to know.
+type Prompt struct {
 	In io.Reader // the terminal; read a line at a time, and only when there is a question
 
 	// Offer returns what can be allowed for good besides an approval, in words, and what
@@ -23,10 +23,10 @@ type Asking struct {
 	Offer func(*p.ApprovalRequested) (what string, remember func() error, ok bool)
 }
 
-// A person answers the approvals of a turn, and the questions of MCP servers, one after the other. Its goroutine, which ends with
+// A prompter answers the approvals of a turn, and the questions of MCP servers, one after the other. Its goroutine, which ends with
 // Run, is the only one that submits answers.
-type person struct {
-	asking *Asking
+type prompter struct {
+	asking *Prompt
 	e      engine.Engine
 	id     p.ConversationID
 	screen *watched
@@ -35,13 +35,13 @@ type person struct {
 	offer  map[p.CallID]func() error // what an answer of p remembers
 }
 
-func newPerson(ctx context.Context, e engine.Engine, o Options, w *watched) *person {
-	a := &person{asking: o.Ask, e: e, id: o.Conversation, screen: w, events: make(chan p.Event), ctx: ctx, offer: map[p.CallID]func() error{}}
+func newPrompter(ctx context.Context, e engine.Engine, o Options, w *watched) *prompter {
+	a := &prompter{asking: o.Prompt, e: e, id: o.Conversation, screen: w, events: make(chan p.Event), ctx: ctx, offer: map[p.CallID]func() error{}}
 	go a.run()
 	return a
 }
 
-func (a *person) event(e p.Event) {
+func (a *prompter) event(e p.Event) {
 	switch e.Body.(type) {
 	case *p.ApprovalRequested, *p.ApprovalResolved, *p.ElicitationRequested, *p.ElicitationResolved:
 		select {
@@ -51,7 +51,7 @@ func (a *person) event(e p.Event) {
 	}
 }
 
-func (a *person) run() {
+func (a *prompter) run() {
 	var open []questions.Question
 	var lines chan string // of the terminal; nil until there is a question
 	for {
@@ -90,7 +90,7 @@ func (a *person) run() {
 }
 
 // read sends the lines of the terminal. A read cannot be stopped: it ends with the process.
-func (a *person) read(lines chan<- string) {
+func (a *prompter) read(lines chan<- string) {
 	defer close(lines)
 	for in := bufio.NewScanner(a.asking.In); in.Scan(); {
 		select {
@@ -102,7 +102,7 @@ func (a *person) read(lines chan<- string) {
 }
 
 // put shows a question.
-func (a *person) put(q questions.Question) {
+func (a *prompter) put(q questions.Question) {
 	if q.Elicitation != nil {
 		a.screen.ask(q.Text(), "your answer? ")
 		return
@@ -111,8 +111,8 @@ func (a *person) put(q questions.Question) {
 }
 
 // reply submits what a person typed to an MCP server, or asks again.
-func (a *person) reply(q questions.Question, line string, there bool) {
-	a.screen.answered()
+func (a *prompter) reply(q questions.Question, line string, there bool) {
+	a.screen.clearQuestion()
 	op, err := q.Answer(line, there)
 	if err == nil {
 		_, err = a.e.Submit(context.WithoutCancel(a.ctx), a.id, op)
@@ -123,7 +123,7 @@ func (a *person) reply(q questions.Question, line string, there bool) {
 }
 
 // ask shows an approval.
-func (a *person) ask(q *p.ApprovalRequested) {
+func (a *prompter) ask(q *p.ApprovalRequested) {
 	choices := "y yes · a yes, and the same again in this conversation"
 	if q.Kind == p.ApprovePatch {
 		choices = "y yes"
@@ -139,8 +139,8 @@ func (a *person) ask(q *p.ApprovalRequested) {
 }
 
 // answer submits what a person typed, or asks again.
-func (a *person) answer(q *p.ApprovalRequested, line string) {
-	a.screen.answered()
+func (a *prompter) answer(q *p.ApprovalRequested, line string) {
+	a.screen.clearQuestion()
 	op := p.Approve{Call: q.Call}
 	switch word := strings.ToLower(strings.TrimSpace(line)); word {
 	case "y", "yes":

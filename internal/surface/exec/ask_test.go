@@ -12,12 +12,12 @@ import (
 
 // startAsked starts a turn in which a call asks for approval, at a terminal on which a person
 // then types.
-func startAsked(t *testing.T, a *Asking) (*run, io.Writer) {
+func startAsked(t *testing.T, a *Prompt) (*run, io.Writer) {
 	t.Helper()
 	in, typed := io.Pipe()
 	t.Cleanup(func() { typed.Close() })
 	a.In = in
-	r := start(t, func(o *Options) { o.ErrTerminal, o.Plain, o.Ask = true, true, a })
+	r := start(t, func(o *Options) { o.ErrTerminal, o.Plain, o.Prompt = true, true, a })
 	m := r.e.Request()
 	m.Call("c", "work", "{}")
 	m.End()
@@ -40,7 +40,7 @@ func TestAPersonAnswers(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			remembered := false
-			r, person := startAsked(t, &Asking{Offer: func(*p.ApprovalRequested) (string, func() error, bool) {
+			r, person := startAsked(t, &Prompt{Offer: func(*p.ApprovalRequested) (string, func() error, bool) {
 				return "always", func() error { remembered = true; return nil }, true
 			}})
 			if got := r.err.String(); !strings.HasSuffix(got, "allow this? ") || !strings.Contains(got, "p yes, and always") {
@@ -75,7 +75,7 @@ func TestAPersonAnswers(t *testing.T) {
 // Whoever leaves the terminal is nobody to ask.
 func TestAPersonWhoLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, person := startAsked(t, &Asking{})
+		r, person := startAsked(t, &Prompt{})
 		person.(io.Closer).Close()
 		synctest.Wait()
 		r.e.Request().Answer("then not")

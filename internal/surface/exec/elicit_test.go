@@ -52,7 +52,7 @@ func TestAPersonAnswersAServer(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			in, typed := io.Pipe()
-			r := start(t, func(o *Options) { o.ErrTerminal, o.Plain, o.Ask = true, true, &Asking{In: in} })
+			r := start(t, func(o *Options) { o.ErrTerminal, o.Plain, o.Prompt = true, true, &Prompt{In: in} })
 			m := r.e.Request()
 			m.Call("c", "work", "{}")
 			m.End()

@@ -21,37 +21,59 @@ import (
 	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/surface/exec/lines"
+	"github.com/fermata-agent/fermata/internal/surface/exec/questions"
 	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
-// Options say what to run, and where to print.
+// Options say what to run, where to print it, and how approvals are answered.
 type Options struct {
-	Conversation p.ConversationID
-	Turn         p.UserTurn
-	Approve      *p.Approve  // instead of Turn: answer this, and resume its turn
-	TryNow       *p.TryNow   // instead of Turn: end the hold of a turn, and resume it
-	Held         follow.Held // with TryNow: the turn
-	Park         bool        // leave a turn that needs an approval, to be answered later
-	Ask          *Asking     // if not nil, the user at the terminal answers
-	Out          io.Writer
-	Err          io.Writer
-	OutTerminal  bool                          // Out is a terminal
-	ErrTerminal  bool                          // Err is a terminal
-	Plain        bool                          // the terminal is one that only prints: no status line
-	Width        func() int                    // of the terminal; nil or 0 if that is not known
-	Color        bool                          // of what is progress; never of the answer on Out
-	HideThought  bool                          // leave out what the model thought
-	Markdown     func(string, int) []string    // for Show: draws the model's text as lines of a width, safe for a terminal; nil leaves it as it is
-	Ephemeral    bool                          // there will be nothing to resume
-	JSON         bool                          // lines of JSON on Out instead
-	Before       p.Usage                       // what the conversation has used so far, for JSON
-	Cost         func(p.Usage) (float64, bool) // of the model, in US dollars, if known; may be nil
-	Notices      []string                      // what there is to know of the conversation, for JSON
-	ResumeFlags  string                        // what to resume it needs besides its name
-	Detach       <-chan struct{}               // if it closes, the turn is left to its owner; nil if this process is
+	Request
+	Output
+	Report
+	Approvals
 
-	OwnStop func() bool // see lines.Options
+	// Detach is closed when the turn is to be left to its owner. It is nil if this process is the owner.
+	Detach <-chan struct{}
+}
+
+// A Request is what to run.
+type Request struct {
+	Conversation p.ConversationID // which has to exist
+	Turn         p.UserTurn       // the message that begins or joins a turn
+	Approve      *p.Approve       // instead of Turn: answer this, and resume its turn
+	TryNow       *p.TryNow        // instead of Turn: end the hold of a turn, and resume it
+	Held         follow.Held      // with TryNow: the turn
+}
+
+// An Output is where a turn is printed, and how.
+type Output struct {
+	Out         io.Writer                  // takes the answer, or lines of JSON
+	Err         io.Writer                  // takes everything else
+	OutTerminal bool                       // Out is a terminal
+	ErrTerminal bool                       // Err is a terminal
+	Plain       bool                       // the terminal is one that only prints: no status line
+	Width       func() int                 // of the terminal; nil or 0 if that is not known
+	Color       bool                       // of what is progress; never of the answer on Out
+	HideThought bool                       // leave out what the model thought
+	Markdown    func(string, int) []string // for Show: draws the model's text as lines of a width, safe for a terminal; nil leaves it as it is
+	JSON        bool                       // lines of JSON on Out instead
+}
+
+// A Report is what is printed of the conversation besides its events.
+type Report struct {
+	Before      p.Usage                       // what the conversation has used so far, for JSON
+	Cost        func(p.Usage) (float64, bool) // of the model, in US dollars, if known; may be nil
+	Notices     []string                      // what there is to know of the conversation, for JSON
+	Ephemeral   bool                          // there will be nothing to resume
+	ResumeFlags string                        // what to resume it needs besides its name
+	OwnStop     func() bool                   // see lines.Options
+}
+
+// Approvals say who answers the approvals of a turn. The zero value denies them.
+type Approvals struct {
+	Park   bool    // leave a turn that needs an approval, to be answered later
+	Prompt *Prompt // if not nil, the user at the terminal answers
 
 	// Refused is called, if set, for each call that policy or the sandbox refused while no client
 	// could be asked.
@@ -118,7 +140,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 				cancel(fmt.Errorf("%w: %w", ErrAnswer, err))
 			}
 		})
-	case o.ErrTerminal && (!o.Plain || o.Ask != nil):
+	case o.ErrTerminal && (!o.Plain || o.Prompt != nil):
 		pr = watch(human, quit)
 	default:
 		pr = human
@@ -126,27 +148,27 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 	done, parked := make(chan struct{}), make(chan struct{})
 	var end engine.TurnEnd
 	var err error
-	asked := &asked{o: o, e: e, wants: map[p.CallID]string{}}
-	if w, ok := pr.(*watched); ok && o.Ask != nil {
-		asked.person = newPerson(ctx, e, o, w)
+	approvals := &approvalState{o: o, e: e, wants: map[p.CallID]string{}}
+	if w, ok := pr.(*watched); ok && o.Prompt != nil {
+		approvals.person = newPrompter(ctx, e, o, w)
 	}
 	go func() { // ends with the turn; left behind only if its output is not read, or the turn is parked
 		defer close(done)
 		fn := func(ev p.Event) {
-			if asked.left { // what happens now is not ours to tell
+			if approvals.left { // what happens now is not ours to tell
 				return
 			}
 			pr.Event(ev)
-			if asked.event(ctx, ev); asked.left {
+			if approvals.event(ctx, ev); approvals.left {
 				pr.Leave()
 				close(parked)
 			}
 		}
 		end, err = begin(ctx, receiptEngine{e, func(ctx context.Context, r p.Receipt) {
-			if asked.accepted(ctx, r); asked.left {
+			if approvals.onAccepted(ctx, r); approvals.left {
 				pr.Leave()
 				close(parked)
-			} else if asked.guest {
+			} else if approvals.guest {
 				for _, ev := range follow.CatchUp(ctx, e, o.Conversation, r.Turn, r.Seq) {
 					pr.Event(ev)
 				}
@@ -164,7 +186,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 		return engine.TurnEnd{}, ErrDetached
 	case <-parked:
 		left = true
-		return engine.TurnEnd{}, &ParkedError{Asks: asked.waits, Hold: asked.hold}
+		return engine.TurnEnd{}, &ParkedError{Asks: approvals.waits, Hold: approvals.hold}
 	case <-ctx.Done():
 	}
 	select {
@@ -172,7 +194,7 @@ func Run(ctx context.Context, e engine.Engine, o Options) (engine.TurnEnd, error
 		return end, err
 	case <-time.After(readTimeout):
 	}
-	return stopped(ctx, e, o.Conversation, done, &end, &err)
+	return awaitStopped(ctx, e, o.Conversation, done, &end, &err)
 }
 
 // jsonLines writes lines of JSON; one that could not be written is an answer that could not.
@@ -195,7 +217,7 @@ func begin(ctx context.Context, e engine.Engine, o Options, fn func(p.Event)) (e
 	if o.Approve != nil {
 		end, err := engine.RunApproval(ctx, e, o.Conversation, *o.Approve, fn)
 		for err == nil && end.End.Reason == p.Completed && ctx.Err() == nil {
-			next, more, failed := queued(ctx, e, o.Conversation, end, fn)
+			next, more, failed := followQueued(ctx, e, o.Conversation, end, fn)
 			if failed != nil || !more {
 				return end, failed
 			}
@@ -209,9 +231,9 @@ func begin(ctx context.Context, e engine.Engine, o Options, fn func(p.Event)) (e
 	return engine.RunTurn(ctx, e, o.Conversation, o.Turn, fn)
 }
 
-// queued follows the turn that a message started which waited for the one before to end. When ctx
+// followQueued follows the turn that a message started which waited for the one before to end. When ctx
 // ends the turn is interrupted.
-func queued(ctx context.Context, e engine.Engine, id p.ConversationID, last engine.TurnEnd, fn func(p.Event)) (engine.TurnEnd, bool, error) {
+func followQueued(ctx context.Context, e engine.Engine, id p.ConversationID, last engine.TurnEnd, fn func(p.Event)) (engine.TurnEnd, bool, error) {
 	snap, err := e.Resume(context.WithoutCancel(ctx), id)
 	if err != nil || !snap.Active || snap.Turn <= last.Turn {
 		return last, false, err
@@ -220,12 +242,12 @@ func queued(ctx context.Context, e engine.Engine, id p.ConversationID, last engi
 	return end, true, err
 }
 
-// asked deals with approvals: a person answers, or the turn is left waiting, or the
+// approvalState deals with approvals: a person answers, or the turn is left waiting, or the
 // answer is no because there is no user.
-type asked struct {
+type approvalState struct {
 	o      Options
 	e      engine.Engine
-	person *person // nil if there is no user
+	person *prompter // nil if there is no user
 	open   bool
 	waits  []string // what is open
 	hold   *p.Held  // the limit that the turn waits for
@@ -235,12 +257,12 @@ type asked struct {
 	wants map[p.CallID]string // what calls are about
 }
 
-func (a *asked) event(ctx context.Context, ev p.Event) {
+func (a *approvalState) event(ctx context.Context, ev p.Event) {
 	a.refusals(ev)
 	ask, ok := ev.Body.(*p.ApprovalRequested)
 	a.open = a.open || ok
 	if ok {
-		a.waits = append(a.waits, fmt.Sprintf("%s: %s", ask.Call, wanted(ask)))
+		a.waits = append(a.waits, fmt.Sprintf("%s: %s", ask.Call, questions.Subject(ask)))
 	}
 	if b, ok := ev.Body.(*p.ApprovalResolved); ok {
 		a.waits = slices.DeleteFunc(a.waits, func(w string) bool { return strings.HasPrefix(w, b.Call.String()+": ") })
@@ -262,7 +284,7 @@ func (a *asked) event(ctx context.Context, ev p.Event) {
 }
 
 // refusals reports what was refused without a question.
-func (a *asked) refusals(ev p.Event) {
+func (a *approvalState) refusals(ev p.Event) {
 	if a.o.Refused == nil {
 		return
 	}
@@ -272,8 +294,8 @@ func (a *asked) refusals(ev p.Event) {
 	case *p.CommandStarted:
 		a.wants[b.Call] = transcript.CommandLine(b.Command)
 	case *p.ApprovalRequested:
-		if a.wants[b.Call] = wanted(b); !a.o.Park && !a.guest && a.person == nil {
-			a.o.Refused(Refusal{wanted(b), b.Reason, b.RefusedFor})
+		if a.wants[b.Call] = questions.Subject(b); !a.o.Park && !a.guest && a.person == nil {
+			a.o.Refused(Refusal{questions.Subject(b), b.Reason, b.RefusedFor})
 		}
 	case *p.ElicitationRequested:
 		if !a.guest && a.person == nil {
@@ -288,16 +310,16 @@ func (a *asked) refusals(ev p.Event) {
 	}
 }
 
-// accepted leaves a turn that waited for an approval before our message came: the message is delivered when
+// onAccepted leaves a turn that waited for an approval before our message came: the message is delivered when
 // a client has answered.
-func (a *asked) accepted(ctx context.Context, r p.Receipt) {
+func (a *approvalState) onAccepted(ctx context.Context, r p.Receipt) {
 	if r.State == p.TakenStarted {
 		return
 	}
 	a.guest = r.State == p.TakenSteered
 	snap, err := a.e.Resume(ctx, a.o.Conversation)
 	if err == nil && snap.Waiting {
-		a.waits, a.hold, a.left = pending(ctx, a.e, snap), snap.Hold, true
+		a.waits, a.hold, a.left = questions.Pending(ctx, a.e, snap), snap.Hold, true
 	}
 }
 
@@ -315,31 +337,8 @@ func (e receiptEngine) Submit(ctx context.Context, id p.ConversationID, op p.Op)
 	return r, err
 }
 
-// pending returns what a conversation waits for: the calls, and what they would do.
-func pending(ctx context.Context, e engine.Engine, snap engine.Snapshot) []string {
-	var list []string
-	for _, ev := range follow.CatchUp(ctx, e, snap.ID, snap.Turn, snap.Last) {
-		if ask, ok := ev.Body.(*p.ApprovalRequested); ok && slices.Contains(snap.PendingApprovals, ask.Call) {
-			list = append(list, fmt.Sprintf("%s: %s", ask.Call, wanted(ask)))
-		}
-	}
-	return list
-}
-
-// wanted is what an approval would allow.
-func wanted(ask *p.ApprovalRequested) string {
-	if ask.Kind != p.ApprovePatch {
-		return transcript.CommandLine(ask.Command)
-	}
-	paths := []string{"apply_patch"}
-	for _, c := range transcript.Changes(ask.Detail) {
-		paths = append(paths, c.Path)
-	}
-	return strings.Join(paths, " ")
-}
-
-// stopped sees a stopped turn to its end when printing is stuck.
-func stopped(ctx context.Context, e engine.Engine, id p.ConversationID, done chan struct{}, end *engine.TurnEnd, err *error) (engine.TurnEnd, error) {
+// awaitStopped sees a stopped turn to its end when printing is stuck.
+func awaitStopped(ctx context.Context, e engine.Engine, id p.ConversationID, done chan struct{}, end *engine.TurnEnd, err *error) (engine.TurnEnd, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	over := make(chan engine.TurnEnd, 1) // buffered: the receiver may have left

@@ -37,7 +37,7 @@ func start(t *testing.T, change func(*Options)) *run {
 	t.Helper()
 	r := &run{done: make(chan struct{}), e: enginetest.New(t, enginetest.Options{})}
 	r.id = r.e.Begin()
-	o := Options{Conversation: r.id, Turn: p.UserTurn{Content: p.Text("go")}, Out: &r.out, Err: &r.err}
+	o := Options{Request: Request{Conversation: r.id, Turn: p.UserTurn{Content: p.Text("go")}}, Output: Output{Out: &r.out, Err: &r.err}}
 	if change != nil {
 		change(&o)
 	}
@@ -297,7 +297,7 @@ func TestPark(t *testing.T) {
 		go func() {
 			defer close(done)
 			yes := &p.Approve{Call: snap.PendingApprovals[0], Decision: p.Approved}
-			end, err := Run(t.Context(), r.e, Options{Conversation: r.id, Approve: yes, Out: &out, Err: &progress})
+			end, err := Run(t.Context(), r.e, Options{Request: Request{Conversation: r.id, Approve: yes}, Output: Output{Out: &out, Err: &progress}})
 			if err != nil || end.End.Reason != p.Completed {
 				t.Errorf("end %+v, %v", end, err)
 			}
@@ -389,7 +389,7 @@ func TestStatusLineOfAParkedTurn(t *testing.T) {
 // An end that is not on disk is named, also if the turn completed: the next process finds the turn unfinished.
 func TestUnsavedEndIsNamed(t *testing.T) {
 	var err bytes.Buffer
-	pr := newPrinter(Options{Err: &err})
+	pr := newPrinter(Options{Output: Output{Err: &err}})
 	pr.endLine(engine.TurnEnd{End: p.TurnEnded{Reason: p.Completed}, Unsaved: true})
 	if want := "fermata: the end of the turn could not be saved\n"; err.String() != want {
 		t.Errorf("got %q, want %q", err.String(), want)

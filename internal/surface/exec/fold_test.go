@@ -16,7 +16,7 @@ func screenOf(t *testing.T, ask func(*run)) (screen string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, func(o *Options) {
-			o.ErrTerminal, o.Plain, o.Ask = true, true, &Asking{In: strings.NewReader("")}
+			o.ErrTerminal, o.Plain, o.Prompt = true, true, &Prompt{In: strings.NewReader("")}
 		})
 		m := r.e.Request()
 		m.Call("c", "work", "{}")

@@ -12,10 +12,10 @@ import (
 
 // Follow returns what draws the events of a conversation on Out as they come, for
 // a client that looks on from elsewhere. It reports the first write that failed.
-func Follow(o Options) func(p.Event) error {
+func Follow(o Output) func(p.Event) error {
 	w := &errWriter{w: o.Out}
 	o.Out, o.Err, o.ErrTerminal = w, w, o.OutTerminal
-	pr := newPrinter(o)
+	pr := newPrinter(Options{Output: o})
 	pr.all = true
 	return func(e p.Event) error {
 		pr.Event(e)
@@ -37,11 +37,11 @@ func (w *errWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Show draws a whole conversation on Out as it is now, with nothing left out.
-func Show(o Options, t *transcript.Transcript) error {
+// Show draws a whole conversation, which has this id, on Out as it is now, with nothing left out.
+func Show(o Output, id p.ConversationID, t *transcript.Transcript) error {
 	w := &errWriter{w: o.Out}
 	o.Out, o.Err, o.ErrTerminal = w, w, false
-	pr := newPrinter(o)
+	pr := newPrinter(Options{Output: o})
 	pr.all, pr.full = true, true
 	for _, it := range t.Items {
 		if it.Kind == transcript.Plan {
@@ -61,7 +61,7 @@ func Show(o Options, t *transcript.Transcript) error {
 	for _, in := range t.Inputs {
 		pr.line("\nnot delivered yet: " + p.Written(in.Content))
 	}
-	if text := hint.Returned(o.Conversation, t.Undelivered()); text != "" {
+	if text := hint.Returned(id, t.Undelivered()); text != "" {
 		pr.line("\n" + text)
 	}
 	return w.failed

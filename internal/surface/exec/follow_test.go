@@ -36,7 +36,7 @@ func TestFollow(t *testing.T) {
 	const all = "> go\n> on\nhalf […partial]\n· interrupted after 0 ms · reply kept\n"
 	for terminal, soFar := range map[bool]string{true: "> go\n> on\nhalf", false: "> go\n> on\n"} {
 		var out bytes.Buffer
-		draw := Follow(Options{Out: &out, OutTerminal: terminal})
+		draw := Follow(Output{Out: &out, OutTerminal: terminal})
 		for i, e := range said() {
 			if err := draw(e); err != nil {
 				t.Fatal(err)
@@ -61,7 +61,7 @@ var errFull = errors.New("no space left")
 func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 
 func TestFollowTellsOfAWriteThatFailed(t *testing.T) {
-	draw := Follow(Options{Out: fullDisk{}})
+	draw := Follow(Output{Out: fullDisk{}})
 	events := said()
 	if err := draw(events[0]); err != nil {
 		t.Errorf("nothing was written: %v", err)
@@ -86,7 +86,7 @@ func TestShowDrawsMarkdown(t *testing.T) {
 		{"drawn", "\n> go\n> on\n\nhalf\n33 […partial]\n\n· interrupted after 0 ms · reply kept\n", func(s string, width int) []string { return []string{s, fmt.Sprint(width)} }},
 	} {
 		var out bytes.Buffer
-		if err := Show(Options{Out: &out, Width: func() int { return 33 }, Markdown: c.markdown}, &tr); err != nil {
+		if err := Show(Output{Out: &out, Width: func() int { return 33 }, Markdown: c.markdown}, "", &tr); err != nil {
 			t.Fatal(err)
 		}
 		if out.String() != c.want {
@@ -107,7 +107,7 @@ func TestRefusedCallsLookLikeOthers(t *testing.T) {
 	)
 	var out, shown bytes.Buffer
 	var tr transcript.Transcript
-	draw := Follow(Options{Out: &out})
+	draw := Follow(Output{Out: &out})
 	for _, e := range refused {
 		tr.Apply(e)
 		if err := draw(e); err != nil {
@@ -117,7 +117,7 @@ func TestRefusedCallsLookLikeOthers(t *testing.T) {
 	if want := "$ rm x\n  (failed: a rule forbids it, 0 ms)\n$ apply_patch update a\n  (failed: no such file, 0 ms)\n"; out.String() != want {
 		t.Errorf("followed: %q, want %q", out.String(), want)
 	}
-	if err := Show(Options{Out: &shown}, &tr); err != nil {
+	if err := Show(Output{Out: &shown}, "", &tr); err != nil {
 		t.Fatal(err)
 	}
 	const want = "\n$ rm x\n  a rule forbids it\n  (failed, 0 ms)\n" +
@@ -138,7 +138,7 @@ func TestShowSaysOnceWhyAPatchFailed(t *testing.T) {
 		tr.Apply(e)
 	}
 	var out bytes.Buffer
-	if err := Show(Options{Out: &out}, &tr); err != nil {
+	if err := Show(Output{Out: &out}, "", &tr); err != nil {
 		t.Fatal(err)
 	}
 	if want := "\n$ apply_patch\n  M a.go (+1 -1)\n  D b\n  no room\n  Nothing was applied.\n  (failed, 0 ms)\n"; out.String() != want {

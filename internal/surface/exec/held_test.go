@@ -61,8 +61,8 @@ func TestTryNowFollowsATurnThatContinues(t *testing.T) {
 				go func() {
 					defer close(r.done)
 					r.end, r.failed = Run(ctx, e, Options{
-						Conversation: snap.ID, JSON: tt.json, Out: &r.out, Err: &r.err,
-						TryNow: &p.TryNow{}, Held: follow.Held{Turn: snap.Turn, Last: snap.Last},
+						Request: Request{Conversation: snap.ID, TryNow: &p.TryNow{}, Held: follow.Held{Turn: snap.Turn, Last: snap.Last}},
+						Output:  Output{JSON: tt.json, Out: &r.out, Err: &r.err},
 					})
 				}()
 				synctest.Wait()

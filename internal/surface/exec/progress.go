@@ -82,8 +82,8 @@ type question struct{ lines, prompt string }
 // ask shows a question; the cursor stays behind it.
 func (w *watched) ask(lines, prompt string) { w.send(question{lines, prompt}) }
 
-// answered says that the person has typed an answer, and Enter.
-func (w *watched) answered() { w.send(question{}) }
+// clearQuestion says that the person has typed an answer, and Enter.
+func (w *watched) clearQuestion() { w.send(question{}) }
 
 func (w *watched) send(q question) {
 	select {
@@ -145,7 +145,7 @@ func oneLine(s string, width int) string {
 const narrow = 80
 
 // width is how wide the terminal is now.
-func (o Options) width() int {
+func (o Output) width() int {
 	if o.Width != nil {
 		if n := o.Width(); n > 0 {
 			return n

@@ -34,10 +34,10 @@ func (t *listTool) Run(_ context.Context, call tool.Call) tool.Result {
 		Server string `json:"server"`
 	}
 	if err := decodeArguments(call.Arguments, &in); err != nil {
-		return refused(err.Error())
+		return refusal(err.Error())
 	}
 	if in.Server != "" && !t.all.Has(t.dir, in.Server) {
-		return refused("there is no MCP server " + in.Server)
+		return refusal("there is no MCP server " + in.Server)
 	}
 	list := []Resource{}
 	for _, r := range t.all.Resources(t.dir) {
@@ -47,7 +47,7 @@ func (t *listTool) Run(_ context.Context, call tool.Call) tool.Result {
 	}
 	text, err := json.Marshal(map[string]any{"resources": list})
 	if err != nil {
-		return refused(err.Error())
+		return refusal(err.Error())
 	}
 	return tool.Result{Output: protocol.ToolOutput{Output: tool.Shorten(call, string(text), 0)}}
 }
@@ -82,11 +82,11 @@ func (t *readTool) Run(ctx context.Context, call tool.Call) tool.Result {
 		URI    string `json:"uri"`
 	}
 	if err := decodeArguments(call.Arguments, &in); err != nil {
-		return refused(err.Error())
+		return refusal(err.Error())
 	}
 	s := t.all.find(t.dir, in.Server)
 	if s == nil {
-		return refused(fmt.Sprintf("there is no MCP server %q", in.Server))
+		return refusal(fmt.Sprintf("there is no MCP server %q", in.Server))
 	}
 	arguments, _ := json.Marshal(map[string]string{"uri": in.URI}) // strings: cannot fail
 	stands := newTool(s, listed{Name: resourceCall, ReadOnly: true}).with(t.now)

@@ -12,12 +12,13 @@ import (
 	"strings"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/fermata-agent/fermata/internal/config"
 	"github.com/fermata-agent/fermata/internal/model"
 	"github.com/fermata-agent/fermata/internal/tool"
 	"github.com/fermata-agent/fermata/internal/tool/mcp/message"
 	"github.com/fermata-agent/fermata/protocol"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // A Tool is a tool of an MCP server.
@@ -101,7 +102,7 @@ func (t *Tool) ReadOnly() bool { return t.readOnly }
 func (t *Tool) Run(ctx context.Context, call tool.Call) tool.Result {
 	arguments, err := object(call.Arguments)
 	if err != nil {
-		return refused(err.Error())
+		return refusal(err.Error())
 	}
 	if instead := t.approve(call, arguments); instead != nil {
 		return *instead
@@ -126,7 +127,7 @@ func (t *Tool) Run(ctx context.Context, call tool.Call) tool.Result {
 	if err != nil {
 		res = t.unanswered(ctx, err)
 	} else {
-		res = t.answered(call, answer)
+		res = t.convertResult(call, answer)
 	}
 	if text := r.unasked.Load(); text != nil {
 		res.Output.Refused, res.Output.RefusedFor = *text, protocol.RefusedQuestion
@@ -154,7 +155,7 @@ func object(text string) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-func refused(text string) tool.Result {
+func refusal(text string) tool.Result {
 	return tool.Result{Output: protocol.ToolOutput{Output: text, Failed: true}}
 }
 
@@ -176,20 +177,20 @@ func (t *Tool) approve(call tool.Call, arguments json.RawMessage) *tool.Result {
 	a := t.approval()
 	switch {
 	case a == config.MCPDeny:
-		r := refused(fmt.Sprintf("the configuration does not allow calls of %s of the MCP server %s", t.of.Name, t.of.Server))
+		r := refusal(fmt.Sprintf("the configuration does not allow calls of %s of the MCP server %s", t.of.Name, t.of.Server))
 		return &r
 	case call.Settings.Plan && !t.readOnly:
-		r := refused(fmt.Sprintf("%s of the MCP server %s was not called: it may change something, and in plan mode nothing is changed until the user accepts the plan", t.of.Name, t.of.Server))
+		r := refusal(fmt.Sprintf("%s of the MCP server %s was not called: it may change something, and in plan mode nothing is changed until the user accepts the plan", t.of.Name, t.of.Server))
 		return &r
 	case a == config.MCPAllow, !t.server.opt.NoEscalation && t.granted(call):
 		return nil
 	case a == "" && (t.readOnly || call.Settings.Sandbox.Mode == protocol.SandboxFullAccess):
 		return nil
 	case t.server.opt.NoEscalation:
-		r := refused(fmt.Sprintf("%s of the MCP server %s may not be called here: it runs outside the sandbox, and a limit of this machine or server forbids to approve that", t.of.Name, t.of.Server))
+		r := refusal(fmt.Sprintf("%s of the MCP server %s may not be called here: it runs outside the sandbox, and a limit of this machine or server forbids to approve that", t.of.Name, t.of.Server))
 		return &r
 	case call.Settings.Approval == protocol.ApprovalNever:
-		r := refused(fmt.Sprintf("calling %s of the MCP server %s needs an approval, and there is no interactive client; "+
+		r := refusal(fmt.Sprintf("calling %s of the MCP server %s needs an approval, and there is no interactive client; "+
 			"the user can allow it: fermata permissions allow --tool %s.%s", t.of.Name, t.of.Server, t.of.Server, t.of.Name))
 		r.Output.Refused, r.Output.RefusedFor = r.Output.Output, protocol.RefusedTool
 		return &r
@@ -209,11 +210,11 @@ func (t *Tool) granted(call tool.Call) bool {
 // recordedBytes is how much of an answer is recorded: what is kept of it, with notes of what was left out.
 const recordedBytes = message.KeptBytes + 64<<10
 
-// answered makes the output of a call from the server's answer.
-func (t *Tool) answered(call tool.Call, answer *sdk.CallToolResult) tool.Result {
+// convertResult makes the output of a call from the server's answer.
+func (t *Tool) convertResult(call tool.Call, answer *sdk.CallToolResult) tool.Result {
 	raw, err := json.Marshal(answer)
 	if err != nil {
-		return refused(fmt.Sprintf("the answer of the MCP server %s cannot be read: %v", t.of.Server, err))
+		return refusal(fmt.Sprintf("the answer of the MCP server %s cannot be read: %v", t.of.Server, err))
 	}
 	text, images := tool.MCPContent(raw)
 	res := protocol.MCPResult{Tool: t.of, Result: raw, Omitted: omitted(answer.Meta)}

@@ -63,7 +63,7 @@ func (f *Fold) applyCall(e p.Event) {
 		if b.MCP != nil {
 			f.serverCall(e, b.Call, *b.MCP, b.Detail)
 		}
-		f.asked(e, f.call(e, b.Call), b)
+		f.addApproval(e, f.call(e, b.Call), b)
 	case *p.ApprovalResolved:
 		f.resolved(b)
 	case *p.ElicitationRequested:
@@ -98,8 +98,8 @@ func (f *Fold) serverCall(e p.Event, id p.CallID, tool p.MCPTool, arguments json
 
 var decisions = []any{"accept", "acceptForSession", "decline", "cancel"}
 
-// asked asks for an approval.
-func (f *Fold) asked(e p.Event, it *item, b *p.ApprovalRequested) {
+// addApproval asks for an approval.
+func (f *Fold) addApproval(e p.Event, it *item, b *p.ApprovalRequested) {
 	n := Note{Ask: AskName(f.ID, b.Call, e.Seq), Approval: b}
 	thread, turn, at := f.thread(), f.cur.name, e.Time.UnixMilli()
 	switch b.Kind {

@@ -183,7 +183,7 @@ func (j *Printer) command(e p.Event) {
 	case *p.ToolOutput:
 		j.output(b)
 	case *p.BackgroundEnded:
-		j.ended(b)
+		j.backgroundEnded(b)
 	}
 }
 
@@ -203,9 +203,9 @@ func (j *Printer) printed(e p.Event, d *p.Delta) {
 	}
 }
 
-// ended finishes the item of a background command: it is shown as one command,
+// backgroundEnded finishes the item of a background command: it is shown as one command,
 // from its call to its end.
-func (j *Printer) ended(b *p.BackgroundEnded) {
+func (j *Printer) backgroundEnded(b *p.BackgroundEnded) {
 	key := j.behind[b.ID.Item()]
 	it := j.items[key]
 	if it == nil {
@@ -230,7 +230,7 @@ func (j *Printer) output(b *p.ToolOutput) {
 	body := it.jsonBody
 	switch c := b.Command; {
 	case it.jsonServerCall != nil:
-		body = it.answered(b)
+		body = it.withResult(b)
 	case it.Changes != nil:
 		body.Status = "failed" // also if it was declined
 		if b.Patch != nil && b.Patch.Applied {

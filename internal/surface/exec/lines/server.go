@@ -34,8 +34,8 @@ func orJSONNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// answered completes a call with the output.
-func (c jsonServerCall) answered(b *p.ToolOutput) jsonBody {
+// withResult completes a call with the output.
+func (c jsonServerCall) withResult(b *p.ToolOutput) jsonBody {
 	body := jsonBody{jsonServerCall: &c, Status: "completed"}
 	if b.MCP == nil || b.MCP.Result == nil || b.Aborted {
 		text := b.Output

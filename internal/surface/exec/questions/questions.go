@@ -3,12 +3,17 @@
 package questions
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/fermata-agent/fermata/engine"
+	"github.com/fermata-agent/fermata/internal/follow"
 	"github.com/fermata-agent/fermata/internal/safetext"
 	"github.com/fermata-agent/fermata/internal/tool/mcp/form"
+	"github.com/fermata-agent/fermata/internal/transcript"
 	p "github.com/fermata-agent/fermata/protocol"
 )
 
@@ -97,4 +102,27 @@ func (q Question) Answer(line string, there bool) (p.AnswerElicitation, error) {
 		err = errWord
 	}
 	return op, err
+}
+
+// Pending returns what a conversation waits for: the calls, and what they would do.
+func Pending(ctx context.Context, e engine.Engine, snap engine.Snapshot) []string {
+	var list []string
+	for _, ev := range follow.CatchUp(ctx, e, snap.ID, snap.Turn, snap.Last) {
+		if ask, ok := ev.Body.(*p.ApprovalRequested); ok && slices.Contains(snap.PendingApprovals, ask.Call) {
+			list = append(list, fmt.Sprintf("%s: %s", ask.Call, Subject(ask)))
+		}
+	}
+	return list
+}
+
+// Subject is what an approval would allow.
+func Subject(ask *p.ApprovalRequested) string {
+	if ask.Kind != p.ApprovePatch {
+		return transcript.CommandLine(ask.Command)
+	}
+	paths := []string{"apply_patch"}
+	for _, c := range transcript.Changes(ask.Detail) {
+		paths = append(paths, c.Path)
+	}
+	return strings.Join(paths, " ")
 }

@@ -73,7 +73,7 @@ func (t *Translator) Translate(e p.Event) []Msg {
 	case *p.TurnStarted:
 		return t.started()
 	case *p.AssistantMessage:
-		return t.said(b)
+		return t.message(b)
 	case *p.Reasoning:
 		return t.text(b.Item, b.Text, b.Partial, Msg{"type": "agent_reasoning", "text": b.Text})
 	case *p.Delta:
@@ -85,7 +85,7 @@ func (t *Translator) Translate(e p.Event) []Msg {
 	case *p.ModelRetry:
 		return []Msg{{"type": "stream_error", "message": "attempt " + strconv.Itoa(b.Attempt) + " of " + strconv.Itoa(b.Max) + " in " + b.Wait.String() + ": " + b.Reason}}
 	case *p.ApprovalRequested:
-		return t.asked(b)
+		return t.approvalRequested(b)
 	case *p.CommandStarted:
 		c := t.call(b.Call)
 		c.commands = true
@@ -103,7 +103,7 @@ func (t *Translator) Translate(e p.Event) []Msg {
 	case *p.ToolOutput:
 		return t.output(b)
 	case *p.TurnEnded:
-		return t.ended(b)
+		return t.turnEnded(b)
 	case *p.Configured:
 		t.window = b.Settings.ContextWindow
 	case *p.BackgroundStarted:
@@ -172,7 +172,7 @@ func (t *Translator) started() []Msg {
 	return []Msg{m}
 }
 
-func (t *Translator) said(b *p.AssistantMessage) []Msg {
+func (t *Translator) message(b *p.AssistantMessage) []Msg {
 	if b.Text != "" && !b.Partial {
 		t.last = b.Text
 	}
@@ -230,7 +230,7 @@ func usage(u *p.Usage) []Msg {
 	}}
 }
 
-func (t *Translator) asked(b *p.ApprovalRequested) []Msg {
+func (t *Translator) approvalRequested(b *p.ApprovalRequested) []Msg {
 	m := Msg{"type": "exec_approval_request", "call_id": t.call(b.Call).wireID}
 	if b.Kind == p.ApprovePatch {
 		m["type"], m["changes"] = "apply_patch_approval_request", Changes(b.Detail)
@@ -312,9 +312,9 @@ func duration(d time.Duration) map[string]int64 {
 	return map[string]int64{"secs": int64(d / time.Second), "nanos": int64(d % time.Second)}
 }
 
-// ended is the last word about a turn. To a client that knows no crash it is reported that it was
+// turnEnded is the last word about a turn. To a client that knows no crash it is reported that it was
 // interrupted.
-func (t *Translator) ended(b *p.TurnEnded) []Msg {
+func (t *Translator) turnEnded(b *p.TurnEnded) []Msg {
 	clear(t.calls)
 	switch b.Reason {
 	case p.Completed:

@@ -123,7 +123,7 @@ func (h *builder) call(it *t.Item, o Options) {
 		}
 	case len(it.Command) > 0:
 		h.command(it, o)
-	case it.Server == nil && h.asked(it, o):
+	case it.Server == nil && h.approval(it, o):
 	default:
 		h.tool(it, o)
 	}
@@ -147,9 +147,9 @@ func (h *builder) command(it *t.Item, o Options) {
 	h.output(it, o)
 }
 
-// asked adds a call that has not begun, or was refused before it could, in the form that it would
+// approval adds a call that has not begun, or was refused before it could, in the form that it would
 // have had: as a command, or as changes to files. It reports false if there is no such form.
-func (h *builder) asked(it *t.Item, o Options) bool {
+func (h *builder) approval(it *t.Item, o Options) bool {
 	want := t.RequestOf(it.Tool, it.Arguments)
 	switch {
 	case want.Command != "":
