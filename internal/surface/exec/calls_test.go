@@ -13,7 +13,7 @@ import (
 func TestCallsSideBySideAreShownApart(t *testing.T) {
 	id := func(n int) p.CallID { return p.CallID{Turn: 1, Response: 1, Index: n} }
 	var out strings.Builder
-	pr := newPrinter(Options{Err: &out})
+	pr := newPrinter(Options{Output: Output{Err: &out}})
 	event := func(b p.Body) {
 		pr.Event(p.Event{Turn: 1, Time: time.Unix(100, 0), Body: b})
 	}
