@@ -48,7 +48,7 @@ func (e *TextEditor) Run(ctx context.Context, call Call) Result {
 		Range   []int  `json:"view_range"`
 	}
 	if err := json.Unmarshal([]byte(call.Arguments), &in); err != nil {
-		return failed(textEditorSchema.Error(err.Error()))
+		return failure(textEditorSchema.Error(err.Error()))
 	}
 	switch in.Command {
 	case "view":
@@ -62,7 +62,7 @@ func (e *TextEditor) Run(ctx context.Context, call Call) Result {
 	case "str_replace":
 		return e.Edit.Run(ctx, call)
 	}
-	return failed(textEditorSchema.Error(fmt.Sprintf("the command %q is not supported; use edit or write to change a file", in.Command)))
+	return failure(textEditorSchema.Error(fmt.Sprintf("the command %q is not supported; use edit or write to change a file", in.Command)))
 }
 
 // withRange puts the range of lines of a view into the form of read_file.
@@ -114,7 +114,7 @@ func (e *MultiEdit) Run(ctx context.Context, call Call) Result {
 		p.Sections = append(p.Sections, one.Sections...)
 	}
 	if len(p.Sections) == 0 || v.String("path") == "" {
-		return failed(multiEditSchema.Error("the path or the edits are empty"))
+		return failure(multiEditSchema.Error("the path or the edits are empty"))
 	}
 	return e.Patch.change(ctx, call, p, call.Settings.Cwd)
 }

@@ -130,7 +130,7 @@ func escalated(v args.Values, s *args.Schema) (escalation, *Result) {
 	case "require_escalated", "escalated", "true":
 		e.wanted = true
 	default:
-		r := failed(s.Error(fmt.Sprintf("sandbox_permissions %q is not known. %s", v.String("sandbox_permissions"), s.Rights)))
+		r := failure(s.Error(fmt.Sprintf("sandbox_permissions %q is not known. %s", v.String("sandbox_permissions"), s.Rights)))
 		return e, &r
 	}
 	return e, nil
