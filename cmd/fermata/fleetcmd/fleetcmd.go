@@ -38,9 +38,10 @@ func Command(s cli.Streams) *cobra.Command {
 func view(s cli.Streams, name, short string, printText func(io.Writer, work.Status) error) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:   name,
-		Short: short,
-		Args:  cli.Args(cobra.NoArgs),
+		Use:     name,
+		Short:   short,
+		Example: "  fermata fleet " + name + "\n  fermata fleet " + name + " --json",
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withOperator(cmd.Context(), func(ctx context.Context, o *work.Operator) error {
 				st, err := o.Status(ctx)
@@ -71,9 +72,10 @@ func withOperator(ctx context.Context, f func(context.Context, *work.Operator) e
 func topCommand(s cli.Streams) *cobra.Command {
 	interval := 2 * time.Second
 	cmd := &cobra.Command{
-		Use:   "top",
-		Short: "Show what the fleet does, until interrupted",
-		Args:  cli.Args(cobra.NoArgs),
+		Use:     "top",
+		Short:   "Show what the fleet does, until interrupted",
+		Example: "  fermata fleet top --interval 10s",
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if interval <= 0 {
 				return cli.Usagef("fleet top: --interval must be more than 0")
@@ -153,10 +155,11 @@ func awaitEnd(ctx context.Context, s cli.Streams, o *work.Operator, n nats.Node)
 
 func retryCommand(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
-		Use:   "retry NUMBER...",
-		Short: "Submit failed work again",
-		Long:  "Submit work from the list of failed work again. NUMBER is its number in fermata fleet status. The turn is begun at most once, however often it is submitted.",
-		Args:  cli.Args(cobra.MinimumNArgs(1)),
+		Use:     "retry NUMBER...",
+		Short:   "Submit failed work again",
+		Example: "  fermata fleet retry 17",
+		Long:    "Submit work from the list of failed work again. NUMBER is its number in fermata fleet status. The turn is begun at most once, however often it is submitted.",
+		Args:    cli.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return eachNumber(cmd.Context(), a, func(ctx context.Context, o *work.Operator, n uint64) error {
 				if err := o.Retry(ctx, n); err != nil {
@@ -175,7 +178,8 @@ func dropCommand(s cli.Streams) *cobra.Command {
 		Short: "Remove work that has failed, or that waits",
 		Long: "Remove work from the list of failed work, or from the queue. NUMBER is its number in fermata fleet status. Its conversation stays; a client that waits for the\n" +
 			"turn is told, and ends. A turn that a node has begun meanwhile runs on.",
-		Args: cli.Args(cobra.MinimumNArgs(1)),
+		Example: "  fermata fleet drop 17",
+		Args:    cli.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return eachNumber(cmd.Context(), a, func(ctx context.Context, o *work.Operator, n uint64) error {
 				w, err := o.Drop(ctx, n)
