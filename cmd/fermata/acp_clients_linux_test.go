@@ -17,8 +17,9 @@ import (
 // acpClientsDir is where clients of the Agent Client Protocol are, unchanged and pinned, with the scripts that drive us through them.
 const acpClientsDir = "../../e2e/acp"
 
-// installACPClients fetches the clients for TypeScript, if they are not there, once.
-var installACPClients = sync.OnceValue(func() error { return npmInstall(acpClientsDir, "@agentclientprotocol/sdk") })
+// installACPClients fetches the clients for TypeScript, if they are not there, once. It does without "npm ci", which refuses the list of versions where a registry has not all
+// the packages that acpx names for other systems.
+var installACPClients = sync.OnceValue(func() error { return npm(acpClientsDir, "@agentclientprotocol/sdk", "install", "--no-save") })
 
 // installACPPython fetches the client for Python, if it is not there, once.
 var installACPPython = sync.OnceValue(func() error {

@@ -31,6 +31,11 @@ var installSDK = sync.OnceValue(func() error { return npmInstall(sdkDir, "@opena
 
 // npmInstall fetches what a directory pins, unless the package is there already.
 func npmInstall(dir, pkg string, flags ...string) error {
+	return npm(dir, pkg, append([]string{"ci"}, flags...)...)
+}
+
+// npm has npm fetch the packages of a directory, unless the one that is named is there already.
+func npm(dir, pkg string, args ...string) error {
 	if !longtest.On() {
 		return longtest.ErrOff
 	}
@@ -42,10 +47,10 @@ func npmInstall(dir, pkg string, flags ...string) error {
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", filepath.FromSlash(pkg))); err == nil {
 		return nil
 	}
-	cmd := exec.Command("npm", append([]string{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, flags...)...)
+	cmd := exec.Command("npm", append(args, "--ignore-scripts", "--no-audit", "--no-fund")...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm ci: %w\n%s", err, out)
+		return fmt.Errorf("npm %s: %w\n%s", args[0], err, out)
 	}
 	return nil
 }
