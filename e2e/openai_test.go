@@ -78,7 +78,12 @@ func TestResponsesSDKTakesWhatWeSend(t *testing.T) {
 		var params responses.ResponseNewParams
 		understood(t, body, &params, func(o map[string]any) {
 			if o["type"] == "message" && o["role"] == "assistant" {
-				delete(o, "id") // the SDK takes it for its short form of a message, which has none
+				// The SDK takes it for its short form of a message, which has neither. The whole form asks for both.
+				if o["id"] == nil || o["status"] != "completed" {
+					t.Errorf("a message of the model without id or status: %v", o)
+				}
+				delete(o, "id")
+				delete(o, "status")
 			}
 		})
 		again.Add(modeltest.Respond(modeltest.Say("ok")))
