@@ -58,15 +58,18 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
+// follow reads the conversation, again each time it is closed and used anew. What it has joined for it reads in any case: the end of a
+// turn, too, that putting the conversation aside has ended before this began.
 func (f *follower) follow(ctx context.Context) {
 	translator := event.New(f.window)
 	for {
 		used := *f.c.used.Load() // by those that come after this, of whom one may put it aside
-		if known, _ := f.s.known.get(f.c.id); known != f.c {
-			f.leave()
+		if f.joined != nil || f.isKnown() {
+			f.read(ctx, translator)
+		}
+		if !f.isKnown() {
 			return
 		}
-		f.read(ctx, translator)
 		select {
 		case <-used:
 		case <-ctx.Done():
@@ -76,11 +79,10 @@ func (f *follower) follow(ctx context.Context) {
 	}
 }
 
-// leave ends a follower that has not begun to read.
-func (f *follower) leave() {
-	if f.joined != nil {
-		f.joined.Leave()
-	}
+// isKnown reports whether the conversation was not put aside.
+func (f *follower) isKnown() bool {
+	known, _ := f.s.known.get(f.c.id)
+	return known == f.c
 }
 
 // read follows until ctx ends or the conversation is closed. Approvals that were asked for
