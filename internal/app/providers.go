@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fermata-agent/fermata/internal/app/configfile"
 	"github.com/fermata-agent/fermata/internal/config"
+	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/secrets"
 )
 
@@ -66,7 +66,7 @@ func (m *Models) keep(key string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return configfile.Replace(file, string(text), 0o600)
+	return regular.Replace(file, text, 0o600)
 }
 
 func (m *Models) definition(key string) string {

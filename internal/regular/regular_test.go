@@ -96,3 +96,29 @@ func TestFileThatGrows(t *testing.T) {
 		t.Errorf("%q was read, %v", text, err)
 	}
 }
+
+// A file is replaced whole, with its mode, and nothing is left beside it, also if that fails.
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "settings")
+	for _, text := range []string{"first", "second"} {
+		if err := Replace(name, []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(name)
+		info, statErr := os.Stat(name)
+		if err != nil || statErr != nil || string(got) != text || info.Mode() != 0o640 {
+			t.Errorf("it has %q and mode %v, %v, %v", got, info.Mode(), err, statErr)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Replace(filepath.Join(dir, "folder"), []byte("x"), 0o600); err == nil {
+		t.Error("a directory was replaced")
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("there are %v, %v", left, err)
+	}
+}

@@ -20,6 +20,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // The most that is downloaded: a list of checksums, and an archive.
@@ -144,22 +146,12 @@ func place(name string) string {
 	return ""
 }
 
-// replace writes a file whole, or not at all.
+// replace writes a file whole, or not at all, and the directory it is in.
 func replace(name string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".fermata-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return regular.Replace(name, data, mode)
 }
 
 var versionForm = regexp.MustCompile(`^v(\d+)\.(\d+)\.(\d+)(-.*)?$`)

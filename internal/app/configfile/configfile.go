@@ -69,7 +69,7 @@ func Update(home string, decide func(saved *config.Config) ([]Edit, error)) erro
 	if err := config.Check(options, []byte(text)); err != nil {
 		return fmt.Errorf("edit %s: %w", file, err)
 	}
-	return Replace(file, text, mode)
+	return regular.Replace(file, []byte(text), mode)
 }
 
 func edited(text string, edits []Edit) (string, error) {
@@ -114,24 +114,4 @@ func read(file string) (string, fs.FileMode, error) {
 		return "", 0, err
 	}
 	return string(text), info.Mode().Perm(), nil
-}
-
-// Replace writes a file whole or not at all.
-func Replace(file, text string, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // when it has its name this finds nothing
-	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
 }

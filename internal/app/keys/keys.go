@@ -19,7 +19,6 @@ import (
 
 	"github.com/zalando/go-keyring"
 
-	"github.com/fermata-agent/fermata/internal/app/configfile"
 	"github.com/fermata-agent/fermata/internal/regular"
 	"github.com/fermata-agent/fermata/internal/secrets"
 )
@@ -121,12 +120,12 @@ func (s *Store) Save(name, key string) (Place, error) {
 	}
 	file := filepath.Join(s.dir, name)
 	if s.ring != nil && s.ring.Set(name, key) == nil {
-		if err := configfile.Replace(file+inKeyring, "", 0o600); err != nil {
+		if err := regular.Replace(file+inKeyring, nil, 0o600); err != nil {
 			return "", err
 		}
 		return Keyring, remove(file)
 	}
-	if err := configfile.Replace(file, key+"\n", 0o600); err != nil {
+	if err := regular.Replace(file, []byte(key+"\n"), 0o600); err != nil {
 		return "", err
 	}
 	return File, remove(file + inKeyring)

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-agent/fermata/internal/app/configfile"
 	"github.com/fermata-agent/fermata/internal/model/catalogue"
+	"github.com/fermata-agent/fermata/internal/regular"
 )
 
 // maxTable bounds what is read as a table of models.
@@ -61,7 +61,7 @@ func replaceModels(ctx context.Context, file, from string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return configfile.Replace(file, text, 0o600)
+	return regular.Replace(file, []byte(text), 0o600)
 }
 
 func readTable(ctx context.Context, from string) (string, error) {

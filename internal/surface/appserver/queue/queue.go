@@ -98,16 +98,7 @@ func save(file string, s state) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".queue-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // it has another name if all is well
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
+	return regular.Replace(file, text, 0o600)
 }
 
 // Add puts a message at the end.

@@ -201,17 +201,10 @@ func (s *Store) write(st State) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(s.path), ".web-*") // has mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(append(data, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
+	if err := regular.Replace(s.path, append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", s.path, err)
 	}
-	return os.Rename(f.Name(), s.path)
+	return nil
 }
 
 // secret makes a code that cannot be guessed, and its hash.
