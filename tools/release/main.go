@@ -63,7 +63,8 @@ type release struct {
 	program   string // the package of the program
 	variables string // the package whose variables the version and the public key are set in
 
-	work string // a directory for what is not published
+	work  string // a directory for what is not published
+	parts []part // what the programs are made of
 }
 
 // A target is a system and a processor, by Go's names.
@@ -175,6 +176,7 @@ func (r *release) build(ctx context.Context) (err error) {
 	}{
 		{"programs", r.compile},
 		{"manual pages and completions", r.writeExtras},
+		{"parts", r.findParts},
 		{"licences", r.writeLicences},
 		{"list of parts", r.writeParts},
 		{"archives", r.writeArchives},

@@ -26,8 +26,8 @@ type part struct {
 	Licence string // its name on the list of SPDX
 }
 
-// parts are the modules inside the programs, sorted, with their licences.
-func (r *release) parts(ctx context.Context) ([]part, error) {
+// readParts reads which modules are inside the programs, sorted, and their licences.
+func (r *release) readParts(ctx context.Context) ([]part, error) {
 	found := map[string]part{}
 	for _, t := range r.targets {
 		info, err := buildinfo.ReadFile(r.binary(t))
@@ -143,32 +143,30 @@ func licenceName(text string) string {
 	return ""
 }
 
+// findParts finds what is inside, for the licences and for the list.
+func (r *release) findParts(ctx context.Context) (err error) {
+	r.parts, err = r.readParts(ctx)
+	return err
+}
+
 // writeLicences writes the licences of everything inside, as they ask for.
-func (r *release) writeLicences(ctx context.Context) error {
-	list, err := r.parts(ctx)
-	if err != nil {
-		return err
-	}
+func (r *release) writeLicences(context.Context) error {
 	var b strings.Builder
 	b.WriteString("fermata is under the Apache License 2.0 (see LICENSE). It contains:\n\n")
-	for _, p := range list {
+	for _, p := range r.parts {
 		fmt.Fprintf(&b, "%s %s (%s)\n", p.Path, p.Version, p.Licence)
 	}
-	for _, p := range list {
+	for _, p := range r.parts {
 		fmt.Fprintf(&b, "\n%s\n%s %s\n\n%s\n", strings.Repeat("-", 80), p.Path, p.Version, p.Text)
 	}
 	return os.WriteFile(filepath.Join(r.work, "LICENSES.txt"), []byte(b.String()), 0o644)
 }
 
 // writeParts writes what is inside in the form of CycloneDX, which scanners read.
-func (r *release) writeParts(ctx context.Context) error {
-	list, err := r.parts(ctx)
-	if err != nil {
-		return err
-	}
+func (r *release) writeParts(context.Context) error {
 	type object = map[string]any
 	components := []object{}
-	for _, p := range list {
+	for _, p := range r.parts {
 		components = append(components, object{
 			"type": "library", "name": p.Path, "version": p.Version, "bom-ref": "pkg:golang/" + p.Path + "@" + p.Version,
 			"purl":     "pkg:golang/" + p.Path + "@" + p.Version,
